@@ -1,0 +1,9 @@
+"""The one exception that stands for a mistake of the user's."""
+
+
+class InputError(ValueError):
+    """Something the user can mend: a wrong setting, a broken file, a full disk.
+
+    The message says what is wrong, where it was set and what to do. The command line prints it
+    without a traceback and exits with code 2; every other exception is a fault of ours, code 1.
+    """

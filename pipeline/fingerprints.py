@@ -1,0 +1,115 @@
+"""Fingerprints of first-party code: what a stage's result is a function of, beside its inputs.
+
+A fingerprint covers a module and everything first-party that it imports, transitively. Comments,
+docstrings and layout do not count. Package `__init__` files hold names only (a test keeps them so)
+and do not count either: adding a method's name to the table re-runs no other method.
+"""
+
+import ast
+import functools
+import hashlib
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent
+
+
+@functools.cache
+def of(*modules: str) -> str:
+    """Fingerprint of the modules (dotted names) and of all they import: 16 hex digits."""
+    digest = hashlib.sha256()
+    for module in sorted(closure(*modules)):
+        digest.update(f"{module}\n{_code(module)}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def closure(*modules: str) -> set[str]:
+    """The modules and every first-party module that they import, directly or through others."""
+    found: set[str] = set()
+    waiting = list(modules)
+    while waiting:
+        module = waiting.pop()
+        if module not in found:
+            found.add(module)
+            waiting.extend(imports(module))
+    return {m for m in found if _path(m).name != "__init__.py"}
+
+
+@functools.cache
+def commit() -> str | None:
+    """The git commit of the code, `+` behind it when files differ from it; None without git."""
+
+    def git(*arguments: str) -> str | None:
+        try:
+            done = subprocess.run(
+                ["git", "-C", str(PACKAGE), *arguments], capture_output=True, text=True, check=True
+            )
+        except (OSError, subprocess.CalledProcessError):
+            return None
+        return done.stdout.strip()
+
+    head = git("rev-parse", "HEAD")
+    if head is None:
+        return None
+    return head + ("+" if git("status", "--porcelain", "--", str(PACKAGE)) else "")
+
+
+@functools.cache
+def imports(module: str) -> frozenset[str]:
+    """First-party modules that a module imports, those inside functions included."""
+    named: set[str] = set()
+    for node in _runtime_nodes(_tree(module)):
+        if isinstance(node, ast.Import):
+            named.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            named.add(node.module)
+            # `from pipeline.data import shards` names a module, `from x import f` does not.
+            named.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return frozenset(m for m in named if m.split(".")[0] == PACKAGE.name and _path(m).exists())
+
+
+def _runtime_nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        yield node
+        yield from _runtime_nodes(node)
+
+
+def _path(module: str) -> Path:
+    place = PACKAGE.parent.joinpath(*module.split("."))
+    return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+
+
+@functools.cache
+def _tree(module: str) -> ast.Module:
+    return ast.parse(_path(module).read_text(encoding="utf-8"))
+
+
+@functools.cache
+def _code(module: str) -> str:
+    return _shape(_tree(module))
+
+
+def _shape(node: object) -> str:
+    """A text of the syntax tree that is the same on every Python version.
+
+    `ast.dump` is not: versions differ in which empty fields exist and are shown.
+    """
+    if isinstance(node, ast.AST):
+        fields = ((name, getattr(node, name, None)) for name in node._fields)
+        inner = ",".join(f"{n}={_shape(_undocumented(node, n, v))}" for n, v in fields if v)
+        # Falsy constants (0, "", None, False) differ in meaning and must not be dropped.
+        value = f"={node.value!r}" if isinstance(node, ast.Constant) else ""
+        return f"{type(node).__name__}{value}({inner})"
+    if isinstance(node, list):
+        return f"[{','.join(_shape(item) for item in node)}]"
+    return repr(node)
+
+
+def _undocumented(node: ast.AST, field: str, value: object) -> object:
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    if field == "body" and isinstance(node, documented) and ast.get_docstring(node) is not None:
+        return node.body[1:]
+    return value

@@ -1,0 +1,60 @@
+"""Progress of a stage: a bar on a terminal, plain lines now and then in a log."""
+
+import sys
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from tqdm import tqdm
+
+SECONDS_BETWEEN_LINES = 10.0
+
+
+class Progress:
+    """Counts work done; `with Progress("pack code", total=n, unit="doc") as p: p.add(1, mb=3)`."""
+
+    def __init__(self, label: str, *, total: int | None, unit: str, done: int = 0) -> None:
+        self._label, self._total, self._unit, self._done = label, total, unit, done
+        self._began, self._began_at, self._last = time.monotonic(), done, time.monotonic()
+        self._bar = (
+            tqdm(desc=label, total=total, unit=unit, initial=done, dynamic_ncols=True)
+            if sys.stderr.isatty()
+            else None
+        )
+
+    def add(self, amount: int, **shown: object) -> None:
+        """Advances by `amount`; `shown` are name=value pairs printed beside the count."""
+        self._done += amount
+        if self._bar is not None:
+            self._bar.set_postfix(shown, refresh=False)
+            self._bar.update(amount)
+        elif time.monotonic() - self._last >= SECONDS_BETWEEN_LINES:
+            self._line(shown)
+
+    def _line(self, shown: Mapping[str, object]) -> None:
+        self._last = time.monotonic()
+        seconds = max(self._last - self._began, 1e-9)
+        rate = (self._done - self._began_at) / seconds
+        share = f"/{self._total:,}" if self._total else ""
+        left = f", {(self._total - self._done) / rate:.0f} s left" if self._total and rate else ""
+        facts = "".join(f", {name} {value}" for name, value in shown.items())
+        message = f"{self._label}: {self._done:,}{share} {self._unit}, {rate:,.1f}/s{left}{facts}"
+        sys.stderr.write(message + "\n")
+        sys.stderr.flush()
+
+    def __enter__(self) -> Self:
+        """Starts counting."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Ends the bar, or prints the last line of the log when the work is complete."""
+        if self._bar is not None:
+            self._bar.close()
+        elif kind is None:
+            self._line({})

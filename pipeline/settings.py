@@ -1,0 +1,233 @@
+"""Settings of one piece of work: frozen dataclasses, parsed once, all bad keys reported."""
+
+import dataclasses
+import difflib
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+
+from pipeline.errors import InputError
+
+T = TypeVar("T")
+
+
+def parse(kind: type[T], values: Mapping[str, Any], where: str) -> T:
+    """Builds the frozen dataclass `kind` from plain values.
+
+    Args:
+        kind: A dataclass; a `problems(self) -> list[str]` method may check values further.
+        values: Plain JSON values by field name.
+        where: Where the values were set, for messages: "config.yaml: methods.pike".
+
+    Raises:
+        InputError: unknown, missing, ill-typed or unreasonable values: all of them in one message.
+    """
+    problems = check(kind, values, where)
+    if problems:
+        raise InputError("\n".join(problems))
+    return _build(kind, values)
+
+
+def check(kind: type[Any], values: Mapping[str, Any], where: str) -> list[str]:
+    """Every reason why `values` do not make a `kind`; an empty list when they do."""
+    fields = {f.name: f for f in dataclasses.fields(kind)}
+    hints = typing.get_type_hints(kind)
+    problems = [unknown(name, fields, where) for name in values if name not in fields]
+    for name, field in fields.items():
+        if name in values:
+            problems += _mismatch(values[name], hints[name], f"{where}.{name}")
+        elif _required(field):
+            problems.append(f"{where}: {name} is missing: {_described(hints[name])}")
+    further = getattr(kind, "problems", None)
+    if not problems and further is not None:
+        problems += [f"{where}.{problem}" for problem in further(_build(kind, values))]
+    return problems
+
+
+def unknown(name: str, known: typing.Iterable[str], where: str) -> str:
+    """Message for a name that does not exist, with the nearest one that does."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+    return f"{where}: {name!r} is unknown: {hint}"
+
+
+def _required(field: dataclasses.Field[Any]) -> bool:
+    missing = dataclasses.MISSING
+    return field.default is missing and field.default_factory is missing
+
+
+def _build(kind: type[T], values: Mapping[str, Any]) -> T:
+    hints = typing.get_type_hints(kind)
+    return kind(**{name: _value(value, hints[name]) for name, value in values.items()})
+
+
+def _value(value: Any, hint: Any) -> Any:
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return _build(hint, value)
+    if hint is float:
+        return float(value)
+    if get_origin(hint) is tuple:
+        return tuple(_value(item, get_args(hint)[0]) for item in value)
+    if get_origin(hint) in (dict, Mapping):
+        return {name: _value(item, get_args(hint)[1]) for name, item in value.items()}
+    if get_origin(hint) in (Union, types.UnionType) and value is not None:
+        return _value(value, next(h for h in get_args(hint) if h is not type(None)))
+    return value
+
+
+def _mismatch(value: Any, hint: Any, where: str) -> list[str]:
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return []
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        fits = isinstance(value, Mapping)
+        return check(hint, value, where) if fits else [f"{where}: {value!r} is not a mapping"]
+    if origin in (Union, types.UnionType):
+        if value is None and type(None) in inner:
+            return []
+        return _mismatch(value, next(h for h in inner if h is not type(None)), where)
+    if origin is tuple and isinstance(value, list | tuple):
+        return [p for i, v in enumerate(value) for p in _mismatch(v, inner[0], f"{where}[{i}]")]
+    if origin in (dict, Mapping) and isinstance(value, Mapping):
+        return [p for k, v in value.items() for p in _mismatch(v, inner[1], f"{where}.{k}")]
+    if origin is Literal:
+        fits = value in inner
+    elif hint is float:
+        fits = isinstance(value, int | float) and not isinstance(value, bool)
+    elif hint is int:
+        fits = isinstance(value, int) and not isinstance(value, bool)
+    else:
+        fits = isinstance(hint, type) and isinstance(value, hint)
+    return [] if fits else [f"{where}: {value!r} is not {_described(hint)}"]
+
+
+def _described(hint: Any) -> str:
+    if get_origin(hint) is Literal:
+        return "one of " + ", ".join(repr(choice) for choice in get_args(hint))
+    names = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+    return names.get(hint, f"of type {hint}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """Shape of a decoder (Table `tab:archictectures`)."""
+
+    layers: int
+    """Number of transformer blocks."""
+    width: int
+    """Model width D, the paper's hidden dim."""
+    heads: int
+    """Attention heads per block."""
+    head_width: int
+    """Width of one attention head; rotary positions need an even one."""
+    vocabulary_multiple: int = 128
+    """The embedding has the tokenizer's size rounded up to a multiple of this."""
+
+    def problems(self) -> list[str]:
+        """Values that no model can have."""
+        positive = [
+            n
+            for n in ("layers", "width", "heads", "head_width", "vocabulary_multiple")
+            if getattr(self, n) < 1
+        ]
+        odd = ["head_width: rotary positions turn pairs, so it must be even"]
+        return [f"{n}: must be at least 1" for n in positive] + (odd if self.head_width % 2 else [])
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """One training recipe (Table `tab:hyperparameters`)."""
+
+    rows: int
+    """Batch size b: rows (packed sequences) per step."""
+    length: int
+    """Context length L in tokens."""
+    steps: int
+    """Optimizer updates."""
+    warmup_steps: int
+    """Steps of linear warm-up from the initial to the peak learning rate."""
+    peak_learning_rate: float
+    """Learning rate after warm-up."""
+    initial_learning_rate: float
+    """Learning rate at step 0."""
+    final_learning_rate: float
+    """Learning rate at the last step, reached linearly from the peak."""
+    checkpoint_every: int
+    """Steps between checkpoints that are kept for evaluation; the last step is always kept."""
+    resume_every: int
+    """Steps between checkpoints that only serve to go on after an interruption."""
+    weight_decay: float = 0.1
+    """AdamW's decoupled weight decay."""
+    beta1: float = 0.95
+    """AdamW's decay of the first moment."""
+    beta2: float = 0.98
+    """AdamW's decay of the second moment."""
+    epsilon: float = 1e-8
+    """AdamW's denominator offset."""
+    clip_norm: float = 1.0
+    """Gradients longer than this are shortened to it."""
+    microbatch_rows: int | None = None
+    """Rows per backward pass; absent: the whole batch at once."""
+    statistics_microbatch: int = 1
+    """Rows per backward pass of the gradient statistics; the variance is over these groups."""
+
+    def problems(self) -> list[str]:
+        """Values with which no run can be made."""
+        found = [
+            f"{n}: must be at least 1"
+            for n in (
+                "rows",
+                "length",
+                "steps",
+                "checkpoint_every",
+                "resume_every",
+                "statistics_microbatch",
+            )
+            if getattr(self, n) < 1
+        ]
+        if not 0 <= self.warmup_steps <= self.steps:
+            found.append(f"warmup_steps: must lie between 0 and steps ({self.steps})")
+        if self.microbatch_rows is not None and self.microbatch_rows < 1:
+            found.append("microbatch_rows: must be at least 1")
+        found += [
+            f"{n}: must be positive"
+            for n in ("peak_learning_rate", "clip_norm", "epsilon")
+            if getattr(self, n) <= 0
+        ]
+        found += [
+            f"{n}: must lie in [0, 1)" for n in ("beta1", "beta2") if not 0 <= getattr(self, n) < 1
+        ]
+        found += [
+            f"{n}: must not be negative"
+            for n in ("initial_learning_rate", "final_learning_rate", "weight_decay")
+            if getattr(self, n) < 0
+        ]
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """All that one pretraining run is a function of, beside its corpora and the code."""
+
+    scenario: str
+    """Name of the set of domains."""
+    model_name: str
+    """Name of the model's size."""
+    method_name: str
+    """Name under which the method and its settings are compared."""
+    seed: int
+    """Seed of the initial weights, of the order of rows and of a method's draws."""
+    domains: tuple[str, ...]
+    """Names of the domains, in the order of every K-sized array."""
+    tokenizer: str
+    """Name of the tokenizer."""
+    model: Model
+    """The model's shape."""
+    training: Training
+    """The training recipe."""
+    rule: str
+    """The mixing method's name in `pipeline.mixing.METHODS`."""
+    method: dict[str, Any]
+    """The mixing method's settings."""
