@@ -1,0 +1,110 @@
+"""PiKE (Algorithm `alg: main`): weights follow gradient norms and variances."""
+
+import dataclasses
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from pipeline.mixing import prior
+from pipeline.mixing.apportion import apportion
+from pipeline.mixing.seams import (
+    Needs,
+    Neutral,
+    Signals,
+    State,
+    Statistics,
+    StatisticsNeed,
+    uniform,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class PiKE(Neutral):
+    """Positive gradient Interaction-based K-task weights Estimator."""
+
+    zeta1: float
+    """Coefficient of the gradient's squared norm; the paper's grid is 1e-2 to 1.5e-1."""
+    zeta2: float
+    """Coefficient of the gradient's variance; the paper's grid is 1e-3 to 1e-2."""
+    every: int = 1000
+    """Steps T_0 between updates of the weights."""
+    first: int = 0
+    """Step of the first update: 0 in the paper, T_0 to let the first large gradients pass."""
+    norm: Literal["plug-in", "unbiased"] = "unbiased"
+    """Estimate of |grad L_k|^2: of the rows' mean gradient, or that minus variance / rows."""
+    batch: Literal["fresh", "training"] = "fresh"
+    """Rows of the estimate: drawn for it from their own stream, or those of the training batch."""
+    rows: int = 8
+    """At least this many fresh rows of each domain in an estimate; its share of b if larger."""
+    min_weight: float = 0.0
+    """No domain's weight falls below this."""
+    prior: dict[str, float] | None = None
+    """Initial weights w' by domain; 1/K when absent."""
+
+    def problems(self) -> list[str]:
+        """Settings with which no update can be made."""
+        found = [
+            f"{n}: must not be negative"
+            for n in ("zeta1", "zeta2", "first")
+            if getattr(self, n) < 0
+        ]
+        if self.every < 1:
+            found.append("every: must be at least 1")
+        if self.rows < 2:
+            found.append("rows: the variance needs at least 2")
+        if not 0 <= self.min_weight < 1:
+            found.append("min_weight: must lie in [0, 1)")
+        return found + ([] if self.prior is None else prior.checked(self.prior, "prior"))
+
+    def needs(self) -> Needs:
+        """Norms and variances every T_0 steps."""
+        return Needs(
+            statistics=StatisticsNeed(self.first, self.every, self.batch == "fresh", self.rows)
+        )
+
+    def init(self, domains: tuple[str, ...], seed: int) -> State:
+        """Line 2: w_k <- 1/K or w'_k. Weights are kept as logarithms: no underflow to 0."""
+        if self.prior is None:
+            weights_K = uniform(len(domains))
+        else:
+            weights_K = prior.ordered(self.prior, domains, "prior")
+        return {"log_weights_K": weights_K.log()}
+
+    def weights(self, state: State, step: int) -> Tensor:
+        """W after the last update."""
+        return state["log_weights_K"].exp()
+
+    def allocate(self, state: State, step: int, b: int) -> Tensor:
+        """Line 8: (b_1, ..., b_K) <- round(b w)."""
+        return apportion(self.weights(state, step), b)
+
+    def observe(self, state: State, signals: Signals) -> State:
+        """Lines 5-7, when there are statistics."""
+        if signals.statistics is None:
+            return state
+        exponent_K = self.exponent(signals.statistics, signals.batch_rows)
+        log_weights_K = updated(state["log_weights_K"], exponent_K, self.min_weight)
+        return {"log_weights_K": log_weights_K}
+
+    def exponent(self, statistics: Statistics, b: int) -> Tensor:
+        """Line 6: zeta_1 |grad L_k|^2 - zeta_2 / (2b) sigma_k^2."""
+        if self.norm == "plug-in":
+            squared_norm_K = statistics.squared_norm_K
+        else:
+            squared_norm_K = statistics.squared_norm_unbiased_K.clamp(min=0)
+        return self.zeta1 * squared_norm_K - self.zeta2 / (2 * b) * statistics.variance_K
+
+
+def updated(log_weights_K: Tensor, exponent_K: Tensor, min_weight: float) -> Tensor:
+    """Lines 6-7: log w <- log w + exponent, normalised; then the floor.
+
+    A domain without an estimate (NaN) keeps its odds against the others' mean: exponent 0.
+    """
+    log_weights_K = torch.log_softmax(log_weights_K + exponent_K.nan_to_num(nan=0.0), dim=0)
+    if min_weight == 0:
+        return log_weights_K
+    K = len(log_weights_K)
+    floor = min(min_weight, 1 / K)
+    # What lies above the floor shares what the floors leave; the sum stays 1.
+    return (floor + (1 - K * floor) * log_weights_K.exp()).log()

@@ -1,0 +1,141 @@
+"""The places where a mixing method acts on training, and what it is told.
+
+A method is a frozen dataclass of settings with pure functions over an explicit state. The loop
+calls `allocate`, `loss_weights`, `combine` and `observe` of every method and never asks which one
+it runs; a method that does not act in a place inherits that place's neutral answer from `Neutral`.
+
+Shapes: K domains, always in the order of the run's list of domains. K-sized arrays are float64 on
+the CPU; a domain that a measurement does not cover is NaN in it, never 0.
+"""
+
+import dataclasses
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+State = dict[str, Tensor]
+"""All that a method remembers. It lies in the checkpoint, so it holds tensors only."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Statistics:
+    """Gradient statistics of the K domains at one step, from `rows_K` rows each."""
+
+    squared_norm_K: Tensor
+    """Plug-in estimate |g_k|^2 of the mean gradient of the rows; its bias is variance / rows."""
+    squared_norm_unbiased_K: Tensor
+    """The same minus variance / rows; it can be negative."""
+    variance_K: Tensor
+    """Trace of the covariance of one row's gradient (Assumption `as:assumption1`)."""
+    loss_K: Tensor
+    """Mean loss in nats per token."""
+    rows_K: Tensor
+    """Rows used."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Signals:
+    """What the loop measured, for `observe`. Only what the method needs is there."""
+
+    step: int
+    """0-based step; the update of this step has not been made when `statistics` come alone."""
+    batch_rows: int
+    """Batch size b."""
+    loss_K: Tensor | None = None
+    """Mean loss of each domain's rows in the training batch, nats per token."""
+    count_K: Tensor | None = None
+    """Rows of each domain in the training batch."""
+    statistics: Statistics | None = None
+    """Gradient statistics, when due."""
+
+
+@dataclasses.dataclass(frozen=True)
+class StatisticsNeed:
+    """When and from which rows a method wants gradient statistics."""
+
+    first: int
+    """Step of the first estimate."""
+    every: int
+    """Steps between estimates (the paper's T_0)."""
+    fresh: bool
+    """From rows of their own stream, before the batch is drawn; else from the training batch."""
+    rows: int
+    """At least this many rows of each domain; fresh rows only."""
+
+    def due(self, step: int) -> bool:
+        """Whether step `step` estimates."""
+        return step >= self.first and (step - self.first) % self.every == 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Needs:
+    """The signals that a method wants; the loop computes nothing else."""
+
+    losses: bool = False
+    """Per-domain losses of every training batch."""
+    statistics: StatisticsNeed | None = None
+    """Gradient statistics."""
+    gramian: bool = False
+    """K x K inner products of the domains' gradients, every step, for `combine`."""
+
+
+class Method(Protocol):
+    """The four hooks of a mixing method, and what it asks for."""
+
+    def problems(self) -> list[str]:
+        """Reasons why the settings are unreasonable, each beginning with the setting's name."""
+
+    def needs(self) -> Needs:
+        """The signals to measure."""
+
+    def init(self, domains: tuple[str, ...], seed: int) -> State:
+        """The state before step 0.
+
+        Raises:
+            InputError: a setting names a domain that is not there, or misses one.
+        """
+
+    def weights(self, state: State, step: int) -> Tensor:
+        """Sampling weights w_K of a step, non-negative, summing to 1."""
+
+    def allocate(self, state: State, step: int, b: int) -> Tensor:
+        """Rows b_K (int64) of each domain in the batch of a step, summing to b."""
+
+    def loss_weights(self, state: State, signals: Signals) -> Tensor | None:
+        """Weights of the domains' mean losses in the training loss; None: b_k / b."""
+
+    def combine(self, state: State, gram_KxK: Tensor) -> Tensor | None:
+        """Coefficients c_K of the update sum_k c_k g_k; None: b_k / b."""
+
+    def observe(self, state: State, signals: Signals) -> State:
+        """The next state, given what was measured."""
+
+
+class Neutral:
+    """The answers of a method that does not act in a place."""
+
+    def problems(self) -> list[str]:
+        """No setting, no problem."""
+        return []
+
+    def needs(self) -> Needs:
+        """Nothing is measured."""
+        return Needs()
+
+    def loss_weights(self, state: State, signals: Signals) -> Tensor | None:
+        """Equation `eq: mix_framework`: each domain counts by its share of the batch."""
+        return None
+
+    def combine(self, state: State, gram_KxK: Tensor) -> Tensor | None:
+        """Equation `eq: mix_framework`: gradients add up by their share of the batch."""
+        return None
+
+    def observe(self, state: State, signals: Signals) -> State:
+        """The state stays."""
+        return state
+
+
+def uniform(k: int) -> Tensor:
+    """Weights 1/K."""
+    return torch.full((k,), 1 / k, dtype=torch.float64)
