@@ -1,0 +1,40 @@
+"""Where tensors live: the only place that knows one kind of device from another."""
+
+import platform
+
+import torch
+
+from pipeline.errors import InputError
+
+KINDS = ("auto", "cpu", "cuda")
+
+
+def pick(kind: str) -> torch.device:
+    """The device of a kind; `auto` takes a GPU where there is one.
+
+    Raises:
+        InputError: the kind is unknown, or this machine has none of it.
+    """
+    if kind not in KINDS:
+        raise InputError(f"device {kind!r} is unknown: choose one of {', '.join(KINDS)}")
+    if kind == "auto":
+        kind = "cuda" if torch.cuda.is_available() else "cpu"
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise InputError(
+            "device 'cuda' was asked for, but torch sees no GPU: "
+            "use device: cpu in the profile, or install torch's CUDA build (make setup TORCH=cuda)"
+        )
+    return torch.device(kind)
+
+
+def described(device: torch.device) -> str:
+    """A device's name for records: "cpu: x86_64, 1 thread", "cuda: NVIDIA H200"."""
+    if device.type == "cuda":
+        return f"cuda: {torch.cuda.get_device_name(device)}"
+    threads = torch.get_num_threads()
+    return f"cpu: {platform.machine()}, {threads} thread{'s' if threads > 1 else ''}"
+
+
+def set_threads(threads: int) -> None:
+    """Limits the CPU threads of one process; results' last bits depend on their number."""
+    torch.set_num_threads(threads)

@@ -1,0 +1,159 @@
+"""Gradients of each domain's loss: their norms, variances and inner products.
+
+The gradient of a domain is that of its mean loss over rows. Rows are taken in micro-batches; with
+n micro-batches of s_i rows (R in all), gradients g_i and their row-weighted mean g,
+
+    sum_i s_i |g_i|^2 - R |g|^2 = (n - 1) sigma^2    in expectation
+
+gives an unbiased estimate of the variance sigma^2 of one row's gradient for micro-batches of any
+size, and |g|^2 - sigma^2 / R an unbiased one of the true squared norm. Sums are kept in float64.
+
+Shapes: K domains, R rows, L tokens.
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from pipeline.mixing.seams import Statistics
+from pipeline.model import Transformer, token_losses
+
+
+@dataclasses.dataclass(frozen=True)
+class DomainGradient:
+    """Mean gradient of one domain's rows, with what its micro-batches tell."""
+
+    parts: list[Tensor]
+    """One tensor per trainable parameter."""
+    squared_norm: float
+    """|g|^2."""
+    variance: float
+    """Unbiased estimate of one row's variance; NaN with fewer than two micro-batches."""
+    loss: float
+    """Mean loss, nats per token."""
+    rows: int
+    """Rows used."""
+
+
+def of_domain(model: Transformer, tokens_RxL1: Tensor, microbatch: int) -> DomainGradient:
+    """Gradient of the mean loss of one domain's rows; at least one row."""
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    total = [torch.zeros_like(p) for p in parameters]
+    R, pieces = len(tokens_RxL1), tokens_RxL1.split(microbatch)
+    weighted_squares = loss_sum = 0.0
+    for piece in pieces:
+        loss = token_losses(model, piece).mean()
+        gradient = torch.autograd.grad(loss, parameters)
+        weighted_squares += len(piece) * squared(gradient)
+        loss_sum += len(piece) * loss.item()
+        torch._foreach_add_(total, list(gradient), alpha=len(piece) / R)
+    squared_norm, n = squared(total), len(pieces)
+    variance = (weighted_squares - R * squared_norm) / (n - 1) if n > 1 else math.nan
+    return DomainGradient(total, squared_norm, variance, loss_sum / R, R)
+
+
+def statistics(model: Transformer, rows_by_domain: Sequence[Tensor], microbatch: int) -> Statistics:
+    """Norms, variances and losses of each domain; memory of one gradient beside the model.
+
+    Args:
+        model: The model at the current weights.
+        rows_by_domain: For each of the K domains its rows, R_k x (L+1); none gives NaN.
+        microbatch: Rows per backward pass.
+    """
+    measured = []
+    for rows in rows_by_domain:
+        g = of_domain(model, rows, microbatch) if len(rows) else None
+        measured.append(_numbers(g))
+    return _statistics(measured)
+
+
+def gramian(
+    model: Transformer, rows_by_domain: Sequence[Tensor], microbatch: int
+) -> tuple[list[list[Tensor]], Tensor, Statistics]:
+    """All K gradients, their inner products G_jk = g_j . g_k (float64) and their statistics.
+
+    Raises:
+        AssertionError: a domain has no rows.
+    """
+    assert all(len(rows) for rows in rows_by_domain), "each domain needs rows for a Gramian"
+    gradients = [of_domain(model, rows, microbatch) for rows in rows_by_domain]
+    K = len(gradients)
+    gram_KxK = torch.empty((K, K), dtype=torch.float64)
+    for j, first in enumerate(gradients):
+        for k, second in enumerate(gradients[: j + 1]):
+            gram_KxK[j, k] = gram_KxK[k, j] = inner(first.parts, second.parts)
+    return [g.parts for g in gradients], gram_KxK, _statistics([_numbers(g) for g in gradients])
+
+
+def of_batch(
+    model: Transformer,
+    tokens_BxL1: Tensor,
+    domain_B: Tensor,
+    share_K: Tensor,
+    microbatch: int,
+) -> Tensor:
+    """Adds the gradient of sum_k share_k L_k to the parameters' and returns L_K.
+
+    Args:
+        model: The model at the current weights.
+        tokens_BxL1: The batch's rows.
+        domain_B: Index of each row's domain.
+        share_K: Weight of each domain's mean loss; b_k / b is equation `eq: mix_framework`.
+        microbatch: Rows per backward pass.
+
+    Returns:
+        Mean loss of each domain's rows, nats per token; NaN for a domain without rows.
+    """
+    count_K = torch.bincount(domain_B, minlength=len(share_K)).double().cpu()
+    # Each of the b_k rows of domain k counts share_k / b_k.
+    row_weight_B = (share_K / count_K).float().to(tokens_BxL1.device)[domain_B]
+    row_losses = []
+    pieces = zip(tokens_BxL1.split(microbatch), row_weight_B.split(microbatch), strict=True)
+    for tokens, weight in pieces:
+        loss = token_losses(model, tokens).mean(dim=1)
+        (loss * weight).sum().backward()
+        row_losses.append(loss.detach())
+    sum_K = torch.zeros(len(share_K), dtype=torch.float64)
+    sum_K.index_add_(0, domain_B.cpu(), torch.cat(row_losses).double().cpu())
+    return sum_K / count_K
+
+
+def leave_sum(model: Transformer, parts_K: Sequence[list[Tensor]], coefficient_K: Tensor) -> None:
+    """Leaves sum_k c_k g_k in the parameters as their gradient."""
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    totals = [torch.zeros_like(p) for p in parameters]
+    for parameter, total in zip(parameters, totals, strict=True):
+        parameter.grad = total
+    for coefficient, parts in zip(coefficient_K.tolist(), parts_K, strict=True):
+        torch._foreach_add_(totals, parts, alpha=coefficient)
+
+
+def squared(parts: Sequence[Tensor]) -> float:
+    """|g|^2 over all parts."""
+    return inner(parts, parts)
+
+
+def inner(first: Sequence[Tensor], second: Sequence[Tensor]) -> float:
+    """Inner product g . h over all parts; float32 within a part, float64 over the parts."""
+    products = [torch.dot(a.flatten(), b.flatten()) for a, b in zip(first, second, strict=True)]
+    return float(torch.stack(products).double().sum())
+
+
+def _numbers(g: DomainGradient | None) -> tuple[float, float, float, int]:
+    if g is None:
+        return (math.nan, math.nan, math.nan, 0)
+    return (g.squared_norm, g.variance, g.loss, g.rows)
+
+
+def _statistics(measured: Sequence[tuple[float, float, float, int]]) -> Statistics:
+    squared_norm_K, variance_K, loss_K, rows_K = torch.tensor(measured, dtype=torch.float64).T
+    return Statistics(
+        squared_norm_K=squared_norm_K,
+        squared_norm_unbiased_K=squared_norm_K - variance_K / rows_K,
+        variance_K=variance_K,
+        loss_K=loss_K,
+        rows_K=rows_K,
+    )

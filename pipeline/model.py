@@ -1,0 +1,146 @@
+"""The paper's decoder (Section `Model Architecture`), whole.
+
+Pre-norm, qk-layernorm, no biases, layer-norm epsilon 1e-6, rotary positions, GELU MLP of width 4D,
+one embedding for input and output.
+
+Shapes: B rows, L tokens, D model width, H heads, W head width, V vocabulary, F = 4D.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pipeline import settings
+
+NORM_EPSILON = 1e-6
+MLP_RATIO = 4
+ROTARY_BASE = 10_000.0
+LOSS_CHUNK_TOKENS = 8192
+
+
+def padded_vocabulary(pieces: int, multiple: int) -> int:
+    """Rows of the embedding: 250,100 pieces and a multiple of 128 give the 250,112 of mT5."""
+    return math.ceil(pieces / multiple) * multiple
+
+
+class Attention(nn.Module):
+    """Causal self-attention with normalised queries and keys."""
+
+    def __init__(self, shape: settings.Model) -> None:
+        super().__init__()
+        self.heads, self.head_width = shape.heads, shape.head_width
+        inner = shape.heads * shape.head_width
+        self.qkv = nn.Linear(shape.width, 3 * inner, bias=False)
+        self.out = nn.Linear(inner, shape.width, bias=False)
+        self.query_norm = nn.LayerNorm(shape.head_width, eps=NORM_EPSILON, bias=False)
+        self.key_norm = nn.LayerNorm(shape.head_width, eps=NORM_EPSILON, bias=False)
+
+    def forward(self, x_BxLxD: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
+        """Attends from each position to itself and to those before it."""
+        B, L, _ = x_BxLxD.shape
+        qkv = self.qkv(x_BxLxD).view(B, L, 3, self.heads, self.head_width)
+        q_BxHxLxW, k_BxHxLxW, v_BxHxLxW = qkv.permute(2, 0, 3, 1, 4)
+        q_BxHxLxW = rotate(self.query_norm(q_BxHxLxW), rotation)
+        k_BxHxLxW = rotate(self.key_norm(k_BxHxLxW), rotation)
+        y_BxHxLxW = F.scaled_dot_product_attention(q_BxHxLxW, k_BxHxLxW, v_BxHxLxW, is_causal=True)
+        return self.out(y_BxHxLxW.transpose(1, 2).reshape(B, L, -1))
+
+
+class Block(nn.Module):
+    """Attention, then an MLP, each behind its own norm and added to the stream."""
+
+    def __init__(self, shape: settings.Model) -> None:
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(shape.width, eps=NORM_EPSILON, bias=False)
+        self.attention = Attention(shape)
+        self.mlp_norm = nn.LayerNorm(shape.width, eps=NORM_EPSILON, bias=False)
+        self.up = nn.Linear(shape.width, MLP_RATIO * shape.width, bias=False)
+        self.down = nn.Linear(MLP_RATIO * shape.width, shape.width, bias=False)
+
+    def forward(self, x_BxLxD: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
+        """One block's step on the residual stream."""
+        x_BxLxD = x_BxLxD + self.attention(self.attention_norm(x_BxLxD), rotation)
+        return x_BxLxD + self.down(F.gelu(self.up(self.mlp_norm(x_BxLxD))))
+
+
+class Transformer(nn.Module):
+    """Decoder-only language model with tied embeddings."""
+
+    def __init__(self, shape: settings.Model, vocabulary: int) -> None:
+        super().__init__()
+        self.shape, self.vocabulary = shape, vocabulary
+        self.embedding = nn.Embedding(vocabulary, shape.width)
+        self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
+        self.norm = nn.LayerNorm(shape.width, eps=NORM_EPSILON, bias=False)
+
+    def hidden(self, tokens_BxL: Tensor) -> Tensor:
+        """The stream after the last norm, BxLxD; logits are its products with the embedding."""
+        rotation = rotary(tokens_BxL.shape[1], self.shape.head_width, tokens_BxL.device)
+        x_BxLxD = self.embedding(tokens_BxL)
+        for block in self.blocks:
+            x_BxLxD = block(x_BxLxD, rotation)
+        return self.norm(x_BxLxD)
+
+    def forward(self, tokens_BxL: Tensor) -> Tensor:
+        """Logits of each next token, BxLxV."""
+        return self.hidden(tokens_BxL) @ self.embedding.weight.T
+
+
+def initialised(shape: settings.Model, vocabulary: int, seed: int) -> Transformer:
+    """A model with initial weights that depend on shape, vocabulary and seed alone.
+
+    Matrices are normal with variance 1 / fan-in, those that write to the residual stream divided
+    by sqrt(2 * layers) besides; the embedding is normal with variance 1 / D, so that logits of a
+    normalised stream start with variance 1.
+    """
+    model = Transformer(shape, vocabulary)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if weight.ndim < 2:
+                continue
+            fan_in = shape.width if name == "embedding.weight" else weight.shape[1]
+            residual = name.endswith(("attention.out.weight", "down.weight"))
+            scale = fan_in**-0.5 / (math.sqrt(2 * shape.layers) if residual else 1.0)
+            weight.copy_(torch.randn(weight.shape, generator=generator) * scale)
+    return model
+
+
+def rotary(length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of the rotation of each pair at each position, each L x W/2."""
+    exponent = torch.arange(0, width, 2, device=device, dtype=torch.float32) / width
+    position = torch.arange(length, device=device, dtype=torch.float32)
+    angle_LxP = position[:, None] * ROTARY_BASE**-exponent
+    return angle_LxP.cos(), angle_LxP.sin()
+
+
+def rotate(x_BxHxLxW: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
+    """Turns the pairs (i, i + W/2) by their position's angles (su2021roformer)."""
+    cosine, sine = (part.to(x_BxHxLxW.dtype) for part in rotation)
+    first, second = x_BxHxLxW.chunk(2, dim=-1)
+    return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
+
+
+def token_losses(model: Transformer, tokens_BxL1: Tensor) -> Tensor:
+    """Nats of each next token, B x L in float32, for rows of L + 1 tokens.
+
+    Logits are made for a limited number of tokens at a time: B x L x V would not fit for large
+    vocabularies.
+    """
+    hidden_NxD = model.hidden(tokens_BxL1[:, :-1]).flatten(0, 1)
+    target_N = tokens_BxL1[:, 1:].flatten()
+    chunks = zip(
+        hidden_NxD.split(LOSS_CHUNK_TOKENS), target_N.split(LOSS_CHUNK_TOKENS), strict=True
+    )
+    nll = [
+        F.cross_entropy((h @ model.embedding.weight.T).float(), target, reduction="none")
+        for h, target in chunks
+    ]
+    return torch.cat(nll).view(tokens_BxL1.shape[0], -1)
+
+
+def parameter_count(model: nn.Module) -> int:
+    """Number of trainable numbers, each counted once."""
+    return sum(p.numel() for p in model.parameters() if p.requires_grad)

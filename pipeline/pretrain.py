@@ -1,0 +1,318 @@
+"""The only training loop.
+
+Shapes: K domains, B rows of a batch, L tokens of a row.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pipeline import (
+    checkpoint,
+    devices,
+    files,
+    fingerprints,
+    gradients,
+    lease,
+    model,
+    optim,
+    settings,
+)
+from pipeline.data.batches import Mixture
+from pipeline.data.shards import Corpus
+from pipeline.errors import InputError
+from pipeline.mixing import METHODS, registry
+from pipeline.mixing.seams import Method, Signals
+from pipeline.progress import Progress
+from pipeline.records import Records
+
+log = logging.getLogger("pike")
+
+
+def pretrain(run: Path, corpora: Path, *, device: str = "auto", threads: int | None = None) -> None:
+    """Trains one run to its end, from its last checkpoint where there is one.
+
+    Args:
+        run: `run.json`; checkpoints, records and at last `manifest.json` appear beside it.
+        corpora: Folder of the packed corpora of the run's tokenizer, one subfolder per domain.
+        device: Kind of device: auto, cpu or cuda.
+        threads: CPU threads; torch's own choice when absent.
+
+    Raises:
+        InputError: settings, corpora or the disk do not allow the run, the loss is no number any
+            more, or another process is writing the run.
+    """
+    values = files.read_json(run)
+    work = settings.parse(settings.Run, values, str(run))
+    method = registry.build(work.rule, work.method, f"{run}: method")
+    if threads is not None:
+        devices.set_threads(threads)
+    with lease.held(run.parent):
+        training = _Training(work, method, values, run.parent, corpora, devices.pick(device))
+        training.run()
+
+
+class _Training:
+    """One run in the making: what the loop's parts share."""
+
+    def __init__(
+        self,
+        work: settings.Run,
+        method: Method,
+        values: dict[str, Any],
+        folder: Path,
+        corpora: Path,
+        device: torch.device,
+    ) -> None:
+        self.work, self.method, self.values = work, method, values
+        self.folder, self.device = folder, device
+        self.corpora_folder = corpora
+        self.corpora = opened(corpora, work)
+        recipe = work.training
+        self.train_rows = Mixture(self.corpora, recipe.length, work.seed, "train")
+        self.statistics_rows = Mixture(self.corpora, recipe.length, work.seed, "statistics")
+        self.identity = files.digest(
+            {
+                "run": values,
+                "corpora": {d: c.fingerprint for d, c in self.corpora.items()},
+                "code": fingerprints.of(*modules(work.rule)),
+            }
+        )
+        pieces = next(iter(self.corpora.values())).vocabulary
+        vocabulary = model.padded_vocabulary(pieces, work.model.vocabulary_multiple)
+        self.model = model.initialised(work.model, vocabulary, work.seed).to(device)
+        self.optimizer = optim.adamw(self.model, recipe)
+        self.records = Records(folder)
+        self.checkpoints = folder / "checkpoints"
+
+    def run(self) -> None:
+        """From the last checkpoint to the manifest."""
+        at, recipe = self._begin(), self.work.training
+        label = f"{self.work.scenario}/{self.work.method_name}/seed{self.work.seed}"
+        tokens = recipe.rows * recipe.length
+        with Progress(
+            label, total=recipe.steps * tokens, unit="token", done=at.step * tokens
+        ) as bar:
+            while at.step < recipe.steps:
+                loss = self._step(at)
+                at.step += 1
+                weights_K = self.method.weights(at.method, at.step)
+                bar.add(
+                    tokens,
+                    loss=f"{loss:.3f}",
+                    weights=" ".join(f"{w:.2f}" for w in weights_K.tolist()),
+                )
+                if at.step % recipe.resume_every == 0 or self._kept(at.step):
+                    self._save(at)
+        self._finish()
+
+    def _begin(self) -> checkpoint.Progress:
+        found = checkpoint.resumable(self.checkpoints, self.identity)
+        if found is None:
+            return self._begin_anew()
+        at = checkpoint.restore(found, self.model, self.optimizer, self.device)
+        self.records.drop_after(at.step)
+        self._note_start(at.step)
+        log.info("going on from %s", found)
+        return at
+
+    def _begin_anew(self) -> checkpoint.Progress:
+        if checkpoint.foreign(self.checkpoints, self.identity):
+            log.info("%s is of other settings, corpora or code: starting anew", self.checkpoints)
+        for old in (self.checkpoints, self.folder / "starts.json"):
+            files.remove(old)
+        self.records.clear()
+        K = len(self.work.domains)
+        at = checkpoint.Progress(
+            step=0,
+            method=self.method.init(self.work.domains, self.work.seed),
+            positions_K=torch.zeros(K, dtype=torch.int64),
+            statistics_positions_K=torch.zeros(K, dtype=torch.int64),
+        )
+        self._save(at)
+        self._note_start(0)
+        return at
+
+    def _note_start(self, step: int) -> None:
+        path = self.folder / "starts.json"
+        starts = files.read_json(path) if path.exists() else []
+        files.write_json(path, [*starts, step])
+
+    def _step(self, at: checkpoint.Progress) -> float:
+        """One iteration of Algorithm `alg: main`, lines 4-12, with any method in PiKE's place."""
+        began, recipe, timed = time.perf_counter(), self.work.training, self.records.timed
+        need = self.method.needs().statistics
+        due = need is not None and need.due(at.step)
+        if due and need is not None and need.fresh:
+            with timed("statistics"):
+                self._observe_statistics(at, self._fresh_rows(at, need.rows))
+        weights_K = self.method.weights(at.method, at.step)
+        count_K = self.method.allocate(at.method, at.step, recipe.rows)
+        with timed("data"):
+            tokens_BxL1, domain_B = self._batch(self.train_rows, count_K, at.positions_K)
+            at.positions_K = at.positions_K + count_K
+        if due and need is not None and not need.fresh:
+            with timed("statistics"):
+                K = len(self.work.domains)
+                self._observe_statistics(at, [tokens_BxL1[domain_B == k] for k in range(K)])
+        with timed("forward and backward"):
+            loss_K = self._gradient(at, tokens_BxL1, domain_B, count_K)
+        with timed("optimizer"):
+            rate = optim.learning_rate(at.step, recipe)
+            norm = float(optim.clip_(self.model, recipe.clip_norm))
+            self._refuse_nan(at.step, loss_K, count_K, norm)
+            for group in self.optimizer.param_groups:
+                group["lr"] = rate
+            self.optimizer.step()
+        if self.method.needs().losses:
+            signals = Signals(at.step, recipe.rows, loss_K=loss_K, count_K=count_K)
+            at.method = self.method.observe(at.method, signals)
+        loss = float((loss_K * count_K / recipe.rows).nansum())
+        tokens = (at.step + 1) * recipe.rows * recipe.length
+        seconds = time.perf_counter() - began
+        self.records.add("steps", at.step, tokens, loss, rate, norm, seconds)
+        self.records.add_mixture(at.step, self.work.domains, loss_K, weights_K, count_K)
+        return loss
+
+    def _batch(
+        self, mixture: Mixture, count_K: Tensor, positions_K: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        tokens, domain = mixture.batch(count_K.numpy(), positions_K.numpy())
+        return torch.from_numpy(tokens).to(self.device), torch.from_numpy(domain).to(self.device)
+
+    def _fresh_rows(self, at: checkpoint.Progress, floor: int) -> list[Tensor]:
+        share_K = self.method.allocate(at.method, at.step, self.work.training.rows)
+        count_K = share_K.clamp(min=floor)
+        tokens_BxL1, _ = self._batch(self.statistics_rows, count_K, at.statistics_positions_K)
+        at.statistics_positions_K = at.statistics_positions_K + count_K
+        return list(tokens_BxL1.split(count_K.tolist()))
+
+    def _observe_statistics(self, at: checkpoint.Progress, rows: Sequence[Tensor]) -> None:
+        began, recipe = time.perf_counter(), self.work.training
+        measured = gradients.statistics(self.model, rows, recipe.statistics_microbatch)
+        signals = Signals(at.step, recipe.rows, statistics=measured)
+        at.method = self.method.observe(at.method, signals)
+        self.records.add_statistics(
+            at.step, self.work.domains, measured, time.perf_counter() - began
+        )
+
+    def _gradient(
+        self, at: checkpoint.Progress, tokens_BxL1: Tensor, domain_B: Tensor, count_K: Tensor
+    ) -> Tensor:
+        """Leaves the batch's gradient in the parameters and returns each domain's mean loss."""
+        recipe, share_K = self.work.training, count_K / self.work.training.rows
+        microbatch = recipe.microbatch_rows or recipe.rows
+        self.optimizer.zero_grad()
+        if self.method.needs().gramian:
+            rows = tokens_BxL1.split(count_K.tolist())
+            parts_K, gram_KxK, measured = gradients.gramian(self.model, rows, microbatch)
+            coefficient_K = self.method.combine(at.method, gram_KxK)
+            gradients.leave_sum(
+                self.model, parts_K, share_K if coefficient_K is None else coefficient_K
+            )
+            return measured.loss_K
+        signals = Signals(at.step, recipe.rows, count_K=count_K)
+        loss_weights_K = self.method.loss_weights(at.method, signals)
+        return gradients.of_batch(
+            self.model,
+            tokens_BxL1,
+            domain_B,
+            share_K if loss_weights_K is None else loss_weights_K,
+            microbatch,
+        )
+
+    def _refuse_nan(self, step: int, loss_K: Tensor, count_K: Tensor, norm: float) -> None:
+        bad = [
+            d
+            for d, loss, n in zip(self.work.domains, loss_K.tolist(), count_K.tolist(), strict=True)
+            if n and not np.isfinite(loss)
+        ]
+        if bad or not np.isfinite(norm):
+            what = f"the loss of {', '.join(bad)}" if bad else "the gradient's norm"
+            raise InputError(
+                f"{self.folder}: {what} is not a finite number at step {step}: lower "
+                "training.peak_learning_rate or lengthen training.warmup_steps; the checkpoints "
+                "before this step are sound"
+            )
+
+    def _kept(self, step: int) -> bool:
+        recipe = self.work.training
+        return step % recipe.checkpoint_every == 0 or step == recipe.steps
+
+    def _save(self, at: checkpoint.Progress) -> None:
+        with self.records.timed("checkpoint"):
+            self.records.write_part(at.step)
+            folder = self.checkpoints / f"step{at.step}"
+            checkpoint.save(folder, self.model, self.optimizer, at, self.identity)
+            for other in self.checkpoints.glob("step*"):
+                if other != folder and not self._kept(checkpoint.number(other)):
+                    files.remove(other)
+
+    def _finish(self) -> None:
+        work, recipe = self.work, self.work.training
+        kept = sorted(checkpoint.number(f) for f in self.checkpoints.glob("step*"))
+        last = self.checkpoints / f"step{recipe.steps}"
+        tables = self.records.finish()
+        seconds = self.records.seconds()
+        tokens = recipe.steps * recipe.rows * recipe.length
+        starts = files.read_json(self.folder / "starts.json")
+        files.write_manifest(
+            self.folder / files.MANIFEST,
+            stage="pretrain",
+            settings=self.values,
+            inputs=[self.corpora_folder / d / files.MANIFEST for d in work.domains],
+            files=[*tables, *(self.checkpoints / f"step{n}" / checkpoint.MODEL for n in kept)],
+            modules=modules(work.rule),
+            facts={
+                "run": f"{work.scenario}/{work.model_name}/{work.method_name}/seed{work.seed}",
+                "domains": list(work.domains),
+                "steps": recipe.steps,
+                "tokens": tokens,
+                "parameters": model.parameter_count(self.model),
+                "device": devices.described(self.device),
+                "wall_seconds": seconds,
+                "tokens_per_second": tokens / seconds,
+                "resumes": len(starts) - 1,
+                "data_fingerprint": files.digest(
+                    {d: c.fingerprint for d, c in self.corpora.items()}
+                ),
+                "checkpoints": kept,
+                "weights_sha256": files.sha256(last / checkpoint.MODEL),
+                "versions": {"torch": torch.__version__, "numpy": np.__version__},
+            },
+        )
+        self.records.clear()
+
+
+def modules(rule: str) -> tuple[str, str]:
+    """The modules whose code a run of this rule is a function of."""
+    return "pipeline.pretrain", METHODS[rule].partition(":")[0]
+
+
+def opened(folder: Path, work: settings.Run) -> dict[str, Corpus]:
+    """The training split of each domain, checksums verified.
+
+    Raises:
+        InputError: a corpus is missing or damaged, has too little text, or another tokenizer.
+    """
+    corpora = {d: Corpus.open(folder / d, "train", verify=True) for d in work.domains}
+    recipe = work.training
+    problems = [
+        f"domain {d!r} has {c.rows(recipe.length)} rows of {recipe.length} tokens to train on, "
+        f"fewer than one batch of {recipe.rows} (scenarios.{work.scenario}): give its source more "
+        "text, or lower training's rows or length"
+        for d, c in corpora.items()
+        if c.rows(recipe.length) < recipe.rows
+    ]
+    tokenizers = {c.manifest["tokenizer"]["sha256"] for c in corpora.values()}
+    if len(tokenizers) > 1:
+        problems.append(f"{folder}: the domains were packed with different tokenizers: pack anew")
+    if problems:
+        raise InputError("\n".join(problems))
+    return corpora

@@ -1,0 +1,178 @@
+"""What a run writes down at every step, kept so that a killed run neither loses nor repeats a row.
+
+Rows gather in memory and are written as one part at each checkpoint, before the checkpoint itself;
+what a killed run wrote behind its last checkpoint is dropped when it goes on. At the end the parts
+become one Parquet file per table.
+"""
+
+import contextlib
+import math
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import torch
+from torch import Tensor
+
+from pipeline import files
+from pipeline.checkpoint import number
+from pipeline.errors import InputError
+from pipeline.mixing.seams import Statistics
+
+TABLES = {
+    "steps": pa.schema(
+        [
+            ("step", pa.int64()),
+            ("tokens", pa.int64()),
+            ("loss", pa.float64()),
+            ("learning_rate", pa.float64()),
+            ("gradient_norm", pa.float64()),
+            ("seconds", pa.float64()),
+        ]
+    ),
+    "domain_losses": pa.schema(
+        [("step", pa.int64()), ("domain", pa.string()), ("loss", pa.float64())]
+    ),
+    "weights": pa.schema(
+        [
+            ("step", pa.int64()),
+            ("domain", pa.string()),
+            ("weight", pa.float64()),
+            ("count", pa.int64()),
+        ]
+    ),
+    "gradient_statistics": pa.schema(
+        [
+            ("step", pa.int64()),
+            ("domain", pa.string()),
+            ("squared_norm", pa.float64()),
+            ("squared_norm_unbiased", pa.float64()),
+            ("variance", pa.float64()),
+            ("loss", pa.float64()),
+            ("rows", pa.int64()),
+            ("seconds", pa.float64()),
+        ]
+    ),
+    "timings": pa.schema([("phase", pa.string()), ("seconds", pa.float64())]),
+}
+
+Value = int | float | str | None
+
+
+class Records:
+    """The tables of one run."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._rows: dict[str, list[tuple[Value, ...]]] = {name: [] for name in TABLES}
+        self._seconds: dict[str, float] = defaultdict(float)
+
+    def add(self, table: str, *values: Value) -> None:
+        """Adds a row, its values in the order of the table's columns; NaN is stored as null."""
+        nan = (isinstance(v, float) and math.isnan(v) for v in values)
+        self._rows[table].append(
+            tuple(None if bad else v for v, bad in zip(values, nan, strict=True))
+        )
+
+    def add_mixture(
+        self, step: int, domains: Sequence[str], loss_K: Tensor, weights_K: Tensor, count_K: Tensor
+    ) -> None:
+        """Adds each domain's loss, sampling weight and rows in one batch."""
+        columns = (loss_K.tolist(), weights_K.tolist(), count_K.tolist())
+        for domain, loss, weight, count in zip(domains, *columns, strict=True):
+            self.add("domain_losses", step, domain, loss)
+            self.add("weights", step, domain, weight, count)
+
+    def add_statistics(
+        self, step: int, domains: Sequence[str], measured: Statistics, seconds: float
+    ) -> None:
+        """Adds each domain's gradient statistics and the seconds that all of them took."""
+        numbers = (
+            measured.squared_norm_K.tolist(),
+            measured.squared_norm_unbiased_K.tolist(),
+            measured.variance_K.tolist(),
+            measured.loss_K.tolist(),
+            measured.rows_K.to(torch.int64).tolist(),
+        )
+        for domain, *values in zip(domains, *numbers, strict=True):
+            self.add("gradient_statistics", step, domain, *values, seconds)
+
+    @contextlib.contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """Counts the block's wall seconds to a phase."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[phase] += time.perf_counter() - began
+
+    def drop_after(self, step: int) -> None:
+        """Forgets the parts that a killed run wrote behind the checkpoint of `step`."""
+        for part in self._parts():
+            if number(part) > step:
+                files.remove(part)
+
+    def write_part(self, step: int) -> None:
+        """Writes the rows since the part before as `parts/step{step}`.
+
+        Raises:
+            InputError: the disk is full or the folder cannot be written.
+        """
+        for phase, seconds in self._seconds.items():
+            self.add("timings", phase, seconds)
+        try:
+            with files.appearing(self._folder / "parts" / f"step{step}") as partial:
+                partial.mkdir()
+                for name, schema in TABLES.items():
+                    _write(_table(self._rows[name], schema), partial / f"{name}.parquet")
+        except OSError as error:
+            raise InputError(
+                f"records of {self._folder} could not be written ({error}): free some space and "
+                "start the same command again; the run goes on from its last checkpoint"
+            ) from error
+        self._rows = {name: [] for name in TABLES}
+        self._seconds.clear()
+
+    def finish(self) -> list[Path]:
+        """Joins the parts into one file per table in the run's folder and returns their paths."""
+        written = []
+        for name in TABLES:
+            parts = [pq.read_table(part / f"{name}.parquet") for part in self._parts()]
+            table = pa.concat_tables(parts)
+            path = self._folder / f"{name}.parquet"
+            with files.appearing(path) as partial:
+                _write(_shares(table) if name == "timings" else table, partial)
+            written.append(path)
+        return written
+
+    def seconds(self) -> float:
+        """Wall seconds of all phases, those before interruptions included; after `finish`."""
+        return float(pc.sum(pq.read_table(self._folder / "timings.parquet")["seconds"]).as_py())
+
+    def clear(self) -> None:
+        """Deletes the parts, once the joined files are written, or to begin anew."""
+        files.remove(self._folder / "parts")
+
+    def _parts(self) -> list[Path]:
+        return sorted((self._folder / "parts").glob("step*"), key=number)
+
+
+def _table(rows: Sequence[tuple[Value, ...]], schema: pa.Schema) -> pa.Table:
+    columns = zip(*rows, strict=True) if rows else [[] for _ in schema]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.table(arrays, schema=schema)
+
+
+def _shares(timings: pa.Table) -> pa.Table:
+    summed = timings.group_by("phase").aggregate([("seconds", "sum")]).sort_by("phase")
+    seconds = summed["seconds_sum"]
+    share = pc.divide(seconds, pc.sum(seconds))
+    return pa.table({"phase": summed["phase"], "seconds": seconds, "share": share})
+
+
+def _write(table: pa.Table, path: Path) -> None:
+    pq.write_table(table, path, compression="zstd")
