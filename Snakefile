@@ -1,0 +1,28 @@
+"""The experiment as a workflow, in the data's order."""
+
+# `--configfile X` replaces the default experiment; Snakemake would merge the two.
+if not workflow.overwrite_configfiles:
+
+    configfile: "config.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/data.smk"
+include: "workflow/rules/pretrain.smk"
+include: "workflow/rules/evaluate.smk"
+include: "workflow/rules/probe.smk"
+include: "workflow/rules/results.smk"
+
+
+localrules:
+    all,
+
+
+rule all:
+    """Everything: tables, figures, the database and the report."""
+    default_target: True
+    input:
+        expand("{results}/tables/{table}.md", results=RESULTS, table=PLAN.tables),
+        expand("{results}/figures/{figure}.svg", results=RESULTS, figure=PLAN.figures),
+        f"{RESULTS}/pike.duckdb",
+        f"{RESULTS}/report/index.html",

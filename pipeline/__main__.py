@@ -1,0 +1,144 @@
+"""The command line: one subcommand per stage, and what one asks of the results.
+
+Stages are imported when they are called, so that `pike query` does not wait for torch.
+"""
+
+import argparse
+import importlib
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline import runs
+from pipeline.errors import InputError
+
+MISTAKE, FAULT = 2, 1
+"""Exit codes: the user's mistake, ours."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one subcommand and returns its exit code."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    chosen = vars(parser().parse_args(arguments))
+    command, place = chosen.pop("command"), chosen.pop("place")
+    module, _, function = place.partition(":")
+    try:
+        answer = getattr(importlib.import_module(module), function)(chosen.pop("given"), **chosen)
+    except InputError as error:
+        print(f"pike {command}: {error}", file=sys.stderr)
+        return MISTAKE
+    except KeyboardInterrupt:
+        print(f"pike {command}: interrupted", file=sys.stderr)
+        return 130
+    if isinstance(answer, bytes):
+        sys.stdout.buffer.write(answer)
+    elif isinstance(answer, str):
+        print(answer)
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """All subcommands with their arguments."""
+    top = argparse.ArgumentParser(
+        prog="pike",
+        description="Run and compare data-mixing methods. Each stage reads one JSON file of "
+        "explicit settings, which the workflow writes under results/settings/, and files of the "
+        "stages before it.",
+    )
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _data_stages(commands)
+    _training_stages(commands)
+    _results_stages(commands)
+    _questions(commands)
+    return top
+
+
+def _stage(commands: Any, name: str, about: str) -> argparse.ArgumentParser:
+    stage: argparse.ArgumentParser = commands.add_parser(name, help=about, description=about)
+    stage.set_defaults(place=runs.STAGES[name])
+    return stage
+
+
+def _data_stages(commands: Any) -> None:
+    stage = _stage(commands, "download", "fetch a source's documents")
+    _given(stage, "SETTINGS", "settings/sources/SOURCE.json")
+    _path(stage, "--out", "folder to make, named like the source")
+    stage = _stage(commands, "tokenizer", "take or train a SentencePiece model")
+    _given(stage, "SETTINGS", "settings/tokenizers/TOKENIZER.json")
+    stage.add_argument("--sources", type=Path, nargs="*", default=[], help="folders of documents")
+    _path(stage, "--out", "the .model file to make")
+    stage = _stage(commands, "pack", "turn documents into shards of tokens")
+    _given(stage, "SETTINGS", "settings/corpora/TOKENIZER/SOURCE.json")
+    _path(stage, "--documents", "the source's folder")
+    _path(stage, "--tokenizer", "the .model file")
+    _path(stage, "--out", "folder to make")
+
+
+def _training_stages(commands: Any) -> None:
+    stage = _stage(commands, "pretrain", "train one run, or go on with it")
+    _given(stage, "RUN", "run.json; everything appears beside it")
+    _path(stage, "--corpora", "folder of the tokenizer's corpora, one subfolder per domain")
+    _device(stage)
+    stage.add_argument("--threads", type=int, help="CPU threads (default: torch's choice)")
+    stage = _stage(commands, "evaluate", "evaluate a run's checkpoints")
+    _given(stage, "SETTINGS", "the run's evaluation.json")
+    _path(stage, "--run", "the run's folder")
+    _path(stage, "--corpora", "folder of the tokenizer's corpora, one subfolder per domain")
+    _path(stage, "--tokenizer", "the .model file")
+    _device(stage)
+    stage = _stage(commands, "probe", "compare the domains' gradients at a run's checkpoints")
+    _given(stage, "SETTINGS", "the run's probe.json")
+    _path(stage, "--run", "the run's folder")
+    _path(stage, "--corpora", "folder of the tokenizer's corpora, one subfolder per domain")
+    _device(stage)
+
+
+def _results_stages(commands: Any) -> None:
+    stage = _stage(commands, "database", "gather every record into one DuckDB file")
+    _given(stage, "SETTINGS", "settings/experiment.json")
+    _path(stage, "--out", "the database to make")
+    for kind in ("table", "figure"):
+        stage = _stage(commands, kind, f"make one {kind} from the database")
+        _given(stage, "SETTINGS", f"settings/{kind}s/{kind.upper()}.json")
+        _path(stage, "--database", "the database to read")
+        _path(stage, "--out", "one of the files to make; its siblings are made too")
+    stage = _stage(commands, "report", "make the page that shows everything")
+    _given(stage, "SETTINGS", "settings/experiment.json")
+    _path(stage, "--database", "the database to read")
+    _path(stage, "--tables", "folder of the tables")
+    _path(stage, "--figures", "folder of the figures")
+    _path(stage, "--out", "the page to make")
+
+
+def _questions(commands: Any) -> None:
+    question = commands.add_parser("query", help="ask the database in SQL")
+    question.set_defaults(place="pipeline.results.query:query")
+    question.add_argument(
+        "given", metavar="SQL", help="one SQL statement; the database is opened read-only"
+    )
+    question.add_argument("--database", type=Path, default=Path("results/pike.duckdb"))
+    question.add_argument("--format", choices=["table", "csv", "json", "parquet"], default="table")
+    question = commands.add_parser("why", help="show the chain behind an artifact")
+    question.set_defaults(place="pipeline.results.why:why")
+    question.add_argument(
+        "given", metavar="ARTIFACT", help="a table, figure, run, checkpoint, corpus or source"
+    )
+    question.add_argument("--database", type=Path, default=Path("results/pike.duckdb"))
+
+
+def _given(stage: argparse.ArgumentParser, shown: str, about: str) -> None:
+    stage.add_argument("given", metavar=shown, type=Path, help=about)
+
+
+def _path(stage: argparse.ArgumentParser, name: str, about: str) -> None:
+    stage.add_argument(name, type=Path, required=True, help=about)
+
+
+def _device(stage: argparse.ArgumentParser) -> None:
+    stage.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,324 @@
+"""From an experiment's configuration to everything that it asks for, by name.
+
+A plan is made anew at each start of the workflow, also within each job of a cluster, so this module
+imports nothing heavy and does dictionary look-ups only.
+"""
+
+import copy
+import dataclasses
+import functools
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pipeline import files, fingerprints, schema
+from pipeline.data import SOURCES
+from pipeline.errors import InputError
+from pipeline.mixing import METHODS
+from pipeline.settings import unknown
+
+Settings = dict[str, Any]
+
+STAGES = {
+    "download": "pipeline.data.sources:download",
+    "tokenizer": "pipeline.data.tokenizer:build",
+    "pack": "pipeline.data.packing:pack",
+    "pretrain": "pipeline.pretrain:pretrain",
+    "evaluate": "pipeline.evaluation.evaluate:evaluate",
+    "probe": "pipeline.probe:probe",
+    "database": "pipeline.results.database:build",
+    "table": "pipeline.results.tables:write",
+    "figure": "pipeline.results.figures:write",
+    "report": "pipeline.results.report:write",
+}
+"""The function that does a stage's work; its code is what the stage's results depend on."""
+
+PARTS = {"download": SOURCES, "pretrain": METHODS}
+"""Stages that do their work by one of several peers, each with a module of its own."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """An experiment, expanded: explicit settings of all that it makes, by name."""
+
+    config: Settings
+    results: str
+    """Output root."""
+    sources: dict[str, Settings]
+    tokenizers: dict[str, Settings]
+    tokenizer_sources: dict[str, list[str]]
+    """Sources that each tokenizer is trained on; none for a given file."""
+    corpora: dict[str, Settings]
+    """By `{tokenizer}/{source}`."""
+    runs: dict[str, Settings]
+    """By `{scenario}/{model}/{method}/seed{n}`; the content of each `run.json`."""
+    evaluations: dict[str, Settings]
+    """By run."""
+    probes: dict[str, Settings]
+    """By run."""
+    tables: dict[str, Settings]
+    figures: dict[str, Settings]
+
+    def run_folder(self, run: str) -> str:
+        """Where a run's records lie."""
+        return f"{self.results}/runs/{run}"
+
+    def settings_files(self) -> dict[str, Settings]:
+        """Path and content of every settings file that a stage reads."""
+        written = {f"{self.results}/settings/experiment.json": self.experiment(list(self.runs))}
+        for folder in ("sources", "tokenizers", "corpora", "tables", "figures"):
+            for name, values in getattr(self, folder).items():
+                written[f"{self.results}/settings/{folder}/{name}.json"] = values
+        for kind in ("table", "figure"):
+            for name in getattr(self, f"{kind}s"):
+                if not self.needs_all(kind, name):
+                    path = f"{self.results}/settings/databases/{kind}-{name}.json"
+                    written[path] = self.experiment(self.selected(kind, name))
+        for run, values in self.runs.items():
+            written[f"{self.run_folder(run)}/run.json"] = values
+            written[f"{self.run_folder(run)}/evaluation.json"] = self.evaluations[run]
+            written[f"{self.run_folder(run)}/probe.json"] = self.probes[run]
+        return written
+
+    def experiment(self, names: Sequence[str]) -> Settings:
+        """What a database of these runs is built from."""
+        chosen = {run: self.runs[run] for run in names}
+        corpora = sorted({f"{r['tokenizer']}/{d}" for r in chosen.values() for d in r["domains"]})
+        tokenizers = sorted({r["tokenizer"] for r in chosen.values()})
+        read = {corpus.partition("/")[2] for corpus in corpora}
+        read.update(s for t in tokenizers for s in self.tokenizer_sources[t])
+        return {
+            "experiment": self.config["experiment"],
+            "results": self.results,
+            "config": self.config,
+            "runs": {r: {"folder": self.run_folder(r), "settings": v} for r, v in chosen.items()},
+            "corpora": {corpus: f"{self.results}/corpora/{corpus}" for corpus in corpora},
+            "sources": {source: f"{self.results}/data/{source}" for source in sorted(read)},
+            "tokenizers": {t: f"{self.results}/tokenizers/{t}.json" for t in tokenizers},
+            "fingerprints": {r: code("pretrain", v["rule"]) for r, v in chosen.items()},
+        }
+
+    @functools.cache  # noqa: B019 - one plan lives as long as its process
+    def selected(self, kind: str, name: str) -> tuple[str, ...]:
+        """The runs that a table or figure needs, in the order of the plan."""
+        wanted = getattr(self, f"{kind}s")[name]["selection"]
+        return tuple(r for r, v in self.runs.items() if _chosen(v, wanted))
+
+    def needs_all(self, kind: str, name: str) -> bool:
+        """Whether a table or figure needs every run, and so reads the one database."""
+        return len(self.selected(kind, name)) == len(self.runs)
+
+    def database(self, kind: str, name: str) -> str:
+        """The database that a table or figure reads: it holds the runs that it needs."""
+        if self.needs_all(kind, name):
+            return f"{self.results}/pike.duckdb"
+        return f"{self.results}/databases/{kind}-{name}.duckdb"
+
+    __hash__ = object.__hash__
+
+
+def read(path: Path) -> Settings:
+    """A configuration file's content.
+
+    Raises:
+        InputError: the file is missing or is not YAML.
+    """
+    try:
+        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist: check --configfile") from None
+    except yaml.YAMLError as error:
+        raise InputError(f"{path} is not valid YAML: {error}") from None
+    return loaded if isinstance(loaded, dict) else {}
+
+
+def plan(config: Mapping[str, Any], origin: str) -> Plan:
+    """Expands a configuration, after checking all of it.
+
+    Args:
+        config: The merged configuration.
+        origin: Where it was set, for messages: "config.yaml".
+
+    Raises:
+        InputError: every mistake in it, in one message, each with its path and a way out.
+    """
+    problems = schema.problems(config, origin) or _references(config, origin)
+    if problems:
+        raise InputError("\n".join(problems))
+    own = copy.deepcopy(dict(config))
+    runs: dict[str, Settings] = {}
+    for entry in own["runs"]:
+        for names in itertools.product(
+            entry["scenarios"], entry["models"], entry["methods"], entry["seeds"]
+        ):
+            scenario, model, method, seed = names
+            runs[f"{scenario}/{model}/{method}/seed{seed}"] = _run(own, *names)
+    scenarios = own["scenarios"]
+    used = {
+        f"{s['tokenizer']}/{d}": dict(own["packing"])
+        for name, s in scenarios.items()
+        for d in s["domains"]
+        if any(r["scenario"] == name for r in runs.values())
+    }
+    return Plan(
+        config=own,
+        results=own["results"],
+        sources=own["sources"],
+        tokenizers={name: _tokenizer(own, name) for name in own["tokenizers"]},
+        tokenizer_sources={
+            name: values.get("sources", []) for name, values in own["tokenizers"].items()
+        },
+        corpora=used,
+        runs=runs,
+        evaluations={
+            r: own["evaluation"][scenarios[v["scenario"]]["evaluation"]] for r, v in runs.items()
+        },
+        probes={r: own["probe"][scenarios[v["scenario"]]["probe"]] for r, v in runs.items()},
+        tables=_outputs(own["tables"]),
+        figures=_outputs(own["figures"]),
+    )
+
+
+@functools.cache
+def code(stage: str, part: str | None = None) -> str:
+    """Fingerprint of a stage's code.
+
+    Args:
+        stage: Name of the stage.
+        part: The one of its peers that the stage runs: the rule of a pretraining run, the kind of
+            a source.
+    """
+    places = [STAGES[stage], *([PARTS[stage][part]] if part else [])]
+    return fingerprints.of(*(place.partition(":")[0] for place in places))
+
+
+def claim(plan: Plan, origin: str) -> str:
+    """Refuses an output root that another experiment has begun; returns the stamp to write.
+
+    Raises:
+        InputError: the root belongs to another configuration.
+    """
+    stamp = {"experiment": plan.config["experiment"], "configuration": origin}
+    path = Path(plan.results, "experiment.json")
+    found = files.read_json(path) if path.exists() else stamp
+    if found != stamp:
+        raise InputError(
+            f"{plan.results}/ belongs to the experiment {found['experiment']!r} of "
+            f"{found['configuration']}, not to {stamp['experiment']!r} of {origin}: give this "
+            f"configuration its own folder (results: ...), or, if it replaces the other for good, "
+            f"delete {path}"
+        )
+    return files.canonical(stamp)
+
+
+def write_settings(plan: Plan, origin: str) -> None:
+    """Writes every settings file whose content changed, and the stamp of the output root.
+
+    Raises:
+        InputError: the output root belongs to another configuration.
+    """
+    claim(plan, origin)
+    stamp = {"experiment": plan.config["experiment"], "configuration": origin}
+    wanted = {f"{plan.results}/experiment.json": stamp, **plan.settings_files()}
+    for name, values in wanted.items():
+        path = Path(name)
+        if not path.exists() or files.read_json(path) != values:
+            files.write_json(path, values)
+
+
+def _run(config: Settings, scenario: str, model: str, method: str, seed: int) -> Settings:
+    chosen = config["scenarios"][scenario]
+    values = method_settings(config, scenario, method)
+    return {
+        "scenario": scenario,
+        "model_name": model,
+        "method_name": method,
+        "seed": seed,
+        "domains": chosen["domains"],
+        "tokenizer": chosen["tokenizer"],
+        "model": config["models"][model],
+        "training": config["training"][chosen["training"]],
+        "rule": values["rule"],
+        "method": {key: value for key, value in values.items() if key != "rule"},
+    }
+
+
+def method_settings(config: Mapping[str, Any], scenario: str, method: str) -> Settings:
+    """A method's settings, with what the scenario sets otherwise laid over them."""
+    overrides = config["scenarios"][scenario].get("methods", {})
+    return dict(config["methods"][method]) | overrides.get(method, {})
+
+
+def _tokenizer(config: Settings, name: str) -> Settings:
+    values = {key: value for key, value in config["tokenizers"][name].items() if key != "sources"}
+    if values["kind"] == "train":
+        # It is trained on training documents only, by the rule that packing splits by.
+        values["validation_share"] = config["packing"]["validation_share"]
+    return values
+
+
+def _outputs(named: Mapping[str, Any]) -> dict[str, Settings]:
+    return {name: {"name": name, "selection": dict(values)} for name, values in named.items()}
+
+
+def _chosen(run: Settings, wanted: Mapping[str, Sequence[Any]]) -> bool:
+    keys = {
+        "scenarios": "scenario",
+        "models": "model_name",
+        "methods": "method_name",
+        "seeds": "seed",
+    }
+    return all(run[keys[k]] in values for k, values in wanted.items())
+
+
+def _references(config: Mapping[str, Any], origin: str) -> list[str]:
+    """Names that nothing bears, and settings that do not fit after a scenario's own are laid on."""
+    found: list[str] = []
+
+    def refer(names: Sequence[str], section: str, where: str) -> None:
+        known = config[section]
+        found.extend(unknown(n, known, f"{origin}: {where}") for n in names if n not in known)
+
+    for name, tokenizer in config["tokenizers"].items():
+        refer(tokenizer.get("sources", []), "sources", f"tokenizers.{name}.sources")
+    for name, s in config["scenarios"].items():
+        where = f"scenarios.{name}"
+        refer(s["domains"], "sources", f"{where}.domains")
+        for key in ("tokenizer", "training", "evaluation", "probe"):
+            section = f"{key}s" if key == "tokenizer" else key
+            refer([s[key]], section, f"{where}.{key}")
+        refer(list(s.get("methods", {})), "methods", f"{where}.methods")
+    for index, entry in enumerate(config["runs"]):
+        for key in ("scenarios", "models", "methods"):
+            refer(entry[key], key, f"runs[{index}].{key}")
+    for section in ("tables", "figures"):
+        for name, wanted in config[section].items():
+            for key in ("scenarios", "models", "methods"):
+                refer(wanted.get(key, []), key, f"{section}.{name}.{key}")
+    return found or _misfits(config, origin)
+
+
+def _misfits(config: Mapping[str, Any], origin: str) -> list[str]:
+    found: list[str] = []
+    pairs = {
+        (s, m) for entry in config["runs"] for s in entry["scenarios"] for m in entry["methods"]
+    }
+    for scenario, method in sorted(pairs):
+        values = method_settings(config, scenario, method)
+        where = f"{origin}: methods.{method} in scenario {scenario}"
+        found += schema.method_problems(values, where)
+        domains = config["scenarios"][scenario]["domains"]
+        named = [*values.get("weights_by_domain", {}), *(values.get("prior") or {})]
+        named += [values["domain"]] if "domain" in values else []
+        found += [unknown(d, domains, where) for d in named if d not in domains]
+        for key in ("weights_by_domain", "prior"):
+            if values.get(key):
+                found += [
+                    f"{where}.{key}: domain {d!r} has no weight"
+                    for d in domains
+                    if d not in values[key]
+                ]
+    return found

@@ -1,0 +1,61 @@
+"""The plan of the experiment, and what every rule takes from it."""
+
+import sys
+from pathlib import Path
+
+# The package lies beside the Snakefile: it need not be installed for a dry run.
+sys.path.insert(0, str(workflow.basedir))
+
+from pipeline import runs
+from pipeline.errors import InputError
+
+ORIGIN = " + ".join(
+    os.path.relpath(f) for f in workflow.overwrite_configfiles or workflow.configfiles
+)
+
+try:
+    PLAN = runs.plan(config, ORIGIN)
+    runs.claim(PLAN, ORIGIN)
+except InputError as mistake:
+    raise WorkflowError(f"the configuration cannot be used:\n{mistake}") from None
+
+RESULTS = PLAN.results
+FINAL = "manifest.json"
+
+# The interpreter and the device are resources: where a job runs is not what it computes, and
+# profiles set them per rule (set-resources).
+PYTHON = sys.executable
+
+
+wildcard_constraints:
+    source="[a-z0-9-]+",
+    tokenizer="[a-z0-9-]+",
+    run="[a-z0-9-]+/[a-z0-9-]+/[a-z0-9-]+/seed[0-9]+",
+    table="[a-z0-9-]+",
+    figure="[a-z0-9-]+",
+
+
+onstart:
+    runs.write_settings(PLAN, ORIGIN)
+
+
+def of_run(wildcards):
+    """The explicit settings of the rule's run."""
+    return PLAN.runs[wildcards.run]
+
+
+def corpora_of_run(wildcards):
+    """Manifests of the corpora that the rule's run reads."""
+    run = PLAN.runs[wildcards.run]
+    folder = f"{RESULTS}/corpora/{run['tokenizer']}"
+    return [f"{folder}/{domain}/{FINAL}" for domain in run["domains"]]
+
+
+def corpora_folder(wildcards):
+    """Folder of the corpora of the run's tokenizer."""
+    return f"{RESULTS}/corpora/{PLAN.runs[wildcards.run]['tokenizer']}"
+
+
+def tokenizer_of_run(wildcards):
+    """The tokenizer's model file of the rule's run."""
+    return f"{RESULTS}/tokenizers/{PLAN.runs[wildcards.run]['tokenizer']}.model"

@@ -1,0 +1,69 @@
+"""Sources to shards of tokens: `pike download`, `pike tokenizer`, `pike pack`."""
+
+
+def documents_of_tokenizer(wildcards):
+    """Manifests of the sources that the tokenizer is trained on."""
+    sources = PLAN.tokenizer_sources[wildcards.tokenizer]
+    return [f"{RESULTS}/data/{source}/{FINAL}" for source in sources]
+
+
+rule download:
+    """A source's documents, with its revision and licence on record."""
+    output:
+        f"{RESULTS}/data/{{source}}/{FINAL}",
+    params:
+        file=f"{RESULTS}/settings/sources/{{source}}.json",
+        settings=lambda wildcards: PLAN.sources[wildcards.source],
+        code=lambda wildcards: runs.code("download", PLAN.sources[wildcards.source]["kind"]),
+        folder=subpath(output[0], parent=True),
+    log:
+        f"{RESULTS}/logs/download/{{source}}.log",
+    resources:
+        python=PYTHON,
+    shell:
+        "exec {resources.python:q} -m pipeline download {params.file:q}"
+        " --out {params.folder:q} > {log:q} 2>&1"
+
+
+rule tokenizer:
+    """A SentencePiece model: a given file, or one trained on training documents."""
+    input:
+        documents_of_tokenizer,
+    output:
+        model=f"{RESULTS}/tokenizers/{{tokenizer}}.model",
+        manifest=f"{RESULTS}/tokenizers/{{tokenizer}}.json",
+    params:
+        file=f"{RESULTS}/settings/tokenizers/{{tokenizer}}.json",
+        settings=lambda wildcards: PLAN.tokenizers[wildcards.tokenizer],
+        code=runs.code("tokenizer"),
+        folders=lambda wildcards, input: [str(Path(path).parent) for path in input],
+    log:
+        f"{RESULTS}/logs/tokenizer/{{tokenizer}}.log",
+    resources:
+        python=PYTHON,
+    shell:
+        "exec {resources.python:q} -m pipeline tokenizer {params.file:q}"
+        " --sources {params.folders:q} --out {output.model:q} > {log:q} 2>&1"
+
+
+rule pack:
+    """A source's documents as shards of tokens."""
+    input:
+        documents=f"{RESULTS}/data/{{source}}/{FINAL}",
+        tokenizer=f"{RESULTS}/tokenizers/{{tokenizer}}.model",
+    output:
+        f"{RESULTS}/corpora/{{tokenizer}}/{{source}}/{FINAL}",
+    params:
+        file=f"{RESULTS}/settings/corpora/{{tokenizer}}/{{source}}.json",
+        settings=lambda wildcards: PLAN.corpora[f"{wildcards.tokenizer}/{wildcards.source}"],
+        code=runs.code("pack"),
+        documents=subpath(input.documents, parent=True),
+        folder=subpath(output[0], parent=True),
+    log:
+        f"{RESULTS}/logs/pack/{{tokenizer}}/{{source}}.log",
+    resources:
+        python=PYTHON,
+    shell:
+        "exec {resources.python:q} -m pipeline pack {params.file:q}"
+        " --documents {params.documents:q} --tokenizer {input.tokenizer:q}"
+        " --out {params.folder:q} > {log:q} 2>&1"

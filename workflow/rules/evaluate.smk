@@ -1,0 +1,27 @@
+"""Checkpoints to perplexities and accuracies: `pike evaluate`."""
+
+
+rule evaluate:
+    """All checkpoints of one run that its evaluation asks for."""
+    input:
+        corpora_of_run,
+        run=f"{RESULTS}/runs/{{run}}/{FINAL}",
+        tokenizer=tokenizer_of_run,
+    output:
+        f"{RESULTS}/runs/{{run}}/evaluations/{FINAL}",
+    params:
+        file=f"{RESULTS}/runs/{{run}}/evaluation.json",
+        settings=lambda wildcards: PLAN.evaluations[wildcards.run],
+        code=runs.code("evaluate"),
+        folder=subpath(input.run, parent=True),
+        corpora=corpora_folder,
+    log:
+        f"{RESULTS}/logs/evaluate/{{run}}.log",
+    resources:
+        python=PYTHON,
+        device="auto",
+    threads: 1
+    shell:
+        "exec {resources.python:q} -m pipeline evaluate {params.file:q} --run {params.folder:q}"
+        " --corpora {params.corpora:q} --tokenizer {input.tokenizer:q}"
+        " --device {resources.device:q} > {log:q} 2>&1"

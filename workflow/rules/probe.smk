@@ -1,0 +1,25 @@
+"""Checkpoints to the similarity of the domains' gradients: `pike probe`."""
+
+
+rule probe:
+    """All checkpoints of one run that its probe asks for."""
+    input:
+        corpora_of_run,
+        run=f"{RESULTS}/runs/{{run}}/{FINAL}",
+    output:
+        f"{RESULTS}/runs/{{run}}/probes/{FINAL}",
+    params:
+        file=f"{RESULTS}/runs/{{run}}/probe.json",
+        settings=lambda wildcards: PLAN.probes[wildcards.run],
+        code=runs.code("probe"),
+        folder=subpath(input.run, parent=True),
+        corpora=corpora_folder,
+    log:
+        f"{RESULTS}/logs/probe/{{run}}.log",
+    resources:
+        python=PYTHON,
+        device="auto",
+    threads: 1
+    shell:
+        "exec {resources.python:q} -m pipeline probe {params.file:q} --run {params.folder:q}"
+        " --corpora {params.corpora:q} --device {resources.device:q} > {log:q} 2>&1"

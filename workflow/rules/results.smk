@@ -1,0 +1,121 @@
+"""Records to a database, tables, figures and a report: `pike database`, `table`, `figure`,
+`report`."""
+
+
+def records_of(names):
+    """Manifests of all that the database of these runs is built from."""
+    experiment = PLAN.experiment(list(names))
+    folders = [entry["folder"] for entry in experiment["runs"].values()]
+    return [
+        *(f"{folder}/{part}{FINAL}" for folder in folders for part in ("", "evaluations/", "probes/")),
+        *(f"{folder}/{FINAL}" for folder in experiment["corpora"].values()),
+        *(f"{folder}/{FINAL}" for folder in experiment["sources"].values()),
+        *experiment["tokenizers"].values(),
+    ]
+
+
+def records_of_selection(wildcards):
+    """The same, for the runs that one table or figure needs."""
+    return records_of(PLAN.selected(wildcards.kind, wildcards.name))
+
+
+rule database:
+    """Every record of the experiment in one file."""
+    input:
+        records_of(PLAN.runs),
+    output:
+        f"{RESULTS}/pike.duckdb",
+    params:
+        file=f"{RESULTS}/settings/experiment.json",
+        settings=PLAN.config,
+        code=runs.code("database"),
+    log:
+        f"{RESULTS}/logs/database.log",
+    resources:
+        python=PYTHON,
+    shell:
+        "exec {resources.python:q} -m pipeline database {params.file:q}"
+        " --out {output:q} > {log:q} 2>&1"
+
+
+rule database_of_selection:
+    """The records of the runs that one table or figure needs, where it does not need all."""
+    input:
+        records_of_selection,
+    output:
+        f"{RESULTS}/databases/{{kind}}-{{name}}.duckdb",
+    wildcard_constraints:
+        kind="table|figure",
+    params:
+        file=f"{RESULTS}/settings/databases/{{kind}}-{{name}}.json",
+        settings=PLAN.config,
+        code=runs.code("database"),
+    log:
+        f"{RESULTS}/logs/databases/{{kind}}-{{name}}.log",
+    resources:
+        python=PYTHON,
+    shell:
+        "exec {resources.python:q} -m pipeline database {params.file:q}"
+        " --out {output:q} > {log:q} 2>&1"
+
+
+rule table:
+    """One table in Markdown, CSV and LaTeX."""
+    input:
+        lambda wildcards: PLAN.database("table", wildcards.table),
+    output:
+        multiext(f"{RESULTS}/tables/{{table}}", ".md", ".csv", ".tex"),
+    params:
+        file=f"{RESULTS}/settings/tables/{{table}}.json",
+        settings=lambda wildcards: PLAN.tables[wildcards.table],
+        code=runs.code("table"),
+    log:
+        f"{RESULTS}/logs/tables/{{table}}.log",
+    resources:
+        python=PYTHON,
+    shell:
+        "exec {resources.python:q} -m pipeline table {params.file:q} --database {input:q}"
+        " --out {output[0]:q} > {log:q} 2>&1"
+
+
+rule figure:
+    """One figure as SVG and PNG."""
+    input:
+        lambda wildcards: PLAN.database("figure", wildcards.figure),
+    output:
+        multiext(f"{RESULTS}/figures/{{figure}}", ".svg", ".png"),
+    params:
+        file=f"{RESULTS}/settings/figures/{{figure}}.json",
+        settings=lambda wildcards: PLAN.figures[wildcards.figure],
+        code=runs.code("figure"),
+    log:
+        f"{RESULTS}/logs/figures/{{figure}}.log",
+    resources:
+        python=PYTHON,
+    shell:
+        "exec {resources.python:q} -m pipeline figure {params.file:q} --database {input:q}"
+        " --out {output[0]:q} > {log:q} 2>&1"
+
+
+rule report:
+    """One page with everything, for reading."""
+    input:
+        database=f"{RESULTS}/pike.duckdb",
+        tables=expand("{results}/tables/{table}.md", results=RESULTS, table=PLAN.tables),
+        figures=expand("{results}/figures/{figure}.svg", results=RESULTS, figure=PLAN.figures),
+    output:
+        f"{RESULTS}/report/index.html",
+    params:
+        file=f"{RESULTS}/settings/experiment.json",
+        settings=PLAN.config,
+        code=runs.code("report"),
+        tables=f"{RESULTS}/tables",
+        figures=f"{RESULTS}/figures",
+    log:
+        f"{RESULTS}/logs/report.log",
+    resources:
+        python=PYTHON,
+    shell:
+        "exec {resources.python:q} -m pipeline report {params.file:q} --database {input.database:q}"
+        " --tables {params.tables:q} --figures {params.figures:q} --out {output:q}"
+        " > {log:q} 2>&1"
