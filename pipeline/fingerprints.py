@@ -24,6 +24,20 @@ def of(*modules: str) -> str:
     return digest.hexdigest()[:16]
 
 
+@functools.cache
+def of_files(folder: str) -> str:
+    """Fingerprint of the files of a folder of the package that are not Python: 16 hex digits.
+
+    Queries and page templates decide a stage's result as its modules do.
+    """
+    digest = hashlib.sha256()
+    for path in sorted((PACKAGE / folder).rglob("*")):
+        if path.is_file() and path.suffix != ".pyc":
+            name = path.relative_to(PACKAGE).as_posix()
+            digest.update(f"{name}\n{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()[:16]
+
+
 def closure(*modules: str) -> set[str]:
     """The modules and every first-party module that they import, directly or through others."""
     found: set[str] = set()

@@ -39,6 +39,14 @@ STAGES = {
 PARTS = {"download": SOURCES, "pretrain": METHODS}
 """Stages that do their work by one of several peers, each with a module of its own."""
 
+ASSETS = {
+    "database": ["results/sql", "paper"],
+    "table": ["results/sql"],
+    "figure": ["results/sql"],
+    "report": ["results/sql", "results/report"],
+}
+"""Folders of the package whose files decide a stage's result beside its modules."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
@@ -192,7 +200,8 @@ def code(stage: str, part: str | None = None) -> str:
             a source.
     """
     places = [STAGES[stage], *([PARTS[stage][part]] if part else [])]
-    return fingerprints.of(*(place.partition(":")[0] for place in places))
+    python = fingerprints.of(*(place.partition(":")[0] for place in places))
+    return "-".join([python, *(fingerprints.of_files(folder) for folder in ASSETS.get(stage, []))])
 
 
 def claim(plan: Plan, origin: str) -> str:

@@ -1,5 +1,6 @@
 """The plan of the experiment, and what every rule takes from it."""
 
+import os
 import sys
 from pathlib import Path
 

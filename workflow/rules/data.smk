@@ -11,15 +11,17 @@ rule download:
     """A source's documents, with its revision and licence on record."""
     output:
         f"{RESULTS}/data/{{source}}/{FINAL}",
-    params:
-        file=f"{RESULTS}/settings/sources/{{source}}.json",
-        settings=lambda wildcards: PLAN.sources[wildcards.source],
-        code=lambda wildcards: runs.code("download", PLAN.sources[wildcards.source]["kind"]),
-        folder=subpath(output[0], parent=True),
     log:
         f"{RESULTS}/logs/download/{{source}}.log",
     resources:
         python=PYTHON,
+    params:
+        file=f"{RESULTS}/settings/sources/{{source}}.json",
+        settings=lambda wildcards: PLAN.sources[wildcards.source],
+        code=lambda wildcards: runs.code(
+            "download", PLAN.sources[wildcards.source]["kind"]
+        ),
+        folder=subpath(output[0], parent=True),
     shell:
         "exec {resources.python:q} -m pipeline download {params.file:q}"
         " --out {params.folder:q} > {log:q} 2>&1"
@@ -32,15 +34,15 @@ rule tokenizer:
     output:
         model=f"{RESULTS}/tokenizers/{{tokenizer}}.model",
         manifest=f"{RESULTS}/tokenizers/{{tokenizer}}.json",
+    log:
+        f"{RESULTS}/logs/tokenizer/{{tokenizer}}.log",
+    resources:
+        python=PYTHON,
     params:
         file=f"{RESULTS}/settings/tokenizers/{{tokenizer}}.json",
         settings=lambda wildcards: PLAN.tokenizers[wildcards.tokenizer],
         code=runs.code("tokenizer"),
         folders=lambda wildcards, input: [str(Path(path).parent) for path in input],
-    log:
-        f"{RESULTS}/logs/tokenizer/{{tokenizer}}.log",
-    resources:
-        python=PYTHON,
     shell:
         "exec {resources.python:q} -m pipeline tokenizer {params.file:q}"
         " --sources {params.folders:q} --out {output.model:q} > {log:q} 2>&1"
@@ -53,16 +55,18 @@ rule pack:
         tokenizer=f"{RESULTS}/tokenizers/{{tokenizer}}.model",
     output:
         f"{RESULTS}/corpora/{{tokenizer}}/{{source}}/{FINAL}",
-    params:
-        file=f"{RESULTS}/settings/corpora/{{tokenizer}}/{{source}}.json",
-        settings=lambda wildcards: PLAN.corpora[f"{wildcards.tokenizer}/{wildcards.source}"],
-        code=runs.code("pack"),
-        documents=subpath(input.documents, parent=True),
-        folder=subpath(output[0], parent=True),
     log:
         f"{RESULTS}/logs/pack/{{tokenizer}}/{{source}}.log",
     resources:
         python=PYTHON,
+    params:
+        file=f"{RESULTS}/settings/corpora/{{tokenizer}}/{{source}}.json",
+        settings=lambda wildcards: PLAN.corpora[
+            f"{wildcards.tokenizer}/{wildcards.source}"
+        ],
+        code=runs.code("pack"),
+        documents=subpath(input.documents, parent=True),
+        folder=subpath(output[0], parent=True),
     shell:
         "exec {resources.python:q} -m pipeline pack {params.file:q}"
         " --documents {params.documents:q} --tokenizer {input.tokenizer:q}"

@@ -9,18 +9,18 @@ rule evaluate:
         tokenizer=tokenizer_of_run,
     output:
         f"{RESULTS}/runs/{{run}}/evaluations/{FINAL}",
+    log:
+        f"{RESULTS}/logs/evaluate/{{run}}.log",
+    threads: 1
+    resources:
+        python=PYTHON,
+        device="auto",
     params:
         file=f"{RESULTS}/runs/{{run}}/evaluation.json",
         settings=lambda wildcards: PLAN.evaluations[wildcards.run],
         code=runs.code("evaluate"),
         folder=subpath(input.run, parent=True),
         corpora=corpora_folder,
-    log:
-        f"{RESULTS}/logs/evaluate/{{run}}.log",
-    resources:
-        python=PYTHON,
-        device="auto",
-    threads: 1
     shell:
         "exec {resources.python:q} -m pipeline evaluate {params.file:q} --run {params.folder:q}"
         " --corpora {params.corpora:q} --tokenizer {input.tokenizer:q}"

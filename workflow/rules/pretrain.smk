@@ -8,17 +8,17 @@ rule pretrain:
         corpora_of_run,
     output:
         f"{RESULTS}/runs/{{run}}/{FINAL}",
+    log:
+        f"{RESULTS}/logs/pretrain/{{run}}.log",
+    threads: 1
+    resources:
+        python=PYTHON,
+        device="auto",
     params:
         file=f"{RESULTS}/runs/{{run}}/run.json",
         settings=of_run,
         code=lambda wildcards: runs.code("pretrain", PLAN.runs[wildcards.run]["rule"]),
         corpora=corpora_folder,
-    log:
-        f"{RESULTS}/logs/pretrain/{{run}}.log",
-    resources:
-        python=PYTHON,
-        device="auto",
-    threads: 1
     shell:
         "exec {resources.python:q} -m pipeline pretrain {params.file:q}"
         " --corpora {params.corpora:q} --device {resources.device:q} --threads {threads}"

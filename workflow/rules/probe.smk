@@ -8,18 +8,18 @@ rule probe:
         run=f"{RESULTS}/runs/{{run}}/{FINAL}",
     output:
         f"{RESULTS}/runs/{{run}}/probes/{FINAL}",
+    log:
+        f"{RESULTS}/logs/probe/{{run}}.log",
+    threads: 1
+    resources:
+        python=PYTHON,
+        device="auto",
     params:
         file=f"{RESULTS}/runs/{{run}}/probe.json",
         settings=lambda wildcards: PLAN.probes[wildcards.run],
         code=runs.code("probe"),
         folder=subpath(input.run, parent=True),
         corpora=corpora_folder,
-    log:
-        f"{RESULTS}/logs/probe/{{run}}.log",
-    resources:
-        python=PYTHON,
-        device="auto",
-    threads: 1
     shell:
         "exec {resources.python:q} -m pipeline probe {params.file:q} --run {params.folder:q}"
         " --corpora {params.corpora:q} --device {resources.device:q} > {log:q} 2>&1"

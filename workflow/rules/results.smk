@@ -7,7 +7,11 @@ def records_of(names):
     experiment = PLAN.experiment(list(names))
     folders = [entry["folder"] for entry in experiment["runs"].values()]
     return [
-        *(f"{folder}/{part}{FINAL}" for folder in folders for part in ("", "evaluations/", "probes/")),
+        *(
+            f"{folder}/{part}{FINAL}"
+            for folder in folders
+            for part in ("", "evaluations/", "probes/")
+        ),
         *(f"{folder}/{FINAL}" for folder in experiment["corpora"].values()),
         *(f"{folder}/{FINAL}" for folder in experiment["sources"].values()),
         *experiment["tokenizers"].values(),
@@ -25,14 +29,14 @@ rule database:
         records_of(PLAN.runs),
     output:
         f"{RESULTS}/pike.duckdb",
-    params:
-        file=f"{RESULTS}/settings/experiment.json",
-        settings=PLAN.config,
-        code=runs.code("database"),
     log:
         f"{RESULTS}/logs/database.log",
     resources:
         python=PYTHON,
+    params:
+        file=f"{RESULTS}/settings/experiment.json",
+        settings=PLAN.config,
+        code=runs.code("database"),
     shell:
         "exec {resources.python:q} -m pipeline database {params.file:q}"
         " --out {output:q} > {log:q} 2>&1"
@@ -44,16 +48,16 @@ rule database_of_selection:
         records_of_selection,
     output:
         f"{RESULTS}/databases/{{kind}}-{{name}}.duckdb",
+    log:
+        f"{RESULTS}/logs/databases/{{kind}}-{{name}}.log",
     wildcard_constraints:
         kind="table|figure",
+    resources:
+        python=PYTHON,
     params:
         file=f"{RESULTS}/settings/databases/{{kind}}-{{name}}.json",
         settings=PLAN.config,
         code=runs.code("database"),
-    log:
-        f"{RESULTS}/logs/databases/{{kind}}-{{name}}.log",
-    resources:
-        python=PYTHON,
     shell:
         "exec {resources.python:q} -m pipeline database {params.file:q}"
         " --out {output:q} > {log:q} 2>&1"
@@ -65,14 +69,14 @@ rule table:
         lambda wildcards: PLAN.database("table", wildcards.table),
     output:
         multiext(f"{RESULTS}/tables/{{table}}", ".md", ".csv", ".tex"),
-    params:
-        file=f"{RESULTS}/settings/tables/{{table}}.json",
-        settings=lambda wildcards: PLAN.tables[wildcards.table],
-        code=runs.code("table"),
     log:
         f"{RESULTS}/logs/tables/{{table}}.log",
     resources:
         python=PYTHON,
+    params:
+        file=f"{RESULTS}/settings/tables/{{table}}.json",
+        settings=lambda wildcards: PLAN.tables[wildcards.table],
+        code=runs.code("table"),
     shell:
         "exec {resources.python:q} -m pipeline table {params.file:q} --database {input:q}"
         " --out {output[0]:q} > {log:q} 2>&1"
@@ -84,14 +88,14 @@ rule figure:
         lambda wildcards: PLAN.database("figure", wildcards.figure),
     output:
         multiext(f"{RESULTS}/figures/{{figure}}", ".svg", ".png"),
-    params:
-        file=f"{RESULTS}/settings/figures/{{figure}}.json",
-        settings=lambda wildcards: PLAN.figures[wildcards.figure],
-        code=runs.code("figure"),
     log:
         f"{RESULTS}/logs/figures/{{figure}}.log",
     resources:
         python=PYTHON,
+    params:
+        file=f"{RESULTS}/settings/figures/{{figure}}.json",
+        settings=lambda wildcards: PLAN.figures[wildcards.figure],
+        code=runs.code("figure"),
     shell:
         "exec {resources.python:q} -m pipeline figure {params.file:q} --database {input:q}"
         " --out {output[0]:q} > {log:q} 2>&1"
@@ -102,19 +106,21 @@ rule report:
     input:
         database=f"{RESULTS}/pike.duckdb",
         tables=expand("{results}/tables/{table}.md", results=RESULTS, table=PLAN.tables),
-        figures=expand("{results}/figures/{figure}.svg", results=RESULTS, figure=PLAN.figures),
+        figures=expand(
+            "{results}/figures/{figure}.svg", results=RESULTS, figure=PLAN.figures
+        ),
     output:
         f"{RESULTS}/report/index.html",
+    log:
+        f"{RESULTS}/logs/report.log",
+    resources:
+        python=PYTHON,
     params:
         file=f"{RESULTS}/settings/experiment.json",
         settings=PLAN.config,
         code=runs.code("report"),
         tables=f"{RESULTS}/tables",
         figures=f"{RESULTS}/figures",
-    log:
-        f"{RESULTS}/logs/report.log",
-    resources:
-        python=PYTHON,
     shell:
         "exec {resources.python:q} -m pipeline report {params.file:q} --database {input.database:q}"
         " --tables {params.tables:q} --figures {params.figures:q} --out {output:q}"

@@ -1,0 +1,64 @@
+# Everything that a user types. `make help` lists it.
+
+VENV   ?= .venv
+PYTHON ?= python3
+CORES  ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
+CONFIG ?= config.yaml
+# cpu: the versions that this release was tested with. cuda: the newest torch, with CUDA.
+TORCH  ?= cpu
+
+BIN       := $(VENV)/bin
+READY     := $(VENV)/.ready-$(TORCH)
+SNAKEMAKE := $(BIN)/snakemake --profile workflow/profiles/default --cores $(CORES) --configfile $(CONFIG)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check lint format report dag bench unlock clean
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: $(READY) ## Make the environment in .venv (TORCH=cuda for NVIDIA GPUs)
+
+$(READY): pyproject.toml constraints-cpu.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	if [ "$(TORCH)" = cuda ]; then grep -v '^torch==' constraints-cpu.txt; else cat constraints-cpu.txt; fi > $(VENV)/constraints.txt
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints.txt --editable '.[test,lint]'
+	rm -f $(VENV)/.ready-* && touch $@
+
+run: $(READY) ## Run the experiment (CONFIG=..., CORES=...) and build the report
+	$(SNAKEMAKE)
+
+test: $(READY) ## Run every test that needs no accelerator
+	$(BIN)/python -m pytest -m 'not device'
+
+check: $(READY) ## Run the fast tests alone
+	$(BIN)/python -m pytest -m 'not slow and not workflow and not device'
+
+lint: $(READY) ## Check format, style, types and spelling
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/snakefmt --check Snakefile workflow
+	$(BIN)/mypy
+	$(BIN)/codespell
+
+format: $(READY) ## Put the sources into the house's format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	$(BIN)/snakefmt Snakefile workflow
+
+report: $(READY) ## Build the report alone, with what it needs
+	$(SNAKEMAKE) $$($(BIN)/python -c 'import sys, yaml; print(yaml.safe_load(open(sys.argv[1]))["results"])' $(CONFIG))/report/index.html
+
+dag: $(READY) ## List the jobs that a run would start, and why
+	$(SNAKEMAKE) --dry-run
+
+bench: $(READY) ## Measure, and record under benchmarks/results
+	$(BIN)/python -m benchmarks.planning
+
+unlock: $(READY) ## Free the working folder after a killed run
+	$(SNAKEMAKE) --unlock
+
+clean: ## Delete the environment and caches; results stay
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""What is measured, each a command: `python -m benchmarks.planning`."""
