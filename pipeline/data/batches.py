@@ -1,0 +1,165 @@
+"""Batches of exactly b_k rows of every domain, in an order that is computed, not stored.
+
+Legend of shapes: K domains, B rows of a batch, L tokens of context, N positions.
+The state of a domain is one integer, the number of rows that it has given so far.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline import files
+from pipeline.data.shards import Corpus
+from pipeline.errors import InputError
+
+BLOCK = 4096
+"""Positions whose rows are computed at once; a batch then costs microseconds."""
+
+Int64s = npt.NDArray[np.int64]
+Uint64s = npt.NDArray[np.uint64]
+
+_ROUNDS = 8
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+
+
+class Order:
+    """The endless shuffled order of n rows: epoch after epoch, each a permutation of its own.
+
+    A Feistel network over the smallest power of two that holds n permutes the numbers below that
+    power; cycle walking (apply it again until the result is below n) leaves a permutation of
+    0..n-1. Any position is reached at once, so that to resume is to know one integer. Only
+    unsigned 64-bit integer arithmetic is used: the order is the same on every platform and with
+    every version of NumPy, whose own generators promise no such thing (NEP 19).
+    """
+
+    def __init__(self, rows: int, key: object) -> None:
+        """Order of `rows` rows under a JSON-able key."""
+        assert rows >= 1
+        self.rows = rows
+        seeds = hashlib.shake_256(files.canonical(key).encode()).digest(8 * _ROUNDS)
+        self._keys = np.frombuffer(seeds, "<u8").astype(np.uint64)
+        bits = (rows - 1).bit_length()
+        self._low = np.uint64(bits // 2)
+        self._low_mask = np.uint64((1 << bits // 2) - 1)
+        self._high_mask = np.uint64((1 << (bits - bits // 2)) - 1)
+        self._blocks: dict[int, Int64s] = {}
+
+    def at(self, position_N: npt.NDArray[np.integer[Any]]) -> Int64s:
+        """Row at each position of the endless order; position p lies in epoch p // rows."""
+        counter_N: Uint64s = np.asarray(position_N, np.uint64)
+        epoch_N = counter_N // np.uint64(self.rows)
+        place_N = counter_N % np.uint64(self.rows)
+        key_RoundxN = _mix(self._keys[:, None] + epoch_N * _GOLDEN)
+        row_N = self._permute(place_N, key_RoundxN)
+        outside = np.flatnonzero(row_N >= self.rows)
+        while len(outside):
+            row_N[outside] = self._permute(row_N[outside], key_RoundxN[:, outside])
+            outside = outside[row_N[outside] >= self.rows]
+        return row_N.astype(np.int64)
+
+    def take(self, position: int, count: int) -> Int64s:
+        """Rows at positions `position` to `position + count - 1`, from blocks computed ahead."""
+        first, last = position // BLOCK, (position + max(count, 1) - 1) // BLOCK
+        self._blocks = {b: r for b, r in self._blocks.items() if first <= b <= last}
+        for block in range(first, last + 1):
+            if block not in self._blocks:
+                self._blocks[block] = self.at(np.arange(block * BLOCK, (block + 1) * BLOCK))
+        offset = position - first * BLOCK
+        if first == last:
+            return self._blocks[first][offset : offset + count]
+        rows = np.concatenate([self._blocks[block] for block in range(first, last + 1)])
+        return rows[offset : offset + count]
+
+    def _permute(self, value_N: Uint64s, key_RoundxN: Uint64s) -> Uint64s:
+        """One pass of the network: each half in turn is xored with a hash of the other."""
+        high_N, low_N = value_N >> self._low, value_N & self._low_mask
+        for number, key_N in enumerate(key_RoundxN):
+            if number % 2:
+                low_N = low_N ^ (_mix(high_N + key_N) & self._low_mask)
+            else:
+                high_N = high_N ^ (_mix(low_N + key_N) & self._high_mask)
+        return (high_N << self._low) | low_N
+
+
+def _mix(value_N: Uint64s) -> Uint64s:
+    """The finaliser of splitmix64 (Steele, Lea and Flood 2014)."""
+    value_N = (value_N ^ (value_N >> np.uint64(30))) * _MIX_1
+    value_N = (value_N ^ (value_N >> np.uint64(27))) * _MIX_2
+    return value_N ^ (value_N >> np.uint64(31))
+
+
+class Mixture:
+    """Rows of several domains; the caller keeps one position per domain and chooses the counts.
+
+    The order of a domain is a function of (seed, purpose, the domain's name, epoch) and of nothing
+    else: neither the counts nor the other domains change it, so that methods see the same rows of
+    a domain in the same order, and another purpose ("statistics") sees rows of its own.
+    """
+
+    def __init__(self, corpora: Mapping[str, Corpus], length: int, seed: int, purpose: str) -> None:
+        """Opens the orders of all domains.
+
+        Raises:
+            InputError: no domain, a domain shorter than one row, or domains of different
+                tokenizers.
+        """
+        _refuse_unmixable(corpora, length)
+        self.length = length
+        self.domains = tuple(corpora)
+        self._corpora = tuple(corpora.values())
+        self._orders = [
+            Order(corpus.rows(length), {"seed": seed, "purpose": purpose, "domain": domain})
+            for domain, corpus in corpora.items()
+        ]
+        # Rows of every domain: position // rows is the domain's epoch.
+        self.rows_K = np.array([order.rows for order in self._orders], np.int64)
+
+    def batch(
+        self,
+        counts_K: npt.NDArray[np.integer[Any]],
+        positions_K: npt.NDArray[np.integer[Any]],
+    ) -> tuple[Int64s, Int64s]:
+        """The next `counts_K[k]` rows of every domain k from its position on.
+
+        Returns:
+            tokens_Bx(L+1) and domain_B, grouped by domain in the domains' order. The caller's next
+            positions are `positions_K + counts_K`.
+        """
+        assert len(counts_K) == len(positions_K) == len(self._corpora)
+        assert min(counts_K) >= 0
+        assert min(positions_K) >= 0
+        parts = [
+            corpus.read(order.take(int(position), int(count)), self.length)
+            for corpus, order, count, position in zip(
+                self._corpora, self._orders, counts_K, positions_K, strict=True
+            )
+            if count
+        ]
+        domain_B = np.repeat(np.arange(len(self._corpora)), np.asarray(counts_K))
+        empty = np.empty((0, self.length + 1), np.int64)
+        return np.concatenate(parts) if parts else empty, domain_B
+
+
+def _refuse_unmixable(corpora: Mapping[str, Corpus], length: int) -> None:
+    if not corpora:
+        raise InputError("a mixture needs at least one domain: name some in the scenario's domains")
+    problems = [
+        f"domain {domain!r} has {corpus.tokens:,} {corpus.split} tokens in {corpus.folder}, fewer "
+        f"than one row of {length} tokens and a target: give it more text or shorten the rows"
+        for domain, corpus in corpora.items()
+        if corpus.rows(length) < 1
+    ]
+    first, *others = corpora.items()
+    problems += [
+        f"domains {first[0]!r} and {domain!r} were packed with different tokenizers: pack both "
+        "with one"
+        for domain, corpus in others
+        if corpus.manifest["tokenizer"] != first[1].manifest["tokenizer"]
+    ]
+    if problems:
+        raise InputError("\n".join(problems))

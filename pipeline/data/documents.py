@@ -1,0 +1,161 @@
+"""Documents between stages: Parquet files with an id and a text in each record."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline import files
+from pipeline.data import disk
+from pipeline.errors import InputError
+
+STAGE = "download"
+SCHEMA = pa.schema([("id", pa.string()), ("text", pa.string())])
+GROUP_BYTES = 4 * 2**20
+"""UTF-8 bytes of text in a row group: what a reader or a writer holds at once."""
+FILE_BYTES = 256 * 2**20
+"""UTF-8 bytes of text in a file."""
+
+
+class Document(NamedTuple):
+    """One text; the id names its place in the source."""
+
+    id: str
+    text: str
+
+
+class Source(Protocol):
+    """Settings of a kind of source, which know how to read it."""
+
+    @property
+    def bytes(self) -> int | None:
+        """Reading stops at the document that reaches so many UTF-8 bytes; None: at the end."""
+
+    @property
+    def licence(self) -> str:
+        """Licence of the documents, for the record."""
+
+    @property
+    def entropy_nats_per_character(self) -> float | None:
+        """Exact entropy rate where it is known: no model's loss can lie below it."""
+
+    def read(self, skipped: Counter[str]) -> Iterator[Document]:
+        """All documents, always in the same order; counts those left out by reason."""
+
+    def facts(self, documents_sha256: str) -> dict[str, Any]:
+        """What the manifest says of the source; `revision` at least."""
+
+
+class Totals(NamedTuple):
+    """What was written."""
+
+    files: list[Path]
+    documents: int
+    characters: int
+    bytes: int
+    sha256: str
+
+
+def write(documents: Iterable[Document], folder: Path) -> Totals:
+    """Writes `documents-00000.parquet`, ... in bounded memory and sums up what was written.
+
+    Raises:
+        InputError: the disk is full or not writable.
+    """
+    written: list[Path] = []
+    digest = hashlib.sha256()
+    counts = Counter[str]()
+    writer: pq.ParquetWriter | None = None
+    room = 0
+    try:
+        for group in _groups(documents, digest):
+            size = sum(len(text.encode()) for text in group["text"])
+            with disk.named(folder):
+                if writer is None or room <= 0:
+                    if writer is not None:
+                        writer.close()
+                    written.append(folder / f"documents-{len(written):05d}.parquet")
+                    writer = pq.ParquetWriter(written[-1], SCHEMA, compression="zstd")
+                    room = FILE_BYTES
+                writer.write_table(pa.table(group, schema=SCHEMA))
+            room -= size
+            counts["documents"] += len(group["text"])
+            counts["characters"] += sum(map(len, group["text"]))
+            counts["bytes"] += size
+    finally:
+        if writer is not None:
+            with disk.named(folder):
+                writer.close()
+    return Totals(
+        written,
+        counts["documents"],
+        counts["characters"],
+        counts["bytes"],
+        digest.hexdigest(),
+    )
+
+
+def manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a folder of documents, after its files' sizes have been compared with it.
+
+    Raises:
+        InputError: no finished documents, or a missing or truncated file, which is named.
+    """
+    path = folder / files.MANIFEST
+    if not path.exists():
+        raise InputError(
+            f"{folder} holds no finished documents (no {files.MANIFEST}): download them first"
+        )
+    facts: dict[str, Any] = files.read_json(path)
+    if not isinstance(facts, dict) or facts.get("stage") != STAGE:
+        raise InputError(f"{path} is not the manifest of a download: download the source anew")
+    for name, recorded in facts["files"].items():
+        file = folder / name
+        size = file.stat().st_size if file.exists() else None
+        if size != recorded["bytes"]:
+            found = "is missing" if size is None else f"has {size:,} bytes"
+            raise InputError(
+                f"{file} {found}, the manifest says {recorded['bytes']:,} bytes: "
+                f"delete {folder} and download it anew"
+            )
+    return facts
+
+
+def read(folder: Path) -> Iterator[Document]:
+    """The documents of a folder in their order, in bounded memory.
+
+    Raises:
+        InputError: as `manifest`, or a file that is not readable as Parquet.
+    """
+    for name in sorted(manifest(folder)["files"]):
+        try:
+            with pq.ParquetFile(folder / name) as file:
+                for batch in file.iter_batches(batch_size=1024):
+                    yield from map(Document, *(column.to_pylist() for column in batch.columns))
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InputError(
+                f"{folder / name} cannot be read ({error}): delete {folder} and download it anew"
+            ) from error
+
+
+def _groups(
+    documents: Iterable[Document], digest: "hashlib._Hash"
+) -> Iterator[dict[str, list[str]]]:
+    """Row groups of about `GROUP_BYTES`; the digest runs over ids and texts."""
+    group: dict[str, list[str]] = {"id": [], "text": []}
+    size = 0
+    for document in documents:
+        content = document.text.encode()
+        digest.update(f"{document.id}\n{len(content)}\n".encode() + content)
+        group["id"].append(document.id)
+        group["text"].append(document.text)
+        size += len(content)
+        if size >= GROUP_BYTES:
+            yield group
+            group, size = {"id": [], "text": []}, 0
+    if group["id"]:
+        yield group

@@ -1,0 +1,282 @@
+"""Token shards on disk: a corpus is one endless row of token ids, cut into files.
+
+Legend of shapes: R rows asked for, L tokens of context in a row.
+"""
+
+import bisect
+import hashlib
+import mmap
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline import files
+from pipeline.data import disk
+from pipeline.errors import InputError
+
+FORMAT = 1
+SPLITS = ("train", "validation")
+DOCUMENT = np.dtype([("tokens", "<u4"), ("bytes", "<u4"), ("hash", "<u8")])
+"""One document of a split: tokens (EOS included), UTF-8 bytes, first 8 bytes of its SHA-256."""
+
+Tokens = npt.NDArray[np.int64]
+
+
+def token_dtype(vocabulary: int) -> np.dtype[Any]:
+    """The smallest little-endian dtype that holds every id below `vocabulary`."""
+    return np.dtype("<u2" if vocabulary <= 2**16 else "<u4")
+
+
+def documents_file(split: str) -> str:
+    """Name of the file that lists a split's documents."""
+    return f"{split}-documents.npy"
+
+
+def data_fingerprint(dtype: str, shards: dict[str, list[dict[str, Any]]]) -> str:
+    """Identity of a corpus's tokens: SHA-256 over the dtype and every split's shard hashes."""
+    hashes = {split: [shard["sha256"] for shard in shards[split]] for split in sorted(shards)}
+    return files.digest({"dtype": dtype, "shards": hashes})
+
+
+class ShardWriter:
+    """Appends tokens to `{split}-00000.bin`, `-00001.bin`, ...; a document may span files.
+
+    The bytes are appended with write(), never through a memory map: on a full disk a map kills
+    the process with SIGBUS and no message, write() raises.
+    """
+
+    def __init__(
+        self, folder: Path, split: str, *, dtype: np.dtype[Any], shard_tokens: int
+    ) -> None:
+        assert shard_tokens >= 1
+        self._folder, self._split, self._dtype = folder, split, dtype
+        self._shard_tokens = shard_tokens
+        self._shards: list[dict[str, Any]] = []
+        self._file: BinaryIO | None = None
+        self._hash = hashlib.sha256()
+        self._held = 0
+        self.tokens = 0
+
+    def append(self, tokens: npt.NDArray[Any]) -> None:
+        """Writes ids behind those already there.
+
+        Raises:
+            InputError: the disk is full or not writable.
+        """
+        stream = np.ascontiguousarray(tokens, dtype=self._dtype)
+        self.tokens += len(stream)
+        with disk.named(self._folder):
+            while len(stream):
+                if self._file is None:
+                    self._file = self._path().open("wb")
+                piece = stream[: self._shard_tokens - self._held]
+                content = piece.tobytes()
+                self._file.write(content)
+                self._hash.update(content)
+                self._held += len(piece)
+                stream = stream[len(piece) :]
+                if self._held == self._shard_tokens:
+                    self._finish()
+
+    def close(self) -> list[dict[str, Any]]:
+        """Ends the last shard; returns file, tokens and SHA-256 of each shard in order."""
+        with disk.named(self._folder):
+            self._finish()
+        return self._shards
+
+    def _path(self) -> Path:
+        return self._folder / f"{self._split}-{len(self._shards):05d}.bin"
+
+    def _finish(self) -> None:
+        if self._file is None:
+            return
+        path, file = self._path(), self._file
+        self._file = None
+        file.close()
+        self._shards.append(
+            {"file": path.name, "tokens": self._held, "sha256": self._hash.hexdigest()}
+        )
+        self._hash, self._held = hashlib.sha256(), 0
+
+    def __enter__(self) -> Self:
+        """Starts writing."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Closes the open file; after an error its last bytes do not matter."""
+        if self._file is not None:
+            with disk.named(self._folder):
+                self._file.close()
+
+
+@dataclass(frozen=True)
+class _Window:
+    """The rows that lie whole in one shard, as one strided view into its memory."""
+
+    first: int
+    rows_RxL1: npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """One split of a packed corpus, read in place: nothing but the pages asked for is loaded."""
+
+    folder: Path
+    split: str
+    manifest: dict[str, Any]
+    tokens: int
+    """Length of the stream, EOS of every document included."""
+    vocabulary: int
+    eos: int
+    dtype: np.dtype[Any]
+    fingerprint: str
+    """Identity of the corpus's tokens, both splits."""
+    _starts: list[int]
+    _shards: list[npt.NDArray[Any]]
+    _windows: dict[int, list[_Window]] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, folder: Path, split: str, *, verify: bool = False) -> "Corpus":
+        """Opens a split that `pack` has written.
+
+        Sizes of all files are compared with the manifest at every open; their SHA-256, which
+        takes 2.5 CPU-seconds a gigabyte, only when `verify`.
+
+        Raises:
+            InputError: no manifest, or a missing, truncated or changed file, which is named.
+        """
+        assert split in SPLITS, split
+        manifest = _manifest(folder)
+        try:
+            facts, tokenizer = manifest["splits"][split], manifest["tokenizer"]
+            dtype = np.dtype(manifest["dtype"]).newbyteorder("<")
+            listed: list[dict[str, Any]] = facts["shards"]
+            sizes = {s["file"]: s["tokens"] * dtype.itemsize for s in listed}
+            hashes = {s["file"]: s["sha256"] for s in listed}
+            documents = documents_file(split)
+            sizes[documents] = manifest["files"][documents]["bytes"]
+            hashes[documents] = manifest["files"][documents]["sha256"]
+            starts = np.cumsum([0] + [s["tokens"] for s in listed]).tolist()
+            known = cls(
+                folder=folder,
+                split=split,
+                manifest=manifest,
+                tokens=facts["tokens"],
+                vocabulary=tokenizer["vocabulary"],
+                eos=tokenizer["eos"],
+                dtype=dtype,
+                fingerprint=manifest["fingerprint"],
+                _starts=starts,
+                _shards=[],
+            )
+        except (KeyError, TypeError) as error:
+            raise InputError(
+                f"{folder / files.MANIFEST} is not the manifest of a corpus ({error!r}): pack anew"
+            ) from None
+        for name, size in sizes.items():
+            _check(folder / name, size, hashes[name] if verify else None)
+        known._shards.extend(_map(folder / s["file"], dtype) for s in listed)
+        return known
+
+    def rows(self, length: int) -> int:
+        """How many rows of `length` tokens, each with the target of its last token, there are."""
+        return max(0, (self.tokens - 1) // length)
+
+    def read(self, row_R: npt.NDArray[np.integer[Any]], length: int) -> Tokens:
+        """Rows by number: int64 [R, length + 1], row i being `stream[i*L : i*L + L + 1]`."""
+        row_R = np.asarray(row_R, dtype=np.int64)
+        if not len(row_R):
+            return np.empty((0, length + 1), np.int64)
+        assert row_R.min() >= 0, row_R.min()
+        assert row_R.max() < self.rows(length), (row_R.max(), self.rows(length))
+        windows = self._windows.get(length) or self._cut(length)
+        if len(self._shards) == 1:
+            return windows[0].rows_RxL1[row_R].astype(np.int64)
+        tokens_RxL1 = np.empty((len(row_R), length + 1), np.int64)
+        spanning_R = np.ones(len(row_R), bool)
+        # Only the shards that hold a row of the batch are touched: there can be a thousand.
+        first_S = np.array([w.first for w in windows])
+        shard_R = np.searchsorted(first_S, row_R, side="right") - 1
+        for shard in np.unique(shard_R):
+            window = windows[shard]
+            inside_R = (shard_R == shard) & (row_R < window.first + len(window.rows_RxL1))
+            tokens_RxL1[inside_R] = window.rows_RxL1[row_R[inside_R] - window.first]
+            spanning_R &= ~inside_R
+        for place in np.flatnonzero(spanning_R):
+            start = int(row_R[place]) * length
+            tokens_RxL1[place] = self.span(start, start + length + 1)
+        return tokens_RxL1
+
+    def span(self, start: int, stop: int) -> Tokens:
+        """The stream's tokens `start` to `stop` (exclusive), int64."""
+        assert 0 <= start <= stop <= self.tokens, (start, stop, self.tokens)
+        pieces: list[npt.NDArray[Any]] = []
+        shard = bisect.bisect_right(self._starts, start) - 1
+        while start < stop:
+            offset = start - self._starts[shard]
+            pieces.append(self._shards[shard][offset : offset + stop - start])
+            start += len(pieces[-1])
+            shard += 1
+        return np.concatenate(pieces).astype(np.int64) if pieces else np.empty(0, np.int64)
+
+    def documents(self) -> npt.NDArray[Any]:
+        """The split's documents in stream order, structured as `DOCUMENT`, memory-mapped."""
+        path = self.folder / documents_file(self.split)
+        documents: npt.NDArray[Any] = np.load(path, allow_pickle=False, mmap_mode="r")
+        return documents
+
+    def _cut(self, length: int) -> list[_Window]:
+        """Strided views of the rows that lie whole in a shard, one view per shard."""
+        windows = []
+        for start, shard in zip(self._starts, self._shards, strict=False):
+            first = -(-start // length)
+            offset = first * length - start
+            count = max(0, (len(shard) - offset - 1) // length)
+            view = np.lib.stride_tricks.as_strided(
+                shard[offset:],
+                shape=(count, length + 1),
+                strides=(length * shard.itemsize, shard.itemsize),
+                writeable=False,
+            )
+            windows.append(_Window(first, view))
+        self._windows[length] = windows
+        return windows
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    path = folder / files.MANIFEST
+    if not path.exists():
+        raise InputError(f"{folder} holds no finished corpus (no {files.MANIFEST}): pack it first")
+    manifest: dict[str, Any] = files.read_json(path)
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise InputError(f"{path} is not a corpus of format {FORMAT}: delete the folder, pack anew")
+    return manifest
+
+
+def _check(path: Path, size: int, sha256: str | None) -> None:
+    remedy = f"delete {path.parent} and pack it anew"
+    if not path.exists():
+        raise InputError(f"{path} is missing, though the manifest lists it: {remedy}")
+    found = path.stat().st_size
+    if found != size:
+        raise InputError(f"{path} has {found:,} bytes, the manifest says {size:,}: {remedy}")
+    if sha256 is not None and files.sha256(path) != sha256:
+        raise InputError(f"{path} was changed: its SHA-256 is not the manifest's: {remedy}")
+
+
+def _map(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    with path.open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    # Rows are read in random order; the kernel's read-ahead would load 500 times the bytes.
+    if hasattr(mmap, "MADV_RANDOM"):
+        mapped.madvise(mmap.MADV_RANDOM)
+    return np.frombuffer(mapped, dtype)

@@ -1,0 +1,182 @@
+"""Seeded artificial languages whose entropy is known exactly: no model's loss can go below it.
+
+Legend of shapes: N documents made at once, T symbols of a document, C contexts, V symbols,
+S successors of a context.
+"""
+
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline import files
+from pipeline.data.documents import Document
+
+Uint64s = npt.NDArray[np.uint64]
+
+TABLE_SYMBOLS = 2**24
+"""Largest number of (context, symbol) pairs of a language: its tables then take 128 MiB."""
+
+_TOGETHER = 1024
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+# A probability is compared as an integer of so many bits, exactly and on every platform alike.
+_PROBABILITY_BITS = 53
+
+
+@dataclass(frozen=True)
+class Synthetic:
+    """A Markov language over V symbols.
+
+    The last `order` symbols determine S equally likely successors; with probability `noise` the
+    next symbol is drawn from all V instead. Symbol j is written as `chr(alphabet + j)`. Before its
+    first symbol a document has a fixed context (`order` times symbol 0), so that every symbol, the
+    first ones included, has the same conditional entropy. Document i is a function of the language
+    and i alone, by counter-based hashing: raising `documents` changes none that were there.
+    """
+
+    order: int
+    """How many symbols the next one depends on: 0, 1 or 2."""
+    symbols: int
+    """Size of the alphabet, V."""
+    successors: int
+    """Equally likely next symbols of each context, s."""
+    noise: float
+    """Probability of a symbol drawn uniformly from the whole alphabet, eps."""
+    alphabet: int
+    """Code point of symbol 0; disjoint alphabets make disjoint tokens. 19968 (U+4E00) begins
+    20,000 characters that tokenizers leave as they are."""
+    documents: int
+    """How many documents."""
+    length: int
+    """Symbols in each document."""
+    seed: int
+    """Seed of the language and of its documents."""
+    bytes: int | None = None
+    """Stop at the document that reaches so many UTF-8 bytes; absent: make them all."""
+    licence: str = "CC0-1.0"
+    """Licence of the documents, for the record."""
+
+    def problems(self) -> list[str]:
+        """Values that make no language."""
+        found = []
+        if self.order not in (0, 1, 2):
+            found.append(f"order: must be 0, 1 or 2, not {self.order}")
+        if self.symbols < 2:
+            found.append("symbols: must be at least 2")
+        elif not 1 <= self.successors <= self.symbols:
+            found.append(f"successors: must lie between 1 and symbols ({self.symbols})")
+        if not 0 <= self.noise <= 1:
+            found.append(f"noise: {self.noise} is not a probability")
+        if self.documents < 1:
+            found.append("documents: must be at least 1")
+        if self.length < 1:
+            found.append("length: must be at least 1")
+        if not found and self.symbols ** (self.order + 1) > TABLE_SYMBOLS:
+            found.append(f"symbols: {self.symbols} are too many for order {self.order}")
+        if not found and not _plain(self.alphabet, self.symbols):
+            found.append(
+                f"alphabet: of the {self.symbols} code points from {self.alphabet} on some are "
+                "blank, unassigned or changed by Unicode normalisation: 19968 has 20,000 good ones"
+            )
+        return found
+
+    @property
+    def entropy_nats_per_character(self) -> float:
+        """Entropy of a symbol given those before it, in nats.
+
+        A successor has probability (1-eps)/s + eps/V, each of the V-s others eps/V. V = 40, s = 2,
+        eps = 0.1: 2 of 0.4525 and 38 of 0.0025, so 1.287.
+        """
+        rare = self.noise / self.symbols
+        likely = (1 - self.noise) / self.successors + rare
+        others = self.symbols - self.successors
+        surprise = others * rare * math.log(rare) if rare and others else 0.0
+        return -(self.successors * likely * math.log(likely) + surprise)
+
+    def read(self, skipped: Counter[str]) -> Iterator[Document]:
+        """All documents in the order of their numbers; none is left out."""
+        successor_CxS = self.table()
+        for first in range(0, self.documents, _TOGETHER):
+            number_N = np.arange(first, min(first + _TOGETHER, self.documents))
+            for number, symbol_T in zip(
+                number_N, self.generate(number_N, successor_CxS), strict=True
+            ):
+                text = "".join(map(chr, (symbol_T + self.alphabet).tolist()))
+                yield Document(f"{number:08d}", text)
+
+    def facts(self, documents_sha256: str) -> dict[str, Any]:
+        """The revision: the version of the generator and the identity of the language."""
+        language = files.digest(asdict(self))[:16]
+        return {"revision": f"synthetic-1 settings {language} documents {documents_sha256}"}
+
+    def table(self) -> npt.NDArray[np.int64]:
+        """Successors of each context; context c of order 2 is (c // V, c % V), the latest last.
+
+        For a given older symbol, successor j of symbol x is Q[(P[x] + d_j) mod V] with hashed
+        permutations P and Q and distinct offsets d: the successors of a context are distinct, and
+        every symbol follows equally many others, so that no symbol dies out.
+        """
+        older = self.symbols ** max(self.order - 1, 0)
+        hashed = self._hash("table", np.arange(3 * older * self.symbols, dtype=np.uint64))
+        rank = np.argsort(hashed.reshape(3, older, self.symbols), axis=-1, kind="stable")
+        place_OxV, symbol_OxV, offset_OxS = rank[0], rank[1], rank[2, :, : self.successors]
+        last = self.symbols if self.order else 1
+        shifted = (place_OxV[:, :last, None] + offset_OxS[:, None, :]) % self.symbols
+        successor_OxVxS = np.take_along_axis(symbol_OxV[:, None, :], shifted, axis=-1)
+        return successor_OxVxS.reshape(older * last, self.successors).astype(np.int64)
+
+    def generate(
+        self, number_N: npt.NDArray[np.int64], successor_CxS: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """The symbols of documents by number: int64 [N, T]."""
+        contexts = len(successor_CxS)
+        noisy = np.uint64(round(self.noise * 2**_PROBABILITY_BITS))
+        key_N = self._hash("documents", number_N.astype(np.uint64))
+        context_N = np.zeros(len(number_N), np.int64)
+        symbol_NxT = np.empty((len(number_N), self.length), np.int64)
+        counter_2T = np.arange(2 * self.length, dtype=np.uint64) * _GOLDEN
+        for t in range(self.length):
+            coin_N = _mix(key_N + counter_2T[2 * t]) >> np.uint64(64 - _PROBABILITY_BITS)
+            draw_N = _mix(key_N + counter_2T[2 * t + 1])
+            any_N = _below(draw_N, self.symbols)
+            likely_N = successor_CxS[context_N, _below(draw_N, self.successors)]
+            symbol_NxT[:, t] = np.where(coin_N < noisy, any_N, likely_N)
+            context_N = (context_N * self.symbols + symbol_NxT[:, t]) % contexts
+        return symbol_NxT
+
+    def _hash(self, purpose: str, counter: Uint64s) -> Uint64s:
+        key = int(files.digest([purpose, self.seed])[:16], 16)
+        return _mix(_mix(counter * _GOLDEN + np.uint64(key)))
+
+
+def _plain(first: int, count: int) -> bool:
+    """Whether each character stands for itself in every tokenizer: letters that NFKC keeps."""
+    if not 0 < first <= first + count <= 0x110000:
+        return False
+    return (
+        all(
+            unicodedata.category(c)[0] in "LNS" and unicodedata.normalize("NFKC", c) == c
+            for c in map(chr, range(first, first + count))
+            if c != "\u2581"
+        )
+        and not first <= 0x2581 < first + count
+    )
+
+
+def _below(hash_N: Uint64s, bound: int) -> npt.NDArray[np.int64]:
+    """Uniform numbers below `bound` from the upper 32 bits; the bias is below bound / 2**32."""
+    return (((hash_N >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32)).astype(np.int64)
+
+
+def _mix(value: Uint64s) -> Uint64s:
+    """The finaliser of splitmix64 (Steele, Lea and Flood 2014)."""
+    value = (value ^ (value >> np.uint64(30))) * _MIX_1
+    value = (value ^ (value >> np.uint64(27))) * _MIX_2
+    return value ^ (value >> np.uint64(31))

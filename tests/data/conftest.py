@@ -1,0 +1,84 @@
+"""Small corpora and sources written by hand, and a disk that is soon full."""
+
+import os
+import subprocess
+
+import numpy as np
+import pytest
+
+from pipeline import files
+from pipeline.data import documents as store
+from pipeline.data import shards
+
+
+def write_corpus(folder, train, validation=(1, 1), *, shard_tokens=2**20, vocabulary=100, eos=1):
+    """A corpus of the given token ids, one document a split."""
+    folder.mkdir(parents=True)
+    dtype, splits, listed = shards.token_dtype(vocabulary), {}, {}
+    for split, tokens in (("train", train), ("validation", validation)):
+        with shards.ShardWriter(folder, split, dtype=dtype, shard_tokens=shard_tokens) as writer:
+            writer.append(np.asarray(tokens))
+        splits[split] = {"tokens": len(tokens), "shards": writer.close()}
+        path = folder / shards.documents_file(split)
+        np.save(path, np.array([(len(tokens), 0, 0)], shards.DOCUMENT))
+        listed[path.name] = {"bytes": path.stat().st_size, "sha256": files.sha256(path)}
+    manifest = {
+        "format": shards.FORMAT,
+        "dtype": dtype.name,
+        "tokenizer": {"vocabulary": vocabulary, "eos": eos, "sha256": f"of {vocabulary} pieces"},
+        "splits": splits,
+        "files": listed,
+        "fingerprint": shards.data_fingerprint(
+            dtype.name, {name: split["shards"] for name, split in splits.items()}
+        ),
+    }
+    files.write_json(folder / files.MANIFEST, manifest)
+    return folder
+
+
+def write_source(folder, texts, *, entropy=None):
+    """A downloaded source of the given texts."""
+    folder.mkdir(parents=True)
+    documents = [store.Document(str(number), text) for number, text in enumerate(texts)]
+    totals = store.write(documents, folder)
+    facts = {
+        "documents": totals.documents,
+        "revision": "by hand",
+        "licence": "CC0-1.0",
+        "skipped": {"blank": 2},
+        "entropy_nats_per_character": entropy,
+    }
+    files.write_manifest(
+        folder / files.MANIFEST,
+        stage=store.STAGE,
+        settings={},
+        inputs=[],
+        files=totals.files,
+        modules=["pipeline.data.documents"],
+        facts=facts,
+    )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def make_corpus():
+    return write_corpus
+
+
+@pytest.fixture(scope="session")
+def make_source():
+    return write_source
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 64 KiB."""
+    if os.geteuid():
+        pytest.skip("only root can mount a small tmpfs")
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("this machine does not let tests mount a tmpfs")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)

@@ -1,0 +1,257 @@
+import json
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline import files
+from pipeline.data.packing import pack, unigram_nats
+from pipeline.data.shards import Corpus
+from pipeline.data.splits import is_validation, text_hash
+from pipeline.data.tokenizer import Tokenizer, build
+from pipeline.errors import InputError
+
+LETTERS = "abcdefgh"
+
+
+def words(seed, count=100):
+    draw = random.Random(seed)
+    return ["".join(draw.choices(LETTERS, k=draw.randrange(1, 12))) for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def letters(tmp_path_factory, make_source):
+    """A tokenizer of one token a letter."""
+    folder = tmp_path_factory.mktemp("letters")
+    make_source(folder / "source", [LETTERS, LETTERS[::-1]])
+    values = {
+        "kind": "train",
+        "model": "char",
+        "vocabulary": 20,
+        "characters": 100,
+        "validation_share": 0,
+    }
+    (folder / "settings.json").write_text(json.dumps(values))
+    build(folder / "settings.json", [folder / "source"], folder / "letters.model")
+    return folder / "letters.model"
+
+
+@pytest.fixture
+def packed(tmp_path, letters, make_source):
+    """Packs texts; gives the corpus's folder."""
+
+    def packed(texts, *, name="domain", entropy=None, **values):
+        (tmp_path / "packing.json").write_text(json.dumps({"validation_share": 0.3, **values}))
+        source = tmp_path / "data" / name
+        if not source.exists():
+            make_source(source, texts, entropy=entropy)
+        pack(tmp_path / "packing.json", source, letters, tmp_path / "corpora" / name)
+        return tmp_path / "corpora" / name
+
+    return packed
+
+
+def by_hand(texts, tokenizer, share=0.3):
+    """The flat stream of each split."""
+    streams = {"train": [], "validation": []}
+    for text in texts:
+        split = "validation" if is_validation(text_hash(text), share) else "train"
+        streams[split] += [*tokenizer.encode([text])[0].tolist(), tokenizer.eos]
+    return streams
+
+
+def test_documents_are_whole_with_an_end_each_and_nothing_else(packed, letters):
+    texts = words(0)
+    tokenizer = Tokenizer(letters)
+    folder = packed(texts, shard_tokens=100)
+    for split, stream in by_hand(texts, tokenizer).items():
+        corpus = Corpus.open(folder, split, verify=True)
+        assert corpus.span(0, corpus.tokens).tolist() == stream
+        assert len(corpus.manifest["splits"][split]["shards"]) == -(-len(stream) // 100)
+    assert corpus.eos == tokenizer.eos == 1
+
+
+def test_documents_are_listed_in_the_order_of_the_stream(packed, letters):
+    texts = words(0)
+    corpus = Corpus.open(packed(texts), "train")
+    train = [text for text in texts if not is_validation(text_hash(text), 0.3)]
+    documents = corpus.documents()
+    # One token a letter and the end; a letter is a byte.
+    assert documents["tokens"].tolist() == [len(text) + 1 for text in train]
+    assert documents["bytes"].tolist() == [len(text) for text in train]
+    assert documents["hash"].tolist() == [text_hash(text) for text in train]
+
+
+def test_duplicates_do_not_cross(packed):
+    folder = packed(words(0) * 3)
+    hashes = [
+        set(Corpus.open(folder, s).documents()["hash"].tolist()) for s in ("train", "validation")
+    ]
+    assert not hashes[0] & hashes[1]
+
+
+def test_the_manifest_counts_exactly(packed, letters):
+    texts = words(0)
+    manifest = files.read_json(packed(texts) / files.MANIFEST)
+    splits = manifest["splits"]
+    for total, expected in (
+        ("documents", len(texts)),
+        ("characters", sum(map(len, texts))),
+        ("bytes", sum(map(len, texts))),
+        ("tokens", sum(map(len, texts)) + len(texts)),
+        ("unknown_tokens", 0),
+    ):
+        assert splits["train"][total] + splits["validation"][total] == expected
+    tokenizer = Tokenizer(letters)
+    assert manifest["tokenizer"] == tokenizer.facts()
+    assert manifest["uniform_nats"] == math.log(tokenizer.vocabulary)
+    assert manifest["source"] == "domain"
+    assert (manifest["revision"], manifest["licence"]) == ("by hand", "CC0-1.0")
+    assert manifest["skipped"] == {"blank": 2}
+    assert manifest["dtype"] == "uint16"
+    assert manifest["floor_nats"] is None
+
+
+def test_characters_and_bytes_differ_beyond_ascii(packed):
+    manifest = files.read_json(
+        packed(["ab\u0905" * 20] * 2 + words(0), unknown_share_limit=1) / files.MANIFEST
+    )
+    train, validation = manifest["splits"]["train"], manifest["splits"]["validation"]
+    extra = train["bytes"] + validation["bytes"] - train["characters"] - validation["characters"]
+    # 40 letters of three bytes, each an unknown token.
+    assert extra == 80
+    assert train["unknown_tokens"] + validation["unknown_tokens"] == 40
+
+
+def test_packing_again_gives_the_same_bytes(packed):
+    folder = packed(words(0), shard_tokens=100)
+    before = {f.name: f.read_bytes() for f in folder.iterdir()}
+    packed(words(0), shard_tokens=100)
+    assert {f.name: f.read_bytes() for f in folder.iterdir()} == before
+
+
+def test_the_fingerprint_is_that_of_the_tokens(packed):
+    first, same, other = (
+        Corpus.open(packed(words(seed), name=name), "train").fingerprint
+        for seed, name in ((0, "a"), (0, "b"), (1, "c"))
+    )
+    assert first == same != other
+
+
+@pytest.mark.parametrize(("beyond", "documents"), [(-1, 9), (0, 9), (1, 10)])
+def test_training_stops_at_the_document_that_reaches_the_limit(packed, letters, beyond, documents):
+    texts = words(0)
+    sizes = [len(t) + 1 for t in texts if not is_validation(text_hash(t), 0.3)]
+    folder = packed(texts, tokens=sum(sizes[:9]) + beyond)
+    assert Corpus.open(folder, "train").documents()["tokens"].tolist() == sizes[:documents]
+    # Validation is the same whatever the limit.
+    whole = by_hand(texts, Tokenizer(letters))["validation"]
+    assert Corpus.open(folder, "validation").tokens == len(whole)
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    texts=st.lists(st.text(LETTERS, min_size=1, max_size=9), min_size=30, max_size=60, unique=True),
+    shard_tokens=st.integers(1, 80),
+    batch=st.integers(1, 50),
+)
+def test_the_stream_is_that_of_the_documents(
+    tmp_path_factory, letters, make_source, texts, shard_tokens, batch
+):
+    folder = tmp_path_factory.mktemp("property")
+    source = make_source(folder / "source", [*texts, LETTERS * 3, LETTERS * 4, "a" * 30])
+    (folder / "p.json").write_text(
+        json.dumps({"validation_share": 0.5, "shard_tokens": shard_tokens})
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipeline.data.packing.BATCH_BYTES", batch)
+        pack(folder / "p.json", source, letters, folder / "out")
+    streams = by_hand([*texts, LETTERS * 3, LETTERS * 4, "a" * 30], Tokenizer(letters), 0.5)
+    for split, stream in streams.items():
+        corpus = Corpus.open(folder / "out", split, verify=True)
+        assert corpus.span(0, corpus.tokens).tolist() == stream
+        assert corpus.documents()["tokens"].sum() == corpus.tokens == len(stream)
+
+
+def test_unigram_nats_of_a_worked_example():
+    # Training counts 3, 1, 0 with one added are 4/7, 2/7, 1/7; one validation token each.
+    expected = -(math.log(4 / 7) + math.log(2 / 7) + math.log(1 / 7)) / 3
+    assert unigram_nats(np.array([3, 1, 0]), np.array([1, 1, 1])) == pytest.approx(expected)
+
+
+def test_the_manifest_has_the_unigram_loss_of_its_tokens(packed, letters):
+    folder = packed(words(0))
+    size = Tokenizer(letters).vocabulary
+    train, validation = (
+        np.bincount(corpus.span(0, corpus.tokens), minlength=size)
+        for corpus in (Corpus.open(folder, split) for split in ("train", "validation"))
+    )
+    nats = files.read_json(folder / files.MANIFEST)["unigram_nats"]
+    assert nats == pytest.approx(unigram_nats(train, validation))
+    assert math.log(8) < nats < math.log(size)
+
+
+def test_the_floor_shares_the_entropy_out_over_tokens(packed):
+    # Documents of 9 letters are 10 tokens: each bears 0.9 of a letter's entropy.
+    texts = ["".join(random.Random(n).choices(LETTERS, k=9)) for n in range(60)]
+    manifest = files.read_json(packed(texts, entropy=2.0) / files.MANIFEST)
+    assert manifest["floor_nats"] == pytest.approx(1.8)
+
+
+def test_unknown_tokens_leave_no_floor(packed):
+    texts = [text + "\u0905" for text in words(0)]
+    folder = packed(texts, entropy=2.0, unknown_share_limit=1)
+    assert files.read_json(folder / files.MANIFEST)["floor_nats"] is None
+
+
+def test_a_tokenizer_that_does_not_know_the_text_is_refused(packed, tmp_path):
+    texts = [text + "\u0905" for text in words(0)]
+    with pytest.raises(InputError, match=r"domain 'domain': 1\d\.\d% of .* tokens are unknown"):
+        packed(texts)
+    assert list((tmp_path / "corpora").iterdir()) == []
+
+
+@pytest.mark.parametrize(("share", "split"), [(1e-9, "validation"), (1 - 1e-9, "train")])
+def test_a_split_without_documents_is_named(packed, share, split):
+    with pytest.raises(
+        InputError, match=f"domain 'domain': 0 of 100 documents, 0 of .* tokens are for {split}"
+    ):
+        packed(words(0), validation_share=share)
+
+
+def test_a_handful_of_tokens_is_no_split(packed):
+    texts = ["ab", "cd", "ef", "gh", "ba", "dc", "fe", "hg"]
+    with pytest.raises(
+        InputError, match=r"of 24 tokens are for .*change packing\.validation_share"
+    ):
+        packed(texts, validation_share=0.5)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"validation_share": 0}, r"packing\.validation_share: must lie between 0 and 1"),
+        ({"validation_share": 1}, r"packing\.validation_share"),
+        ({"shard_tokens": 0}, r"packing\.shard_tokens: must be at least 1"),
+        ({"tokens": 0}, r"packing\.tokens: must be at least 1"),
+        ({"unknown_share_limit": 2}, r"packing\.unknown_share_limit"),
+        ({"shards": 5}, "'shards' is unknown: did you mean 'shard_tokens'"),
+    ],
+)
+def test_wrong_settings_are_named(packed, values, message):
+    with pytest.raises(InputError, match=message):
+        packed(words(0), **values)
+
+
+def test_a_full_disk_is_named_and_left_clean(tmp_path, small_disk, letters, make_source):
+    source = make_source(tmp_path / "source", [LETTERS * 500] * 5 + words(0, 200))
+    (tmp_path / "p.json").write_text('{"validation_share": 0.3}')
+    make_source(tmp_path / "big", [f"{LETTERS * 500}{word}" for word in words(0, 40)])
+    with pytest.raises(InputError, match=r"cannot be written.*No space left"):
+        pack(tmp_path / "p.json", tmp_path / "big", letters, small_disk / "big")
+    assert list(small_disk.iterdir()) == []
+    # A small one fits.
+    pack(tmp_path / "p.json", source, letters, small_disk / "source")

@@ -1,0 +1,131 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline import files
+from pipeline.data.shards import Corpus, ShardWriter, token_dtype
+from pipeline.errors import InputError
+
+
+def test_a_row_is_its_tokens_and_the_target_of_its_last_one(tmp_path, make_corpus):
+    corpus = Corpus.open(make_corpus(tmp_path / "c", range(10)), "train")
+    # 10 tokens give (10 - 1) // 3 = 3 rows of 3 tokens; neighbours share one token.
+    assert corpus.rows(3) == 3
+    assert corpus.read(np.array([0, 2]), 3).tolist() == [[0, 1, 2, 3], [6, 7, 8, 9]]
+    assert corpus.read(np.array([0, 2]), 3).dtype == np.int64
+
+
+def test_a_corpus_says_what_its_manifest_says(tmp_path, make_corpus):
+    folder = make_corpus(tmp_path / "c", range(10), vocabulary=70_000, eos=7)
+    corpus = Corpus.open(folder, "train")
+    assert (corpus.tokens, corpus.vocabulary, corpus.eos) == (10, 70_000, 7)
+    assert corpus.dtype == np.dtype("<u4")
+    assert corpus.fingerprint == corpus.manifest["fingerprint"]
+    assert corpus.documents()["tokens"].tolist() == [10]
+
+
+@pytest.mark.parametrize(("vocabulary", "dtype"), [(65_536, "<u2"), (65_537, "<u4")])
+def test_ids_take_two_bytes_while_they_fit(vocabulary, dtype):
+    assert token_dtype(vocabulary) == np.dtype(dtype)
+
+
+@settings(deadline=None)
+@given(
+    tokens=st.lists(st.integers(0, 99), min_size=2, max_size=60),
+    shard_tokens=st.integers(1, 25),
+    length=st.integers(1, 12),
+    cut=st.integers(0, 60),
+)
+def test_rows_across_shards_equal_the_flat_stream(
+    tmp_path_factory, make_corpus, tokens, shard_tokens, length, cut
+):
+    folder = make_corpus(
+        tmp_path_factory.mktemp("property") / "c", tokens, shard_tokens=shard_tokens
+    )
+    corpus = Corpus.open(folder, "train", verify=True)
+    assert len(list(folder.glob("train-*.bin"))) == -(-len(tokens) // shard_tokens)
+    rows = corpus.rows(length)
+    assert rows == (len(tokens) - 1) // length
+    order = np.arange(rows)[::-1]
+    expected = [tokens[i * length : i * length + length + 1] for i in order]
+    assert corpus.read(order, length).tolist() == expected
+    start, stop = sorted((min(cut, len(tokens)), len(tokens) // 2))
+    assert corpus.span(start, stop).tolist() == tokens[start:stop]
+
+
+@settings(deadline=None)
+@given(pieces=st.lists(st.lists(st.integers(0, 99), max_size=9), max_size=9))
+def test_shards_do_not_depend_on_how_tokens_were_appended(tmp_path_factory, pieces):
+    whole = [token for piece in pieces for token in piece]
+    folder = tmp_path_factory.mktemp("property")
+    with ShardWriter(folder, "a", dtype=token_dtype(100), shard_tokens=4) as one:
+        one.append(np.array(whole, np.int64))
+    with ShardWriter(folder, "b", dtype=token_dtype(100), shard_tokens=4) as many:
+        for piece in pieces:
+            many.append(np.array(piece, np.int64))
+    assert one.tokens == many.tokens == len(whole)
+    hashes = [shard["sha256"] for shard in one.close()]
+    assert hashes == [shard["sha256"] for shard in many.close()]
+
+
+def test_rows_beyond_the_end_are_refused(tmp_path, make_corpus):
+    corpus = Corpus.open(make_corpus(tmp_path / "c", range(10)), "train")
+    for row in (-1, 3):
+        with pytest.raises(AssertionError):
+            corpus.read(np.array([row]), 3)
+
+
+def test_no_rows_are_an_empty_batch(tmp_path, make_corpus):
+    corpus = Corpus.open(make_corpus(tmp_path / "c", range(10)), "train")
+    assert corpus.read(np.array([], np.int64), 3).shape == (0, 4)
+
+
+def test_a_truncated_shard_is_named(tmp_path, make_corpus):
+    folder = make_corpus(tmp_path / "c", range(10), shard_tokens=4)
+    shard = folder / "train-00001.bin"
+    shard.write_bytes(shard.read_bytes()[:-1])
+    with pytest.raises(InputError, match=r"train-00001\.bin has 7 bytes, the manifest says 8"):
+        Corpus.open(folder, "train")
+    Corpus.open(folder, "validation")
+
+
+@pytest.mark.parametrize("name", ["train-00002.bin", "train-documents.npy"])
+def test_a_missing_file_is_named(tmp_path, make_corpus, name):
+    folder = make_corpus(tmp_path / "c", range(10), shard_tokens=4)
+    (folder / name).unlink()
+    with pytest.raises(InputError, match=f"{name} is missing"):
+        Corpus.open(folder, "train")
+
+
+@pytest.mark.parametrize("name", ["train-00001.bin", "train-documents.npy"])
+def test_a_flipped_bit_is_found_by_verifying(tmp_path, make_corpus, name):
+    folder = make_corpus(tmp_path / "c", range(10), shard_tokens=4)
+    content = bytearray((folder / name).read_bytes())
+    content[-1] ^= 1
+    (folder / name).write_bytes(content)
+    Corpus.open(folder, "train")
+    with pytest.raises(InputError, match=f"{name} was changed"):
+        Corpus.open(folder, "train", verify=True)
+
+
+def test_an_unfinished_corpus_is_not_opened(tmp_path, make_corpus):
+    folder = make_corpus(tmp_path / "c", range(10))
+    (folder / files.MANIFEST).unlink()
+    with pytest.raises(InputError, match="no finished corpus"):
+        Corpus.open(folder, "train")
+
+
+@pytest.mark.parametrize("manifest", [{"format": 0}, {"format": 1}, []])
+def test_another_manifest_is_not_taken_for_a_corpus(tmp_path, manifest):
+    files.write_json(tmp_path / files.MANIFEST, manifest)
+    with pytest.raises(InputError, match="is not"):
+        Corpus.open(tmp_path, "train")
+
+
+def test_a_full_disk_is_named(small_disk):
+    with (
+        pytest.raises(InputError, match=f"{small_disk} cannot be written.*No space left"),
+        ShardWriter(small_disk, "train", dtype=token_dtype(100), shard_tokens=10_000) as writer,
+    ):
+        writer.append(np.zeros(100_000, np.int64))

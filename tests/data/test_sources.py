@@ -1,0 +1,107 @@
+import json
+import sys
+
+import pytest
+
+from pipeline import files
+from pipeline.data import documents as store
+from pipeline.data import sources
+from pipeline.errors import InputError
+
+LANGUAGE = {
+    "kind": "synthetic",
+    "order": 1,
+    "symbols": 5,
+    "successors": 2,
+    "noise": 0.0,
+    "alphabet": 65,
+    "documents": 10,
+    "length": 30,
+    "seed": 1,
+}
+
+
+def download(folder, values, name="mine"):
+    settings = folder / f"{name}.json"
+    settings.write_text(json.dumps(values))
+    sources.download(settings, folder / "data" / name)
+    return folder / "data" / name
+
+
+def test_a_download_is_documents_and_their_manifest(tmp_path):
+    out = download(tmp_path, LANGUAGE)
+    assert sorted(f.name for f in out.iterdir()) == ["documents-00000.parquet", files.MANIFEST]
+    manifest = files.read_json(out / files.MANIFEST)
+    assert manifest["stage"] == "download"
+    assert manifest["settings"] == LANGUAGE
+    assert (manifest["documents"], manifest["characters"], manifest["bytes"]) == (10, 300, 300)
+    assert manifest["entropy_nats_per_character"] == pytest.approx(0.6931, abs=1e-4)
+    assert manifest["skipped"] == {}
+    assert manifest["licence"] == "CC0-1.0"
+    assert manifest["revision"].endswith(manifest["documents_sha256"])
+    assert [len(text) for _, text in store.read(out)] == [30] * 10
+
+
+def test_a_download_done_again_has_the_same_bytes(tmp_path):
+    for name in "12":
+        (tmp_path / name).mkdir()
+    first, second = (download(tmp_path / name, LANGUAGE) for name in "12")
+    for name in ("documents-00000.parquet", files.MANIFEST):
+        assert (first / name).read_bytes() == (second / name).read_bytes()
+    before = (first / files.MANIFEST).read_bytes()
+    download(tmp_path / "1", LANGUAGE)
+    assert (first / files.MANIFEST).read_bytes() == before
+
+
+@pytest.mark.parametrize(("limit", "documents"), [(1, 1), (30, 1), (31, 2), (10_000, 10)])
+def test_reading_stops_at_the_document_that_reaches_the_limit(tmp_path, limit, documents):
+    out = download(tmp_path, {**LANGUAGE, "bytes": limit})
+    assert files.read_json(out / files.MANIFEST)["documents"] == documents
+
+
+def test_what_was_left_out_is_on_record(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "one"}\n{"text": " "}\n{"text": null}\n')
+    out = download(tmp_path, {"kind": "local", "files": f"{tmp_path}/a.jsonl", "licence": "MIT"})
+    manifest = files.read_json(out / files.MANIFEST)
+    assert manifest["skipped"] == {"blank": 1, "null": 1}
+    assert manifest["licence"] == "MIT"
+    assert manifest["entropy_nats_per_character"] is None
+    assert [file["file"] for file in manifest["source_files"]] == ["a.jsonl"]
+
+
+def test_a_source_without_documents_leaves_nothing_behind(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": " "}\n')
+    with pytest.raises(InputError, match=r"sources\.mine gives no documents \(left out: 1 blank"):
+        download(tmp_path, {"kind": "local", "files": str(tmp_path / "a.jsonl")})
+    assert list((tmp_path / "data").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({}, r"sources\.mine: kind is missing: one of huggingface, local, python, synthetic"),
+        ({"kind": "sythetic"}, r"sources\.mine\.kind: 'sythetic' .* did you mean 'synthetic'"),
+        ({"kind": 5}, "'5' is unknown"),
+        ({"kind": "python", "topic": "coed"}, r"sources\.mine\.topic: 'coed' is not one of 'code'"),
+        ({"kind": "local"}, "files is missing"),
+        ({"kind": "local", "files": "*", "feild": "a"}, "'feild' .* did you mean 'field'"),
+    ],
+)
+def test_wrong_settings_are_named(tmp_path, values, message):
+    with pytest.raises(InputError, match=message):
+        download(tmp_path, values)
+
+
+def test_a_missing_package_is_named_with_its_remedy(monkeypatch):
+    # None in sys.modules is how Python itself marks a module that cannot be imported.
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    monkeypatch.delitem(sys.modules, "pipeline.data.hub", raising=False)
+    with pytest.raises(InputError, match=r"needs the package 'datasets'.*pip install '\.\[hub\]'"):
+        sources.kind("huggingface", "sources.mine")
+
+
+def test_a_full_disk_is_named_and_left_clean(small_disk):
+    with pytest.raises(InputError, match=r"cannot be written.*No space left"):
+        # 200,000 letters of 4 bits each.
+        download(small_disk, {**LANGUAGE, "noise": 1.0, "symbols": 16, "length": 20_000})
+    assert list((small_disk / "data").iterdir()) == []

@@ -1,0 +1,220 @@
+import json
+import random
+
+import numpy as np
+import pytest
+import sentencepiece
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline import files
+from pipeline.data.splits import is_validation, text_hash
+from pipeline.data.tokenizer import Tokenizer, build, sample
+from pipeline.errors import InputError
+
+WORDS = ["the", "a", "of", "token", "row", "domain", "step", "weight", "batch", "corpus", "model"]
+TRAIN = {
+    "kind": "train",
+    "model": "unigram",
+    "vocabulary": 60,
+    "characters": 20_000,
+    "newlines": True,
+    "validation_share": 0.1,
+}
+
+
+def prose(seed, count=40):
+    draw = random.Random(seed)
+    return [
+        "\n    ".join(" ".join(draw.choices(WORDS, k=8)) for _ in range(5)) for _ in range(count)
+    ]
+
+
+def make(folder, values, sources=(), name="tok"):
+    given_settings = folder / f"{name}-settings.json"
+    given_settings.write_text(json.dumps(values))
+    build(given_settings, list(sources), folder / f"{name}.model")
+    return Tokenizer(folder / f"{name}.model")
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory, make_source):
+    return make_source(tmp_path_factory.mktemp("sources") / "prose", prose(0))
+
+
+@pytest.fixture(scope="module")
+def exact(tmp_path_factory, source):
+    """A tokenizer that keeps white space."""
+    return make(tmp_path_factory.mktemp("tokenizer"), TRAIN, [source])
+
+
+@pytest.mark.parametrize("model", ["unigram", "bpe", "char"])
+def test_texts_come_back_as_they_were(tmp_path, source, model):
+    tokenizer = make(tmp_path, {**TRAIN, "model": model}, [source])
+    texts = ["the  row\n\n    of a batch\n", " model", "\n", "tokens"]
+    assert [tokenizer.decode(tokens) for tokens in tokenizer.encode(texts)] == texts
+
+
+@settings(deadline=None)
+@given(text=st.text(alphabet=sorted(set("".join(prose(0))))))
+def test_every_text_of_known_characters_comes_back(exact, text):
+    assert exact.decode(exact.encode([text])[0]) == text
+
+
+def test_the_layout_is_that_of_t5(exact):
+    assert (exact.eos, exact.unknown) == (1, 2)
+    assert exact.encode([""])[0].tolist() == []
+    assert exact.encode(["\u0905"])[0].tolist()[-1] == exact.unknown
+    # The name of the end in a text is text: nobody can forge the end of a document.
+    assert exact.eos not in exact.encode(["a</s>b"])[0]
+    assert exact.encode(["a row"])[0].dtype == np.int32
+
+
+def test_a_line_break_is_a_piece_of_its_own(exact):
+    line, both, other = exact.encode(["\n", "a\nb", "a"])
+    assert len(line) == 1
+    assert line[0] in both
+    assert line[0] not in other
+
+
+def test_without_newlines_white_space_collapses_as_in_t5(tmp_path, source):
+    tokenizer = make(tmp_path, {**TRAIN, "newlines": False}, [source])
+    assert tokenizer.decode(tokenizer.encode(["the\nrow  of\n\n a"])[0]) == "the row of a"
+
+
+def test_char_models_give_one_token_a_symbol(tmp_path, make_source):
+    draw = random.Random(0)
+    texts = ["".join(chr(draw.randrange(0x4E00, 0x4E40)) for _ in range(50)) for _ in range(60)]
+    folder = make_source(tmp_path / "language", texts)
+    values = {**TRAIN, "model": "char", "vocabulary": 100, "newlines": False}
+    tokenizer = make(tmp_path, values, [folder])
+    encoded = tokenizer.encode(texts)
+    assert {len(tokens) for tokens in encoded} == {50}
+    assert not any((tokens == tokenizer.unknown).any() for tokens in encoded)
+    assert [tokenizer.decode(tokens) for tokens in encoded] == texts
+
+
+def test_char_models_need_a_piece_for_every_character(tmp_path, make_source):
+    folder = make_source(tmp_path / "language", ["abcdefgh" * 5] * 3)
+    # 8 characters, 3 special pieces, a space and a line break.
+    values = {**TRAIN, "model": "char", "vocabulary": 12, "validation_share": 0}
+    with pytest.raises(InputError, match=r"8 different characters.* need 13, not 12: raise it"):
+        make(tmp_path, values, [folder])
+    assert make(tmp_path, {**values, "vocabulary": 13}, [folder]).vocabulary <= 13
+
+
+@pytest.mark.parametrize("model", ["unigram", "bpe", "char"])
+def test_training_again_gives_the_same_bytes(tmp_path, source, model):
+    first = make(tmp_path, {**TRAIN, "model": model}, [source], "first")
+    second = make(tmp_path, {**TRAIN, "model": model}, [source], "second")
+    assert first.sha256 == second.sha256
+    assert first.pieces_sha256 == second.pieces_sha256
+
+
+def test_the_manifest_says_what_was_made(tmp_path, source):
+    tokenizer = make(tmp_path, TRAIN, [source])
+    manifest = files.read_json(tmp_path / "tok.json")
+    assert manifest["stage"] == "tokenizer"
+    assert manifest["settings"] == TRAIN
+    assert manifest["sha256"] == files.sha256(tmp_path / "tok.model") == tokenizer.sha256
+    assert manifest["vocabulary"] == tokenizer.vocabulary <= 60
+    assert manifest["sentencepiece"] == sentencepiece.__version__
+    assert list(manifest["inputs"].values()) == [files.sha256(source / files.MANIFEST)]
+    assert 0 < manifest["training_characters"]["prose"] <= 20_000
+
+
+def test_validation_documents_are_not_trained_on(tmp_path, make_source):
+    texts = [f"text number {n}" for n in range(200)]
+    folder = make_source(tmp_path / "source", texts)
+    validation = {text for text in texts if is_validation(text_hash(text), 0.3)}
+    assert 0 < len(validation) < 200
+    assert set(sample(folder, 10**6, 0.3)) == set(texts) - validation
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    lengths=st.lists(st.integers(1, 30), min_size=1, max_size=30),
+    characters=st.integers(1, 300),
+    seed=st.randoms(use_true_random=False),
+)
+def test_a_sample_is_the_first_characters_in_the_order_of_hashes(
+    tmp_path_factory, make_source, lengths, characters, seed
+):
+    texts = [chr(97 + n % 26) * length for n, length in enumerate(lengths)]
+    in_order = "".join(sorted(texts, key=text_hash))
+    seed.shuffle(texts)
+    folder = make_source(tmp_path_factory.mktemp("property") / "source", texts)
+    assert "".join(sample(folder, characters, 0.0)) == in_order[:characters]
+
+
+@pytest.mark.parametrize("texts", [[" \n"], ["\n\n"]])
+def test_no_training_text_is_an_error(tmp_path, make_source, texts):
+    folder = make_source(tmp_path / "empty", texts)
+    with pytest.raises(InputError, match=r"tokenizers\.tok: no training text in \{'empty'"):
+        make(tmp_path, TRAIN, [folder])
+    assert not (tmp_path / "tok.model").exists()
+
+
+def test_too_small_a_vocabulary_is_an_error(tmp_path, source):
+    with pytest.raises(InputError, match=r"tokenizers\.tok: SentencePiece cannot make 8 unigram"):
+        make(tmp_path, {**TRAIN, "vocabulary": 8}, [source])
+
+
+def test_a_given_model_is_copied(tmp_path, exact):
+    values = {"kind": "file", "path": str(exact.path), "sha256": exact.sha256.upper()}
+    copied = make(tmp_path, values)
+    assert copied.sha256 == exact.sha256
+    assert files.read_json(tmp_path / "tok.json")["pieces_sha256"] == exact.pieces_sha256
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"kind": "file", "path": "nowhere.model"}, r"tokenizers\.tok\.path: nowhere\.model does"),
+        (
+            {"kind": "file", "path": __file__, "sha256": "00"},
+            r"tokenizers\.tok\.sha256: .*, not 00",
+        ),
+        ({"kind": "file", "path": __file__}, "is not a SentencePiece model"),
+        ({"kind": "files"}, "'files' is not one of 'file', 'train'"),
+        ({}, "None is not one of"),
+        ({**TRAIN, "vocabulary": 3}, "vocabulary: must be more than 3"),
+        ({**TRAIN, "characters": 0}, "characters: must be at least 1"),
+        ({**TRAIN, "validation_share": 1}, r"validation_share: must lie in \[0, 1\)"),
+        ({**TRAIN, "model": "word"}, "'word' is not one of 'unigram'"),
+    ],
+)
+def test_wrong_settings_are_named(tmp_path, values, message):
+    with pytest.raises(InputError, match=message):
+        make(tmp_path, values)
+
+
+def test_a_missing_model_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"none\.model does not exist"):
+        Tokenizer(tmp_path / "none.model")
+
+
+def test_a_model_without_an_end_is_refused(tmp_path):
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(prose(0)[:5]),
+        model_prefix=str(tmp_path / "endless"),
+        vocab_size=60,
+        hard_vocab_limit=False,
+        eos_id=-1,
+        minloglevel=2,
+    )
+    with pytest.raises(InputError, match="no end-of-sentence"):
+        make(tmp_path, {"kind": "file", "path": str(tmp_path / "endless.model")})
+
+
+def test_the_identity_of_pieces_is_that_of_pieces_and_scores(tmp_path, make_source):
+    values = {**TRAIN, "model": "char", "validation_share": 0}
+    # The same pieces in the same order, with other frequencies in the second; the third is other.
+    twice, thrice, other = (
+        make(tmp_path, values, [make_source(tmp_path / text, [text])], text).pieces_sha256
+        for text in ("aab", "aaab", "aac")
+    )
+    assert len({twice, thrice, other}) == 3
+    # As often, though in another order.
+    again = make(tmp_path, values, [make_source(tmp_path / "aba", ["aba"])], "aba")
+    assert again.pieces_sha256 == twice
