@@ -93,7 +93,8 @@ def _runtime_nodes(tree: ast.AST) -> Iterator[ast.AST]:
 
 def _path(module: str) -> Path:
     place = PACKAGE.parent.joinpath(*module.split("."))
-    return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    package = place / "__init__.py"
+    return package if package.exists() else place.with_suffix(".py")
 
 
 @functools.cache

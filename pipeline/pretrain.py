@@ -51,6 +51,7 @@ def pretrain(run: Path, corpora: Path, *, device: str = "auto", threads: int | N
     values = files.read_json(run)
     work = settings.parse(settings.Run, values, str(run))
     method = registry.build(work.rule, work.method, f"{run}: method")
+    devices.keep_freed_memory()
     if threads is not None:
         devices.set_threads(threads)
     with lease.held(run.parent):
@@ -250,13 +251,13 @@ class _Training:
             self.records.write_part(at.step)
             folder = self.checkpoints / f"step{at.step}"
             checkpoint.save(folder, self.model, self.optimizer, at, self.identity)
-            for other in self.checkpoints.glob("step*"):
-                if other != folder and not self._kept(checkpoint.number(other)):
+            for number, other in files.steps(self.checkpoints).items():
+                if other != folder and not self._kept(number):
                     files.remove(other)
 
     def _finish(self) -> None:
         work, recipe = self.work, self.work.training
-        kept = sorted(checkpoint.number(f) for f in self.checkpoints.glob("step*"))
+        kept = list(files.steps(self.checkpoints))
         last = self.checkpoints / f"step{recipe.steps}"
         tables = self.records.finish()
         seconds = self.records.seconds()
