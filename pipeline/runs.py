@@ -18,7 +18,7 @@ from pipeline import files, fingerprints, schema
 from pipeline.data import SOURCES
 from pipeline.errors import InputError
 from pipeline.mixing import METHODS
-from pipeline.settings import unknown
+from pipeline.settings import Training, check, unknown
 
 Settings = dict[str, Any]
 
@@ -38,6 +38,9 @@ STAGES = {
 
 PARTS = {"download": SOURCES, "pretrain": METHODS}
 """Stages that do their work by one of several peers, each with a module of its own."""
+
+QUERIES = fingerprints.PACKAGE / "results" / "sql"
+"""Each table and each figure has a query here: table_{name}.sql, figure_{name}.sql."""
 
 ASSETS = {
     "database": ["results/sql", "paper"],
@@ -107,6 +110,8 @@ class Plan:
             "sources": {source: f"{self.results}/data/{source}" for source in sorted(read)},
             "tokenizers": {t: f"{self.results}/tokenizers/{t}.json" for t in tokenizers},
             "fingerprints": {r: code("pretrain", v["rule"]) for r, v in chosen.items()},
+            "tables": self.tables,
+            "figures": self.figures,
         }
 
     @functools.cache  # noqa: B019 - one plan lives as long as its process
@@ -138,7 +143,7 @@ def read(path: Path) -> Settings:
         loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{path} does not exist: check --configfile") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not valid YAML: {error}") from None
     return loaded if isinstance(loaded, dict) else {}
 
@@ -304,6 +309,10 @@ def _references(config: Mapping[str, Any], origin: str) -> list[str]:
         for key in ("scenarios", "models", "methods"):
             refer(entry[key], key, f"runs[{index}].{key}")
     for section in ("tables", "figures"):
+        kind = section.removesuffix("s")
+        known = {path.stem.removeprefix(f"{kind}_") for path in QUERIES.glob(f"{kind}_*.sql")}
+        names = [name for name in config[section] if name not in known]
+        found.extend(unknown(name, known, f"{origin}: {section}") for name in names)
         for name, wanted in config[section].items():
             for key in ("scenarios", "models", "methods"):
                 refer(wanted.get(key, []), key, f"{section}.{name}.{key}")
@@ -311,10 +320,14 @@ def _references(config: Mapping[str, Any], origin: str) -> list[str]:
 
 
 def _misfits(config: Mapping[str, Any], origin: str) -> list[str]:
-    found: list[str] = []
+    found = [
+        problem
+        for name, values in config["training"].items()
+        for problem in check(Training, values, f"{origin}: training.{name}")
+    ]
     pairs = {
         (s, m) for entry in config["runs"] for s in entry["scenarios"] for m in entry["methods"]
-    }
+    } | {(s, m) for s, values in config["scenarios"].items() for m in values.get("methods", {})}
     for scenario, method in sorted(pairs):
         values = method_settings(config, scenario, method)
         where = f"{origin}: methods.{method} in scenario {scenario}"

@@ -60,3 +60,30 @@ def corpora_folder(wildcards):
 def tokenizer_of_run(wildcards):
     """The tokenizer's model file of the rule's run."""
     return f"{RESULTS}/tokenizers/{PLAN.runs[wildcards.run]['tokenizer']}.model"
+
+
+def documents_of_tokenizer(wildcards):
+    """Manifests of the sources that the tokenizer is trained on."""
+    sources = PLAN.tokenizer_sources[wildcards.tokenizer]
+    return [f"{RESULTS}/data/{source}/{FINAL}" for source in sources]
+
+
+def records_of(names):
+    """Manifests of all that the database of these runs is built from."""
+    experiment = PLAN.experiment(list(names))
+    folders = [entry["folder"] for entry in experiment["runs"].values()]
+    return [
+        *(
+            f"{folder}/{part}{FINAL}"
+            for folder in folders
+            for part in ("", "evaluations/", "probes/")
+        ),
+        *(f"{folder}/{FINAL}" for folder in experiment["corpora"].values()),
+        *(f"{folder}/{FINAL}" for folder in experiment["sources"].values()),
+        *experiment["tokenizers"].values(),
+    ]
+
+
+def records_of_selection(wildcards):
+    """The same, for the runs that one table or figure needs."""
+    return records_of(PLAN.selected(wildcards.kind, wildcards.name))

@@ -1,12 +1,6 @@
 """Sources to shards of tokens: `pike download`, `pike tokenizer`, `pike pack`."""
 
 
-def documents_of_tokenizer(wildcards):
-    """Manifests of the sources that the tokenizer is trained on."""
-    sources = PLAN.tokenizer_sources[wildcards.tokenizer]
-    return [f"{RESULTS}/data/{source}/{FINAL}" for source in sources]
-
-
 rule download:
     """A source's documents, with its revision and licence on record."""
     output:

@@ -2,27 +2,6 @@
 `report`."""
 
 
-def records_of(names):
-    """Manifests of all that the database of these runs is built from."""
-    experiment = PLAN.experiment(list(names))
-    folders = [entry["folder"] for entry in experiment["runs"].values()]
-    return [
-        *(
-            f"{folder}/{part}{FINAL}"
-            for folder in folders
-            for part in ("", "evaluations/", "probes/")
-        ),
-        *(f"{folder}/{FINAL}" for folder in experiment["corpora"].values()),
-        *(f"{folder}/{FINAL}" for folder in experiment["sources"].values()),
-        *experiment["tokenizers"].values(),
-    ]
-
-
-def records_of_selection(wildcards):
-    """The same, for the runs that one table or figure needs."""
-    return records_of(PLAN.selected(wildcards.kind, wildcards.name))
-
-
 rule database:
     """Every record of the experiment in one file."""
     input:
@@ -68,7 +47,7 @@ rule table:
     input:
         lambda wildcards: PLAN.database("table", wildcards.table),
     output:
-        multiext(f"{RESULTS}/tables/{{table}}", ".md", ".csv", ".tex"),
+        multiext(f"{RESULTS}/tables/{{table}}", md=".md", csv=".csv", tex=".tex"),
     log:
         f"{RESULTS}/logs/tables/{{table}}.log",
     resources:
@@ -79,7 +58,7 @@ rule table:
         code=runs.code("table"),
     shell:
         "exec {resources.python:q} -m pipeline table {params.file:q} --database {input:q}"
-        " --out {output[0]:q} > {log:q} 2>&1"
+        " --out {output.md:q} > {log:q} 2>&1"
 
 
 rule figure:
@@ -87,7 +66,7 @@ rule figure:
     input:
         lambda wildcards: PLAN.database("figure", wildcards.figure),
     output:
-        multiext(f"{RESULTS}/figures/{{figure}}", ".svg", ".png"),
+        multiext(f"{RESULTS}/figures/{{figure}}", svg=".svg", png=".png", json=".json"),
     log:
         f"{RESULTS}/logs/figures/{{figure}}.log",
     resources:
@@ -98,7 +77,7 @@ rule figure:
         code=runs.code("figure"),
     shell:
         "exec {resources.python:q} -m pipeline figure {params.file:q} --database {input:q}"
-        " --out {output[0]:q} > {log:q} 2>&1"
+        " --out {output.svg:q} > {log:q} 2>&1"
 
 
 rule report:
