@@ -1,0 +1,86 @@
+"""Scoring of multiple-choice items: by a model, and by rules that read less than the item.
+
+Candidates are ranked by PMI(c, context) = log p(c | context) - log p(c | EOS): the raw
+likelihood prefers the most fluent candidate whatever the context, and stays near chance.
+
+Shapes: I items, N candidates each, V pieces.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from pipeline.evaluation.items import Items
+from pipeline.evaluation.scoring import Request, log_likelihoods
+from pipeline.evaluation.uncertainty import Floats, clustered_mean
+from pipeline.model import Transformer
+
+METRICS = ("pmi", "raw", "answer_only", "overlap")
+"""The task's own score, likelihood in context, likelihood without it, tokens shared with it."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """One model's scores on all items of a domain, in nats."""
+
+    conditional_IxN: Floats
+    """log p(candidate | context)."""
+    unconditional_IxN: Floats
+    """log p(candidate | EOS)."""
+    pick_I: npt.NDArray[np.int64]
+    """Candidate of the highest PMI, the first of equals."""
+    accuracy: dict[str, tuple[float, float | None]]
+    """For each of METRICS the accuracy and its standard error by document, in percent."""
+
+
+def requests(items: Items, eos: int) -> list[Request]:
+    """What the model is asked: all candidates behind their contexts, then all behind EOS."""
+    after_context = [
+        (context, candidate)
+        for context, candidates in zip(items.context_IxC, items.candidate_IxNxW, strict=True)
+        for candidate in candidates
+    ]
+    boundary = np.array([eos], np.int64)
+    return after_context + [(boundary, candidate) for _, candidate in after_context]
+
+
+def answer(
+    model: Transformer, items: Items, eos: int, *, batch_tokens: int, device: torch.device
+) -> Answers:
+    """Asks the model all items and grades it beside the baselines."""
+    values = log_likelihoods(model, requests(items, eos), batch_tokens=batch_tokens, device=device)
+    conditional_IxN, unconditional_IxN = values.reshape(2, *items.candidate_IxNxW.shape[:2])
+    pmi_IxN = conditional_IxN - unconditional_IxN
+    scores = {
+        "pmi": pmi_IxN,
+        "raw": conditional_IxN,
+        "answer_only": unconditional_IxN,
+        "overlap": overlap(items),
+    }
+    return Answers(
+        conditional_IxN=conditional_IxN,
+        unconditional_IxN=unconditional_IxN,
+        pick_I=pmi_IxN.argmax(axis=1),
+        accuracy={name: graded(scores[name], items) for name in METRICS},
+    )
+
+
+def overlap(items: Items) -> Floats:
+    """How many tokens of each candidate also occur in its item's context: I x N."""
+    shared = items.candidate_IxNxW[..., None] == items.context_IxC[:, None, None, :]
+    return shared.any(axis=-1).sum(axis=-1).astype(np.float64)
+
+
+def graded(score_IxN: Floats, items: Items) -> tuple[float, float | None]:
+    """Accuracy in percent and its standard error, clustered by document.
+
+    Candidates that share the highest score share the point: a rule that knows nothing gets
+    exactly chance.
+    """
+    best_IxN = score_IxN == score_IxN.max(axis=1, keepdims=True)
+    point_I = best_IxN[np.arange(len(best_IxN)), items.gold_I] / best_IxN.sum(axis=1)
+    _, cluster_I = np.unique(items.documents, return_inverse=True)
+    mean, stderr = clustered_mean(np.bincount(cluster_I, weights=point_I), np.bincount(cluster_I))
+    return 100 * mean, None if stderr is None else 100 * stderr

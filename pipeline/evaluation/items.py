@@ -1,0 +1,268 @@
+"""Multiple choice from held-out documents: which continuation is the true one?
+
+A task of this project's own, for models too small for the usual ones. An item is a stretch of a
+validation document as context, the tokens that follow it, and as many other stretches of exactly
+that length, from the same document (hard: the topic gives nothing away) or from others (easy).
+Precedents: suffix identification (Sun et al. 2021), ChapterBreak (Sun et al. 2022).
+
+No candidate, true or false, occurs verbatim in the training text, so that having learnt text by
+heart neither helps nor harms. Everything is a function of texts and settings: documents come in
+the order of their hashes, places within them in a keyed order.
+
+Shapes: I items, N = distractors + 1 candidates, C tokens of context, W tokens of a candidate,
+S places in a document where a candidate may start.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.data.batches import Order
+from pipeline.data.shards import Corpus
+from pipeline.evaluation.repeats import Hashes, occurring, window_hashes
+
+Ints = npt.NDArray[np.int64]
+
+FEWEST_DOCUMENTS = 4
+MOST_PER_DOCUMENT = 16
+MOST_TOKENS_READ = 4096
+"""Only so much of a document's beginning is used: books are no better than chapters here."""
+POOL = 2
+"""Documents looked at, as a multiple of the items wanted: some give none."""
+FEWEST_WORD_STARTS = 0.05
+"""Where fewer of a domain's tokens begin a word, as in languages of mere symbols, words are no
+guide and candidates are cut anywhere."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Settings of the multiple-choice task."""
+
+    items: int
+    """Items per domain at most."""
+    context: int
+    """Tokens of context."""
+    candidate: int
+    """Tokens of each candidate."""
+    distractors: int = 3
+    """False candidates; chance is 1 / (distractors + 1)."""
+    distractors_from: Literal["same", "other"] = "same"
+    """Whether they come from the item's own document (hard) or from other documents (easy)."""
+
+    def problems(self) -> list[str]:
+        """Values with which no item can be made."""
+        names = ("items", "context", "candidate", "distractors")
+        return [f"{n}: must be at least 1" for n in names if getattr(self, n) < 1]
+
+    @property
+    def document_tokens(self) -> int:
+        """Shortest document, EOS not counted, that can give an item."""
+        from_own = self.distractors if self.distractors_from == "same" else 0
+        return self.context + self.candidate * (1 + from_own)
+
+
+@dataclass(frozen=True)
+class Items:
+    """All items of one domain."""
+
+    names: list[str]
+    """{document}-{place of the true continuation}: which item it is, whatever else is asked."""
+    documents: list[str]
+    """Hash of each item's document, 16 hex digits: the items' clusters."""
+    context_IxC: Ints
+    candidate_IxNxW: Ints
+    gold_I: Ints
+    """Index of the true continuation."""
+    digest: str
+    """SHA-256 over all of it: two evaluations with equal digests asked the same."""
+
+    def shortage(self, choice: Choice) -> str | None:
+        """Why there are too few items for a task, or None. A task is never padded."""
+        found = len(set(self.documents))
+        if found >= FEWEST_DOCUMENTS:
+            return None
+        return (
+            f"items could be made from {found} validation documents, {FEWEST_DOCUMENTS} are the "
+            f"fewest: each needs {choice.document_tokens} tokens with text that does not occur in "
+            "the training split"
+        )
+
+
+@dataclass(frozen=True)
+class _Passage:
+    """The usable part of a document."""
+
+    key: str
+    token_T: Ints
+    start_S: Ints
+    """Places where a candidate may start."""
+    hash_S: Hashes
+    """Hash of the candidate at each of them."""
+
+
+@dataclass(frozen=True)
+class _Item:
+    passage: _Passage
+    gold: int
+    """Place of the true continuation."""
+    distractors: list[Ints]
+
+
+def build(
+    held_out: Corpus, train: Corpus, choice: Choice, word_start_V: npt.NDArray[np.bool_]
+) -> Items:
+    """Makes at most `choice.items` items; documents give one each before any gives a second.
+
+    Args:
+        held_out: The validation split.
+        train: The training split, in which no candidate may occur.
+        choice: The settings.
+        word_start_V: Whether each of the tokenizer's pieces begins a word.
+    """
+    passages = _passages(held_out, train, choice, word_start_V)
+    drawn: list[list[_Item]] = []
+    for passage in passages:
+        of_document = list(_from_passage(passage, passages, choice))
+        if of_document:
+            drawn.append(of_document)
+        if len(drawn) == choice.items:
+            break
+    in_turn = [
+        of_document[turn]
+        for turn in range(MOST_PER_DOCUMENT)
+        for of_document in drawn
+        if turn < len(of_document)
+    ]
+    return _packed(in_turn[: choice.items], choice)
+
+
+def _passages(
+    held_out: Corpus, train: Corpus, choice: Choice, word_start_V: npt.NDArray[np.bool_]
+) -> list[_Passage]:
+    """Documents long enough, in the order of their hashes, without what the training text has."""
+    documents = held_out.documents()
+    end_D = np.cumsum(documents["tokens"], dtype=np.int64)
+    text_D = documents["tokens"].astype(np.int64) - 1
+    long_D = np.flatnonzero(text_D >= choice.document_tokens)
+    # np.unique sorts by hash and keeps the first of equal documents.
+    hash_P, first_P = np.unique(documents["hash"][long_D], return_index=True)
+    pool_P = long_D[first_P][: POOL * choice.items]
+    token_PxT = []
+    for document in pool_P:
+        start = int(end_D[document] - text_D[document] - 1)
+        token_PxT.append(held_out.span(start, start + min(int(text_D[document]), MOST_TOKENS_READ)))
+    words = bool(token_PxT) and word_start_V[np.concatenate(token_PxT)].mean() >= FEWEST_WORD_STARTS
+    found = []
+    for key, token_T in zip(hash_P, token_PxT, strict=False):
+        hash_S = window_hashes(token_T, choice.candidate)
+        may_S = word_start_V[token_T[: len(hash_S)]] if words else np.ones(len(hash_S), bool)
+        found.append(_Passage(f"{key:016x}", token_T, np.flatnonzero(may_S), hash_S[may_S]))
+    return _unseen(found, train, choice.candidate)
+
+
+def _unseen(passages: Sequence[_Passage], train: Corpus, width: int) -> list[_Passage]:
+    if not passages:
+        return []
+    sizes = np.cumsum([len(p.hash_S) for p in passages])[:-1]
+    seen = occurring(np.concatenate([p.hash_S for p in passages]), train, width)
+    return [
+        _Passage(p.key, p.token_T, p.start_S[~seen_S], p.hash_S[~seen_S])
+        for p, seen_S in zip(passages, np.split(seen, sizes), strict=True)
+    ]
+
+
+def _from_passage(
+    passage: _Passage, passages: Sequence[_Passage], choice: Choice
+) -> Iterator[_Item]:
+    """Items of one document whose contexts and true continuations do not overlap."""
+    taken: list[tuple[int, int]] = []
+    order_S = _shuffled(len(passage.start_S), passage.key)
+    for turn, index in enumerate(order_S):
+        if len(taken) == MOST_PER_DOCUMENT:
+            return
+        gold = int(passage.start_S[index])
+        begin, end = gold - choice.context, gold + choice.candidate
+        if begin < 0 or any(begin < e and b < end for b, e in taken):
+            continue
+        if choice.distractors_from == "same":
+            # The places that come next: another item of the document begins elsewhere.
+            distractors = _same(passage, index, np.roll(order_S, -turn), choice)
+        else:
+            distractors = _other(passage, index, passages, choice)
+        if len(distractors) == choice.distractors:
+            taken.append((begin, end))
+            yield _Item(passage, gold, distractors)
+
+
+def _same(passage: _Passage, gold: int, order_S: Ints, choice: Choice) -> list[Ints]:
+    """Stretches of the document outside the item, not overlapping one another."""
+    width, start, start_S = choice.candidate, passage.start_S[gold], passage.start_S
+    free_S = (start_S + width <= start - choice.context) | (start_S >= start + width)
+    hashes = {int(passage.hash_S[gold])}
+    chosen: list[int] = []
+    for index in order_S[free_S[order_S]]:
+        place, value = int(start_S[index]), int(passage.hash_S[index])
+        if value in hashes or any(abs(place - other) < width for other in chosen):
+            continue
+        hashes.add(value)
+        chosen.append(place)
+        if len(chosen) == choice.distractors:
+            break
+    return [passage.token_T[place : place + width] for place in chosen]
+
+
+def _other(
+    passage: _Passage, gold: int, passages: Sequence[_Passage], choice: Choice
+) -> list[Ints]:
+    """One stretch from each of several other documents."""
+    hashes = {int(passage.hash_S[gold])}
+    chosen: list[Ints] = []
+    for number in _shuffled(len(passages), passage.key, int(passage.start_S[gold])):
+        other = passages[number]
+        if other is passage or not len(other.start_S):
+            continue
+        index = _shuffled(len(other.start_S), passage.key, int(gold), other.key)[0]
+        value, place = int(other.hash_S[index]), int(other.start_S[index])
+        if value in hashes:
+            continue
+        hashes.add(value)
+        chosen.append(other.token_T[place : place + choice.candidate])
+        if len(chosen) == choice.distractors:
+            break
+    return chosen
+
+
+def _shuffled(count: int, *key: object) -> Ints:
+    """The numbers below `count` in an order that the key alone decides."""
+    if not count:
+        return np.empty(0, np.int64)
+    return Order(count, ["choice", *key]).at(np.arange(count))
+
+
+def _packed(items: Sequence[_Item], choice: Choice) -> Items:
+    N = choice.distractors + 1
+    context_IxC = np.empty((len(items), choice.context), np.int64)
+    candidate_IxNxW = np.empty((len(items), N, choice.candidate), np.int64)
+    gold_I = np.empty(len(items), np.int64)
+    for number, item in enumerate(items):
+        token_T = item.passage.token_T
+        context_IxC[number] = token_T[item.gold - choice.context : item.gold]
+        order = _shuffled(N, item.passage.key, item.gold, "order")
+        true = token_T[item.gold : item.gold + choice.candidate]
+        candidate_IxNxW[number] = np.stack([true, *item.distractors])[order]
+        gold_I[number] = int(np.flatnonzero(order == 0)[0])
+    identity = hashlib.sha256()
+    for array in (context_IxC, candidate_IxNxW, gold_I):
+        identity.update(np.ascontiguousarray(array, "<i8").tobytes())
+    return Items(
+        names=[f"{item.passage.key}-{item.gold}" for item in items],
+        documents=[item.passage.key for item in items],
+        context_IxC=context_IxC,
+        candidate_IxNxW=candidate_IxNxW,
+        gold_I=gold_I,
+        digest=identity.hexdigest(),
+    )

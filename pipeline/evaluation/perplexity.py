@@ -1,0 +1,123 @@
+"""Perplexity of a domain on packed validation windows, kept by document.
+
+Windows are rows as in training: L inputs, L targets, not overlapping, whatever documents they
+cross. The first tokens of a window have little context, so a sliding window would give values 2
+to 3 % lower: the two must not be compared.
+
+Shapes: R windows, L tokens each, G documents with scored tokens, N = R * L of them.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from pipeline.data.shards import Corpus
+from pipeline.errors import InputError
+from pipeline.evaluation.uncertainty import Floats, clustered_mean
+from pipeline.model import Transformer, token_losses
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """What is scored of one domain: the same for every model of one tokenizer and length."""
+
+    tokens_RxL1: Ints
+    documents: list[str]
+    """Hash of each document, 16 hex digits; documents of equal text count as one."""
+    place_N: Ints
+    """Index into `documents` of each scored token's document, windows in order."""
+    tokens_G: Ints
+    """Scored tokens of each document, its EOS included."""
+    bytes_G: Ints
+    """UTF-8 bytes of each document's text times the share of its tokens that is scored, rounded."""
+
+
+@dataclass(frozen=True)
+class Perplexity:
+    """Loss of one model on one domain."""
+
+    nll: float
+    """Mean nats per token."""
+    stderr: float | None
+    """Standard error of `nll`, clustered by document; None when one document is all there is."""
+    perplexity: float
+    bits_per_byte: float | None
+    """None when the scored documents hold no bytes."""
+    tokens: int
+    nll_G: Floats
+    """Nats summed over each document's scored tokens."""
+
+
+def windows(corpus: Corpus, length: int, at_most: int) -> Windows:
+    """Chooses at most `at_most` windows of `length` tokens, spread evenly over the split.
+
+    The first token of the stream is never a target, and what is left behind the last whole
+    window is not scored.
+
+    Raises:
+        InputError: the split is shorter than one window.
+    """
+    total = corpus.rows(length)
+    if total < 1:
+        raise InputError(
+            f"{corpus.folder} has {corpus.tokens:,} {corpus.split} tokens, fewer than one window "
+            f"of {length} tokens and a target: give the source more text or raise its "
+            "validation_share"
+        )
+    count = min(total, at_most)
+    row_R = np.arange(count) * total // count
+    target_N = (row_R[:, None] * length + 1 + np.arange(length)).ravel()
+    documents = corpus.documents()
+    end_D = np.cumsum(documents["tokens"], dtype=np.int64)
+    covered_D, at_N = np.unique(np.searchsorted(end_D, target_N, side="right"), return_inverse=True)
+    covered = documents[covered_D]
+    share_D = np.bincount(at_N) / covered["tokens"]
+    hash_G, place_D = np.unique(covered["hash"], return_inverse=True)
+    return Windows(
+        tokens_RxL1=corpus.read(row_R, length),
+        documents=[f"{text:016x}" for text in hash_G],
+        place_N=place_D[at_N],
+        tokens_G=np.bincount(place_D[at_N]),
+        bytes_G=np.rint(np.bincount(place_D, covered["bytes"] * share_D)).astype(np.int64),
+    )
+
+
+def measure(
+    model: Transformer, held_out: Windows, *, batch_tokens: int, device: torch.device
+) -> Perplexity:
+    """Scores the windows and sums by document; see `summary` for the definitions."""
+    rows = max(1, batch_tokens // (held_out.tokens_RxL1.shape[1] - 1))
+    with torch.inference_mode():
+        nll_N = np.concatenate(
+            [
+                token_losses(model, batch.to(device)).flatten().cpu().numpy()
+                for batch in torch.from_numpy(held_out.tokens_RxL1).split(rows)
+            ]
+        )
+    return summary(nll_N, held_out)
+
+
+def summary(nll_N: npt.NDArray[Any], held_out: Windows) -> Perplexity:
+    """Means and errors from the nats of every scored token; sums are in float64.
+
+    Bits per byte are all nats / ln 2 / bytes. The nats of a document's EOS count, as in training;
+    bytes of a document that is scored in part count in proportion to its scored tokens.
+    """
+    nll_G = np.bincount(held_out.place_N, nll_N.astype(np.float64)).astype(np.float64)
+    nll, stderr = clustered_mean(nll_G, held_out.tokens_G)
+    size = int(held_out.bytes_G.sum())
+    return Perplexity(
+        nll=nll,
+        stderr=stderr,
+        # Past 700 nats float64 has no perplexity; such a model has diverged.
+        perplexity=math.exp(nll) if nll < 700 else math.inf,
+        bits_per_byte=float(nll_G.sum()) / math.log(2) / size if size else None,
+        tokens=len(nll_N),
+        nll_G=nll_G,
+    )

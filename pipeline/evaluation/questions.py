@@ -1,0 +1,121 @@
+"""What is asked of every model: settings, and the windows and items made from them.
+
+Shapes: V pieces of the tokenizer.
+"""
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.data.shards import Corpus
+from pipeline.data.tokenizer import Tokenizer
+from pipeline.errors import InputError
+from pipeline.evaluation import items, perplexity
+from pipeline.settings import Run
+
+log = logging.getLogger("pike")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What is asked of every model of a scenario."""
+
+    rows: int
+    """Validation windows per domain at most, each as long as the training's rows."""
+    batch_tokens: int
+    """Tokens per forward pass; changes speed and memory, not results."""
+    checkpoints: Literal["all", "last"]
+    """Which of the kept checkpoints are evaluated."""
+    choice: items.Choice | None = None
+    """The multiple-choice task; absent: perplexity only."""
+    domains: tuple[str, ...] | None = None
+    """Domains to evaluate on; absent: those that the run was trained on."""
+
+    def problems(self) -> list[str]:
+        """Values with which nothing can be evaluated."""
+        found = [
+            f"{n}: must be at least 1" for n in ("rows", "batch_tokens") if getattr(self, n) < 1
+        ]
+        if self.domains is not None and not self.domains:
+            found.append("domains: name at least one, or leave it out for the run's own")
+        return found
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What is asked about one domain."""
+
+    name: str
+    held_out: Corpus
+    windows: perplexity.Windows
+    items: items.Items | None
+    """None when no task was asked for, or the domain cannot give one."""
+    skipped: str | None
+    """Why the domain cannot give one."""
+
+    @property
+    def task(self) -> str:
+        """Name of its multiple-choice task."""
+        return f"continuation-{self.name}"
+
+
+def prepared(asked: Evaluation, work: Run, corpora: Path, tokenizer: Tokenizer) -> list[Domain]:
+    """Windows and items of each domain.
+
+    Raises:
+        InputError: a corpus is missing, damaged, too short or of another tokenizer; an item would
+            be longer than what the model was trained on.
+    """
+    length = work.training.length
+    if asked.choice and asked.choice.context + asked.choice.candidate - 1 > length:
+        raise InputError(
+            f"choice: {asked.choice.context} tokens of context and {asked.choice.candidate} of a "
+            f"candidate do not fit into the {length} tokens that {work.scenario} was trained "
+            "with: lower evaluation.choice.context"
+        )
+    word_start_V = word_starts(tokenizer) if asked.choice else None
+    return [
+        _domain(name, asked, length, corpora / name, tokenizer, word_start_V)
+        for name in asked.domains or work.domains
+    ]
+
+
+def word_starts(tokenizer: Tokenizer) -> npt.NDArray[np.bool_]:
+    """Whether each piece begins a word: behind another piece it brings a space."""
+    alone = (n for n in range(tokenizer.vocabulary) if n != tokenizer.unknown)
+    before = next(n for n in alone if tokenizer.decode([n]).strip())
+    at = len(tokenizer.decode([before]))
+    pairs = (tokenizer.decode([before, n]) for n in range(tokenizer.vocabulary))
+    starts_V = np.array([pair[at : at + 1] == " " for pair in pairs])
+    # The unknown piece is written with spaces around it.
+    starts_V[tokenizer.unknown] = False
+    return starts_V
+
+
+def _domain(
+    name: str,
+    asked: Evaluation,
+    length: int,
+    folder: Path,
+    tokenizer: Tokenizer,
+    word_start_V: npt.NDArray[np.bool_] | None,
+) -> Domain:
+    held_out = Corpus.open(folder, "validation")
+    if held_out.manifest["tokenizer"]["sha256"] != tokenizer.sha256:
+        raise InputError(
+            f"{folder} was not packed with {tokenizer.path}: give the tokenizer that packed it, or "
+            "pack it anew"
+        )
+    windows = perplexity.windows(held_out, length, asked.rows)
+    if asked.choice is None:
+        return Domain(name, held_out, windows, None, None)
+    assert word_start_V is not None
+    made = items.build(held_out, Corpus.open(folder, "train"), asked.choice, word_start_V)
+    shortage = made.shortage(asked.choice)
+    if shortage is not None:
+        log.warning("continuation-%s is skipped: %s", name, shortage)
+    return Domain(name, held_out, windows, None if shortage else made, shortage)

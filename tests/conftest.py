@@ -1,0 +1,128 @@
+"""Tiny corpora made by the real stages, tiny runs on them, the command line as users call it."""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pipeline import files
+from pipeline.data import packing, sources, tokenizer
+
+ROOT = Path(__file__).resolve().parents[1]
+
+LANGUAGE = {"kind": "synthetic", "symbols": 12, "documents": 40, "length": 150}
+DOMAINS = {
+    "easy": {**LANGUAGE, "order": 1, "successors": 2, "noise": 0.0, "alphabet": 0x4E00, "seed": 1},
+    "hard": {**LANGUAGE, "order": 1, "successors": 6, "noise": 0.2, "alphabet": 0x5000, "seed": 2},
+}
+
+RUN = {
+    "scenario": "languages",
+    "model_name": "tiny",
+    "method_name": "any",
+    "seed": 0,
+    "domains": ["easy", "hard"],
+    "tokenizer": "symbols",
+    "model": {"layers": 1, "width": 8, "heads": 2, "head_width": 4, "vocabulary_multiple": 8},
+    "training": {
+        "rows": 6,
+        "length": 8,
+        "steps": 6,
+        "warmup_steps": 2,
+        "peak_learning_rate": 0.01,
+        "initial_learning_rate": 0.001,
+        "final_learning_rate": 0.001,
+        "checkpoint_every": 3,
+        "resume_every": 2,
+    },
+    "rule": "mix",
+    "method": {},
+}
+
+PIKE = {"rule": "pike", "method": {"zeta1": 0.5, "zeta2": 0.1, "every": 2, "rows": 3}}
+
+
+def _settings(path, values):
+    files.write_json(path, values)
+    return path
+
+
+@pytest.fixture(scope="session")
+def corpora(tmp_path_factory):
+    """Folder with a packed corpus of each of two small languages, `easy` and `hard`."""
+    root = tmp_path_factory.mktemp("data")
+    for name, values in DOMAINS.items():
+        sources.download(_settings(root / f"{name}.json", values), root / name)
+    model = root / "symbols.model"
+    wanted = {"model": "char", "vocabulary": 64, "characters": 4000, "validation_share": 0.2}
+    tokenizer.build(
+        _settings(root / "symbols.json", {"kind": "train", **wanted}),
+        [root / name for name in DOMAINS],
+        model,
+    )
+    chosen = _settings(root / "packing.json", {"validation_share": 0.2})
+    for name in DOMAINS:
+        packing.pack(chosen, root / name, model, root / "corpora" / name)
+    return root / "corpora"
+
+
+@pytest.fixture(scope="session")
+def pike():
+    """Settings of PiKE that update the weights at every other step of a tiny run."""
+    return copy.deepcopy(PIKE)
+
+
+@pytest.fixture
+def make_run(tmp_path):
+    """Writes a tiny run's `run.json`; `training` and `model` are laid over, the rest replaced."""
+
+    def make(folder="run", *, training=None, model=None, **changes):
+        values = copy.deepcopy(RUN)
+        values["training"].update(training or {})
+        values["model"].update(model or {})
+        return _settings(tmp_path / folder / "run.json", {**values, **changes})
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def config():
+    """The default experiment; a copy for each who asks."""
+    loaded = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
+
+    def fresh():
+        return json.loads(json.dumps(loaded))
+
+    return fresh
+
+
+@pytest.fixture(scope="session")
+def pipeline_command():
+    """The command line in a process of its own: the arguments and environment to start it with."""
+
+    def command(*arguments):
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+        return {
+            "args": [sys.executable, "-m", "pipeline", *map(str, arguments)],
+            "env": environment,
+            "cwd": ROOT,
+        }
+
+    return command
+
+
+@pytest.fixture(scope="session")
+def run_pipeline(pipeline_command):
+    """Runs one command to its end; returns the completed process with its texts."""
+
+    def run(*arguments):
+        return subprocess.run(
+            **pipeline_command(*arguments), capture_output=True, text=True, check=False, timeout=120
+        )
+
+    return run

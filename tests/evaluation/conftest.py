@@ -1,0 +1,89 @@
+"""Small corpora of hand-written tokens, and models of known behaviour."""
+
+import hashlib
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from pipeline import files
+from pipeline.data.shards import DOCUMENT, Corpus, ShardWriter, documents_file
+
+EOS = 1
+
+
+@pytest.fixture
+def packed(tmp_path):
+    """Writes a corpus of token lists: `packed(validation=[[5, 6], ...])` -> both its splits.
+
+    A document's text has one byte a token unless `sizes` says otherwise.
+    """
+
+    def write(validation, train=((2, 3) * 8,), *, vocabulary=64, sizes=None, shard_tokens=1000):
+        folder = tmp_path / f"corpus{len(list(tmp_path.iterdir()))}"
+        folder.mkdir()
+        splits = {}
+        for split, documents in (("train", train), ("validation", validation)):
+            with ShardWriter(
+                folder, split, dtype=np.dtype("<u2"), shard_tokens=shard_tokens
+            ) as writer:
+                for document in documents:
+                    writer.append(np.array([*document, EOS]))
+                shards = writer.close()
+            table = np.zeros(len(documents), DOCUMENT)
+            for row, document in enumerate(documents):
+                size = sizes[row] if sizes and split == "validation" else len(document)
+                text = hashlib.sha256(np.array(document, "<u2").tobytes()).digest()
+                table[row] = (len(document) + 1, size, int.from_bytes(text[:8], "big"))
+            np.save(folder / documents_file(split), table)
+            splits[split] = {"tokens": writer.tokens, "shards": shards}
+        files.write_manifest(
+            folder / files.MANIFEST,
+            stage="pack",
+            settings={},
+            inputs=[],
+            files=sorted(folder.iterdir()),
+            modules=[],
+            facts={
+                "format": 1,
+                "tokenizer": {"sha256": "-", "vocabulary": vocabulary, "eos": EOS},
+                "dtype": "uint16",
+                "splits": splits,
+                "fingerprint": "-",
+            },
+        )
+        return Corpus.open(folder, "validation"), Corpus.open(folder, "train")
+
+    return write
+
+
+class Known(nn.Module):
+    """Logits that are a given function of the tokens so far: the embedding is the identity."""
+
+    def __init__(self, vocabulary, logits):
+        super().__init__()
+        self.vocabulary, self.logits = vocabulary, logits
+        self.embedding = nn.Embedding.from_pretrained(torch.eye(vocabulary))
+
+    def hidden(self, tokens_BxL):
+        return self.logits(F.one_hot(tokens_BxL, self.vocabulary).float())
+
+
+@pytest.fixture
+def constant():
+    """Gives every token the same logit."""
+    return Known(64, lambda one_hot_BxLxV: 0 * one_hot_BxLxV)
+
+
+@pytest.fixture
+def copier():
+    """Expects the tokens that have occurred."""
+    return Known(64, lambda one_hot_BxLxV: 5 * one_hot_BxLxV.cummax(dim=1).values)
+
+
+@pytest.fixture
+def counter():
+    """Expects n + 1 after n."""
+    return Known(64, lambda one_hot_BxLxV: 5 * one_hot_BxLxV.roll(1, dims=-1))

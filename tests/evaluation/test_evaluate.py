@@ -1,0 +1,189 @@
+import json
+import math
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from pipeline import checkpoint, files, settings
+from pipeline.errors import InputError
+from pipeline.evaluation.evaluate import evaluate
+from pipeline.model import initialised
+from pipeline.optim import adamw
+
+ASKED = {
+    "rows": 30,
+    "batch_tokens": 64,
+    "checkpoints": "all",
+    "choice": {"items": 20, "context": 5, "candidate": 4},
+}
+
+
+@pytest.fixture
+def finished(make_run, corpora):
+    """A run folder with checkpoints of untrained models at steps 0 and 3; `change` edits them."""
+
+    def make(folder="run", *, vocabulary=32, change=None, **changes):
+        path = make_run(folder, **changes)
+        work = settings.parse(settings.Run, files.read_json(path), "run.json")
+        for step in (0, 3):
+            model = initialised(work.model, vocabulary, seed=step)
+            if change is not None and step == 3:
+                change(model)
+            place = path.parent / "checkpoints" / f"step{step}"
+            none = torch.zeros(len(work.domains), dtype=torch.int64)
+            progress = checkpoint.Progress(step, {}, none, none)
+            checkpoint.save(place, model, adamw(model, work.training), progress, "identity")
+        files.write_manifest(
+            path.parent / files.MANIFEST,
+            stage="pretrain",
+            settings=files.read_json(path),
+            inputs=[],
+            files=[],
+            modules=[],
+            facts={"run": "languages/tiny/any/seed0", "checkpoints": [0, 3]},
+        )
+        return path.parent
+
+    return make
+
+
+@pytest.fixture
+def asked(tmp_path, corpora):
+    """Evaluates a run with settings laid over `ASKED`."""
+
+    def ask(run, **changes):
+        path = tmp_path / "evaluation.json"
+        files.write_json(path, {**ASKED, **changes})
+        evaluate(path, run, corpora, corpora.parent / "symbols.model", device="cpu")
+        return run / "evaluations"
+
+    return ask
+
+
+def rows(folder, step, table):
+    return pq.read_table(folder / f"step{step}" / f"{table}.parquet").to_pylist()
+
+
+def test_every_checkpoint_and_domain_has_a_perplexity(finished, asked):
+    out = asked(finished())
+    for step in (0, 3):
+        found = rows(out, step, "perplexities")
+        assert [(r["step"], r["domain"]) for r in found] == [(step, "easy"), (step, "hard")]
+        for row in found:
+            assert row["tokens"] == 30 * 8
+            assert row["perplexity"] == pytest.approx(math.exp(row["nll"]))
+            assert row["stderr"] > 0
+
+
+def test_perplexities_follow_from_the_documents(finished, asked):
+    out = asked(finished())
+    documents = rows(out, 3, "documents")
+    for row in rows(out, 3, "perplexities"):
+        own = [d for d in documents if d["domain"] == row["domain"]]
+        nats, size = sum(d["nll"] for d in own), sum(d["bytes"] for d in own)
+        assert sum(d["tokens"] for d in own) == row["tokens"]
+        assert nats / row["tokens"] == pytest.approx(row["nll"], rel=1e-12)
+        assert nats / math.log(2) / size == pytest.approx(row["bits_per_byte"], rel=1e-12)
+        assert len({d["document"] for d in own}) == len(own) >= 2
+
+
+def test_accuracies_follow_from_the_choices(finished, asked):
+    out = asked(finished())
+    choices = [c for c in rows(out, 3, "choices") if c["task"] == "continuation-hard"]
+    found = {a["metric"]: a for a in rows(out, 3, "accuracies") if a["task"] == "continuation-hard"}
+    assert list(found) == ["pmi", "raw", "answer_only", "overlap"]
+    assert {(a["step"], a["shots"], a["formulation"]) for a in found.values()} == {(3, 0, "pmi")}
+    assert found["pmi"]["examples"] == len(choices) == 20
+    right = sum(c["pick"] == c["gold"] for c in choices)
+    assert found["pmi"]["value"] == pytest.approx(100 * right / 20)
+    for item in choices:
+        pairs = zip(item["sum_log_likelihood"], item["unconditional"], strict=True)
+        pmi = [inside - alone for inside, alone in pairs]
+        assert pmi.index(max(pmi)) == item["pick"]
+        assert item["item"].startswith(item["document"])
+
+
+def test_only_the_last_checkpoint_on_demand(finished, asked):
+    out = asked(finished(), checkpoints="last")
+    assert sorted(path.name for path in out.iterdir()) == ["manifest.json", "step3"]
+
+
+def test_a_second_evaluation_leaves_nothing_of_the_first(finished, asked):
+    run = finished()
+    asked(run)
+    out = asked(run, checkpoints="last")
+    assert not (out / "step0").exists()
+
+
+def test_the_manifest_says_what_was_asked_and_lists_every_file(finished, asked):
+    out = asked(finished())
+    manifest = files.read_json(out / files.MANIFEST)
+    assert manifest["stage"] == "evaluate"
+    assert manifest["settings"] == ASKED
+    assert manifest["steps"] == [0, 3]
+    assert len(manifest["files"]) == 8
+    for name, recorded in manifest["files"].items():
+        assert files.sha256(out / name) == recorded["sha256"]
+    for name, recorded in manifest["inputs"].items():
+        assert files.sha256(out / name) == recorded
+    task = manifest["tasks"]["continuation-hard"]
+    assert (task["items"], task["chance"]) == (20, 25.0)
+    assert manifest["windows"]["easy"]["rows"] == 30
+
+
+def test_the_same_evaluation_writes_the_same_bytes(finished, asked):
+    run = finished()
+    first = {p.relative_to(run): p.read_bytes() for p in asked(run).rglob("*.*")}
+    second = {p.relative_to(run): p.read_bytes() for p in asked(run).rglob("*.*")}
+    assert first == second
+
+
+def test_a_domain_without_long_documents_is_skipped_and_said_so(finished, asked, caplog):
+    # Documents have 150 symbols, the items would need 5 + 4 * 60.
+    choice = {"items": 20, "context": 5, "candidate": 4, "distractors": 60}
+    out = asked(finished(), choice=choice)
+    assert rows(out, 3, "accuracies") == []
+    assert rows(out, 3, "choices") == []
+    assert len(rows(out, 3, "perplexities")) == 2
+    skipped = files.read_json(out / files.MANIFEST)["skipped"]
+    assert set(skipped) == {"continuation-easy", "continuation-hard"}
+    assert "each needs 249 tokens" in skipped["continuation-easy"]
+    assert "continuation-easy is skipped" in caplog.text
+
+
+def test_a_diverged_model_stops_it_naming_run_step_and_domain(finished, asked):
+    def diverge(model):
+        model.norm.weight.data.fill_(math.nan)
+
+    run = finished(change=diverge)
+    with pytest.raises(
+        InputError, match=r"languages/tiny/any/seed0, step 3, domain easy: the loss"
+    ):
+        asked(run)
+    assert not (run / "evaluations").exists()
+
+
+def test_a_failed_evaluation_leaves_the_one_before(finished, asked):
+    run = finished()
+    before = files.read_json(asked(run) / files.MANIFEST)
+    weights = run / "checkpoints" / "step3" / checkpoint.MODEL
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\x00")
+    with pytest.raises(InputError, match="damaged"):
+        asked(run)
+    assert files.read_json(run / "evaluations" / files.MANIFEST) == before
+
+
+def test_a_model_of_another_vocabulary_is_refused(finished, asked):
+    with pytest.raises(InputError, match="embedding of 72 pieces"):
+        asked(finished(vocabulary=72))
+
+
+def test_an_unfinished_run_is_refused(make_run, asked):
+    with pytest.raises(InputError, match="does not exist"):
+        asked(make_run().parent)
+
+
+def test_an_unknown_setting_is_named_with_the_nearest(finished, asked):
+    with pytest.raises(InputError, match="'choise' is unknown: did you mean 'choice'"):
+        asked(finished(), choise=json.loads("null"))

@@ -1,0 +1,180 @@
+import numpy as np
+import pytest
+
+from pipeline.evaluation import items
+from pipeline.evaluation.items import Choice
+
+ALL = np.ones(64, bool)
+SMALL = Choice(items=30, context=6, candidate=4)
+
+
+def texts(count, length, seed=0):
+    return np.random.default_rng(seed).integers(2, 64, (count, length)).tolist()
+
+
+def places(document, stretch):
+    """Where a stretch of tokens begins in a document."""
+    size = len(stretch)
+    stretch = [int(t) for t in stretch]
+    return [i for i in range(len(document) - size + 1) if document[i : i + size] == stretch]
+
+
+def documents_of(made, held_out):
+    """The text of each item's document."""
+    stream, texts_by_hash, start = held_out.span(0, held_out.tokens).tolist(), {}, 0
+    for tokens, _, value in held_out.documents():
+        texts_by_hash[f"{value:016x}"] = stream[start : start + int(tokens) - 1]
+        start += int(tokens)
+    return [texts_by_hash[name] for name in made.documents]
+
+
+@pytest.mark.parametrize("source", ["same", "other"])
+def test_the_true_continuation_follows_its_context(packed, source):
+    held_out, train = packed(texts(12, 60))
+    choice = Choice(items=30, context=6, candidate=4, distractors_from=source)
+    made = items.build(held_out, train, choice, ALL)
+    assert made.context_IxC.shape == (30, 6)
+    assert made.candidate_IxNxW.shape == (30, 4, 4)
+    for number, document in enumerate(documents_of(made, held_out)):
+        true = made.candidate_IxNxW[number, made.gold_I[number]]
+        assert len(places(document, [*made.context_IxC[number], *true])) == 1
+
+
+def test_distractors_come_from_elsewhere_in_the_same_document(packed):
+    held_out, train = packed(texts(12, 60))
+    made = items.build(held_out, train, SMALL, ALL)
+    for number, document in enumerate(documents_of(made, held_out)):
+        gold = made.gold_I[number]
+        true = made.candidate_IxNxW[number, gold]
+        begin = places(document, [*made.context_IxC[number], *true])[0]
+        taken = [(begin, begin + 10)]
+        for index in set(range(4)) - {int(gold)}:
+            (place,) = places(document, made.candidate_IxNxW[number, index])
+            assert all(place >= end or place + 4 <= start for start, end in taken)
+            taken.append((place, place + 4))
+
+
+def test_easy_distractors_come_from_three_other_documents(packed):
+    held_out, train = packed(texts(12, 60))
+    choice = Choice(items=12, context=6, candidate=4, distractors_from="other")
+    made = items.build(held_out, train, choice, ALL)
+    everything = texts(12, 60)
+    for number, document in enumerate(documents_of(made, held_out)):
+        false = [c for n, c in enumerate(made.candidate_IxNxW[number]) if n != made.gold_I[number]]
+        assert not any(places(document, c) for c in false)
+        assert len({i for c in false for i, text in enumerate(everything) if places(text, c)}) == 3
+
+
+def test_items_of_one_document_do_not_overlap(packed):
+    held_out, train = packed(texts(4, 120))
+    made = items.build(held_out, train, SMALL, ALL)
+    ends = {}
+    for name in made.names:
+        document, gold = name.split("-")
+        ends.setdefault(document, []).append(int(gold))
+    assert max(map(len, ends.values())) > 3
+    for golds in ends.values():
+        assert np.diff(sorted(golds)).min() >= 10
+
+
+def test_every_document_gives_one_item_before_any_gives_two(packed):
+    held_out, train = packed(texts(12, 60))
+    few = items.build(held_out, train, Choice(items=8, context=6, candidate=4), ALL)
+    assert len(set(few.documents)) == 8
+    more = items.build(held_out, train, Choice(items=14, context=6, candidate=4), ALL)
+    assert len(set(more.documents)) == 12
+
+
+def test_no_candidate_occurs_in_the_training_text(packed):
+    documents = texts(12, 60)
+    # All but the last twenty tokens of each document are training text too.
+    held_out, train = packed(documents, train=[text[:40] for text in documents])
+    choice = Choice(items=30, context=6, candidate=4, distractors=2)
+    made = items.build(held_out, train, choice, ALL)
+    assert len(made.names) >= 12
+    for candidates in made.candidate_IxNxW:
+        for candidate in candidates:
+            assert not any(places(text[:40], candidate) for text in documents)
+
+
+def test_a_document_that_is_all_training_text_gives_no_item(packed):
+    documents = texts(12, 60)
+    held_out, train = packed(documents, train=documents[:5])
+    made = items.build(held_out, train, SMALL, ALL)
+    assert len(set(made.documents)) == 7
+
+
+def test_candidates_begin_where_words_do(packed):
+    held_out, train = packed(texts(12, 80))
+    word_start_V = np.arange(64) % 4 == 0
+    made = items.build(held_out, train, SMALL, word_start_V)
+    assert len(made.names)
+    assert (made.candidate_IxNxW[:, :, 0] % 4 == 0).all()
+
+
+def test_a_language_without_words_is_cut_anywhere(packed):
+    held_out, train = packed(texts(12, 80))
+    only_one_piece = np.arange(64) == 5
+    made = items.build(held_out, train, SMALL, only_one_piece)
+    assert len(np.unique(made.candidate_IxNxW[:, :, 0])) > 20
+
+
+def test_the_same_candidate_is_not_offered_twice(packed):
+    # Few symbols: stretches of three occur again and again.
+    documents = np.random.default_rng(3).integers(2, 5, (40, 60)).tolist()
+    for source in ("same", "other"):
+        held_out, train = packed(documents, train=[[60] * 16])
+        choice = Choice(items=40, context=5, candidate=3, distractors_from=source)
+        made = items.build(held_out, train, choice, ALL)
+        assert len(made.names) == 40
+        for candidates in made.candidate_IxNxW:
+            assert len(np.unique(candidates, axis=0)) == 4
+
+
+def test_the_true_one_stands_anywhere(packed):
+    held_out, train = packed(texts(400, 30))
+    made = items.build(held_out, train, Choice(items=400, context=6, candidate=4), ALL)
+    # 100 expected at each place, standard deviation 8.7.
+    assert np.bincount(made.gold_I).tolist() == pytest.approx([100] * 4, abs=30)
+
+
+def test_items_are_a_function_of_the_texts_alone(packed):
+    documents = texts(12, 60)
+    first = items.build(*packed(documents), SMALL, ALL)
+    turned = items.build(*packed(documents[::-1], shard_tokens=100), SMALL, ALL)
+    assert first.digest == turned.digest
+    assert first.names == turned.names
+    other = items.build(*packed(texts(12, 60, seed=1)), SMALL, ALL)
+    assert other.digest != first.digest
+
+
+def test_the_items_of_a_known_corpus_stay_what_they_are(packed):
+    documents = [[2 + (7 * d + i * i) % 61 for i in range(50)] for d in range(8)]
+    made = items.build(*packed(documents), Choice(items=8, context=6, candidate=4), ALL)
+    assert made.digest[:16] == "aa1549c5a7311f5a"
+
+
+def test_a_text_that_occurs_twice_is_asked_once(packed):
+    documents = texts(5, 60)
+    once = items.build(*packed(documents), SMALL, ALL)
+    twice = items.build(*packed(documents + documents), SMALL, ALL)
+    assert once.digest == twice.digest
+
+
+@pytest.mark.parametrize(("long", "enough"), [(0, False), (3, False), (4, True)])
+def test_a_domain_of_few_long_documents_has_no_task(packed, long, enough):
+    # An item of the same document needs 6 + 4 * 4 = 22 tokens.
+    held_out, train = packed(texts(long, 40) + texts(20, 21, seed=1))
+    shortage = items.build(held_out, train, SMALL, ALL).shortage(SMALL)
+    if enough:
+        assert shortage is None
+    else:
+        assert f"from {long} validation documents" in shortage
+        assert "22 tokens" in shortage
+
+
+def test_senseless_settings_are_named():
+    assert Choice(items=0, context=6, candidate=4, distractors=0).problems() == [
+        "items: must be at least 1",
+        "distractors: must be at least 1",
+    ]

@@ -1,0 +1,117 @@
+import dataclasses
+import io
+
+import numpy as np
+import pytest
+import sentencepiece
+
+from pipeline import files, settings
+from pipeline.data.tokenizer import Tokenizer
+from pipeline.errors import InputError
+from pipeline.evaluation.items import Choice
+from pipeline.evaluation.questions import Evaluation, prepared, word_starts
+
+ASKED = Evaluation(
+    rows=30,
+    batch_tokens=64,
+    checkpoints="all",
+    choice=Choice(items=20, context=5, candidate=4),
+)
+
+
+@pytest.fixture
+def work(make_run):
+    """Settings of a tiny run."""
+    return settings.parse(settings.Run, files.read_json(make_run()), "run.json")
+
+
+@pytest.fixture(scope="session")
+def tokenizer(corpora):
+    return Tokenizer(corpora.parent / "symbols.model")
+
+
+def test_each_domain_gets_windows_and_items(work, corpora, tokenizer):
+    easy, hard = prepared(ASKED, work, corpora, tokenizer)
+    assert (easy.task, hard.task) == ("continuation-easy", "continuation-hard")
+    for domain in (easy, hard):
+        assert domain.windows.tokens_RxL1.shape == (30, 9)
+    assert len(hard.items.names) == 20
+    assert hard.skipped is None
+    # The easy language has 12 * 2 * 2 * 2 stretches of four symbols: the training text has all.
+    assert easy.items is None
+    assert "from 0 validation documents" in easy.skipped
+
+
+def test_every_method_is_asked_the_same(make_run, corpora, tokenizer):
+    mix, other = (
+        settings.parse(settings.Run, files.read_json(make_run(name, **changes)), name)
+        for name, changes in (("mix", {}), ("other", {"rule": "round-robin", "seed": 7}))
+    )
+    first, second = (prepared(ASKED, work, corpora, tokenizer) for work in (mix, other))
+    for one, two in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one.windows.tokens_RxL1, two.windows.tokens_RxL1)
+    assert first[1].items.digest == second[1].items.digest
+
+
+def test_a_run_may_be_evaluated_on_domains_that_it_never_saw(make_run, corpora, tokenizer):
+    single = settings.parse(settings.Run, files.read_json(make_run(domains=["easy"])), "run")
+    both = dataclasses.replace(ASKED, domains=("hard", "easy"))
+    assert [d.name for d in prepared(ASKED, single, corpora, tokenizer)] == ["easy"]
+    assert [d.name for d in prepared(both, single, corpora, tokenizer)] == ["hard", "easy"]
+
+
+def test_without_the_task_only_perplexity_is_asked(work, corpora, tokenizer):
+    perplexity_only = dataclasses.replace(ASKED, choice=None)
+    assert {d.items for d in prepared(perplexity_only, work, corpora, tokenizer)} == {None}
+
+
+def test_an_item_longer_than_the_rows_in_training_is_refused(work, corpora, tokenizer):
+    # 6 + 4 tokens are 9 inputs and the last target; the rows have 8.
+    longer = dataclasses.replace(ASKED, choice=Choice(items=20, context=6, candidate=4))
+    with pytest.raises(InputError, match="do not fit into the 8 tokens"):
+        prepared(longer, work, corpora, tokenizer)
+
+
+def test_a_tokenizer_that_did_not_pack_the_corpus_is_refused(work, corpora, tokenizer, tmp_path):
+    other = tmp_path / "other.model"
+    # A field that SentencePiece does not know: the same pieces, another file.
+    other.write_bytes(tokenizer.path.read_bytes() + b"\xfa\x3f\x00")
+    with pytest.raises(InputError, match=r"was not packed with .*other\.model"):
+        prepared(ASKED, work, corpora, Tokenizer(other))
+
+
+# With 18 pieces the space is one of its own, with 21 some words are whole.
+@pytest.mark.parametrize("vocabulary", [18, 21])
+def test_words_start_where_a_piece_brings_its_space(tmp_path, vocabulary):
+    model = io.BytesIO()
+    text = ["the cat sat on the mat", "a cat and a rat", "the rat ran on"] * 20
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(text), model_writer=model, vocab_size=vocabulary, minloglevel=2
+    )
+    path = tmp_path / "words.model"
+    path.write_bytes(model.getvalue())
+    words = Tokenizer(path)
+    starts_V = word_starts(words)
+    tokens = words.encode(["the cat sat on the mat"])[0]
+    assert int(starts_V[tokens].sum()) == 6
+    text = "".join("|" * int(starts_V[t]) + words.decode([t]).strip() for t in tokens.tolist())
+    assert text == "|the|cat|sat|on|the|mat"
+    assert not starts_V[[words.eos, words.unknown]].any()
+
+
+def test_all_wrong_settings_are_reported_at_once():
+    values = {
+        "rows": 0,
+        "batch_tokens": 64,
+        "checkpoints": "some",
+        "choice": {"items": 5, "context": 5},
+    }
+    with pytest.raises(InputError) as error:
+        settings.parse(Evaluation, values, "evaluation")
+    text = str(error.value)
+    assert "evaluation.checkpoints: 'some' is not one of 'all', 'last'" in text
+    assert "evaluation.choice: candidate is missing" in text
+    sound = {"rows": 0, "batch_tokens": 0, "checkpoints": "all", "domains": []}
+    with pytest.raises(InputError) as error:
+        settings.parse(Evaluation, sound, "evaluation")
+    assert str(error.value).count("at least") == 3
