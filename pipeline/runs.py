@@ -14,11 +14,10 @@ from typing import Any
 
 import yaml
 
-from pipeline import files, fingerprints, schema
+from pipeline import files, fingerprints, references, schema
 from pipeline.data import SOURCES
 from pipeline.errors import InputError
 from pipeline.mixing import METHODS
-from pipeline.settings import Training, check, unknown
 
 Settings = dict[str, Any]
 
@@ -38,9 +37,6 @@ STAGES = {
 
 PARTS = {"download": SOURCES, "pretrain": METHODS}
 """Stages that do their work by one of several peers, each with a module of its own."""
-
-QUERIES = fingerprints.PACKAGE / "results" / "sql"
-"""Each table and each figure has a query here: table_{name}.sql, figure_{name}.sql."""
 
 ASSETS = {
     "database": ["results/sql", "paper"],
@@ -77,6 +73,12 @@ class Plan:
         """Where a run's records lie."""
         return f"{self.results}/runs/{run}"
 
+    def read_domains(self, run: str, stage: str) -> list[str]:
+        """Domains whose corpora a stage reads for a run."""
+        own: list[str] = self.runs[run]["domains"]
+        further = self.evaluations[run].get("domains") if stage == "evaluate" else None
+        return list(dict.fromkeys([*own, *(further or [])]))
+
     def settings_files(self) -> dict[str, Settings]:
         """Path and content of every settings file that a stage reads."""
         written = {f"{self.results}/settings/experiment.json": self.experiment(list(self.runs))}
@@ -97,7 +99,13 @@ class Plan:
     def experiment(self, names: Sequence[str]) -> Settings:
         """What a database of these runs is built from."""
         chosen = {run: self.runs[run] for run in names}
-        corpora = sorted({f"{r['tokenizer']}/{d}" for r in chosen.values() for d in r["domains"]})
+        corpora = sorted(
+            {
+                f"{values['tokenizer']}/{domain}"
+                for run, values in chosen.items()
+                for domain in self.read_domains(run, "evaluate")
+            }
+        )
         tokenizers = sorted({r["tokenizer"] for r in chosen.values()})
         read = {corpus.partition("/")[2] for corpus in corpora}
         read.update(s for t in tokenizers for s in self.tokenizer_sources[t])
@@ -158,7 +166,7 @@ def plan(config: Mapping[str, Any], origin: str) -> Plan:
     Raises:
         InputError: every mistake in it, in one message, each with its path and a way out.
     """
-    problems = schema.problems(config, origin) or _references(config, origin)
+    problems = schema.problems(config, origin) or references.problems(config, origin)
     if problems:
         raise InputError("\n".join(problems))
     own = copy.deepcopy(dict(config))
@@ -170,11 +178,13 @@ def plan(config: Mapping[str, Any], origin: str) -> Plan:
             scenario, model, method, seed = names
             runs[f"{scenario}/{model}/{method}/seed{seed}"] = _run(own, *names)
     scenarios = own["scenarios"]
+    evaluations = {
+        r: own["evaluation"][scenarios[v["scenario"]]["evaluation"]] for r, v in runs.items()
+    }
     used = {
-        f"{s['tokenizer']}/{d}": dict(own["packing"])
-        for name, s in scenarios.items()
-        for d in s["domains"]
-        if any(r["scenario"] == name for r in runs.values())
+        f"{v['tokenizer']}/{d}": dict(own["packing"])
+        for r, v in runs.items()
+        for d in [*v["domains"], *(evaluations[r].get("domains") or [])]
     }
     return Plan(
         config=own,
@@ -186,9 +196,7 @@ def plan(config: Mapping[str, Any], origin: str) -> Plan:
         },
         corpora=used,
         runs=runs,
-        evaluations={
-            r: own["evaluation"][scenarios[v["scenario"]]["evaluation"]] for r, v in runs.items()
-        },
+        evaluations=evaluations,
         probes={r: own["probe"][scenarios[v["scenario"]]["probe"]] for r, v in runs.items()},
         tables=_outputs(own["tables"]),
         figures=_outputs(own["figures"]),
@@ -245,7 +253,7 @@ def write_settings(plan: Plan, origin: str) -> None:
 
 def _run(config: Settings, scenario: str, model: str, method: str, seed: int) -> Settings:
     chosen = config["scenarios"][scenario]
-    values = method_settings(config, scenario, method)
+    values = references.method_settings(config, scenario, method)
     return {
         "scenario": scenario,
         "model_name": model,
@@ -258,12 +266,6 @@ def _run(config: Settings, scenario: str, model: str, method: str, seed: int) ->
         "rule": values["rule"],
         "method": {key: value for key, value in values.items() if key != "rule"},
     }
-
-
-def method_settings(config: Mapping[str, Any], scenario: str, method: str) -> Settings:
-    """A method's settings, with what the scenario sets otherwise laid over them."""
-    overrides = config["scenarios"][scenario].get("methods", {})
-    return dict(config["methods"][method]) | overrides.get(method, {})
 
 
 def _tokenizer(config: Settings, name: str) -> Settings:
@@ -286,61 +288,3 @@ def _chosen(run: Settings, wanted: Mapping[str, Sequence[Any]]) -> bool:
         "seeds": "seed",
     }
     return all(run[keys[k]] in values for k, values in wanted.items())
-
-
-def _references(config: Mapping[str, Any], origin: str) -> list[str]:
-    """Names that nothing bears, and settings that do not fit after a scenario's own are laid on."""
-    found: list[str] = []
-
-    def refer(names: Sequence[str], section: str, where: str) -> None:
-        known = config[section]
-        found.extend(unknown(n, known, f"{origin}: {where}") for n in names if n not in known)
-
-    for name, tokenizer in config["tokenizers"].items():
-        refer(tokenizer.get("sources", []), "sources", f"tokenizers.{name}.sources")
-    for name, s in config["scenarios"].items():
-        where = f"scenarios.{name}"
-        refer(s["domains"], "sources", f"{where}.domains")
-        for key in ("tokenizer", "training", "evaluation", "probe"):
-            section = f"{key}s" if key == "tokenizer" else key
-            refer([s[key]], section, f"{where}.{key}")
-        refer(list(s.get("methods", {})), "methods", f"{where}.methods")
-    for index, entry in enumerate(config["runs"]):
-        for key in ("scenarios", "models", "methods"):
-            refer(entry[key], key, f"runs[{index}].{key}")
-    for section in ("tables", "figures"):
-        kind = section.removesuffix("s")
-        known = {path.stem.removeprefix(f"{kind}_") for path in QUERIES.glob(f"{kind}_*.sql")}
-        names = [name for name in config[section] if name not in known]
-        found.extend(unknown(name, known, f"{origin}: {section}") for name in names)
-        for name, wanted in config[section].items():
-            for key in ("scenarios", "models", "methods"):
-                refer(wanted.get(key, []), key, f"{section}.{name}.{key}")
-    return found or _misfits(config, origin)
-
-
-def _misfits(config: Mapping[str, Any], origin: str) -> list[str]:
-    found = [
-        problem
-        for name, values in config["training"].items()
-        for problem in check(Training, values, f"{origin}: training.{name}")
-    ]
-    pairs = {
-        (s, m) for entry in config["runs"] for s in entry["scenarios"] for m in entry["methods"]
-    } | {(s, m) for s, values in config["scenarios"].items() for m in values.get("methods", {})}
-    for scenario, method in sorted(pairs):
-        values = method_settings(config, scenario, method)
-        where = f"{origin}: methods.{method} in scenario {scenario}"
-        found += schema.method_problems(values, where)
-        domains = config["scenarios"][scenario]["domains"]
-        named = [*values.get("weights_by_domain", {}), *(values.get("prior") or {})]
-        named += [values["domain"]] if "domain" in values else []
-        found += [unknown(d, domains, where) for d in named if d not in domains]
-        for key in ("weights_by_domain", "prior"):
-            if values.get(key):
-                found += [
-                    f"{where}.{key}: domain {d!r} has no weight"
-                    for d in domains
-                    if d not in values[key]
-                ]
-    return found

@@ -45,11 +45,17 @@ def of_run(wildcards):
     return PLAN.runs[wildcards.run]
 
 
-def corpora_of_run(wildcards):
-    """Manifests of the corpora that the rule's run reads."""
-    run = PLAN.runs[wildcards.run]
-    folder = f"{RESULTS}/corpora/{run['tokenizer']}"
-    return [f"{folder}/{domain}/{FINAL}" for domain in run["domains"]]
+def corpora_read(stage):
+    """Input function: manifests of the corpora that a stage reads for the rule's run."""
+
+    def manifests(wildcards):
+        folder = corpora_folder(wildcards)
+        return [
+            f"{folder}/{domain}/{FINAL}"
+            for domain in PLAN.read_domains(wildcards.run, stage)
+        ]
+
+    return manifests
 
 
 def corpora_folder(wildcards):

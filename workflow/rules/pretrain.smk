@@ -5,7 +5,7 @@ rule pretrain:
     """One run. Its checkpoints and records lie beside the manifest, which appears last: a failed
     job loses its declared outputs, but never a checkpoint."""
     input:
-        corpora_of_run,
+        corpora_read("pretrain"),
     output:
         f"{RESULTS}/runs/{{run}}/{FINAL}",
     log:

@@ -4,7 +4,7 @@
 rule probe:
     """All checkpoints of one run that its probe asks for."""
     input:
-        corpora_of_run,
+        corpora_read("probe"),
         run=f"{RESULTS}/runs/{{run}}/{FINAL}",
     output:
         f"{RESULTS}/runs/{{run}}/probes/{FINAL}",

@@ -1,0 +1,85 @@
+"""Names within a configuration that nothing bears, and settings that do not fit together."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pipeline import schema
+from pipeline.fingerprints import PACKAGE
+from pipeline.settings import Training, check, unknown
+
+Config = Mapping[str, Any]
+
+QUERIES = PACKAGE / "results" / "sql"
+"""Each table and each figure has a query here: table_{name}.sql, figure_{name}.sql."""
+
+
+def problems(config: Config, origin: str) -> list[str]:
+    """Every dangling name, or else every method whose settings do not fit a scenario.
+
+    Args:
+        config: A configuration that obeys the schema.
+        origin: Where it was set, for messages.
+    """
+    dangling = [
+        unknown(name, known, f"{origin}: {where}")
+        for names, known, where in _uses(config)
+        for name in names
+        if name not in known
+    ]
+    return dangling or _misfits(config, origin)
+
+
+def _uses(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
+    """All uses of names: the names, those that exist, and where they are used."""
+    for name, tokenizer in config["tokenizers"].items():
+        yield tokenizer.get("sources", []), config["sources"], f"tokenizers.{name}.sources"
+    for name, evaluation in config["evaluation"].items():
+        yield evaluation.get("domains") or [], config["sources"], f"evaluation.{name}.domains"
+    for name, s in config["scenarios"].items():
+        yield s["domains"], config["sources"], f"scenarios.{name}.domains"
+        yield [s["tokenizer"]], config["tokenizers"], f"scenarios.{name}.tokenizer"
+        for key in ("training", "evaluation", "probe"):
+            yield [s[key]], config[key], f"scenarios.{name}.{key}"
+        yield s.get("methods", {}), config["methods"], f"scenarios.{name}.methods"
+    for index, entry in enumerate(config["runs"]):
+        for key in ("scenarios", "models", "methods"):
+            yield entry[key], config[key], f"runs[{index}].{key}"
+    for kind in ("table", "figure"):
+        drawn = {path.stem.removeprefix(f"{kind}_") for path in QUERIES.glob(f"{kind}_*.sql")}
+        yield config[f"{kind}s"], drawn, f"{kind}s"
+        for name, selection in config[f"{kind}s"].items():
+            for key in ("scenarios", "models", "methods"):
+                yield selection.get(key, []), config[key], f"{kind}s.{name}.{key}"
+
+
+def method_settings(config: Config, scenario: str, method: str) -> dict[str, Any]:
+    """A method's settings, with what the scenario sets otherwise laid over them."""
+    overrides = config["scenarios"][scenario].get("methods", {})
+    return dict(config["methods"][method]) | overrides.get(method, {})
+
+
+def _misfits(config: Config, origin: str) -> list[str]:
+    found = [
+        problem
+        for name, values in config["training"].items()
+        for problem in check(Training, values, f"{origin}: training.{name}")
+    ]
+    pairs = {
+        (s, m) for entry in config["runs"] for s in entry["scenarios"] for m in entry["methods"]
+    } | {(s, m) for s, values in config["scenarios"].items() for m in values.get("methods", {})}
+    for scenario, method in sorted(pairs):
+        values = method_settings(config, scenario, method)
+        where = f"{origin}: methods.{method} in scenario {scenario}"
+        found += schema.method_problems(values, where)
+        domains = config["scenarios"][scenario]["domains"]
+        named = [*values.get("weights_by_domain", {}), *(values.get("prior") or {})]
+        named += [values["domain"]] if "domain" in values else []
+        found += [unknown(d, domains, where) for d in named if d not in domains]
+        for key in ("weights_by_domain", "prior"):
+            if values.get(key):
+                found += [
+                    f"{where}.{key}: domain {d!r} has no weight"
+                    for d in domains
+                    if d not in values[key]
+                ]
+    return found
