@@ -1,0 +1,166 @@
+"""All records of an experiment in one DuckDB file, with the views that tables and figures read."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from pipeline import files
+from pipeline.errors import InputError
+from pipeline.progress import Progress
+from pipeline.results import lineage, records, views
+from pipeline.results.experiment import Experiment, read
+
+PAPER = Path(__file__).parents[1] / "paper" / "numbers.csv"
+
+
+def build(settings: Path, out: Path) -> None:
+    """Builds the database whole beside the old one and renames it into place.
+
+    Args:
+        settings: The experiment's settings (`pipeline.results.experiment.Experiment`).
+        out: The DuckDB file.
+
+    Raises:
+        InputError: a record or manifest is missing, truncated or altered; the message names it
+            and says what to run.
+    """
+    experiment = read(settings)
+    with files.appearing(out) as partial:
+        connection = duckdb.connect(str(partial))
+        try:
+            create(connection)
+            fill(connection, experiment)
+        finally:
+            connection.close()
+
+
+def create(connection: duckdb.DuckDBPyConnection) -> None:
+    """Creates the base tables and, in the order of their dependencies, all views."""
+    connection.execute(views.schema())
+    for name in views.ordered():
+        connection.execute(f"create view {name} as {views.texts()[name]}")
+
+
+def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
+    """Fills the base tables.
+
+    Raises:
+        InputError: a record or manifest is missing, truncated or altered.
+    """
+    found = lineage.read(experiment)
+    connection.execute("begin")
+    _names(connection, experiment)
+    _corpora(connection, found)
+    _paper(connection)
+    loader = records.Loader(connection)
+    with Progress("database", total=len(experiment.runs), unit="run") as progress:
+        for run, record in experiment.runs.items():
+            _run(connection, experiment, run, found)
+            loader.training(run, record)
+            if record.evaluations:
+                loader.evaluations(run, record)
+            if record.probes:
+                loader.probes(run, record)
+            progress.add(1)
+    _lineage(connection, found)
+    connection.execute("commit")
+
+
+def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Iterable[list[Any]]) -> None:
+    """Appends rows of values in the order of the table's columns."""
+    listed = list(rows)
+    if listed:
+        marks = ", ".join("?" * len(listed[0]))
+        connection.executemany(f"insert into {table} values ({marks})", listed)
+
+
+def _names(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
+    name, baseline = experiment.experiment, experiment.baseline
+    insert(connection, "experiment", [[name, baseline, files.canonical(experiment.config)]])
+    scenarios = experiment.scenarios()
+    insert(connection, "scenarios", ([name, i] for i, name in enumerate(scenarios)))
+    insert(connection, "methods", ([name, i] for i, name in enumerate(experiment.methods())))
+    for scenario in scenarios:
+        # Runs of one scenario may differ in their domains: the order is that of first sight.
+        domains = dict.fromkeys(
+            domain
+            for run in experiment.runs.values()
+            if run.settings["scenario"] == scenario
+            for domain in _texts(run.settings["domains"])
+        )
+        insert(connection, "domains", ([scenario, name, i] for i, name in enumerate(domains)))
+
+
+def _texts(value: object) -> list[str]:
+    if not isinstance(value, list | tuple):
+        raise InputError(f"run settings: domains is {value!r}, not a list of names")
+    return [str(item) for item in value]
+
+
+def _run(
+    connection: duckdb.DuckDBPyConnection,
+    experiment: Experiment,
+    run: str,
+    found: lineage.Lineage,
+) -> None:
+    made = found.artifacts[f"run/{run}"]
+    expected, facts = experiment.runs[run].settings, made.facts
+    keys = ("data_fingerprint", "device", "wall_seconds", "tokens_per_second", "resumes")
+    missing = {"steps", "tokens", "parameters", *keys} - facts.keys()
+    if missing:
+        raise InputError(
+            f"{made.path} lacks {', '.join(sorted(missing))}: run `pike pretrain` for {run} again"
+        )
+    insert(
+        connection,
+        "runs",
+        [
+            [
+                run,
+                *(expected[n] for n in ("scenario", "model_name", "method_name", "seed")),
+                *(facts[n] for n in ("steps", "tokens", "parameters")),
+                files.canonical(made.settings),
+                made.code_commit,
+                made.code_fingerprint,
+                *(facts[n] for n in keys),
+                expected["tokenizer"],
+                facts.get("weights_sha256"),
+                files.canonical(expected),
+                experiment.fingerprints.get(run),
+            ]
+        ],
+    )
+
+
+def _corpora(connection: duckdb.DuckDBPyConnection, found: lineage.Lineage) -> None:
+    for name, made in found.artifacts.items():
+        if not name.startswith("corpus/"):
+            continue
+        _, tokenizer, source = name.split("/")
+        facts = made.facts
+        for split, sizes in facts["splits"].items():
+            row = [tokenizer, source, split, *(sizes[n] for n in ("documents", "tokens", "bytes"))]
+            row += [facts["tokenizer"]["vocabulary"]]
+            row += [facts.get(n) for n in ("uniform_nats", "unigram_nats", "floor_nats")]
+            row += [facts.get(n) for n in ("revision", "licence", "fingerprint")]
+            insert(connection, "corpora", [row])
+
+
+def _paper(connection: duckdb.DuckDBPyConnection) -> None:
+    quoted = str(PAPER).replace("'", "''")
+    connection.execute(
+        f"insert into paper select * from read_csv('{quoted}', header = true, all_varchar = true)"
+    )
+
+
+def _lineage(connection: duckdb.DuckDBPyConnection, found: lineage.Lineage) -> None:
+    rows = []
+    for made in sorted(found.artifacts.values(), key=lambda artifact: artifact.name):
+        row = [made.name, made.path, made.sha256, made.produced_by, list(made.inputs)]
+        row += [None if made.settings is None else files.canonical(made.settings)]
+        row += [made.code_fingerprint, made.code_commit]
+        rows.append([*row, None if made.facts is None else files.canonical(made.facts)])
+    insert(connection, "lineage", rows)
+    insert(connection, "lineage_inputs", map(list, found.reads))

@@ -1,0 +1,90 @@
+"""The settings of one experiment's results: which runs it holds and where their records lie."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from pipeline import files, settings
+from pipeline.errors import InputError
+
+RUN_NAMES = ("scenario", "model_name", "method_name", "seed", "domains", "tokenizer")
+
+
+@dataclasses.dataclass(frozen=True)
+class RunRecord:
+    """Where one run's records lie, and what it was asked to do."""
+
+    folder: str
+    """The run's folder."""
+    settings: dict[str, object]
+    """The content that its run.json should have."""
+    evaluations: bool = True
+    """Whether the experiment evaluates this run's checkpoints."""
+    probes: bool = True
+    """Whether the experiment probes this run's checkpoints."""
+
+    def problems(self) -> list[str]:
+        """Names without which the run cannot be placed in the tables."""
+        missing = [name for name in RUN_NAMES if name not in self.settings]
+        return [f"settings: {name} is missing" for name in missing]
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """Everything that the database of one experiment is built from."""
+
+    experiment: str
+    """The experiment's name."""
+    results: str
+    """The results folder; paths in the lineage are relative to it."""
+    config: dict[str, object]
+    """The whole configuration: shown in the report; its methods' order is that of the tables."""
+    runs: dict[str, RunRecord]
+    """Runs by name; scenarios are in the order of their first runs."""
+    corpora: dict[str, str]
+    """Folders of the packed corpora by tokenizer/source."""
+    sources: dict[str, str]
+    """Folders of the documents by source."""
+    tokenizers: dict[str, str]
+    """Manifests of the tokenizers by name."""
+    fingerprints: dict[str, str] = dataclasses.field(default_factory=dict)
+    """By run: the fingerprint that the code would leave today; another one marks a stale run."""
+    baseline: str = "mix"
+    """The method that the others are compared with."""
+    tables: dict[str, dict[str, object]] = dataclasses.field(default_factory=dict)
+    """Settings of the tables by name, in the report's order; absent: one per `table_*.sql`."""
+    figures: dict[str, dict[str, object]] = dataclasses.field(default_factory=dict)
+    """Settings of the figures by name, in the report's order; absent: one per `figure_*.sql`."""
+
+    def problems(self) -> list[str]:
+        """An experiment without runs has no results."""
+        return [] if self.runs else ["runs: is empty, so there is nothing to put in a database"]
+
+    def scenarios(self) -> list[str]:
+        """Scenarios in the order of the runs."""
+        return list(dict.fromkeys(str(run.settings["scenario"]) for run in self.runs.values()))
+
+    def methods(self) -> list[str]:
+        """Methods in the order of the configuration, which those without a run keep too.
+
+        So a method has one place, and one colour, in the databases of all tables and figures.
+        """
+        named = [str(run.settings["method_name"]) for run in self.runs.values()]
+        return list(dict.fromkeys([*self.section("methods"), *named]))
+
+    def section(self, name: str) -> dict[str, Any]:
+        """A section of the configuration by its name; empty when it is not there."""
+        found = self.config.get(name, {})
+        return found if isinstance(found, dict) else {}
+
+
+def read(path: Path) -> Experiment:
+    """Reads and checks the settings.
+
+    Raises:
+        InputError: the file is missing, is not JSON or has wrong keys.
+    """
+    values: Any = files.read_json(path)
+    if not isinstance(values, dict):
+        raise InputError(f"{path} does not hold a JSON object: have the workflow write it anew")
+    return settings.parse(Experiment, values, str(path))

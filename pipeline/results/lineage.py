@@ -1,0 +1,205 @@
+"""What was made from what, read from the manifests of one experiment."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pipeline import files
+from pipeline.results import records, views
+from pipeline.results.experiment import Experiment
+
+RUN_NAMES = {
+    "scenarios": "scenario",
+    "models": "model_name",
+    "methods": "method_name",
+    "seeds": "seed",
+}
+"""What a selection of runs names, and the setting of a run that holds it."""
+
+STANDARD_KEYS = frozenset({"stage", "settings", "inputs", "files", "code"})
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One row of the table `lineage`."""
+
+    name: str
+    """Its stable name: source/code, run/real/tiny/mix/seed0, table/perplexity."""
+    path: str
+    """Where it lies, relative to the results folder."""
+    sha256: str | None
+    """SHA-256 of the file at `path`; None when there is none."""
+    produced_by: str
+    """The stage that made it; `given` for what no stage made."""
+    inputs: tuple[str, ...]
+    """Names of the artifacts that it was made from."""
+    settings: Any = None
+    """The settings of the stage."""
+    code_fingerprint: str | None = None
+    """Fingerprint of the code that made it."""
+    code_commit: str | None = None
+    """Commit of the code that made it."""
+    facts: Any = None
+    """The manifest's further keys: counts, revisions, versions."""
+
+
+@dataclass
+class Lineage:
+    """All artifacts of an experiment, in the order of the data's way."""
+
+    artifacts: dict[str, Artifact] = field(default_factory=dict)
+    reads: list[tuple[str, str, str, str | None]] = field(default_factory=list)
+    """(artifact, input, SHA-256 that its manifest recorded, SHA-256 that lies there now)."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A manifest and the artifact that it stands for."""
+
+    name: str
+    path: Path
+    content: Mapping[str, Any]
+
+
+def read(experiment: Experiment) -> Lineage:
+    """Reads every manifest of the experiment.
+
+    Raises:
+        InputError: one is missing or not whole; the message says what to run.
+    """
+    lineage, root = Lineage(), Path(experiment.results)
+    found = list(_manifests(experiment))
+    owners, sums = _owners(found)
+    for manifest in found:
+        inputs = []
+        for relative, recorded in manifest.content["inputs"].items():
+            place = _absolute(manifest.path.parent / relative)
+            name = owners.get(place) or f"file/{os.path.relpath(place, _absolute(root))}"
+            inputs.append(name)
+            lineage.reads.append((manifest.name, name, recorded, sums.get(place, recorded)))
+            if name.startswith("file/"):
+                lineage.artifacts.setdefault(
+                    name, Artifact(name, name.removeprefix("file/"), recorded, "given", ())
+                )
+        lineage.artifacts[manifest.name] = _artifact(manifest, inputs, root, sums)
+    for kind, suffix, given in (
+        ("table", "md", experiment.tables),
+        ("figure", "svg", experiment.figures),
+    ):
+        for name, settings in (given or _one_per_view(kind)).items():
+            stood_on = _stands_on(experiment, views.of(f"{kind}_{name}"), settings)
+            present = tuple(n for n in stood_on if n in lineage.artifacts)
+            place = f"{kind}s/{name}.{suffix}"
+            made = Artifact(f"{kind}/{name}", place, None, kind, present, settings)
+            lineage.artifacts[made.name] = made
+    return lineage
+
+
+def _one_per_view(kind: str) -> dict[str, dict[str, object]]:
+    prefix = f"{kind}_"
+    known = (view.removeprefix(prefix) for view in views.texts() if view.startswith(prefix))
+    return {name: {"name": name} for name in known}
+
+
+def _stands_on(experiment: Experiment, view: str, settings: Mapping[str, Any]) -> Iterator[str]:
+    """The runs, evaluations and probes of the selected runs that a table or figure reads.
+
+    Tables and figures are made after the database, so what they stand on follows from their view.
+    """
+    read, selection = views.base_tables(view), settings.get("selection", {})
+    stages = {
+        "evaluation": records.OF_EVALUATION,
+        "probe": ("similarities",),
+        "run": records.OF_TRAINING,
+    }
+    wanted = [stage for stage, tables in stages.items() if read & set(tables)] or ["run"]
+    for name, run in experiment.runs.items():
+        values = {key: run.settings[column] for key, column in RUN_NAMES.items()}
+        if all(value in selection.get(key, [value]) for key, value in values.items()):
+            yield from (f"{stage}/{name}" for stage in wanted)
+
+
+def _artifact(manifest: _Found, inputs: list[str], root: Path, sums: Mapping[str, str]) -> Artifact:
+    content = manifest.content
+    return Artifact(
+        name=manifest.name,
+        path=os.path.relpath(manifest.path, root),
+        sha256=sums[_absolute(manifest.path)],
+        produced_by=content["stage"],
+        inputs=tuple(dict.fromkeys(inputs)),
+        settings=content["settings"],
+        code_fingerprint=content["code"]["fingerprint"],
+        code_commit=content["code"]["commit"],
+        facts={key: content[key] for key in content if key not in STANDARD_KEYS},
+    )
+
+
+def _manifests(experiment: Experiment) -> Iterator[_Found]:
+    """Every manifest, sources first."""
+
+    def found(name: str, path: Path, remake: str) -> _Found:
+        return _Found(name, path, records.manifest(path, remake))
+
+    for source, folder in experiment.sources.items():
+        remake = f"run `pike download` for {source}"
+        yield found(f"source/{source}", Path(folder) / files.MANIFEST, remake)
+    for tokenizer, path in experiment.tokenizers.items():
+        yield found(f"tokenizer/{tokenizer}", Path(path), f"run `pike tokenizer` for {tokenizer}")
+    for corpus, folder in experiment.corpora.items():
+        remake = f"run `pike pack` for {corpus}"
+        yield found(f"corpus/{corpus}", Path(folder) / files.MANIFEST, remake)
+    for run, record in experiment.runs.items():
+        here = Path(record.folder)
+        own = found(f"run/{run}", here / files.MANIFEST, f"run `pike pretrain` for {run}")
+        yield own
+        yield from _checkpoints(own)
+        if record.evaluations:
+            place, remake = here / "evaluations" / files.MANIFEST, f"run `pike evaluate` for {run}"
+            yield found(f"evaluation/{run}", place, remake)
+        if record.probes:
+            place, remake = here / "probes" / files.MANIFEST, f"run `pike probe` for {run}"
+            yield found(f"probe/{run}", place, remake)
+
+
+def _checkpoints(run: _Found) -> Iterator[_Found]:
+    """The kept checkpoints that are there: some may be deleted to save space."""
+    for step in run.content.get("checkpoints", []):
+        path = run.path.parent / "checkpoints" / f"step{step}" / files.MANIFEST
+        if not path.is_file():
+            continue
+        own = files.read_json(path)
+        content = {
+            "stage": run.content["stage"],
+            "settings": {"model": own["model"], "vocabulary": own["vocabulary"]},
+            "inputs": {os.path.relpath(run.path, path.parent): files.sha256(run.path)},
+            "files": {name: {"sha256": digest} for name, digest in own["sha256"].items()},
+            "code": run.content["code"],
+            "step": own["step"],
+        }
+        name = run.name.removeprefix("run/")
+        yield _Found(f"checkpoint/{name}/step{step}", path, content)
+
+
+def _owners(found: list[_Found]) -> tuple[dict[str, str], dict[str, str]]:
+    """Which artifact each file belongs to, and the SHA-256 that the file has now.
+
+    A manifest is hashed here; the files that it lists have the sums it gives them, since hashing
+    every shard and checkpoint again would take minutes.
+    """
+    owners: dict[str, str] = {}
+    sums: dict[str, str] = {}
+    for manifest in found:
+        for relative, facts in manifest.content["files"].items():
+            place = _absolute(manifest.path.parent / relative)
+            owners[place], sums[place] = manifest.name, facts["sha256"]
+    for manifest in found:
+        place = _absolute(manifest.path)
+        owners[place], sums[place] = manifest.name, files.sha256(manifest.path)
+    return owners, sums
+
+
+def _absolute(path: Path) -> str:
+    """Without `..`, and without following links: the path's one name."""
+    return os.path.normpath(Path.cwd() / path)

@@ -1,0 +1,166 @@
+"""What a report says beside numbers: verdicts, corpora, methods, code, versions, deviations."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from pipeline import files
+from pipeline.results.selection import Row
+
+REPORT = Path(__file__).parent / "report"
+DECISIONS = Path(__file__).parents[2] / "docs" / "decisions"
+
+
+def query(connection: duckdb.DuckDBPyConnection, sql: str) -> list[Row]:
+    """The answer's rows as mappings."""
+    answer = connection.execute(sql)
+    columns = [column[0] for column in answer.description or []]
+    return [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]
+
+
+def sentence(verdict: Row) -> str:
+    """A row of the view `verdicts` in words that claim no more than the numbers."""
+    best, baseline, seeds = verdict["best"], verdict["baseline"], verdict["paired_seeds"]
+    if verdict["verdict"] == "baseline":
+        return f"No method has a lower mean validation loss than {baseline}."
+    if verdict["verdict"] == "no pairs":
+        return (
+            f"{best} has the lowest mean validation loss, {verdict['nll']:.3f} nats. There is no "
+            f"run of {baseline} on the same documents and seeds to compare it with."
+        )
+    lead = (
+        f"{best} has the lowest mean validation loss: {-verdict['nll_difference']:.3f} nats below "
+        f"{baseline} (95% interval of the difference {verdict['nll_low']:+.3f} to "
+        f"{verdict['nll_high']:+.3f}"
+    )
+    if verdict["verdict"] == "not significant":
+        spread = "over documents" if seeds == 1 else "over documents and seeds"
+        return (
+            f"{lead}, {spread}). The interval holds zero: with {counted(seeds, 'seed')} the "
+            "two cannot be told apart."
+        )
+    if verdict["verdict"] == "one seed":
+        return (
+            f"{lead}, over documents). 1 seed: no error bar over seeds. Another seed moves losses "
+            "too, so this shows a tendency, not a ranking."
+        )
+    return (
+        f"{lead}, over documents and {counted(seeds, 'seed')}; ahead in "
+        f"{verdict['seeds_better']} of {seeds})."
+    )
+
+
+def aside(verdict: Row) -> str:
+    """What the paper's own average says, where it says something else."""
+    if verdict["best_arithmetic"] == verdict["best"]:
+        return ""
+    return (
+        f"By the paper's average, the arithmetic mean of perplexities, "
+        f"{verdict['best_arithmetic']} is best ({verdict['best_arithmetic_perplexity']:.2f}): "
+        "that average is ruled by the domain with the highest perplexity."
+    )
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: 1 seed, 2 seeds."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def intervals(differences: list[Row]) -> list[Row]:
+    """Differences to the baseline with their places on a common scale, in percent of its width.
+
+    The scale reaches a little beyond three quarters of the intervals, so that one hopeless method
+    does not squeeze the others; what lies outside is cut and marked.
+    """
+    ends = sorted(max(abs(row["nll_low"]), abs(row["nll_high"])) for row in differences)
+    if not ends:
+        return []
+    limit = 1.15 * max(ends[(3 * len(ends) - 1) // 4], 1e-9)
+
+    def place(value: float) -> float:
+        return round(50 + 50 * max(-1.0, min(1.0, value / limit)), 2)
+
+    return [
+        {
+            **row,
+            "x": place(row["nll_difference"]),
+            "x_low": place(row["nll_low"]),
+            "x_high": place(row["nll_high"]),
+            "cut": row["nll_high"] > limit or row["nll_low"] < -limit,
+        }
+        for row in differences
+    ]
+
+
+def methods(connection: duckdb.DuckDBPyConnection, scenario: str) -> list[Row]:
+    """The scenario's methods: name, what the rule does in a sentence, and its settings."""
+    described: Mapping[str, str] = files.read_json(REPORT / "rules.json")
+    found = connection.execute(
+        "select r.method, any_value(r.settings) from runs as r "
+        "join methods as m on r.method = m.method where r.scenario = ? "
+        "group by r.method, m.position order by m.position",
+        [scenario],
+    ).fetchall()
+    rows = []
+    for name, text in found:
+        settings = json.loads(text)
+        values = ", ".join(f"{k} {_plain(v)}" for k, v in settings["method"].items())
+        about = described.get(settings["rule"], "")
+        rows.append({"method": name, "rule": settings["rule"], "about": about, "settings": values})
+    return rows
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def code(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+    """Which code did each stage's work."""
+    return query(
+        connection,
+        "select produced_by as stage, code_fingerprint as fingerprint, code_commit as commit, "
+        "count(*) as artifacts from lineage where code_fingerprint is not null "
+        "and not starts_with(artifact, 'checkpoint/') group by all order by all",
+    )
+
+
+def sources(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+    """Where the text comes from: revision, licence, size."""
+    return query(
+        connection,
+        "select artifact[8:] as source, settings ->> '$.kind' as kind, "
+        "facts ->> '$.revision' as revision, facts ->> '$.licence' as licence, "
+        "cast(facts ->> '$.documents' as bigint) as documents, sha256 "
+        "from lineage where starts_with(artifact, 'source/') order by artifact",
+    )
+
+
+def versions(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Versions that the manifests name, each once: `torch 2.13.0`."""
+    found = connection.execute(
+        "select distinct json_extract(facts, '$.versions') from lineage "
+        "where json_exists(facts, '$.versions')"
+    ).fetchall()
+    return sorted({f"{k} {v}" for (text,) in found for k, v in json.loads(text).items()})
+
+
+def deviations() -> list[dict[str, str]]:
+    """Decisions that depart from the paper, from `docs/decisions` where it lies beside the package.
+
+    A decision names its departure in a paragraph `Deviation from the paper: ...`; `none` is none.
+    """
+    found = []
+    for path in sorted(DECISIONS.glob("*.md")) if DECISIONS.is_dir() else []:
+        text = path.read_text(encoding="utf-8")
+        title = re.search(r"^# (.+)$", text, re.MULTILINE)
+        stated = re.search(r"^Deviation from the paper: (.+?)(?:\n\n|\Z)", text, re.M | re.S)
+        if title is None or stated is None:
+            continue
+        what = " ".join(stated[1].split())
+        if what.rstrip(".").lower() != "none":
+            found.append({"title": title[1], "what": what[0].upper() + what[1:]})
+    return found

@@ -1,0 +1,116 @@
+"""Questions put to the database in SQL."""
+
+import csv
+import io
+import json
+import math
+import textwrap
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+
+import duckdb
+import pyarrow.parquet as pq
+
+from pipeline.errors import InputError
+from pipeline.results.selection import connect
+
+Format = Literal["table", "csv", "json", "parquet"]
+
+WIDEST = 60
+"""Characters of a cell in the aligned table; longer ones are cut with `...`."""
+
+
+def query(sql: str, database: Path, format: Format = "table") -> str | bytes:
+    """Answers one SQL statement, opened for reading only.
+
+    Args:
+        sql: The statement.
+        database: The experiment's database.
+        format: `table` is aligned for people; `csv`, `json` (a list of objects) and `parquet`
+            (bytes) are for machines.
+
+    Raises:
+        InputError: there is no database, or the statement is wrong; the message is DuckDB's.
+    """
+    connection = connect(database)
+    try:
+        if format == "parquet":
+            return _parquet(connection, sql)
+        answer = connection.execute(sql)
+        columns = [column[0] for column in answer.description or []]
+        rows = answer.fetchall()
+    except duckdb.Error as error:
+        hint = '`pike query "show tables"` lists tables and views'
+        text = textwrap.indent(str(error).strip(), "  ")
+        raise InputError(f"the query cannot be answered ({hint}):\n{text}") from None
+    finally:
+        connection.close()
+    if format == "csv":
+        return _csv(columns, rows)
+    if format == "json":
+        objects = [{c: _plain(v) for c, v in zip(columns, row, strict=True)} for row in rows]
+        return json.dumps(objects, indent=2, ensure_ascii=False) + "\n"
+    return _aligned(columns, rows)
+
+
+def _parquet(connection: duckdb.DuckDBPyConnection, sql: str) -> bytes:
+    relation = connection.sql(sql)
+    if relation is None:
+        raise InputError("the statement has no rows to write as Parquet: ask with `select`")
+    out = io.BytesIO()
+    pq.write_table(relation.to_arrow_table(), out)
+    return out.getvalue()
+
+
+def _csv(columns: list[str], rows: list[tuple[Any, ...]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it: no NaN, no infinity, no decimals; times as text."""
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, float | Decimal):
+        return float(value) if math.isfinite(value) else None
+    return value if isinstance(value, bool | int | str | None) else str(value)
+
+
+def _aligned(columns: list[str], rows: list[tuple[Any, ...]]) -> str:
+    """Columns under their names, numbers to the right, and the count of rows."""
+    texts = [[_text(value) for value in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(columns, *texts, strict=True)]
+    right = [
+        bool(rows) and all(isinstance(row[i], int | float | Decimal | None) for row in rows)
+        for i in range(len(columns))
+    ]
+
+    def line(cells: list[str]) -> str:
+        padded = (
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(cells, widths, right, strict=True)
+        )
+        return "  ".join(padded).rstrip()
+
+    rule = "  ".join("-" * width for width in widths)
+    counted = f"({len(rows):,} row{'' if len(rows) == 1 else 's'})"
+    return "\n".join([line(columns), rule, *map(line, texts), counted]) + "\n"
+
+
+def _text(value: Any) -> str:
+    """One line of at most `WIDEST` characters; floats with six significant digits."""
+    text = (
+        f"{value:.6g}"
+        if isinstance(value, float | Decimal)
+        else ""
+        if value is None
+        else str(value)
+    )
+    text = " ".join(text.split())
+    return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."

@@ -1,0 +1,89 @@
+"""Rows of a view that a table or figure asks for."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from pipeline import settings
+from pipeline.errors import InputError
+
+Row = dict[str, Any]
+
+RUN_COLUMNS = {"scenarios": "scenario", "models": "model", "methods": "method", "seeds": "seed"}
+"""What a selection of runs names, and the column that holds it."""
+
+
+def connect(database: Path) -> duckdb.DuckDBPyConnection:
+    """Opens a database for reading only; nothing outside it can be read or written.
+
+    Raises:
+        InputError: there is no database, or it is not one.
+    """
+    if not database.is_file():
+        raise InputError(
+            f"{database} does not exist: make it with `snakemake --cores 2 {database}` "
+            "or `pike database`"
+        )
+    try:
+        return duckdb.connect(
+            str(database), read_only=True, config={"enable_external_access": "false"}
+        )
+    except duckdb.Error as error:
+        first = str(error).splitlines()[0]
+        raise InputError(
+            f"{database} cannot be opened ({first}): delete it and make it anew"
+        ) from None
+
+
+def rows(
+    connection: duckdb.DuckDBPyConnection,
+    view: str,
+    selection: Mapping[str, Any],
+    where: str,
+) -> list[Row]:
+    """The view's rows, in its order, that belong to what is selected.
+
+    A row without a value in a selected column (chance in a table of methods) is kept.
+
+    Args:
+        connection: An open database.
+        view: Name of the view.
+        selection: Values to keep: of `RUN_COLUMNS`' keys, or of any column of the view.
+        where: Where the selection was set, for messages.
+
+    Raises:
+        InputError: unknown view, column or value; or the view is over more than is selected.
+    """
+    views = "select view_name from duckdb_views() where not internal"
+    known = [name for (name,) in connection.execute(views).fetchall()]
+    if view not in known:
+        raise InputError(settings.unknown(view, known, f"{where}.query"))
+    answer = connection.execute(f"select * from {view}")
+    columns = [column[0] for column in answer.description or []]
+    found = [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]
+    problems: list[str] = []
+    for key, wanted in selection.items():
+        column, place = RUN_COLUMNS.get(key, key), f"{where}.selection.{key}"
+        if not isinstance(wanted, list):
+            problems.append(f"{place}: {wanted!r} is not a list of values")
+        elif column in RUN_COLUMNS.values():
+            values = f"select distinct {column} from runs"
+            present = [value for (value,) in connection.execute(values).fetchall()]
+            problems += [
+                settings.unknown(str(v), map(str, present), place)
+                for v in wanted
+                if v not in present
+            ]
+            if column not in columns and set(present) - set(wanted):
+                problems.append(
+                    f"{place}: {view} is over all runs of the database: give it a database that "
+                    f"holds only the selected {key}"
+                )
+        elif column not in columns:
+            problems.append(settings.unknown(key, [*RUN_COLUMNS, *columns], f"{where}.selection"))
+        found = [row for row in found if row.get(column) is None or row[column] in wanted]
+    if problems:
+        raise InputError("\n".join(problems))
+    return found

@@ -1,0 +1,24 @@
+-- Gradient statistics at the steps where a method asked for them: means over seeds.
+-- noise_scale is the ratio of the means (of variance and of the unbiased squared norm), in rows,
+-- which is steadier than the mean of ratios; missing where the mean squared norm is not positive.
+select
+    r.scenario,
+    r.model,
+    r.method,
+    m.position as method_position,
+    g.domain,
+    coalesce(d.position, 1000) as domain_position,
+    g.step,
+    avg(g.squared_norm) as squared_norm,
+    avg(g.squared_norm_unbiased) as squared_norm_unbiased,
+    avg(g.variance) as variance,
+    case when avg(g.squared_norm_unbiased) > 0
+        then avg(g.variance) / avg(g.squared_norm_unbiased) end as noise_scale,
+    count(*) as seeds
+from gradient_statistics as g
+join runs as r on g.run = r.run
+join methods as m on r.method = m.method
+join scenarios as s on r.scenario = s.scenario
+left join domains as d on r.scenario = d.scenario and g.domain = d.domain
+group by s.position, r.scenario, r.model, r.method, m.position, g.domain, d.position, g.step
+order by s.position, r.scenario, r.model, m.position, domain_position, g.domain, g.step

@@ -1,0 +1,35 @@
+-- Sampling weights over training: means over seeds and over at most 50 stretches of steps, so that
+-- methods whose weights jump from step to step stay readable. step is the end of a stretch.
+with lengths as (
+    select run, max(step) + 1 as steps from weights group by run
+),
+
+stretches as (
+    select
+        w.run,
+        w.domain,
+        w.step * least(50, l.steps) // l.steps as stretch,
+        max(w.step) + 1 as step,
+        avg(w.weight) as weight
+    from weights as w
+    join lengths as l on w.run = l.run
+    group by all
+)
+
+select
+    r.scenario,
+    r.model,
+    r.method,
+    m.position as method_position,
+    w.domain,
+    coalesce(d.position, 1000) as domain_position,
+    w.step,
+    avg(w.weight) as weight,
+    count(*) as seeds
+from stretches as w
+join runs as r on w.run = r.run
+join methods as m on r.method = m.method
+join scenarios as s on r.scenario = s.scenario
+left join domains as d on r.scenario = d.scenario and w.domain = d.domain
+group by s.position, r.scenario, r.model, r.method, m.position, w.domain, d.position, w.step
+order by s.position, r.scenario, r.model, m.position, domain_position, w.domain, w.step

@@ -1,0 +1,41 @@
+-- Final accuracies of every method and task, in percent: means over seeds.
+--
+-- chance is what picking a candidate at random gives: the mean of 1 / candidates over the items.
+-- Errors as in method_domains:  SE^2 = seed_sd^2 / seeds + mean(stderr^2); the second part is the
+-- error over items, which all seeds share.
+with final as (
+    select run, max(step) as step from accuracies group by run
+),
+
+chances as (
+    select c.run, c.task, 100 * avg(1 / len(c.sum_log_likelihood)) as chance
+    from choices as c
+    join final as f on c.run = f.run and c.step = f.step
+    group by all
+),
+
+summed as (
+    select
+        r.scenario,
+        r.model,
+        r.method,
+        a.task,
+        a.shots,
+        a.formulation,
+        a.metric,
+        count(*) as seeds,
+        max(a.examples) as examples,
+        avg(a.value) as value,
+        stddev_samp(a.value) as seed_sd,
+        sqrt(avg(a.stderr ^ 2)) as item_stderr,
+        avg(c.chance) as chance
+    from accuracies as a
+    join final as f on a.run = f.run and a.step = f.step
+    join runs as r on a.run = r.run
+    left join chances as c on a.run = c.run and a.task = c.task
+    group by all
+)
+
+select *, sqrt(coalesce(seed_sd ^ 2, 0) / seeds + item_stderr ^ 2) as stderr
+from summed
+order by scenario, model, method, task, shots, formulation, metric

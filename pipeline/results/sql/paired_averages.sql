@@ -1,0 +1,23 @@
+-- paired_domains averaged over the K domains of each run:  SE = sqrt(sum_k SE_k^2) / K.
+-- No row where a domain of the run has no documents in common with the baseline's run.
+with expected as (
+    select run, count(*) as domains from validation where final group by run
+)
+
+select
+    p.run,
+    p.scenario,
+    p.model,
+    p.method,
+    p.seed,
+    avg(p.nll_difference) as nll_difference,
+    case when count(p.nll_stderr) = count(*)
+        then sqrt(sum(p.nll_stderr ^ 2)) / count(*) end as nll_stderr,
+    avg(p.perplexity_difference) as perplexity_difference,
+    case when count(p.perplexity_stderr) = count(*)
+        then sqrt(sum(p.perplexity_stderr ^ 2)) / count(*) end as perplexity_stderr
+from paired_domains as p
+join expected as e on p.run = e.run
+group by p.run, p.scenario, p.model, p.method, p.seed, e.domains
+having count(*) = e.domains
+order by p.run

@@ -1,0 +1,85 @@
+-- Final loss of every run minus that of the baseline's run of the same seed, by domain.
+--
+-- Both runs read the same validation documents, and a hard document is hard for both: the error of
+-- the difference, taken document by document, is several times smaller than the runs' own errors.
+-- With a_d and b_d the two summed losses of document d, t_d its tokens, T = sum t_d and D documents,
+--     difference = sum_d (a_d - b_d) / T,
+--     SE^2 = D / (D - 1) * sum_d (a_d - b_d - t_d * difference)^2 / T^2,
+-- the error of a ratio clustered by document. For perplexities A = exp(sum a / T), B likewise, the
+-- delta method puts A (a_d - t_d ln A) - B (b_d - t_d ln B) in place of the bracket.
+-- One document gives no error.
+with final as (
+    select run, max(step) as step from documents group by run
+),
+
+sums as (
+    select d.run, d.domain, d.document, d.nll, d.tokens
+    from documents as d
+    join final as f on d.run = f.run and d.step = f.step
+),
+
+pairs as (
+    select a.run, b.run as baseline_run
+    from runs as a
+    join runs as b on a.scenario = b.scenario and a.model = b.model and a.seed = b.seed
+    join experiment as e on b.method = e.baseline
+    where a.run <> b.run
+),
+
+matched as (
+    select p.run, p.baseline_run, a.domain, a.tokens, a.nll, b.nll as baseline_nll
+    from pairs as p
+    join sums as a on p.run = a.run
+    join sums as b
+        on p.baseline_run = b.run and a.domain = b.domain and a.document = b.document
+        and a.tokens = b.tokens
+),
+
+means as (
+    select
+        run,
+        baseline_run,
+        domain,
+        count(*) as documents,
+        sum(tokens) as tokens,
+        sum(nll) / sum(tokens) as mean,
+        sum(baseline_nll) / sum(tokens) as baseline_mean
+    from matched
+    group by all
+),
+
+spread as (
+    select
+        m.run,
+        m.domain,
+        sum((m.nll - m.baseline_nll - m.tokens * (s.mean - s.baseline_mean)) ^ 2) as of_nll,
+        sum((
+            exp(s.mean) * (m.nll - m.tokens * s.mean)
+            - exp(s.baseline_mean) * (m.baseline_nll - m.tokens * s.baseline_mean)
+        ) ^ 2) as of_perplexity
+    from matched as m
+    join means as s on m.run = s.run and m.domain = s.domain
+    group by all
+)
+
+select
+    r.run,
+    r.scenario,
+    r.model,
+    r.method,
+    r.seed,
+    m.baseline_run,
+    m.domain,
+    coalesce(d.position, 1000) as domain_position,
+    m.documents,
+    m.tokens,
+    m.mean - m.baseline_mean as nll_difference,
+    sqrt(m.documents / nullif(m.documents - 1, 0) * s.of_nll) / m.tokens as nll_stderr,
+    exp(m.mean) - exp(m.baseline_mean) as perplexity_difference,
+    sqrt(m.documents / nullif(m.documents - 1, 0) * s.of_perplexity) / m.tokens
+        as perplexity_stderr
+from means as m
+join spread as s on m.run = s.run and m.domain = s.domain
+join runs as r on m.run = r.run
+left join domains as d on r.scenario = d.scenario and m.domain = d.domain
+order by r.run, domain_position, m.domain

@@ -1,0 +1,92 @@
+-- The base tables. Records of runs keep the columns of their Parquet files, with the run's name
+-- in front. Losses are in nats, times in seconds, accuracies in percent.
+
+create table experiment (name text, baseline text, config json);
+
+-- Positions give every table and figure one order of scenarios, methods and domains.
+create table scenarios (scenario text primary key, position integer);
+create table methods (method text primary key, position integer);
+create table domains (scenario text, domain text, position integer);
+
+create table runs (
+    run text primary key, scenario text, model text, method text, seed integer, steps bigint,
+    tokens bigint, parameters bigint, settings json, code_commit text, code_fingerprint text,
+    data_fingerprint text, device text, wall_seconds double, tokens_per_second double,
+    resumes integer, tokenizer text, weights_sha256 text, expected_settings json,
+    expected_fingerprint text
+);
+
+create table steps (
+    run text, step bigint, tokens bigint, loss double, learning_rate double,
+    gradient_norm double, seconds double
+);
+
+create table domain_losses (run text, step bigint, domain text, loss double);
+
+create table weights (run text, step bigint, domain text, weight double, count bigint);
+
+-- squared_norm is that of the rows' mean gradient, which noise inflates by variance / rows;
+-- squared_norm_unbiased is that minus variance / rows and can come out negative.
+-- noise_scale, in rows: the batch size at which noise and signal are equal (McCandlish et al.).
+create table gradient_statistics (
+    run text, step bigint, domain text, squared_norm double, squared_norm_unbiased double,
+    variance double, loss double, rows bigint, seconds double,
+    noise_scale double generated always as (
+        case when squared_norm_unbiased > 0 then variance / squared_norm_unbiased end
+    )
+);
+
+-- stderr is that of nll, clustered by document.
+create table perplexities (
+    run text, step bigint, domain text, nll double, perplexity double, bits_per_byte double,
+    tokens bigint, stderr double
+);
+
+-- Sums over each validation document: every mean, error and paired difference follows from them.
+create table documents (
+    run text, step bigint, domain text, document text, nll double, tokens bigint, bytes bigint
+);
+
+create table accuracies (
+    run text, step bigint, task text, shots integer, formulation text, metric text,
+    value double, stderr double, examples bigint
+);
+
+-- One row per multiple-choice item; the lists have one entry per candidate.
+create table choices (
+    run text, step bigint, task text, item text, document text, gold integer, pick integer,
+    sum_log_likelihood double[], unconditional double[]
+);
+
+create table similarities (
+    run text, step bigint, domain_a text, domain_b text, cosine double, ratio double,
+    cosine_corrected double
+);
+
+create table timings (run text, phase text, seconds double, share double);
+
+-- Validation text under the simplest models: uniform over the vocabulary, unigram counts of the
+-- training text, and the source's own entropy (floor_nats) where it is known.
+create table corpora (
+    tokenizer text, source text, split text, documents bigint, tokens bigint, bytes bigint,
+    vocabulary bigint, uniform_nats double, unigram_nats double, floor_nats double,
+    revision text, licence text, fingerprint text
+);
+
+-- The published numbers, as printed.
+create table paper (
+    "table" text, scenario text, model text, params text, method text, metric text, task text,
+    shots integer, value double, bold boolean, underlined boolean
+);
+
+-- What was made from what. path is relative to the results folder; sha256 is that of the file at
+-- path when the database was built; facts are the manifest's further keys.
+create table lineage (
+    artifact text primary key, path text, sha256 text, produced_by text, inputs text[],
+    settings json, code_fingerprint text, code_commit text, facts json
+);
+
+-- What each artifact's manifest says that it read, and what lies there now.
+create table lineage_inputs (
+    artifact text, input text, recorded_sha256 text, current_sha256 text
+);

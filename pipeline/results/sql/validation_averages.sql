@@ -1,0 +1,39 @@
+-- Both averages over the K domains, for every run and evaluated step.
+--
+-- perplexity: the arithmetic mean of the domains' perplexities, as the paper averages; one domain
+-- with a high perplexity rules it. perplexity_of_mean: exp of the mean loss, the geometric mean.
+-- The two can rank methods differently. Domains have no document in common, so
+--     SE(mean of x_k) = sqrt(sum_k SE(x_k)^2) / K,   SE(exp(m)) = exp(m) * SE(m).
+-- A domain without an error leaves the average without one.
+with averaged as (
+    select
+        run,
+        scenario,
+        model,
+        method,
+        seed,
+        step,
+        trained_tokens,
+        final,
+        count(*) as domains,
+        avg(nll) as nll,
+        case when count(nll_stderr) = count(*)
+            then sqrt(sum(nll_stderr * nll_stderr)) / count(*) end as nll_stderr,
+        avg(perplexity) as perplexity,
+        case when count(perplexity_stderr) = count(*)
+            then sqrt(sum(perplexity_stderr * perplexity_stderr)) / count(*)
+        end as perplexity_stderr,
+        avg(bits_per_byte) as bits_per_byte,
+        case when count(bits_per_byte_stderr) = count(*)
+            then sqrt(sum(bits_per_byte_stderr * bits_per_byte_stderr)) / count(*)
+        end as bits_per_byte_stderr
+    from validation
+    group by all
+)
+
+select
+    *,
+    exp(nll) as perplexity_of_mean,
+    exp(nll) * nll_stderr as perplexity_of_mean_stderr
+from averaged
+order by run, step

@@ -1,0 +1,55 @@
+-- One row per scenario and model: the method with the lowest mean validation loss, and whether its
+-- lead over the baseline stands. By `method_differences`' interval, where the baseline is not best:
+--   better          the whole interval lies below zero, over two seeds or more
+--   one seed        it does so for the documents of a single seed: no error bar over seeds
+--   not significant the interval holds zero
+--   no pairs        no documents to pair, so no interval
+-- best_arithmetic is the best by the paper's average, the arithmetic mean of perplexities.
+with ranked as (
+    select
+        a.*,
+        m.position as method_position,
+        row_number() over (
+            partition by a.scenario, a.model order by a.nll, m.position
+        ) as by_loss,
+        row_number() over (
+            partition by a.scenario, a.model order by a.perplexity, m.position
+        ) as by_perplexity
+    from method_averages as a
+    join methods as m on a.method = m.method
+),
+
+best as (select * from ranked where by_loss = 1),
+
+arithmetic as (select * from ranked where by_perplexity = 1)
+
+select
+    b.scenario,
+    b.model,
+    e.baseline,
+    b.method as best,
+    b.seeds,
+    b.nll,
+    b.perplexity,
+    b.perplexity_of_mean,
+    d.nll_difference,
+    d.nll_low,
+    d.nll_high,
+    d.seeds_better,
+    d.seeds as paired_seeds,
+    a.method as best_arithmetic,
+    a.perplexity as best_arithmetic_perplexity,
+    case
+        when b.method = e.baseline then 'baseline'
+        when d.nll_high is null then 'no pairs'
+        when d.nll_low <= 0 and d.nll_high >= 0 then 'not significant'
+        when d.seeds = 1 then 'one seed'
+        else 'better'
+    end as verdict
+from best as b
+cross join experiment as e
+join arithmetic as a on b.scenario = a.scenario and b.model = a.model
+left join method_differences as d
+    on b.scenario = d.scenario and b.model = d.model and b.method = d.method
+join scenarios as s on b.scenario = s.scenario
+order by s.position, b.model

@@ -1,0 +1,281 @@
+"""Tables: a view of cells, laid out as Markdown, CSV and LaTeX.
+
+A table is one SQL file. Its view returns one row per cell, in the table's order:
+
+    scenario, model       where the cell belongs (the report groups by them); may be null
+    section               cells of one section form one block of rows and columns
+    kind                  `method` rows compete for bold, `reference` rows (floors, chance) do not
+    row_position, row_label, column_position, column_label
+                          the place; equal labels are one row or column
+    unit                  shown in the column's header
+    value, error          numbers, the error a standard error (or as the caption says)
+    decimals              shown behind the point
+    better                `lower` or `higher`: the best of the column is bold; null: nothing is
+    underlined, text      optional: the table's own marks, and what is shown in place of a value
+
+and any further columns (method, metric, shots ...) that a selection may name. The first paragraph
+of the comment that opens the file is the table's caption.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pipeline import files
+from pipeline.errors import InputError
+from pipeline.results import views
+from pipeline.results.selection import Row, connect, rows
+from pipeline.settings import parse
+
+COLUMNS = (
+    "scenario", "model", "section", "kind", "row_position", "row_label", "column_position",
+    "column_label", "unit", "value", "error", "decimals", "better",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TableSettings:
+    """One table."""
+
+    name: str
+    """Its name, that of its files."""
+    selection: dict[str, object] = field(default_factory=dict)
+    """Runs by scenarios, models, methods or seeds, or values by column of the view."""
+    query: str | None = None
+    """The view that gives its cells; absent: `table_{name}`, or else `{name}`."""
+
+    @property
+    def view(self) -> str:
+        """The view that gives its cells."""
+        return self.query or views.of(f"table_{self.name}")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a table and how it is shown."""
+
+    value: float | None
+    error: float | None
+    shown: str
+    bold: bool = False
+    underlined: bool = False
+
+
+EMPTY = Cell(None, None, "")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of a table; a column that it lacks is empty."""
+
+    label: str
+    kind: str
+    cells: dict[str, Cell]
+
+
+@dataclass(frozen=True)
+class Block:
+    """One section of a table: a grid of cells."""
+
+    section: str
+    scenario: str | None
+    model: str | None
+    headers: tuple[str, ...]
+    lines: tuple[Line, ...]
+
+
+def write(settings: Path, database: Path, out: Path) -> None:
+    """Writes one table as .md, .csv and .tex.
+
+    Args:
+        settings: JSON of `TableSettings`.
+        database: The experiment's database.
+        out: Any of the three files; the others are written beside it.
+
+    Raises:
+        InputError: wrong settings, no database, or nothing selected.
+    """
+    table = parse(TableSettings, files.read_json(settings), str(settings))
+    blocks = read(table, database, str(settings))
+    for suffix, text in (
+        (".md", markdown(table, blocks)),
+        (".csv", comma_separated(blocks)),
+        (".tex", latex(table, blocks)),
+    ):
+        with files.appearing(out.with_suffix(suffix)) as partial:
+            partial.write_text(text, encoding="utf-8")
+
+
+def read(table: TableSettings, database: Path, where: str) -> list[Block]:
+    """The table's blocks, best values marked.
+
+    Raises:
+        InputError: no such view or column, a view that gives no cells, or nothing selected.
+    """
+    connection = connect(database)
+    try:
+        found = rows(connection, table.view, table.selection, where)
+    finally:
+        connection.close()
+    if not found:
+        raise InputError(
+            f"{where}: table {table.name!r} is empty: no selected run has what it shows; select "
+            "others, or take it out of `tables` in the configuration"
+        )
+    missing = [name for name in COLUMNS if name not in found[0]]
+    if missing:
+        raise InputError(
+            f"{where}: the view {table.view} gives no cells, it lacks {', '.join(missing)}: name "
+            "one that describes a table"
+        )
+    sections = dict.fromkeys(row["section"] for row in found)
+    return [block([row for row in found if row["section"] == name]) for name in sections]
+
+
+def block(found: list[Row]) -> Block:
+    """One section's grid. Rows and columns are sorted by position, then by label."""
+    columns = sorted({(row["column_position"], row["column_label"], header(row)) for row in found})
+    places = sorted({(row["row_position"], row["row_label"], row["kind"]) for row in found})
+    grid: dict[tuple[str, str], Cell] = {}
+    for row in found:
+        shown = row.get("text") or number(row["value"], row["error"], row["decimals"])
+        marked = bool(row.get("underlined"))
+        cell = Cell(row["value"], row["error"], shown, underlined=marked)
+        grid[row["row_label"], header(row)] = cell
+    for _, _, title in columns:
+        _embolden(grid, [row for row in found if header(row) == title], title)
+    headers = tuple(title for _, _, title in columns)
+    lines = tuple(
+        Line(label, kind, {h: grid[label, h] for h in headers if (label, h) in grid})
+        for _, label, kind in places
+    )
+    first = found[0]
+    return Block(first["section"], first["scenario"], first["model"], headers, lines)
+
+
+def _embolden(grid: dict[tuple[str, str], Cell], column: list[Row], title: str) -> None:
+    """Marks the best of a column as shown: what rounds to the same number is equally good.
+
+    Nothing is marked where all are equal.
+    """
+    rivals = [
+        row for row in column if row["kind"] == "method" and row["better"] and _finite(row["value"])
+    ]
+    if not rivals:
+        return
+    choose = min if rivals[0]["better"] == "lower" else max
+    values = {round(row["value"], row["decimals"]) for row in rivals}
+    best = choose(values) if len(values) > 1 else None
+    for row in rivals:
+        if round(row["value"], row["decimals"]) == best:
+            place = row["row_label"], title
+            grid[place] = replace(grid[place], bold=True)
+
+
+def header(row: Row) -> str:
+    """A column's header with its unit."""
+    return f"{row['column_label']} ({row['unit']})" if row["unit"] else str(row["column_label"])
+
+
+def number(value: float | None, error: float | None, decimals: int) -> str:
+    """A value with its error, in fixed decimals; nothing for a missing value."""
+    if not _finite(value):
+        return ""
+    text = f"{value:,.{decimals}f}"
+    if text.lstrip("-0.,") == "":
+        text = text.lstrip("-")
+    return f"{text} ± {error:,.{decimals}f}" if _finite(error) else text
+
+
+def _finite(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def markdown(table: TableSettings, blocks: list[Block]) -> str:
+    """A table of GitHub's Markdown per section, under the caption."""
+    lines = [f"# {table.name}", "", views.caption(table.view), ""]
+    for part in blocks:
+        lines += [f"## {part.section}", ""]
+        lines.append(_piped(["", *part.headers]))
+        lines.append(_piped(["---", *("---:" for _ in part.headers)]))
+        lines += [
+            _piped([f"*{a}*" if k == "reference" else a, *b])
+            for a, k, b in _texts(part, lambda c: f"**{c}**", lambda c: f"<u>{c}</u>")
+        ]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _piped(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _texts(
+    part: Block, bold: Callable[[str], str], underline: Callable[[str], str]
+) -> list[tuple[str, str, list[str]]]:
+    """Label, kind and marked texts of each line."""
+
+    def text(cell: Cell | None) -> str:
+        shown = cell.shown if cell else ""
+        shown = underline(shown) if cell and cell.underlined and shown else shown
+        return bold(shown) if cell and cell.bold else shown
+
+    return [
+        (line.label, line.kind, [text(line.cells.get(h)) for h in part.headers])
+        for line in part.lines
+    ]
+
+
+def comma_separated(blocks: list[Block]) -> str:
+    """One line per cell, empty ones too: values with six decimals, and what readers are shown."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(
+        ["scenario", "model", "section", "kind", "row", "column", "value", "error", "shown",
+         "bold", "underlined"]
+    )  # fmt: skip
+    for part in blocks:
+        for line in part.lines:
+            for title in part.headers:
+                cell = line.cells.get(title, EMPTY)
+                numbers = (number(v, None, 6).replace(",", "") for v in (cell.value, cell.error))
+                writer.writerow(
+                    [part.scenario, part.model, part.section, line.kind, line.label, title,
+                     *numbers, cell.shown, int(cell.bold), int(cell.underlined)]
+                )  # fmt: skip
+    return out.getvalue()
+
+
+def latex(table: TableSettings, blocks: list[Block]) -> str:
+    """A `table` environment with one `tabular` per section; needs the package booktabs."""
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{escaped(views.caption(table.view))}}}"]
+    lines.append(rf"\label{{tab:{table.name}}}")
+    for part in blocks:
+        lines += [rf"\par\medskip {escaped(part.section)}\par\smallskip"]
+        lines += [rf"\begin{{tabular}}{{l{'r' * len(part.headers)}}}", r"\toprule"]
+        lines += [" & ".join(["", *map(escaped, part.headers)]) + r" \\", r"\midrule"]
+        before = "method"
+        for label, kind, texts in _texts(
+            part, lambda c: rf"\textbf{{{c}}}", lambda c: rf"\underline{{{c}}}"
+        ):
+            if kind != before:
+                lines.append(r"\midrule")
+            before = kind
+            cells = (cell.replace("±", r"$\pm$").replace("%", r"\%") for cell in texts)
+            lines.append(" & ".join([escaped(label), *cells]) + r" \\")
+        lines += [r"\bottomrule", r"\end{tabular}"]
+    return "\n".join([*lines, r"\end{table}", ""])
+
+
+def escaped(text: str) -> str:
+    """Plain text as LaTeX."""
+    special = {c: f"\\{c}" for c in "&%$#_{}"} | {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "±": r"$\pm$",
+    }
+    return "".join(special.get(character, character) for character in text)

@@ -1,0 +1,59 @@
+"""The SQL files: one schema of base tables, and one file per view, named as its file."""
+
+import functools
+import re
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+SQL = Path(__file__).parent / "sql"
+SCHEMA = "schema"
+
+
+def schema() -> str:
+    """SQL that creates the base tables."""
+    return (SQL / f"{SCHEMA}.sql").read_text(encoding="utf-8")
+
+
+@functools.cache
+def texts() -> dict[str, str]:
+    """SQL of every view by name."""
+    found = {path.stem: path.read_text(encoding="utf-8") for path in sorted(SQL.glob("*.sql"))}
+    del found[SCHEMA]
+    return found
+
+
+def ordered() -> list[str]:
+    """Names of the views, each after those that it reads from."""
+    known = texts()
+    uses = {name: sorted(sources(text) & known.keys()) for name, text in known.items()}
+    return list(TopologicalSorter(uses).static_order())
+
+
+def of(output: str) -> str:
+    """The view of a table or figure: `table_perplexity`, or `table1` for `table_table1`."""
+    return output if output in texts() else output.partition("_")[2]
+
+
+def caption(view: str) -> str:
+    """The first paragraph of the comment that opens the view's file: what the view shows."""
+    paragraph = re.match(r"(?:--[^\S\n]*\S[^\n]*\n)+", texts()[view])
+    assert paragraph is not None, f"{view}.sql does not open with a comment"
+    return " ".join(line.lstrip("- ") for line in paragraph[0].splitlines())
+
+
+def sources(sql: str) -> set[str]:
+    """Names of the tables, views and common table expressions that a query reads from."""
+    code = re.sub(r"--[^\n]*", "", sql)
+    return set(re.findall(r"\b(?:from|join)\s+(\w+)", code))
+
+
+def base_tables(view: str) -> set[str]:
+    """The base tables that a view stands on, through any number of views."""
+    known, created = texts(), set(re.findall(r"create table (\w+)", schema()))
+    found, waiting = set(), [view]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting.extend(sources(known[name]) if name in known else ())
+    return found & created

@@ -1,0 +1,107 @@
+"""The chain behind an artifact, down to the text's revision and the code."""
+
+import difflib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import InputError
+from pipeline.results.selection import Row, connect
+
+FACTS = ("revision", "licence", "device", "weights_sha256", "data_fingerprint")
+"""Facts of a manifest that the tree shows."""
+
+
+def why(artifact: str, database: Path) -> str:
+    """An indented tree: what the artifact was made from, by which code, from which revision.
+
+    What occurs a second time is named with `(above)` and not unfolded again.
+
+    Args:
+        artifact: A stable name: table/perplexity, figure/losses, run/..., checkpoint/.../step800,
+            evaluation/..., probe/..., corpus/..., tokenizer/..., source/...
+        database: The experiment's database.
+
+    Raises:
+        InputError: there is no database or no such artifact; the message has near names.
+    """
+    connection = connect(database)
+    try:
+        found = connection.execute(
+            "select artifact, path, sha256, produced_by, inputs, settings, code_fingerprint, "
+            "code_commit, facts from lineage"
+        )
+        columns = [column[0] for column in found.description or []]
+        rows = [dict(zip(columns, row, strict=True)) for row in found.fetchall()]
+        stale: dict[str, list[str]] = {}
+        for name, reason in connection.execute("select artifact, reason from stale").fetchall():
+            stale.setdefault(name, []).append(reason)
+    finally:
+        connection.close()
+    lineage = {row["artifact"]: row for row in rows}
+    if artifact not in lineage:
+        raise InputError(_unknown(artifact, list(lineage)))
+    lines: list[str] = []
+    _tree(lineage, stale, artifact, 0, set(), lines)
+    return "\n".join(lines) + "\n"
+
+
+def _unknown(artifact: str, names: list[str]) -> str:
+    inside = [name for name in names if artifact and artifact in name]
+    # Whole last parts first (pike/seed0 is not a part of balanced-pike/seed0), short names first.
+    inside.sort(key=lambda name: (not f"/{name}".endswith(f"/{artifact}"), len(name), name))
+    near = inside or difflib.get_close_matches(artifact, names, n=5, cutoff=0.5)
+    kinds = sorted({name.partition("/")[0] for name in names})
+    if near:
+        more = f" and {len(near) - 5} more" if len(near) > 5 else ""
+        hint = f"near it: {', '.join(near[:5])}{more}"
+    else:
+        hint = f"kinds of artifacts: {', '.join(kinds)}"
+    return (
+        f"there is no artifact {artifact!r} in the database: {hint}; "
+        '`pike query "select artifact from lineage"` lists all'
+    )
+
+
+def _tree(
+    lineage: Mapping[str, Row],
+    stale: Mapping[str, list[str]],
+    name: str,
+    depth: int,
+    seen: set[str],
+    lines: list[str],
+) -> None:
+    indent = "  " * depth
+    if name in seen:
+        lines.append(f"{indent}{name}  (above)")
+        return
+    seen.add(name)
+    row = lineage[name]
+    lines.append(f"{indent}{name}  {_made(row)}")
+    detail = indent + "    "
+    if row["sha256"]:
+        lines.append(f"{detail}{row['path']}  sha256 {row['sha256'][:16]}")
+    else:
+        lines.append(f"{detail}{row['path']}")
+    facts = json.loads(row["facts"]) if row["facts"] else {}
+    shown = [f"{key} {_short(facts[key])}" for key in FACTS if facts.get(key)]
+    if shown:
+        lines.append(f"{detail}{', '.join(shown)}")
+    lines += [f"{detail}OUT OF DATE: {reason} changed" for reason in stale.get(name, [])]
+    for source in row["inputs"]:
+        _tree(lineage, stale, source, depth + 1, seen, lines)
+
+
+def _made(row: Row) -> str:
+    """By which stage and code, for what a stage made."""
+    if not row["code_fingerprint"]:
+        return f"[{row['produced_by']}]"
+    commit = row["code_commit"]
+    at = f" at {commit[:12]}{'+' if commit.endswith('+') else ''}" if commit else ""
+    return f"[{row['produced_by']}, code {row['code_fingerprint']}{at}]"
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 40 else text[:16]

@@ -1,0 +1,255 @@
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline import files
+from pipeline.errors import InputError
+from pipeline.results import database
+
+
+def rewrite(path, table):
+    """Replaces a record and its entry in the manifest, as if a stage had written it so."""
+    pq.write_table(table, path)
+    folder = path.parent if (path.parent / files.MANIFEST).exists() else path.parent.parent
+    manifest = files.read_json(folder / files.MANIFEST)
+    entry = {"bytes": path.stat().st_size, "sha256": files.sha256(path)}
+    manifest["files"][str(path.relative_to(folder))] = entry
+    files.write_json(folder / files.MANIFEST, manifest)
+
+
+def ask(path, sql):
+    connection = duckdb.connect(str(path), read_only=True)
+    try:
+        return connection.execute(sql).fetchall()
+    finally:
+        connection.close()
+
+
+def everything(path):
+    """All rows of all tables and views, in the order that queries give them."""
+    connection = duckdb.connect(str(path), read_only=True)
+    try:
+        sql = "select table_name from information_schema.tables order by 1"
+        names = [name for (name,) in connection.execute(sql).fetchall()]
+        return {n: connection.execute(f"select * from {n}").fetchall() for n in names}
+    finally:
+        connection.close()
+
+
+def test_base_tables_keep_the_columns_of_the_contract(made):
+    promised = {
+        "runs": "run scenario model method seed steps tokens parameters settings code_commit "
+        "code_fingerprint data_fingerprint device wall_seconds tokens_per_second resumes",
+        "steps": "run step tokens loss learning_rate gradient_norm seconds",
+        "domain_losses": "run step domain loss",
+        "weights": "run step domain weight count",
+        "gradient_statistics": "run step domain squared_norm variance loss rows seconds",
+        "perplexities": "run step domain nll perplexity bits_per_byte tokens stderr",
+        "accuracies": "run step task shots formulation metric value stderr examples",
+        "similarities": "run step domain_a domain_b cosine ratio",
+        "timings": "run phase seconds share",
+        "paper": "table scenario model params method metric task shots value bold underlined",
+        "lineage": "artifact path sha256 produced_by inputs settings code_fingerprint",
+    }
+    for table, columns in promised.items():
+        found = ask(
+            made / "pike.duckdb",
+            f"select column_name from information_schema.columns where table_name = '{table}'",
+        )
+        assert {(name,) for name in columns.split()} <= set(found), table
+
+
+def test_every_record_arrives(made):
+    counts = dict(
+        ask(
+            made / "pike.duckdb",
+            "select 'runs', count(*) from runs union all select 'steps', count(*) from steps "
+            "union all select 'weights', count(*) from weights "
+            "union all select 'perplexities', count(*) from perplexities "
+            "union all select 'documents', count(*) from documents "
+            "union all select 'choices', count(*) from choices "
+            "union all select 'similarities', count(*) from similarities",
+        )
+    )
+    # 2 scenarios x 4 methods x 2 seeds; 40 steps; 5 checkpoints; 3 domains; 8 documents each.
+    assert counts == {
+        "runs": 16,
+        "steps": 16 * 40,
+        "weights": 16 * 40 * 3,
+        "perplexities": 16 * 5 * 3,
+        "documents": 16 * 5 * 3 * 8,
+        "choices": 16 * 5 * 3 * 20,
+        "similarities": 16 * 5 * 3,
+    }
+
+
+def test_checkpoints_come_in_the_order_of_their_steps(made):
+    for table in ("perplexities", "similarities"):
+        sql = f"select step from {table} where run = 'real/tiny/mix/seed0' and starts_with("
+        column = "domain" if table == "perplexities" else "domain_a"
+        found = ask(made / "pike.duckdb", f"{sql}{column}, 'prose')")
+        assert found == [(0,), (5,), (10,), (20,), (40,)]
+
+
+def test_order_of_names_is_that_of_the_experiment(made):
+    path = made / "pike.duckdb"
+    assert ask(path, "select scenario from scenarios order by position") == [
+        ("real",),
+        ("languages",),
+    ]
+    assert ask(path, "select method from methods order by position")[0] == ("mix",)
+    found = ask(path, "select domain from domains where scenario = 'real' order by position")
+    assert found == [("code",), ("prose",), ("headers",)]
+
+
+def test_methods_without_runs_keep_their_place(small, tmp_path):
+    experiment = files.read_json(small)
+    experiment["config"]["methods"] = {"mix": {}, "random": {}, "pike": {}}
+    files.write_json(small, experiment)
+    database.build(small, tmp_path / "x.duckdb")
+    found = ask(tmp_path / "x.duckdb", "select method, position from methods where position = 2")
+    assert found == [("pike", 2)]
+
+
+def test_published_numbers_are_there(made):
+    found = ask(
+        made / "pike.duckdb",
+        "select value, bold, shots from paper where \"table\" = 'table1' and method = 'mix' "
+        "and metric = 'perplexity' and task = 'hi'",
+    )
+    assert found == [(4.45, True, None)]
+
+
+def test_same_records_give_the_same_rows(small, tmp_path):
+    for name in "ab":
+        database.build(small, tmp_path / f"{name}.duckdb")
+    assert everything(tmp_path / "a.duckdb") == everything(tmp_path / "b.duckdb")
+
+
+def test_an_old_database_stays_when_a_new_one_fails(small, tmp_path):
+    out = tmp_path / "x.duckdb"
+    database.build(small, out)
+    before = out.read_bytes()
+    (tmp_path / "results/runs/real/tiny/pike/seed0/steps.parquet").unlink()
+    with pytest.raises(InputError):
+        database.build(small, out)
+    assert out.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir() if "part" in p.name] == []
+
+
+@pytest.mark.parametrize(
+    ("record", "stage"),
+    [
+        ("steps.parquet", "pike pretrain"),
+        ("manifest.json", "pike pretrain"),
+        ("evaluations/step40/documents.parquet", "pike evaluate"),
+        ("evaluations/manifest.json", "pike evaluate"),
+        ("probes/step20.parquet", "pike probe"),
+        ("probes/manifest.json", "pike probe"),
+    ],
+)
+def test_a_missing_record_is_named_with_what_makes_it(small, tmp_path, record, stage):
+    path = tmp_path / "results/runs/real/tiny/mix/seed0" / record
+    path.unlink()
+    with pytest.raises(InputError) as error:
+        database.build(small, tmp_path / "x.duckdb")
+    assert str(path) in str(error.value)
+    assert f"run `{stage}` for real/tiny/mix/seed0" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda data: data[:-20], "its manifest says"),
+        (lambda data: data[:100] + bytes([data[100] ^ 1]) + data[101:], "SHA-256"),
+    ],
+)
+def test_a_truncated_or_altered_record_is_refused(small, tmp_path, spoil, reason):
+    path = tmp_path / "results/runs/real/tiny/mix/seed0/weights.parquet"
+    path.write_bytes(spoil(path.read_bytes()))
+    with pytest.raises(InputError, match=reason) as error:
+        database.build(small, tmp_path / "x.duckdb")
+    assert str(path) in str(error.value)
+
+
+def test_a_record_that_is_no_parquet_is_refused(small, tmp_path):
+    path = tmp_path / "results/runs/real/tiny/mix/seed0/weights.parquet"
+    table = pq.read_table(path)
+    rewrite(path, table)
+    manifest = files.read_json(path.parent / files.MANIFEST)
+    path.write_bytes(b"PAR1 is how it begins")
+    entry = {"bytes": path.stat().st_size, "sha256": files.sha256(path)}
+    manifest["files"][path.name] = entry
+    files.write_json(path.parent / files.MANIFEST, manifest)
+    with pytest.raises(InputError, match="not a whole record of weights"):
+        database.build(small, tmp_path / "x.duckdb")
+
+
+def test_a_missing_column_is_named(small, tmp_path):
+    path = tmp_path / "results/runs/real/tiny/mix/seed0/evaluations/step0/perplexities.parquet"
+    rewrite(path, pq.read_table(path).drop_columns(["stderr"]))
+    with pytest.raises(InputError, match="stderr"):
+        database.build(small, tmp_path / "x.duckdb")
+
+
+def test_columns_may_lie_in_any_order_beside_unknown_ones(small, tmp_path):
+    path = tmp_path / "results/runs/real/tiny/mix/seed0/timings.parquet"
+    table = pq.read_table(path)
+    rewrite(path, table.select(["share", "seconds", "phase"]).append_column("x", table["share"]))
+    database.build(small, tmp_path / "x.duckdb")
+    found = ask(tmp_path / "x.duckdb", "select phase, share from timings limit 1")
+    assert found == [("batches", 0.1)]
+
+
+def test_runs_without_evaluations_or_probes_need_none(small, tmp_path):
+    experiment = files.read_json(small)
+    for run in experiment["runs"].values():
+        run |= {"evaluations": False, "probes": False}
+    files.write_json(small, experiment)
+    for part in ("evaluations", "probes"):
+        for folder in (tmp_path / "results/runs").rglob(part):
+            files.remove(folder)
+    database.build(small, tmp_path / "x.duckdb")
+    assert ask(tmp_path / "x.duckdb", "select count(*) from perplexities") == [(0,)]
+
+
+def test_changed_code_marks_a_run_as_stale(small, tmp_path):
+    experiment = files.read_json(small)
+    experiment["fingerprints"]["real/tiny/pike/seed0"] = "another"
+    experiment["runs"]["real/tiny/mix/seed0"]["settings"]["method"] = {"tau": 1}
+    files.write_json(small, experiment)
+    manifest = tmp_path / "results/data/code/manifest.json"
+    files.write_json(manifest, files.read_json(manifest) | {"revision": "later"})
+    database.build(small, tmp_path / "x.duckdb")
+    assert ask(tmp_path / "x.duckdb", "select artifact, reason from stale") == [
+        ("corpus/real/code", "input source/code"),
+        ("run/real/tiny/mix/seed0", "settings"),
+        ("run/real/tiny/pike/seed0", "code"),
+        ("tokenizer/real", "input source/code"),
+    ]
+
+
+def test_a_fresh_experiment_has_nothing_stale(made):
+    assert ask(made / "pike.duckdb", "select * from stale") == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"runs": {}}, "nothing to put in a database"),
+        ({"run": {}}, "did you mean 'runs'"),
+        ({"results": 1}, "1 is not a text"),
+    ],
+)
+def test_wrong_settings_are_refused(small, tmp_path, change, message):
+    files.write_json(small, files.read_json(small) | change)
+    with pytest.raises(InputError, match=message):
+        database.build(small, tmp_path / "x.duckdb")
+
+
+def test_a_run_that_lacks_its_name_is_refused(small, tmp_path):
+    experiment = files.read_json(small)
+    del experiment["runs"]["real/tiny/mix/seed0"]["settings"]["seed"]
+    files.write_json(small, experiment)
+    with pytest.raises(InputError, match="settings: seed is missing"):
+        database.build(small, tmp_path / "x.duckdb")

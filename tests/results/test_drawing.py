@@ -1,0 +1,83 @@
+import pytest
+
+from pipeline.results import drawing
+from pipeline.results.drawing import Panel, Series
+
+
+def panel(name="s--m--a", **more):
+    """A small panel with two lines."""
+    lines = [Series("mix", -1, [0, 10], [3.0, 1.0]), Series("pike", 0, [0, 10], [3.0, None])]
+    facts = {"scenario": "s", "model": "m", "title": "a", "x_label": "step", "y_label": "loss"}
+    return Panel(name, **(facts | {"series": lines} | more))
+
+
+def luminance(colour):
+    """Relative luminance of an sRGB colour (WCAG 2)."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("colour", [*drawing.PALETTE, drawing.INK])
+@pytest.mark.parametrize("ground", ["#ffffff", "#16181d"])
+def test_colours_stand_out_on_light_and_dark_ground(colour, ground):
+    low, high = sorted((luminance(colour), luminance(ground)))
+    assert (high + 0.05) / (low + 0.05) >= 3
+
+
+def test_styles_differ_beyond_the_number_of_colours():
+    styles = [str(drawing.style(i)) for i in range(-1, 20)]
+    assert len(set(styles)) == len(styles)
+
+
+def test_equal_panels_give_equal_bytes(tmp_path):
+    for out in ("a.svg", "b.svg"):
+        drawing.draw("losses", [panel()], 3, tmp_path / out)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+def test_text_stays_text_and_lines_have_names(tmp_path):
+    drawing.draw("losses", [panel()], 3, tmp_path / "a.svg")
+    svg = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert ">loss</text>" in svg
+    assert 'id="losses--s--m--a--mix"' in svg
+    assert 'id="losses--s--m--a--pike"' in svg
+
+
+def test_places_map_data_to_the_picture(tmp_path):
+    data = drawing.draw("losses", [panel()], 3, tmp_path / "a.svg")
+    (place,) = data["panels"]
+    left, top, right, bottom = place["axes"]
+    x, y, width, height = place["box"]
+    assert x <= left < right <= x + width
+    assert y <= top < bottom <= y + height
+    low, high = place["x_limits"]
+    assert low < 0
+    assert high > 10
+    assert place["series"][1]["y"] == [3.0, None]
+
+
+def test_each_scenario_begins_a_row_and_is_named(tmp_path):
+    panels = [panel("s--m--a"), panel("r--m--a", scenario="r"), panel("r--m--b", scenario="r")]
+    data = drawing.draw("losses", panels, 2, tmp_path / "a.svg")
+    tops = [p["axes"][1] for p in data["panels"]]
+    lefts = [p["axes"][0] for p in data["panels"]]
+    assert tops[0] < tops[1] == tops[2]
+    assert lefts[0] == lefts[1] < lefts[2]
+    svg = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert ">s: a</text>" in svg
+    assert ">r: a</text>" in svg
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"), [([1.0, 100.0], "log"), ([4.2, 4.7], "linear"), ([None, -1.0], "linear")]
+)
+def test_a_log_scale_is_used_where_values_span_a_decade(tmp_path, values, scale):
+    lines = [Series("a", 0, [0, 1], values)]
+    data = drawing.draw("x", [panel(series=lines, scale="log")], 1, tmp_path / "a.svg")
+    assert data["panels"][0]["scale"] == scale
+
+
+def test_names_become_parts_of_ids():
+    assert drawing.slug("code and prose") == "code-and-prose"

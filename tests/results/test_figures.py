@@ -1,0 +1,98 @@
+import pytest
+
+from pipeline import files
+from pipeline.errors import InputError
+from pipeline.results import figures
+
+
+def read(shown, name):
+    return files.read_json(shown / f"figures/{name}.json")
+
+
+def test_losses_have_a_panel_per_domain_and_a_line_per_method(shown):
+    data = read(shown, "losses")
+    titles = [(p["scenario"], p["title"]) for p in data["panels"]]
+    assert titles[0] == ("real", "code")
+    assert len(titles) == 6
+    (easy,) = (p for p in data["panels"] if p["title"] == "easy")
+    assert [s["key"] for s in easy["series"]] == ["mix", "pike"]
+    assert easy["series"][0]["x"] == [0, 5, 10, 20, 40]
+    assert easy["references"] == [
+        ["uniform guess", 6.2383],
+        ["unigram counts", 5.2],
+        ["entropy floor", 0.69315],
+    ]
+    low, mean, high = (easy["series"][0][n][-1] for n in ("low", "y", "high"))
+    assert low < mean < high
+
+
+def test_differences_are_to_the_baseline_at_the_same_step():
+    rows = [
+        {"scenario": "s", "model": "m", "domain": "a", "method": method, "method_position": i,
+         "step": 10, "nll": nll, "seeds": 1}
+        for i, (method, nll) in enumerate((("mix", 2.0), ("pike", 1.5)))
+    ]  # fmt: skip
+    rows.append({**rows[1], "step": 20})
+    (panel,) = figures.differences(rows, "mix")
+    assert [(s.key, list(s.x), list(s.y)) for s in panel.series] == [("pike", [10], [-0.5])]
+
+
+def test_weights_have_a_panel_per_method_and_a_line_per_domain(shown):
+    data = read(shown, "weights")
+    real = [p for p in data["panels"] if p["scenario"] == "real"]
+    assert [p["title"] for p in real] == ["mix", "pike"]
+    assert [s["key"] for s in real[1]["series"]] == ["code", "prose", "headers"]
+    # By the end pike's odds are 1 : 1 + 39 / 20 : 0.8.
+    assert real[1]["series"][1]["y"][-1] == pytest.approx(2.95 / 4.75, abs=1e-4)
+
+
+def test_similarities_are_those_of_the_baseline_unless_methods_are_selected(made, tmp_path):
+    for selection, methods in (({}, {"mix"}), ({"methods": ["pike"]}, {"pike"})):
+        values = {"name": "similarities", "selection": {"scenarios": ["real"], **selection}}
+        files.write_json(tmp_path / "x.json", values)
+        figures.write(tmp_path / "x.json", made / "pike.duckdb", tmp_path / "x.svg")
+        data = files.read_json(tmp_path / "x.json")
+        assert {p["title"] for p in data["panels"]} == methods
+
+
+def test_gradients_leave_gaps_where_a_log_scale_has_no_place():
+    rows = [
+        {"scenario": "s", "model": "m", "domain": "a", "domain_position": 0, "method": "pike",
+         "step": step, "squared_norm_unbiased": norm, "variance": 4.0, "noise_scale": None}
+        for step, norm in ((0, 1.0), (40, -0.5))
+    ]  # fmt: skip
+    norms, variances, scales = figures.gradients(rows, "mix")
+    assert list(norms.series[0].y) == [1.0, None]
+    assert list(variances.series[0].y) == [4.0, 4.0]
+    assert list(scales.series[0].y) == [None, None]
+
+
+def test_a_method_has_one_colour_in_all_figures(shown):
+    colours = {
+        name: {e["key"]: e["colour"] for e in read(shown, name)["legend"]}
+        for name in ("losses", "differences")
+    }
+    assert colours["losses"]["pike"] == colours["differences"]["pike"]
+
+
+def test_svg_names_every_line(shown):
+    for kind in figures.KINDS:
+        svg = (shown / f"figures/{kind}.svg").read_text(encoding="utf-8")
+        for panel in read(shown, kind)["panels"]:
+            assert f'id="{panel["id"]}"' in svg
+            for series in panel["series"]:
+                assert f'id="{series["id"]}"' in svg
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"name": "loses"}, "did you mean 'losses'"),
+        ({"name": "x", "kind": "losses", "selection": {"scenarios": ["reel"]}}, "mean 'real'"),
+        ({"name": "gradients", "selection": {"methods": ["mix"]}}, "is empty"),
+    ],
+)
+def test_wrong_settings_are_refused(made, tmp_path, values, message):
+    files.write_json(tmp_path / "figure.json", values)
+    with pytest.raises(InputError, match=message):
+        figures.write(tmp_path / "figure.json", made / "pike.duckdb", tmp_path / "x.svg")

@@ -1,0 +1,91 @@
+import json
+
+from pipeline import files
+from pipeline.results import experiment, lineage
+from pipeline.results.selection import connect
+
+
+def rows(path, sql):
+    connection = connect(path)
+    try:
+        return connection.execute(sql).fetchall()
+    finally:
+        connection.close()
+
+
+def test_every_kind_of_artifact_has_a_stable_name(made):
+    names = [name for (name,) in rows(made / "pike.duckdb", "select artifact from lineage")]
+    assert len(names) == len(set(names))
+    assert {
+        "source/code",
+        "tokenizer/real",
+        "corpus/real/code",
+        "run/real/tiny/pike/seed0",
+        "checkpoint/real/tiny/pike/seed0/step40",
+        "evaluation/real/tiny/pike/seed0",
+        "probe/real/tiny/pike/seed0",
+        "table/perplexity",
+        "figure/losses",
+        "file/runs/real/tiny/pike/seed0/run.json",
+    } <= set(names)
+
+
+def test_every_chain_ends_at_sources_and_given_files(made):
+    found = rows(made / "pike.duckdb", "select artifact, inputs from lineage")
+    inputs = dict(found)
+    assert all(name in inputs for names in inputs.values() for name in names)
+    ends = {name for name, names in inputs.items() if not names}
+    assert {name.partition("/")[0] for name in ends} == {"source", "file"}
+
+
+def test_paths_are_relative_to_the_results_and_hold_what_their_sums_say(made):
+    found = rows(made / "pike.duckdb", "select path, sha256 from lineage where sha256 is not null")
+    assert len(found) > 100
+    for path, digest in found:
+        assert files.sha256(made / path) == digest, path
+
+
+def test_a_run_stands_on_its_corpora_and_settings(made):
+    sql = "select inputs, facts from lineage where artifact = 'run/languages/tiny/mix/seed1'"
+    ((inputs, facts),) = rows(made / "pike.duckdb", sql)
+    assert inputs == [
+        *(f"corpus/languages/{domain}" for domain in ("easy", "hard", "noise")),
+        "file/runs/languages/tiny/mix/seed1/run.json",
+    ]
+    assert json.loads(facts)["device"] == "cpu (2 threads)"
+
+
+def test_tables_stand_on_what_their_views_read(made):
+    found = dict(
+        rows(
+            made / "pike.duckdb",
+            "select artifact, inputs from lineage where produced_by in ('table', 'figure')",
+        )
+    )
+
+    def kinds(name):
+        return {source.partition("/")[0] for source in found[name]}
+
+    assert kinds("table/perplexity") == {"evaluation"}
+    assert kinds("table/costs") == {"run"}
+    assert kinds("figure/similarities") == {"probe"}
+    assert len(found["table/perplexity"]) == 16
+
+
+def test_a_selection_narrows_what_a_table_stands_on(small):
+    values = files.read_json(small)
+    selection = {"methods": ["pike"], "seeds": [0]}
+    values["tables"] = {"perplexity": {"name": "perplexity", "selection": selection}, "costs": {}}
+    files.write_json(small, values)
+    found = lineage.read(experiment.read(small)).artifacts
+    assert found["table/perplexity"].inputs == ("evaluation/real/tiny/pike/seed0",)
+    assert len(found["table/costs"].inputs) == 2
+    assert "table/accuracy" not in found
+
+
+def test_deleted_checkpoints_are_left_out(small, tmp_path):
+    run = "real/tiny/mix/seed0"
+    files.remove(tmp_path / "results/runs" / run / "checkpoints" / "step20")
+    found = lineage.read(experiment.read(small)).artifacts
+    assert f"checkpoint/{run}/step10" in found
+    assert f"checkpoint/{run}/step20" not in found

@@ -1,0 +1,64 @@
+import pytest
+
+from pipeline import files
+from pipeline.mixing import METHODS
+from pipeline.results import provenance
+
+VERDICT = {
+    "scenario": "s", "model": "m", "baseline": "mix", "best": "pike", "seeds": 3, "nll": 1.5,
+    "nll_difference": -0.0714, "nll_low": -0.1, "nll_high": -0.04, "seeds_better": 3,
+    "paired_seeds": 3, "best_arithmetic": "pike", "best_arithmetic_perplexity": 9.0,
+    "verdict": "better",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, ["0.071 nats below mix", "-0.100 to -0.040", "3 seeds; ahead in 3 of 3"]),
+        ({"verdict": "baseline", "best": "mix"}, ["No method", "than mix"]),
+        ({"verdict": "one seed", "paired_seeds": 1}, ["1 seed: no error bar over seeds"]),
+        ({"verdict": "not significant"}, ["The interval holds zero", "3 seeds", "told apart"]),
+        ({"verdict": "not significant", "paired_seeds": 1}, ["over documents)", "with 1 seed"]),
+        ({"verdict": "no pairs", "nll_difference": None}, ["1.500 nats", "There is no run of mix"]),
+    ],
+)
+def test_sentences_claim_no_more_than_the_verdict(change, words):
+    text = provenance.sentence(VERDICT | change)
+    for word in words:
+        assert word in text
+
+
+def test_the_papers_average_is_mentioned_where_it_disagrees():
+    assert provenance.aside(VERDICT) == ""
+    assert "mix is best (9.00)" in provenance.aside(VERDICT | {"best_arithmetic": "mix"})
+
+
+def test_intervals_share_a_scale_that_one_hopeless_method_does_not_rule():
+    def row(middle, half):
+        low, high = middle - half, middle + half
+        return {"nll_difference": middle, "nll_low": low, "nll_high": high}
+
+    rows = [row(0.0, 0.1), row(0.1, 0.1), row(-0.1, 0.1), row(5.0, 0.1)]
+    found = provenance.intervals(rows)
+    assert [r["cut"] for r in found] == [False, False, False, True]
+    assert found[0]["x"] == 50
+    assert found[3]["x"] == 100
+    # The limit is 1.15 * 0.2: -0.1 lies at 50 - 50 * 0.1 / 0.23.
+    assert found[2]["x"] == pytest.approx(28.26)
+    assert provenance.intervals([]) == []
+
+
+def test_every_mixing_rule_is_described():
+    assert set(files.read_json(provenance.REPORT / "rules.json")) == set(METHODS)
+
+
+def test_decisions_that_depart_from_the_paper_are_listed(tmp_path, monkeypatch):
+    (tmp_path / "0001-a.md").write_text(
+        "# 0001 Counts\n\nDeviation from the paper: other\nrounding.\n\nMore.\n"
+    )
+    (tmp_path / "0002-b.md").write_text("# 0002 Words\n\nDeviation from the paper: none.\n")
+    monkeypatch.setattr(provenance, "DECISIONS", tmp_path)
+    assert provenance.deviations() == [{"title": "0001 Counts", "what": "Other rounding."}]
+    monkeypatch.setattr(provenance, "DECISIONS", tmp_path / "absent")
+    assert provenance.deviations() == []

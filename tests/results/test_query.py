@@ -1,0 +1,78 @@
+import io
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.errors import InputError
+from pipeline.results.query import query
+
+NUMBERS = "select * from (values ('a', 1.5, 1), ('bcd', null, 22)) as t (name, x, n) order by n"
+
+
+def test_tables_are_aligned(made):
+    assert query(NUMBERS, made / "pike.duckdb") == (
+        "name    x   n\n"
+        "----  ---  --\n"
+        "a     1.5   1\n"
+        "bcd        22\n"
+        "(2 rows)\n"
+    )  # fmt: skip
+
+
+def test_long_cells_are_cut(made):
+    line = query("select repeat('x', 100) as y", made / "pike.duckdb").splitlines()[2]
+    assert line == "x" * 57 + "..."
+
+
+def test_csv_and_json_hold_all_values(made):
+    database = made / "pike.duckdb"
+    assert query(NUMBERS, database, "csv") == "name,x,n\na,1.5,1\nbcd,,22\n"
+    assert json.loads(query(NUMBERS, database, "json")) == [
+        {"name": "a", "x": 1.5, "n": 1},
+        {"name": "bcd", "x": None, "n": 22},
+    ]
+
+
+def test_json_has_no_nan(made):
+    text = query("select 'nan'::double as x, [1, 2] as l", made / "pike.duckdb", "json")
+    assert json.loads(text) == [{"x": None, "l": [1, 2]}]
+
+
+def test_parquet_can_be_read_back(made):
+    data = query("select run, steps from runs", made / "pike.duckdb", "parquet")
+    assert pq.read_table(io.BytesIO(data))["steps"].to_pylist() == [40] * 16
+
+
+def test_an_answer_without_rows_still_has_columns(made):
+    text = query("select run from runs where false", made / "pike.duckdb")
+    assert text == "run\n---\n(0 rows)\n"
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("selec 1", "syntax error"),
+        ("select * from perplexitie", "perplexities"),
+        ("select methods from runs", "method"),
+        ("delete from runs", "read-only"),
+        ("copy runs to 'stolen.csv'", "disabled"),
+        ("select * from read_csv('/etc/passwd')", "disabled"),
+    ],
+)
+@pytest.mark.parametrize("format", ["table", "parquet"])
+def test_mistakes_are_explained(made, sql, message, format):
+    with pytest.raises(InputError, match=message) as error:
+        query(sql, made / "pike.duckdb", format)
+    assert "show tables" in str(error.value)
+
+
+def test_a_missing_database_says_how_to_make_it(tmp_path):
+    with pytest.raises(InputError, match="snakemake --cores"):
+        query("select 1", tmp_path / "pike.duckdb")
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path):
+    (tmp_path / "pike.duckdb").write_text("nothing of the kind" * 1000)
+    with pytest.raises(InputError, match="cannot be opened"):
+        query("select 1", tmp_path / "pike.duckdb")

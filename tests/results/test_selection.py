@@ -1,0 +1,51 @@
+import pytest
+
+from pipeline.errors import InputError
+from pipeline.results.selection import connect, rows
+
+
+@pytest.fixture
+def connection(made):
+    connection = connect(made / "pike.duckdb")
+    yield connection
+    connection.close()
+
+
+def test_selected_runs_remain_in_the_order_of_the_view(connection):
+    found = rows(connection, "table_costs", {"scenarios": ["languages"]}, "x")
+    assert {row["scenario"] for row in found} == {"languages"}
+    assert [row["row_position"] for row in found] == sorted(row["row_position"] for row in found)
+
+
+def test_rows_of_no_method_stay_when_methods_are_selected(connection):
+    found = rows(connection, "table_perplexity", {"methods": ["pike"]}, "x")
+    labels = {row["row_label"] for row in found}
+    assert labels == {"pike", "uniform guess", "unigram counts", "entropy floor"}
+
+
+def test_any_column_of_the_view_can_be_selected(connection):
+    found = rows(connection, "table_gradients", {"quantity": ["variance"]}, "x")
+    assert {row["quantity"] for row in found} == {"variance"}
+
+
+def test_a_method_without_rows_in_the_view_is_no_mistake(connection):
+    assert rows(connection, "table_gradients", {"methods": ["mix"]}, "x") == []
+
+
+@pytest.mark.parametrize(
+    ("view", "selection", "message"),
+    [
+        ("table_costs", {"methods": ["pik"]}, "x.selection.methods: 'pik' is unknown: did you"),
+        ("table_costs", {"method_name": ["pike"]}, "x.selection: 'method_name' is unknown"),
+        ("table_costs", {"methods": "pike"}, "'pike' is not a list"),
+        ("table_cost", {}, "x.query: 'table_cost' is unknown: did you mean 'table_costs'"),
+        ("table_costs", {"seeds": [0]}, "over all runs of the database"),
+    ],
+)
+def test_mistakes_are_named_where_they_were_made(connection, view, selection, message):
+    with pytest.raises(InputError, match=message):
+        rows(connection, view, selection, "x")
+
+
+def test_seeds_may_be_selected_where_the_database_has_no_others(connection):
+    assert rows(connection, "table_costs", {"seeds": [0, 1]}, "x")

@@ -1,0 +1,149 @@
+import csv
+
+import pytest
+
+from pipeline import files
+from pipeline.errors import InputError
+from pipeline.results import tables
+
+
+def row(label, column, value, error=None, *, kind="method", place=0, better="lower", **more):
+    """One cell as a view gives it."""
+    return {
+        "scenario": "s", "model": "m", "section": "s / m", "kind": kind, "row_position": place,
+        "row_label": label, "column_position": 0, "column_label": column, "unit": "ppl",
+        "value": value, "error": error, "decimals": 2, "better": better,
+    } | more  # fmt: skip
+
+
+def shown(block):
+    """Texts of a block with its marks."""
+    return [
+        (line.label, *(f"*{c.shown}*" if c.bold else c.shown for c in line.cells.values()))
+        for line in block.lines
+    ]
+
+
+def test_rows_and_columns_are_sorted_by_position():
+    cells = [row("b", "y", 1.0, place=1, column_position=1), row("a", "x", 2.0), row("a", "y", 3.0)]
+    cells[2]["column_position"] = 1
+    block = tables.block(cells)
+    assert block.headers == ("x (ppl)", "y (ppl)")
+    assert [line.label for line in block.lines] == ["a", "b"]
+    assert "x (ppl)" not in block.lines[1].cells
+
+
+def test_the_lowest_value_is_bold_and_floors_do_not_compete():
+    block = tables.block(
+        [row("a", "x", 2.0), row("b", "x", 1.5, place=1), row("c", "x", 1.0, kind="reference")]
+    )
+    assert shown(block) == [("a", "2.00"), ("c", "1.00"), ("b", "*1.50*")]
+
+
+def test_the_highest_value_is_bold_where_higher_is_better():
+    block = tables.block([row("a", "x", 2.0, better="higher"), row("b", "x", 1.0, better="higher")])
+    assert shown(block) == [("a", "*2.00*"), ("b", "1.00")]
+
+
+def test_values_that_are_shown_alike_are_bold_alike():
+    block = tables.block([row("a", "x", 1.001), row("b", "x", 1.002), row("c", "x", 2.0)])
+    assert shown(block) == [("a", "*1.00*"), ("b", "*1.00*"), ("c", "2.00")]
+
+
+def test_nothing_is_bold_where_all_are_equal_or_nothing_is_better():
+    assert shown(tables.block([row("a", "x", 1.0), row("b", "x", 1.001)]))[0] == ("a", "1.00")
+    cells = [row("a", "x", 1.0, better=None), row("b", "x", 2.0, better=None)]
+    assert shown(tables.block(cells)) == [("a", "1.00"), ("b", "2.00")]
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "decimals", "text"),
+    [
+        (1234.567, None, 1, "1,234.6"),
+        (1.0, 0.256, 2, "1.00 ± 0.26"),
+        (-0.0001, None, 2, "0.00"),
+        (None, None, 2, ""),
+        (float("nan"), 1.0, 2, ""),
+        (3.0, float("nan"), 0, "3"),
+    ],
+)
+def test_numbers_have_fixed_decimals(value, error, decimals, text):
+    assert tables.number(value, error, decimals) == text
+
+
+def test_text_replaces_a_value_and_underlines_are_the_tables_own():
+    block = tables.block([row("a", "x", 1.0, text="see note", underlined=True), row("b", "x", 2.0)])
+    cell = block.lines[0].cells["x (ppl)"]
+    assert (cell.shown, cell.underlined, cell.bold) == ("see note", True, True)
+
+
+def test_markdown_is_a_table_per_section():
+    block = tables.block([row("a|b", "x", 1.0, 0.1), row("c", "x", 2.0, kind="reference", place=1)])
+    settings = tables.TableSettings("perplexity")
+    text = tables.markdown(settings, [block])
+    assert text.endswith(
+        "## s / m\n\n|  | x (ppl) |\n| --- | ---: |\n| a\\|b | 1.00 ± 0.10 |\n| *c* | 2.00 |\n"
+    )
+
+
+def test_latex_is_escaped_and_ruled():
+    block = tables.block(
+        [
+            row("a_b", "x", 1.0, 0.1, unit="%"),
+            row("b", "x", 2.0, unit="%", kind="reference", place=1),
+        ]
+    )
+    text = tables.latex(tables.TableSettings("costs"), [block])
+    assert " & x (\\%) \\\\\n\\midrule\n" in text
+    assert "a\\_b & 1.00 $\\pm$ 0.10 \\\\\n\\midrule\nb & 2.00 \\\\\n\\bottomrule" in text
+
+
+def test_csv_has_every_cell_of_the_grid():
+    cells = [row("a", "x", 1.0, 0.1), row("b", "y", 2000.0, column_position=1, place=1)]
+    lines = list(csv.DictReader(tables.comma_separated([tables.block(cells)]).splitlines()))
+    assert [(c["row"], c["column"], c["value"], c["error"], c["shown"]) for c in lines] == [
+        ("a", "x (ppl)", "1.000000", "0.100000", "1.00 ± 0.10"),
+        ("a", "y (ppl)", "", "", ""),
+        ("b", "x (ppl)", "", "", ""),
+        ("b", "y (ppl)", "2000.000000", "", "2,000.00"),
+    ]
+
+
+def test_all_three_files_are_written_and_come_out_the_same(shown, tmp_path):
+    settings = shown / "settings/tables/perplexity.json"
+    for out in ("perplexity.csv", "perplexity.tex"):
+        tables.write(settings, shown / "pike.duckdb", tmp_path / out)
+        for suffix in (".md", ".csv", ".tex"):
+            again = (tmp_path / out).with_suffix(suffix)
+            assert again.read_bytes() == (shown / f"tables/perplexity{suffix}").read_bytes()
+            again.unlink()
+
+
+def test_perplexity_table_of_an_experiment(shown):
+    text = (shown / "tables/perplexity.md").read_text(encoding="utf-8")
+    assert "## real / tiny" in text
+    assert text.index("| mix |") < text.index("| round-robin |") < text.index("| *uniform guess*")
+    assert "| *entropy floor* | 2.00 | 3.62 | 256.00 |" in text
+    assert "mean loss against mix (nats)" in text
+
+
+def test_accuracy_table_shows_chance_and_items(shown):
+    text = (shown / "tables/accuracy.md").read_text(encoding="utf-8")
+    assert "## languages / tiny / cf, pmi, 0-shot" in text
+    assert "| *chance* | 25.0 | 25.0 | 25.0 | 25.0 |  |" in text
+    assert "| *items* | 20 | 20 | 20 |  |  |" in text
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"name": "gradients", "selection": {"methods": ["mix"]}}, "is empty: no selected run"),
+        ({"name": "x", "query": "verdicts"}, "gives no cells, it lacks section"),
+        ({"name": "perplexities"}, "'perplexities' is unknown"),
+        ({"name": "costs", "caption": "x"}, "'caption' is unknown"),
+    ],
+)
+def test_wrong_settings_are_refused(made, tmp_path, values, message):
+    files.write_json(tmp_path / "table.json", values)
+    with pytest.raises(InputError, match=message):
+        tables.write(tmp_path / "table.json", made / "pike.duckdb", tmp_path / "x.md")

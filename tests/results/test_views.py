@@ -1,0 +1,363 @@
+import itertools
+import math
+
+import pytest
+
+from pipeline.results import views
+
+
+def fill(connection, table, *rows):
+    """Appends rows given by column; columns that are left out are null."""
+    for row in rows:
+        marks = ", ".join("?" * len(row))
+        names = ", ".join(f'"{name}"' for name in row)
+        connection.execute(f"insert into {table} ({names}) values ({marks})", list(row.values()))
+
+
+def run(connection, method, seed=0, *, scenario="s", position=0, **facts):
+    """One run of model m, with its names known; returns the run's name."""
+    name = f"{scenario}/m/{method}/seed{seed}"
+    row = {"run": name, "scenario": scenario, "model": "m", "method": method, "seed": seed}
+    defaults = {"steps": 10, "tokens": 1000, "tokenizer": "t"}
+    fill(connection, "runs", row | defaults | facts)
+    connection.execute("insert or ignore into methods values (?, ?)", [method, position])
+    connection.execute("insert or ignore into scenarios values (?, 0)", [scenario])
+    connection.execute("delete from experiment")
+    fill(connection, "experiment", {"name": "e", "baseline": "mix", "config": "{}"})
+    return name
+
+
+def evaluated(connection, name, step=10, **nll_by_domain):
+    """Perplexities of one checkpoint: domain=(nll, stderr)."""
+    for domain, (nll, stderr) in nll_by_domain.items():
+        row = {"run": name, "step": step, "domain": domain, "nll": nll, "stderr": stderr}
+        derived = {"perplexity": math.exp(nll), "bits_per_byte": nll / math.log(2), "tokens": 40}
+        fill(connection, "perplexities", row | derived)
+
+
+def documents(connection, name, domain, *sums, step=10):
+    """Per-document (nll, tokens) of one checkpoint."""
+    for number, (nll, tokens) in enumerate(sums):
+        fill(
+            connection,
+            "documents",
+            {"run": name, "step": step, "domain": domain, "document": str(number),
+             "nll": nll, "tokens": tokens, "bytes": 5},
+        )  # fmt: skip
+
+
+def one(connection, sql):
+    """The only row of an answer, by column."""
+    answer = connection.execute(sql)
+    columns = [c[0] for c in answer.description]
+    (row,) = answer.fetchall()
+    return dict(zip(columns, row, strict=True))
+
+
+def test_every_view_says_what_it_is_and_orders_its_rows():
+    for name, text in views.texts().items():
+        assert views.caption(name), name
+        assert "\norder by" in text, name
+
+
+def test_captions_of_tables_are_whole_sentences():
+    for name in views.texts():
+        if name.startswith("table"):
+            assert views.caption(name).endswith("."), name
+            assert "--" not in views.caption(name), name
+
+
+def test_views_are_created_after_those_they_read():
+    order = views.ordered()
+    assert order.index("validation") < order.index("validation_averages")
+    assert order.index("figure_gradients") < order.index("table_gradients")
+    assert sorted(order) == sorted(views.texts())
+
+
+def test_base_tables_of_a_view_are_found_through_other_views():
+    assert {"perplexities", "documents", "runs"} <= views.base_tables("table_perplexity")
+    assert "similarities" not in views.base_tables("table_perplexity")
+
+
+def test_errors_of_perplexity_follow_from_those_of_the_loss(empty):
+    name = run(empty, "mix")
+    evaluated(empty, name, step=5, a=(math.log(6), 0.2))
+    evaluated(empty, name, a=(math.log(4), 0.1))
+    fill(empty, "domains", {"scenario": "s", "domain": "a", "position": 0})
+    corpus = {"tokenizer": "t", "source": "a", "unigram_nats": 3.0, "floor_nats": None}
+    fill(empty, "corpora", corpus | {"split": "validation"}, corpus | {"split": "train"})
+    row = one(empty, "select * from validation where final")
+    assert row["perplexity_stderr"] == pytest.approx(4 * 0.1)
+    # bits per byte = 2 (one byte per token), and SE(nll) = 0.1 nats = 0.144 bits.
+    assert row["bits_per_byte_stderr"] == pytest.approx(0.1 / math.log(2))
+    assert (row["step"], row["trained_tokens"], row["unigram"], row["floor"]) == (10, 1000, 3, None)
+    assert one(empty, "select trained_tokens from validation where not final") == {
+        "trained_tokens": 500
+    }
+
+
+def test_both_averages_over_domains(empty):
+    evaluated(empty, run(empty, "mix"), a=(math.log(2), 0.1), b=(math.log(8), 0.1))
+    row = one(empty, "select * from validation_averages")
+    assert row["perplexity"] == pytest.approx(5)  # (2 + 8) / 2
+    assert row["perplexity_of_mean"] == pytest.approx(4)  # sqrt(2 * 8)
+    assert row["perplexity_stderr"] == pytest.approx(math.sqrt(0.2**2 + 0.8**2) / 2)
+    assert row["nll_stderr"] == pytest.approx(math.sqrt(2 * 0.1**2) / 2)
+    assert row["perplexity_of_mean_stderr"] == pytest.approx(4 * math.sqrt(0.02) / 2)
+
+
+def test_a_domain_without_error_leaves_the_average_without_one(empty):
+    evaluated(empty, run(empty, "mix"), a=(1.0, 0.1), b=(1.0, None))
+    assert one(empty, "select nll, nll_stderr from validation_averages") == {
+        "nll": 1.0,
+        "nll_stderr": None,
+    }
+
+
+def test_means_over_seeds_carry_both_errors(empty):
+    evaluated(empty, run(empty, "mix", 0), a=(1.0, 0.3))
+    evaluated(empty, run(empty, "mix", 1), a=(1.2, 0.3))
+    for view in ("method_domains", "method_averages"):
+        row = one(empty, f"select * from {view}")
+        assert row["seeds"] == 2
+        assert row["nll"] == pytest.approx(1.1)
+        assert row["nll_seed_sd"] == pytest.approx(math.sqrt(0.02))
+        # Two seeds: 0.02 / 2; the documents are the same: 0.3^2 does not shrink.
+        assert row["nll_stderr"] == pytest.approx(math.sqrt(0.01 + 0.09))
+
+
+def test_one_seed_has_no_spread_over_seeds(empty):
+    evaluated(empty, run(empty, "mix"), a=(1.0, 0.3))
+    row = one(empty, "select * from method_domains")
+    assert row["nll_seed_sd"] is None
+    assert row["nll_stderr"] == pytest.approx(0.3)
+
+
+def test_differences_are_paired_by_document(empty):
+    documents(empty, run(empty, "mix"), "a", (10, 10), (60, 30))
+    documents(empty, run(empty, "pike", position=1), "a", (20, 10), (60, 30))
+    row = one(empty, "select * from paired_domains")
+    assert (row["method"], row["documents"], row["tokens"]) == ("pike", 2, 40)
+    # Means 80 / 40 and 70 / 40. The residuals 10 - 10 * 0.25 and 0 - 30 * 0.25 are 7.5 and -7.5,
+    # so SE^2 is 2 / 1 times 2 * 7.5^2, over 40^2.
+    assert row["nll_difference"] == pytest.approx(0.25)
+    assert row["nll_stderr"] == pytest.approx(15 / 40)
+    # pike's documents both lie at its mean, so only the baseline's residuals (7.5) count.
+    assert row["perplexity_difference"] == pytest.approx(math.exp(2) - math.exp(1.75))
+    assert row["perplexity_stderr"] == pytest.approx(math.exp(1.75) * 15 / 40)
+
+
+def test_a_constant_difference_has_no_error(empty):
+    documents(empty, run(empty, "mix"), "a", (10, 10), (60, 30))
+    documents(empty, run(empty, "pike"), "a", (11, 10), (63, 30))
+    row = one(empty, "select * from paired_domains")
+    assert row["nll_difference"] == pytest.approx(0.1)
+    assert row["nll_stderr"] == pytest.approx(0, abs=1e-12)
+    # The residuals are -7.5 and 7.5 in both, and stretched by the perplexities.
+    stretched = math.exp(1.85) - math.exp(1.75)
+    assert row["perplexity_stderr"] == pytest.approx(stretched * 15 / 40)
+
+
+def test_runs_pair_with_the_baseline_of_their_own_seed_and_scenario(empty):
+    for scenario, seed in itertools.product(("s", "r"), (0, 1)):
+        for position, method in enumerate(("mix", "pike")):
+            name = run(empty, method, seed, scenario=scenario, position=position)
+            documents(empty, name, "a", (position + 1 + seed, 1))
+    found = empty.execute("select run, baseline_run, nll_stderr from paired_domains").fetchall()
+    assert found == [
+        (f"{s}/m/pike/seed{n}", f"{s}/m/mix/seed{n}", None) for s in "rs" for n in (0, 1)
+    ]
+
+
+def test_only_the_last_checkpoint_is_compared(empty):
+    mix, pike = run(empty, "mix"), run(empty, "pike")
+    for step, nll in ((5, 90), (10, 40)):
+        documents(empty, mix, "a", (50, 10), (50, 10), step=step)
+        documents(empty, pike, "a", (nll, 10), (nll, 10), step=step)
+    assert one(empty, "select nll_difference from paired_domains") == {"nll_difference": -1.0}
+
+
+def test_a_domain_without_common_documents_spoils_the_average(empty):
+    for method in ("mix", "pike"):
+        name = run(empty, method)
+        evaluated(empty, name, a=(1.0, 0.1), b=(1.0, 0.1))
+        documents(empty, name, "a", (10, 10), (10, 10))
+        documents(empty, name, "b", *([(10, 10)] if method == "mix" else [(10, 11)]))
+    assert empty.execute("select count(*) from paired_domains").fetchall() == [(1,)]
+    assert empty.execute("select count(*) from paired_averages").fetchall() == [(0,)]
+
+
+def paired(connection, *differences, documents_error=0.0):
+    """Seeds whose loss in one domain lies above the baseline's by the given differences."""
+    for seed, difference in enumerate(differences):
+        for position, (method, add) in enumerate((("mix", 0.0), ("pike", difference))):
+            name = run(connection, method, seed, position=position)
+            evaluated(connection, name, a=(1.0 + add, 0.1))
+            # Two documents of one token: residuals +-e, SE = sqrt(2 * 2 e^2) / 2 = e.
+            error = documents_error if method == "pike" else 0.0
+            sums = ((1.0 + add + error, 1), (1.0 + add - error, 1))
+            documents(connection, name, "a", *sums)
+
+
+def test_interval_over_seeds_uses_students_t(empty):
+    paired(empty, -0.1, -0.3)
+    row = one(empty, "select * from method_differences")
+    assert (row["seeds"], row["seeds_better"]) == (2, 2)
+    assert row["nll_difference"] == pytest.approx(-0.2)
+    # SD 0.1414 / sqrt 2 = 0.1; one degree of freedom: 12.706 * 0.1.
+    assert row["nll_stderr"] == pytest.approx(0.1)
+    assert row["nll_low"] == pytest.approx(-0.2 - 1.2706)
+    assert row["nll_high"] == pytest.approx(-0.2 + 1.2706)
+
+
+def test_interval_of_one_seed_is_that_over_documents(empty):
+    paired(empty, -0.2, documents_error=0.05)
+    row = one(empty, "select * from method_differences")
+    assert row["nll_stderr"] == pytest.approx(0.05)
+    assert row["nll_high"] == pytest.approx(-0.2 + 1.96 * 0.05)
+
+
+@pytest.mark.parametrize(
+    ("differences", "error", "best", "verdict"),
+    [
+        ((0.2, 0.3), 0.0, "mix", "baseline"),
+        ((-0.2,), 0.01, "pike", "one seed"),
+        ((-0.2,), 0.2, "pike", "not significant"),
+        ((-0.1, -0.3), 0.0, "pike", "not significant"),
+        ((-0.2, -0.201, -0.202), 0.001, "pike", "better"),
+    ],
+)
+def test_verdicts_claim_no_more_than_the_interval(empty, differences, error, best, verdict):
+    paired(empty, *differences, documents_error=error)
+    row = one(empty, "select * from verdicts")
+    assert (row["best"], row["verdict"]) == (best, verdict)
+
+
+def test_verdict_names_the_winner_of_the_papers_average(empty):
+    # Mean losses are ln 5 and ln 4, means of perplexities 5 and 8.5.
+    evaluated(empty, run(empty, "mix"), a=(math.log(5), 0), b=(math.log(5), 0))
+    evaluated(empty, run(empty, "pike", position=1), a=(0, 0), b=(math.log(16), 0))
+    row = one(empty, "select * from verdicts")
+    assert (row["best"], row["best_arithmetic"], row["verdict"]) == ("pike", "mix", "no pairs")
+
+
+def test_chance_follows_from_the_number_of_candidates(empty):
+    name = run(empty, "mix")
+    accuracy = {"run": name, "task": "t", "shots": 0, "formulation": "cf", "metric": "pmi",
+                "stderr": 10.0, "examples": 2}  # fmt: skip
+    fill(empty, "accuracies", accuracy | {"step": 5, "value": 0.0})
+    fill(empty, "accuracies", accuracy | {"step": 10, "value": 50.0})
+    for item, candidates in (("0", 2), ("1", 4)):
+        row = {"run": name, "step": 10, "task": "t", "item": item}
+        fill(empty, "choices", row | {"sum_log_likelihood": [0.0] * candidates})
+    row = one(empty, "select * from method_accuracies")
+    assert (row["value"], row["stderr"], row["examples"]) == (50.0, 10.0, 2)
+    assert row["chance"] == pytest.approx(100 * (1 / 2 + 1 / 4) / 2)
+
+
+def test_noise_scale_is_missing_where_no_signal_is_left(empty):
+    name = run(empty, "pike")
+    row = {"run": name, "step": 0, "domain": "a", "variance": 4.0}
+    fill(empty, "gradient_statistics", row | {"squared_norm_unbiased": 0.5})
+    fill(empty, "gradient_statistics", row | {"squared_norm_unbiased": -0.1})
+    scales = empty.execute("select noise_scale from gradient_statistics").fetchall()
+    assert scales == [(8.0,), (None,)]
+    # The figure divides the means: 4 / 0.2.
+    assert one(empty, "select noise_scale from figure_gradients") == {
+        "noise_scale": pytest.approx(20)
+    }
+
+
+def test_weights_are_averaged_over_stretches(empty):
+    name = run(empty, "round-robin")
+    for step in range(100):
+        row = {"run": name, "step": step, "domain": "a", "weight": float(step % 2)}
+        fill(empty, "weights", row)
+    found = empty.execute("select step, weight from figure_weights").fetchall()
+    assert found == [(step, 0.5) for step in range(2, 102, 2)]
+
+
+def test_losses_show_the_range_over_seeds(empty):
+    for seed, nll in enumerate((1.0, 1.5, 2.0)):
+        evaluated(empty, run(empty, "mix", seed), a=(nll, 0.1))
+    row = one(empty, "select nll, low, high, seeds from figure_losses")
+    assert row == {"nll": 1.5, "low": 1.0, "high": 2.0, "seeds": 3}
+
+
+def test_similarities_are_means_over_seeds_by_pair(empty):
+    for seed, cosine in enumerate((0.2, 0.4)):
+        row = {"run": run(empty, "mix", seed), "step": 5, "domain_a": "a", "domain_b": "b"}
+        fill(empty, "similarities", row | {"cosine": cosine, "ratio": 2.0})
+    row = one(empty, "select pair, cosine, ratio, cosine_corrected from figure_similarities")
+    assert row == {
+        "pair": "a and b",
+        "cosine": pytest.approx(0.3),
+        "ratio": 2.0,
+        "cosine_corrected": None,
+    }
+
+
+def test_stale_names_code_settings_and_inputs(empty):
+    same = {"settings": '{"a":1}', "expected_settings": '{"a":1}'}
+    run(empty, "fine", code_fingerprint="x", expected_fingerprint="x", **same)
+    run(empty, "unknown", code_fingerprint="x", **same)
+    run(empty, "code", code_fingerprint="x", expected_fingerprint="y", **same)
+    other = {"settings": '{"a":1}', "expected_settings": '{"a":2}'}
+    run(empty, "settings", code_fingerprint="x", expected_fingerprint="x", **other)
+    empty.execute("insert into lineage_inputs values ('run/z', 'corpus/t/a', 'old', 'new')")
+    empty.execute("insert into lineage_inputs values ('run/y', 'corpus/t/a', 'new', 'new')")
+    found = empty.execute("select artifact, reason from stale").fetchall()
+    assert found == [
+        ("run/s/m/code/seed0", "code"),
+        ("run/s/m/settings/seed0", "settings"),
+        ("run/z", "input corpus/t/a"),
+    ]
+
+
+def cells(connection, table, column):
+    """Shown cells of one column by row."""
+    sql = f"select row_label, value from {table} where column_label = ?"
+    return dict(connection.execute(sql, [column]).fetchall())
+
+
+def test_perplexity_table_shows_baselines_below_the_methods(empty):
+    evaluated(empty, run(empty, "mix"), a=(math.log(4), 0.1), b=(math.log(6), 0.1))
+    for source, floor in (("a", math.log(2)), ("b", None)):
+        row = {"tokenizer": "t", "source": source, "split": "validation", "floor_nats": floor}
+        fill(
+            empty,
+            "corpora",
+            row | {"uniform_nats": math.log(512), "unigram_nats": math.log(8)},
+        )
+    assert cells(empty, "table_perplexity", "a") == pytest.approx(
+        {"mix": 4, "uniform guess": 512, "unigram counts": 8, "entropy floor": 2}
+    )
+    # No floor is known for b, so none for the mean.
+    assert cells(empty, "table_perplexity", "mean") == pytest.approx(
+        {"mix": 5, "uniform guess": 512, "unigram counts": 8}
+    )
+
+
+def test_perplexity_table_counts_seeds_and_pairs_with_the_baseline(empty):
+    paired(empty, -0.1, -0.3)
+    assert cells(empty, "table_perplexity", "seeds") == {"mix": 2, "pike": 2}
+    against = cells(empty, "table_perplexity", "mean loss against mix")
+    assert against == {"pike": pytest.approx(-0.2)}
+
+
+def test_costs_are_means_over_seeds(empty):
+    for seed, seconds in enumerate((10.0, 14.0)):
+        name = run(empty, "pike", seed, wall_seconds=seconds, tokens_per_second=100.0, resumes=1)
+        fill(empty, "timings", {"run": name, "phase": "statistics", "seconds": 1.0, "share": 0.02})
+    assert cells(empty, "table_costs", "wall time") == {"pike": 12.0}
+    assert cells(empty, "table_costs", "statistics") == {"pike": pytest.approx(2.0)}
+    assert cells(empty, "table_costs", "resumes") == {"pike": 2.0}
+
+
+def test_gradients_table_has_the_first_and_the_last_firing(empty):
+    name = run(empty, "pike")
+    for step in (40, 80, 120):
+        row = {"run": name, "step": step, "domain": "a", "variance": float(step)}
+        fill(empty, "gradient_statistics", row | {"squared_norm_unbiased": 1.0})
+    sql = "select row_label, value from table_gradients where quantity = 'variance'"
+    assert empty.execute(sql).fetchall() == [("pike, step 40", 40.0), ("pike, step 120", 120.0)]

@@ -1,0 +1,55 @@
+import pytest
+
+from pipeline import files
+from pipeline.errors import InputError
+from pipeline.results import database
+from pipeline.results.why import why
+
+
+def test_a_checkpoint_leads_to_revisions_and_code(made):
+    text = why("checkpoint/real/tiny/pike/seed0/step40", made / "pike.duckdb")
+    lines = text.splitlines()
+    depth = {line.split()[0]: len(line) - len(line.lstrip()) for line in lines if "[" in line}
+    assert depth["checkpoint/real/tiny/pike/seed0/step40"] == 0
+    assert depth["run/real/tiny/pike/seed0"] == 2
+    assert depth["corpus/real/prose"] == 4
+    assert depth["source/code"] == 6
+    assert "revision revision of prose" in text
+    manifest = files.read_json(made / "runs/real/tiny/pike/seed0/manifest.json")
+    assert f"[pretrain, code {manifest['code']['fingerprint']}" in text
+
+
+def test_a_table_leads_to_every_source(made):
+    text = why("table/perplexity", made / "pike.duckdb")
+    assert text.startswith("table/perplexity  [table]\n    tables/perplexity.md\n")
+    for source in ("code", "prose", "headers", "easy", "hard", "noise"):
+        assert f"revision of {source}" in text
+
+
+def test_what_occurs_twice_is_unfolded_once(made):
+    text = why("table/perplexity", made / "pike.duckdb")
+    assert text.count("source/code  [") == 1
+    assert "corpus/real/code  (above)" in text
+
+
+def test_stale_artifacts_are_marked(small, tmp_path):
+    experiment = files.read_json(small)
+    experiment["fingerprints"]["real/tiny/pike/seed0"] = "another"
+    files.write_json(small, experiment)
+    database.build(small, tmp_path / "x.duckdb")
+    assert "OUT OF DATE: code changed" in why("run/real/tiny/pike/seed0", tmp_path / "x.duckdb")
+    assert "OUT OF DATE" not in why("run/real/tiny/mix/seed0", tmp_path / "x.duckdb")
+
+
+@pytest.mark.parametrize(
+    ("artifact", "near"),
+    [
+        ("table/perplexities", "table/perplexity"),
+        ("pike/seed0", "run/languages/tiny/pike/seed0"),
+        ("zzz", "kinds of artifacts: checkpoint, corpus"),
+    ],
+)
+def test_unknown_artifacts_are_answered_with_near_ones(made, artifact, near):
+    with pytest.raises(InputError, match="there is no artifact") as error:
+        why(artifact, made / "pike.duckdb")
+    assert near in str(error.value)
