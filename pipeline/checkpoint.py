@@ -8,6 +8,7 @@ Random streams are functions of (seed, purpose, index), so no generator's state 
 """
 
 import dataclasses
+import itertools
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -70,7 +71,10 @@ def save(
         with files.appearing(folder) as partial:
             partial.mkdir()
             save_file(weights, partial / MODEL)
-            save_file({n: t.detach().cpu().clone() for n, t in tensors.items()}, partial / TRAINING)
+            save_file(
+                {n: t.detach().cpu().clone().contiguous() for n, t in tensors.items()},
+                partial / TRAINING,
+            )
             manifest["sha256"] = {name: files.sha256(partial / name) for name in (MODEL, TRAINING)}
             files.write_json(partial / files.MANIFEST, manifest)
     except (OSError, SafetensorError) as error:
@@ -119,12 +123,16 @@ def restore(
     )
 
 
-def resumable(checkpoints: Path, identity: str) -> Path | None:
+def resumable(checkpoints: Path, identity: str, every: int) -> Path | None:
     """The newest whole checkpoint of the run with this identity, or None.
 
-    Damaged checkpoints are logged and passed over: an earlier one leads to the same bits.
+    Damaged checkpoints are logged and passed over: an earlier one leads to the same bits. So are
+    those behind a missing one of the checkpoints that are kept `every` so many steps: it is made
+    again on the way.
     """
-    for folder in sorted(checkpoints.glob("step*"), key=number, reverse=True):
+    found = files.steps(checkpoints)
+    gap = next(step for step in itertools.count(step=every) if step not in found)
+    for folder in [path for step, path in reversed(found.items()) if step < gap]:
         try:
             manifest = _checked(folder, MODEL, TRAINING)
         except InputError as error:
@@ -135,22 +143,12 @@ def resumable(checkpoints: Path, identity: str) -> Path | None:
     return None
 
 
-def number(folder: Path) -> int:
-    """Updates done at a checkpoint's folder: step800 -> 800."""
-    return int(folder.name.removeprefix("step"))
-
-
-def foreign(checkpoints: Path, identity: str) -> bool:
-    """Whether some checkpoint belongs to other settings, corpora or code."""
-    manifests = checkpoints.glob(f"step*/{files.MANIFEST}")
-    return any(files.read_json(path).get("identity") != identity for path in manifests)
-
-
 def _checked(folder: Path, *names: str) -> dict[str, Any]:
     manifest = files.read_json(folder / files.MANIFEST)
+    sums = manifest.get("sha256", {}) if isinstance(manifest, dict) else {}
     for name in names:
         path = folder / name
-        if not path.exists() or files.sha256(path) != manifest["sha256"][name]:
+        if not path.exists() or files.sha256(path) != sums.get(name):
             raise InputError(
                 f"{path} is {'damaged' if path.exists() else 'missing'}: its checksum is not the "
                 "manifest's; delete the folder and train again"

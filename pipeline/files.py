@@ -26,7 +26,7 @@ def appearing(path: Path) -> Iterator[Path]:
     remove(partial)
     try:
         yield partial
-        for file in [partial] if partial.is_file() else sorted(partial.rglob("*")):
+        for file in [*sorted(partial.rglob("*")), partial]:
             sync(file)
         if partial.is_dir():
             remove(path)
@@ -52,6 +52,12 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def steps(folder: Path) -> dict[int, Path]:
+    """The entries `step{n}` of a folder by their number of updates n, in its order."""
+    numbers = {path.name.removeprefix("step"): path for path in folder.glob("step*")}
+    return {int(n): numbers[n] for n in sorted(filter(str.isdecimal, numbers), key=int)}
 
 
 def sha256(path: Path) -> str:

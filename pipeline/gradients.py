@@ -6,7 +6,7 @@ n micro-batches of s_i rows (R in all), gradients g_i and their row-weighted mea
     sum_i s_i |g_i|^2 - R |g|^2 = (n - 1) sigma^2    in expectation
 
 gives an unbiased estimate of the variance sigma^2 of one row's gradient for micro-batches of any
-size, and |g|^2 - sigma^2 / R an unbiased one of the true squared norm. Sums are kept in float64.
+size, and |g|^2 - sigma^2 / R an unbiased one of the true squared norm.
 
 Shapes: K domains, R rows, L tokens.
 """
@@ -20,6 +20,9 @@ from torch import Tensor
 
 from pipeline.mixing.seams import Statistics
 from pipeline.model import Transformer, token_losses
+
+PIECE_NUMBERS = 2**18
+"""Products added in float32 at a time: the sum of 10^8 at once is off by 0.4 % on a CPU."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,9 +140,17 @@ def squared(parts: Sequence[Tensor]) -> float:
 
 
 def inner(first: Sequence[Tensor], second: Sequence[Tensor]) -> float:
-    """Inner product g . h over all parts; float32 within a part, float64 over the parts."""
-    products = [torch.dot(a.flatten(), b.flatten()) for a, b in zip(first, second, strict=True)]
+    """Inner product g . h over all parts; float32 within a piece of a part, float64 over them."""
+    products = [
+        torch.dot(a, b)
+        for whole_a, whole_b in zip(first, second, strict=True)
+        for a, b in zip(_pieces(whole_a), _pieces(whole_b), strict=True)
+    ]
     return float(torch.stack(products).double().sum())
+
+
+def _pieces(part: Tensor) -> tuple[Tensor, ...]:
+    return part.flatten().split(PIECE_NUMBERS)
 
 
 def _numbers(g: DomainGradient | None) -> tuple[float, float, float, int]:

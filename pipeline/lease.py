@@ -1,87 +1,134 @@
 """One writer per run directory.
 
-A process that writes a run holds the run's lease: a file that names it and that it touches every
-few seconds. Whoever finds a living lease stops and says who holds it; a lease whose holder is dead
-is taken over, at once on the holder's own machine, after `STALE_SECONDS` without a heartbeat
-elsewhere. Creation by hard link and take-over by rename are atomic, on network file systems too.
+A process that writes a run holds the run's lease: the folder `lease/` with one file, named by a
+token of its holder, which the holder touches every few seconds. Whoever finds a living lease stops
+and says who holds it; a lease whose holder is dead is taken over, at once on the holder's own
+machine, after `STALE_SECONDS` without a heartbeat elsewhere.
+
+A lease is taken by renaming a folder into its place, which fails as long as that place holds a
+file, and a dead holder's file is deleted by its own name, so that of several who take over one wins
+and none deletes the winner's. Both are atomic, on network file systems too.
 """
 
 import contextlib
+import dataclasses
+import errno
 import json
 import os
 import socket
 import threading
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+from pipeline import files
 from pipeline.errors import InputError
 
 HEARTBEAT_SECONDS = 5.0
 STALE_SECONDS = 120.0
 
 
+@dataclasses.dataclass(frozen=True)
+class Lease:
+    """A lease that this process took."""
+
+    path: Path
+    """The file that names this process."""
+
+    @property
+    def folder(self) -> Path:
+        """The run directory."""
+        return self.path.parent.parent
+
+    def confirm(self) -> None:
+        """Makes sure that nobody took over, as they may from a machine that slept.
+
+        Raises:
+            InputError: another process has taken the lease.
+        """
+        if not self.path.exists():
+            raise InputError(
+                f"{self.folder} was taken over by another process, since this one gave "
+                f"no sign of life for {STALE_SECONDS:.0f} s: the other goes on with the run"
+            )
+
+
 @contextlib.contextmanager
-def held(folder: Path) -> Iterator[None]:
+def held(folder: Path) -> Iterator[Lease]:
     """Holds the lease of a run directory while the block runs.
 
     Raises:
         InputError: another living process holds it.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "lease.json"
-    ours = _acquired(path)
+    ours = _acquired(folder / "lease")
     stop = threading.Event()
-    beat = threading.Thread(target=_heartbeat, args=(path, stop), daemon=True)
+    beat = threading.Thread(target=_heartbeat, args=(ours, stop), daemon=True)
     beat.start()
     try:
-        yield
+        yield Lease(ours)
     finally:
         stop.set()
         beat.join()
-        if _read(path).get("token") == ours:
-            path.unlink(missing_ok=True)
+        ours.unlink(missing_ok=True)
+        # The folder is another's when it is not empty or not there any more.
+        with contextlib.suppress(OSError):
+            ours.parent.rmdir()
 
 
-def _acquired(path: Path) -> str:
+def _acquired(lease: Path) -> Path:
     token = uuid.uuid4().hex
-    claim = path.with_name(f".lease.{token}")
+    claim = lease.with_name(f".lease.{token}")
     holder = {
-        "token": token,
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "process": _process_start(os.getpid()),
     }
-    claim.write_text(json.dumps(holder), encoding="utf-8")
     try:
-        # Two tries: a dead holder's lease is set aside first. Losing a race is another's win.
+        claim.mkdir()
+        name = f"{token}.json"
+        (claim / name).write_text(json.dumps(holder), encoding="utf-8")
+        # The file system's own clock: on a network it need not be this machine's.
+        now = (claim / name).stat().st_mtime
+        # Two tries: a dead holder's file is removed first. Losing a race is another's win.
         for _ in range(2):
-            with contextlib.suppress(FileExistsError):
-                os.link(claim, path)
-                return token
-            other = _read(path)
-            if _alive(path, other):
-                break
-            with contextlib.suppress(FileNotFoundError):
-                path.rename(path.with_name(f".lease.dead.{token}"))
-                path.with_name(f".lease.dead.{token}").unlink()
-        other = _read(path)
-        raise InputError(
-            f"{path.parent} is being written by process {other.get('pid')} on "
-            f"{other.get('host')}: wait for it or stop it first; a dead holder's lease "
-            f"({path.name}) is taken over after {STALE_SECONDS:.0f} s without a sign of life"
-        )
+            if _renamed(claim, lease):
+                return lease / name
+            for other in lease.glob("*.json"):
+                if _alive(other, now):
+                    raise InputError(_refusal(lease.parent, _read(other)))
+                other.unlink(missing_ok=True)
+        winner = next(lease.glob("*.json"), lease / name)
+        raise InputError(_refusal(lease.parent, _read(winner)))
     finally:
-        claim.unlink(missing_ok=True)
+        files.remove(claim)
 
 
-def _alive(path: Path, holder: dict[str, object]) -> bool:
+def _renamed(claim: Path, lease: Path) -> bool:
+    try:
+        claim.rename(lease)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        return False
+    return True
+
+
+def _refusal(folder: Path, holder: dict[str, object]) -> str:
+    return (
+        f"{folder} is being written by process {holder.get('pid')} on {holder.get('host')}: wait "
+        f"for it or stop it first; a dead holder's lease is taken over, from another machine after "
+        f"{STALE_SECONDS:.0f} s without a sign of life"
+    )
+
+
+def _alive(path: Path, now: float) -> bool:
+    holder = _read(path)
     if holder.get("host") == socket.gethostname():
         pid = holder.get("pid")
         return isinstance(pid, int) and holder.get("process") == _process_start(pid) is not None
     with contextlib.suppress(FileNotFoundError):
-        return time.time() - path.stat().st_mtime < STALE_SECONDS
+        return now - path.stat().st_mtime < STALE_SECONDS
     return False
 
 
@@ -89,7 +136,7 @@ def _process_start(pid: int) -> str | None:
     """The kernel's start time of a process: tells it from a later one with the same number."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         if Path("/proc/self/stat").exists():
             return None
         return _signalled(pid)
@@ -100,7 +147,9 @@ def _process_start(pid: int) -> str | None:
 
 def _signalled(pid: int) -> str | None:
     try:
-        os.kill(pid, 0)
+        # Another user's process may not be signalled, but it runs.
+        with contextlib.suppress(PermissionError):
+            os.kill(pid, 0)
     except ProcessLookupError:
         return None
     return "running"

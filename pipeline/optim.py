@@ -16,12 +16,9 @@ def learning_rate(step: int, recipe: settings.Training) -> float:
     """
     if step < recipe.warmup_steps:
         share = step / recipe.warmup_steps
-        low = recipe.initial_learning_rate
-        return low + share * (recipe.peak_learning_rate - low)
+        return (1 - share) * recipe.initial_learning_rate + share * recipe.peak_learning_rate
     share = (step - recipe.warmup_steps) / max(1, recipe.steps - 1 - recipe.warmup_steps)
-    return recipe.peak_learning_rate + share * (
-        recipe.final_learning_rate - recipe.peak_learning_rate
-    )
+    return (1 - share) * recipe.peak_learning_rate + share * recipe.final_learning_rate
 
 
 def adamw(model: nn.Module, recipe: settings.Training) -> torch.optim.AdamW:

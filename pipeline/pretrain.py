@@ -24,6 +24,7 @@ from pipeline import (
     optim,
     settings,
 )
+from pipeline.data import disk
 from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus
 from pipeline.errors import InputError
@@ -54,8 +55,8 @@ def pretrain(run: Path, corpora: Path, *, device: str = "auto", threads: int | N
     devices.keep_freed_memory()
     if threads is not None:
         devices.set_threads(threads)
-    with lease.held(run.parent):
-        training = _Training(work, method, values, run.parent, corpora, devices.pick(device))
+    with disk.named(run.parent), lease.held(run.parent) as held:
+        training = _Training(work, method, values, corpora, devices.pick(device), held)
         training.run()
 
 
@@ -67,13 +68,14 @@ class _Training:
         work: settings.Run,
         method: Method,
         values: dict[str, Any],
-        folder: Path,
         corpora: Path,
         device: torch.device,
+        held: lease.Lease,
     ) -> None:
         self.work, self.method, self.values = work, method, values
-        self.folder, self.device = folder, device
+        self.device, self.held, self.folder = device, held, held.folder
         self.corpora_folder = corpora
+        refuse_unmeasurable(work, method)
         self.corpora = opened(corpora, work)
         recipe = work.training
         self.train_rows = Mixture(self.corpora, recipe.length, work.seed, "train")
@@ -89,8 +91,8 @@ class _Training:
         vocabulary = model.padded_vocabulary(pieces, work.model.vocabulary_multiple)
         self.model = model.initialised(work.model, vocabulary, work.seed).to(device)
         self.optimizer = optim.adamw(self.model, recipe)
-        self.records = Records(folder)
-        self.checkpoints = folder / "checkpoints"
+        self.records = Records(self.folder)
+        self.checkpoints = self.folder / "checkpoints"
 
     def run(self) -> None:
         """From the last checkpoint to the manifest."""
@@ -114,7 +116,11 @@ class _Training:
         self._finish()
 
     def _begin(self) -> checkpoint.Progress:
-        found = checkpoint.resumable(self.checkpoints, self.identity)
+        files.remove(self.folder / files.MANIFEST)
+        for left in (*self.folder.glob(".*.part"), *self.folder.glob("*/.*.part")):
+            files.remove(left)
+        every = self.work.training.checkpoint_every
+        found = checkpoint.resumable(self.checkpoints, self.identity, every)
         if found is None:
             return self._begin_anew()
         at = checkpoint.restore(found, self.model, self.optimizer, self.device)
@@ -124,8 +130,8 @@ class _Training:
         return at
 
     def _begin_anew(self) -> checkpoint.Progress:
-        if checkpoint.foreign(self.checkpoints, self.identity):
-            log.info("%s is of other settings, corpora or code: starting anew", self.checkpoints)
+        if files.steps(self.checkpoints):
+            log.info("%s: of other settings, corpora or code: starting anew", self.checkpoints)
         for old in (self.checkpoints, self.folder / "starts.json"):
             files.remove(old)
         self.records.clear()
@@ -213,7 +219,10 @@ class _Training:
         if self.method.needs().gramian:
             rows = tokens_BxL1.split(count_K.tolist())
             parts_K, gram_KxK, measured = gradients.gramian(self.model, rows, microbatch)
-            coefficient_K = self.method.combine(at.method, gram_KxK)
+            signals = Signals(
+                at.step, recipe.rows, count_K=count_K, loss_K=measured.loss_K, gram_KxK=gram_KxK
+            )
+            coefficient_K = self.method.combine(at.method, signals)
             gradients.leave_sum(
                 self.model, parts_K, share_K if coefficient_K is None else coefficient_K
             )
@@ -247,16 +256,23 @@ class _Training:
         return step % recipe.checkpoint_every == 0 or step == recipe.steps
 
     def _save(self, at: checkpoint.Progress) -> None:
+        self.held.confirm()
         with self.records.timed("checkpoint"):
             self.records.write_part(at.step)
             folder = self.checkpoints / f"step{at.step}"
             checkpoint.save(folder, self.model, self.optimizer, at, self.identity)
-            for number, other in files.steps(self.checkpoints).items():
-                if other != folder and not self._kept(number):
-                    files.remove(other)
+            self._drop_before(at.step)
+
+    def _drop_before(self, step: int) -> None:
+        """Deletes the checkpoints that only served to go on until this one."""
+        for number, folder in files.steps(self.checkpoints).items():
+            if number != step and not self._kept(number):
+                files.remove(folder)
 
     def _finish(self) -> None:
         work, recipe = self.work, self.work.training
+        self.held.confirm()
+        self._drop_before(recipe.steps)
         kept = list(files.steps(self.checkpoints))
         last = self.checkpoints / f"step{recipe.steps}"
         tables = self.records.finish()
@@ -288,12 +304,29 @@ class _Training:
                 "versions": {"torch": torch.__version__, "numpy": np.__version__},
             },
         )
-        self.records.clear()
 
 
 def modules(rule: str) -> tuple[str, str]:
     """The modules whose code a run of this rule is a function of."""
     return "pipeline.pretrain", METHODS[rule].partition(":")[0]
+
+
+def refuse_unmeasurable(work: settings.Run, method: Method) -> None:
+    """Makes sure that gradient statistics have the two micro-batches that a variance needs.
+
+    Raises:
+        InputError: they would have one, and the method would never see a variance.
+    """
+    need, recipe = method.needs().statistics, work.training
+    if need is None:
+        return
+    rows, setting = (need.rows, "rows") if need.fresh else (recipe.rows, "training.rows")
+    if rows <= recipe.statistics_microbatch:
+        raise InputError(
+            f"method {work.method_name!r} in scenario {work.scenario!r} measures {rows} rows of a "
+            f"domain ({setting}) in micro-batches of {recipe.statistics_microbatch} "
+            "(training.statistics_microbatch), but a variance needs two: lower the latter"
+        )
 
 
 def opened(folder: Path, work: settings.Run) -> dict[str, Corpus]:

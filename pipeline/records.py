@@ -2,7 +2,7 @@
 
 Rows gather in memory and are written as one part at each checkpoint, before the checkpoint itself;
 what a killed run wrote behind its last checkpoint is dropped when it goes on. At the end the parts
-become one Parquet file per table.
+are joined to one Parquet file per table; they stay, so that a run can go on from any checkpoint.
 """
 
 import contextlib
@@ -19,7 +19,6 @@ import torch
 from torch import Tensor
 
 from pipeline import files
-from pipeline.checkpoint import number
 from pipeline.errors import InputError
 from pipeline.mixing.seams import Statistics
 
@@ -111,9 +110,19 @@ class Records:
             self._seconds[phase] += time.perf_counter() - began
 
     def drop_after(self, step: int) -> None:
-        """Forgets the parts that a killed run wrote behind the checkpoint of `step`."""
-        for part in self._parts():
-            if number(part) > step:
+        """Forgets the parts that a killed run wrote behind the checkpoint of `step`.
+
+        Raises:
+            InputError: the part written before that checkpoint is not there.
+        """
+        parts = self._parts()
+        if step not in parts:
+            raise InputError(
+                f"{self._folder / 'parts'} has no records up to step {step}: delete "
+                f"{self._folder / 'checkpoints'} to train the run anew"
+            )
+        for number, part in parts.items():
+            if number > step:
                 files.remove(part)
 
     def write_part(self, step: int) -> None:
@@ -141,7 +150,7 @@ class Records:
         """Joins the parts into one file per table in the run's folder and returns their paths."""
         written = []
         for name in TABLES:
-            parts = [pq.read_table(part / f"{name}.parquet") for part in self._parts()]
+            parts = [pq.read_table(part / f"{name}.parquet") for part in self._parts().values()]
             table = pa.concat_tables(parts)
             path = self._folder / f"{name}.parquet"
             with files.appearing(path) as partial:
@@ -154,11 +163,11 @@ class Records:
         return float(pc.sum(pq.read_table(self._folder / "timings.parquet")["seconds"]).as_py())
 
     def clear(self) -> None:
-        """Deletes the parts, once the joined files are written, or to begin anew."""
+        """Deletes the parts, to begin anew."""
         files.remove(self._folder / "parts")
 
-    def _parts(self) -> list[Path]:
-        return sorted((self._folder / "parts").glob("step*"), key=number)
+    def _parts(self) -> dict[int, Path]:
+        return files.steps(self._folder / "parts")
 
 
 def _table(rows: Sequence[tuple[Value, ...]], schema: pa.Schema) -> pa.Table:

@@ -1,9 +1,11 @@
 """The configuration's JSON Schema, and its violations in words."""
 
 import functools
+import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jsonschema
 import yaml
@@ -29,17 +31,27 @@ def document() -> dict[str, Any]:
     return yaml.safe_load(PATH.read_text(encoding="utf-8"))
 
 
+def _finite(_: Any, value: object) -> bool:
+    """YAML has .inf and .nan, the JSON of `run.json` has not."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and abs(cast(float, value)) < math.inf
+
+
+_Validator = cast(Any, jsonschema.validators).extend(
+    jsonschema.Draft202012Validator,
+    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("number", _finite),
+)
+
+
 @functools.cache
-def _validator(definition: str | None) -> jsonschema.Draft202012Validator:
+def _validator(definition: str | None) -> Any:
     root = document()
     if definition is not None:
         root = {"$defs": root["$defs"], "$ref": f"#/$defs/{definition}"}
-    return jsonschema.Draft202012Validator(root)
+    return _Validator(root)
 
 
-def _described(
-    validator: jsonschema.Draft202012Validator, values: Mapping[str, Any], prefix: str
-) -> list[str]:
+def _described(validator: Any, values: Mapping[str, Any], prefix: str) -> list[str]:
     found = [text for error in validator.iter_errors(values) for text in _texts(error, prefix)]
     return sorted(set(found))
 
@@ -58,9 +70,20 @@ def _texts(error: Any, prefix: str) -> Iterator[str]:
         yield f"{where}: {missing!r} is missing" + (f": {described}" if described else "")
     elif error.validator == "enum" and isinstance(error.instance, str):
         yield unknown(error.instance, [str(v) for v in error.validator_value], where)
+    elif error.validator == "type" and error.schema["type"] == "number" and _exponent(error):
+        yield f"{where}: {error.instance!r} is a text in YAML: write {_exponent(error)}"
     else:
         described = error.schema.get("description")
         yield f"{where}: {error.message}" + (f" ({described})" if described else "")
+
+
+def _exponent(error: Any) -> str | None:
+    """How YAML wants a number like 1e-2, which it takes for a text: 1.0e-2."""
+    parts = re.fullmatch(r"([+-]?\d+)(\.\d*)?[eE]([+-]?)(\d+)", str(error.instance))
+    if parts is None:
+        return None
+    whole, fraction, sign, power = parts.groups()
+    return f"{whole}{fraction or '.0'}e{sign or '+'}{power}"
 
 
 def _path(error: Any) -> str:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import difflib
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -95,7 +96,8 @@ def _mismatch(value: Any, hint: Any, where: str) -> list[str]:
     if origin is Literal:
         fits = value in inner
     elif hint is float:
-        fits = isinstance(value, int | float) and not isinstance(value, bool)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        fits = number and math.isfinite(value)
     elif hint is int:
         fits = isinstance(value, int) and not isinstance(value, bool)
     else:
@@ -107,7 +109,8 @@ def _described(hint: Any) -> str:
     if get_origin(hint) is Literal:
         return "one of " + ", ".join(repr(choice) for choice in get_args(hint))
     names = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
-    return names.get(hint, f"of type {hint}")
+    containers = {tuple: "a list", dict: "a mapping", Mapping: "a mapping"}
+    return names.get(hint) or containers.get(get_origin(hint), f"of type {hint}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -231,3 +234,9 @@ class Run:
     """The mixing method's name in `pipeline.mixing.METHODS`."""
     method: dict[str, Any]
     """The mixing method's settings."""
+
+    def problems(self) -> list[str]:
+        """Domains with which no run can be made."""
+        twice = sorted({d for d in self.domains if self.domains.count(d) > 1})
+        found = [f"domains: {d!r} is named twice" for d in twice]
+        return found + ([] if self.domains else ["domains: name at least one"])

@@ -38,7 +38,7 @@ RUN = {
         "initial_learning_rate": 0.001,
         "final_learning_rate": 0.001,
         "checkpoint_every": 3,
-        "resume_every": 2,
+        "resume_every": 3,
     },
     "rule": "mix",
     "method": {},
@@ -77,15 +77,25 @@ def pike():
     return copy.deepcopy(PIKE)
 
 
-@pytest.fixture
-def make_run(tmp_path):
+@pytest.fixture(scope="session")
+def write_run():
     """Writes a tiny run's `run.json`; `training` and `model` are laid over, the rest replaced."""
 
-    def make(folder="run", *, training=None, model=None, **changes):
+    def write(folder, *, training=None, model=None, **changes):
         values = copy.deepcopy(RUN)
         values["training"].update(training or {})
         values["model"].update(model or {})
-        return _settings(tmp_path / folder / "run.json", {**values, **changes})
+        return _settings(folder / "run.json", {**values, **changes})
+
+    return write
+
+
+@pytest.fixture
+def make_run(write_run, tmp_path):
+    """The same in a folder of the test's own, by name."""
+
+    def make(folder="run", **changes):
+        return write_run(tmp_path / folder, **changes)
 
     return make
 
@@ -126,3 +136,24 @@ def run_pipeline(pipeline_command):
         )
 
     return run
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Mounts a file system of so many KiB and returns its folder."""
+    if os.geteuid():
+        pytest.skip("only root can mount a small tmpfs")
+    mounted = []
+
+    def mount(kib):
+        place = tmp_path / f"disk{len(mounted)}"
+        place.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", str(place)]
+        if subprocess.run(command, check=False, capture_output=True).returncode:
+            pytest.skip("this machine does not let tests mount a tmpfs")
+        mounted.append(place)
+        return place
+
+    yield mount
+    for place in mounted:
+        subprocess.run(["umount", str(place)], check=True)

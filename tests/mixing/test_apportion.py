@@ -1,0 +1,73 @@
+import itertools
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.mixing.apportion import apportion
+
+weights_lists = st.lists(st.floats(0, 1), min_size=1, max_size=12).filter(lambda w: sum(w) > 1e-6)
+
+
+def counts(weights, b):
+    return apportion(torch.tensor(weights, dtype=torch.float64), b).tolist()
+
+
+def test_leftover_rows_go_to_the_lower_indices_at_a_tie():
+    # 256 / 6 = 42 remainder 4.
+    assert counts([1 / 6] * 6, 256) == [43, 43, 43, 43, 42, 42]
+
+
+def test_leftover_rows_go_to_the_largest_remainders():
+    # Quotas 1.2, 3.5, 5.3: whole parts 1 + 3 + 5 = 9, the tenth row goes to the half.
+    assert counts([0.12, 0.35, 0.53], 10) == [1, 4, 5]
+
+
+def test_a_quota_that_is_whole_but_for_rounding_keeps_its_row():
+    # 0.1 + 0.2 = 0.30000000000000004, so that 0.3 / sum * 10 is a little less than 3.
+    assert counts([0.3, 0.1 + 0.2, 0.4], 10) == [3, 3, 4]
+    assert counts([0.29, 0.57, 0.14], 100) == [29, 57, 14]
+
+
+def test_a_batch_smaller_than_the_number_of_domains_is_still_full():
+    assert counts([0.25] * 4, 3) == [1, 1, 1, 0]
+
+
+def test_a_domain_without_weight_gets_no_row():
+    assert counts([0.0, 1.0], 7) == [0, 7]
+    assert counts([0.0, 1 / 3, 1 / 3, 1 / 3], 256) == [0, 86, 85, 85]
+
+
+def test_counts_are_whole_numbers():
+    assert apportion(torch.tensor([0.5, 0.5], dtype=torch.float64), 3).dtype == torch.int64
+
+
+@given(weights_lists, st.integers(1, 4096))
+def test_counts_sum_to_the_batch_and_stay_within_one_of_the_quota(weights, b):
+    count_K = counts(weights, b)
+    assert sum(count_K) == b
+    assert min(count_K) >= 0
+    for count, weight in zip(count_K, weights, strict=True):
+        assert count == pytest.approx(weight / sum(weights) * b, abs=1 + 1e-6)
+
+
+@given(weights_lists, st.integers(1, 4096), st.randoms())
+def test_the_order_of_the_domains_matters_at_ties_only(weights, b, random):
+    order = list(range(len(weights)))
+    random.shuffle(order)
+    ours = counts(weights, b)
+    theirs = counts([weights[k] for k in order], b)
+    remainders = sorted(w / sum(weights) * b % 1 for w in weights)
+    tied = any(second - first < 1e-6 for first, second in itertools.pairwise([0, *remainders, 1]))
+    for place, k in enumerate(order):
+        # Whoever wins a tie, a domain's count moves by one row at most.
+        assert abs(theirs[place] - ours[k]) <= tied
+
+
+@given(weights_lists, st.integers(1, 1000))
+def test_a_larger_weight_never_gets_fewer_rows(weights, b):
+    # Weights closer than the rounding of a quota are ties, which go to the lower index.
+    ordered = sorted({round(w, 3) for w in weights} - {0.0}, reverse=True) or [1.0]
+    count_K = counts(ordered, b)
+    assert count_K == sorted(count_K, reverse=True)

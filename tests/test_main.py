@@ -1,0 +1,97 @@
+"""The command line in processes of its own, as users meet it."""
+
+import inspect
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from pipeline import __main__, runs
+from pipeline.errors import InputError
+
+ROOT = Path(__file__).resolve().parents[1]
+STAGES = list(runs.STAGES)
+
+
+def without_torch(*arguments):
+    """The command line on a machine that has no torch."""
+    code = (
+        "import sys; sys.modules['torch'] = None; from pipeline.__main__ import main; "
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_help_lists_every_command_and_needs_no_torch():
+    done = without_torch("--help")
+    assert done.returncode == 0
+    for command in [*STAGES, "query", "why"]:
+        assert f"\n    {command}" in done.stdout
+
+
+def test_help_of_a_stage_says_what_it_reads():
+    done = without_torch("pretrain", "--help")
+    assert done.returncode == 0
+    assert "run.json; everything appears beside it" in done.stdout
+    assert "auto, cpu or cuda (default: auto)" in done.stdout
+
+
+def test_the_module_is_the_command(run_pipeline):
+    assert run_pipeline("--help").stdout == without_torch("--help").stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["train"], ["pretrain"], ["pretrain", "run.json"], ["query"], ["--fast"]],
+)
+def test_a_wrong_call_leaves_with_code_2_and_shows_the_usage(arguments, capsys):
+    with pytest.raises(SystemExit) as caught:
+        __main__.main(arguments)
+    assert caught.value.code == 2
+    assert "usage: pike" in capsys.readouterr().err
+
+
+def test_a_mistake_leaves_with_code_2_and_no_traceback(run_pipeline, tmp_path):
+    done = run_pipeline("pretrain", tmp_path / "run.json", "--corpora", tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == (
+        f"pike pretrain: {tmp_path}/run.json does not exist: make it first, or check the path\n"
+    )
+
+
+def test_a_fault_of_ours_shows_its_traceback(tmp_path):
+    # The folder given as settings is nothing that a user's message was written for.
+    with pytest.raises(OSError, match="Is a directory") as caught:
+        __main__.main(["pretrain", str(tmp_path), "--corpora", str(tmp_path)])
+    assert not isinstance(caught.value, InputError)
+
+
+def options(stage):
+    """Names of the arguments that a stage's subcommand hands on."""
+    (choices,) = (
+        action.choices for action in __main__.parser()._actions if hasattr(action, "choices")
+        and isinstance(action.choices, dict)
+    )  # fmt: skip
+    return {a.dest for a in choices[stage]._actions} - {"help", "given"}
+
+
+@pytest.mark.parametrize("stage", [*STAGES, "query", "why"])
+def test_the_arguments_of_a_command_are_those_of_its_function(stage):
+    place = runs.STAGES.get(stage) or f"pipeline.results.{stage}:{stage}"
+    module, _, name = place.partition(":")
+    _, *others = inspect.signature(getattr(import_module(module), name)).parameters.values()
+    assert options(stage) == {parameter.name for parameter in others}
+
+
+def test_the_installed_command_is_the_same_function():
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert 'pike = "pipeline.__main__:main"' in text

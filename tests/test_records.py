@@ -1,0 +1,198 @@
+import math
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from pipeline.errors import InputError
+from pipeline.mixing.seams import Statistics
+from pipeline.records import TABLES, Records
+
+DOMAINS = ("en", "hi")
+
+
+def add_step(records, step):
+    records.add("steps", step, (step + 1) * 32, 2.5 - step, 1e-3, 0.5, 0.01)
+    loss_K = torch.tensor([1.5, math.nan], dtype=torch.float64)
+    weights_K = torch.tensor([0.75, 0.25], dtype=torch.float64)
+    records.add_mixture(step, DOMAINS, loss_K, weights_K, torch.tensor([4, 0]))
+    with records.timed("optimizer"):
+        pass
+
+
+def written(folder, until, *, every=2, since=0):
+    """Records of the steps `since` to `until`, with a part every other step as the loop makes."""
+    records = Records(folder)
+    if not since:
+        records.write_part(0)
+    for step in range(since, until):
+        add_step(records, step)
+        if (step + 1) % every == 0:
+            records.write_part(step + 1)
+    return records
+
+
+def read(folder, table):
+    return pq.read_table(folder / f"{table}.parquet").to_pylist()
+
+
+def test_every_table_has_the_columns_that_others_rely_on(tmp_path):
+    paths = written(tmp_path, 4).finish()
+    assert [path.name for path in paths] == [f"{name}.parquet" for name in TABLES]
+    columns = {name: pq.read_schema(tmp_path / f"{name}.parquet").names for name in TABLES}
+    assert columns == {
+        "steps": ["step", "tokens", "loss", "learning_rate", "gradient_norm", "seconds"],
+        "domain_losses": ["step", "domain", "loss"],
+        "weights": ["step", "domain", "weight", "count"],
+        "gradient_statistics": [
+            "step",
+            "domain",
+            "squared_norm",
+            "squared_norm_unbiased",
+            "variance",
+            "loss",
+            "rows",
+            "seconds",
+        ],
+        "timings": ["phase", "seconds", "share"],
+    }
+
+
+def test_a_step_is_recorded_as_it_was(tmp_path):
+    written(tmp_path, 2).finish()
+    assert read(tmp_path, "steps")[1] == {
+        "step": 1,
+        "tokens": 64,
+        "loss": 1.5,
+        "learning_rate": 1e-3,
+        "gradient_norm": 0.5,
+        "seconds": 0.01,
+    }
+    assert read(tmp_path, "weights")[:2] == [
+        {"step": 0, "domain": "en", "weight": 0.75, "count": 4},
+        {"step": 0, "domain": "hi", "weight": 0.25, "count": 0},
+    ]
+
+
+def test_a_domain_that_was_absent_has_no_loss(tmp_path):
+    written(tmp_path, 2).finish()
+    assert read(tmp_path, "domain_losses")[:2] == [
+        {"step": 0, "domain": "en", "loss": 1.5},
+        {"step": 0, "domain": "hi", "loss": None},
+    ]
+
+
+def test_statistics_are_recorded_by_domain(tmp_path):
+    records = Records(tmp_path)
+    vectors = [torch.tensor([1.0 * n, math.nan], dtype=torch.float64) for n in (4, 3, 8, 2)]
+    rows_K = torch.tensor([8.0, 0.0], dtype=torch.float64)
+    records.add_statistics(6, DOMAINS, Statistics(*vectors, rows_K), 0.25)
+    records.write_part(7)
+    records.finish()
+    english, hindi = read(tmp_path, "gradient_statistics")
+    assert english == {
+        "step": 6,
+        "domain": "en",
+        "squared_norm": 4.0,
+        "squared_norm_unbiased": 3.0,
+        "variance": 8.0,
+        "loss": 2.0,
+        "rows": 8,
+        "seconds": 0.25,
+    }
+    assert hindi["rows"] == 0
+    assert hindi["variance"] is None
+
+
+def test_the_joined_files_hold_every_step_once_and_in_order(tmp_path):
+    written(tmp_path, 22).finish()
+    assert [row["step"] for row in read(tmp_path, "steps")] == list(range(22))
+    assert [row["step"] for row in read(tmp_path, "weights")] == [n // 2 for n in range(44)]
+
+
+def test_what_lies_behind_the_checkpoint_is_dropped_and_made_again(tmp_path):
+    written(tmp_path, 7)
+    # Killed at step 7: parts up to 6 were written, but the last whole checkpoint is that of 4.
+    records = Records(tmp_path)
+    records.drop_after(4)
+    assert sorted(path.name for path in (tmp_path / "parts").iterdir()) == [
+        "step0",
+        "step2",
+        "step4",
+    ]
+    written(tmp_path, 8, since=4).finish()
+    assert [row["step"] for row in read(tmp_path, "steps")] == list(range(8))
+
+
+def test_a_part_written_twice_counts_once(tmp_path):
+    written(tmp_path, 4)
+    records = Records(tmp_path)
+    records.drop_after(2)
+    written(tmp_path, 4, since=2)
+    written(tmp_path, 4, since=2).finish()
+    assert [row["step"] for row in read(tmp_path, "steps")] == [0, 1, 2, 3]
+
+
+def test_finishing_twice_gives_the_same_files(tmp_path):
+    records = written(tmp_path, 4)
+    before = [path.read_bytes() for path in records.finish()]
+    assert [path.read_bytes() for path in Records(tmp_path).finish()] == before
+
+
+def test_a_run_whose_records_are_lost_is_not_gone_on_with(tmp_path):
+    written(tmp_path, 4)
+    with pytest.raises(InputError, match=r"no records up to step 6: delete .*checkpoints to train"):
+        Records(tmp_path).drop_after(6)
+    Records(tmp_path).clear()
+    with pytest.raises(InputError, match="no records up to step 4"):
+        Records(tmp_path).drop_after(4)
+
+
+def test_beginning_anew_forgets_all_parts(tmp_path):
+    written(tmp_path, 4)
+    Records(tmp_path).clear()
+    written(tmp_path, 2).finish()
+    assert [row["step"] for row in read(tmp_path, "steps")] == [0, 1]
+
+
+def test_timings_add_up_over_parts_and_interruptions(tmp_path):
+    written(tmp_path, 4)
+    records = written(tmp_path, 8, since=4)
+    records.finish()
+    (phase,) = read(tmp_path, "timings")
+    assert phase["phase"] == "optimizer"
+    assert phase["share"] == 1.0
+    parts = [pq.read_table(p / "timings.parquet") for p in (tmp_path / "parts").iterdir()]
+    seconds = sum(sum(part["seconds"].to_pylist()) for part in parts)
+    assert phase["seconds"] == pytest.approx(seconds)
+    assert records.seconds() == pytest.approx(seconds)
+
+
+def test_shares_of_several_phases_sum_to_one(tmp_path):
+    records = Records(tmp_path)
+    for phase in ("data", "optimizer", "data"):
+        with records.timed(phase):
+            sum(range(1000))
+    records.write_part(1)
+    records.finish()
+    timings = read(tmp_path, "timings")
+    assert [row["phase"] for row in timings] == ["data", "optimizer"]
+    assert sum(row["share"] for row in timings) == pytest.approx(1)
+
+
+def test_a_folder_that_cannot_be_written_is_named_with_a_way_out(tmp_path):
+    (tmp_path / "parts").touch()
+    records = Records(tmp_path)
+    add_step(records, 0)
+    with pytest.raises(InputError, match=r"could not be written .*start the same command again"):
+        records.write_part(1)
+
+
+def test_a_full_disk_is_named_with_a_way_out(small_disk):
+    disk = small_disk(16)
+    (disk / "filler").write_bytes(b"0" * 12288)
+    records = Records(disk)
+    add_step(records, 0)
+    with pytest.raises(InputError, match=r"No space left on device.*free some space"):
+        records.write_part(1)
+    assert list((disk / "parts").iterdir()) == []

@@ -1,0 +1,162 @@
+"""The schema against what it describes: every key has words, and the code's own fields."""
+
+import dataclasses
+import importlib
+
+import pytest
+
+from pipeline import schema, settings
+from pipeline.data import SOURCES
+from pipeline.data.packing import Packing
+from pipeline.data.tokenizer import File, Train
+from pipeline.mixing import METHODS, registry
+
+DEFS = schema.document()["$defs"]
+
+
+def nodes(node, path=""):
+    """Every part of the schema with its path."""
+    yield path, node
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield from nodes(value, f"{path}/{key}")
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            yield from nodes(value, f"{path}/{index}")
+
+
+def described(node):
+    """Whether a property says what it is, itself or where it is defined."""
+    if "$ref" in node:
+        target = DEFS[node["$ref"].removeprefix("#/$defs/")]
+        return bool(node.get("description") or target.get("description"))
+    return bool(node.get("description"))
+
+
+def properties():
+    for path, node in nodes(schema.document()):
+        # The conditions of `if` only look at a key; the key is described where it is allowed.
+        if path.endswith("/properties") and "/if/" not in path:
+            yield from ((f"{path}/{name}", value) for name, value in node.items())
+
+
+def test_every_property_is_described():
+    assert len(list(properties())) > 80
+    assert [path for path, value in properties() if not described(value)] == []
+
+
+def test_no_object_takes_keys_that_are_not_in_the_schema():
+    for path, node in nodes(schema.document()):
+        if (
+            isinstance(node, dict)
+            and isinstance(node.get("properties"), dict)
+            and "/if" not in path
+        ):
+            # An object of several kinds is closed by the definition of each kind.
+            assert node.get("additionalProperties") is False or "allOf" in node, path
+
+
+def test_every_reference_has_a_target():
+    for path, node in nodes(schema.document()):
+        if isinstance(node, dict) and "$ref" in node:
+            assert node["$ref"].removeprefix("#/$defs/") in DEFS, path
+
+
+def fields(kind):
+    every = dataclasses.fields(kind)
+    missing = dataclasses.MISSING
+    required = {f.name for f in every if f.default is missing and f.default_factory is missing}
+    return {f.name for f in every}, required
+
+
+def place(entry):
+    module, _, name = entry.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+PAIRS = [
+    ("model", settings.Model, set(), set()),
+    ("training", settings.Training, set(), set()),
+    ("packing", Packing, set(), set()),
+    ("given-tokenizer", File, {"kind"}, set()),
+    # The share comes from `packing`, the sources' folders from the workflow.
+    ("trained-tokenizer", Train, {"kind", "sources"}, {"validation_share"}),
+    *((rule, registry.kind(rule), {"rule"}, set()) for rule in METHODS),
+    *((kind, place(entry), {"kind"}, set()) for kind, entry in SOURCES.items()),
+]
+
+
+@pytest.mark.parametrize(("definition", "kind", "more", "fewer"), PAIRS, ids=[p[0] for p in PAIRS])
+def test_the_schema_and_the_dataclass_know_the_same_settings(definition, kind, more, fewer):
+    known, required = fields(kind)
+    assert set(DEFS[definition]["properties"]) - more == known - fewer
+    assert set(DEFS[definition].get("required", [])) - more == required - fewer
+
+
+def test_the_schema_knows_every_rule_and_every_kind_of_source():
+    assert DEFS["method"]["properties"]["rule"]["enum"] == list(METHODS)
+    assert set(DEFS["source"]["properties"]["kind"]["enum"]) == set(SOURCES)
+    branches = {b["if"]["properties"]["rule"]["const"]: b["then"] for b in DEFS["method"]["allOf"]}
+    assert branches == {rule: {"$ref": f"#/$defs/{rule}"} for rule in METHODS}
+
+
+def test_the_default_experiment_fits(config):
+    assert schema.problems(config(), "config.yaml") == []
+
+
+def found(config, path, value):
+    """The problems after setting one key, given by its path."""
+    *parents, last = path
+    changed = config()
+    place = changed
+    for key in parents:
+        place = place[key]
+    place[last] = value
+    return schema.problems(changed, "config.yaml")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        (["run"], [], "config.yaml: 'run' is unknown: did you mean 'runs'?"),
+        (
+            ["models", "nano", "layer"],
+            2,
+            "config.yaml: models.nano: 'layer' is unknown: did you mean 'layers'?",
+        ),
+        (["methods", "pike", "rule"], "pyke", "methods.pike.rule: 'pyke' is unknown: did you mean"),
+        (["methods", "pike", "tau"], 1, "methods.pike: 'tau' is unknown"),
+        (["sources", "code", "topic"], "cod", "sources.code.topic: 'cod' is unknown: did you mean"),
+        (["sources", "code"], {"kind": "python"}, "sources.code: 'topic' is missing: Which part"),
+        (["training", "text", "rows"], 2.5, "training.text.rows: 2.5 is not of type 'integer'"),
+        (["runs", 0, "seeds", 0], "0", "config.yaml: runs[0].seeds[0]: '0' is not of type"),
+        (["models", "Nano"], {}, "config.yaml: models: 'Nano' does not match"),
+        (["methods", "../../x"], {"rule": "mix"}, "methods: '../../x' does not match"),
+        (["methods", "a b; rm"], {"rule": "mix"}, "methods: 'a b; rm' does not match"),
+        (["results"], "/etc", "config.yaml: results: '/etc' does not match"),
+        (["training", "text", "clip_norm"], float("inf"), "clip_norm: inf is not of type 'number'"),
+        (["methods", "pike", "zeta1"], float("nan"), "zeta1: nan is not of type 'number'"),
+        (["methods", "pike", "zeta1"], "1e-2", "zeta1: '1e-2' is a text in YAML: write 1.0e-2"),
+        (["methods", "pike", "zeta1"], "1.5e4", "zeta1: '1.5e4' is a text in YAML: write 1.5e+4"),
+        (["methods", "pike", "zeta1"], "much", "zeta1: 'much' is not of type 'number'"),
+    ],
+)
+def test_a_mistake_is_named_with_its_path_and_a_way_out(config, path, value, expected):
+    assert any(expected in line for line in found(config, path, value))
+
+
+def test_all_mistakes_are_reported_at_once(config):
+    changed = config()
+    del changed["packing"]
+    changed["model"] = {}
+    changed["training"]["text"]["rows"] = 0
+    changed["methods"]["pike"]["zeta3"] = 1
+    lines = schema.problems(changed, "config.yaml")
+    assert len(lines) == 4
+    assert any("'packing' is missing" in line for line in lines)
+
+
+def test_the_settings_of_one_method_can_be_checked_alone():
+    assert schema.method_problems({"rule": "pike", "zeta1": 1, "zeta2": 1}, "here") == []
+    (line,) = schema.method_problems({"rule": "pike", "zeta1": 1}, "here")
+    assert line.startswith("here: 'zeta2' is missing")

@@ -1,0 +1,182 @@
+import dataclasses
+from typing import Any, Literal
+
+import pytest
+
+from pipeline import settings
+from pipeline.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Inner:
+    size: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    name: str
+    count: int
+    share: float = 0.5
+    loud: bool = False
+    kind: Literal["a", "b"] = "a"
+    limit: int | None = None
+    parts: tuple[float, ...] = ()
+    weights: dict[str, float] | None = None
+    inner: Inner = Inner(1)
+    free: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def problems(self):
+        return ["count: must be at least 1"] if self.count < 1 else []
+
+
+def message(kind, values):
+    with pytest.raises(InputError) as caught:
+        settings.parse(kind, values, "here")
+    return str(caught.value).splitlines()
+
+
+def test_plain_values_become_a_dataclass():
+    values = {
+        "name": "x",
+        "count": 3,
+        "share": 1,
+        "parts": [1, 2.5],
+        "weights": {"en": 1},
+        "inner": {"size": 4},
+        "limit": 7,
+        "free": {"any": [1]},
+    }
+    parsed = settings.parse(Sample, values, "here")
+    assert parsed == Sample("x", 3, 1.0, parts=(1.0, 2.5), weights={"en": 1.0}, inner=Inner(4),
+                            limit=7, free={"any": [1]})  # fmt: skip
+    assert isinstance(parsed.share, float)
+    assert isinstance(parsed.weights["en"], float)
+
+
+def test_what_is_left_out_has_its_default():
+    assert settings.parse(Sample, {"name": "x", "count": 1}, "here") == Sample("x", 1)
+    assert settings.parse(Sample, {"name": "x", "count": 1, "limit": None}, "here").limit is None
+
+
+def test_all_mistakes_are_reported_at_once():
+    assert message(Sample, {"nam": "x", "count": "3", "share": "much"}) == [
+        "here: 'nam' is unknown: did you mean 'name'?",
+        "here: name is missing: a text",
+        "here.count: '3' is not a whole number",
+        "here.share: 'much' is not a number",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"count": True}, "here.count: True is not a whole number"),
+        ({"count": 1.0}, "here.count: 1.0 is not a whole number"),
+        ({"share": True}, "here.share: True is not a number"),
+        ({"share": float("nan")}, "here.share: nan is not a number"),
+        ({"share": float("inf")}, "here.share: inf is not a number"),
+        ({"loud": 1}, "here.loud: 1 is not true or false"),
+        ({"kind": "c"}, "here.kind: 'c' is not one of 'a', 'b'"),
+        ({"limit": "x"}, "here.limit: 'x' is not a whole number"),
+        ({"name": None}, "here.name: None is not a text"),
+        ({"parts": [1, "x"]}, "here.parts[1]: 'x' is not a number"),
+        ({"parts": "xy"}, "here.parts: 'xy' is not a list"),
+        ({"weights": {"en": "x"}}, "here.weights.en: 'x' is not a number"),
+        ({"weights": [1]}, "here.weights: [1] is not a mapping"),
+        ({"inner": 3}, "here.inner: 3 is not a mapping"),
+        ({"inner": {"size": "x"}}, "here.inner.size: 'x' is not a whole number"),
+        ({"inner": {}}, "here.inner: size is missing: a whole number"),
+        ({"count": 0}, "here.count: must be at least 1"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named_with_its_place(values, expected):
+    assert message(Sample, {"name": "x", "count": 3, **values}) == [expected]
+
+
+def test_an_unknown_name_is_answered_with_the_nearest_or_with_all():
+    assert settings.unknown("pike2", ["mix", "pike"], "rule").endswith("did you mean 'pike'?")
+    assert settings.unknown("zzz", ["mix", "pike"], "rule") == (
+        "rule: 'zzz' is unknown: known: mix, pike"
+    )
+
+
+TRAINING = {
+    "rows": 256,
+    "length": 1024,
+    "steps": 100,
+    "warmup_steps": 10,
+    "peak_learning_rate": 7e-4,
+    "initial_learning_rate": 7e-6,
+    "final_learning_rate": 7e-6,
+    "checkpoint_every": 10,
+    "resume_every": 10,
+}
+
+
+def test_the_recipes_defaults_are_the_papers():
+    recipe = settings.parse(settings.Training, TRAINING, "here")
+    assert (recipe.beta1, recipe.beta2) == (0.95, 0.98)
+    assert recipe.weight_decay == 0.1
+    assert recipe.clip_norm == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("rows", 0),
+        ("length", 0),
+        ("steps", 0),
+        ("warmup_steps", 101),
+        ("warmup_steps", -1),
+        ("peak_learning_rate", 0),
+        ("initial_learning_rate", -1e-6),
+        ("final_learning_rate", -1e-6),
+        ("checkpoint_every", 0),
+        ("resume_every", 0),
+        ("weight_decay", -0.1),
+        ("beta1", 1),
+        ("beta2", -0.1),
+        ("epsilon", 0),
+        ("clip_norm", 0),
+        ("microbatch_rows", 0),
+        ("statistics_microbatch", 0),
+    ],
+)
+def test_a_recipe_that_trains_nothing_is_refused(name, value):
+    line, *_ = message(settings.Training, {**TRAINING, name: value})
+    assert line.startswith(f"here.{name}: must ")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("layers", 0), ("width", 0), ("heads", 0), ("head_width", 3), ("vocabulary_multiple", 0)],
+)
+def test_a_shape_that_no_model_has_is_refused(name, value):
+    shape = {"layers": 1, "width": 8, "heads": 2, "head_width": 4, name: value}
+    (line,) = message(settings.Model, shape)
+    assert line.startswith(f"here.{name}: ")
+
+
+@pytest.mark.parametrize(
+    ("domains", "expected"),
+    [([], "here.domains: name at least one"), (["en", "en"], "here.domains: 'en' is named twice")],
+)
+def test_a_run_without_domains_or_with_one_twice_is_refused(domains, expected):
+    run = {
+        "scenario": "s",
+        "model_name": "m",
+        "method_name": "x",
+        "seed": 0,
+        "domains": domains,
+        "tokenizer": "t",
+        "model": {"layers": 1, "width": 8, "heads": 2, "head_width": 4},
+        "training": TRAINING,
+        "rule": "mix",
+        "method": {},
+    }
+    assert message(settings.Run, run) == [expected]
+
+
+def test_nested_problems_carry_their_place():
+    run = {"model": {"layers": 0, "width": 8, "heads": 2, "head_width": 4}, "training": TRAINING}
+    assert "here.model.layers: must be at least 1" in message(settings.Run, run)
