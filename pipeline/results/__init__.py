@@ -3,12 +3,17 @@
     experiment   the settings of one experiment's results
     records      Parquet files of the runs      -> base tables
     lineage      manifests                      -> what was made from what, by which code
-    database     records + lineage + sql/*.sql  -> one DuckDB file
-    tables       a view of cells                -> .md, .csv, .tex
-    figures      views of curves                -> panels
-    drawing      panels                         -> .svg, .png, .json
+    views        sql/*.sql                      -> views, each after those that it reads
+    database     records + lineage + views      -> one DuckDB file
+    selection    a view + what is selected      -> rows
+    tables       rows of cells                  -> .md, .csv, .tex
+    curves       rows of curves                 -> panels
+    drawing      panels                         -> .svg, .png
+    figures      a kind of figure, by its name  -> .svg, .png, .json
+    inline       .svg                           -> pieces of a page
+    provenance   database + docs/decisions      -> what a page says beside numbers
     report       database + tables + figures    -> one self-contained page
     query, why   questions put to the database
 
-Nothing here imports torch, and nothing but `database` reads the folders of runs.
+Nothing here imports torch, and only `records` and `lineage` read the folders of runs.
 """

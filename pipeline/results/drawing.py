@@ -166,19 +166,21 @@ def _fill(axes: Axes, panel: Panel, gid: str) -> None:
         _log_scale(axes, panel)
     axes.grid(axis="y", color=INK, alpha=0.18, linewidth=0.6)
     axes.set_axisbelow(True)
-    for i, (label, height) in enumerate(sorted(panel.references, key=lambda r: -r[1])):
+    lowest = min((v for s in panel.series for v in s.y if v is not None), default=0.0)
+    for i, (label, height) in enumerate(panel.references):
         axes.axhline(height, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), gid=f"{gid}--line{i}")
-        # Losses fall: the lowest line is free on the left, the others on the right.
-        lowest = i and i == len(panel.references) - 1
+        # Losses fall: above them the right is free, and below them the left.
+        below = height <= lowest
         axes.annotate(
             label,
-            (0.01 if lowest else 0.99, height),
+            (0.01 if below else 0.99, height),
             xycoords=("axes fraction", "data"),
-            xytext=(0, -2 if lowest else 2),
+            xytext=(0, -2 if below else 2),
             textcoords="offset points",
-            ha="left" if lowest else "right",
-            va="top" if lowest else "bottom",
+            ha="left" if below else "right",
+            va="top" if below else "bottom",
             fontsize=7.5,
+            annotation_clip=True,
         )
     for series in panel.series:
         colour, dashes = style(series.position)
@@ -195,9 +197,6 @@ def _fill(axes: Axes, panel: Panel, gid: str) -> None:
             )  # fmt: skip
     if panel.y_limits is not None:
         axes.set_ylim(*panel.y_limits)
-    elif panel.references:
-        bottom, top = axes.get_ylim()
-        axes.set_ylim(bottom - 0.06 * (top - bottom), top + 0.04 * (top - bottom))
 
 
 def _log_scale(axes: Axes, panel: Panel) -> None:

@@ -73,13 +73,11 @@ def counted(number: int, noun: str) -> str:
 def intervals(differences: list[Row]) -> list[Row]:
     """Differences to the baseline with their places on a common scale, in percent of its width.
 
-    The scale reaches a little beyond three quarters of the intervals, so that one hopeless method
-    does not squeeze the others; what lies outside is cut and marked.
+    The scale reaches to twice the median interval's far end, so that a few hopeless methods do not
+    squeeze the others; what lies outside is cut and says on which side.
     """
     ends = sorted(max(abs(row["nll_low"]), abs(row["nll_high"])) for row in differences)
-    if not ends:
-        return []
-    limit = 1.15 * max(ends[(3 * len(ends) - 1) // 4], 1e-9)
+    limit = max(2 * ends[len(ends) // 2], 1e-9) if ends else 1.0
 
     def place(value: float) -> float:
         return round(50 + 50 * max(-1.0, min(1.0, value / limit)), 2)
@@ -90,7 +88,11 @@ def intervals(differences: list[Row]) -> list[Row]:
             "x": place(row["nll_difference"]),
             "x_low": place(row["nll_low"]),
             "x_high": place(row["nll_high"]),
-            "cut": row["nll_high"] > limit or row["nll_low"] < -limit,
+            "cut": "right"
+            if row["nll_high"] > limit
+            else "left"
+            if row["nll_low"] < -limit
+            else "",
         }
         for row in differences
     ]

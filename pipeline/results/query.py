@@ -22,7 +22,7 @@ WIDEST = 60
 
 
 def query(sql: str, database: Path, format: Format = "table") -> str | bytes:
-    """Answers one SQL statement, opened for reading only.
+    """Answers one SQL statement, opened for reading only; texts end without a line break.
 
     Args:
         sql: The statement.
@@ -50,7 +50,7 @@ def query(sql: str, database: Path, format: Format = "table") -> str | bytes:
         return _csv(columns, rows)
     if format == "json":
         objects = [{c: _plain(v) for c, v in zip(columns, row, strict=True)} for row in rows]
-        return json.dumps(objects, indent=2, ensure_ascii=False) + "\n"
+        return json.dumps(objects, indent=2, ensure_ascii=False)
     return _aligned(columns, rows)
 
 
@@ -68,7 +68,7 @@ def _csv(columns: list[str], rows: list[tuple[Any, ...]]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(rows)
-    return out.getvalue()
+    return out.getvalue().removesuffix("\n")
 
 
 def _plain(value: Any) -> Any:
@@ -100,7 +100,7 @@ def _aligned(columns: list[str], rows: list[tuple[Any, ...]]) -> str:
 
     rule = "  ".join("-" * width for width in widths)
     counted = f"({len(rows):,} row{'' if len(rows) == 1 else 's'})"
-    return "\n".join([line(columns), rule, *map(line, texts), counted]) + "\n"
+    return "\n".join([line(columns), rule, *map(line, texts), counted])
 
 
 def _text(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ def why(artifact: str, database: Path) -> str:
         raise InputError(_unknown(artifact, list(lineage)))
     lines: list[str] = []
     _tree(lineage, stale, artifact, 0, set(), lines)
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def _unknown(artifact: str, names: list[str]) -> str:
@@ -103,5 +104,6 @@ def _made(row: Row) -> str:
 
 
 def _short(value: Any) -> str:
+    """Checksums by their first 16 digits, all else whole."""
     text = value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= 40 else text[:16]
+    return text[:16] if re.fullmatch("[0-9a-f]{64}", text) else text

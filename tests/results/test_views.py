@@ -361,3 +361,27 @@ def test_gradients_table_has_the_first_and_the_last_firing(empty):
         fill(empty, "gradient_statistics", row | {"squared_norm_unbiased": 1.0})
     sql = "select row_label, value from table_gradients where quantity = 'variance'"
     assert empty.execute(sql).fetchall() == [("pike, step 40", 40.0), ("pike, step 120", 120.0)]
+
+
+def test_perplexities_of_many_digits_are_shown_without_hundredths(empty):
+    evaluated(empty, run(empty, "mix"), a=(math.log(999), 0.1), b=(math.log(1001), 0.1))
+    sql = "select column_label, decimals from table_perplexity where row_label = 'mix'"
+    found = dict(empty.execute(sql).fetchall())
+    assert (found["a"], found["b"]) == (2, 0)
+
+
+def test_accuracy_table_puts_baselines_of_the_task_in_their_place(empty):
+    name = run(empty, "mix")
+    row = {"run": name, "step": 10, "task": "t", "shots": 0, "formulation": "pmi", "stderr": 1.0}
+    for metric, value in (("raw", 30.0), ("pmi", 60.0), ("answer_only", 25.0), ("overlap", 50.0)):
+        fill(empty, "accuracies", row | {"metric": metric, "value": value, "examples": 9})
+    sql = (
+        "select section, better from table_accuracy where column_label = 't' and row_label = 'mix'"
+    )
+    assert empty.execute(sql).fetchall() == [
+        ("s / m / pmi, 0-shot", "higher"),
+        ("s / m / pmi, raw, 0-shot", "higher"),
+        ("s / m / pmi, answer_only, 0-shot", None),
+    ]
+    below = "select value from table_accuracy where row_label = 'token overlap' and unit = '%'"
+    assert {value for (value,) in empty.execute(below).fetchall()} == {50.0}

@@ -1,4 +1,5 @@
--- Cosine and ratio of the domains' gradients over training, by pair of domains: means over seeds.
+-- Cosine and ratio, inner product / (sum of both squared norms), of the domains' gradients over
+-- training, by pair of domains: means over seeds.
 -- cosine falls when noise grows, by itself; cosine_corrected has the noise taken out of the norms
 -- and is missing where no signal is left.
 select

@@ -87,8 +87,9 @@ select
     c.shots,
     c.formulation,
     c.metric,
-    c.scenario || ' / ' || c.model || ' / ' || c.formulation || ', ' || c.metric || ', '
-        || c.shots || '-shot' as section,
+    c.scenario || ' / ' || c.model || ' / ' || c.formulation
+        || case when c.metric <> c.formulation then ', ' || c.metric else '' end
+        || ', ' || c.shots || '-shot' as section,
     c.kind,
     c.row_position,
     c.row_label,

@@ -85,7 +85,8 @@ select
     c.unit,
     c.value,
     c.error,
-    c.decimals,
+    -- Hopeless mixtures have perplexities of many digits: hundredths would say nothing there.
+    case when c.value >= 1000 then 0 else c.decimals end as decimals,
     c.better
 from cells as c
 join scenarios as s on c.scenario = s.scenario
