@@ -22,7 +22,7 @@ rule all:
     """Everything: tables, figures, the database and the report."""
     default_target: True
     input:
-        expand("{results}/tables/{table}.md", results=RESULTS, table=PLAN.tables),
-        expand("{results}/figures/{figure}.svg", results=RESULTS, figure=PLAN.figures),
+        expand(rules.table.output, table=PLAN.tables),
+        expand(rules.figure.output, figure=PLAN.figures),
         f"{RESULTS}/pike.duckdb",
         f"{RESULTS}/report/index.html",

@@ -6,6 +6,7 @@ Stages are imported when they are called, so that `pike query` does not wait for
 import argparse
 import importlib
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,10 +33,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"pike {command}: interrupted", file=sys.stderr)
         return 130
-    if isinstance(answer, bytes):
-        sys.stdout.buffer.write(answer)
-    elif isinstance(answer, str):
-        print(answer)
+    return _shown(answer)
+
+
+def _shown(answer: bytes | str | None) -> int:
+    """Writes a command's answer; a reader who has seen enough (`| head`) is no fault."""
+    try:
+        if isinstance(answer, bytes):
+            sys.stdout.buffer.write(answer)
+        elif isinstance(answer, str):
+            print(answer)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The interpreter flushes again at its end; nothing must be left to write.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

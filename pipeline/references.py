@@ -1,5 +1,6 @@
 """Names within a configuration that nothing bears, and settings that do not fit together."""
 
+import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -82,4 +83,21 @@ def _misfits(config: Config, origin: str) -> list[str]:
                     for d in domains
                     if d not in values[key]
                 ]
-    return found
+    return [*found, *_unselected(config, origin)]
+
+
+def _unselected(config: Config, origin: str) -> Iterable[str]:
+    """What tables and figures select and no run has: they would be refused after all training."""
+    keys = ("scenarios", "models", "methods", "seeds")
+    entries = ([entry[key] for key in keys] for entry in config["runs"])
+    runs = [dict(zip(keys, r, strict=True)) for e in entries for r in itertools.product(*e)]
+    for section in ("tables", "figures"):
+        for name, selection in config[section].items():
+            chosen = [r for r in runs if all(r[key] in v for key, v in selection.items())]
+            for key, values in selection.items():
+                for value in values:
+                    if value not in {run[key] for run in chosen}:
+                        yield (
+                            f"{origin}: {section}.{name}.{key}: no run that is selected has "
+                            f"{value!r}: take it out, or add such a run to runs"
+                        )

@@ -18,6 +18,7 @@ from pipeline import files, fingerprints, references, schema
 from pipeline.data import SOURCES
 from pipeline.errors import InputError
 from pipeline.mixing import METHODS
+from pipeline.settings import unknown
 
 Settings = dict[str, Any]
 
@@ -73,6 +74,17 @@ class Plan:
         """Where a run's records lie."""
         return f"{self.results}/runs/{run}"
 
+    def named(self, section: str, name: str) -> Settings:
+        """What a section has under a name: a target of the command line may hold any name.
+
+        Raises:
+            InputError: nothing, with the nearest name.
+        """
+        entries: dict[str, Settings] = getattr(self, section)
+        if name not in entries:
+            raise InputError(unknown(name, entries, section))
+        return entries[name]
+
     def read_domains(self, run: str, stage: str) -> list[str]:
         """Domains whose corpora a stage reads for a run."""
         own: list[str] = self.runs[run]["domains"]
@@ -125,7 +137,7 @@ class Plan:
     @functools.cache  # noqa: B019 - one plan lives as long as its process
     def selected(self, kind: str, name: str) -> tuple[str, ...]:
         """The runs that a table or figure needs, in the order of the plan."""
-        wanted = getattr(self, f"{kind}s")[name]["selection"]
+        wanted = self.named(f"{kind}s", name)["selection"]
         return tuple(r for r, v in self.runs.items() if _chosen(v, wanted))
 
     def needs_all(self, kind: str, name: str) -> bool:
@@ -179,7 +191,8 @@ def plan(config: Mapping[str, Any], origin: str) -> Plan:
             runs[f"{scenario}/{model}/{method}/seed{seed}"] = _run(own, *names)
     scenarios = own["scenarios"]
     evaluations = {
-        r: own["evaluation"][scenarios[v["scenario"]]["evaluation"]] for r, v in runs.items()
+        r: _ordered(own["evaluation"][scenarios[v["scenario"]]["evaluation"]])
+        for r, v in runs.items()
     }
     used = {
         f"{v['tokenizer']}/{d}": dict(own["packing"])
@@ -188,16 +201,18 @@ def plan(config: Mapping[str, Any], origin: str) -> Plan:
     }
     return Plan(
         config=own,
-        results=own["results"],
-        sources=own["sources"],
-        tokenizers={name: _tokenizer(own, name) for name in own["tokenizers"]},
+        results=str(Path(own["results"])),
+        sources=_ordered(own["sources"]),
+        tokenizers={name: _ordered(_tokenizer(own, name)) for name in own["tokenizers"]},
         tokenizer_sources={
             name: values.get("sources", []) for name, values in own["tokenizers"].items()
         },
         corpora=used,
         runs=runs,
         evaluations=evaluations,
-        probes={r: own["probe"][scenarios[v["scenario"]]["probe"]] for r, v in runs.items()},
+        probes={
+            r: _ordered(own["probe"][scenarios[v["scenario"]]["probe"]]) for r, v in runs.items()
+        },
         tables=_outputs(own["tables"]),
         figures=_outputs(own["figures"]),
     )
@@ -215,6 +230,12 @@ def code(stage: str, part: str | None = None) -> str:
     places = [STAGES[stage], *([PARTS[stage][part]] if part else [])]
     python = fingerprints.of(*(place.partition(":")[0] for place in places))
     return "-".join([python, *(fingerprints.of_files(folder) for folder in ASSETS.get(stage, []))])
+
+
+def files_of(settings: Settings) -> list[str]:
+    """Paths or patterns of the user's own files that a source or tokenizer reads."""
+    named: str | list[str] = settings.get("files") or settings.get("path") or []
+    return [named] if isinstance(named, str) else named
 
 
 def claim(plan: Plan, origin: str) -> str:
@@ -246,9 +267,16 @@ def write_settings(plan: Plan, origin: str) -> None:
     stamp = {"experiment": plan.config["experiment"], "configuration": origin}
     wanted = {f"{plan.results}/experiment.json": stamp, **plan.settings_files()}
     for name, values in wanted.items():
-        path = Path(name)
-        if not path.exists() or files.read_json(path) != values:
-            files.write_json(path, values)
+        if not _holds(Path(name), values):
+            files.write_json(Path(name), values)
+
+
+def _holds(path: Path, values: Settings) -> bool:
+    """Whether a settings file is there and whole: a spoiled one is as good as none."""
+    try:
+        return bool(files.read_json(path) == values)
+    except InputError:
+        return False
 
 
 def _run(config: Settings, scenario: str, model: str, method: str, seed: int) -> Settings:
@@ -261,11 +289,18 @@ def _run(config: Settings, scenario: str, model: str, method: str, seed: int) ->
         "seed": seed,
         "domains": chosen["domains"],
         "tokenizer": chosen["tokenizer"],
-        "model": config["models"][model],
-        "training": config["training"][chosen["training"]],
+        "model": _ordered(config["models"][model]),
+        "training": _ordered(config["training"][chosen["training"]]),
         "rule": values["rule"],
-        "method": {key: value for key, value in values.items() if key != "rule"},
+        "method": _ordered({key: value for key, value in values.items() if key != "rule"}),
     }
+
+
+def _ordered(value: Any) -> Any:
+    """The same with sorted keys: Snakemake compares settings as texts, and order is no change."""
+    if isinstance(value, dict):
+        return {key: _ordered(value[key]) for key in sorted(value)}
+    return value
 
 
 def _tokenizer(config: Settings, name: str) -> Settings:

@@ -1,5 +1,6 @@
 """The plan of the experiment, and what every rule takes from it."""
 
+import glob
 import os
 import sys
 from pathlib import Path
@@ -42,7 +43,18 @@ onstart:
 
 def of_run(wildcards):
     """The explicit settings of the rule's run."""
-    return PLAN.runs[wildcards.run]
+    return PLAN.named("runs", wildcards.run)
+
+
+def files_of_source(wildcards):
+    """The user's own files that a source reads; none for one that reads no files."""
+    patterns = runs.files_of(PLAN.named("sources", wildcards.source))
+    # A pattern that fits no file is Snakemake's to report, before the first job.
+    return [
+        path
+        for pattern in patterns
+        for path in sorted(glob.glob(pattern, recursive=True)) or [pattern]
+    ]
 
 
 def corpora_read(stage):
@@ -60,12 +72,17 @@ def corpora_read(stage):
 
 def corpora_folder(wildcards):
     """Folder of the corpora of the run's tokenizer."""
-    return f"{RESULTS}/corpora/{PLAN.runs[wildcards.run]['tokenizer']}"
+    return f"{RESULTS}/corpora/{of_run(wildcards)['tokenizer']}"
 
 
 def tokenizer_of_run(wildcards):
     """The tokenizer's model file of the rule's run."""
-    return f"{RESULTS}/tokenizers/{PLAN.runs[wildcards.run]['tokenizer']}.model"
+    return f"{RESULTS}/tokenizers/{of_run(wildcards)['tokenizer']}.model"
+
+
+def file_of_tokenizer(wildcards):
+    """The user's own SentencePiece model; none for a tokenizer that is trained."""
+    return runs.files_of(PLAN.named("tokenizers", wildcards.tokenizer))
 
 
 def documents_of_tokenizer(wildcards):
@@ -93,3 +110,9 @@ def records_of(names):
 def records_of_selection(wildcards):
     """The same, for the runs that one table or figure needs."""
     return records_of(PLAN.selected(wildcards.kind, wildcards.name))
+
+
+def settings_of_selection(wildcards):
+    """What a database of some runs shows: their settings, and all methods in their order."""
+    chosen = PLAN.selected(wildcards.kind, wildcards.name)
+    return [list(PLAN.config["methods"]), {run: PLAN.runs[run] for run in chosen}]

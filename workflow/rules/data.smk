@@ -3,6 +3,8 @@
 
 rule download:
     """A source's documents, with its revision and licence on record."""
+    input:
+        files_of_source,
     output:
         f"{RESULTS}/data/{{source}}/{FINAL}",
     log:
@@ -24,7 +26,8 @@ rule download:
 rule tokenizer:
     """A SentencePiece model: a given file, or one trained on training documents."""
     input:
-        documents_of_tokenizer,
+        file_of_tokenizer,
+        documents=documents_of_tokenizer,
     output:
         model=f"{RESULTS}/tokenizers/{{tokenizer}}.model",
         manifest=f"{RESULTS}/tokenizers/{{tokenizer}}.json",
@@ -36,7 +39,9 @@ rule tokenizer:
         file=f"{RESULTS}/settings/tokenizers/{{tokenizer}}.json",
         settings=lambda wildcards: PLAN.tokenizers[wildcards.tokenizer],
         code=runs.code("tokenizer"),
-        folders=lambda wildcards, input: [str(Path(path).parent) for path in input],
+        folders=lambda wildcards, input: [
+            str(Path(path).parent) for path in input.documents
+        ],
     shell:
         "exec {resources.python:q} -m pipeline tokenizer {params.file:q}"
         " --sources {params.folders:q} --out {output.model:q} > {log:q} 2>&1"

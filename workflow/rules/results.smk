@@ -35,7 +35,7 @@ rule database_of_selection:
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/databases/{{kind}}-{{name}}.json",
-        settings=PLAN.config,
+        settings=settings_of_selection,
         code=runs.code("database"),
     shell:
         "exec {resources.python:q} -m pipeline database {params.file:q}"
