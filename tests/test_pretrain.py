@@ -549,7 +549,6 @@ def test_a_run_killed_at_random_moments_ends_with_the_same_bits(
             time.sleep(moments.uniform(0.02, 0.5))
             tell(launcher)
             codes.append(int(said(launcher)))
-    print("CODES", codes, manifest(run)["resumes"] if (run.parent / files.MANIFEST).exists() else None)
     assert codes.count(-signal.SIGKILL) >= 3
     assert run_pipeline(*arguments).returncode == 0
     assert outcome(run.parent) == expected
