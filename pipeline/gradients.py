@@ -75,20 +75,21 @@ def statistics(model: Transformer, rows_by_domain: Sequence[Tensor], microbatch:
 
 def gramian(
     model: Transformer, rows_by_domain: Sequence[Tensor], microbatch: int
-) -> tuple[list[list[Tensor]], Tensor, Statistics]:
+) -> tuple[list[list[Tensor] | None], Tensor, Statistics]:
     """All K gradients, their inner products G_jk = g_j . g_k (float64) and their statistics.
 
-    Raises:
-        AssertionError: a domain has no rows.
+    A domain without rows has no gradient (None), and NaN in its row and column of G.
     """
-    assert all(len(rows) for rows in rows_by_domain), "each domain needs rows for a Gramian"
-    gradients = [of_domain(model, rows, microbatch) for rows in rows_by_domain]
-    K = len(gradients)
-    gram_KxK = torch.empty((K, K), dtype=torch.float64)
+    gradients = [
+        of_domain(model, rows, microbatch) if len(rows) else None for rows in rows_by_domain
+    ]
+    gram_KxK = torch.full((len(gradients), len(gradients)), math.nan, dtype=torch.float64)
     for j, first in enumerate(gradients):
         for k, second in enumerate(gradients[: j + 1]):
-            gram_KxK[j, k] = gram_KxK[k, j] = inner(first.parts, second.parts)
-    return [g.parts for g in gradients], gram_KxK, _statistics([_numbers(g) for g in gradients])
+            if first is not None and second is not None:
+                gram_KxK[j, k] = gram_KxK[k, j] = inner(first.parts, second.parts)
+    parts_K = [None if g is None else g.parts for g in gradients]
+    return parts_K, gram_KxK, _statistics([_numbers(g) for g in gradients])
 
 
 def of_batch(
@@ -119,19 +120,38 @@ def of_batch(
         loss = token_losses(model, tokens).mean(dim=1)
         (loss * weight).sum().backward()
         row_losses.append(loss.detach())
-    sum_K = torch.zeros(len(share_K), dtype=torch.float64)
-    sum_K.index_add_(0, domain_B.cpu(), torch.cat(row_losses).double().cpu())
-    return sum_K / count_K
+    return _means(torch.cat(row_losses), domain_B, len(share_K))
 
 
-def leave_sum(model: Transformer, parts_K: Sequence[list[Tensor]], coefficient_K: Tensor) -> None:
-    """Leaves sum_k c_k g_k in the parameters as their gradient."""
+@torch.no_grad()
+def losses(
+    model: Transformer, tokens_BxL1: Tensor, domain_B: Tensor, K: int, microbatch: int
+) -> Tensor:
+    """Mean loss of each domain's rows, nats per token, without gradients; NaN without rows."""
+    rows = [token_losses(model, tokens).mean(dim=1) for tokens in tokens_BxL1.split(microbatch)]
+    return _means(torch.cat(rows), domain_B, K)
+
+
+def _means(row_loss_B: Tensor, domain_B: Tensor, K: int) -> Tensor:
+    """Mean of the rows of each domain, float64 on the CPU."""
+    sum_K = torch.zeros(K, dtype=torch.float64)
+    sum_K.index_add_(0, domain_B.cpu(), row_loss_B.double().cpu())
+    return sum_K / torch.bincount(domain_B.cpu(), minlength=K)
+
+
+def leave_sum(
+    model: Transformer, parts_K: Sequence[list[Tensor] | None], coefficient_K: Tensor
+) -> None:
+    """Leaves sum_k c_k g_k in the parameters as their gradient; c_k is 0 where g_k is None."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     totals = [torch.zeros_like(p) for p in parameters]
     for parameter, total in zip(parameters, totals, strict=True):
         parameter.grad = total
     for coefficient, parts in zip(coefficient_K.tolist(), parts_K, strict=True):
-        torch._foreach_add_(totals, parts, alpha=coefficient)
+        if parts is None:
+            assert coefficient == 0, "a domain without rows has a coefficient"
+        else:
+            torch._foreach_add_(totals, parts, alpha=coefficient)
 
 
 def squared(parts: Sequence[Tensor]) -> float:

@@ -3,6 +3,7 @@
 Shapes: K domains, B rows of a batch, L tokens of a row.
 """
 
+import dataclasses
 import logging
 import time
 from collections.abc import Sequence
@@ -22,14 +23,16 @@ from pipeline import (
     lease,
     model,
     optim,
+    per_domain_adamw,
     settings,
 )
+from pipeline.backward import Batch, Pass
 from pipeline.data import disk
 from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus
 from pipeline.errors import InputError
 from pipeline.mixing import METHODS, registry
-from pipeline.mixing.seams import Method, Signals
+from pipeline.mixing.seams import Method, Signals, State
 from pipeline.progress import Progress
 from pipeline.records import Records
 
@@ -90,7 +93,14 @@ class _Training:
         pieces = next(iter(self.corpora.values())).vocabulary
         vocabulary = model.padded_vocabulary(pieces, work.model.vocabulary_multiple)
         self.model = model.initialised(work.model, vocabulary, work.seed).to(device)
-        self.optimizer = optim.adamw(self.model, recipe)
+        if method.needs().moments_per_domain:
+            self.optimizer: torch.optim.Optimizer = per_domain_adamw.optimizer(
+                self.model, recipe, len(work.domains)
+            )
+        else:
+            self.optimizer = optim.adamw(self.model, recipe)
+        microbatch = recipe.microbatch_rows or recipe.rows
+        self.backward = Pass(self.model, self.optimizer, recipe.clip_norm, microbatch)
         self.records = Records(self.folder)
         self.checkpoints = self.folder / "checkpoints"
 
@@ -162,43 +172,51 @@ class _Training:
         weights_K = self.method.weights(at.method, at.step)
         count_K = self.method.allocate(at.method, at.step, recipe.rows)
         with timed("data"):
-            tokens_BxL1, domain_B = self._batch(self.train_rows, count_K, at.positions_K)
+            batch = self._batch(self.train_rows, count_K, at.positions_K)
             at.positions_K = at.positions_K + count_K
         if due and need is not None and not need.fresh:
             with timed("statistics"):
-                K = len(self.work.domains)
-                self._observe_statistics(at, [tokens_BxL1[domain_B == k] for k in range(K)])
+                self._observe_statistics(at, batch.by_domain())
         with timed("forward and backward"):
-            loss_K = self._gradient(at, tokens_BxL1, domain_B, count_K)
+            seen, norm = self.backward.leave_gradient(self.method, at.method, at.step, batch)
         with timed("optimizer"):
+            self._refuse_nan(seen, norm)
             rate = optim.learning_rate(at.step, recipe)
-            norm = float(optim.clip_(self.model, recipe.clip_norm))
-            self._refuse_nan(at.step, loss_K, count_K, norm)
             for group in self.optimizer.param_groups:
                 group["lr"] = rate
             self.optimizer.step()
-        if self.method.needs().losses:
-            signals = Signals(at.step, recipe.rows, loss_K=loss_K, count_K=count_K)
-            at.method = self.method.observe(at.method, signals)
-        loss = float((loss_K * count_K / recipe.rows).nansum())
+        with timed("method"):
+            at.method = self._observed(at.method, seen, batch)
+        assert seen.loss_K is not None
+        loss = float((seen.loss_K * count_K / recipe.rows).nansum())
         tokens = (at.step + 1) * recipe.rows * recipe.length
         seconds = time.perf_counter() - began
         self.records.add("steps", at.step, tokens, loss, rate, norm, seconds)
-        self.records.add_mixture(at.step, self.work.domains, loss_K, weights_K, count_K)
+        self.records.add_mixture(at.step, self.work.domains, seen.loss_K, weights_K, count_K)
         return loss
 
-    def _batch(
-        self, mixture: Mixture, count_K: Tensor, positions_K: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def _observed(self, state: State, seen: Signals, batch: Batch) -> State:
+        needs = self.method.needs()
+        if needs.losses_after:
+            after_K = batch.losses(self.model, self.backward.microbatch)
+            seen = dataclasses.replace(seen, loss_after_K=after_K)
+        watches = needs.losses or needs.gramian or needs.losses_after
+        return self.method.observe(state, seen) if watches else state
+
+    def _batch(self, mixture: Mixture, count_K: Tensor, positions_K: Tensor) -> Batch:
         tokens, domain = mixture.batch(count_K.numpy(), positions_K.numpy())
-        return torch.from_numpy(tokens).to(self.device), torch.from_numpy(domain).to(self.device)
+        return Batch(
+            torch.from_numpy(tokens).to(self.device),
+            torch.from_numpy(domain).to(self.device),
+            count_K,
+        )
 
     def _fresh_rows(self, at: checkpoint.Progress, floor: int) -> list[Tensor]:
         share_K = self.method.allocate(at.method, at.step, self.work.training.rows)
         count_K = share_K.clamp(min=floor)
-        tokens_BxL1, _ = self._batch(self.statistics_rows, count_K, at.statistics_positions_K)
+        batch = self._batch(self.statistics_rows, count_K, at.statistics_positions_K)
         at.statistics_positions_K = at.statistics_positions_K + count_K
-        return list(tokens_BxL1.split(count_K.tolist()))
+        return batch.by_domain()
 
     def _observe_statistics(self, at: checkpoint.Progress, rows: Sequence[Tensor]) -> None:
         began, recipe = time.perf_counter(), self.work.training
@@ -209,44 +227,17 @@ class _Training:
             at.step, self.work.domains, measured, time.perf_counter() - began
         )
 
-    def _gradient(
-        self, at: checkpoint.Progress, tokens_BxL1: Tensor, domain_B: Tensor, count_K: Tensor
-    ) -> Tensor:
-        """Leaves the batch's gradient in the parameters and returns each domain's mean loss."""
-        recipe, share_K = self.work.training, count_K / self.work.training.rows
-        microbatch = recipe.microbatch_rows or recipe.rows
-        self.optimizer.zero_grad()
-        if self.method.needs().gramian:
-            rows = tokens_BxL1.split(count_K.tolist())
-            parts_K, gram_KxK, measured = gradients.gramian(self.model, rows, microbatch)
-            signals = Signals(
-                at.step, recipe.rows, count_K=count_K, loss_K=measured.loss_K, gram_KxK=gram_KxK
-            )
-            coefficient_K = self.method.combine(at.method, signals)
-            gradients.leave_sum(
-                self.model, parts_K, share_K if coefficient_K is None else coefficient_K
-            )
-            return measured.loss_K
-        signals = Signals(at.step, recipe.rows, count_K=count_K)
-        loss_weights_K = self.method.loss_weights(at.method, signals)
-        return gradients.of_batch(
-            self.model,
-            tokens_BxL1,
-            domain_B,
-            share_K if loss_weights_K is None else loss_weights_K,
-            microbatch,
+    def _refuse_nan(self, seen: Signals, norm: float) -> None:
+        assert seen.loss_K is not None
+        assert seen.count_K is not None
+        per_domain = zip(
+            self.work.domains, seen.loss_K.tolist(), seen.count_K.tolist(), strict=True
         )
-
-    def _refuse_nan(self, step: int, loss_K: Tensor, count_K: Tensor, norm: float) -> None:
-        bad = [
-            d
-            for d, loss, n in zip(self.work.domains, loss_K.tolist(), count_K.tolist(), strict=True)
-            if n and not np.isfinite(loss)
-        ]
+        bad = [d for d, loss, rows in per_domain if rows and not np.isfinite(loss)]
         if bad or not np.isfinite(norm):
             what = f"the loss of {', '.join(bad)}" if bad else "the gradient's norm"
             raise InputError(
-                f"{self.folder}: {what} is not a finite number at step {step}: lower "
+                f"{self.folder}: {what} is not a finite number at step {seen.step}: lower "
                 "training.peak_learning_rate or lengthen training.warmup_steps; the checkpoints "
                 "before this step are sound"
             )

@@ -193,9 +193,24 @@ def test_the_gramian_holds_all_inner_products(net):
     torch.testing.assert_close(gram_KxK.diagonal(), measured.squared_norm_K, rtol=1e-12, atol=0)
 
 
-def test_the_gramian_of_a_domain_without_rows_is_our_own_fault(net):
-    with pytest.raises(AssertionError, match="each domain needs rows"):
-        gradients.gramian(net, [rows(3), rows(0)], 2)
+def test_a_domain_without_rows_has_no_gradient_and_no_inner_products(net):
+    parts_K, gram_KxK, measured = gradients.gramian(net, [rows(3), rows(0)], 2)
+    assert parts_K[1] is None
+    assert gram_KxK[0, 0] == measured.squared_norm_K[0]
+    assert gram_KxK.isnan().tolist() == [[False, True], [True, True]]
+    gradients.leave_sum(net, parts_K, torch.tensor([1.0, 0.0], dtype=torch.float64))
+    torch.testing.assert_close(left_gradient(net), flat(parts_K[0]))
+    with pytest.raises(AssertionError, match="without rows has a coefficient"):
+        gradients.leave_sum(net, parts_K, torch.tensor([0.5, 0.5], dtype=torch.float64))
+
+
+def test_losses_without_gradients_are_those_of_the_batch(net):
+    tokens, domain_B = rows(5), torch.tensor([0, 0, 2, 2, 2])
+    expected_K, _ = of_batch(net, tokens, domain_B.tolist(), [0.4, 0.0, 0.6], 5)
+    net.zero_grad()
+    loss_K = gradients.losses(net, tokens, domain_B, 3, 2)
+    torch.testing.assert_close(loss_K, expected_K, equal_nan=True, rtol=1e-6, atol=0)
+    assert all(p.grad is None for p in net.parameters())
 
 
 def test_the_sum_that_is_left_is_the_combination(net):

@@ -156,21 +156,21 @@ def test_only_corpora_of_scenarios_that_are_run_are_packed(small):
 
 def test_a_table_needs_the_runs_that_it_selects(small):
     small["tables"] = {
-        "all": {},
-        "pikes": {"methods": ["pike"]},
-        "one": {"scenarios": ["symbols"], "models": ["nano"], "methods": ["mix"], "seeds": [1]},
-        "every-seed": {"seeds": [0, 1]},
+        "perplexity": {},
+        "accuracy": {"methods": ["pike"]},
+        "costs": {"scenarios": ["symbols"], "models": ["nano"], "methods": ["mix"], "seeds": [1]},
+        "gradients": {"seeds": [0, 1]},
     }
     plan = planned(small)
-    assert plan.selected("table", "all") == tuple(plan.runs)
-    assert plan.selected("table", "one") == ("symbols/nano/mix/seed1",)
-    assert plan.selected("table", "pikes") == tuple(n for n in plan.runs if "/pike/" in n)
-    assert plan.database("table", "all") == "results/pike.duckdb"
-    assert plan.database("table", "every-seed") == "results/pike.duckdb"
-    assert plan.database("table", "pikes") == "results/databases/table-pikes.duckdb"
+    assert plan.selected("table", "perplexity") == tuple(plan.runs)
+    assert plan.selected("table", "costs") == ("symbols/nano/mix/seed1",)
+    assert plan.selected("table", "accuracy") == tuple(n for n in plan.runs if "/pike/" in n)
+    assert plan.database("table", "perplexity") == "results/pike.duckdb"
+    assert plan.database("table", "gradients") == "results/pike.duckdb"
+    assert plan.database("table", "accuracy") == "results/databases/table-accuracy.duckdb"
     written = plan.settings_files()
-    assert "results/settings/databases/table-one.json" in written
-    assert "results/settings/databases/table-all.json" not in written
+    assert "results/settings/databases/table-costs.json" in written
+    assert "results/settings/databases/table-perplexity.json" not in written
 
 
 def test_a_database_of_some_runs_knows_what_they_stand_on(small):

@@ -133,7 +133,7 @@ def found(config, path, value):
         (["models", "Nano"], {}, "config.yaml: models: 'Nano' does not match"),
         (["methods", "../../x"], {"rule": "mix"}, "methods: '../../x' does not match"),
         (["methods", "a b; rm"], {"rule": "mix"}, "methods: 'a b; rm' does not match"),
-        (["results"], "/etc", "config.yaml: results: '/etc' does not match"),
+        (["results"], "a b; rm", "config.yaml: results: 'a b; rm' does not match"),
         (["training", "text", "clip_norm"], float("inf"), "clip_norm: inf is not of type 'number'"),
         (["methods", "pike", "zeta1"], float("nan"), "zeta1: nan is not of type 'number'"),
         (["methods", "pike", "zeta1"], "1e-2", "zeta1: '1e-2' is a text in YAML: write 1.0e-2"),

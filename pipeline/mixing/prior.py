@@ -25,9 +25,26 @@ def ordered(weights: Mapping[str, float], domains: tuple[str, ...], setting: str
     Raises:
         InputError: a weight names no domain of the run, or a domain has no weight.
     """
-    problems = [unknown(d, domains, setting) for d in weights if d not in domains]
-    problems += [f"{setting}: domain {d!r} has no weight" for d in domains if d not in weights]
+    weights_K = placed(weights, domains, setting, "weight")
+    return weights_K / weights_K.sum()
+
+
+def placed(
+    values: Mapping[str, float], domains: tuple[str, ...], setting: str, what: str
+) -> Tensor:
+    """The values in the order of the domains.
+
+    Args:
+        values: Numbers by domain's name.
+        domains: The run's domains.
+        setting: Name of the setting, for messages.
+        what: What the numbers are, for messages: "weight".
+
+    Raises:
+        InputError: a value names no domain of the run, or a domain has no value.
+    """
+    problems = [unknown(d, domains, setting) for d in values if d not in domains]
+    problems += [f"{setting}: domain {d!r} has no {what}" for d in domains if d not in values]
     if problems:
         raise InputError("\n".join(problems))
-    weights_K = torch.tensor([weights[d] for d in domains], dtype=torch.float64)
-    return weights_K / weights_K.sum()
+    return torch.tensor([values[d] for d in domains], dtype=torch.float64)

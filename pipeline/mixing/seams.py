@@ -36,18 +36,30 @@ class Statistics:
 
 @dataclasses.dataclass(frozen=True)
 class Signals:
-    """What the loop measured, for `observe`. Only what the method needs is there."""
+    """What the loop measured. Only what the method needs is there; the rest is None.
+
+    `loss_weights` and `combine` see the batch before the update, `observe` sees the whole step, or
+    statistics alone when they are estimated before the batch is drawn.
+    """
 
     step: int
-    """0-based step; the update of this step has not been made when `statistics` come alone."""
+    """0-based step."""
     batch_rows: int
     """Batch size b."""
-    loss_K: Tensor | None = None
-    """Mean loss of each domain's rows in the training batch, nats per token."""
     count_K: Tensor | None = None
     """Rows of each domain in the training batch."""
+    loss_K: Tensor | None = None
+    """Mean loss of each domain's rows in the training batch, nats per token."""
+    gram_KxK: Tensor | None = None
+    """Inner products g_j . g_k of the gradients of the domains' mean losses on the batch."""
     statistics: Statistics | None = None
     """Gradient statistics, when due."""
+    loss_after_K: Tensor | None = None
+    """`loss_K` of the same rows after the optimizer's update."""
+    excess_K: Tensor | None = None
+    """Mean over each domain's tokens of max(l - l_reference, 0), before the update."""
+    validation_loss_K: Tensor | None = None
+    """Mean loss of each domain's held-out rows, nats per token, when due."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,15 +81,39 @@ class StatisticsNeed:
 
 
 @dataclasses.dataclass(frozen=True)
+class ValidationNeed:
+    """When a method wants the domains' losses on held-out rows, before the batch is drawn."""
+
+    first: int
+    """Step of the first evaluation."""
+    every: int
+    """Steps between evaluations."""
+
+    def due(self, step: int) -> bool:
+        """Whether step `step` evaluates."""
+        return step >= self.first and (step - self.first) % self.every == 0
+
+
+@dataclasses.dataclass(frozen=True)
 class Needs:
     """The signals that a method wants; the loop computes nothing else."""
 
     losses: bool = False
-    """Per-domain losses of every training batch."""
+    """Per-domain losses of every training batch, for `observe`."""
     statistics: StatisticsNeed | None = None
-    """Gradient statistics."""
+    """Gradient statistics, for `observe`."""
     gramian: bool = False
-    """K x K inner products of the domains' gradients, every step, for `combine`."""
+    """All K gradients of every batch and their inner products, for `combine` and `observe`."""
+    weighs_losses: bool = False
+    """Per-domain losses of every training batch before its backward pass, for `loss_weights`."""
+    losses_after: bool = False
+    """Per-domain losses of every training batch after the update, for `observe`."""
+    reference: bool = False
+    """Excess of every batch over a frozen reference model, for `loss_weights` and `observe`."""
+    validation: ValidationNeed | None = None
+    """Held-out losses of each domain, for `observe`."""
+    moments_per_domain: bool = False
+    """An optimizer with moments for each domain, whose steps `combine` weighs by counts alone."""
 
 
 class Method(Protocol):
@@ -105,7 +141,7 @@ class Method(Protocol):
     def loss_weights(self, state: State, signals: Signals) -> Tensor | None:
         """Weights of the domains' mean losses in the training loss; None: b_k / b."""
 
-    def combine(self, state: State, gram_KxK: Tensor) -> Tensor | None:
+    def combine(self, state: State, signals: Signals) -> Tensor | None:
         """Coefficients c_K of the update sum_k c_k g_k; None: b_k / b."""
 
     def observe(self, state: State, signals: Signals) -> State:
@@ -127,7 +163,7 @@ class Neutral:
         """Equation `eq: mix_framework`: each domain counts by its share of the batch."""
         return None
 
-    def combine(self, state: State, gram_KxK: Tensor) -> Tensor | None:
+    def combine(self, state: State, signals: Signals) -> Tensor | None:
         """Equation `eq: mix_framework`: gradients add up by their share of the batch."""
         return None
 

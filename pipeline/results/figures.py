@@ -91,7 +91,7 @@ KINDS: Mapping[str, Kind] = {
         "models, is cut. With several seeds a line is their mean and its band their range.",
     ),
     "differences": Kind(
-        "figure_losses",
+        "figure_differences",
         curves.differences,
         3,
         "methods",
