@@ -18,11 +18,10 @@ def apportion(weights_K: Tensor, b: int) -> Tensor:
         b: Batch size.
     """
     quota_K = weights_K / weights_K.sum() * b
-    # A quota of 3 that arrives as 2.9999999999999996 must not lose its row to another domain.
-    nearest_K = quota_K.round()
-    quota_K = torch.where((quota_K - nearest_K).abs() < 1e-9, nearest_K, quota_K)
     count_K = quota_K.floor()
     left = b - int(count_K.sum())
-    order_K = torch.argsort(quota_K - count_K, descending=True, stable=True)
+    # Remainders that differ by rounding alone are ties: 0.3 * 5 and (0.1 + 0.2) * 5.
+    remainder_K = (quota_K - count_K).round(decimals=9)
+    order_K = torch.argsort(remainder_K, descending=True, stable=True)
     count_K[order_K[:left]] += 1
     return count_K.to(torch.int64)

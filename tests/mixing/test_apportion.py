@@ -25,9 +25,18 @@ def test_leftover_rows_go_to_the_largest_remainders():
 
 
 def test_a_quota_that_is_whole_but_for_rounding_keeps_its_row():
-    # 0.1 + 0.2 = 0.30000000000000004, so that 0.3 / sum * 10 is a little less than 3.
-    assert counts([0.3, 0.1 + 0.2, 0.4], 10) == [3, 3, 4]
+    # 0.29 * 100 = 28.999999999999996.
     assert counts([0.29, 0.57, 0.14], 100) == [29, 57, 14]
+
+
+def test_quotas_that_differ_by_rounding_alone_are_ties():
+    # 0.1 + 0.2 = 0.30000000000000004; both quotas are 1.5.
+    assert counts([0.3, 0.1 + 0.2, 0.4], 5) == [2, 1, 2]
+    assert counts([0.1 + 0.2, 0.3, 0.4], 5) == [2, 1, 2]
+
+
+def test_a_tie_of_many_goes_to_the_lower_indices():
+    assert counts([0.01] * 100, 150) == [2] * 50 + [1] * 50
 
 
 def test_a_batch_smaller_than_the_number_of_domains_is_still_full():

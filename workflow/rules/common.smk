@@ -2,6 +2,7 @@
 
 import glob
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -27,6 +28,12 @@ FINAL = "manifest.json"
 # The interpreter and the device are resources: where a job runs is not what it computes, and
 # profiles set them per rule (set-resources).
 PYTHON = sys.executable
+
+# The fingerprints are of the code beside the Snakefile; so is the code that the jobs run, from
+# any working directory.
+shell.prefix(
+    f'export PYTHONPATH={shlex.quote(str(workflow.basedir))}"${{PYTHONPATH:+:$PYTHONPATH}}"; '
+)
 
 
 wildcard_constraints:

@@ -1,0 +1,246 @@
+"""Copies of the tree with a tiny experiment in them: it runs once, the tests ask copies of it."""
+
+import contextlib
+import hashlib
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pipeline import files
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = Path(__file__).with_name("config.yaml")
+TREE = ("Snakefile", "workflow", "pipeline", "docs")
+DEFAULTS = ("--profile", "workflow/profiles/default")
+RUNS = "results/runs/words/tiny"
+LONG = {"steps": 300, "checkpoint_every": 100, "resume_every": 10}
+
+
+class Project:
+    """A copy of the tree with an experiment of its own, used as users do: from its folder."""
+
+    def __init__(self, root):
+        self.root = root
+        self.started = []
+
+    def path(self, name):
+        return self.root / name
+
+    def run(self, *arguments, environment=()):
+        """A Python command in the copy; its texts are joined."""
+        return subprocess.run(
+            [sys.executable, "-m", *map(str, arguments)],
+            cwd=self.root,
+            env=_environment(environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+
+    def pike(self, *arguments):
+        return self.run("pipeline", *arguments)
+
+    def snakemake(self, *arguments, environment=()):
+        return self.run("snakemake", *DEFAULTS, *arguments, environment=environment)
+
+    def make(self, *arguments):
+        done = self.snakemake(*arguments)
+        assert done.returncode == 0, done.stdout + self.logs()
+        return done
+
+    def start(self, *arguments):
+        """The workflow in a process group of its own, to be killed."""
+        with self.path("started.log").open("a") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "snakemake", *DEFAULTS, *map(str, arguments)],
+                cwd=self.root,
+                env=_environment(()),
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.started.append(process.pid)
+        return process
+
+    def plan(self, *arguments, environment=()):
+        """The jobs of a dry run: `rule` or `rule wildcards`, as in `pretrain words/.../seed0`."""
+        command = ("snakemake", "--dry-run", *arguments)
+        done = self.run(*command, environment=environment)
+        assert done.returncode == 0, done.stdout
+        blocks = re.split(r"^(?:local)?rule (?=\w+:$)", done.stdout, flags=re.MULTILINE)[1:]
+        found = set()
+        for block in blocks:
+            name = block.partition(":")[0]
+            shown = re.search(r"^    wildcards: (.+)$", block, re.MULTILINE)
+            values = re.findall(r"\w+=([^,\s]+)", shown[1]) if shown else []
+            found.add(" ".join([name, *values]))
+        total = re.search(r"^total +(\d+)$", done.stdout, re.MULTILINE)
+        assert len(found) == (int(total[1]) if total else 0), done.stdout
+        assert total or "Nothing to be done" in done.stdout
+        return found
+
+    def configure(self, change, name="config.yaml"):
+        """Changes the default configuration, or writes a changed copy of it as `name`."""
+        values = yaml.safe_load(self.path("config.yaml").read_text(encoding="utf-8"))
+        change(values)
+        self.path(name).write_text(yaml.safe_dump(values, sort_keys=False), encoding="utf-8")
+
+    def edit(self, name, old, new):
+        """Replaces a text that occurs once in a file of the tree."""
+        path = self.path(name)
+        text = path.read_text(encoding="utf-8")
+        assert text.count(old) == 1, f"{old!r} occurs {text.count(old)} times in {name}"
+        path.write_text(text.replace(old, new), encoding="utf-8")
+
+    def weights(self):
+        """SHA-256 of each finished run's final weights, that of the file itself."""
+        found = {}
+        for manifest in sorted(self.path(RUNS).glob("*/seed*/manifest.json")):
+            values = files.read_json(manifest)
+            model = manifest.parent / f"checkpoints/step{values['steps']}/model.safetensors"
+            assert files.sha256(model) == values["weights_sha256"]
+            found[manifest.parent.parent.name] = values["weights_sha256"]
+        return found
+
+    def contents(self, folder="results"):
+        """Every file below a folder with its time of change and SHA-256."""
+        paths = (path for path in self.path(folder).rglob("*") if path.is_file())
+        return {
+            str(path.relative_to(self.root)): (
+                path.stat().st_mtime_ns,
+                hashlib.sha256(path.read_bytes()).hexdigest(),
+            )
+            for path in paths
+        }
+
+    def logs(self, results="results"):
+        paths = sorted(self.path(results).rglob("*.log"))
+        return "".join(f"\n{path}\n{path.read_text(encoding='utf-8')}" for path in paths)
+
+    def manifest(self, method):
+        """Target: what a method's run declares as its output."""
+        return f"{RUNS}/{method}/seed0/manifest.json"
+
+    def lengthen(self):
+        """Makes runs last seconds and forgets the short ones: there is something to interrupt."""
+        shutil.rmtree(self.path("results/runs"))
+        self.configure(lambda config: config["training"]["short"].update(LONG))
+
+    def checkpoint(self, method):
+        """Updates at the newest checkpoint of a method's run; -1 without one."""
+        return max(files.steps(self.path(f"{RUNS}/{method}/seed0/checkpoints")), default=-1)
+
+    def reach(self, method, updates, process):
+        """Waits for a checkpoint of at least so many updates, while the process runs."""
+
+        def there():
+            assert process.poll() is None, self.path("started.log").read_text() + self.logs()
+            return self.checkpoint(method) >= updates
+
+        self.wait(there, f"a checkpoint of {method} at {updates}")
+
+    def wait(self, true, what, seconds=120):
+        """Polls until something is true."""
+        end = time.monotonic() + seconds
+        while not true():
+            assert time.monotonic() < end, f"waited {seconds} s in vain: {what}"
+            time.sleep(0.002)
+
+    @contextlib.contextmanager
+    def paused(self, process):
+        """Stops a workflow and all its jobs while the block runs."""
+        os.killpg(process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.killpg(process.pid, signal.SIGCONT)
+
+    def copy(self, root):
+        shutil.copytree(self.root, root, symlinks=True)
+        return Project(root)
+
+
+def _environment(changes):
+    clean = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "SNAKEMAKE_PROFILE")}
+    return {**clean, "OMP_NUM_THREADS": "1", **dict(changes)}
+
+
+def _tree(root, config=CONFIG):
+    root.mkdir()
+    for name in TREE:
+        place = ROOT / name
+        if place.is_dir():
+            shutil.copytree(place, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(place, root / name)
+    shutil.copy2(config, root / "config.yaml")
+    return Project(root)
+
+
+def _notes(folder):
+    """Forty short texts of made-up words; the same at each call."""
+    folder.mkdir()
+    draw = random.Random(1)
+    for number in range(40):
+        words = ["".join(draw.choices("abdeiklmnorstu", k=draw.randint(2, 7))) for _ in range(30)]
+        (folder / f"{number:02}.txt").write_text(" ".join(words) + "\n", encoding="utf-8")
+
+
+@pytest.fixture
+def fresh(tmp_path):
+    """A copy of the tree with the tiny experiment, of which nothing is made."""
+    project = _tree(tmp_path / "project")
+    _notes(project.path("text"))
+    return project
+
+
+@pytest.fixture
+def default(tmp_path):
+    """A copy of the tree with the repository's own default experiment, nothing made."""
+    return _tree(tmp_path / "project", ROOT / "config.yaml")
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory):
+    """The tiny experiment, made from nothing by one command. Read it, never change it."""
+    project = _tree(tmp_path_factory.mktemp("workflow") / "project")
+    _notes(project.path("text"))
+    project.make()
+    return project
+
+
+@pytest.fixture
+def finished(whole, tmp_path):
+    """A copy of the finished experiment to ask and to change."""
+    return whole.copy(tmp_path / "project")
+
+
+@pytest.fixture
+def untrained(whole, tmp_path):
+    """The experiment with longer runs, of which the corpora are made and no run."""
+    project = whole.copy(tmp_path / "project")
+    project.lengthen()
+    yield project
+    for group in project.started:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
+
+
+@pytest.fixture(scope="session")
+def unbroken(whole, tmp_path_factory):
+    """Final weights of the longer runs of mix and pike when nothing interrupts them."""
+    project = whole.copy(tmp_path_factory.mktemp("unbroken") / "project")
+    project.lengthen()
+    project.make(project.manifest("mix"), project.manifest("pike"))
+    return project.weights()

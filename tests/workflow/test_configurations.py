@@ -1,0 +1,218 @@
+"""One configuration replaces another; two live side by side; mistakes come before any job."""
+
+import pytest
+
+from pipeline import files, fingerprints
+
+pytestmark = pytest.mark.workflow
+
+
+def other(config):
+    """An experiment that shares the default's sources and nothing else."""
+    config.update(experiment="another", results="another")
+    config["models"] = {"small": config["models"]["tiny"]}
+    config["methods"] = {"turns": {"rule": "round-robin"}}
+    config["scenarios"] = {"alone": config["scenarios"]["words"] | {"domains": ["easy", "hard"]}}
+    entry = {"scenarios": ["alone"], "models": ["small"], "methods": ["turns"], "seeds": [3]}
+    config.update(runs=[entry], tables={"perplexity": {}}, figures={})
+
+
+def pretrained(planned):
+    return {job.removeprefix("pretrain ") for job in planned if job.startswith("pretrain ")}
+
+
+DEFAULT_RUNS = {f"words/tiny/{m}/seed0" for m in ("mix", "mostly-easy", "pike", "balanced")}
+
+
+def test_the_default_plans_every_run_that_it_names(fresh):
+    assert pretrained(fresh.plan()) == DEFAULT_RUNS
+
+
+def test_another_configuration_replaces_the_default(fresh):
+    fresh.configure(other, "other.yaml")
+    planned = fresh.plan("--configfile", "other.yaml")
+    assert pretrained(planned) == {"alone/small/turns/seed3"}
+    assert {job for job in planned if job.startswith(("table", "figure"))} == {"table perplexity"}
+
+
+def test_values_of_the_command_line_change_another_configuration(fresh):
+    fresh.configure(other, "other.yaml")
+    chosen = ("--configfile", "other.yaml", "--config", "results=elsewhere")
+    target = "elsewhere/runs/alone/small/turns/seed3/manifest.json"
+    assert pretrained(fresh.plan(target, *chosen)) == {"alone/small/turns/seed3"}
+    assert pretrained(fresh.plan(*chosen)) == {"alone/small/turns/seed3"}
+
+
+def test_values_of_the_command_line_alone_change_the_default(fresh):
+    planned = fresh.plan("elsewhere/pike.duckdb", "--config", "results=elsewhere")
+    assert pretrained(planned) == DEFAULT_RUNS
+
+
+@pytest.mark.parametrize("folder", ["results/", "./results", "results//."])
+def test_a_folder_has_one_name_however_it_is_written(fresh, folder):
+    fresh.configure(lambda config: config.update(results=folder))
+    assert pretrained(fresh.plan("results/pike.duckdb")) == DEFAULT_RUNS
+
+
+def test_a_job_of_a_cluster_gets_the_same_plan(fresh):
+    # Executors start each job as a Snakemake of its own, with an absolute path to what was asked.
+    fresh.configure(other, "other.yaml")
+    target = "elsewhere/data/easy/manifest.json"
+    chosen = ("--configfile", "other.yaml", "--config", "results=elsewhere")
+    fresh.make(target, *chosen)
+    fresh.path(target).unlink()
+    done = fresh.run(
+        "snakemake",
+        *("--mode", "remote", "--cores", 1, "--target-jobs", "download:source=easy"),
+        *("--allowed-rules", "download", "--force", "--nolock", "--no-hooks"),
+        *("--configfiles", fresh.path("other.yaml"), "--config", "results=elsewhere"),
+    )
+    assert done.returncode == 0, done.stdout
+    assert fresh.path(target).is_file()
+    assert fresh.plan(target, *chosen) == set()
+
+
+def test_a_second_configuration_is_refused_in_the_folder_of_the_first(finished):
+    def foreign(config):
+        other(config)
+        config.update(results="results")
+
+    finished.configure(foreign, "other.yaml")
+    before = finished.contents()
+    for mode in (["--dry-run"], []):
+        done = finished.snakemake(*mode, "--configfile", "other.yaml")
+        assert done.returncode == 1
+        assert "results/ belongs to the experiment 'smoke' of config.yaml" in done.stdout
+        assert "not to 'another' of other.yaml" in done.stdout
+        assert "its own folder (results: ...)" in done.stdout
+        assert "Traceback" not in done.stdout
+    assert finished.contents() == before
+
+
+def test_a_copied_configuration_is_refused_until_it_has_its_own_folder(finished):
+    finished.configure(lambda config: None, "copy.yaml")
+    done = finished.snakemake("--dry-run", "--configfile", "copy.yaml")
+    assert done.returncode == 1
+    assert "not to 'smoke' of copy.yaml" in done.stdout
+    assert finished.plan("--configfile", "copy.yaml", "--config", "results=copied") != set()
+
+
+def test_the_default_by_its_name_is_the_default(finished):
+    assert finished.plan("--configfile", "config.yaml") == set()
+    assert finished.plan("--configfile", finished.path("config.yaml")) == set()
+
+
+def test_two_experiments_live_side_by_side(finished):
+    finished.configure(other, "other.yaml")
+    before = finished.contents()
+    chosen = ("--configfile", "other.yaml")
+    finished.make("another/data/easy/manifest.json", *chosen)
+    assert finished.contents() == before
+    assert finished.plan() == set()
+    assert finished.plan("another/data/easy/manifest.json", *chosen) == set()
+
+
+def test_the_code_beside_the_snakefile_runs_in_any_directory(fresh):
+    place = fresh.path("pipeline/data/synthetic.py")
+    place.write_text(place.read_text(encoding="utf-8") + "\nUNUSED = 1\n", encoding="utf-8")
+    fresh.path("elsewhere").mkdir()
+    manifest = fresh.path("elsewhere/results/data/easy/manifest.json")
+    fresh.make(
+        "results/data/easy/manifest.json",
+        *("--directory", "elsewhere", "--configfile", fresh.path("config.yaml")),
+    )
+    modules = ("pipeline.data.sources", "pipeline.data.synthetic")
+    code = f"from pipeline import fingerprints; print(fingerprints.of(*{modules}))"
+    fresh.path("ask.py").write_text(code, encoding="utf-8")
+    expected = fresh.run("ask").stdout.strip()
+    assert expected != fingerprints.of(*modules)
+    assert files.read_json(manifest)["code"]["fingerprint"] == expected
+
+
+MISTAKES = {
+    "a wrong key and a wrong type": (
+        [("probe", "few", "microbatch", "two"), ("models", "tiny", "layer", 2)],
+        ["probe.few.microbatch: 'two' is not of type", "'layer' is unknown: did you mean 'layers'"],
+    ),
+    "names that nothing bears": (
+        [
+            ("scenarios", "words", "tokenizer", "leters"),
+            ("tables", "costs", {"methods": ["pik"]}),
+            ("tables", "perplexty", {}),
+            ("evaluation", "few", "domains", ["eazy"]),
+        ],
+        [
+            "scenarios.words.tokenizer: 'leters' is unknown: did you mean 'letters'",
+            "tables.costs.methods: 'pik' is unknown: did you mean 'pike'",
+            "tables: 'perplexty' is unknown: did you mean 'perplexity'",
+            "evaluation.few.domains: 'eazy' is unknown: did you mean 'easy'",
+        ],
+    ),
+    "settings that do not fit together": (
+        [
+            ("training", "short", "warmup_steps", 13),
+            ("methods", "mostly-easy", "weights_by_domain", {"easy": 1, "hard": 1}),
+            ("figures", "weights", {"methods": ["pike"], "seeds": [7]}),
+        ],
+        [
+            "training.short.warmup_steps: must lie between 0 and steps (12)",
+            "weights_by_domain: domain 'notes' has no weight",
+            "figures.weights.seeds: no run that is selected has 7",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("mistakes", MISTAKES.values(), ids=MISTAKES.keys())
+def test_all_mistakes_are_named_before_any_job(fresh, mistakes):
+    changes, messages = mistakes
+
+    def spoil(config):
+        for *path, key, value in changes:
+            place = config
+            for name in path:
+                place = place[name]
+            place[key] = value
+
+    fresh.configure(spoil)
+    done = fresh.snakemake("--cores", 1)
+    assert done.returncode == 1
+    assert [message for message in messages if message not in done.stdout] == []
+    assert "config.yaml" in done.stdout
+    assert "Traceback" not in done.stdout
+    assert not fresh.path("results").exists()
+
+
+@pytest.mark.parametrize("text", ["", "- a list\n", "open: [\n", "a:\tb: c\n"])
+def test_what_is_no_configuration_is_refused_without_a_traceback(fresh, text):
+    fresh.path("config.yaml").write_text(text, encoding="utf-8")
+    done = fresh.snakemake("--dry-run")
+    assert done.returncode == 1
+    assert "onfig" in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+def test_text_that_is_not_there_is_named_before_any_job(fresh):
+    fresh.configure(lambda config: config["sources"]["notes"].update(files="nowhere/*.txt"))
+    done = fresh.snakemake("--cores", 1)
+    assert done.returncode == 1
+    assert "Missing input files for rule download" in done.stdout
+    assert "nowhere/*.txt" in done.stdout
+    assert not fresh.path("results").exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("results/tables/cost.md", "'cost' is unknown: did you mean 'costs'?"),
+        (
+            "results/runs/words/tiny/pyke/seed0/manifest.json",
+            "did you mean 'words/tiny/pike/seed0'",
+        ),
+        ("results/data/eazy/manifest.json", "'eazy' is unknown: did you mean 'easy'?"),
+    ],
+)
+def test_a_target_that_nothing_makes_is_refused_with_the_nearest_name(fresh, target, message):
+    done = fresh.snakemake("--dry-run", target)
+    assert done.returncode == 1
+    assert message in done.stdout

@@ -1,0 +1,143 @@
+"""Killed anywhere, a workflow goes on where it was and ends with the same bits."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+from pathlib import Path
+
+import pytest
+
+from pipeline import files
+
+pytestmark = pytest.mark.workflow
+
+MIX = "results/runs/words/tiny/mix"
+
+
+def trainings(project):
+    """Processes that train below the project's folder, by number."""
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (entry / "cwd").readlink() == project.root:
+                command = (entry / "cmdline").read_text(encoding="utf-8").split("\0")
+                if "pretrain" in command:
+                    found[int(entry.name)] = command
+    return found
+
+
+def resumes(project, method):
+    return files.read_json(project.path(project.manifest(method)))["resumes"]
+
+
+def unlock(project):
+    done = project.snakemake("--unlock")
+    assert done.returncode == 0, done.stdout
+
+
+def kill(project, method, updates, *targets):
+    """SIGKILL for the workflow with its training, at a checkpoint of so many updates or more."""
+    process = project.start("--cores", 1, *targets)
+    project.reach(method, updates, process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    project.wait(lambda: not trainings(project), "the end of the training")
+
+
+def test_a_workflow_killed_at_three_moments_ends_with_the_same_weights(untrained, unbroken):
+    draw = random.Random()
+    moments = draw.randint(1, 90), draw.randint(150, 240), draw.randint(1, 240)
+    mix, pike = untrained.manifest("mix"), untrained.manifest("pike")
+    for updates in moments[:2]:
+        kill(untrained, "mix", updates, mix)
+        unlock(untrained)
+    untrained.make(mix)
+    kill(untrained, "pike", moments[2], mix, pike)
+    refused = untrained.snakemake("--cores", 1, mix, pike)
+    assert refused.returncode == 1
+    assert "--unlock" in refused.stdout
+    unlock(untrained)
+
+    # What was whole before the kill is not done again.
+    before = untrained.contents("results/corpora"), untrained.contents(MIX)
+    assert untrained.plan("--rerun-incomplete", mix, pike) == {"pretrain words/tiny/pike/seed0"}
+    untrained.make(mix, pike)
+    assert (untrained.contents("results/corpora"), untrained.contents(MIX)) == before
+    assert untrained.weights() == unbroken, f"killed at {moments}"
+    assert (resumes(untrained, "mix"), resumes(untrained, "pike")) == (2, 1)
+    assert untrained.plan(mix, pike) == set()
+
+
+def test_a_training_that_outlives_its_workflow_is_not_written_by_another(untrained, unbroken):
+    mix, pike = untrained.manifest("mix"), untrained.manifest("pike")
+    process = untrained.start("--cores", 1, mix)
+    untrained.reach("mix", 20, process)
+    (orphan,) = trainings(untrained)
+    os.kill(orphan, signal.SIGSTOP)
+    process.kill()
+    process.wait()
+    unlock(untrained)
+    # The orphan sleeps in the middle of mix: that run is refused, pike is trained all the same.
+    again = untrained.snakemake("--cores", 1, mix, pike)
+    assert again.returncode == 1
+    assert f"is being written by process {orphan} on" in again.stdout
+    assert set(untrained.weights()) == {"pike"}
+    os.kill(orphan, signal.SIGCONT)
+    untrained.wait(lambda: not trainings(untrained), "the orphan's end")
+    untrained.make(mix, pike)
+    assert untrained.weights() == unbroken
+
+
+def test_a_killed_training_keeps_its_checkpoints_and_goes_on(untrained, unbroken):
+    process = untrained.start("--cores", 1, untrained.manifest("pike"))
+    untrained.reach("pike", 100, process)
+    (training,) = trainings(untrained)
+    os.kill(training, signal.SIGKILL)
+    assert process.wait() == 1
+    assert untrained.checkpoint("pike") >= 100
+    untrained.make("--cores", 1, untrained.manifest("pike"))
+    assert resumes(untrained, "pike") == 1
+    assert untrained.weights()["pike"] == unbroken["pike"]
+
+
+def test_a_training_that_fails_keeps_its_checkpoints_and_stops_no_other(finished):
+    # The rate rises from 0 without bound: the loss is no number some steps after the start.
+    finished.configure(
+        lambda config: config["training"].update(
+            wild=config["training"]["short"]
+            | {"warmup_steps": 12, "peak_learning_rate": 1.0e38, "initial_learning_rate": 0.0}
+            | {"resume_every": 1}
+        )
+    )
+    finished.configure(
+        lambda config: (
+            config["scenarios"].update(wild=config["scenarios"]["words"] | {"training": "wild"}),
+            config["runs"].append(config["runs"][0] | {"scenarios": ["wild"], "methods": ["mix"]}),
+        )
+    )
+    folder = finished.path("results/runs/wild/tiny/mix/seed0")
+    done = finished.snakemake(
+        "--cores", 1, "results/runs/wild/tiny/mix/seed0/manifest.json", "results/tables/accuracy.md"
+    )
+    assert done.returncode == 1
+    assert "is not a finite number at step" in done.stdout
+    assert "lower training.peak_learning_rate" in done.stdout
+    assert max(files.steps(folder / "checkpoints")) >= 1
+    assert not (folder / "manifest.json").exists()
+
+
+def test_settings_that_somebody_spoiled_are_written_again(finished):
+    spoiled = [
+        finished.path("results/runs/words/tiny/mix/seed0/run.json"),
+        finished.path("results/settings/tables/costs.json"),
+        finished.path("results/settings/tables/accuracy.json"),
+    ]
+    before = [path.read_text(encoding="utf-8") for path in spoiled]
+    spoiled[0].write_text(before[0].replace('"seed": 0', '"seed": 5'), encoding="utf-8")
+    spoiled[1].write_text("{", encoding="utf-8")
+    spoiled[2].unlink()
+    finished.make("--force", "results/tables/costs.md")
+    assert [path.read_text(encoding="utf-8") for path in spoiled] == before
+    assert json.loads(before[0])["seed"] == 0

@@ -1,0 +1,44 @@
+"""A dry run reads the plan and no more: no torch, no writing."""
+
+import pytest
+
+pytestmark = pytest.mark.workflow
+
+
+@pytest.fixture
+def poisoned(tmp_path):
+    """An environment in which importing what only stages need is an error."""
+    for name in ("torch", "duckdb", "sentencepiece", "matplotlib"):
+        (tmp_path / "poison" / name).mkdir(parents=True)
+        text = f"raise RuntimeError('{name} was imported')\n"
+        (tmp_path / "poison" / name / "__init__.py").write_text(text, encoding="utf-8")
+    return {"PYTHONPATH": str(tmp_path / "poison")}
+
+
+def test_the_poison_works(default, poisoned):
+    default.path("imports.py").write_text("import torch\n", encoding="utf-8")
+    assert "torch was imported" in default.run("imports", environment=poisoned).stdout
+
+
+def test_planning_the_default_experiment_imports_nothing_heavy_and_writes_nothing(
+    default, poisoned
+):
+    planned = default.plan(environment=poisoned)
+    assert {"report", "pretrain stdlib/nano/pike/seed0"} <= planned
+    assert not default.path("results").exists()
+
+
+def test_planning_on_finished_results_imports_nothing_heavy_and_writes_nothing(finished, poisoned):
+    before = finished.contents()
+    assert finished.plan(environment=poisoned) == set()
+    assert finished.plan("--forcerun", "pretrain", environment=poisoned) != set()
+    assert finished.contents() == before
+
+
+def test_the_report_is_built_without_torch(finished, poisoned):
+    poison = finished.root.parent / "poison"
+    for name in ("duckdb", "sentencepiece", "matplotlib"):
+        (poison / name / "__init__.py").unlink()
+        (poison / name).rmdir()
+    done = finished.snakemake("--forcerun", "database", environment=poisoned)
+    assert done.returncode == 0, done.stdout + finished.logs()

@@ -1,0 +1,237 @@
+"""What a change makes run again, and what it leaves alone: asked of dry runs."""
+
+import os
+import shutil
+import time
+
+import pytest
+
+pytestmark = pytest.mark.workflow
+
+METHODS = ("mix", "mostly-easy", "pike", "balanced")
+TABLES = {"table perplexity", "table accuracy", "table gradients", "table costs"}
+FIGURES = {"figure losses", "figure weights", "figure similarities", "figure gradients"}
+SELECTIONS = {
+    "table accuracy": {"mix", "pike"},
+    "table gradients": {"pike", "balanced"},
+    "figure weights": {"pike"},
+}
+"""Outputs that need some runs only, as the configuration says."""
+
+
+def run(method):
+    return f"words/tiny/{method}/seed0"
+
+
+def stages(methods, *names):
+    return {f"{name} {run(method)}" for method in methods for name in names}
+
+
+def results(methods):
+    """Jobs of all that stands on runs of these methods."""
+    selected = {name for name, needed in SELECTIONS.items() if needed & set(methods)}
+    return {
+        "all",
+        "report",
+        "database",
+        *(TABLES | FIGURES) - SELECTIONS.keys(),
+        *selected,
+        *(f"database_of_selection {name}" for name in selected),
+    }
+
+
+def trained(*methods):
+    """Jobs after something that changes the training of these methods."""
+    return stages(methods, "pretrain", "evaluate", "probe") | results(methods)
+
+
+def test_an_unchanged_project_plans_nothing(whole):
+    assert whole.plan() == set()
+    assert whole.plan("--profile", "workflow/profiles/default") == set()
+
+
+def test_a_later_time_of_change_alone_plans_nothing(finished):
+    time.sleep(1.1)
+    touched = [
+        *finished.path("results").rglob("manifest.json"),
+        *finished.path("results/tokenizers").iterdir(),
+        *finished.path("text").iterdir(),
+        *finished.path("pipeline").rglob("*.py"),
+        *finished.path("workflow").rglob("*.smk"),
+        finished.path("config.yaml"),
+    ]
+    for path in touched:
+        os.utime(path)
+    assert finished.plan() == set()
+
+
+def test_a_changed_setting_of_a_method_plans_that_method_alone(finished):
+    finished.configure(lambda config: config["methods"]["balanced"].update(tau=2))
+    assert finished.plan() == trained("balanced")
+
+
+def test_a_setting_that_a_scenario_lays_over_a_method_plans_that_method_alone(finished):
+    overlay = {"pike": {"zeta1": 0.2}}
+    finished.configure(lambda config: config["scenarios"]["words"].update(methods=overlay))
+    assert finished.plan() == trained("pike")
+
+
+def test_keys_in_another_order_plan_no_training(finished):
+    def reorder(config):
+        for section in ("models", "training", "methods", "evaluation", "probe", "sources"):
+            for name, values in config[section].items():
+                config[section][name] = dict(reversed(values.items()))
+
+    finished.configure(reorder)
+    stages_planned = {job.partition(" ")[0] for job in finished.plan()}
+    assert not stages_planned & {"download", "tokenizer", "pack", "pretrain", "evaluate", "probe"}
+
+
+def test_a_new_method_plans_its_own_runs_alone(finished):
+    def add(config):
+        config["methods"]["round-robin"] = {"rule": "round-robin"}
+        config["runs"][0]["methods"].append("round-robin")
+
+    finished.configure(add)
+    planned = finished.plan()
+    assert trained("round-robin") <= planned
+    assert not planned & stages(METHODS, "pretrain", "evaluate", "probe")
+
+
+def test_a_new_seed_plans_its_own_runs_alone(finished):
+    finished.configure(lambda config: config["runs"][0].update(seeds=[0, 1]))
+    planned = finished.plan()
+    assert {f"pretrain words/tiny/{method}/seed1" for method in METHODS} <= planned
+    assert not planned & stages(METHODS, "pretrain", "evaluate", "probe")
+
+
+def test_a_method_taken_out_trains_nothing(finished):
+    finished.configure(lambda config: config["runs"][0]["methods"].remove("mostly-easy"))
+    planned = finished.plan()
+    assert {"database", "report", "table perplexity"} <= planned
+    assert not planned & stages(METHODS, "pretrain", "evaluate", "probe")
+
+
+def test_a_changed_evaluation_setting_evaluates_and_trains_nothing(finished):
+    finished.configure(lambda config: config["evaluation"]["few"].update(rows=7))
+    assert finished.plan() == stages(METHODS, "evaluate") | results(METHODS)
+
+
+def test_changed_evaluation_code_evaluates_and_trains_nothing(finished):
+    finished.edit("pipeline/evaluation/evaluate.py", 'FORMULATION = "pmi"', 'FORMULATION = "sum"')
+    assert finished.plan() == stages(METHODS, "evaluate") | results(METHODS)
+
+
+def test_changed_probe_code_probes_and_trains_nothing(finished):
+    finished.edit("pipeline/probe.py", 'unit="checkpoint"', 'unit="step"')
+    assert finished.plan() == stages(METHODS, "probe") | results(METHODS)
+
+
+def test_a_changed_rule_trains_the_runs_of_that_rule_alone(finished):
+    append(finished, "pipeline/mixing/fixed.py")
+    assert finished.plan() == trained("mostly-easy")
+
+
+def test_a_changed_rule_trains_those_that_are_built_on_it_too(finished):
+    append(finished, "pipeline/mixing/pike.py")
+    assert finished.plan() == trained("pike", "balanced")
+
+
+@pytest.mark.parametrize("module", ["pretrain.py", "model.py", "optim.py", "data/batches.py"])
+def test_a_changed_loop_trains_every_run(finished, module):
+    append(finished, f"pipeline/{module}")
+    planned = finished.plan()
+    assert trained(*METHODS) <= planned
+    assert not {job for job in planned if job.startswith(("download", "tokenizer"))}
+
+
+def test_a_changed_reader_of_text_reads_that_kind_of_source_again(finished):
+    append(finished, "pipeline/data/local.py")
+    planned = finished.plan()
+    assert {"download notes", "tokenizer letters", "pack letters notes"} <= planned
+    assert not planned & {"download easy", "download hard"}
+
+
+def test_comments_and_docstrings_run_nothing(finished):
+    for name in ("mixing/pike.py", "pretrain.py", "evaluation/evaluate.py", "results/database.py"):
+        path = finished.path(f"pipeline/{name}")
+        text = path.read_text(encoding="utf-8")
+        assert text.startswith('"""')
+        path.write_text(text.replace('"""', '"""Said otherwise. ', 1) + "\n# A remark.\n")
+    assert finished.plan() == set()
+
+
+def test_a_changed_query_builds_results_and_trains_nothing(finished):
+    path = finished.path("pipeline/results/sql/table_costs.sql")
+    path.write_text(path.read_text(encoding="utf-8") + "\n-- A remark.\n", encoding="utf-8")
+    assert finished.plan() == results(METHODS)
+
+
+def test_a_changed_page_builds_the_report_alone(finished):
+    path = finished.path("pipeline/results/report/page.html")
+    path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    assert finished.plan() == {"report", "all"}
+
+
+def test_changed_text_is_read_again(finished):
+    path = finished.path("text/00.txt")
+    path.write_text("Something else.\n", encoding="utf-8")
+    planned = finished.plan()
+    assert {"download notes", "tokenizer letters", *trained(*METHODS)} <= planned
+    assert not planned & {"download easy", "download hard"}
+
+
+def test_a_further_file_of_text_is_read(finished):
+    finished.path("text/99.txt").write_text("Something more.\n", encoding="utf-8")
+    assert "download notes" in finished.plan()
+
+
+def test_results_stand_where_the_text_is_not_at_hand(finished):
+    shutil.rmtree(finished.path("text"))
+    assert finished.plan() == set()
+
+
+def test_a_table_asked_for_alone_plans_the_runs_of_its_selection(fresh):
+    planned = fresh.plan("results/tables/accuracy.md")
+    assert {job for job in planned if job.startswith("pretrain")} == stages(
+        ["mix", "pike"], "pretrain"
+    )
+    assert {
+        job for job in planned if job.startswith(("table", "figure", "database", "report"))
+    } == {
+        "table accuracy",
+        "database_of_selection table accuracy",
+    }
+
+
+def test_a_run_asked_for_alone_plans_nothing_else(fresh):
+    planned = fresh.plan(fresh.manifest("mix"))
+    assert {job.partition(" ")[0] for job in planned} == {
+        "download",
+        "tokenizer",
+        "pack",
+        "pretrain",
+    }
+    assert {job for job in planned if job.startswith("pretrain")} == stages(["mix"], "pretrain")
+
+
+@pytest.mark.parametrize("suffix", [".md", ".csv", ".tex"])
+def test_a_deleted_table_is_made_again(finished, suffix):
+    finished.path(f"results/tables/accuracy{suffix}").unlink()
+    assert {"table accuracy", "all"} <= finished.plan() <= {"table accuracy", "report", "all"}
+
+
+def test_a_deleted_database_is_made_again_and_trains_nothing(finished):
+    finished.path("results/pike.duckdb").unlink()
+    assert finished.plan() == {
+        "all",
+        "report",
+        "database",
+        *(TABLES | FIGURES) - SELECTIONS.keys(),
+    }
+
+
+def append(project, name):
+    """Changes a module of the copy in a way that changes nothing that it computes."""
+    path = project.path(name)
+    path.write_text(path.read_text(encoding="utf-8") + "\nUNUSED = 1\n", encoding="utf-8")

@@ -1,0 +1,71 @@
+"""The whole experiment, from sources to the report, by one command."""
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.workflow
+
+METHODS = ("mix", "mostly-easy", "pike", "balanced")
+
+
+def test_the_copy_uses_its_own_code(whole):
+    done = whole.run("pipeline.__main__", "query", "--help")
+    assert done.returncode == 0
+    code = "import pipeline; print(pipeline.__file__)"
+    whole.path("where.py").write_text(code, encoding="utf-8")
+    assert whole.run("where").stdout.strip() == str(whole.path("pipeline/__init__.py"))
+
+
+def test_everything_that_was_asked_for_is_there(whole):
+    tables = ("perplexity", "accuracy", "gradients", "costs")
+    figures = ("losses", "weights", "similarities", "gradients")
+    expected = [
+        "results/pike.duckdb",
+        "results/report/index.html",
+        *(
+            f"results/tables/{name}{suffix}"
+            for name in tables
+            for suffix in (".md", ".csv", ".tex")
+        ),
+        *(f"results/figures/{name}{suffix}" for name in figures for suffix in (".svg", ".png")),
+        *(whole.manifest(method) for method in METHODS),
+    ]
+    assert [name for name in expected if not whole.path(name).stat().st_size] == []
+
+
+def test_the_database_holds_every_run_and_answers(whole):
+    done = whole.pike("query", "--format", "json", "select run, steps from runs order by run")
+    assert done.returncode == 0, done.stdout
+    runs = [{"run": f"words/tiny/{method}/seed0", "steps": 12} for method in sorted(METHODS)]
+    assert json.loads(done.stdout) == runs
+
+
+def test_nothing_is_out_of_date_after_one_run(whole):
+    done = whole.pike("query", "--format", "json", "select * from stale")
+    assert json.loads(done.stdout) == []
+
+
+def test_why_leads_from_a_table_to_the_text(whole):
+    done = whole.pike("why", "table/perplexity")
+    assert done.returncode == 0, done.stdout
+    for name in ("run/words/tiny/pike/seed0", "corpus/letters/notes", "source/notes"):
+        assert name in done.stdout
+
+
+def test_a_restricted_table_shows_its_runs_alone(whole):
+    text = whole.path("results/tables/accuracy.csv").read_text(encoding="utf-8")
+    assert "pike" in text
+    assert "mostly-easy" not in text
+    assert "balanced" not in text
+
+
+def test_every_job_left_its_log(whole):
+    logs = {path.name for path in whole.path("results/logs").rglob("*.log")}
+    assert {"easy.log", "letters.log", "seed0.log", "database.log", "report.log"} <= logs
+
+
+def test_a_finished_training_can_be_asked_for_again(finished):
+    before = finished.weights()
+    finished.make("--force", finished.manifest("mix"))
+    assert finished.weights() == before
