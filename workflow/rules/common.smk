@@ -32,7 +32,7 @@ PYTHON = sys.executable
 # The fingerprints are of the code beside the Snakefile; so is the code that the jobs run, from
 # any working directory.
 shell.prefix(
-    f'export PYTHONPATH={shlex.quote(str(workflow.basedir))}"${{PYTHONPATH:+:$PYTHONPATH}}"; '
+    f'export PYTHONPATH={shlex.quote(str(workflow.basedir))}"${{{{PYTHONPATH:+:$PYTHONPATH}}}}"; '
 )
 
 
