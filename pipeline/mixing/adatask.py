@@ -1,0 +1,32 @@
+"""AdaTask (Yang et al. 2023, "AdaTask: A Task-Aware Adaptive Learning Rate Approach ...")."""
+
+import dataclasses
+
+from torch import Tensor
+
+from pipeline.mixing.gramian import Scale
+from pipeline.mixing.mix import Mix
+from pipeline.mixing.seams import Needs, Signals, State
+
+
+@dataclasses.dataclass(frozen=True)
+class AdaTask(Mix):
+    """Mix, where Adam keeps moments for each domain and adds up the K steps instead of gradients.
+
+    The only method here that is no function of the gradients of one step: the optimizer's state is
+    K times as large.
+    """
+
+    scale: Scale = "mix"
+    """mix: mean of the domains' Adam steps; reference: their sum, so that K equal gradients move
+    the parameters K times as far."""
+
+    def needs(self) -> Needs:
+        """Moments for each domain."""
+        return Needs(moments_per_domain=True)
+
+    def combine(self, state: State, signals: Signals) -> Tensor:
+        """Coefficients of the domains' Adam steps; 0 for a domain without rows."""
+        assert signals.count_K is not None, "the batch's counts are known before its gradients"
+        present_K = (signals.count_K > 0).double()
+        return present_K / present_K.sum() if self.scale == "mix" else present_K

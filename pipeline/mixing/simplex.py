@@ -1,0 +1,97 @@
+"""The lowest point of b . w + c |g_w| over weights w of gradients, g_w = sum_k w_k g_k, exactly.
+
+MGDA's shortest vector (b = 0) and CAGrad's weights are such points. The problem is convex; an
+active set of domains with positive weight is walked to the optimal one, and on each set the
+solution is a formula.
+
+Shapes: P domains, A of them in the active set.
+"""
+
+import dataclasses
+
+import torch
+from torch import Tensor
+
+RIDGE = 1e-10
+"""Added to every cosine g_j . g_j / |g_j|^2 = 1. Of equally good weights, as those of identical
+gradients, it chooses the most even ones, and it keeps |g_w| above 0."""
+ENTER = 1e-12
+"""A domain enters when it promises this part of its own b_k + c |g_k|: RIDGE must show."""
+TOLERANCE = 1e-5
+"""Optimal weights may leave any domain this part of its own b_k + c |g_k| below the optimum."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """The best point of the search."""
+
+    weights_P: Tensor
+    """Non-negative, summing to 1."""
+    length: float
+    """|g_w|, the ridge included."""
+    excess: float
+    """How far the worst domain stays below the optimum, see `TOLERANCE`."""
+
+    @property
+    def optimal(self) -> bool:
+        """Whether no weights are noticeably better."""
+        return self.excess <= TOLERANCE
+
+
+def lowest(linear_P: Tensor, c: float, gram_PxP: Tensor) -> Point:
+    """The weights that minimise b . w + c |g_w|.
+
+    Args:
+        linear_P: b.
+        c: Weight of the length; positive.
+        gram_PxP: Inner products of the gradients; positive semidefinite, no zero on the diagonal.
+    """
+    P = len(linear_P)
+    norm_P = gram_PxP.diagonal().sqrt()
+    size_P = linear_P.abs() + c * norm_P
+    cosine_PxP = gram_PxP / torch.outer(norm_P, norm_P)
+    cosine_PxP = cosine_PxP + RIDGE * torch.eye(P, dtype=torch.float64)
+    first = int((linear_P + c * norm_P).argmin())
+    # s_k = w_k |g_k|, lengths of the gradients' parts, are of one size where norms are not.
+    part_P = torch.zeros(P, dtype=torch.float64)
+    part_P[first] = norm_P[first]
+    active, best = [first], Point(part_P / norm_P, float("nan"), torch.inf)
+    for _ in range(20 * (P + 1)):
+        slope_A, b_A = 1 / norm_P[active], (linear_P / norm_P)[active]
+        step_A, furthest = _step(part_P[active], slope_A, b_A / c, cosine_PxP[active][:, active])
+        limit_A = torch.where(step_A < 0, -part_P[active] / step_A, torch.inf)
+        blocking = int(limit_A.argmin())
+        if limit_A[blocking] <= furthest:
+            part_P[active] += limit_A[blocking] * step_A
+            part_P[active.pop(blocking)] = 0
+            continue
+        part_P[active] += step_A
+        weights_P, dot_P = part_P / norm_P, cosine_PxP @ part_P
+        length = float((part_P @ dot_P).sqrt())
+        value_P = linear_P + c * norm_P * dot_P / length
+        gain_P = (linear_P @ weights_P + c * length - value_P) / size_P
+        if gain_P.max() < best.excess:
+            best = Point(weights_P / weights_P.sum(), length, float(gain_P.max()))
+        gain_P[active] = -torch.inf
+        entering = int(gain_P.argmax())
+        if gain_P[entering] <= ENTER:
+            break
+        active.append(entering)
+    return best
+
+
+def _step(part_A: Tensor, slope_A: Tensor, b_A: Tensor, cosine_AxA: Tensor) -> tuple[Tensor, float]:
+    """Step to the lowest point among all s with slope . s = 1, and how much of it may be taken.
+
+    Where the gradient of b . s + |s|_C - lambda slope . s vanishes, s is p + |s|_C q with
+    p ~ C^-1 slope and q = -C^-1 b made to keep the constraint. p and q are C-orthogonal, hence
+    |s|_C = |p|_C / sqrt(1 - |q|_C^2). With |q|_C >= 1 the function falls along q for ever.
+    """
+    toward_Ax2 = torch.linalg.solve(cosine_AxA, torch.stack([slope_A, -b_A], dim=1))
+    p_A = toward_Ax2[:, 0] / (slope_A @ toward_Ax2[:, 0])
+    q_A = toward_Ax2[:, 1] - (slope_A @ toward_Ax2[:, 1]) * p_A
+    squared_q = float(q_A @ cosine_AxA @ q_A)
+    if squared_q >= 1:
+        return q_A, float("inf")
+    length = float((p_A @ cosine_AxA @ p_A / (1 - squared_q)).sqrt())
+    return p_A + length * q_A - part_A, 1.0
