@@ -23,7 +23,6 @@ import argparse
 import dataclasses
 import json
 import os
-import platform
 import statistics
 import time
 from pathlib import Path
@@ -35,6 +34,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from benchmarks import machine
 from pipeline import gradients, optim, per_domain_adamw, settings
 from pipeline.backward import Batch, Pass
 from pipeline.mixing import METHODS, registry
@@ -107,15 +107,7 @@ def record(
         "steps_per_round": chosen.steps,
         "models": {name: dataclasses.asdict(MODELS[name]) for name in sizes},
         "rules": sizes,
-        "machine": {
-            "cpus": os.cpu_count(),
-            "processor": _processor(),
-            "threads": chosen.threads,
-            "load_before": load_before,
-            "load_after": os.getloadavg()[0],
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-        },
+        "machine": machine.described(load_before),
         "date": time.strftime("%Y-%m-%d"),
     }
     chosen.out.parent.mkdir(exist_ok=True)
@@ -367,13 +359,6 @@ def table(model: str, found: dict[str, dict[str, Any]]) -> str:
         ]
         lines.append(f"{name:<17}" + "".join(f"{cell:>12}" for cell in cells))
     return "\n".join(lines)
-
-
-def _processor() -> str:
-    path = Path("/proc/cpuinfo")
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
 
 
 if __name__ == "__main__":

@@ -141,8 +141,11 @@ def closure(config: Config, wanted: Iterable[Run]) -> list[Run]:
         InputError: a run stands on itself.
     """
     found: dict[Run, None] = dict.fromkeys(wanted)
+    sound: set[Run] = set()
 
     def visit(run: Run, above: tuple[Run, ...]) -> None:
+        if run in sound:
+            return
         if run in above:
             chain = " <- ".join(r.method for r in (*above[above.index(run) :], run))
             raise InputError(
@@ -152,6 +155,7 @@ def closure(config: Config, wanted: Iterable[Run]) -> list[Run]:
         found.setdefault(run)
         for other in stood_on(config, run):
             visit(other, (*above, run))
+        sound.add(run)
 
     for run in list(found):
         visit(run, ())

@@ -1,13 +1,12 @@
 """Names within a configuration that nothing bears, and settings that do not fit together."""
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pipeline import proxies, rules
 from pipeline.finders import FINDERS
 from pipeline.fingerprints import PACKAGE
-from pipeline.settings import Training, check, unknown
+from pipeline.settings import Training, check, misplaced, unknown
 
 Config = Mapping[str, Any]
 
@@ -85,10 +84,11 @@ def _misfits(config: Config, origin: str) -> list[str]:
         for name, values in config["training"].items()
         for problem in check(Training, values, f"{origin}: training.{name}")
     ]
-    pairs = {(run.scenario, run.method) for run in proxies.closure(config, proxies.asked(config))}
+    every = proxies.closure(config, proxies.asked(config))
+    pairs = {(run.scenario, run.method) for run in every}
     for scenario, values in config["scenarios"].items():
         pairs |= {(scenario, method) for method in values.get("methods", {})}
-    return [*found, *_methods(config, origin, pairs), *_unselected(config, origin)]
+    return [*found, *_methods(config, origin, pairs), *_unselected(config, origin, every)]
 
 
 def _methods(config: Config, origin: str, pairs: set[tuple[str, str]]) -> Iterable[str]:
@@ -104,26 +104,36 @@ def _misplaced(values: Config, domains: Sequence[str], where: str) -> Iterable[s
     if "domain" in values and values["domain"] not in domains:
         yield unknown(values["domain"], domains, where)
     for key in ("weights_by_domain", "prior"):
-        given = values.get(key) or {}
-        yield from (unknown(d, domains, f"{where}.{key}") for d in given if d not in domains)
-        if given:
-            yield from (
-                f"{where}.{key}: domain {d!r} has no weight" for d in domains if d not in given
-            )
+        if values.get(key):
+            yield from misplaced(values[key], domains, f"{where}.{key}", "has no weight")
 
 
-def _unselected(config: Config, origin: str) -> Iterable[str]:
-    """What tables and figures select and no run has: they would be refused after all training."""
-    keys = ("scenarios", "models", "methods", "seeds")
-    entries = ([entry[key] for key in keys] for entry in config["runs"])
-    runs = [dict(zip(keys, r, strict=True)) for e in entries for r in itertools.product(*e)]
+def _unselected(config: Config, origin: str, every: Sequence[proxies.Run]) -> Iterable[str]:
+    """What tables and figures select and no run has: they would be refused after all training.
+
+    Runs that only serve others are there for those that name their methods.
+    """
+    wanted = set(proxies.asked(config))
+    keyed = [(run, _by_key(run)) for run in every]
     for section in ("tables", "figures"):
         for name, selection in config[section].items():
-            chosen = [r for r in runs if all(r[key] in v for key, v in selection.items())]
+            named = selection.get("methods", ())
+            chosen = [
+                run
+                for at, run in keyed
+                if (at in wanted or at.method in named)
+                and all(run[key] in values for key, values in selection.items())
+            ]
             for key, values in selection.items():
+                there = {run[key] for run in chosen}
                 for value in values:
-                    if value not in {run[key] for run in chosen}:
+                    if value not in there:
                         yield (
                             f"{origin}: {section}.{name}.{key}: no run that is selected has "
                             f"{value!r}: take it out, or add such a run to runs"
                         )
+
+
+def _by_key(run: proxies.Run) -> dict[str, Any]:
+    """A run's names by the keys that select runs."""
+    return dict(zip(("scenarios", "models", "methods", "seeds"), run, strict=True))

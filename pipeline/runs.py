@@ -73,13 +73,12 @@ class Plan:
 
     def settings_files(self) -> dict[str, Settings]:
         """Path and content of every settings file that a stage reads."""
-        written = {f"{self.results}/settings/experiment.json": self.experiment(list(self.runs))}
+        written = {self.holding(None)[0]: self.experiment(list(self.runs))}
         for folder in ("sources", "tokenizers", "corpora", "mixtures", "tables", "figures"):
             for name, values in getattr(self, folder).items():
                 written[f"{self.results}/settings/{folder}/{name}.json"] = values
         for selection, chosen in self.selections().items():
-            path = f"{self.results}/settings/databases/{selection}.json"
-            written[path] = self.experiment(chosen)
+            written[self.holding(selection)[0]] = self.experiment(chosen)
         for run, values in self.runs.items():
             written[f"{self.run_folder(run)}/run.json"] = values
         for name, section in (("evaluation", self.evaluations), ("probe", self.probes)):
@@ -132,11 +131,11 @@ class Plan:
         None of those that only serve others, but where it names their methods.
         """
         wanted = self.named(f"{kind}s", name)["selection"]
-        named = wanted.get("methods", ())
+        named, asked = wanted.get("methods", ()), set(self.asked)
         return tuple(
             run
             for run, values in self.runs.items()
-            if _chosen(values, wanted) and (run in self.asked or values["method_name"] in named)
+            if _chosen(values, wanted) and (run in asked or values["method_name"] in named)
         )
 
     def selection(self, kind: str, name: str) -> str | None:
@@ -156,12 +155,16 @@ class Plan:
             named["asked"] = self.asked
         return {name: chosen for name, chosen in named.items() if name is not None}
 
+    def holding(self, selection: str | None) -> tuple[str, str]:
+        """Settings and database of a selection of runs; None: of all runs."""
+        if selection is None:
+            return f"{self.results}/settings/experiment.json", f"{self.results}/pike.duckdb"
+        settings = f"{self.results}/settings/databases/{selection}.json"
+        return settings, f"{self.results}/databases/{selection}.duckdb"
+
     def shown(self) -> tuple[str, str]:
         """Settings and database of the report: of the runs that were asked for."""
-        if "asked" not in self.selections():
-            return f"{self.results}/settings/experiment.json", f"{self.results}/pike.duckdb"
-        settings = f"{self.results}/settings/databases/asked.json"
-        return settings, f"{self.results}/databases/asked.duckdb"
+        return self.holding("asked" if "asked" in self.selections() else None)
 
     def named_selection(self, name: str) -> tuple[str, ...]:
         """The runs of a database that holds some.
@@ -176,10 +179,7 @@ class Plan:
 
     def database(self, kind: str, name: str) -> str:
         """The database that a table or figure reads: it holds the runs that it needs."""
-        selection = self.selection(kind, name)
-        if selection is None:
-            return f"{self.results}/pike.duckdb"
-        return f"{self.results}/databases/{selection}.duckdb"
+        return self.holding(self.selection(kind, name))[1]
 
     __hash__ = object.__hash__
 
@@ -217,13 +217,14 @@ def plan(config: Mapping[str, Any], origin: str) -> Plan:
     every = proxies.closure(own, asked)
     found = {run: m for run in every if (m := proxies.mixture(own, run)) is not None}
     references_of = {run: r for run in every if (r := proxies.reference(own, run)) is not None}
+    wanted = set(asked)
     compared = {p for m in set(found.values()) for p in proxies.found_from(own, m)}
     scenarios = own["scenarios"]
     runs = {str(run): _run(own, run) for run in every}
     evaluations = {
-        str(run): _evaluation(own, run, asked=run in set(asked))
+        str(run): _evaluation(own, run, asked=run in wanted)
         for run in every
-        if run in set(asked) or run in compared
+        if run in wanted or run in compared
     }
     used = {
         f"{v['tokenizer']}/{d}": dict(own["packing"])

@@ -56,6 +56,21 @@ def unknown(name: str, known: typing.Iterable[str], where: str) -> str:
     return f"{where}: {name!r} is unknown: {hint}"
 
 
+def misplaced(
+    given: typing.Iterable[str], domains: typing.Collection[str], where: str, lacks: str
+) -> list[str]:
+    """Messages for values by domain that name no domain, and for domains without a value.
+
+    Args:
+        given: Domains that have a value.
+        domains: Those that there are.
+        where: Where the values were set.
+        lacks: What is wrong with a domain without one: "has no weight".
+    """
+    found = [unknown(d, domains, where) for d in given if d not in domains]
+    return found + [f"{where}: domain {d!r} {lacks}" for d in domains if d not in given]
+
+
 def _required(field: dataclasses.Field[Any]) -> bool:
     missing = dataclasses.MISSING
     return field.default is missing and field.default_factory is missing

@@ -74,6 +74,17 @@ def test_runs_that_only_serve_others_are_evaluated_once_and_never_probed(chained
     assert named("mix") not in plan.evaluations
 
 
+def test_a_table_that_names_the_method_of_a_helper_selects_its_runs(chained):
+    plan = runs.plan(chained("doremi", tables={"perplexity": {"methods": ["proxy"]}}), "config.yaml")
+    assert plan.selected("table", "perplexity") == (named("proxy"),)
+
+
+def test_a_table_that_names_only_seeds_of_a_swarm_selects_nothing_and_is_refused(chained):
+    values = chained("found", tables={"perplexity": {"seeds": [100]}})
+    with pytest.raises(InputError, match=r"tables.perplexity.seeds: no run .* has 100"):
+        runs.plan(values, "config.yaml")
+
+
 def test_tables_show_the_runs_that_were_asked_for(chained):
     plan = runs.plan(chained("found"), "config.yaml")
     assert plan.selected("table", "perplexity") == plan.asked

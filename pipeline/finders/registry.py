@@ -43,6 +43,25 @@ def build(finder: str, values: Mapping[str, Any], where: str) -> Finder:
     return cast(Finder, settings.parse(kind(finder), values, where))
 
 
+def refuse(mixtures: Mapping[str, Mapping[str, Any]]) -> None:
+    """Builds the finder of every mixture, so that no proxy is trained for one that cannot be found.
+
+    Args:
+        mixtures: Settings of mixtures by scenario/model/mixture/seed.
+
+    Raises:
+        InputError: every reason against every mixture's finder, each once.
+    """
+    problems: dict[str, None] = {}
+    for name, values in mixtures.items():
+        try:
+            build(values["finder"], values["options"], f"mixtures.{name.split('/')[2]}.options")
+        except InputError as error:
+            problems |= dict.fromkeys(str(error).splitlines())
+    if problems:
+        raise InputError("\n".join(problems))
+
+
 def modules(finder: str) -> tuple[str, str]:
     """The modules whose code a mixture of this finder is a function of."""
     return "pipeline.finders.mixture", FINDERS[finder].partition(":")[0]

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.finders.seams import Floats, Proxy
-from pipeline.settings import unknown
+from pipeline.settings import misplaced
 
 
 def arrays(
@@ -59,8 +59,7 @@ def placed(values: Mapping[str, float], domains: tuple[str, ...], setting: str) 
     Raises:
         InputError: a value names no domain, or a domain has no value.
     """
-    problems = [unknown(d, domains, setting) for d in values if d not in domains]
-    problems += [f"{setting}: domain {d!r} is missing" for d in domains if d not in values]
+    problems = misplaced(values, domains, setting, "is missing")
     if problems:
         raise InputError("\n".join(problems))
     return np.array([values[d] for d in domains], dtype=np.float64)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import InputError
-from pipeline.settings import unknown
+from pipeline.settings import misplaced
 
 
 def checked(weights: Mapping[str, float], setting: str) -> list[str]:
@@ -43,8 +43,7 @@ def placed(
     Raises:
         InputError: a value names no domain of the run, or a domain has no value.
     """
-    problems = [unknown(d, domains, setting) for d in values if d not in domains]
-    problems += [f"{setting}: domain {d!r} has no {what}" for d in domains if d not in values]
+    problems = misplaced(values, domains, setting, f"has no {what}")
     if problems:
         raise InputError("\n".join(problems))
     return torch.tensor([values[d] for d in domains], dtype=torch.float64)

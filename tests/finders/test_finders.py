@@ -33,6 +33,26 @@ def test_unknown_names_are_refused_with_the_nearest():
         registry.build("regmix", {"smaples": 3}, "options")
 
 
+def test_every_mixture_that_cannot_be_found_is_refused_at_once_and_each_reason_once():
+    def mixture(finder, **options):
+        return {"finder": finder, "options": options}
+
+    wrong = mixture("best", taget=1)
+    with pytest.raises(InputError) as refused:
+        registry.refuse(
+            {
+                "text/nano/good/seed0": mixture("best"),
+                "text/nano/typo/seed0": wrong,
+                "text/nano/typo/seed1": wrong,
+                "text/nano/few/seed0": mixture("regmix", samples="many"),
+            }
+        )
+    typo, few = str(refused.value).splitlines()
+    assert typo.startswith("mixtures.typo.options: 'taget' is unknown")
+    assert few.startswith("mixtures.few.options.samples")
+    registry.refuse({"text/nano/good/seed0": mixture("best")})
+
+
 def test_the_fingerprint_is_of_the_finder_too():
     assert registry.modules("best") == ("pipeline.finders.mixture", "pipeline.finders.best")
 

@@ -48,8 +48,18 @@ wildcard_constraints:
 
 
 onstart:
+    refuse_unfit_finders()
     refuse_unfit_methods()
     root.write_settings(PLAN, ORIGIN)
+
+
+def refuse_unfit_finders():
+    """Before a proxy is trained, asks the finder of its mixture whether it can be used."""
+    if PLAN.mixtures and "pretrain" in {j.rule.name for j in workflow.dag.needrun_jobs()}:
+        try:
+            importlib.import_module("pipeline.finders.registry").refuse(PLAN.mixtures)
+        except InputError as mistake:
+            raise WorkflowError(f"the configuration cannot be used:\n{mistake}") from None
 
 
 def refuse_unfit_methods():
