@@ -11,6 +11,7 @@ The data's way, as a reading list; each stage meets the next through files only.
     gradients        rows of each domain       -> norms, variances and inner products
     pretrain         run.json + corpora        -> checkpoints + records
     finders          finished proxy runs       -> a mixture for a further run
+    tasks            fetched data sets         -> questions with candidate answers
     evaluation       checkpoint + corpora      -> perplexities, accuracies
     probe            checkpoint + corpora      -> cosine of the domains' gradients
     results          all records               -> one database -> tables, figures, a report

@@ -135,7 +135,7 @@ def _questions(commands: Any) -> None:
     question.add_argument("given", metavar="NAME", nargs="?", help="one rule (default: all)")
     question.add_argument("--format", choices=["text", "markdown"], default="text")
     question = commands.add_parser("fetch", help="fetch the data sets of downstream tasks")
-    question.set_defaults(place="pipeline.evaluation.fetch:fetch")
+    question.set_defaults(place="pipeline.tasks.fetch:fetch")
     question.add_argument(
         "given", metavar="NAME", nargs="+", help="task: arc_easy, csqa, hellaswag, piqa, ..."
     )

@@ -18,6 +18,7 @@ from pipeline import (
     alarms,
     checkpoint,
     devices,
+    disk,
     files,
     fingerprints,
     gradients,
@@ -29,7 +30,6 @@ from pipeline import (
     settings,
 )
 from pipeline.backward import Batch, Left, Pass
-from pipeline.data import disk
 from pipeline.data.batches import Mixture
 from pipeline.errors import InputError
 from pipeline.mixing import registry

@@ -19,9 +19,8 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
-from pipeline import checkpoint, devices, files, gradients
+from pipeline import checkpoint, devices, disk, files, gradients
 from pipeline import settings as parsing
-from pipeline.data import disk
 from pipeline.data.shards import Corpus
 from pipeline.errors import InputError
 from pipeline.model import Transformer, padded_vocabulary

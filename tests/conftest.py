@@ -10,9 +10,12 @@ from pathlib import Path
 import hypothesis
 import pytest
 import yaml
+from fetched import asked, benchmarks, standin, tokenizers
 
 from pipeline import files
 from pipeline.data import packing, sources, tokenizer
+
+__all__ = ["asked", "benchmarks", "standin", "tokenizers"]
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -14,9 +14,19 @@ PACKAGE = Path(pipeline.__file__).parent
 ROOT = PACKAGE.parent
 
 LAYERS = {
-    0: {"errors", "files", "fingerprints", "progress", "settings", "rules", "schema", "references"}
+    0: {
+        "errors",
+        "disk",
+        "files",
+        "fingerprints",
+        "progress",
+        "settings",
+        "rules",
+        "schema",
+        "references",
+    }
     | {"proxies", "root", "runs", "stages"},
-    1: {"data", "mixing", "model", "optim"},
+    1: {"data", "mixing", "model", "optim", "tasks"},
     2: {"devices", "gradients", "per_domain_adamw", "checkpoint", "lease", "records", "alarms"},
     3: {"backward", "inputs", "run_folder"},
     4: {"pretrain", "evaluation", "probe", "theory"},
@@ -27,7 +37,8 @@ LAYERS = {
 MAY_IMPORT = {n: set(range(n)) for n in LAYERS} | {0: {0}, 5: {0}}
 
 FENCES = {
-    "datasets": ("pipeline.data.hub", "pipeline.evaluation"),
+    "datasets": ("pipeline.data.hub",),
+    "huggingface_hub": ("pipeline.data", "pipeline.tasks.hub"),
     "duckdb": ("pipeline.results",),
     "lightgbm": ("pipeline.finders.regmix",),
     "scipy": ("pipeline.finders",),

@@ -14,7 +14,7 @@ from pipeline.errors import InputError
 ROOT = Path(__file__).resolve().parents[1]
 STAGES = list(stages.STAGES)
 QUESTIONS = {
-    "fetch": "pipeline.evaluation.fetch:fetch",
+    "fetch": "pipeline.tasks.fetch:fetch",
     "methods": "pipeline.mixing.catalogue:methods",
     "power": "pipeline.results.power:power",
     "query": "pipeline.results.query:query",

@@ -75,7 +75,9 @@ def test_runs_that_only_serve_others_are_evaluated_once_and_never_probed(chained
 
 
 def test_a_table_that_names_the_method_of_a_helper_selects_its_runs(chained):
-    plan = runs.plan(chained("doremi", tables={"perplexity": {"methods": ["proxy"]}}), "config.yaml")
+    plan = runs.plan(
+        chained("doremi", tables={"perplexity": {"methods": ["proxy"]}}), "config.yaml"
+    )
     assert plan.selected("table", "perplexity") == (named("proxy"),)
 
 

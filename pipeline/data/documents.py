@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline import files
-from pipeline.data import disk
+from pipeline import disk, files
 from pipeline.errors import InputError
 
 STAGE = "download"

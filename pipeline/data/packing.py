@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline import files, settings
-from pipeline.data import disk
+from pipeline import disk, files, settings
 from pipeline.data import documents as store
 from pipeline.data.shards import (
     DOCUMENT,

@@ -14,8 +14,7 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 import numpy.typing as npt
 
-from pipeline import files
-from pipeline.data import disk
+from pipeline import disk, files
 from pipeline.errors import InputError
 
 FORMAT = 1

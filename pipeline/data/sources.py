@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow
 
-from pipeline import files, settings
-from pipeline.data import SOURCES, disk
+from pipeline import disk, files, settings
+from pipeline.data import SOURCES
 from pipeline.data import documents as store
 from pipeline.errors import InputError
 from pipeline.progress import Progress

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import sentencepiece
 
-from pipeline import files, settings
-from pipeline.data import disk
+from pipeline import disk, files, settings
 from pipeline.data import documents as store
 from pipeline.data.splits import is_validation, text_hash
 from pipeline.errors import InputError

@@ -11,14 +11,9 @@ rows          questions laid out as rows, candidates side by side
 sharing       which contexts begin alike and are read together
 uncertainty   means over clustered data with their standard errors
 
-Downstream tasks; the stage does not ask them yet, these modules stand on their own:
+Of downstream tasks (`pipeline.tasks` says what is asked):
 
-fetch, hub       data sets by pinned id and revision -> files with checksums: `pike fetch`
-tasks            one module per task: its data set, and how a record becomes a row
-formats          row -> prompt, in three formulations
-demonstrations   which solved questions stand in front
-benchmark        settings, and a fetched task made ready to be asked
-encoding         prompts -> tokens, cut where a candidate begins
-asking           a model's answers -> rows of `accuracies` and `choices`
-grading          log-likelihoods -> picks and accuracies under every normalisation
+encoding      prompts -> tokens, cut where a candidate begins
+grading       log-likelihoods -> picks and accuracies under every normalisation
+asking        a model's answers -> rows of `accuracies` and `choices`
 """

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 
 from pipeline.errors import InputError
-from pipeline.evaluation.benchmark import Benchmark
 from pipeline.evaluation.encoding import Item
 from pipeline.evaluation.grading import Grades, grade
 from pipeline.evaluation.scoring import Question, score
 from pipeline.evaluation.uncertainty import Floats
 from pipeline.model import Transformer
+from pipeline.tasks.benchmark import Benchmark
 
 
 @dataclass(frozen=True)

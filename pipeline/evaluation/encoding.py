@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.errors import InputError
-from pipeline.evaluation import formats
-from pipeline.evaluation.benchmark import Benchmark
-from pipeline.evaluation.formats import Prompt
+from pipeline.tasks import formats
+from pipeline.tasks.benchmark import Benchmark
+from pipeline.tasks.formats import Prompt
 
 Tokens = tuple[int, ...]
 

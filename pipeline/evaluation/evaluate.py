@@ -19,9 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from pipeline import checkpoint, devices, files
+from pipeline import checkpoint, devices, disk, files
 from pipeline import settings as parsing
-from pipeline.data import disk
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.errors import InputError
 from pipeline.evaluation import choice, items, perplexity

@@ -3,10 +3,9 @@ import hashlib
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.evaluation import demonstrations
-from pipeline.evaluation.benchmark import load
-from pipeline.evaluation.tasks import arc_easy, hellaswag, multilingual_hellaswag, registry
-from pipeline.evaluation.tasks.seams import Row
+from pipeline.tasks import arc_easy, demonstrations, hellaswag, multilingual_hellaswag, registry
+from pipeline.tasks.benchmark import load
+from pipeline.tasks.seams import Row
 
 GERMAN = multilingual_hellaswag.task("de")
 

@@ -2,8 +2,8 @@
 
 import hashlib
 
-from pipeline.evaluation.tasks import fields
-from pipeline.evaluation.tasks.seams import DataFile, DataSet, Record, Row, Style, Task
+from pipeline.tasks import fields
+from pipeline.tasks.seams import DataFile, DataSet, Record, Row, Style, Task
 
 
 def row(record: Record, place: str) -> Row:

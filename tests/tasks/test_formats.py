@@ -3,12 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.evaluation import formats
-from pipeline.evaluation.benchmark import load
-from pipeline.evaluation.tasks import arc_easy, hellaswag, piqa, registry
-from pipeline.evaluation.tasks.seams import Row
+from pipeline.tasks import arc_easy, formats, hellaswag, piqa, registry
+from pipeline.tasks.benchmark import load
+from pipeline.tasks.seams import Row
 
-GOLDEN = Path(__file__).parents[1] / "standins" / "prompts.json"
+GOLDEN = Path(__file__).parent / "standins" / "prompts.json"
 
 QUESTION = Row(
     id="1",

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.data import disk
+from pipeline import disk
 from pipeline.errors import InputError
 
 

@@ -3,8 +3,8 @@
 import re
 
 from pipeline.errors import InputError
-from pipeline.evaluation.tasks import fields
-from pipeline.evaluation.tasks.seams import DataFile, DataSet, Record, Row, Style, Task
+from pipeline.tasks import fields
+from pipeline.tasks.seams import DataFile, DataSet, Record, Row, Style, Task
 
 STYLE = Style(label="", answer=False, instruction="Choose the best continuation:")
 

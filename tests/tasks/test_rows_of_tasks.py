@@ -5,7 +5,7 @@ import re
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.evaluation.tasks import (
+from pipeline.tasks import (
     arc_easy,
     csqa,
     hellaswag,

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from pipeline.errors import InputError
-from pipeline.evaluation.tasks import fields
-from pipeline.evaluation.tasks.seams import Record
+from pipeline.tasks import fields
+from pipeline.tasks.seams import Record
 
 
 def options(record: Record, place: str) -> tuple[tuple[str, ...], int]:

@@ -11,10 +11,9 @@ from typing import Any, Literal
 
 from pipeline import files
 from pipeline.errors import InputError
-from pipeline.evaluation import demonstrations, formats
-from pipeline.evaluation.formats import Formulation
-from pipeline.evaluation.tasks import registry
-from pipeline.evaluation.tasks.seams import Record, Row, Task
+from pipeline.tasks import demonstrations, formats, registry
+from pipeline.tasks.formats import Formulation
+from pipeline.tasks.seams import Record, Row, Task
 
 DEMONSTRATIONS = "demonstrations"
 """Name of the file that holds the curated demonstrations' records."""

@@ -3,9 +3,9 @@
 import re
 
 from pipeline.errors import InputError
-from pipeline.evaluation.tasks import arc_easy, csqa, hellaswag, multilingual_hellaswag, piqa
-from pipeline.evaluation.tasks.seams import Task
 from pipeline.settings import unknown
+from pipeline.tasks import arc_easy, csqa, hellaswag, multilingual_hellaswag, piqa
+from pipeline.tasks.seams import Task
 
 TASKS = {
     task.name: task

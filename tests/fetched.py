@@ -8,11 +8,11 @@ import pytest
 from pipeline import files
 from pipeline.data import sources
 from pipeline.data.tokenizer import Tokenizer, build
-from pipeline.evaluation.benchmark import Asked
-from pipeline.evaluation.fetch import fetch
-from pipeline.evaluation.tasks import registry
+from pipeline.tasks import registry
+from pipeline.tasks.benchmark import Asked
+from pipeline.tasks.fetch import fetch
 
-STANDINS = Path(__file__).parents[1] / "standins"
+STANDINS = Path(__file__).parent / "tasks" / "standins"
 OTHER = "0" * 40
 """A commit that is not the pinned one, whose files' checksums are not known."""
 

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 
 from pipeline.errors import InputError
-from pipeline.evaluation.tasks.seams import Row, Task
+from pipeline.tasks.seams import Row, Task
 
 SALT = "pike-demos-v1"
 

@@ -20,13 +20,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline import files
-from pipeline.data import disk
+from pipeline import disk, files
 from pipeline.errors import InputError
-from pipeline.evaluation import demonstrations
-from pipeline.evaluation.benchmark import DEMONSTRATIONS
-from pipeline.evaluation.tasks import registry
-from pipeline.evaluation.tasks.seams import Record, Row, Task
+from pipeline.tasks import demonstrations, registry
+from pipeline.tasks.benchmark import DEMONSTRATIONS
+from pipeline.tasks.seams import Record, Row, Task
 
 log = logging.getLogger("pike")
 
@@ -123,7 +121,7 @@ def _downloaded(task: Task, split: str, revision: str) -> Path:
         InputError: it cannot be had, or the package is not installed.
     """
     try:
-        hub = importlib.import_module("pipeline.evaluation.hub")
+        hub = importlib.import_module("pipeline.tasks.hub")
     except ModuleNotFoundError as error:
         if error.name != "huggingface_hub":
             raise

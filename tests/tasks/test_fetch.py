@@ -10,10 +10,9 @@ import pytest
 
 from pipeline import __main__, files
 from pipeline.errors import InputError
-from pipeline.evaluation import fetch
-from pipeline.evaluation.tasks import piqa, registry
+from pipeline.tasks import fetch, piqa, registry
 
-STANDINS = Path(__file__).parents[1] / "standins"
+STANDINS = Path(__file__).parent / "standins"
 PIQA = STANDINS / "piqa"
 OTHER = "0" * 40
 
@@ -202,7 +201,7 @@ def test_a_few_rows_that_cannot_be_asked_are_listed(tmp_path, own):
 
 def test_own_files_need_no_further_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    monkeypatch.delitem(sys.modules, "pipeline.evaluation.hub", raising=False)
+    monkeypatch.delitem(sys.modules, "pipeline.tasks.hub", raising=False)
     given = {"out": tmp_path, "revision": OTHER}
     fetch.fetch(["piqa"], **given, taken=taken(PIQA, "validation", "train"))
     with pytest.raises(InputError, match=r"pip install '\.\[hub\]'"):

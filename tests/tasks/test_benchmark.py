@@ -5,7 +5,7 @@ import pytest
 
 from pipeline import files, settings
 from pipeline.errors import InputError
-from pipeline.evaluation.benchmark import Asked, load
+from pipeline.tasks.benchmark import Asked, load
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import pytest
 
 from pipeline.errors import InputError
 from pipeline.evaluation import grading
-from pipeline.evaluation.benchmark import load
 from pipeline.evaluation.encoding import Item, encoded
+from pipeline.tasks.benchmark import load
 
 
 def item(gold, texts, tokens, cluster="c", name="i"):

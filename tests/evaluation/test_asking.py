@@ -6,9 +6,9 @@ import torch
 from pipeline import settings
 from pipeline.errors import InputError
 from pipeline.evaluation import asking
-from pipeline.evaluation.benchmark import load
 from pipeline.evaluation.encoding import encoded
 from pipeline.model import initialised
+from pipeline.tasks.benchmark import load
 
 CPU = torch.device("cpu")
 NANO = settings.Model(2, 16, 2, 8)

@@ -5,10 +5,9 @@ import sentencepiece
 
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.errors import InputError
-from pipeline.evaluation import formats
-from pipeline.evaluation.benchmark import load
 from pipeline.evaluation.encoding import encoded
-from pipeline.evaluation.tasks import registry
+from pipeline.tasks import formats, registry
+from pipeline.tasks.benchmark import load
 
 LONG = 10**6
 MODELS = [
