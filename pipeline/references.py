@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pipeline import proxies, rules
+from pipeline import proxies, roles, rules
 from pipeline.finders import FINDERS
 from pipeline.fingerprints import PACKAGE
 from pipeline.settings import Training, check, misplaced, unknown
@@ -11,7 +11,8 @@ from pipeline.settings import Training, check, misplaced, unknown
 Config = Mapping[str, Any]
 
 QUERIES = PACKAGE / "results" / "sql"
-"""Each table and each figure has a query here: table_{name}.sql, figure_{name}.sql."""
+"""Each table and each figure has a query here: table_{name}.sql, figure_{name}.sql; the paper's own
+are table1.sql, figure1.sql."""
 
 
 def problems(config: Config, origin: str) -> list[str]:
@@ -43,11 +44,12 @@ def _uses(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
             yield [s[key]] if key in s else [], config[key], f"scenarios.{name}.{key}"
         yield s.get("methods", {}), config["methods"], f"scenarios.{name}.methods"
     yield from _uses_of_runs(config)
+    yield from roles.uses(config)
     for index, entry in enumerate(config["runs"]):
         for key in ("scenarios", "models", "methods"):
             yield entry[key], config[key], f"runs[{index}].{key}"
     for kind in ("table", "figure"):
-        drawn = {path.stem.removeprefix(f"{kind}_") for path in QUERIES.glob(f"{kind}_*.sql")}
+        drawn = {path.stem.removeprefix(f"{kind}_") for path in QUERIES.glob(f"{kind}*.sql")}
         yield config[f"{kind}s"], drawn, f"{kind}s"
         for name, selection in config[f"{kind}s"].items():
             for key in ("scenarios", "models", "methods"):
@@ -88,6 +90,7 @@ def _misfits(config: Config, origin: str) -> list[str]:
     pairs = {(run.scenario, run.method) for run in every}
     for scenario, values in config["scenarios"].items():
         pairs |= {(scenario, method) for method in values.get("methods", {})}
+    found += roles.problems(config, origin)
     return [*found, *_methods(config, origin, pairs), *_unselected(config, origin, every)]
 
 

@@ -21,6 +21,7 @@ LAYERS = {
         "fingerprints",
         "progress",
         "settings",
+        "roles",
         "rules",
         "schema",
         "references",

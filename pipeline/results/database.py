@@ -6,13 +6,13 @@ from typing import Any
 
 import duckdb
 
-from pipeline import files
+from pipeline import files, roles
 from pipeline.errors import InputError
 from pipeline.progress import Progress
 from pipeline.results import comparisons, lineage, records, speedups, views
 from pipeline.results.experiment import Experiment, read
 
-PAPER = Path(__file__).parents[1] / "paper" / "numbers.csv"
+PAPER = Path(__file__).parents[1] / "paper"
 
 
 def build(settings: Path, out: Path) -> None:
@@ -53,7 +53,7 @@ def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
     connection.execute("begin")
     _names(connection, experiment)
     _corpora(connection, found)
-    _paper(connection)
+    _paper(connection, experiment)
     loader = records.Loader(connection)
     with Progress("database", total=len(experiment.runs), unit="run") as progress:
         for run, record in experiment.runs.items():
@@ -150,11 +150,14 @@ def _corpora(connection: duckdb.DuckDBPyConnection, found: lineage.Lineage) -> N
             insert(connection, "corpora", [row])
 
 
-def _paper(connection: duckdb.DuckDBPyConnection) -> None:
-    quoted = str(PAPER).replace("'", "''")
-    connection.execute(
-        f"insert into paper select * from read_csv('{quoted}', header = true, all_varchar = true)"
-    )
+def _paper(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
+    for table, name in (("paper", "numbers"), ("paper_names", "names")):
+        quoted = str(PAPER / f"{name}.csv").replace("'", "''")
+        connection.execute(
+            f"insert into {table} "
+            f"select * from read_csv('{quoted}', header = true, all_varchar = true)"
+        )
+    insert(connection, "published_names", map(list, roles.pairs(experiment.config)))
 
 
 def _lineage(connection: duckdb.DuckDBPyConnection, found: lineage.Lineage) -> None:

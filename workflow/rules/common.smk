@@ -186,5 +186,5 @@ def records_of_selection(wildcards):
 def settings_of_selection(wildcards):
     """What a database of some runs shows: their settings, all methods in order, who is compared."""
     chosen = PLAN.named_selection(wildcards.selection)
-    compared = PLAN.config.get("compare")
-    return [list(PLAN.config["methods"]), compared, {r: PLAN.runs[r] for r in chosen}]
+    named = [PLAN.config.get(section) for section in ("compare", "paper")]
+    return [list(PLAN.config["methods"]), *named, {r: PLAN.runs[r] for r in chosen}]

@@ -113,6 +113,12 @@ create table paper (
     shots integer, value double, bold boolean, underlined boolean
 );
 
+-- The names that the paper uses, in its order, as its tables write them.
+create table paper_names (kind text, name text, position integer, label text);
+
+-- Which of our names play the paper's. kind: scenario, model, method, or task (a domain, too).
+create table published_names (kind text, ours text, published text);
+
 -- What was made from what. path is relative to the results folder; sha256 is that of the file at
 -- path when the database was built; facts are the manifest's further keys.
 create table lineage (
