@@ -151,6 +151,7 @@ def _questions(commands: Any) -> None:
     )
     _power(commands)
     question = commands.add_parser("query", help="ask the database in SQL")
+    _data_questions(commands)
     question.set_defaults(place="pipeline.results.query:query")
     question.add_argument(
         "given", metavar="SQL", help="one SQL statement; the database is opened read-only"
@@ -166,6 +167,18 @@ def _questions(commands: Any) -> None:
 
 
 def _power(commands: Any) -> None:
+def _data_questions(commands: Any) -> None:
+    about = "hash documents and corpora again and name what is damaged"
+    question = commands.add_parser("verify", help=about, description=about)
+    question.set_defaults(place="pipeline.data.verify:verify")
+    question.add_argument(
+        "given", metavar="FOLDER", nargs="+", help="documents, a corpus, or a folder of such"
+    )
+    question.add_argument(
+        "--workers", type=int, help="files hashed at once (default: as many as processors)"
+    )
+
+
     about = "how many items, or seeds, a difference between two methods needs to be shown"
     question = commands.add_parser("power", help=about, description=about)
     question.set_defaults(place="pipeline.results.power:power")

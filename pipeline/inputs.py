@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import checkpoint, files, settings
+from pipeline.data.sealing import refuse_other_tokenizer
 from pipeline.data.shards import Corpus
 from pipeline.errors import InputError
 from pipeline.mixing.seams import Facts, Method
@@ -69,9 +70,12 @@ def opened(folder: Path, work: settings.Run) -> dict[str, Corpus]:
     """The training split of each domain, checksums verified.
 
     Raises:
-        InputError: a corpus is missing or damaged, has too little text, or another tokenizer.
+        InputError: a corpus is missing or damaged, has too little text, another tokenizer, or was
+            packed with one that has been replaced since.
     """
     corpora = {d: Corpus.open(folder / d, "train", verify=True) for d in work.domains}
+    for domain, corpus in corpora.items():
+        refuse_other_tokenizer(folder / domain, corpus.manifest)
     recipe = work.training
     problems = [
         f"domain {d!r} has {c.rows(recipe.length)} rows of {recipe.length} tokens to train on, "

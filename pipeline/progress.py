@@ -14,7 +14,7 @@ SECONDS_BETWEEN_LINES = 10.0
 class Progress:
     """Counts work done; `with Progress("pack code", total=n, unit="doc") as p: p.add(1, mb=3)`."""
 
-    def __init__(self, label: str, *, total: int | None, unit: str, done: int = 0) -> None:
+    def __init__(self, label: str, *, total: int | None, unit: str, done: float = 0) -> None:
         self._label, self._total, self._unit, self._done = label, total, unit, done
         self._began, self._began_at, self._last = time.monotonic(), done, time.monotonic()
         self._bar = (
@@ -23,7 +23,7 @@ class Progress:
             else None
         )
 
-    def add(self, amount: int, **shown: object) -> None:
+    def add(self, amount: float, **shown: object) -> None:
         """Advances by `amount`; `shown` are name=value pairs printed beside the count."""
         self._done += amount
         if self._bar is not None:
@@ -39,7 +39,9 @@ class Progress:
         share = f"/{self._total:,}" if self._total else ""
         left = f", {(self._total - self._done) / rate:.0f} s left" if self._total and rate else ""
         facts = "".join(f", {name} {value}" for name, value in shown.items())
-        message = f"{self._label}: {self._done:,}{share} {self._unit}, {rate:,.1f}/s{left}{facts}"
+        message = (
+            f"{self._label}: {self._done:,.0f}{share} {self._unit}, {rate:,.1f}/s{left}{facts}"
+        )
         sys.stderr.write(message + "\n")
         sys.stderr.flush()
 

@@ -16,6 +16,7 @@ ROOT = PACKAGE.parent
 LAYERS = {
     0: {
         "errors",
+        "cpus",
         "disk",
         "files",
         "fingerprints",

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline import disk, files
+from pipeline.data import integrity
 from pipeline.errors import InputError
 
 STAGE = "download"
@@ -102,7 +103,7 @@ def manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a folder of documents, after its files' sizes have been compared with it.
 
     Raises:
-        InputError: no finished documents, or a missing or truncated file, which is named.
+        InputError: no finished documents, or missing or truncated files, which are named.
     """
     path = folder / files.MANIFEST
     if not path.exists():
@@ -112,15 +113,11 @@ def manifest(folder: Path) -> dict[str, Any]:
     facts: dict[str, Any] = files.read_json(path)
     if not isinstance(facts, dict) or facts.get("stage") != STAGE:
         raise InputError(f"{path} is not the manifest of a download: download the source anew")
-    for name, recorded in facts["files"].items():
-        file = folder / name
-        size = file.stat().st_size if file.exists() else None
-        if size != recorded["bytes"]:
-            found = "is missing" if size is None else f"has {size:,} bytes"
-            raise InputError(
-                f"{file} {found}, the manifest says {recorded['bytes']:,} bytes: "
-                f"delete {folder} and download it anew"
-            )
+    remedy = f"delete {folder} and download it anew"
+    sealed = integrity.sealed(folder, facts, remedy)
+    found = [problem for file in sealed if (problem := integrity.resized(file))]
+    if found:
+        raise InputError("\n".join(found))
     return facts
 
 

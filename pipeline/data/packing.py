@@ -14,15 +14,8 @@ import numpy.typing as npt
 
 from pipeline import disk, files, settings
 from pipeline.data import documents as store
-from pipeline.data.shards import (
-    DOCUMENT,
-    FORMAT,
-    SPLITS,
-    ShardWriter,
-    data_fingerprint,
-    documents_file,
-    token_dtype,
-)
+from pipeline.data.sealing import FORMAT, SPLITS, data_fingerprint, documents_file
+from pipeline.data.shards import DOCUMENT, ShardWriter, token_dtype
 from pipeline.data.splits import is_validation, text_hash
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.errors import InputError

@@ -15,10 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline import disk, files
+from pipeline.data import integrity
+from pipeline.data.sealing import (
+    SPLITS,
+    documents_file,
+    manifest_of,
+    refuse_contradiction,
+    sealed_split,
+)
 from pipeline.errors import InputError
 
-FORMAT = 1
-SPLITS = ("train", "validation")
 DOCUMENT = np.dtype([("tokens", "<u4"), ("bytes", "<u4"), ("hash", "<u8")])
 """One document of a split: tokens (EOS included), UTF-8 bytes, first 8 bytes of its SHA-256."""
 
@@ -28,17 +34,6 @@ Tokens = npt.NDArray[np.int64]
 def token_dtype(vocabulary: int) -> np.dtype[Any]:
     """The smallest little-endian dtype that holds every id below `vocabulary`."""
     return np.dtype("<u2" if vocabulary <= 2**16 else "<u4")
-
-
-def documents_file(split: str) -> str:
-    """Name of the file that lists a split's documents."""
-    return f"{split}-documents.npy"
-
-
-def data_fingerprint(dtype: str, shards: dict[str, list[dict[str, Any]]]) -> str:
-    """Identity of a corpus's tokens: SHA-256 over the dtype and every split's shard hashes."""
-    hashes = {split: [shard["sha256"] for shard in shards[split]] for split in sorted(shards)}
-    return files.digest({"dtype": dtype, "shards": hashes})
 
 
 class ShardWriter:
@@ -147,24 +142,22 @@ class Corpus:
     def open(cls, folder: Path, split: str, *, verify: bool = False) -> "Corpus":
         """Opens a split that `pack` has written.
 
-        Sizes of all files are compared with the manifest at every open; their SHA-256, which
-        takes 2.5 CPU-seconds a gigabyte, only when `verify`.
+        Sizes of all files, sums of tokens and the fingerprint are compared with the manifest at
+        every open; the files' SHA-256, which takes 2.5 CPU-seconds a gigabyte, only when `verify`.
 
         Raises:
-            InputError: no manifest, or a missing, truncated or changed file, which is named.
+            InputError: no manifest, one that contradicts itself, or missing, truncated or changed
+                files, all of which are named.
         """
         assert split in SPLITS, split
-        manifest = _manifest(folder)
+        manifest = manifest_of(folder)
         try:
             facts, tokenizer = manifest["splits"][split], manifest["tokenizer"]
             dtype = np.dtype(manifest["dtype"]).newbyteorder("<")
             listed: list[dict[str, Any]] = facts["shards"]
-            sizes = {s["file"]: s["tokens"] * dtype.itemsize for s in listed}
-            hashes = {s["file"]: s["sha256"] for s in listed}
-            documents = documents_file(split)
-            sizes[documents] = manifest["files"][documents]["bytes"]
-            hashes[documents] = manifest["files"][documents]["sha256"]
+            sealed = sealed_split(folder, split, manifest, dtype)
             starts = np.cumsum([0] + [s["tokens"] for s in listed]).tolist()
+            refuse_contradiction(folder, split, manifest)
             known = cls(
                 folder=folder,
                 split=split,
@@ -181,8 +174,10 @@ class Corpus:
             raise InputError(
                 f"{folder / files.MANIFEST} is not the manifest of a corpus ({error!r}): pack anew"
             ) from None
-        for name, size in sizes.items():
-            _check(folder / name, size, hashes[name] if verify else None)
+        check = integrity.altered if verify else integrity.resized
+        found = [problem for _, problem in integrity.problems(check, sealed) if problem]
+        if found:
+            raise InputError("\n".join(found))
         known._shards.extend(_map(folder / s["file"], dtype) for s in listed)
         return known
 
@@ -227,6 +222,10 @@ class Corpus:
             shard += 1
         return np.concatenate(pieces).astype(np.int64) if pieces else np.empty(0, np.int64)
 
+    def largest(self) -> int:
+        """The largest token id; reads the whole split."""
+        return max(int(shard.max()) for shard in self._shards)
+
     def documents(self) -> npt.NDArray[Any]:
         """The split's documents in stream order, structured as `DOCUMENT`, memory-mapped."""
         path = self.folder / documents_file(self.split)
@@ -249,27 +248,6 @@ class Corpus:
             windows.append(_Window(first, view))
         self._windows[length] = windows
         return windows
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    path = folder / files.MANIFEST
-    if not path.exists():
-        raise InputError(f"{folder} holds no finished corpus (no {files.MANIFEST}): pack it first")
-    manifest: dict[str, Any] = files.read_json(path)
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise InputError(f"{path} is not a corpus of format {FORMAT}: delete the folder, pack anew")
-    return manifest
-
-
-def _check(path: Path, size: int, sha256: str | None) -> None:
-    remedy = f"delete {path.parent} and pack it anew"
-    if not path.exists():
-        raise InputError(f"{path} is missing, though the manifest lists it: {remedy}")
-    found = path.stat().st_size
-    if found != size:
-        raise InputError(f"{path} has {found:,} bytes, the manifest says {size:,}: {remedy}")
-    if sha256 is not None and files.sha256(path) != sha256:
-        raise InputError(f"{path} was changed: its SHA-256 is not the manifest's: {remedy}")
 
 
 def _map(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:

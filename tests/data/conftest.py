@@ -8,7 +8,7 @@ import pytest
 
 from pipeline import files
 from pipeline.data import documents as store
-from pipeline.data import shards
+from pipeline.data import sealing, shards
 
 
 def write_corpus(folder, train, validation=(1, 1), *, shard_tokens=2**20, vocabulary=100, eos=1):
@@ -19,16 +19,21 @@ def write_corpus(folder, train, validation=(1, 1), *, shard_tokens=2**20, vocabu
         with shards.ShardWriter(folder, split, dtype=dtype, shard_tokens=shard_tokens) as writer:
             writer.append(np.asarray(tokens))
         splits[split] = {"tokens": len(tokens), "shards": writer.close()}
-        path = folder / shards.documents_file(split)
+        path = folder / sealing.documents_file(split)
         np.save(path, np.array([(len(tokens), 0, 0)], shards.DOCUMENT))
-        listed[path.name] = {"bytes": path.stat().st_size, "sha256": files.sha256(path)}
+        for written in (path, *(folder / shard["file"] for shard in splits[split]["shards"])):
+            listed[written.name] = {
+                "bytes": written.stat().st_size,
+                "sha256": files.sha256(written),
+            }
     manifest = {
-        "format": shards.FORMAT,
+        "stage": "pack",
+        "format": sealing.FORMAT,
         "dtype": dtype.name,
         "tokenizer": {"vocabulary": vocabulary, "eos": eos, "sha256": f"of {vocabulary} pieces"},
         "splits": splits,
         "files": listed,
-        "fingerprint": shards.data_fingerprint(
+        "fingerprint": sealing.data_fingerprint(
             dtype.name, {name: split["shards"] for name, split in splits.items()}
         ),
     }
@@ -43,6 +48,7 @@ def write_source(folder, texts, *, entropy=None):
     totals = store.write(documents, folder)
     facts = {
         "documents": totals.documents,
+        "bytes": totals.bytes,
         "revision": "by hand",
         "licence": "CC0-1.0",
         "skipped": {"blank": 2},

@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from pipeline import files
-from pipeline.data.shards import DOCUMENT, Corpus, ShardWriter, documents_file
+from pipeline.data.sealing import data_fingerprint, documents_file
+from pipeline.data.shards import DOCUMENT, Corpus, ShardWriter
 
 EOS = 1
 
@@ -51,7 +52,9 @@ def packed(tmp_path):
                 "tokenizer": {"sha256": "-", "vocabulary": vocabulary, "eos": EOS},
                 "dtype": "uint16",
                 "splits": splits,
-                "fingerprint": "-",
+                "fingerprint": data_fingerprint(
+                    "uint16", {split: part["shards"] for split, part in splits.items()}
+                ),
             },
         )
         return Corpus.open(folder, "validation"), Corpus.open(folder, "train")

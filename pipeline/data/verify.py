@@ -1,0 +1,137 @@
+"""`pike verify`: whether documents and corpora are still what their manifests say."""
+
+import logging
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline import files
+from pipeline.data import documents as store
+from pipeline.data import integrity, sealing
+from pipeline.data.shards import Corpus
+from pipeline.errors import InputError
+from pipeline.progress import Progress
+
+log = logging.getLogger("pike")
+
+_STAGES = {store.STAGE: "documents", "pack": "corpus"}
+_MANY = 20
+"""Problems that are listed; more are counted."""
+
+
+def verify(given: Sequence[str], *, workers: int | None = None) -> str:
+    """Hashes every file of documents and corpora and compares it with the manifest.
+
+    Of a corpus that is whole it also checks that its documents' lengths, ends and token ids agree
+    with its stream.
+
+    Args:
+        given: Folders of documents or corpora, or folders that hold such at any depth.
+        workers: Files hashed at once; absent: as many as there are processors.
+
+    Returns:
+        One line per folder, when all are whole.
+
+    Raises:
+        InputError: nothing to verify, or files that are missing, truncated or changed: all of
+            them, each with what to do.
+    """
+    folders = [folder for name in given for folder in _folders(Path(name))]
+    manifests = {folder: _manifest(folder) for folder in folders}
+    listed = {folder: _sealed(folder, manifest) for folder, manifest in manifests.items()}
+    every = [file for sealed in listed.values() for file in sealed]
+    broken: dict[Path, str] = {}
+    began = time.monotonic()
+    size = sum(file.bytes for file in every)
+    with Progress("verify", total=round(size / 1e6), unit="MB") as progress:
+        for file, problem in integrity.problems(integrity.altered, every, workers):
+            if problem:
+                broken[file.path] = problem
+            progress.add(file.bytes / 1e6)
+    found = list(broken.values())
+    for folder, manifest in manifests.items():
+        if not any(file.path in broken for file in listed[folder]):
+            found += _inconsistent(folder, manifest)
+    if found:
+        raise InputError(_told(found, len(every)))
+    seconds = max(time.monotonic() - began, 1e-9)
+    lines = [_line(folder, manifests[folder], listed[folder]) for folder in folders]
+    return "\n".join([*lines, f"{size / 1e6:,.0f} MB in {seconds:.1f} s: all is whole"])
+
+
+def _folders(place: Path) -> list[Path]:
+    """The folder itself where it holds a manifest of ours, or all such folders below it."""
+    if (place / files.MANIFEST).is_file():
+        return [place]
+    found = [path.parent for path in sorted(place.rglob(files.MANIFEST)) if _ours(path)]
+    if not found:
+        raise InputError(
+            f"{place} holds no documents and no corpus (no {files.MANIFEST} of a download or a "
+            "packing): name a folder such as results/corpora"
+        )
+    return found
+
+
+def _ours(path: Path) -> bool:
+    content = files.read_json(path)
+    return isinstance(content, dict) and content.get("stage") in _STAGES
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    path = folder / files.MANIFEST
+    if not _ours(path):
+        raise InputError(f"{path} is neither of documents nor of a corpus: name another folder")
+    found: dict[str, Any] = files.read_json(path)
+    return found
+
+
+def _sealed(folder: Path, manifest: dict[str, Any]) -> list[integrity.Sealed]:
+    verb = "download" if manifest["stage"] == store.STAGE else "pack"
+    try:
+        return integrity.sealed(folder, manifest, f"delete {folder} and {verb} it anew")
+    except (KeyError, TypeError) as error:
+        raise InputError(
+            f"{folder / files.MANIFEST} lists no files ({error!r}): delete {folder} and {verb} it "
+            "anew"
+        ) from None
+
+
+def _inconsistent(folder: Path, manifest: dict[str, Any]) -> list[str]:
+    """What of a corpus does not fit together though every file is as the manifest says."""
+    if manifest["stage"] == store.STAGE:
+        return []
+    remedy = f"delete {folder} and pack it anew"
+    found = []
+    try:
+        sealing.refuse_other_tokenizer(folder, manifest)
+        for split in sealing.SPLITS:
+            corpus = Corpus.open(folder, split)
+            ends = np.cumsum(corpus.documents()["tokens"], dtype=np.int64)
+            if not len(ends) or ends[-1] != corpus.tokens:
+                found.append(f"{folder}: the {split} documents do not add up to its tokens")
+            elif any(corpus.span(end - 1, end)[0] != corpus.eos for end in ends[:: _step(ends)]):
+                found.append(f"{folder}: a {split} document does not end with the end's token")
+            elif corpus.largest() >= corpus.vocabulary:
+                found.append(f"{folder}: a {split} token lies outside the vocabulary")
+    except InputError as error:
+        found.append(str(error))
+    return [text if "anew" in text else f"{text}: {remedy}" for text in found]
+
+
+def _step(ends: np.ndarray[Any, Any]) -> int:
+    """Every document of a small corpus, some 10,000 of a large one."""
+    return max(1, len(ends) // 10_000)
+
+
+def _told(found: list[str], total: int) -> str:
+    more = [f"... and {len(found) - _MANY:,} more"] if len(found) > _MANY else []
+    return "\n".join([f"{len(found):,} problems in {total:,} files:", *found[:_MANY], *more])
+
+
+def _line(folder: Path, manifest: dict[str, Any], listed: list[integrity.Sealed]) -> str:
+    size = sum(file.bytes for file in listed)
+    kind = _STAGES[manifest["stage"]]
+    return f"{folder}: {kind}, {len(listed):,} files, {size / 1e6:,.1f} MB, whole"
