@@ -104,6 +104,7 @@ def _training_stages(commands: Any) -> None:
     _path(stage, "--run", "the run's folder")
     _path(stage, "--corpora", "folder of the tokenizer's corpora, one subfolder per domain")
     _path(stage, "--tokenizer", "the .model file")
+    stage.add_argument("--tasks", type=Path, help="folder of the fetched downstream tasks")
     _device(stage)
     stage = _stage(commands, "probe", "compare the domains' gradients at a run's checkpoints")
     _given(stage, "SETTINGS", "the run's probe.json")
@@ -139,7 +140,7 @@ def _questions(commands: Any) -> None:
     question.add_argument(
         "given", metavar="NAME", nargs="+", help="task: arc_easy, csqa, hellaswag, piqa, ..."
     )
-    question.add_argument("--out", type=Path, default=Path("results/benchmarks"))
+    question.add_argument("--out", type=Path, default=Path("results/tasks"))
     question.add_argument("--revision", help="commit to fetch instead of the pinned one")
     question.add_argument(
         "--from",

@@ -1,5 +1,6 @@
 """Names within a configuration that nothing bears, and settings that do not fit together."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -7,6 +8,7 @@ from pipeline import proxies, roles, rules
 from pipeline.finders import FINDERS
 from pipeline.fingerprints import PACKAGE
 from pipeline.settings import Training, check, misplaced, unknown
+from pipeline.tasks import TASKS
 
 Config = Mapping[str, Any]
 
@@ -43,6 +45,7 @@ def _uses(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
         for key in ("training", "evaluation", "probe"):
             yield [s[key]] if key in s else [], config[key], f"scenarios.{name}.{key}"
         yield s.get("methods", {}), config["methods"], f"scenarios.{name}.methods"
+    yield from _uses_of_tasks(config)
     yield from _uses_of_runs(config)
     yield from roles.uses(config)
     for index, entry in enumerate(config["runs"]):
@@ -54,6 +57,18 @@ def _uses(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
         for name, selection in config[f"{kind}s"].items():
             for key in ("scenarios", "models", "methods"):
                 yield selection.get(key, []), config[key], f"{kind}s.{name}.{key}"
+
+
+def _uses_of_tasks(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
+    """Names of downstream tasks that no pattern of `TASKS` fits."""
+    used = {
+        f"evaluation.{name}.tasks[{index}].tasks": entry["tasks"]
+        for name, evaluation in config["evaluation"].items()
+        for index, entry in enumerate(evaluation.get("tasks", []))
+    }
+    for where, names in {**used, "tasks": config.get("tasks", {})}.items():
+        fits_none = (n for n in names if not any(re.fullmatch(task, n) for task in TASKS))
+        yield fits_none, TASKS, where
 
 
 def _uses_of_runs(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
@@ -91,7 +106,25 @@ def _misfits(config: Config, origin: str) -> list[str]:
     for scenario, values in config["scenarios"].items():
         pairs |= {(scenario, method) for method in values.get("methods", {})}
     found += roles.problems(config, origin)
+    found += [f"{origin}: {problem}" for problem in _asked_twice(config)]
     return [*found, *_methods(config, origin, pairs), *_unselected(config, origin, every)]
+
+
+def _asked_twice(config: Config) -> Iterable[str]:
+    """Ways of asking a downstream task that two entries of an evaluation stand for."""
+    for name, evaluation in config["evaluation"].items():
+        ways = [
+            (task, shots, formulation)
+            for entry in evaluation.get("tasks", [])
+            for task in entry["tasks"]
+            for shots in entry["shots"]
+            for formulation in entry["formulations"]
+        ]
+        for way in sorted({way for way in ways if ways.count(way) > 1}):
+            yield (
+                f"evaluation.{name}.tasks: {way[0]}, {way[1]}-shot, {way[2]} is asked twice: take "
+                "it out of one entry"
+            )
 
 
 def _methods(config: Config, origin: str, pairs: set[tuple[str, str]]) -> Iterable[str]:

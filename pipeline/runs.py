@@ -7,13 +7,13 @@ imports nothing heavy and does dictionary look-ups only.
 import copy
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from pipeline import proxies, references, rules, schema, stages
+from pipeline import expansion, proxies, references, rules, schema, stages
 from pipeline.errors import InputError
 from pipeline.settings import unknown
 
@@ -47,6 +47,8 @@ class Plan:
     """By run; runs that only serve others may have none."""
     probes: dict[str, Settings]
     """By run; those of scenarios without a probe have none."""
+    tasks: dict[str, Settings]
+    """Downstream tasks that an evaluation asks, with what is set about where they come from."""
     tables: dict[str, Settings]
     figures: dict[str, Settings]
 
@@ -70,6 +72,11 @@ class Plan:
         own: list[str] = self.runs[run]["domains"]
         further = self.evaluations.get(run, {}).get("domains") or []
         return list(dict.fromkeys([*own, *further]))
+
+    def asked_tasks(self, runs: Iterable[str]) -> list[str]:
+        """Downstream tasks that the evaluations of these runs ask."""
+        asked = (self.evaluations.get(run, {}).get("tasks", []) for run in runs)
+        return sorted({one["task"] for tasks in asked for one in tasks})
 
     def settings_files(self) -> dict[str, Settings]:
         """Path and content of every settings file that a stage reads."""
@@ -118,6 +125,7 @@ class Plan:
             "corpora": {corpus: f"{self.results}/corpora/{corpus}" for corpus in corpora},
             "sources": {source: f"{self.results}/data/{source}" for source in sorted(read)},
             "tokenizers": {t: f"{self.results}/tokenizers/{t}.json" for t in tokenizers},
+            "tasks": {t: f"{self.results}/tasks/{t}" for t in self.asked_tasks(chosen)},
             "fingerprints": {r: stages.code("pretrain", v["rule"]) for r, v in chosen.items()},
             "rules": abouts(self),
             "tables": self.tables,
@@ -220,9 +228,9 @@ def plan(config: Mapping[str, Any], origin: str) -> Plan:
     wanted = set(asked)
     compared = {p for m in set(found.values()) for p in proxies.found_from(own, m)}
     scenarios = own["scenarios"]
-    runs = {str(run): _run(own, run) for run in every}
+    runs = {str(run): expansion.run_settings(own, run) for run in every}
     evaluations = {
-        str(run): _evaluation(own, run, asked=run in wanted)
+        str(run): expansion.evaluation(own, run, asked=run in wanted)
         for run in every
         if run in wanted or run in compared
     }
@@ -234,8 +242,10 @@ def plan(config: Mapping[str, Any], origin: str) -> Plan:
     return Plan(
         config=own,
         results=str(Path(own["results"])),
-        sources=_ordered(own["sources"]),
-        tokenizers={name: _ordered(_tokenizer(own, name)) for name in own["tokenizers"]},
+        sources=expansion.ordered(own["sources"]),
+        tokenizers={
+            name: expansion.ordered(expansion.tokenizer(own, name)) for name in own["tokenizers"]
+        },
         tokenizer_sources={
             name: values.get("sources", []) for name, values in own["tokenizers"].items()
         },
@@ -244,15 +254,20 @@ def plan(config: Mapping[str, Any], origin: str) -> Plan:
         asked=tuple(map(str, asked)),
         references={str(run): str(other) for run, other in references_of.items()},
         found={str(run): str(mixture) for run, mixture in found.items()},
-        mixtures={str(m): _mixture(own, m, runs) for m in found.values()},
+        mixtures={str(m): expansion.mixture_settings(own, m, runs) for m in found.values()},
         evaluations=evaluations,
         probes={
-            str(run): _ordered(own["probe"][scenarios[run.scenario]["probe"]])
+            str(run): expansion.ordered(own["probe"][scenarios[run.scenario]["probe"]])
             for run in asked
             if "probe" in scenarios[run.scenario]
         },
-        tables=_outputs(own["tables"]),
-        figures=_outputs(own["figures"]),
+        tasks={
+            one["task"]: expansion.ordered(own.get("tasks", {}).get(one["task"], {}))
+            for values in evaluations.values()
+            for one in values.get("tasks", [])
+        },
+        tables=expansion.outputs(own["tables"]),
+        figures=expansion.outputs(own["figures"]),
     )
 
 
@@ -266,67 +281,6 @@ def files_of(settings: Settings) -> list[str]:
     """Paths or patterns of the user's own files that a source or tokenizer reads."""
     named: str | list[str] = settings.get("files") or settings.get("path") or []
     return [named] if isinstance(named, str) else named
-
-
-def _run(config: Settings, run: proxies.Run) -> Settings:
-    chosen = config["scenarios"][run.scenario]
-    values = proxies.method_settings(config, run.scenario, run.method)
-    return {
-        "scenario": run.scenario,
-        "model_name": run.model,
-        "method_name": run.method,
-        "seed": run.seed,
-        "domains": chosen["domains"],
-        "tokenizer": chosen["tokenizer"],
-        "model": _ordered(config["models"][run.model]),
-        "training": _ordered(config["training"][proxies.recipe(config, run)]),
-        "rule": values["rule"],
-        "method": _ordered({key: value for key, value in values.items() if key != "rule"}),
-    }
-
-
-def _evaluation(config: Settings, run: proxies.Run, *, asked: bool) -> Settings:
-    """How a run is evaluated; of one that only serves others, the losses after its last step."""
-    named = config["evaluation"][config["scenarios"][run.scenario]["evaluation"]]
-    return _ordered(named if asked else {**named, "checkpoints": "last", "choice": None})
-
-
-def _mixture(config: Settings, mixture: proxies.Mixture, runs: Mapping[str, Settings]) -> Settings:
-    values, results = config["mixtures"][mixture.mixture], str(Path(config["results"]))
-    names = [str(run) for run in proxies.found_from(config, mixture)]
-    return _ordered(
-        {
-            "finder": values["finder"],
-            "domains": config["scenarios"][mixture.scenario]["domains"],
-            "options": values.get("options", {}),
-            "proxies": {
-                name: {
-                    "folder": f"{results}/runs/{name}",
-                    "weights_by_domain": runs[name]["method"].get("weights_by_domain"),
-                }
-                for name in names
-            },
-        }
-    )
-
-
-def _ordered(value: Any) -> Any:
-    """The same with sorted keys: Snakemake compares settings as texts, and order is no change."""
-    if isinstance(value, dict):
-        return {key: _ordered(value[key]) for key in sorted(value)}
-    return value
-
-
-def _tokenizer(config: Settings, name: str) -> Settings:
-    values = {key: value for key, value in config["tokenizers"][name].items() if key != "sources"}
-    if values["kind"] == "train":
-        # It is trained on training documents only, by the rule that packing splits by.
-        values["validation_share"] = config["packing"]["validation_share"]
-    return values
-
-
-def _outputs(named: Mapping[str, Any]) -> dict[str, Settings]:
-    return {name: {"name": name, "selection": dict(values)} for name, values in named.items()}
 
 
 def _chosen(run: Settings, wanted: Mapping[str, Sequence[Any]]) -> bool:

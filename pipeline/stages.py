@@ -1,15 +1,18 @@
 """The stages: which function does the work of each, and what code its results depend on."""
 
 import functools
+import re
 
 from pipeline import fingerprints, rules
 from pipeline.data import SOURCES
 from pipeline.finders import FINDERS
+from pipeline.tasks import TASKS
 
 STAGES = {
     "download": "pipeline.data.sources:download",
     "tokenizer": "pipeline.data.tokenizer:build",
     "pack": "pipeline.data.packing:pack",
+    "fetch": "pipeline.tasks.fetch:fetch",
     "pretrain": "pipeline.pretrain:pretrain",
     "mixture": "pipeline.finders.mixture:find",
     "evaluate": "pipeline.evaluation.evaluate:evaluate",
@@ -21,10 +24,16 @@ STAGES = {
 }
 """The function that does a stage's work; its code is what the stage's results depend on."""
 
+
+def _of_task(name: str) -> str:
+    return next(place for pattern, place in TASKS.items() if re.fullmatch(pattern, name))
+
+
 PARTS = {
     "download": SOURCES.__getitem__,
     "pretrain": rules.place,
     "mixture": FINDERS.__getitem__,
+    "fetch": _of_task,
 }
 """Stages that do their work by one of several peers, and where a peer of a name is."""
 

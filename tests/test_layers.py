@@ -27,7 +27,7 @@ LAYERS = {
         "schema",
         "references",
     }
-    | {"proxies", "root", "runs", "stages"},
+    | {"proxies", "root", "runs", "stages", "expansion"},
     1: {"data", "mixing", "model", "optim", "tasks"},
     2: {"devices", "gradients", "per_domain_adamw", "checkpoint", "lease", "records", "alarms"},
     3: {"backward", "inputs", "run_folder"},

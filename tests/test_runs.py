@@ -344,3 +344,43 @@ def test_a_configuration_that_is_no_yaml_is_named(tmp_path, content):
         runs.read(path)
     with pytest.raises(InputError, match=r"missing\.yaml does not exist: check --configfile"):
         runs.read(tmp_path / "missing.yaml")
+
+
+ASKED = {"tasks": ["piqa", "hellaswag_de"], "shots": [0, 7], "formulations": ["cf"], "items": 9}
+
+
+def test_downstream_tasks_are_asked_in_all_combinations(small):
+    small["evaluation"]["standard"]["tasks"] = [ASKED]
+    small["tasks"] = {
+        "piqa": {"files": {"validation": "piqa.jsonl"}},
+        "csqa": {"revision": "0" * 40},
+    }
+    plan = planned(small)
+    assert plan.evaluations["stdlib/nano/mix/seed0"]["tasks"] == [
+        {"task": task, "shots": shots, "formulation": "cf", "items": 9}
+        for task in ("piqa", "hellaswag_de")
+        for shots in (0, 7)
+    ]
+    # What no evaluation asks is not fetched.
+    assert plan.tasks == {"piqa": {"files": {"validation": "piqa.jsonl"}}, "hellaswag_de": {}}
+    folders = plan.experiment(["stdlib/nano/mix/seed0"])["tasks"]
+    assert folders == {
+        "hellaswag_de": "results/tasks/hellaswag_de",
+        "piqa": "results/tasks/piqa",
+    }
+
+
+def test_downstream_tasks_that_there_are_not_or_twice_are_refused(small):
+    small["evaluation"]["standard"]["tasks"] = [{**ASKED, "tasks": ["piqua"]}]
+    small["tasks"] = {"hellaswag_deu": {"revision": "0" * 40}}
+    unknown, elsewhere = lines(small)
+    assert unknown.startswith("config.yaml: evaluation.standard.tasks[0].tasks: 'piqua' is unknown")
+    assert "did you mean 'piqa'" in unknown
+    assert elsewhere.startswith("config.yaml: tasks: 'hellaswag_deu' is unknown")
+    small["tasks"] = {}
+    small["evaluation"]["standard"]["tasks"] = [ASKED, {**ASKED, "tasks": ["piqa"], "items": 3}]
+    assert lines(small)[0] == (
+        "config.yaml: evaluation.standard.tasks: piqa, 0-shot, cf is asked twice: take it out of "
+        "one entry"
+    )
+    assert len(lines(small)) == 2

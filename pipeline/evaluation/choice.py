@@ -6,7 +6,9 @@ likelihood prefers the most fluent candidate whatever the context, and stays nea
 Shapes: I items, N candidates each, V pieces.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +18,10 @@ from pipeline.evaluation.items import Items
 from pipeline.evaluation.scoring import Question, score
 from pipeline.evaluation.uncertainty import Floats, clustered_mean
 from pipeline.model import Transformer
+
+SHOTS = 0
+FORMULATION = "pmi"
+"""How the tables call it: no demonstrations, candidates scored behind their context."""
 
 METRICS = ("pmi", "raw", "answer_only", "overlap")
 """The task's own score, likelihood in context, likelihood without it, tokens shared with it."""
@@ -69,6 +75,30 @@ def answer(
         pick_I=pmi_IxN.argmax(axis=1),
         accuracy={name: graded(scores[name], items) for name in METRICS},
     )
+
+
+def accuracies(task: str, items: Items, answers: Answers) -> list[tuple[Any, ...]]:
+    """Rows of the table `accuracies`, in percent."""
+    return [
+        (task, SHOTS, FORMULATION, metric, value, stderr, len(items.names))
+        for metric, (value, stderr) in answers.accuracy.items()
+    ]
+
+
+def choices(task: str, items: Items, answers: Answers) -> Iterator[tuple[Any, ...]]:
+    """Rows of the table `choices`; items are made of tokens, so characters and bytes are empty."""
+    N, W = items.candidate_IxNxW.shape[1:]
+    for name, document, gold, pick, inside, alone in zip(
+        items.names,
+        items.documents,
+        items.gold_I.tolist(),
+        answers.pick_I.tolist(),
+        answers.conditional_IxN.tolist(),
+        answers.unconditional_IxN.tolist(),
+        strict=True,
+    ):
+        asked = (task, SHOTS, FORMULATION, name, document, gold, pick, inside, alone)
+        yield (*asked, [W] * N, [], [], SHOTS)
 
 
 def overlap(items: Items) -> Floats:

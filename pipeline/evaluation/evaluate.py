@@ -2,7 +2,8 @@
 
     evaluations/step{n}/perplexities.parquet   loss of each domain, with its error
     evaluations/step{n}/documents.parquet      the same, summed by document
-    evaluations/step{n}/accuracies.parquet     the task `continuation-{domain}` and its baselines
+    evaluations/step{n}/accuracies.parquet     the task `continuation-{domain}` with its baselines,
+                                               and downstream tasks under every normalisation
     evaluations/step{n}/choices.parquet        every item's scores
     evaluations/manifest.json                  what was asked, and which tasks were skipped
 
@@ -10,76 +11,23 @@ Windows and items are functions of corpora and settings alone: every method answ
 that methods can be compared document by document and item by item.
 """
 
+import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 
 from pipeline import checkpoint, devices, disk, files
 from pipeline import settings as parsing
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.errors import InputError
-from pipeline.evaluation import choice, items, perplexity
-from pipeline.evaluation.questions import Domain, Evaluation, prepared
+from pipeline.evaluation import asking, choice, perplexity
+from pipeline.evaluation.questions import Domain, Downstream, Evaluation, downstream, prepared
+from pipeline.evaluation.tables import Rows
 from pipeline.model import Transformer, padded_vocabulary
 from pipeline.progress import Progress
-
-SHOTS = 0
-FORMULATION = "pmi"
-
-TABLES = {
-    "perplexities": pa.schema(
-        [
-            ("step", pa.int64()),
-            ("domain", pa.string()),
-            ("nll", pa.float64()),
-            ("perplexity", pa.float64()),
-            ("bits_per_byte", pa.float64()),
-            ("tokens", pa.int64()),
-            ("stderr", pa.float64()),
-        ]
-    ),
-    "documents": pa.schema(
-        [
-            ("step", pa.int64()),
-            ("domain", pa.string()),
-            ("document", pa.string()),
-            ("nll", pa.float64()),
-            ("tokens", pa.int64()),
-            ("bytes", pa.int64()),
-        ]
-    ),
-    "accuracies": pa.schema(
-        [
-            ("step", pa.int64()),
-            ("task", pa.string()),
-            ("shots", pa.int32()),
-            ("formulation", pa.string()),
-            ("metric", pa.string()),
-            ("value", pa.float64()),
-            ("stderr", pa.float64()),
-            ("examples", pa.int64()),
-        ]
-    ),
-    "choices": pa.schema(
-        [
-            ("step", pa.int64()),
-            ("task", pa.string()),
-            ("item", pa.string()),
-            ("document", pa.string()),
-            ("gold", pa.int32()),
-            ("pick", pa.int32()),
-            ("sum_log_likelihood", pa.list_(pa.float64())),
-            ("unconditional", pa.list_(pa.float64())),
-        ]
-    ),
-}
-
-Rows = dict[str, list[tuple[Any, ...]]]
 
 
 def evaluate(
@@ -88,6 +36,7 @@ def evaluate(
     corpora: Path,
     tokenizer: Path,
     *,
+    tasks: Path | None = None,
     device: str = "auto",
 ) -> None:
     """Evaluates a run's checkpoints; `{run}/evaluations` appears whole, replacing one before it.
@@ -97,11 +46,13 @@ def evaluate(
         run: Folder of a finished run.
         corpora: Folder of the packed corpora of the run's tokenizer, one subfolder per domain.
         tokenizer: The SentencePiece model that packed them.
+        tasks: Folder of the fetched downstream tasks, for settings that name some.
         device: Kind of device: auto, cpu or cuda.
 
     Raises:
-        InputError: wrong settings, a run without manifest, damaged or missing corpora or
-            checkpoints, a tokenizer that is not theirs, or a loss that is no finite number.
+        InputError: wrong settings, a run without manifest, damaged or missing corpora, tasks or
+            checkpoints, a tokenizer that is not theirs, a question that does not fit the model, or
+            a loss that is no finite number.
     """
     values = files.read_json(settings)
     asked = parsing.parse(Evaluation, values, str(settings))
@@ -109,7 +60,9 @@ def evaluate(
     work = parsing.parse(parsing.Run, record["settings"], f"{run / files.MANIFEST}: settings")
     devices.keep_freed_memory()
     place = devices.pick(device)
-    domains = prepared(asked, work, corpora, Tokenizer(tokenizer))
+    pieces = Tokenizer(tokenizer)
+    domains = prepared(asked, work, corpora, pieces)
+    benchmarks = downstream(asked, tasks, pieces, work.training.length)
     steps = record["checkpoints"] if asked.checkpoints == "all" else record["checkpoints"][-1:]
     with (
         disk.named(run),
@@ -119,10 +72,31 @@ def evaluate(
         written: list[Path] = []
         for step in steps:
             model = _model(run / "checkpoints" / f"step{step}", work, domains).to(place)
-            rows = _asked(model, domains, asked, f"{record['run']}, step {step}", place)
-            written += _write(out / f"step{step}", step, rows)
+            with _named(f"{record['run']}, step {step}"):
+                rows = _asked(model, domains, benchmarks, asked.batch_tokens, place)
+            written += rows.write(out / f"step{step}", step)
             bar.add(1, step=step)
-        _finish(out, values, run, corpora, tokenizer, record, steps, domains, written)
+        folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
+        folders += [corpora / domain.name for domain in domains]
+        read = [*(folder / files.MANIFEST for folder in folders), tokenizer]
+        files.write_manifest(
+            out / files.MANIFEST,
+            stage="evaluate",
+            settings=values,
+            inputs=[*read, *dict.fromkeys(b.benchmark.manifest for b in benchmarks)],
+            files=written,
+            modules=[__name__],
+            facts={"run": record["run"], "steps": list(steps), **_facts(domains, benchmarks)},
+        )
+
+
+@contextlib.contextmanager
+def _named(model: str) -> Iterator[None]:
+    """Says of which model a message speaks."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{model}: {error}") from None
 
 
 def _model(folder: Path, work: parsing.Run, domains: Sequence[Domain]) -> Transformer:
@@ -141,119 +115,58 @@ def _model(folder: Path, work: parsing.Run, domains: Sequence[Domain]) -> Transf
 def _asked(
     model: Transformer,
     domains: Sequence[Domain],
-    asked: Evaluation,
-    where: str,
+    benchmarks: Sequence[Downstream],
+    batch_tokens: int,
     device: torch.device,
 ) -> Rows:
-    """Rows of every table, the step left out.
+    """One model's rows of every table.
 
     Raises:
-        InputError: a loss is not finite.
+        InputError: a loss or a likelihood is not finite.
     """
-    rows: Rows = {name: [] for name in TABLES}
+    rows = Rows()
     for domain in domains:
         name, windows = domain.name, domain.windows
-        loss = perplexity.measure(model, windows, batch_tokens=asked.batch_tokens, device=device)
-        _refuse_nan([loss.nll, loss.perplexity], where, name)
-        rows["perplexities"].append(
-            (name, loss.nll, loss.perplexity, loss.bits_per_byte, loss.tokens, loss.stderr)
-        )
+        loss = perplexity.measure(model, windows, batch_tokens=batch_tokens, device=device)
+        _refuse_nan([loss.nll, loss.perplexity], name)
+        measured = (loss.nll, loss.perplexity, loss.bits_per_byte, loss.tokens, loss.stderr)
+        rows.add("perplexities", [(name, *measured)])
         sums = (loss.nll_G.tolist(), windows.tokens_G.tolist(), windows.bytes_G.tolist())
-        rows["documents"] += [
-            (name, *document) for document in zip(windows.documents, *sums, strict=True)
-        ]
+        rows.add("documents", ((name, *d) for d in zip(windows.documents, *sums, strict=True)))
         if domain.items is not None:
             answers = choice.answer(
-                model,
-                domain.items,
-                domain.held_out.eos,
-                batch_tokens=asked.batch_tokens,
-                device=device,
+                model, domain.items, domain.held_out.eos, batch_tokens=batch_tokens, device=device
             )
-            _refuse_nan(
-                [answers.conditional_IxN.sum(), answers.unconditional_IxN.sum()], where, name
-            )
-            _add_answers(rows, domain.task, domain.items, answers)
+            _refuse_nan([answers.conditional_IxN.sum(), answers.unconditional_IxN.sum()], name)
+            rows.add("accuracies", choice.accuracies(domain.task, domain.items, answers))
+            rows.add("choices", choice.choices(domain.task, domain.items, answers))
+    for asked in benchmarks:
+        told = asking.answer(
+            model, asked.benchmark, asked.items, batch_tokens=batch_tokens, device=device
+        )
+        rows.add("accuracies", asking.accuracies(asked.benchmark, told))
+        rows.add("choices", asking.choices(asked.benchmark, asked.items, told))
     return rows
 
 
-def _add_answers(rows: Rows, task: str, made: items.Items, answers: choice.Answers) -> None:
-    rows["accuracies"] += [
-        (task, SHOTS, FORMULATION, metric, value, stderr, len(made.names))
-        for metric, (value, stderr) in answers.accuracy.items()
-    ]
-    columns = zip(
-        made.names,
-        made.documents,
-        made.gold_I.tolist(),
-        answers.pick_I.tolist(),
-        answers.conditional_IxN.tolist(),
-        answers.unconditional_IxN.tolist(),
-        strict=True,
-    )
-    rows["choices"] += [(task, *item) for item in columns]
-
-
-def _refuse_nan(values: Sequence[float], where: str, domain: str) -> None:
+def _refuse_nan(values: Sequence[float], domain: str) -> None:
     if not all(math.isfinite(value) for value in values):
         raise InputError(
-            f"{where}, domain {domain}: the loss is not a finite number, the model has diverged: "
+            f"domain {domain}: the loss is not a finite number, the model has diverged: "
             "lower training.peak_learning_rate and train again"
         )
 
 
-def _write(folder: Path, step: int, rows: Rows) -> list[Path]:
-    folder.mkdir(parents=True)
-    written = []
-    for name, schema in TABLES.items():
-        columns = zip(*((step, *row) for row in rows[name]), strict=True)
-        arrays = list(columns) if rows[name] else [()] * len(schema)
-        table = pa.table(
-            [pa.array(a, field.type) for a, field in zip(arrays, schema, strict=True)],
-            schema=schema,
-        )
-        written.append(folder / f"{name}.parquet")
-        pq.write_table(table, written[-1], compression="zstd")
-    return written
-
-
-def _finish(
-    out: Path,
-    values: Mapping[str, Any],
-    run: Path,
-    corpora: Path,
-    tokenizer: Path,
-    record: Mapping[str, Any],
-    steps: Sequence[int],
-    domains: Sequence[Domain],
-    written: Sequence[Path],
-) -> None:
-    folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
-    folders += [corpora / domain.name for domain in domains]
-    files.write_manifest(
-        out / files.MANIFEST,
-        stage="evaluate",
-        settings=values,
-        inputs=[*(folder / files.MANIFEST for folder in folders), tokenizer],
-        files=written,
-        modules=[__name__],
-        facts={
-            "run": record["run"],
-            "steps": list(steps),
-            "windows": {
-                d.name: {"rows": len(d.windows.tokens_RxL1), "documents": len(d.windows.documents)}
-                for d in domains
-            },
-            "tasks": {
-                d.task: {
-                    "items": len(d.items.names),
-                    "documents": len(set(d.items.documents)),
-                    "chance": 100 / d.items.candidate_IxNxW.shape[1],
-                    "sha256": d.items.digest,
-                }
-                for d in domains
-                if d.items is not None
-            },
-            "skipped": {d.task: d.skipped for d in domains if d.skipped is not None},
+def _facts(domains: Sequence[Domain], benchmarks: Sequence[Downstream]) -> dict[str, Any]:
+    """What the manifest says of all that was asked."""
+    return {
+        "windows": {
+            d.name: {"rows": len(d.windows.tokens_RxL1), "documents": len(d.windows.documents)}
+            for d in domains
         },
-    )
+        "tasks": {
+            **{d.task: d.items.facts() for d in domains if d.items is not None},
+            **{b.benchmark.asked.name: b.facts() for b in benchmarks},
+        },
+        "skipped": {d.task: d.skipped for d in domains if d.skipped is not None},
+    }

@@ -16,7 +16,7 @@ S places in a document where a candidate may start.
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -79,6 +79,15 @@ class Items:
     """Index of the true continuation."""
     digest: str
     """SHA-256 over all of it: two evaluations with equal digests asked the same."""
+
+    def facts(self) -> dict[str, Any]:
+        """What a manifest says of them."""
+        return {
+            "items": len(self.names),
+            "documents": len(set(self.documents)),
+            "chance": 100 / self.candidate_IxNxW.shape[1],
+            "sha256": self.digest,
+        }
 
     def shortage(self, choice: Choice) -> str | None:
         """Why there are too few items for a task, or None. A task is never padded."""

@@ -1,12 +1,13 @@
-"""What is asked of every model: settings, and the windows and items made from them.
+"""What is asked of every model: settings, and the windows, items and questions made from them.
 
 Shapes: V pieces of the tokenizer.
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +15,9 @@ import numpy.typing as npt
 from pipeline.data.shards import Corpus
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.errors import InputError
-from pipeline.evaluation import items, perplexity
+from pipeline.evaluation import encoding, items, perplexity
 from pipeline.settings import Run
+from pipeline.tasks import benchmark
 
 log = logging.getLogger("pike")
 
@@ -34,6 +36,8 @@ class Evaluation:
     """The multiple-choice task; absent: perplexity only."""
     domains: tuple[str, ...] | None = None
     """Domains to evaluate on; absent: those that the run was trained on."""
+    tasks: tuple[benchmark.Asked, ...] = ()
+    """Downstream tasks, each with its shots and formulation."""
 
     def problems(self) -> list[str]:
         """Values with which nothing can be evaluated."""
@@ -42,7 +46,9 @@ class Evaluation:
         ]
         if self.domains is not None and not self.domains:
             found.append("domains: name at least one, or leave it out for the run's own")
-        return found
+        names = [asked.name for asked in self.tasks]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        return found + [f"tasks: {name} is asked twice: keep one" for name in twice]
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,20 @@ class Domain:
     def task(self) -> str:
         """Name of its multiple-choice task."""
         return f"continuation-{self.name}"
+
+
+@dataclass(frozen=True)
+class Downstream:
+    """One way of asking one downstream task, in the tokens of the run's tokenizer."""
+
+    benchmark: benchmark.Benchmark
+    items: Sequence[encoding.Item]
+
+    def facts(self) -> dict[str, Any]:
+        """What a manifest says of it."""
+        asked = self.benchmark.asked
+        short = sum(item.shots < asked.shots for item in self.items)
+        return {**self.benchmark.facts(), "items_with_fewer_shots": short}
 
 
 def prepared(asked: Evaluation, work: Run, corpora: Path, tokenizer: Tokenizer) -> list[Domain]:
@@ -82,6 +102,31 @@ def prepared(asked: Evaluation, work: Run, corpora: Path, tokenizer: Tokenizer) 
         _domain(name, asked, length, corpora / name, tokenizer, word_start_V)
         for name in asked.domains or work.domains
     ]
+
+
+def downstream(
+    asked: Evaluation, folder: Path | None, tokenizer: Tokenizer, length: int
+) -> list[Downstream]:
+    """The questions of the downstream tasks.
+
+    Args:
+        asked: Settings.
+        folder: Where the tasks were fetched to.
+        tokenizer: The model's.
+        length: Tokens of the rows that it was trained on.
+
+    Raises:
+        InputError: tasks are asked and no folder is given; a task is not fetched, damaged, of
+            another schema or has too few demonstrations; or a question does not fit.
+    """
+    if not asked.tasks:
+        return []
+    if folder is None:
+        raise InputError(
+            f"{asked.tasks[0].name} is asked: name the folder of the fetched tasks with --tasks"
+        )
+    loaded = [benchmark.load(folder, one) for one in asked.tasks]
+    return [Downstream(one, encoding.encoded(one, tokenizer, length)) for one in loaded]
 
 
 def word_starts(tokenizer: Tokenizer) -> npt.NDArray[np.bool_]:

@@ -49,6 +49,8 @@ class Experiment:
     """Manifests of the tokenizers by name."""
     mixtures: dict[str, str] = dataclasses.field(default_factory=dict)
     """Manifests of the mixtures that other runs found, by scenario/model/mixture/seed."""
+    tasks: dict[str, str] = dataclasses.field(default_factory=dict)
+    """Folders of the fetched downstream tasks by name."""
     rules: dict[str, str] = dataclasses.field(default_factory=dict)
     """What the runs' mixing rules do, in a sentence or two, by rule."""
     fingerprints: dict[str, str] = dataclasses.field(default_factory=dict)

@@ -150,6 +150,8 @@ def _manifests(experiment: Experiment) -> Iterator[_Found]:
     for corpus, folder in experiment.corpora.items():
         remake = f"run `pike pack` for {corpus}"
         yield found(f"corpus/{corpus}", Path(folder) / files.MANIFEST, remake)
+    for task, folder in experiment.tasks.items():
+        yield found(f"task/{task}", Path(folder) / files.MANIFEST, f"run `pike fetch {task}`")
     for mixture, path in experiment.mixtures.items():
         yield found(f"mixture/{mixture}", Path(path), f"run `pike mixture` for {mixture}")
     for run, record in experiment.runs.items():

@@ -115,24 +115,17 @@ def points(score_C: Floats, candidates_N: Ints, gold_N: Ints) -> Floats:
     return best_C[start_N + gold_N] / np.add.reduceat(best_C.astype(np.int64), start_N)
 
 
-# `natural join`: task alone names shots and formulation where choices has no such columns.
-ANSWERED = """
-    asked as (select distinct run, step, task, shots, formulation from accuracies),
-    answered as (select * from choices natural join asked)
-"""
-GROUPS = f"""
-    with {ANSWERED}
+GROUPS = """
     select distinct r.scenario, r.model, c.task, c.shots, c.formulation
-    from answered as c
+    from choices as c
     join runs as r on c.run = r.run
     order by all
 """
-ROWS = f"""
-    with {ANSWERED},
-    final as (select run, max(step) as last from choices group by run)
+ROWS = """
+    with final as (select run, max(step) as last from choices group by run)
     select c.*, r.method, r.seed, r.tokens * c.step / r.steps as trained,
         coalesce(c.document, c.item) as cluster
-    from answered as c
+    from choices as c
     join runs as r on c.run = r.run
     join final as f on c.run = f.run
     where r.scenario = $1 and r.model = $2 and c.task = $3 and c.shots = $4

@@ -15,3 +15,12 @@ and what they share:
     demonstrations   which solved questions stand in front
     benchmark        settings, and a fetched task made ready to be asked
 """
+
+TASKS = {
+    "arc_easy": "pipeline.tasks.arc_easy",
+    "csqa": "pipeline.tasks.csqa",
+    "hellaswag": "pipeline.tasks.hellaswag",
+    "hellaswag_[a-z]{2}": "pipeline.tasks.multilingual_hellaswag",
+    "piqa": "pipeline.tasks.piqa",
+}
+"""Names of tasks as patterns, and the module of each."""

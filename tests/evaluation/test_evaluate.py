@@ -158,7 +158,7 @@ def test_a_diverged_model_stops_it_naming_run_step_and_domain(finished, asked):
 
     run = finished(change=diverge)
     with pytest.raises(
-        InputError, match=r"languages/tiny/any/seed0, step 3, domain easy: the loss"
+        InputError, match=r"languages/tiny/any/seed0, step 3: domain easy: the loss"
     ):
         asked(run)
     assert not (run / "evaluations").exists()

@@ -321,12 +321,18 @@ def _choices(scenario, step, rng):
         for n in (
             "step",
             "task",
+            "shots",
+            "formulation",
             "item",
             "document",
             "gold",
             "pick",
             "sum_log_likelihood",
             "unconditional",
+            "tokens",
+            "characters",
+            "bytes",
+            "shots_used",
         )
     }
     for domain in DOMAINS[scenario]:
@@ -336,7 +342,8 @@ def _choices(scenario, step, rng):
             pick = gold if knows else int(rng.integers(4))
             right += pick == gold
             scores = [-3.0 + (c == pick) for c in range(4)]
-            row = (step, f"continue-{domain}", str(i), str(i // 2), gold, pick, scores, [-2.5] * 4)
+            row = (step, f"continue-{domain}", 0, "cf", str(i), str(i // 2), gold, pick)
+            row += (scores, [-2.5] * 4, [3] * 4, [9] * 4, [9] * 4, 0)
             for name, value in zip(choices, row, strict=True):
                 choices[name].append(value)
         p = right / 20

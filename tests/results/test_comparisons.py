@@ -66,8 +66,8 @@ def answered(
             (10, answerer(candidates, gold, shared)),
         ):
             connection.execute(
-                "insert into choices (run, step, task, item, document, gold, sum_log_likelihood, "
-                "unconditional) values (?, ?, ?, ?, ?, ?, ?, ?)",
+                "insert into choices (run, step, task, shots, formulation, item, document, gold, "
+                "sum_log_likelihood, unconditional) values (?, ?, ?, 0, 'cf', ?, ?, ?, ?, ?)",
                 [name, step, task, item, document, gold, scores, [alone] * candidates],
             )
 
@@ -132,8 +132,6 @@ def test_scores_are_normalised_as_the_metric_says(empty):
 
 
 def test_lengths_divide_where_they_are_there(empty):
-    for name in ("tokens", "characters"):
-        empty.execute(f"alter table choices add column {name} integer[]")
     answered(empty, "mix", oracle, items=[("i", "d", 2, 1, [])], metrics=("sum", "per_token"))
     empty.execute("update choices set sum_log_likelihood = [-4, -6], tokens = [2, 4]")
     found = outcomes.read(empty, outcomes.groups(empty)[0])
@@ -141,13 +139,10 @@ def test_lengths_divide_where_they_are_there(empty):
 
 
 def test_shots_and_formulation_of_the_items_tell_them_apart(empty):
-    empty.execute("alter table choices add column shots integer")
-    empty.execute("alter table choices add column formulation text")
-    answered(empty, "mix", oracle)
-    empty.execute("update choices set shots = 0, formulation = 'cf'")
     answered(empty, "mix", constant)
-    empty.execute("insert into accuracies select * replace (7 as shots) from accuracies")
-    empty.execute("update choices set shots = 7, formulation = 'cf' where shots is null")
+    for table in ("accuracies", "choices"):
+        empty.execute(f"update {table} set shots = 7")
+    answered(empty, "mix", oracle)
     points = {g[3]: outcomes.read(empty, g).points["raw"][0] for g in outcomes.groups(empty)}
     assert {shots: p.tolist() for shots, p in points.items()} == {0: [1] * 4, 7: [1, 0, 0, 0]}
 

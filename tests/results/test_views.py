@@ -251,8 +251,8 @@ def test_chance_follows_from_the_number_of_candidates(empty):
     fill(empty, "accuracies", accuracy | {"step": 5, "value": 0.0})
     fill(empty, "accuracies", accuracy | {"step": 10, "value": 50.0})
     for item, candidates in (("0", 2), ("1", 4)):
-        row = {"run": name, "step": 10, "task": "t", "item": item}
-        fill(empty, "choices", row | {"sum_log_likelihood": [0.0] * candidates})
+        row = {"run": name, "step": 10, "task": "t", "shots": 0, "formulation": "cf"}
+        fill(empty, "choices", row | {"item": item, "sum_log_likelihood": [0.0] * candidates})
     row = one(empty, "select * from method_accuracies")
     assert (row["value"], row["stderr"], row["examples"]) == (50.0, 10.0, 2)
     assert row["chance"] == pytest.approx(100 * (1 / 2 + 1 / 4) / 2)
@@ -426,11 +426,11 @@ def test_differences_by_domain_have_the_intervals_of_the_mean_over_one_domain(em
 
 def accuracy(connection, name, value, stderr=1.0, task="t"):
     """One accuracy in percent, of two items with four candidates each."""
-    own = {"run": name, "step": 10, "task": task}
+    own = {"run": name, "step": 10, "task": task, "shots": 0, "formulation": "cf"}
     fill(
         connection,
         "accuracies",
-        own | {"shots": 0, "formulation": "cf", "metric": "per_token", "value": value,
+        own | {"metric": "per_token", "value": value,
                "stderr": stderr, "examples": 2},
     )  # fmt: skip
     for item in ("0", "1"):

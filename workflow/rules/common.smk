@@ -40,6 +40,7 @@ shell.prefix(
 wildcard_constraints:
     source="[a-z0-9-]+",
     tokenizer="[a-z0-9-]+",
+    task="[a-z0-9_]+",
     run="[a-z0-9-]+/[a-z0-9-]+/[a-z0-9-]+/seed[0-9]+",
     mixture="[a-z0-9-]+/[a-z0-9-]+/[a-z0-9-]+/seed[0-9]+",
     selection="[a-z0-9-]+",
@@ -55,11 +56,15 @@ onstart:
 
 def refuse_unfit_finders():
     """Before a proxy is trained, asks the finder of its mixture whether it can be used."""
-    if PLAN.mixtures and "pretrain" in {j.rule.name for j in workflow.dag.needrun_jobs()}:
+    if PLAN.mixtures and "pretrain" in {
+        j.rule.name for j in workflow.dag.needrun_jobs()
+    }:
         try:
             importlib.import_module("pipeline.finders.registry").refuse(PLAN.mixtures)
         except InputError as mistake:
-            raise WorkflowError(f"the configuration cannot be used:\n{mistake}") from None
+            raise WorkflowError(
+                f"the configuration cannot be used:\n{mistake}"
+            ) from None
 
 
 def refuse_unfit_methods():
@@ -91,6 +96,24 @@ def files_of_source(wildcards):
         for pattern in patterns
         for path in sorted(glob.glob(pattern, recursive=True)) or [pattern]
     ]
+
+
+def files_of_task(wildcards):
+    """The user's own files of a downstream task's data set; none where it is fetched."""
+    return list(PLAN.named("tasks", wildcards.task).get("files", {}).values())
+
+
+def arguments_of_task(wildcards):
+    """Arguments that say where a downstream task's data set comes from."""
+    values = PLAN.named("tasks", wildcards.task)
+    revision = ["--revision", values["revision"]] if "revision" in values else []
+    own = [f"{split}={path}" for split, path in values.get("files", {}).items()]
+    return [*revision, *(["--from", *own] if own else [])]
+
+
+def tasks_of_run(wildcards):
+    """Manifests of the downstream tasks that the evaluation of the rule's run asks."""
+    return [f"{RESULTS}/tasks/{t}/{FINAL}" for t in PLAN.asked_tasks([wildcards.run])]
 
 
 def read_by_run(wildcards):
@@ -175,6 +198,7 @@ def records_of(names):
         *(f"{folder}/{FINAL}" for folder in experiment["corpora"].values()),
         *(f"{folder}/{FINAL}" for folder in experiment["sources"].values()),
         *experiment["tokenizers"].values(),
+        *(f"{folder}/{FINAL}" for folder in experiment["tasks"].values()),
     ]
 
 

@@ -1,4 +1,5 @@
-"""Sources to shards of tokens: `pike download`, `pike tokenizer`, `pike pack`."""
+"""Sources to shards of tokens, and what downstream tasks ask: `pike download`, `pike tokenizer`,
+`pike pack`, `pike fetch`."""
 
 
 rule download:
@@ -70,3 +71,25 @@ rule pack:
         "exec {resources.python:q} -m pipeline pack {params.file:q}"
         " --documents {params.documents:q} --tokenizer {input.tokenizer:q}"
         " --out {params.folder:q} > {log:q} 2>&1"
+
+
+rule fetch:
+    """A downstream task's data set, checked against its known checksums."""
+    input:
+        files_of_task,
+    output:
+        f"{RESULTS}/tasks/{{task}}/{FINAL}",
+    log:
+        f"{RESULTS}/logs/fetch/{{task}}.log",
+    # What cannot be fetched should be known before hours of training.
+    priority: 100
+    resources:
+        python=PYTHON,
+    params:
+        given=arguments_of_task,
+        settings=lambda wildcards: PLAN.tasks[wildcards.task],
+        code=lambda wildcards: stages.code("fetch", wildcards.task),
+        folder=f"{RESULTS}/tasks",
+    shell:
+        "exec {resources.python:q} -m pipeline fetch {wildcards.task:q} --out {params.folder:q}"
+        " {params.given:q} > {log:q} 2>&1"

@@ -7,6 +7,7 @@ rule evaluate:
         further_corpora,
         run=f"{RESULTS}/runs/{{run}}/{FINAL}",
         tokenizer=tokenizer_of_run,
+        tasks=tasks_of_run,
     output:
         f"{RESULTS}/runs/{{run}}/evaluations/{FINAL}",
     log:
@@ -21,7 +22,8 @@ rule evaluate:
         code=stages.code("evaluate"),
         folder=subpath(input.run, parent=True),
         corpora=corpora_folder,
+        tasks=f"{RESULTS}/tasks",
     shell:
         "exec {resources.python:q} -m pipeline evaluate {params.file:q} --run {params.folder:q}"
-        " --corpora {params.corpora:q} --tokenizer {input.tokenizer:q}"
+        " --corpora {params.corpora:q} --tokenizer {input.tokenizer:q} --tasks {params.tasks:q}"
         " --device {resources.device:q} > {log:q} 2>&1"

@@ -8,7 +8,12 @@ with final as (
 ),
 
 chances as (
-    select c.run, c.task, 100 * avg(1 / len(c.sum_log_likelihood)) as chance
+    select
+        c.run,
+        c.task,
+        c.shots,
+        c.formulation,
+        100 * avg(1 / len(c.sum_log_likelihood)) as chance
     from choices as c
     join final as f on c.run = f.run and c.step = f.step
     group by all
@@ -32,7 +37,8 @@ summed as (
     from accuracies as a
     join final as f on a.run = f.run and a.step = f.step
     join runs as r on a.run = r.run
-    left join chances as c on a.run = c.run and a.task = c.task
+    left join chances as c
+        on a.run = c.run and a.task = c.task and a.shots = c.shots and a.formulation = c.formulation
     group by all
 )
 

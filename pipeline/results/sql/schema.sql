@@ -62,10 +62,13 @@ create table accuracies (
     value double, stderr double, examples bigint
 );
 
--- One row per multiple-choice item; the lists have one entry per candidate.
+-- One row per multiple-choice item; the lists have one entry per candidate, or none where a task
+-- has no use for them. sum_log_likelihood stands behind the question, unconditional without it;
+-- characters and bytes are without the space in front; shots_used: demonstrations that fitted.
 create table choices (
-    run text, step bigint, task text, item text, document text, gold integer, pick integer,
-    sum_log_likelihood double[], unconditional double[]
+    run text, step bigint, task text, shots integer, formulation text, item text, document text,
+    gold integer, pick integer, sum_log_likelihood double[], unconditional double[],
+    tokens integer[], characters integer[], bytes integer[], shots_used integer
 );
 
 -- Made when the database is built, from the above: each method's last accuracy minus that of

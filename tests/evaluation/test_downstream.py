@@ -1,0 +1,142 @@
+"""Downstream tasks within the evaluation of a run."""
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from pipeline import checkpoint, files, settings
+from pipeline.data import packing, sources
+from pipeline.errors import InputError
+from pipeline.evaluation import asking
+from pipeline.evaluation.encoding import encoded
+from pipeline.evaluation.evaluate import evaluate
+from pipeline.model import initialised, padded_vocabulary
+from pipeline.optim import adamw
+from pipeline.tasks.benchmark import load
+
+LENGTH = 400
+TASKS = [
+    {"task": "arc_easy", "shots": 7, "formulation": "mcf"},
+    {"task": "piqa", "shots": 0, "formulation": "cf"},
+]
+
+
+@pytest.fixture(scope="session")
+def tokenizer(tokenizers):
+    return tokenizers["unigram, with line breaks"]
+
+
+@pytest.fixture(scope="session")
+def prose(tokenizer, tmp_path_factory):
+    """Folder with a corpus of the tokenizer's own text."""
+    root = tmp_path_factory.mktemp("prose")
+    texts = str(tokenizer.path.parent / "texts.jsonl")
+    files.write_json(
+        root / "source.json", {"kind": "local", "files": [texts], "licence": "our own"}
+    )
+    sources.download(root / "source.json", root / "documents")
+    files.write_json(root / "packing.json", {"validation_share": 0.5})
+    packing.pack(
+        root / "packing.json", root / "documents", tokenizer.path, root / "corpora" / "prose"
+    )
+    return root / "corpora"
+
+
+@pytest.fixture
+def finished(make_run, tokenizer):
+    """A run with the checkpoint of an untrained model."""
+    path = make_run(
+        domains=["prose"], training={"length": LENGTH, "steps": 3, "checkpoint_every": 3}
+    )
+    work = settings.parse(settings.Run, files.read_json(path), "run.json")
+    vocabulary = padded_vocabulary(tokenizer.vocabulary, work.model.vocabulary_multiple)
+    model = initialised(work.model, vocabulary, seed=0)
+    none = torch.zeros(1, dtype=torch.int64)
+    progress = checkpoint.Progress(3, {}, none, none)
+    place = path.parent / "checkpoints" / "step3"
+    checkpoint.save(place, model, adamw(model, work.training), progress, "identity")
+    files.write_manifest(
+        path.parent / files.MANIFEST,
+        stage="pretrain",
+        settings=files.read_json(path),
+        inputs=[],
+        files=[],
+        modules=[],
+        facts={"run": "languages/tiny/any/seed0", "checkpoints": [3]},
+    )
+    return path.parent
+
+
+@pytest.fixture
+def ask(tmp_path, prose, tokenizer, finished):
+    """Evaluates the run on some tasks; returns the folder of its evaluations."""
+
+    def evaluated(tasks, folder):
+        path = tmp_path / "evaluation.json"
+        asked = {"rows": 2, "batch_tokens": 4096, "checkpoints": "last", "tasks": tasks}
+        files.write_json(path, asked)
+        evaluate(path, finished, prose, tokenizer.path, tasks=folder, device="cpu")
+        return finished / "evaluations"
+
+    return evaluated
+
+
+def rows(out, table):
+    return pq.read_table(out / "step3" / f"{table}.parquet").to_pylist()
+
+
+def test_a_run_answers_each_task_as_it_is_asked(ask, benchmarks, asked, tokenizer, finished):
+    out = ask(TASKS, benchmarks)
+    accuracies, choices = rows(out, "accuracies"), rows(out, "choices")
+    model = checkpoint.load_model(finished / "checkpoints" / "step3")
+    for task, shots, formulation in (("arc_easy", 7, "mcf"), ("piqa", 0, "cf")):
+        benchmark = load(benchmarks, asked(task, shots, formulation))
+        items = encoded(benchmark, tokenizer, LENGTH)
+        device = torch.device("cpu")
+        told = asking.answer(model, benchmark, items, batch_tokens=99, device=device)
+        own = [c for c in choices if c["task"] == task]
+        assert {(c["step"], c["shots"], c["formulation"]) for c in own} == {(3, shots, formulation)}
+        assert [c["item"] for c in own] == [row.id for row in benchmark.rows]
+        for choice, sums, item in zip(own, told.sums, items, strict=True):
+            assert choice["sum_log_likelihood"] == pytest.approx(sums.tolist(), abs=1e-4)
+            assert choice["tokens"] == [len(tokens) for tokens in item.candidates]
+            assert choice["shots_used"] == shots
+        found = {a["metric"]: a["value"] for a in accuracies if a["task"] == task}
+        expected = {name: value for name, (value, _) in told.grades.accuracy.items()}
+        assert found == pytest.approx(expected)
+
+
+def test_the_manifest_names_the_data_sets_and_all_that_was_asked(ask, benchmarks):
+    manifest = files.read_json(ask(TASKS, benchmarks) / files.MANIFEST)
+    read = {name for name in manifest["inputs"] if "tmp" not in name}
+    assert {name.split("/")[-2] for name in read} >= {"arc_easy", "piqa"}
+    asked = manifest["tasks"]["arc_easy, 7-shot, mcf"]
+    assert (asked["items"], asked["items_with_fewer_shots"]) == (12, 0)
+    assert len(asked["demonstrations"]) == 7
+    assert manifest["tasks"]["piqa, 0-shot, cf"]["chance"] == 50
+
+
+def test_dropped_demonstrations_are_counted(ask, benchmarks):
+    out = ask([{"task": "hellaswag", "shots": 7, "formulation": "hyb"}], benchmarks)
+    used = [choice["shots_used"] for choice in rows(out, "choices")]
+    assert min(used) < 7
+    facts = files.read_json(out / files.MANIFEST)["tasks"]["hellaswag, 7-shot, hyb"]
+    assert facts["items_with_fewer_shots"] == sum(n < 7 for n in used)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "fetched", "expected"),
+    [
+        (TASKS[:1], False, r"arc_easy, 7-shot, mcf is asked: name the folder .* with --tasks"),
+        (TASKS[:1] * 2, True, "tasks: arc_easy, 7-shot, mcf is asked twice: keep one"),
+        (
+            [{**TASKS[1], "task": "hellaswag_fr"}],
+            True,
+            "hellaswag_fr was not fetched; do it with `pike fetch",
+        ),
+        ([{**TASKS[0], "shots": 9}], True, "arc_easy: 9 shots were asked for"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(ask, benchmarks, tasks, fetched, expected):
+    with pytest.raises(InputError, match=expected):
+        ask(tasks, benchmarks if fetched else None)

@@ -1,0 +1,119 @@
+"""Downstream tasks through Snakemake: fetched, asked, in the database."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.workflow
+
+STANDINS = Path(__file__).parents[1] / "tasks" / "standins"
+OTHER = "0" * 40
+
+
+def _with_tasks(config):
+    config["evaluation"]["few"]["tasks"] = [
+        {"tasks": ["piqa"], "shots": [0, 1], "formulations": ["cf"], "items": 6}
+    ]
+    own = {split: f"piqa/{split}.jsonl" for split in ("train", "validation")}
+    config["tasks"] = {"piqa": {"revision": OTHER, "files": own}}
+    # Rows as long as the questions, letters enough for their text.
+    config["training"]["short"]["length"] = 700
+    config["tokenizers"]["letters"]["sources"] = ["notes", "questions"]
+    config["sources"]["questions"] = {"kind": "local", "files": "piqa/*.jsonl", "licence": "CC0"}
+    config["runs"][0]["methods"] = ["mix", "pike"]
+    config["tables"], config["figures"] = {"accuracy": {}}, {}
+
+
+@pytest.fixture(scope="module")
+def asked(whole, tmp_path_factory):
+    """The tiny experiment with a downstream task. Never change it."""
+    project = whole.copy(tmp_path_factory.mktemp("downstream") / "project")
+    shutil.rmtree(project.path("results"))
+    shutil.copytree(STANDINS / "piqa", project.path("piqa"))
+    for path in project.path("piqa").iterdir():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        rows = [json.loads(line) for line in lines]
+        texts = [
+            {**row, "text": " ".join(row[n] for n in ("goal", "sol1", "sol2"))} for row in rows
+        ]
+        path.write_text("".join(json.dumps(row) + "\n" for row in texts), encoding="utf-8")
+    project.configure(_with_tasks)
+    project.make()
+    return project
+
+
+def answer(project, sql):
+    done = project.pike("query", sql, "--format", "json")
+    assert done.returncode == 0, done.stdout
+    return json.loads(done.stdout)
+
+
+def test_every_way_of_asking_is_in_the_database(asked):
+    found = answer(
+        asked,
+        "select shots, formulation, metric, count(*) as n, max(examples) as examples "
+        "from accuracies where task = 'piqa' and metric in ('per_token', 'sum') group by all "
+        "order by all",
+    )
+    # Two runs, checkpoints 0, 6 and 12.
+    assert found == [
+        {"shots": shots, "formulation": "cf", "metric": metric, "n": 6, "examples": 6}
+        for shots in (0, 1)
+        for metric in ("per_token", "sum")
+    ]
+
+
+def test_an_accuracy_is_a_query_over_the_candidates(asked):
+    (row,) = answer(
+        asked,
+        "select max(abs(a.value - c.value)) as apart from accuracies as a join ("
+        "  select run, step, shots, 100 * avg((gold = list_position(s, list_max(s)) - 1)::int)"
+        "    as value from (select *, list_transform(list_zip(sum_log_likelihood, tokens),"
+        "    lambda p: p[1] / p[2]) as s from choices where task = 'piqa') group by all"
+        ") as c using (run, step, shots) where a.task = 'piqa' and a.metric = 'per_token'",
+    )
+    assert row["apart"] == pytest.approx(0, abs=1e-9)
+
+
+def test_methods_are_compared_on_the_same_questions(asked):
+    (row,) = answer(
+        asked,
+        "select method, against, examples from accuracy_tests where task = 'piqa' and shots = 1 "
+        "and metric = 'per_token'",
+    )
+    assert row == {"method": "pike", "against": "mix", "examples": 6}
+
+
+def test_why_leads_to_the_data_set(asked):
+    done = asked.pike("why", "table/accuracy")
+    assert "task/piqa" in done.stdout, done.stdout
+
+
+def test_other_shots_ask_again_and_fetch_and_train_nothing(asked, tmp_path):
+    project = asked.copy(tmp_path / "project")
+
+    def more(config):
+        config["evaluation"]["few"]["tasks"][0]["shots"] = [0, 2]
+
+    project.configure(more)
+    rules = {job.split()[0] for job in project.plan()}
+    assert rules == {"all", "evaluate", "database", "table", "report"}
+
+
+def test_a_data_set_that_cannot_be_had_stops_before_the_training(fresh):
+    def change(config):
+        _with_tasks(config)
+        config["tasks"] = {}
+        config["tokenizers"]["letters"]["sources"] = ["notes"]
+        del config["sources"]["questions"]
+
+    fresh.configure(change)
+    environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(fresh.path("no-cache"))}
+    done = fresh.snakemake("--cores", "1", environment=environment.items())
+    assert done.returncode == 1
+    log = fresh.path("results/logs/fetch/piqa.log").read_text(encoding="utf-8")
+    assert "piqa" in log
+    assert "HF_HUB_OFFLINE" in log
+    assert not list(fresh.path("results/runs").rglob("manifest.json"))
