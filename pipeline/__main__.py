@@ -151,8 +151,8 @@ def _questions(commands: Any) -> None:
         help="files of the data set that are here already",
     )
     _power(commands)
-    question = commands.add_parser("query", help="ask the database in SQL")
     _data_questions(commands)
+    question = commands.add_parser("query", help="ask the database in SQL")
     question.set_defaults(place="pipeline.results.query:query")
     question.add_argument(
         "given", metavar="SQL", help="one SQL statement; the database is opened read-only"
@@ -167,7 +167,6 @@ def _questions(commands: Any) -> None:
     question.add_argument("--database", type=Path, default=Path("results/pike.duckdb"))
 
 
-def _power(commands: Any) -> None:
 def _data_questions(commands: Any) -> None:
     about = "hash documents and corpora again and name what is damaged"
     question = commands.add_parser("verify", help=about, description=about)
@@ -180,6 +179,7 @@ def _data_questions(commands: Any) -> None:
     )
 
 
+def _power(commands: Any) -> None:
     about = "how many items, or seeds, a difference between two methods needs to be shown"
     question = commands.add_parser("power", help=about, description=about)
     question.set_defaults(place="pipeline.results.power:power")
