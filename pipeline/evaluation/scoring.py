@@ -12,6 +12,7 @@ width, V vocabulary, M places where something is scored, N scored tokens.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,15 +23,31 @@ from pipeline.errors import InputError
 from pipeline.evaluation import sharing
 from pipeline.evaluation.rows import CONTEXT, Row, row, side_by_side
 from pipeline.evaluation.uncertainty import Floats
-from pipeline.model import Sight, Transformer
+from pipeline.model import Sight
 
 LOGITS_AT_ONCE = 2**24
 """Logits are made for so many (token, piece) pairs at a time: 64 MiB in float32."""
 
 Ints = npt.NDArray[np.int64]
 
-Request = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+Request = tuple[Sequence[int] | Ints, Sequence[int] | Ints]
 """A prefix of at least one token and the continuation that is scored behind it."""
+
+
+class Model(Protocol):
+    """What is asked of a model: `pipeline.model.Transformer`, or whatever reads as it does."""
+
+    vocabulary: int
+
+    @property
+    def embedding(self) -> Any:
+        """Something whose `weight`, V x D, makes logits of the stream."""
+
+    def hidden(self, tokens_BxL: Tensor, sight: Sight) -> Tensor:
+        """The stream after the last norm, B x L x D."""
+
+    def remember(self, tokens_P: Tensor) -> Any:
+        """What it keeps of a text's beginning, for `Sight.shared`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +60,18 @@ class Question:
     """At least one token each."""
 
 
+@dataclass(frozen=True, eq=False)
+class Score:
+    """What a model says of one question's candidates."""
+
+    sums: Floats
+    """Nats of log p(candidate | context), summed over its tokens."""
+    greedy: npt.NDArray[np.bool_]
+    """Whether each of a candidate's tokens is the likeliest at its place, the first of equals."""
+
+
 def score(
-    model: Transformer,
+    model: Model,
     questions: Sequence[Question],
     *,
     batch_tokens: int,
@@ -72,11 +99,40 @@ def score(
             question longer than `longest`, or a likelihood that is no finite number; the message
             begins with the question's index.
     """
+    found = _answered(model, questions, batch_tokens, device, longest, greedy=False)
+    return [one.sums for one in found]
+
+
+def score_and_greedy(
+    model: Model,
+    questions: Sequence[Question],
+    *,
+    batch_tokens: int,
+    device: torch.device,
+    longest: int | None = None,
+) -> list[Score]:
+    """The same, and whether greedy decoding would give each candidate; logits are read once more.
+
+    Raises:
+        InputError: as `score` does.
+    """
+    return _answered(model, questions, batch_tokens, device, longest, greedy=True)
+
+
+def _answered(
+    model: Model,
+    questions: Sequence[Question],
+    batch_tokens: int,
+    device: torch.device,
+    longest: int | None,
+    *,
+    greedy: bool,
+) -> list[Score]:
     contexts = [np.asarray(question.context_C, np.int64) for question in questions]
     candidates = [[np.asarray(c, np.int64) for c in q.candidates] for q in questions]
     for index, (context, behind) in enumerate(zip(contexts, candidates, strict=True)):
         _check(index, context, behind, model.vocabulary, longest)
-    found: list[Floats] = [np.empty(0)] * len(questions)
+    found: dict[int, Score] = {}
     with torch.inference_mode():
         for group in sharing.groups(contexts):
             prefix_P = torch.from_numpy(group.prefix_P).to(device)
@@ -84,21 +140,26 @@ def score(
             shared = model.remember(prefix_P) if P else None
             rows = [row(contexts[i], candidates[i], P) for i in group.members]
             for batch in _batches([P + len(r.token_L) for r in rows], batch_tokens):
-                values = _scored(model, [rows[i] for i in batch], shared, P, device)
-                for i, value in zip(batch, values, strict=True):
-                    found[group.members[i]] = value
-    for index, value in enumerate(found):
-        if not np.isfinite(value).all():
-            raise InputError(
-                f"question {index}: the log-likelihoods {value.tolist()} are not all finite "
-                "numbers, the model has diverged: lower training.peak_learning_rate and train "
-                "again"
-            )
-    return found
+                scores = _scored(model, [rows[i] for i in batch], shared, P, device, greedy)
+                for i, one in zip(batch, scores, strict=True):
+                    found[group.members[i]] = one
+    in_order = [found[index] for index in range(len(questions))]
+    for index, one in enumerate(in_order):
+        refuse_nan(index, one.sums)
+    return in_order
+
+
+def refuse_nan(index: int, sums: Floats) -> None:
+    """Raises where a question's log-likelihoods are not all finite numbers."""
+    if not np.isfinite(sums).all():
+        raise InputError(
+            f"question {index}: the log-likelihoods {sums.tolist()} are not all finite numbers, "
+            "the model has diverged: lower training.peak_learning_rate and train again"
+        )
 
 
 def log_likelihoods(
-    model: Transformer, requests: Sequence[Request], *, batch_tokens: int, device: torch.device
+    model: Model, requests: Sequence[Request], *, batch_tokens: int, device: torch.device
 ) -> Floats:
     """Nats of log p(continuation | prefix) of each request; equal prefixes are read once.
 
@@ -161,24 +222,25 @@ def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
 
 
 def _scored(
-    model: Transformer,
-    rows: Sequence[Row],
-    shared: list[tuple[Tensor, Tensor]] | None,
-    P: int,
-    device: torch.device,
-) -> list[Floats]:
-    """The sums of each row's candidates."""
+    model: Model, rows: Sequence[Row], shared: Any, P: int, device: torch.device, greedy: bool
+) -> list[Score]:
+    """Sums of each row's candidates; without `greedy` nothing is found out about that."""
     batch = side_by_side(rows)
     position_BxL = torch.from_numpy(batch.position_BxL).to(device)
     block_BxL = torch.from_numpy(batch.block_BxL).to(device)
     sight = Sight(position_BxL, _seen(position_BxL, block_BxL, P), shared)
     hidden_BxLxD = model.hidden(torch.from_numpy(batch.token_BxL).to(device), sight)
     hidden_MxD = hidden_BxLxD[torch.from_numpy(batch.scored_BxL).to(device)]
-    log_p_N = _log_probabilities(
-        model.embedding.weight, hidden_MxD, batch.place_N, batch.target_N
-    ).double()
-    sums = np.bincount(batch.candidate_N, log_p_N.cpu().numpy(), minlength=batch.candidates)
-    return np.split(sums, np.cumsum([r.candidates for r in rows])[:-1])
+    log_p_N, likeliest_N = _log_probabilities(
+        model.embedding.weight, hidden_MxD, batch.place_N, batch.target_N, greedy
+    )
+    sums = np.bincount(
+        batch.candidate_N, log_p_N.double().cpu().numpy(), minlength=batch.candidates
+    )
+    others = np.bincount(batch.candidate_N, ~likeliest_N.cpu().numpy(), minlength=batch.candidates)
+    ends = np.cumsum([r.candidates for r in rows])[:-1]
+    pairs = zip(np.split(sums, ends), np.split(others == 0, ends), strict=True)
+    return [Score(*pair) for pair in pairs]  # type: ignore[arg-type]
 
 
 def _seen(position_BxL: Tensor, block_BxL: Tensor, P: int) -> Tensor:
@@ -190,20 +252,24 @@ def _seen(position_BxL: Tensor, block_BxL: Tensor, P: int) -> Tensor:
 
 
 def _log_probabilities(
-    weight_VxD: Tensor, hidden_MxD: Tensor, place_N: Ints, target_N: Ints
-) -> Tensor:
+    weight_VxD: Tensor, hidden_MxD: Tensor, place_N: Ints, target_N: Ints, greedy: bool
+) -> tuple[Tensor, Tensor]:
     """Logarithmic probability of each target at its place, N in float32; places in rising order.
 
-    Logits are made for a limited number of places at a time: M x V would not fit for large
-    vocabularies.
+    Beside it whether the target is the likeliest, N, where `greedy` asks for it. Logits are made
+    for a limited number of places at a time: M x V would not fit for large vocabularies.
     """
     at_once = max(1, LOGITS_AT_ONCE // len(weight_VxD))
     place = torch.from_numpy(place_N).to(hidden_MxD.device)
     target = torch.from_numpy(target_N).to(hidden_MxD.device)
-    parts = []
+    parts, likeliest = [], []
     for start in range(0, len(hidden_MxD), at_once):
         logits = (hidden_MxD[start : start + at_once] @ weight_VxD.T).float()
         low, high = np.searchsorted(place_N, [start, start + at_once])
         here = place[low:high] - start
         parts.append(logits[here, target[low:high]] - logits.logsumexp(dim=1)[here])
-    return torch.cat(parts)
+        if greedy:
+            likeliest.append(logits.argmax(dim=1)[here] == target[low:high])
+    log_p_N = torch.cat(parts)
+    none = torch.zeros_like(log_p_N, dtype=torch.bool)
+    return log_p_N, torch.cat(likeliest) if greedy else none

@@ -159,6 +159,14 @@ def test_models_of_known_behaviour_score_as_computed_by_hand(counter, copier, co
     )
 
 
+def test_greedy_are_the_candidates_whose_tokens_the_model_would_give(counter):
+    questions = [Question([5, 6, 7], [[8, 9], [8, 4], [7], [8]]), Question([5, 6, 3], [[4], [9]])]
+    found = scoring.score_and_greedy(counter, questions, batch_tokens=100, device=CPU)
+    assert [one.greedy.tolist() for one in found] == [[True, False, False, True], [True, False]]
+    for one, sums in zip(found, score(counter, questions), strict=True):
+        assert one.sums.tolist() == sums.tolist()
+
+
 @pytest.mark.parametrize("shared", [0, 30])
 def test_neither_budget_nor_order_changes_a_score(model, shared):
     questions = drawn(3, 60, shared)
