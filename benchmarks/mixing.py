@@ -182,9 +182,7 @@ class Contender:
     def batch(self, count_K: Tensor) -> Batch:
         """As many rows of each domain, the same at every step."""
         rows = [rows_RxL1[:n] for rows_RxL1, n in zip(self.rows_KxRxL1, count_K, strict=True)]
-        return Batch(
-            torch.cat(rows), torch.arange(len(count_K)).repeat_interleave(count_K), count_K
-        )
+        return Batch(torch.cat(rows), count_K)
 
     def step(self, step: int) -> None:
         """One step as the training loop takes it."""
@@ -200,14 +198,15 @@ class Contender:
             self.state = self.method.observe(self.state, seen)
         self.method.weights(self.state, step)
         batch = self.batch(self.method.allocate(self.state, step, RECIPE.rows))
-        if need is not None and due and not need.fresh:
-            self._estimate(step, batch)
-        seen = self.backward.leave_gradient(self.method, self.state, step, batch).seen
+        measured_by = RECIPE.statistics_microbatch if need and due and not need.fresh else None
+        left = self.backward.leave_gradient(self.method, self.state, step, batch, measured_by)
+        seen = left.seen
         self.optimizer.step()
         if self.needs.losses_after:
             after_K = batch.losses(self.model, self.backward.microbatch)
             seen = dataclasses.replace(seen, loss_after_K=after_K)
-        if self.needs.losses or self.needs.gramian or self.needs.losses_after:
+        watches = self.needs.losses or self.needs.gramian or self.needs.losses_after
+        if watches or seen.statistics is not None:
             self.state = self.method.observe(self.state, seen)
 
     def _estimate(self, step: int, batch: Batch) -> None:

@@ -1,7 +1,9 @@
 """From one batch to the gradient that the mixing method wants, left in the parameters.
 
 There are three ways, and a method's needs choose one: a single backward pass over weighted losses,
-all K gradients combined by coefficients, or K gradients for an optimizer with K moments.
+all K gradients combined by coefficients, or K gradients for an optimizer with K moments. Where
+gradient statistics of the batch are due, each of them takes the rows domain by domain and measures
+on its way, so that no other pass is made.
 
 Shapes: K domains, B rows of a batch, L tokens of a row.
 """
@@ -22,25 +24,34 @@ class Batch:
     """The rows of one step, grouped by domain in the domains' order."""
 
     tokens_BxL1: Tensor
-    domain_B: Tensor
-    """Index of each row's domain."""
     count_K: Tensor
-    """Rows of each domain, int64."""
+    """Rows of each domain, int64, on the CPU."""
+
+    def shares(self) -> Tensor:
+        """b_k / b of equation `eq: mix_framework`."""
+        return self.count_K.double() / self.count_K.sum()
 
     def by_domain(self) -> list[Tensor]:
         """Rows of each domain."""
         return list(self.tokens_BxL1.split(self.count_K.tolist()))
 
+    def row_weights(self, share_K: Tensor) -> Tensor:
+        """Weights of the rows, of which each of the b_k of domain k counts share_k / b_k."""
+        weight_B = (share_K / self.count_K).repeat_interleave(self.count_K)
+        return weight_B.float().to(self.tokens_BxL1.device)
+
+    def means(self, row_B: Tensor) -> Tensor:
+        """Mean of each domain's rows, float64 on the CPU; NaN for a domain without rows."""
+        of_domains = row_B.double().cpu().split(self.count_K.tolist())
+        return torch.stack([of_rows.mean() for of_rows in of_domains])
+
     def losses(self, model: Transformer, microbatch: int) -> Tensor:
         """Mean loss of each domain's rows at the current weights; NaN for one without rows."""
-        K = len(self.count_K)
-        return gradients.losses(model, self.tokens_BxL1, self.domain_B, K, microbatch)
+        return self.means(gradients.losses(model, self.tokens_BxL1, microbatch))
 
     def excess(self, model: Transformer, reference: Transformer, microbatch: int) -> Tensor:
         """Mean excess of each domain's tokens over the reference; NaN for one without rows."""
-        K = len(self.count_K)
-        of_rows = (self.tokens_BxL1, self.domain_B, K, microbatch)
-        return gradients.excess(model, reference, *of_rows)
+        return self.means(gradients.excess(model, reference, self.tokens_BxL1, microbatch))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,20 +79,31 @@ class Pass:
     reference: Transformer | None = None
     """The frozen model that the excess is over."""
 
-    def leave_gradient(self, method: Method, state: State, step: int, batch: Batch) -> Left:
-        """Leaves the clipped gradient in the parameters, or in the moments of each domain."""
+    def leave_gradient(
+        self, method: Method, state: State, step: int, batch: Batch, measured_by: int | None = None
+    ) -> Left:
+        """Leaves the clipped gradient in the parameters, or in the moments of each domain.
+
+        Args:
+            method: The mixing method.
+            state: Its state before the step.
+            step: 0-based step.
+            batch: The step's rows.
+            measured_by: Rows per backward pass from which the batch's gradient statistics are
+                wanted, taken domain by domain; None where none are.
+        """
         needs = method.needs()
         seen = Signals(step, int(batch.count_K.sum()), count_K=batch.count_K)
         self.optimizer.zero_grad()
         if needs.moments_per_domain:
-            return self._into_moments(method, state, seen, batch)
-        way = self._combined if needs.gramian else self._weighted
-        seen, coefficient_K = way(method, state, seen, batch)
-        return Left(seen, float(optim.clip_(self.model, self.clip_norm)), coefficient_K)
+            return self._into_moments(method, state, seen, batch, measured_by)
+        if needs.gramian:
+            return self._combined(method, state, seen, batch, measured_by)
+        return self._weighted(method, state, seen, batch, measured_by)
 
     def _weighted(
-        self, method: Method, state: State, seen: Signals, batch: Batch
-    ) -> tuple[Signals, Tensor | None]:
+        self, method: Method, state: State, seen: Signals, batch: Batch, measured_by: int | None
+    ) -> Left:
         if method.needs().reference:
             assert self.reference is not None, "a run is refused without its reference"
             excess_K = batch.excess(self.model, self.reference, self.microbatch)
@@ -89,48 +111,69 @@ class Pass:
         if method.needs().weighs_losses:
             loss_K = batch.losses(self.model, self.microbatch)
             seen = dataclasses.replace(seen, loss_K=loss_K)
-        share_K = method.loss_weights(state, seen)
-        loss_K = gradients.of_batch(
-            self.model,
-            batch.tokens_BxL1,
-            batch.domain_B,
-            _shares(batch) if share_K is None else share_K,
-            self.microbatch,
-        )
-        return dataclasses.replace(seen, loss_K=loss_K), share_K
+        coefficient_K = method.loss_weights(state, seen)
+        share_K = batch.shares() if coefficient_K is None else coefficient_K
+        if measured_by is not None:
+            measured = gradients.of_batch_measured(
+                self.model, batch.by_domain(), share_K, measured_by
+            )
+            seen = dataclasses.replace(seen, loss_K=measured.loss_K, statistics=measured)
+            return Left(seen, float(optim.clip_(self.model, self.clip_norm)), coefficient_K)
+        weight_B = batch.row_weights(share_K)
+        loss_B = gradients.of_batch(self.model, batch.tokens_BxL1, weight_B, self.microbatch)
+        norm = optim.clip_(self.model, self.clip_norm)
+        # One transfer, and so one wait for the device.
+        numbers = torch.cat([loss_B, norm[None]]).double().cpu()
+        seen = dataclasses.replace(seen, loss_K=batch.means(numbers[:-1]))
+        return Left(seen, float(numbers[-1]), coefficient_K)
 
     def _combined(
-        self, method: Method, state: State, seen: Signals, batch: Batch
-    ) -> tuple[Signals, Tensor | None]:
+        self, method: Method, state: State, seen: Signals, batch: Batch, measured_by: int | None
+    ) -> Left:
         parts_K, gram_KxK, measured = gradients.gramian(
-            self.model, batch.by_domain(), self.microbatch
+            self.model,
+            batch.by_domain(),
+            measured_by or self.microbatch,
+            spread=measured_by is not None,
         )
-        seen = dataclasses.replace(seen, loss_K=measured.loss_K, gram_KxK=gram_KxK)
+        seen = dataclasses.replace(
+            seen,
+            loss_K=measured.loss_K,
+            gram_KxK=gram_KxK,
+            statistics=None if measured_by is None else measured,
+        )
         coefficient_K = method.combine(state, seen)
-        gradients.leave_sum(
-            self.model, parts_K, _shares(batch) if coefficient_K is None else coefficient_K
+        gradients.add_all(
+            self.model, parts_K, batch.shares() if coefficient_K is None else coefficient_K
         )
-        return seen, coefficient_K
+        return Left(seen, float(optim.clip_(self.model, self.clip_norm)), coefficient_K)
 
-    def _into_moments(self, method: Method, state: State, seen: Signals, batch: Batch) -> Left:
+    def _into_moments(
+        self, method: Method, state: State, seen: Signals, batch: Batch, measured_by: int | None
+    ) -> Left:
         """Each domain's gradient is clipped on its own; the norm is their mean by share."""
         assert isinstance(self.optimizer, PerDomainAdamW)
         coefficient_K = method.combine(state, seen)
-        share_K = _shares(batch)
-        loss_K = torch.full_like(share_K, torch.nan)
-        norm = 0.0
+        chosen_K = batch.shares() if coefficient_K is None else coefficient_K
+        numbers_K, norm = [], 0.0
         for k, rows in enumerate(batch.by_domain()):
+            g = None
             if len(rows):
+                g = gradients.of_domain(
+                    self.model,
+                    rows,
+                    measured_by or self.microbatch,
+                    spread=measured_by is not None,
+                )
                 self.optimizer.zero_grad()
-                of_one = torch.zeros(len(rows), dtype=torch.int64, device=rows.device)
-                one = torch.ones(1, dtype=torch.float64)
-                loss_K[k] = gradients.of_batch(self.model, rows, of_one, one, self.microbatch)[0]
-                norm += float(share_K[k]) * float(optim.clip_(self.model, self.clip_norm))
-                chosen = share_K if coefficient_K is None else coefficient_K
-                self.optimizer.take(k, float(chosen[k]))
-        return Left(dataclasses.replace(seen, loss_K=loss_K), norm, coefficient_K)
-
-
-def _shares(batch: Batch) -> Tensor:
-    """b_k / b of equation `eq: mix_framework`."""
-    return batch.count_K.double() / batch.count_K.sum()
+                gradients.add(self.model, g.parts, 1.0)
+                norm += float(batch.shares()[k]) * float(optim.clip_(self.model, self.clip_norm))
+                self.optimizer.take(k, float(chosen_K[k]))
+            numbers_K.append(gradients.numbers(g))
+        measured = gradients.gathered(numbers_K)
+        seen = dataclasses.replace(
+            seen,
+            loss_K=measured.loss_K,
+            statistics=None if measured_by is None else measured,
+        )
+        return Left(seen, norm, coefficient_K)

@@ -6,14 +6,24 @@ n micro-batches of s_i rows (R in all), gradients g_i and their row-weighted mea
     sum_i s_i |g_i|^2 - R |g|^2 = (n - 1) sigma^2    in expectation
 
 gives an unbiased estimate of the variance sigma^2 of one row's gradient for micro-batches of any
-size, and |g|^2 - sigma^2 / R an unbiased one of the true squared norm.
+size, and |g|^2 - sigma^2 / R an unbiased one of the true squared norm. With micro-batches of one
+row it is the variance of the rows themselves.
 
-Shapes: K domains, R rows, L tokens.
+Three ways lead to these numbers, all of them through `of_domain`: `statistics` measures rows of
+their own in a pass of its own; `of_batch_measured` and `gramian` measure the rows of a training
+batch on the way to its gradient, in passes that the step makes anyway.
+
+Products are added up in float32 within a piece of a gradient and in float64 over the pieces,
+whatever the precision of the passes. Numbers stay on the device until all domains are done.
+
+Shapes: K domains, B rows of a batch, R rows of one domain, L tokens.
 """
 
+import contextlib
 import dataclasses
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -27,35 +37,58 @@ PIECE_NUMBERS = 2**18
 
 @dataclasses.dataclass(frozen=True)
 class DomainGradient:
-    """Mean gradient of one domain's rows, with what its micro-batches tell."""
+    """Mean gradient of one domain's rows, with what its micro-batches tell: float64 scalars."""
 
     parts: list[Tensor]
     """One tensor per trainable parameter."""
-    squared_norm: float
+    squared_norm: Tensor
     """|g|^2."""
-    variance: float
+    variance: Tensor
     """Unbiased estimate of one row's variance; NaN with fewer than two micro-batches."""
-    loss: float
+    loss: Tensor
     """Mean loss, nats per token."""
     rows: int
     """Rows used."""
 
 
-def of_domain(model: Transformer, tokens_RxL1: Tensor, microbatch: int) -> DomainGradient:
-    """Gradient of the mean loss of one domain's rows; at least one row."""
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    total = [torch.zeros_like(p) for p in parameters]
+def of_domain(
+    model: Transformer, tokens_RxL1: Tensor, microbatch: int, *, spread: bool = True
+) -> DomainGradient:
+    """Gradient of the mean loss of one domain's rows; at least one row.
+
+    Micro-batches add up in place, and the norm of each is read as it arrives: one gradient is all
+    the memory. What lies in the parameters' gradients stays as it is.
+
+    Args:
+        model: The model at the current weights.
+        tokens_RxL1: The domain's rows.
+        microbatch: Rows per backward pass.
+        spread: Whether the variance is wanted; without it, it is NaN.
+    """
+    parameters = _trained(model)
+    kept = [p.grad for p in parameters]
     R, pieces = len(tokens_RxL1), tokens_RxL1.split(microbatch)
-    weighted_squares = loss_sum = 0.0
-    for piece in pieces:
-        loss = token_losses(model, piece).mean()
-        gradient = torch.autograd.grad(loss, parameters)
-        weighted_squares += len(piece) * squared(gradient)
-        loss_sum += len(piece) * loss.item()
-        torch._foreach_add_(total, list(gradient), alpha=len(piece) / R)
-    squared_norm, n = squared(total), len(pieces)
-    variance = (weighted_squares - R * squared_norm) / (n - 1) if n > 1 else math.nan
-    return DomainGradient(total, squared_norm, variance, loss_sum / R, R)
+    spread = spread and len(pieces) > 1
+    loss = torch.zeros((), dtype=torch.float64, device=tokens_RxL1.device)
+    weighted_squares = torch.zeros_like(loss)
+    for p in parameters:
+        p.grad = None
+    with _arriving(parameters if spread else []) as squares:
+        for piece in pieces:
+            share_s = torch.full((len(piece),), 1 / R, device=piece.device)
+            loss += _backward(model, piece, share_s).double().sum() / R
+            if spread:
+                # What arrives is s / R of the micro-batch's mean gradient.
+                weighted_squares += torch.stack(squares).sum() * (R**2 / len(piece))
+                squares.clear()
+    parts = [p.grad for p in parameters if p.grad is not None]
+    for p, before in zip(parameters, kept, strict=True):
+        p.grad = before
+    assert len(parts) == len(parameters), "a parameter takes no part in the loss"
+    squared_norm, variance = squared(parts), torch.full_like(loss, math.nan)
+    if spread:
+        variance = (weighted_squares - R * squared_norm) / (len(pieces) - 1)
+    return DomainGradient(parts, squared_norm, variance, loss, R)
 
 
 def statistics(model: Transformer, rows_by_domain: Sequence[Tensor], microbatch: int) -> Statistics:
@@ -68,80 +101,117 @@ def statistics(model: Transformer, rows_by_domain: Sequence[Tensor], microbatch:
     """
     measured = []
     for rows in rows_by_domain:
+        # Only the numbers are kept: the next domain takes the gradient's memory.
+        measured.append(numbers(of_domain(model, rows, microbatch) if len(rows) else None))
+    return gathered(measured)
+
+
+def of_batch_measured(
+    model: Transformer, rows_by_domain: Sequence[Tensor], share_K: Tensor, microbatch: int
+) -> Statistics:
+    """Adds the gradient of sum_k share_k L_k to the parameters' and returns what it is made of.
+
+    `of_batch` and `statistics` in one: the domains' gradients are made one after the other, and
+    each is measured and added to the sum. Beside the sum, memory of one gradient.
+
+    Args:
+        model: The model at the current weights.
+        rows_by_domain: The batch's rows, R_k x (L+1) for each of the K domains; none gives NaN.
+        share_K: Weight of each domain's mean loss; b_k / b is equation `eq: mix_framework`.
+        microbatch: Rows per backward pass.
+    """
+    measured = []
+    for rows, share in zip(rows_by_domain, share_K.tolist(), strict=True):
         g = of_domain(model, rows, microbatch) if len(rows) else None
-        measured.append(_numbers(g))
-    return _statistics(measured)
+        measured.append(numbers(g))
+        if g is not None:
+            add(model, g.parts, share)
+    return gathered(measured)
 
 
 def gramian(
-    model: Transformer, rows_by_domain: Sequence[Tensor], microbatch: int
+    model: Transformer, rows_by_domain: Sequence[Tensor], microbatch: int, *, spread: bool = True
 ) -> tuple[list[list[Tensor] | None], Tensor, Statistics]:
     """All K gradients, their inner products G_jk = g_j . g_k (float64) and their statistics.
 
-    A domain without rows has no gradient (None), and NaN in its row and column of G.
+    A domain without rows has no gradient (None), and NaN in its row and column of G. Memory of K
+    gradients.
+
+    Args:
+        model: The model at the current weights.
+        rows_by_domain: For each of the K domains its rows, R_k x (L+1).
+        microbatch: Rows per backward pass.
+        spread: Whether the variances are wanted; without them, they are NaN.
     """
     gradients = [
-        of_domain(model, rows, microbatch) if len(rows) else None for rows in rows_by_domain
+        of_domain(model, rows, microbatch, spread=spread) if len(rows) else None
+        for rows in rows_by_domain
     ]
+    measured = gathered([numbers(g) for g in gradients])
     gram_KxK = torch.full((len(gradients), len(gradients)), math.nan, dtype=torch.float64)
-    for j, first in enumerate(gradients):
-        for k, second in enumerate(gradients[: j + 1]):
-            if first is not None and second is not None:
-                gram_KxK[j, k] = gram_KxK[k, j] = inner(first.parts, second.parts)
-    parts_K = [None if g is None else g.parts for g in gradients]
-    return parts_K, gram_KxK, _statistics([_numbers(g) for g in gradients])
+    gram_KxK.diagonal().copy_(measured.squared_norm_K)
+    present = [(k, g.parts) for k, g in enumerate(gradients) if g is not None]
+    pairs = list(itertools.combinations(present, 2))
+    if pairs:
+        products = torch.stack([inner(first, second) for (_, first), (_, second) in pairs])
+        for ((j, _), (k, _)), product in zip(pairs, products.tolist(), strict=True):
+            gram_KxK[j, k] = gram_KxK[k, j] = product
+    return [None if g is None else g.parts for g in gradients], gram_KxK, measured
 
 
-def of_batch(
-    model: Transformer,
-    tokens_BxL1: Tensor,
-    domain_B: Tensor,
-    share_K: Tensor,
-    microbatch: int,
-) -> Tensor:
-    """Adds the gradient of sum_k share_k L_k to the parameters' and returns L_K.
+def of_batch(model: Transformer, tokens_BxL1: Tensor, weight_B: Tensor, microbatch: int) -> Tensor:
+    """Adds the gradient of sum_b weight_b l_b to the parameters' and returns the rows' losses l_B.
+
+    Weights of 1 / b are equation `eq: mix_framework`. Losses are in nats per token, on the device.
 
     Args:
         model: The model at the current weights.
         tokens_BxL1: The batch's rows.
-        domain_B: Index of each row's domain.
-        share_K: Weight of each domain's mean loss; b_k / b is equation `eq: mix_framework`.
+        weight_B: Weight of each row's mean loss, float32.
         microbatch: Rows per backward pass.
-
-    Returns:
-        Mean loss of each domain's rows, nats per token; NaN for a domain without rows.
     """
-    count_K = torch.bincount(domain_B, minlength=len(share_K)).double().cpu()
-    # Each of the b_k rows of domain k counts share_k / b_k.
-    row_weight_B = (share_K / count_K).float().to(tokens_BxL1.device)[domain_B]
-    row_losses = []
-    pieces = zip(tokens_BxL1.split(microbatch), row_weight_B.split(microbatch), strict=True)
-    for tokens, weight in pieces:
-        loss = token_losses(model, tokens).mean(dim=1)
-        (loss * weight).sum().backward()
-        row_losses.append(loss.detach())
-    return _means(torch.cat(row_losses), domain_B, len(share_K))
+    pieces = zip(tokens_BxL1.split(microbatch), weight_B.split(microbatch), strict=True)
+    return torch.cat([_backward(model, tokens, weight) for tokens, weight in pieces])
+
+
+def _backward(model: Transformer, tokens_BxL1: Tensor, weight_B: Tensor) -> Tensor:
+    """One pass: adds the gradient of sum_b weight_b l_b, and returns the rows' losses l_B."""
+    loss_B = token_losses(model, tokens_BxL1).mean(dim=1)
+    (loss_B * weight_B).sum().backward()
+    return loss_B.detach()
+
+
+@contextlib.contextmanager
+def _arriving(parameters: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+    """Lists the squared norm of each parameter's gradient as a pass brings it, before it adds up.
+
+    Nothing is copied: a gradient is read where the pass has made it.
+    """
+    squares: list[Tensor] = []
+
+    def listen(gradient: Tensor) -> None:
+        squares.append(squared([gradient]))
+
+    handles = [p.register_hook(listen) for p in parameters]
+    try:
+        yield squares
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 @torch.no_grad()
-def losses(
-    model: Transformer, tokens_BxL1: Tensor, domain_B: Tensor, K: int, microbatch: int
-) -> Tensor:
-    """Mean loss of each domain's rows, nats per token, without gradients; NaN without rows."""
+def losses(model: Transformer, tokens_BxL1: Tensor, microbatch: int) -> Tensor:
+    """Loss of each row, nats per token, without gradients."""
     rows = [token_losses(model, tokens).mean(dim=1) for tokens in tokens_BxL1.split(microbatch)]
-    return _means(torch.cat(rows), domain_B, K)
+    return torch.cat(rows)
 
 
 @torch.no_grad()
 def excess(
-    model: Transformer,
-    reference: Transformer,
-    tokens_BxL1: Tensor,
-    domain_B: Tensor,
-    K: int,
-    microbatch: int,
+    model: Transformer, reference: Transformer, tokens_BxL1: Tensor, microbatch: int
 ) -> Tensor:
-    """Mean over each domain's tokens of max(l - l_reference, 0), nats; NaN without rows.
+    """Mean over each row's tokens of max(l - l_reference, 0), nats.
 
     Every token is clipped before the mean (DoReMi, Algorithm 1 of arXiv 2305.10429).
     """
@@ -149,58 +219,43 @@ def excess(
         (token_losses(model, t) - token_losses(reference, t)).clamp(min=0).mean(dim=1)
         for t in tokens_BxL1.split(microbatch)
     ]
-    return _means(torch.cat(rows), domain_B, K)
+    return torch.cat(rows)
 
 
-def _means(row_loss_B: Tensor, domain_B: Tensor, K: int) -> Tensor:
-    """Mean of the rows of each domain, float64 on the CPU."""
-    sum_K = torch.zeros(K, dtype=torch.float64)
-    sum_K.index_add_(0, domain_B.cpu(), row_loss_B.double().cpu())
-    return sum_K / torch.bincount(domain_B.cpu(), minlength=K)
+def add(model: Transformer, parts: Sequence[Tensor], coefficient: float) -> None:
+    """Adds c g to the parameters' gradient; where there is none yet, g's own memory becomes it."""
+    for parameter, part in zip(_trained(model), parts, strict=True):
+        if parameter.grad is None:
+            parameter.grad = part.mul_(coefficient)
+        else:
+            parameter.grad.add_(part, alpha=coefficient)
 
 
-def leave_sum(
+def add_all(
     model: Transformer, parts_K: Sequence[list[Tensor] | None], coefficient_K: Tensor
 ) -> None:
-    """Leaves sum_k c_k g_k in the parameters as their gradient; c_k is 0 where g_k is None."""
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    totals = [torch.zeros_like(p) for p in parameters]
-    for parameter, total in zip(parameters, totals, strict=True):
-        parameter.grad = total
+    """Adds sum_k c_k g_k to the parameters' gradient, as `add` does; c_k is 0 without a g_k."""
     for coefficient, parts in zip(coefficient_K.tolist(), parts_K, strict=True):
-        if parts is None:
-            assert coefficient == 0, "a domain without rows has a coefficient"
-        else:
-            torch._foreach_add_(totals, parts, alpha=coefficient)
+        assert parts is not None or coefficient == 0, "a domain without rows has a coefficient"
+        if parts is not None:
+            add(model, parts, coefficient)
 
 
-def squared(parts: Sequence[Tensor]) -> float:
-    """|g|^2 over all parts."""
-    return inner(parts, parts)
-
-
-def inner(first: Sequence[Tensor], second: Sequence[Tensor]) -> float:
-    """Inner product g . h over all parts; float32 within a piece of a part, float64 over them."""
-    products = [
-        torch.dot(a, b)
-        for whole_a, whole_b in zip(first, second, strict=True)
-        for a, b in zip(_pieces(whole_a), _pieces(whole_b), strict=True)
-    ]
-    return float(torch.stack(products).double().sum())
-
-
-def _pieces(part: Tensor) -> tuple[Tensor, ...]:
-    return part.flatten().split(PIECE_NUMBERS)
-
-
-def _numbers(g: DomainGradient | None) -> tuple[float, float, float, int]:
+def numbers(g: DomainGradient | None) -> tuple[Tensor | None, int]:
+    """What `gathered` keeps of a gradient."""
     if g is None:
-        return (math.nan, math.nan, math.nan, 0)
-    return (g.squared_norm, g.variance, g.loss, g.rows)
+        return None, 0
+    return torch.stack([g.squared_norm, g.variance, g.loss]), g.rows
 
 
-def _statistics(measured: Sequence[tuple[float, float, float, int]]) -> Statistics:
-    squared_norm_K, variance_K, loss_K, rows_K = torch.tensor(measured, dtype=torch.float64).T
+def gathered(measured: Sequence[tuple[Tensor | None, int]]) -> Statistics:
+    """The statistics of K domains in one transfer from the device; NaN for a domain without."""
+    present = [found for found, _ in measured if found is not None]
+    table_3xK = torch.full((3, len(measured)), math.nan, dtype=torch.float64)
+    rows_K = torch.tensor([rows for _, rows in measured], dtype=torch.float64)
+    if present:
+        table_3xK[:, rows_K > 0] = torch.stack(present, dim=1).cpu()
+    squared_norm_K, variance_K, loss_K = table_3xK
     return Statistics(
         squared_norm_K=squared_norm_K,
         squared_norm_unbiased_K=squared_norm_K - variance_K / rows_K,
@@ -208,3 +263,26 @@ def _statistics(measured: Sequence[tuple[float, float, float, int]]) -> Statisti
         loss_K=loss_K,
         rows_K=rows_K,
     )
+
+
+def squared(parts: Sequence[Tensor]) -> Tensor:
+    """|g|^2 over all parts."""
+    return inner(parts, parts)
+
+
+def inner(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
+    """Inner product g . h over all parts; float32 within a piece of a part, float64 over them."""
+    products = [
+        torch.dot(a, b)
+        for whole_a, whole_b in zip(first, second, strict=True)
+        for a, b in zip(_pieces(whole_a), _pieces(whole_b), strict=True)
+    ]
+    return torch.stack(products).double().sum()
+
+
+def _pieces(part: Tensor) -> tuple[Tensor, ...]:
+    return part.flatten().split(PIECE_NUMBERS)
+
+
+def _trained(model: Transformer) -> list[Tensor]:
+    return [p for p in model.parameters() if p.requires_grad]

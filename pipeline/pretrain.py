@@ -5,6 +5,7 @@ Shapes: K domains, B rows of a batch, L tokens of a row.
 
 import dataclasses
 import logging
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +35,7 @@ from pipeline.data.batches import Mixture
 from pipeline.errors import InputError
 from pipeline.mixing import registry
 from pipeline.mixing.apportion import systematic
-from pipeline.mixing.seams import Method, Needs, Signals, State
+from pipeline.mixing.seams import Method, Needs, Signals, State, Statistics
 from pipeline.progress import Progress
 from pipeline.run_folder import RunFolder
 
@@ -171,11 +172,9 @@ class _Training:
         with timed("data"):
             batch = self._batch(self.train_rows, count_K, at.positions_K)
             at.positions_K = at.positions_K + count_K
-        if due and need is not None and not need.fresh:
-            with timed("statistics"):
-                self._observe_statistics(at, batch.by_domain())
+        measured_by = recipe.statistics_microbatch if need and due and not need.fresh else None
         with timed("forward and backward"):
-            left = self.backward.leave_gradient(self.method, at.method, at.step, batch)
+            left = self.backward.leave_gradient(self.method, at.method, at.step, batch, measured_by)
         with timed("optimizer"):
             self._refuse_nan(left.seen, left.norm)
             rate = optim.learning_rate(at.step, recipe)
@@ -191,6 +190,9 @@ class _Training:
         seconds = time.perf_counter() - began
         self.records.add("steps", at.step, tokens, loss, rate, left.norm, seconds)
         self._note_mixture(at, left, weights_K, count_K)
+        if left.seen.statistics is not None:
+            # Their time is the pass's own.
+            self._note_statistics(at, left.seen.statistics, math.nan)
         return loss
 
     def _note_mixture(
@@ -211,7 +213,9 @@ class _Training:
             after_K = batch.losses(self.model, self.backward.microbatch)
             seen = dataclasses.replace(seen, loss_after_K=after_K)
         watches = needs.losses or needs.gramian or needs.losses_after
-        return self.method.observe(state, seen) if watches else state
+        if watches or seen.statistics is not None:
+            return self.method.observe(state, seen)
+        return state
 
     def _counts(self, at: checkpoint.Progress) -> Tensor:
         """Rows b_K of each domain in the batch of a step."""
@@ -221,12 +225,8 @@ class _Training:
         return self.method.allocate(at.method, at.step, b)
 
     def _batch(self, mixture: Mixture, count_K: Tensor, positions_K: Tensor) -> Batch:
-        tokens, domain = mixture.batch(count_K.numpy(), positions_K.numpy())
-        return Batch(
-            torch.from_numpy(tokens).to(self.device),
-            torch.from_numpy(domain).to(self.device),
-            count_K,
-        )
+        tokens, _ = mixture.batch(count_K.numpy(), positions_K.numpy())
+        return Batch(torch.from_numpy(tokens).to(self.device), count_K)
 
     def _fresh_rows(self, at: checkpoint.Progress, floor: int) -> list[Tensor]:
         count_K = self._counts(at).clamp(min=floor)
@@ -239,9 +239,12 @@ class _Training:
         measured = gradients.statistics(self.model, rows, recipe.statistics_microbatch)
         signals = Signals(at.step, recipe.rows, statistics=measured)
         at.method = self.method.observe(at.method, signals)
-        self.records.add_statistics(
-            at.step, self.work.domains, measured, time.perf_counter() - began
-        )
+        self._note_statistics(at, measured, time.perf_counter() - began)
+
+    def _note_statistics(
+        self, at: checkpoint.Progress, measured: Statistics, seconds: float
+    ) -> None:
+        self.records.add_statistics(at.step, self.work.domains, measured, seconds)
         self.records.add_alarms(self.watch.of_statistics(at.step, measured))
 
     def _observe_validation(self, at: checkpoint.Progress, rows: int) -> None:

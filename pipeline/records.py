@@ -100,7 +100,10 @@ class Records:
     def add_statistics(
         self, step: int, domains: Sequence[str], measured: Statistics, seconds: float
     ) -> None:
-        """Adds each domain's gradient statistics and the seconds that all of them took."""
+        """Adds each domain's gradient statistics and the seconds that all of them took.
+
+        Statistics of the training batch come out of the step's own passes: their seconds are NaN.
+        """
         numbers = (
             measured.squared_norm_K.tolist(),
             measured.squared_norm_unbiased_K.tolist(),

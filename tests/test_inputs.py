@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from pipeline import checkpoint, files, gradients, pretrain, settings
+from pipeline import checkpoint, files, pretrain, settings
+from pipeline.backward import Batch
 from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus
 from pipeline.errors import InputError
@@ -75,12 +76,12 @@ def test_excess_clips_each_token_before_the_mean():
     shape = settings.Model(layers=1, width=8, heads=2, head_width=4)
     model, other = initialised(shape, 16, 0), initialised(shape, 16, 1)
     rows = torch.randint(0, 16, (5, 9), generator=torch.Generator().manual_seed(0))
-    domain = torch.tensor([0, 0, 0, 2, 2])
     with torch.no_grad():
         above = (token_losses(model, rows) - token_losses(other, rows)).clamp(min=0)
     expected = [above[:3].mean().item(), above[3:].mean().item()]
+    batch = Batch(rows, torch.tensor([3, 0, 2]))
     for microbatch in (1, 2, 5):
-        excess_K = gradients.excess(model, other, rows, domain, 3, microbatch)
+        excess_K = batch.excess(model, other, microbatch)
         assert excess_K[[0, 2]].tolist() == pytest.approx(expected, rel=1e-5)
         assert excess_K[1].isnan()
 
@@ -180,7 +181,7 @@ def test_losses_are_compared_on_the_same_rows_of_their_own_stream(make_run, corp
         torch.tensor([4, 4]).numpy(), torch.zeros(2, dtype=torch.int64).numpy()
     )
     model = checkpoint.load_model(run.parent / "checkpoints" / "step0")
-    expected = gradients.losses(model, torch.from_numpy(rows[0]), torch.from_numpy(rows[1]), 2, 8)
+    expected = Batch(torch.from_numpy(rows[0]), torch.tensor([4, 4])).losses(model, 8)
     for losses in seen:
         torch.testing.assert_close(losses, expected, rtol=1e-5, atol=0)
 

@@ -1,6 +1,7 @@
 """The loop on tiny runs: what it writes, and that nothing on the way changes the last bit of it."""
 
 import dataclasses
+import itertools
 import os
 import random
 import shutil
@@ -231,13 +232,29 @@ def test_a_domain_with_a_small_share_is_measured_on_the_rows_that_are_asked_for(
     assert [row["rows"] for row in rows(result, "gradient_statistics")[:2]] == [5, 3]
 
 
-def test_statistics_of_the_training_batch_come_from_its_rows(make_run, corpora, pike):
+def test_statistics_of_the_training_batch_come_from_its_rows(make_run, corpora, pike, tmp_path):
     method = {**pike["method"], "batch": "training"}
     result = train(make_run(rule="pike", method=method), corpora)
     statistics, losses = rows(result, "gradient_statistics"), rows(result, "domain_losses")
     assert [row["loss"] for row in statistics[:2]] == pytest.approx(
         [row["loss"] for row in losses[:2]]
     )
+    assert [(row["step"], row["domain"]) for row in statistics] == [
+        (step, domain) for step in (0, 2, 4) for domain in ("easy", "hard")
+    ]
+    # They come out of the step's own pass, and count from the next step on.
+    phases = pq.read_table(tmp_path / "run" / "timings.parquet")["phase"].to_pylist()
+    assert "statistics" not in phases
+    weights = [row["weight"] for row in rows(result, "weights") if row["domain"] == "easy"]
+    assert [a != b for a, b in itertools.pairwise(weights)] == [True, False, True, False, True]
+
+
+def test_measuring_in_the_pass_trains_as_measuring_beside_it_would(make_run, corpora, pike, mixed):
+    still = {**pike["method"], "zeta1": 0, "zeta2": 0, "batch": "training"}
+    run = make_run(rule="pike", method=still)
+    train(run, corpora)
+    ours, theirs = last_weights(run.parent), last_weights(mixed)
+    torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-6)
 
 
 @pytest.mark.parametrize("batch", ["fresh", "training"])

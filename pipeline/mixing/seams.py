@@ -52,7 +52,8 @@ class Signals:
     """What the loop measured. Only what the method needs is there; the rest is None.
 
     `loss_weights` and `combine` see the batch before the update, `observe` sees the whole step, or
-    statistics alone when they are estimated before the batch is drawn.
+    statistics alone when they are estimated before the batch is drawn. Statistics of the training
+    batch are part of the step: what `observe` makes of them holds from the next step on.
     """
 
     step: int
