@@ -19,8 +19,9 @@ def _with_tasks(config):
     own = {split: f"piqa/{split}.jsonl" for split in ("train", "validation")}
     config["tasks"] = {"piqa": {"revision": OTHER, "files": own}}
     # Rows as long as the questions, letters enough for their text.
-    config["training"]["short"]["length"] = 700
-    config["tokenizers"]["letters"]["sources"] = ["notes", "questions"]
+    config["training"]["short"]["length"] = 350
+    config["tokenizers"]["letters"]["sources"].append("questions")
+    config["tokenizers"]["letters"]["vocabulary"] = 128
     config["sources"]["questions"] = {"kind": "local", "files": "piqa/*.jsonl", "licence": "CC0"}
     config["runs"][0]["methods"] = ["mix", "pike"]
     config["tables"], config["figures"] = {"accuracy": {}}, {}
