@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from pipeline.mixing.seams import Statistics
-from pipeline.model import Transformer, token_losses
+from pipeline.model import Transformer, token_losses, weighted_loss
 
 PIECE_NUMBERS = 2**18
 """Products added in float32 at a time: the sum of 10^8 at once is off by 0.4 % on a CPU."""
@@ -176,9 +176,9 @@ def of_batch(model: Transformer, tokens_BxL1: Tensor, weight_B: Tensor, microbat
 
 def _backward(model: Transformer, tokens_BxL1: Tensor, weight_B: Tensor) -> Tensor:
     """One pass: adds the gradient of sum_b weight_b l_b, and returns the rows' losses l_B."""
-    loss_B = token_losses(model, tokens_BxL1).mean(dim=1)
-    (loss_B * weight_B).sum().backward()
-    return loss_B.detach()
+    total, loss_B = weighted_loss(model, tokens_BxL1, weight_B)
+    total.backward()
+    return loss_B
 
 
 @contextlib.contextmanager

@@ -16,12 +16,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pipeline import settings
+from pipeline import loss, settings
 
 NORM_EPSILON = 1e-6
 MLP_RATIO = 4
 ROTARY_BASE = 10_000.0
-LOSS_CHUNK_TOKENS = 8192
 
 KeysValues = tuple[Tensor, Tensor]
 """What one block keeps of tokens, for later ones to attend to: each 1 x H x P x W."""
@@ -195,21 +194,40 @@ def rotate(x_BxHxLxW: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
 
 
 def token_losses(model: Transformer, tokens_BxL1: Tensor) -> Tensor:
-    """Nats of each next token, B x L in float32, for rows of L + 1 tokens.
+    """Nats of each next token, B x L in float32, for rows of L + 1 tokens."""
+    hidden_NxD, target_N = _predicting(model, tokens_BxL1)
+    nll_N = loss.nats(hidden_NxD, model.embedding.weight, target_N)
+    return nll_N.view(tokens_BxL1.shape[0], -1)
 
-    Logits are made for a limited number of tokens at a time: B x L x V would not fit for large
-    vocabularies.
+
+def weighted_loss(
+    model: Transformer, tokens_BxL1: Tensor, weight_B: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The rows' mean losses, summed by weight, to be differentiated once; and those losses.
+
+    Args:
+        model: The model.
+        tokens_BxL1: Rows of L + 1 tokens.
+        weight_B: Weight of each row's mean loss.
+
+    Returns:
+        The sum, a scalar, and the mean loss of each row in nats per token (B), without gradient.
     """
-    hidden_NxD = model.hidden(tokens_BxL1[:, :-1]).flatten(0, 1)
-    target_N = tokens_BxL1[:, 1:].flatten()
-    chunks = zip(
-        hidden_NxD.split(LOSS_CHUNK_TOKENS), target_N.split(LOSS_CHUNK_TOKENS), strict=True
+    hidden_NxD, target_N = _predicting(model, tokens_BxL1)
+    B, L = len(tokens_BxL1), tokens_BxL1.shape[1] - 1
+    total, nll_N = loss.weighted(
+        hidden_NxD,
+        model.embedding.weight,
+        target_N,
+        (weight_B / L).repeat_interleave(L),
+        hidden_NxD.dtype,
     )
-    nll = [
-        F.cross_entropy((h @ model.embedding.weight.T).float(), target, reduction="none")
-        for h, target in chunks
-    ]
-    return torch.cat(nll).view(tokens_BxL1.shape[0], -1)
+    return total, nll_N.view(B, L).mean(dim=1)
+
+
+def _predicting(model: Transformer, tokens_BxL1: Tensor) -> tuple[Tensor, Tensor]:
+    """The stream at each token that predicts, N x D, and the N tokens that follow."""
+    return model.hidden(tokens_BxL1[:, :-1]).flatten(0, 1), tokens_BxL1[:, 1:].flatten()
 
 
 def parameter_count(model: nn.Module) -> int:

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from pipeline import model, settings
+from pipeline import loss, model, settings
 from pipeline.model import Transformer, initialised, parameter_count, token_losses
 
 TINY = settings.Model(layers=2, width=12, heads=2, head_width=4, vocabulary_multiple=8)
@@ -134,9 +134,9 @@ def test_token_losses_are_plain_cross_entropy():
 
 
 def test_token_losses_do_not_depend_on_the_chunks():
-    # 1,100 rows of 8 tokens are more than one chunk of 8,192.
-    net, tokens = initialised(TINY, 16, 0), random_tokens(1100, 9, 16)
-    assert model.LOSS_CHUNK_TOKENS < 1100 * 8
+    # Chunks of 2^20 logits: 1,100 rows of 8 tokens are three of them.
+    net, tokens = initialised(TINY, 256, 0), random_tokens(1100, 9, 256)
+    assert loss.chunk(1100 * 8, 256) == 4096
     together = token_losses(net, tokens)
     apart = torch.cat([token_losses(net, piece) for piece in tokens.split(300)])
     torch.testing.assert_close(together, apart)
@@ -172,7 +172,7 @@ def plain_losses(net, tokens_BxL1):
     return F.cross_entropy(logits, targets.flatten(), reduction="none").view(B, L)
 
 
-def test_training_has_the_bits_of_the_plain_decoder():
+def test_losses_have_the_bits_of_the_plain_decoder():
     tokens = random_tokens(3, 18, 64)
     losses, gradients = [], []
     for function in (token_losses, plain_losses):
@@ -182,6 +182,18 @@ def test_training_has_the_bits_of_the_plain_decoder():
         gradients.append([weight.grad for weight in net.parameters()])
     assert torch.equal(*losses)
     assert all(torch.equal(*pair) for pair in zip(*gradients, strict=True))
+
+
+def test_training_has_the_gradient_of_the_plain_decoder():
+    tokens, weight = random_tokens(3, 18, 64), torch.tensor([0.5, 0.2, 0.3])
+    ours, plain = (initialised(settings.Model(2, 32, 2, 16), 64, 0) for _ in range(2))
+    total, loss_B = model.weighted_loss(ours, tokens, weight)
+    total.backward()
+    expected_B = plain_losses(plain, tokens).mean(dim=1)
+    (expected_B * weight).sum().backward()
+    torch.testing.assert_close(loss_B, expected_B.detach(), rtol=1e-6, atol=0)
+    for our, their in zip(ours.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(our.grad, their.grad, rtol=1e-5, atol=1e-7)
 
 
 def in_order(rows, length, shared=0):

@@ -1,0 +1,131 @@
+"""Cross-entropy over a large vocabulary, without the logits of all tokens at once.
+
+Logits are made for some tokens at a time, in float32. For training, their place takes their own
+gradient at once: with the weight v_n of each token's loss known beforehand,
+
+    d / d logits_n  sum_n v_n l_n = v_n (softmax(logits_n) - onehot(target_n)),
+
+so that the backward pass has nothing left to do but to hand over what the forward pass made: three
+products with the embedding as ever, and no logits kept between them.
+
+Shapes: N tokens, D model width, V vocabulary.
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+PARTS = 16
+"""Chunks of a large batch, at most: a sixteenth of the logits is there at a time."""
+LEAST_TOKENS, LEAST_LOGITS = 256, 2**20
+"""Smaller chunks are slower, on a CPU too. A chunk has both of them if the batch has."""
+MOST_LEAST_LOGITS = 2**25
+"""Beyond, chunks have fewer tokens: 128 MiB."""
+
+
+def chunk(N: int, V: int) -> int:
+    """Tokens whose logits are made at a time: 512 for V = 2048, 256 for 32,000, 134 for 250,112.
+
+    A sixteenth of the batch where that is more.
+    """
+    least = max(LEAST_LOGITS // V, min(LEAST_TOKENS, MOST_LEAST_LOGITS // V))
+    return max(1, least, N // PARTS)
+
+
+def nats(hidden_NxD: Tensor, embedding_VxD: Tensor, target_N: Tensor) -> Tensor:
+    """Loss of each token in nats, float32; logits are products of `hidden` and `embedding`."""
+    rows = chunk(len(target_N), len(embedding_VxD))
+    pieces = zip(hidden_NxD.split(rows), target_N.split(rows), strict=True)
+    found = [
+        F.cross_entropy((hidden @ embedding_VxD.T).float(), target, reduction="none")
+        for hidden, target in pieces
+    ]
+    return torch.cat(found)
+
+
+def weighted(
+    hidden_NxD: Tensor,
+    embedding_VxD: Tensor,
+    target_N: Tensor,
+    weight_N: Tensor,
+    dtype: torch.dtype,
+) -> tuple[Tensor, Tensor]:
+    """Sum of the tokens' losses by weight, to be differentiated once, and the losses themselves.
+
+    Args:
+        hidden_NxD: The model's last hidden states.
+        embedding_VxD: The embedding; both get gradients in their own precision.
+        target_N: Each next token.
+        weight_N: Weight of each token's loss in the sum.
+        dtype: What the products are computed in; softmax and sums are in float32 at least.
+
+    Returns:
+        The sum, a scalar, and the losses in nats, without gradient.
+    """
+    found: tuple[Tensor, Tensor] = _Weighted.apply(  # type: ignore[no-untyped-call]
+        hidden_NxD, embedding_VxD, target_N, weight_N, dtype
+    )
+    return found
+
+
+class _Weighted(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden_NxD: Tensor,
+        embedding_VxD: Tensor,
+        target_N: Tensor,
+        weight_N: Tensor,
+        dtype: torch.dtype,
+    ) -> tuple[Tensor, Tensor]:
+        exact = torch.promote_types(hidden_NxD.dtype, torch.float32)
+        rows = chunk(len(target_N), len(embedding_VxD))
+        factor_VxD = embedding_VxD.to(dtype)
+        of_hidden_NxD = torch.empty_like(hidden_NxD, dtype=exact)
+        of_embedding_VxD = torch.zeros_like(embedding_VxD, dtype=exact)
+        buffer = hidden_NxD.new_empty(min(rows, len(target_N)), len(embedding_VxD), dtype=exact)
+        nll_N = hidden_NxD.new_empty(len(target_N), dtype=exact)
+        for begin in range(0, len(target_N), rows):
+            piece = slice(begin, begin + rows)
+            hidden_nxD = hidden_NxD[piece].to(dtype)
+            logits_nxV = _product(hidden_nxD, factor_VxD.T, buffer[: len(hidden_nxD)])
+            nll_N[piece] = _turned(logits_nxV, target_N[piece, None], weight_N[piece, None])
+            slope_nxV = logits_nxV.to(dtype)
+            _product(slope_nxV, factor_VxD, of_hidden_NxD[piece])
+            if dtype == exact:
+                of_embedding_VxD.addmm_(slope_nxV.T, hidden_nxD)
+            else:
+                of_embedding_VxD += slope_nxV.T @ hidden_nxD
+        # Not among the saved tensors: the backward pass gives them away.
+        ctx.made = (
+            of_hidden_NxD.to(hidden_NxD.dtype),
+            of_embedding_VxD.to(embedding_VxD.dtype),
+        )
+        ctx.mark_non_differentiable(nll_N)
+        return (nll_N * weight_N).sum(), nll_N
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, slope: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        assert ctx.made is not None, "the loss was differentiated before"
+        of_hidden_NxD, of_embedding_VxD = ctx.made
+        ctx.made = None
+        return of_hidden_NxD.mul_(slope), of_embedding_VxD.mul_(slope), None, None, None
+
+
+def _product(a: Tensor, b: Tensor, out: Tensor) -> Tensor:
+    """A b in the memory of `out`."""
+    return torch.mm(a, b, out=out) if a.dtype == out.dtype else out.copy_(a @ b)
+
+
+def _turned(logits_nxV: Tensor, target_nx1: Tensor, weight_nx1: Tensor) -> Tensor:
+    """Puts the gradient of the weighted losses in the logits' place and returns the losses."""
+    highest_nx1 = logits_nxV.amax(dim=1, keepdim=True)
+    of_target_nx1 = logits_nxV.gather(1, target_nx1) - highest_nx1
+    logits_nxV.sub_(highest_nx1).exp_()
+    sum_nx1 = logits_nxV.sum(dim=1, keepdim=True)
+    logits_nxV.mul_(weight_nx1 / sum_nx1).scatter_add_(1, target_nx1, -weight_nx1)
+    return (sum_nx1.log() - of_target_nx1)[:, 0]
