@@ -76,6 +76,7 @@ def _data_stages(commands: Any) -> None:
     stage = _stage(commands, "download", "fetch a source's documents")
     _given(stage, "SETTINGS", "settings/sources/SOURCE.json")
     _path(stage, "--out", "folder to make, named like the source")
+    _workers(stage, "files fetched at once, of a source that has several far away (default: 4)")
     stage = _stage(commands, "tokenizer", "take or train a SentencePiece model")
     _given(stage, "SETTINGS", "settings/tokenizers/TOKENIZER.json")
     stage.add_argument("--sources", type=Path, nargs="*", default=[], help="folders of documents")
@@ -174,9 +175,7 @@ def _data_questions(commands: Any) -> None:
     question.add_argument(
         "given", metavar="FOLDER", nargs="+", help="documents, a corpus, or a folder of such"
     )
-    question.add_argument(
-        "--workers", type=int, help="files hashed at once (default: as many as processors)"
-    )
+    _workers(question, "files hashed at once (default: as many as processors)")
 
 
 def _power(commands: Any) -> None:
@@ -209,6 +208,18 @@ def _given(stage: argparse.ArgumentParser, shown: str, about: str) -> None:
 
 def _path(stage: argparse.ArgumentParser, name: str, about: str) -> None:
     stage.add_argument(name, type=Path, required=True, help=about)
+
+
+def _workers(command: argparse.ArgumentParser, about: str) -> None:
+    command.add_argument("--workers", type=_count, metavar="N", help=about)
+
+
+def _count(text: str) -> int:
+    """A number of workers, which argparse refuses with its own message when it is none."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
 
 
 def _device(stage: argparse.ArgumentParser) -> None:

@@ -1,6 +1,7 @@
 """Files that appear whole or not at all, and the manifests that say what made them."""
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -13,6 +14,8 @@ from pipeline import fingerprints
 from pipeline.errors import InputError
 
 MANIFEST = "manifest.json"
+WORK = ".work"
+"""Within a folder in the making: what only serves to go on."""
 
 
 @contextlib.contextmanager
@@ -35,6 +38,65 @@ def appearing(path: Path) -> Iterator[Path]:
     except BaseException:
         remove(partial)
         raise
+
+
+@contextlib.contextmanager
+def resumable(
+    path: Path, identity: Any, forget: tuple[type[BaseException], ...] = ()
+) -> Iterator[Path]:
+    """Like `appearing` for a folder whose making goes on where it was stopped.
+
+    Yields a folder beside `path` that outlives a failure or a kill, for the next call with the same
+    identity; with another one it begins empty. It may hold what is not to stay in `.work`. On
+    success `.work` is deleted and the folder is synced and renamed into place.
+
+    Args:
+        path: The folder to be made.
+        identity: JSON-able; all that the content is a function of.
+        forget: Errors after which nothing is kept.
+
+    Raises:
+        InputError: another process is making the same folder.
+    """
+    partial, key = path.with_name(f".{path.name}.part"), digest(identity)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(path.with_name(f".{path.name}.lock"), path):
+        known = partial / WORK / "identity"
+        if not known.is_file() or known.read_text(encoding="utf-8") != key:
+            remove(partial)
+            known.parent.mkdir(parents=True)
+            known.write_text(key, encoding="utf-8")
+        try:
+            yield partial
+        except forget:
+            remove(partial)
+            raise
+        remove(partial / WORK)
+        for file in [*sorted(partial.rglob("*")), partial]:
+            sync(file)
+        remove(path)
+        partial.replace(path)
+        sync(path.parent)
+
+
+@contextlib.contextmanager
+def _locked(lock: Path, made: Path) -> Iterator[None]:
+    """Holds a lock file, which is gone afterwards; the system frees it when its holder dies."""
+    while True:
+        with lock.open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(
+                    f"another process is making {made} (it holds {lock}): wait for it, or stop it"
+                ) from None
+            if not lock.exists() or lock.stat().st_ino != os.fstat(file.fileno()).st_ino:
+                continue  # Its holder has just deleted it.
+            try:
+                yield
+            finally:
+                lock.unlink(missing_ok=True)
+            return
 
 
 def sync(path: Path) -> None:

@@ -177,3 +177,54 @@ def test_a_manifest_says_what_was_made_from_what_by_what(tmp_path):
 def test_the_same_work_elsewhere_gives_the_same_manifest(tmp_path):
     first, second = manifest(tmp_path / "a", n=1), manifest(tmp_path / "b" / "c", n=1)
     assert first.read_bytes() == second.read_bytes()
+
+
+def stopped(place, identity, **options):
+    """Begins a folder and fails."""
+
+    def begin():
+        with files.resumable(place, identity, **options) as partial:
+            (partial / "first").write_text("1")
+            (partial / files.WORK / "note").write_text("-")
+            raise OSError("stop")
+
+    with pytest.raises(OSError, match="stop"):
+        begin()
+
+
+def test_what_was_begun_is_gone_on_with(tmp_path):
+    place = tmp_path / "made"
+    stopped(place, {"a": 1})
+    assert not place.exists()
+    with files.resumable(place, {"a": 1}) as partial:
+        assert (partial / "first").read_text() == "1"
+        assert (partial / files.WORK / "note").read_text() == "-"
+        (partial / "second").write_text("2")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["first", "made", "second"]
+
+
+def test_with_another_identity_it_begins_empty(tmp_path):
+    stopped(tmp_path / "made", 1)
+    with files.resumable(tmp_path / "made", 2) as partial:
+        assert not (partial / "first").exists()
+    # A finished folder is replaced whole.
+    with files.resumable(tmp_path / "made", 1) as partial:
+        (partial / "other").write_text("")
+    assert [path.name for path in (tmp_path / "made").iterdir()] == ["other"]
+
+
+def test_some_errors_leave_nothing_to_go_on_with(tmp_path):
+    stopped(tmp_path / "made", 1, forget=(OSError,))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_made_by_one_process_at_a_time(tmp_path):
+    with files.resumable(tmp_path / "made", 1) as partial:
+        (partial / "mine").write_text("")
+        with (
+            pytest.raises(InputError, match=r"another process is making .*made"),
+            files.resumable(tmp_path / "made", 1),
+        ):
+            pass
+    assert [path.name for path in (tmp_path / "made").iterdir()] == ["mine"]
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]

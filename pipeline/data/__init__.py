@@ -1,9 +1,10 @@
 """From text to batches, in the order of the stages.
 
 `sources` fetches documents (`local`, `stdlib`, `synthetic` and `hub` are the kinds of source,
-`documents` the files between the stages), `tokenizer` makes a SentencePiece model of them,
-`packing` writes their tokens into `shards`, and `batches` mixes rows of several domains.
-`splits` says which documents are for validation, `disk` what is wrong with a full disk.
+`formats` reads their files, `remote` and `parts` those far away, `documents` are the files between
+the stages), `tokenizer` makes a SentencePiece model of them, `packing` writes their tokens into
+`shards`, and `batches` mixes rows of several domains. `splits` says which documents are for
+validation, `sealing`, `integrity` and `verify` whether files are still what their manifests say.
 
 `SOURCES` is the one table of kinds of source: module and dataclass of its settings. They are
 imported when asked for, since `datasets` takes seconds to import and may not be installed.

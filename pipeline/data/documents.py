@@ -2,9 +2,9 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -48,6 +48,42 @@ class Source(Protocol):
 
     def facts(self, documents_sha256: str) -> dict[str, Any]:
         """What the manifest says of the source; `revision` at least."""
+
+
+class Part(Protocol):
+    """One file of a source."""
+
+    @property
+    def name(self) -> str:
+        """What tells it from others, and from itself in another revision."""
+
+    @property
+    def stored_bytes(self) -> int:
+        """Its size as it is stored, which is seldom more than that of its text."""
+
+    def read(self, skipped: Counter[str]) -> Iterator[Document]:
+        """Its documents in their order; counts those left out by reason."""
+
+    def facts(self) -> dict[str, Any]:
+        """What the manifest says of it."""
+
+
+@runtime_checkable
+class Partitioned(Source, Protocol):
+    """A source of many files far away, each of which can be read by itself."""
+
+    def parts(self) -> Sequence[Part]:
+        """The files, in their order."""
+
+
+def limited(documents: Iterable[Document], limit: int | None) -> Iterator[Document]:
+    """The documents up to and with the one that reaches `limit` UTF-8 bytes."""
+    total = 0
+    for document in documents:
+        yield document
+        total += len(document.text.encode())
+        if limit is not None and total >= limit:
+            return
 
 
 class Totals(NamedTuple):
@@ -127,15 +163,50 @@ def read(folder: Path) -> Iterator[Document]:
     Raises:
         InputError: as `manifest`, or a file that is not readable as Parquet.
     """
-    for name in sorted(manifest(folder)["files"]):
+    yield from of_files([folder / name for name in sorted(manifest(folder)["files"])])
+
+
+def of_files(listed: Iterable[Path]) -> Iterator[Document]:
+    """The documents of files in their order, in bounded memory.
+
+    Raises:
+        InputError: a file that is not readable as Parquet.
+    """
+    for path in listed:
         try:
-            with pq.ParquetFile(folder / name) as file:
+            with pq.ParquetFile(path) as file:
                 for batch in file.iter_batches(batch_size=1024):
                     yield from map(Document, *(column.to_pylist() for column in batch.columns))
         except (pa.ArrowInvalid, OSError) as error:
             raise InputError(
-                f"{folder / name} cannot be read ({error}): delete {folder} and download it anew"
+                f"{path} cannot be read ({error}): delete {path.parent} and download it anew"
             ) from error
+
+
+def totals(listed: Sequence[Path]) -> Totals:
+    """What `write` would have said of files that it has written.
+
+    Raises:
+        InputError: a file that is not readable as Parquet.
+    """
+    digest, counts = hashlib.sha256(), Counter[str]()
+    for document in of_files(listed):
+        size = _hashed(document, digest)
+        counts.update(documents=1, characters=len(document.text), bytes=size)
+    return Totals(
+        list(listed),
+        counts["documents"],
+        counts["characters"],
+        counts["bytes"],
+        digest.hexdigest(),
+    )
+
+
+def _hashed(document: Document, digest: "hashlib._Hash") -> int:
+    """Adds a document to the identity of all; returns the UTF-8 bytes of its text."""
+    content = document.text.encode()
+    digest.update(f"{document.id}\n{len(content)}\n".encode() + content)
+    return len(content)
 
 
 def _groups(
@@ -145,11 +216,9 @@ def _groups(
     group: dict[str, list[str]] = {"id": [], "text": []}
     size = 0
     for document in documents:
-        content = document.text.encode()
-        digest.update(f"{document.id}\n{len(content)}\n".encode() + content)
+        size += _hashed(document, digest)
         group["id"].append(document.id)
         group["text"].append(document.text)
-        size += len(content)
         if size >= GROUP_BYTES:
             yield group
             group, size = {"id": [], "text": []}, 0

@@ -1,6 +1,5 @@
 """The first stage: text from wherever it is to documents on disk, with its origin on record."""
 
-import importlib
 import itertools
 import platform
 from collections import Counter
@@ -10,13 +9,14 @@ from typing import Any
 
 import pyarrow
 
-from pipeline import disk, files, settings
-from pipeline.data import SOURCES
+from pipeline import disk, files, fingerprints, settings
+from pipeline.data import SOURCES, extras, parts
 from pipeline.data import documents as store
 from pipeline.errors import InputError
 from pipeline.progress import Progress
 
-_EXTRAS = {"datasets": "hub", "huggingface_hub": "hub"}
+WORKERS = 4
+"""Files of a source that are fetched at once."""
 
 
 def kind(name: object, where: str) -> type[store.Source]:
@@ -27,16 +27,7 @@ def kind(name: object, where: str) -> type[store.Source]:
     """
     if not isinstance(name, str) or name not in SOURCES:
         raise InputError(settings.unknown(str(name), SOURCES, f"{where}.kind"))
-    module, _, attribute = SOURCES[name].partition(":")
-    try:
-        found: type[store.Source] = getattr(importlib.import_module(module), attribute)
-    except ModuleNotFoundError as error:
-        if error.name not in _EXTRAS:
-            raise
-        raise InputError(
-            f"{where}.kind: {name!r} needs the package {error.name!r}, which is not installed: "
-            f"pip install '.[{_EXTRAS[error.name]}]'"
-        ) from error
+    found: type[store.Source] = extras.imported(SOURCES[name], where, name)
     return found
 
 
@@ -55,12 +46,15 @@ def parse(values: dict[str, Any], where: str) -> store.Source:
     return settings.parse(kind(values["kind"], where), fields, where)
 
 
-def download(settings_file: Path, out: Path) -> None:
+def download(settings_file: Path, out: Path, *, workers: int | None = None) -> None:
     """Fetches a source's documents and writes them with a manifest.
+
+    A source of many files far away goes on where it was stopped.
 
     Args:
         settings_file: JSON of the source: its `kind` and that kind's settings.
         out: Folder to be made; its name is the source's name.
+        workers: Files fetched at once, of a source that has several far away; absent: 4.
 
     Raises:
         InputError: wrong settings, a source that cannot be read, no documents, or a full disk.
@@ -68,44 +62,73 @@ def download(settings_file: Path, out: Path) -> None:
     values = files.read_json(settings_file)
     where = f"sources.{out.name}"
     source = parse(values, where)
+    modules = [__name__, SOURCES[values["kind"]].partition(":")[0]]
+    with disk.named(out):
+        if isinstance(source, store.Partitioned):
+            identity = {"settings": values, "code": fingerprints.of(*modules)}
+            with files.resumable(out, identity) as partial:
+                _fetch(source, values, where, partial, workers or WORKERS)
+        else:
+            with files.appearing(out) as partial:
+                partial.mkdir()
+                _read(source, values, where, partial, out.name)
+
+
+def _read(source: store.Source, values: dict[str, Any], where: str, out: Path, name: str) -> None:
+    """Writes the documents of a source as it reads them."""
     skipped = Counter[str]()
-    with disk.named(out), files.appearing(out) as partial:
-        partial.mkdir()
-        with Progress(f"download {out.name}", total=None, unit="documents") as progress:
-            found = _counted(limited(source.read(skipped), source.bytes), progress)
-            totals = store.write(_refuse_empty(found, where, skipped), partial)
-        files.write_manifest(
-            partial / files.MANIFEST,
-            stage=store.STAGE,
-            settings=values,
-            inputs=[],
-            files=totals.files,
-            modules=[__name__, SOURCES[values["kind"]].partition(":")[0]],
-            facts={
-                "documents": totals.documents,
-                "characters": totals.characters,
-                "bytes": totals.bytes,
-                "documents_sha256": totals.sha256,
-                "licence": source.licence,
-                "skipped": dict(sorted(skipped.items())),
-                "entropy_nats_per_character": source.entropy_nats_per_character,
-                "versions": {
-                    "python": platform.python_version(),
-                    "pyarrow": pyarrow.__version__,
-                },
-                **source.facts(totals.sha256),
+    with Progress(f"download {name}", total=None, unit="documents") as progress:
+        found = _counted(store.limited(source.read(skipped), source.bytes), progress)
+        totals = store.write(_refuse_empty(found, where, skipped), out)
+    _seal(source, values, out, totals, skipped, {})
+
+
+def _fetch(
+    source: store.Partitioned, values: dict[str, Any], where: str, out: Path, workers: int
+) -> None:
+    """Writes the documents of a source's files, several at once."""
+    listed = source.parts()
+    total = None if source.bytes is None else round(source.bytes / 1e6)
+    with Progress(f"download {where.partition('.')[2]}", total=total, unit="MB") as progress:
+        written = parts.write(listed, out, source.bytes, workers, progress)
+    totals = store.totals(written.files)
+    if not totals.documents:
+        raise _empty(where, written.skipped)
+    read = [part.facts() for part in listed[: written.parts]]
+    _seal(source, values, out, totals, written.skipped, {"source_files": read})
+
+
+def _seal(
+    source: store.Source,
+    values: dict[str, Any],
+    out: Path,
+    totals: store.Totals,
+    skipped: Counter[str],
+    further: dict[str, Any],
+) -> None:
+    files.write_manifest(
+        out / files.MANIFEST,
+        stage=store.STAGE,
+        settings=values,
+        inputs=[],
+        files=totals.files,
+        modules=[__name__, SOURCES[values["kind"]].partition(":")[0]],
+        facts={
+            "documents": totals.documents,
+            "characters": totals.characters,
+            "bytes": totals.bytes,
+            "documents_sha256": totals.sha256,
+            "licence": source.licence,
+            "skipped": dict(sorted(skipped.items())),
+            "entropy_nats_per_character": source.entropy_nats_per_character,
+            "versions": {
+                "python": platform.python_version(),
+                "pyarrow": pyarrow.__version__,
             },
-        )
-
-
-def limited(documents: Iterable[store.Document], limit: int | None) -> Iterator[store.Document]:
-    """The documents up to and with the one that reaches `limit` UTF-8 bytes."""
-    total = 0
-    for document in documents:
-        yield document
-        total += len(document.text.encode())
-        if limit is not None and total >= limit:
-            return
+            **source.facts(totals.sha256),
+            **further,
+        },
+    )
 
 
 def _counted(documents: Iterable[store.Document], progress: Progress) -> Iterator[store.Document]:
@@ -121,8 +144,12 @@ def _refuse_empty(
 ) -> Iterator[store.Document]:
     first = next(documents, None)
     if first is None:
-        left_out = ", ".join(f"{count:,} {reason}" for reason, count in sorted(skipped.items()))
-        raise InputError(
-            f"{where} gives no documents (left out: {left_out or 'none'}): check what it reads"
-        )
+        raise _empty(where, skipped)
     return itertools.chain([first], documents)
+
+
+def _empty(where: str, skipped: Counter[str]) -> InputError:
+    left_out = ", ".join(f"{count:,} {reason}" for reason, count in sorted(skipped.items()))
+    return InputError(
+        f"{where} gives no documents (left out: {left_out or 'none'}): check what it reads"
+    )

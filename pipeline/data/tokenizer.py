@@ -3,6 +3,7 @@
 import hashlib
 import heapq
 import io
+import re
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import sentencepiece
 
 from pipeline import disk, files, settings
 from pipeline.data import documents as store
+from pipeline.data import extras
 from pipeline.data.splits import is_validation, text_hash
 from pipeline.errors import InputError
 
@@ -38,6 +40,29 @@ class File:
     """The model file, relative to the working directory."""
     sha256: str | None = None
     """Its SHA-256, compared when given."""
+
+
+@dataclass(frozen=True)
+class Hub:
+    """A model that somebody else trained, on the Hugging Face Hub."""
+
+    repository: str
+    """Id on the Hub, such as "google/mt5-base"."""
+    revision: str
+    """Commit, 40 hex digits."""
+    sha256: str
+    """SHA-256 of the file."""
+    file: str = "spiece.model"
+    """The model file in the repository."""
+
+    def problems(self) -> list[str]:
+        """What does not pin the file."""
+        found = []
+        if not re.fullmatch("[0-9a-f]{40}", self.revision):
+            found.append(f"revision: {self.revision!r} is not a commit of 40 hex digits")
+        if not re.fullmatch("[0-9a-f]{64}", self.sha256):
+            found.append(f"sha256: {self.sha256!r} is not a SHA-256 of 64 hex digits")
+        return found
 
 
 @dataclass(frozen=True)
@@ -125,10 +150,11 @@ class Tokenizer:
 
 
 def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
-    """Copies or trains a tokenizer; its manifest lies beside it with the suffix `.json`.
+    """Copies, fetches or trains a tokenizer; its manifest lies beside it with the suffix `.json`.
 
     Args:
-        settings_file: JSON of `kind` ("file" or "train") and the fields of `File` or `Train`.
+        settings_file: JSON of `kind` ("file", "hub" or "train") and the fields of `File`, `Hub`
+            or `Train`.
         sources: Folders of documents to train on; a given file needs none.
         out: The model's place; its name without the suffix is the tokenizer's name.
 
@@ -140,7 +166,11 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
     chosen = parse(values, where)
     sampled: dict[str, int] = {}
     if isinstance(chosen, File):
-        content = _given(chosen, where)
+        content = _given(Path(chosen.path), chosen.sha256, where, "path")
+    elif isinstance(chosen, Hub):
+        fetch = extras.imported("pipeline.data.hub_file:downloaded", where, "hub")
+        path = fetch(chosen.repository, chosen.file, chosen.revision)
+        content = _given(path, chosen.sha256, where, "file")
     else:
         content, sampled = _train(chosen, sources, where)
     with disk.named(out), files.appearing(out) as partial:
@@ -157,13 +187,13 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
     )
 
 
-def parse(values: dict[str, Any], where: str) -> File | Train:
+def parse(values: dict[str, Any], where: str) -> File | Hub | Train:
     """Settings of a tokenizer from plain values, `kind` among them.
 
     Raises:
         InputError: what is wrong with them, all at once.
     """
-    kinds: dict[str, type[File] | type[Train]] = {"file": File, "train": Train}
+    kinds: dict[str, type[File | Hub | Train]] = {"file": File, "hub": Hub, "train": Train}
     fields = {name: value for name, value in values.items() if name != "kind"}
     kind = values.get("kind")
     if kind not in kinds:
@@ -194,17 +224,15 @@ def sample(folder: Path, characters: int, validation_share: float) -> list[str]:
     return texts
 
 
-def _given(chosen: File, where: str) -> bytes:
-    path = Path(chosen.path)
+def _given(path: Path, sha256: str | None, where: str, key: str) -> bytes:
+    """The content of a model file that a setting names."""
     if not path.is_file():
-        raise InputError(f"{where}.path: {path} does not exist (from {Path.cwd()})")
+        raise InputError(f"{where}.{key}: {path} does not exist (from {Path.cwd()})")
     found = files.sha256(path)
-    if chosen.sha256 is not None and found != chosen.sha256.lower():
-        raise InputError(
-            f"{where}.sha256: {path} has SHA-256 {found}, not {chosen.sha256}: fetch it anew"
-        )
+    if sha256 is not None and found != sha256.lower():
+        raise InputError(f"{where}.sha256: {path} has SHA-256 {found}, not {sha256}: fetch it anew")
     content = path.read_bytes()
-    _load(content, f"{where}.path: {path}")
+    _load(content, f"{where}.{key}: {path}")
     return content
 
 

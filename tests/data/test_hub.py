@@ -1,87 +1,370 @@
-from collections import Counter
+"""The real clients of the Hub against a small hub on loopback."""
 
+import gzip
+import io
+import json
+import random
+import shutil
+import threading
+
+import hub_server
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from hub_server import COMMIT
 
-from pipeline.data import sources
+from pipeline import files
+from pipeline.data import documents as store
+from pipeline.data import sources, tokenizer
 from pipeline.errors import InputError
 
-datasets = pytest.importorskip("datasets", reason="the extra `hub` is not installed")
+pytest.importorskip("datasets", reason="the extra `hub` is not installed")
+huggingface_hub = pytest.importorskip("huggingface_hub")
 
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
+NAME = "multilingual/c4-de.tfrecord-{:05d}-of-00004.json.gz"
+"""As allenai/c4 names its files."""
+
+
+def texts(number, count=40):
+    draw = random.Random(number)
+    return [" ".join(draw.choices("abcdefgh", k=draw.randrange(5, 60))) for _ in range(count)]
+
+
+def json_lines(values):
+    return gzip.compress(
+        "".join(json.dumps({"text": v, "url": "-"}) + "\n" for v in values).encode(), mtime=0
+    )
+
+
+def parquet(values):
+    sink = io.BytesIO()
+    table = pa.table({"id": [f"doc {n}" for n in range(len(values))], "text": values})
+    pq.write_table(table, sink, row_group_size=7)
+    return sink.getvalue()
 
 
 @pytest.fixture
-def offline(monkeypatch):
-    """What HF_HUB_OFFLINE=1 sets when these packages are imported."""
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", True)
+def hub(monkeypatch, tmp_path):
+    """The hub, and clients that know no other."""
+    with hub_server.running() as running:
+        for constant, value in {
+            "huggingface_hub.constants.ENDPOINT": running.url,
+            "huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE": running.url
+            + "/{repo_id}/resolve/{revision}/{filename}",
+            "huggingface_hub.constants.HF_HUB_CACHE": str(tmp_path / "cache"),
+            "huggingface_hub.constants.HF_HUB_DOWNLOAD_TIMEOUT": 0.3,
+            "huggingface_hub.constants.HF_HUB_DISABLE_XET": True,
+            "datasets.config.HF_ENDPOINT": running.url,
+            "datasets.config.HUB_DATASETS_URL": running.url
+            + "/datasets/{repo_id}/resolve/{revision}/{path}",
+            "datasets.config.HF_DATASETS_CACHE": tmp_path / "datasets",
+            "pipeline.data.remote.FIRST_WAIT": 0.01,
+            "pipeline.data.remote.BLOCK": 512,
+        }.items():
+            monkeypatch.setattr(constant, value)
+        running.repositories["datasets/owner/c4"] = {
+            **{NAME.format(n): json_lines(texts(n)) for n in range(4)},
+            "multilingual/c4-de-validation.tfrecord-00000-of-00001.json.gz": json_lines(texts(9)),
+            "multilingual/c4-de-Latn.tfrecord-00000-of-00001.json.gz": json_lines(texts(8)),
+            "wiki/20231101.en/train-00000-of-00002.parquet": parquet(texts(5)),
+            "wiki/20231101.en/train-00001-of-00002.parquet": parquet(texts(6)),
+            "README.md": b"---\nconfigs:\n- config_name: de\n  data_files:\n"
+            b"  - {split: train, path: 'multilingual/c4-de.*.json.gz'}\n"
+            b"  - {split: validation, path: 'multilingual/c4-de-validation.*.json.gz'}\n"
+            b"- config_name: wiki\n  data_files: 'wiki/20231101.en/*.parquet'\n---\n",
+        }
+        yield running
 
 
-def source(**values):
+def settings(**values):
     known = {
         "kind": "huggingface",
-        "dataset": "nobody/nothing",
-        "split": "train",
+        "dataset": "owner/c4",
         "revision": COMMIT,
         "field": "text",
-        "bytes": 1000,
+        "bytes": 10**9,
         "licence": "ODC-BY",
     }
-    return sources.parse({**known, **values}, "sources.web")
+    return {**known, **values}
+
+
+DE = settings(data_files="multilingual/c4-de.*.json.gz")
+EVERY = [text for n in range(4) for text in texts(n)]
+
+
+def download(folder, values=DE, workers=3):
+    folder.mkdir(exist_ok=True)
+    (folder / "web.json").write_text(json.dumps(values))
+    sources.download(folder / "web.json", folder / "web", workers=workers)
+    return folder / "web"
+
+
+def content(out):
+    return {path.name: path.read_bytes() for path in out.iterdir()}
+
+
+def read(out):
+    return [text for _, text in store.read(out)]
+
+
+def test_files_come_in_the_order_of_their_names(hub, tmp_path):
+    out = download(tmp_path / "a")
+    assert read(out) == EVERY
+    ids = [name for name, _ in store.read(out)]
+    assert ids[0] == f"{NAME.format(0)}:1"
+    assert ids[-1] == f"{NAME.format(3)}:40"
+    manifest = files.read_json(out / files.MANIFEST)
+    assert manifest["revision"] == COMMIT
+    assert manifest["licence"] == "ODC-BY"
+    assert [file["file"] for file in manifest["source_files"]] == [NAME.format(n) for n in range(4)]
+    assert all(file["identity"].startswith("sha256 ") for file in manifest["source_files"])
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["web", "web.json"]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 7])
+def test_how_many_files_are_fetched_at_once_changes_no_byte(hub, tmp_path, workers):
+    values = {**DE, "bytes": 6000}
+    first = download(tmp_path / "a", values, workers=3)
+    other = download(tmp_path / "b", values, workers=workers)
+    assert content(first) == content(other)
+
+
+@pytest.mark.parametrize("limit", [1, 500, 3000, 10**6])
+def test_a_budget_ends_at_the_document_that_reaches_it(hub, tmp_path, limit):
+    out = download(tmp_path / "a", {**DE, "bytes": limit})
+    expected, total = [], 0
+    for text in EVERY:
+        if total >= limit:
+            break
+        expected.append(text)
+        total += len(text)
+    assert read(out) == expected
+    manifest = files.read_json(out / files.MANIFEST)
+    assert (manifest["documents"], manifest["bytes"]) == (len(expected), total)
+
+
+def test_what_a_budget_does_not_need_is_not_fetched(hub, tmp_path):
+    download(tmp_path / "a", {**DE, "bytes": 500}, workers=4)
+    assert set(hub.sent) == {NAME.format(0)}
+
+
+def test_a_configuration_names_its_files(hub, tmp_path):
+    out = download(tmp_path / "a", settings(config="de"))
+    assert read(out) == EVERY
+    other = download(tmp_path / "b", settings(config="de", split="validation"))
+    assert read(other) == texts(9)
+
+
+def test_parquet_is_read_in_its_order(hub, tmp_path):
+    out = download(tmp_path / "a", settings(config="wiki"))
+    assert list(store.read(out))[:2] == [("doc 0", texts(5)[0]), ("doc 1", texts(5)[1])]
+    assert read(out) == texts(5) + texts(6)
+
+
+DRILL = [*hub_server.FAULTS] * 4
+"""32 faults: connections reset, cut and refused, bodies too short and too slow, 429, 500, 503."""
+
+
+@pytest.mark.parametrize("values", [DE, settings(config="wiki")], ids=["json.gz", "parquet"])
+def test_no_fault_of_the_network_changes_a_byte(hub, tmp_path, monkeypatch, values):
+    monkeypatch.setattr("pipeline.data.remote.BLOCK", 100)
+    monkeypatch.setattr("pipeline.data.remote.TRIES", 20)
+    monkeypatch.setattr("pipeline.data.remote.LONGEST_WAIT", 0.02)
+    undisturbed = content(download(tmp_path / "a", values))
+    hub.faults = random.Random(0).sample(DRILL, len(DRILL))
+    hub.spoils = lambda method, path: method == "GET" and path.endswith((".gz", ".parquet"))
+    hub.slow_seconds = 0.5
+    disturbed = content(download(tmp_path / "b", values, workers=2))
+    assert hub.faults == []
+    assert disturbed == undisturbed
+
+
+@pytest.mark.parametrize("fault", ["429", "500", "503", "reset", "refused"])
+def test_a_listing_is_asked_for_again(hub, tmp_path, fault):
+    hub.spoils = lambda method, path: "/tree/" in path or "/revision/" in path
+    hub.faults = [fault] * 3
+    assert read(download(tmp_path / "a")) == EVERY
+    assert hub.faults == []
+
+
+def test_a_hub_that_stays_away_is_named_and_finished_files_are_kept(hub, tmp_path, monkeypatch):
+    monkeypatch.setattr("pipeline.data.remote.TRIES", 3)
+    hub.spoils = lambda method, path: path.endswith(NAME.format(2))
+    hub.faults = ["503"] * 100
+    with pytest.raises(InputError, match=r"00002-of-00004.*503.*finished files are not fetched"):
+        download(tmp_path / "a", workers=1)
+    assert not (tmp_path / "a" / "web").exists()
+    before = {n: hub.sent[NAME.format(n)] for n in (0, 1)}
+    hub.faults = []
+    assert read(download(tmp_path / "a", workers=1)) == EVERY
+    assert {n: hub.sent[NAME.format(n)] for n in (0, 1)} == before
+    assert content(tmp_path / "a" / "web") == content(download(tmp_path / "b"))
+
+
+def test_other_settings_begin_anew(hub, tmp_path, monkeypatch):
+    monkeypatch.setattr("pipeline.data.remote.TRIES", 1)
+    hub.spoils = lambda method, path: path.endswith(NAME.format(2))
+    hub.faults = ["503"] * 100
+    with pytest.raises(InputError):
+        download(tmp_path / "a", workers=1)
+    hub.faults = []
+    values = settings(data_files="multilingual/c4-de-validation.*")
+    assert read(download(tmp_path / "a", values)) == texts(9)
+
+
+def test_two_at_once_are_refused(hub, tmp_path):
+    hub.spoils = lambda method, path: path.endswith(NAME.format(0)) and method == "GET"
+    hub.faults, hub.slow_seconds = ["slow"], 0.2
+    first = threading.Thread(target=download, args=(tmp_path / "a",))
+    first.start()
+    while not hub.sent:
+        pass
+    with pytest.raises(InputError, match="another process is making"):
+        download(tmp_path / "a")
+    first.join()
+    assert read(tmp_path / "a" / "web") == EVERY
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"data_files": "none/*.gz"}, "has no file for"),
+        ({"data_files": "README.md"}, r"README\.md: formats are told by suffix"),
+        ({"config": "nl"}, "cannot be opened.*'de'"),
+        ({"config": "de", "split": "trian"}, "no split 'trian': known: train, validation"),
+        ({"dataset": "owner/nothing", "config": "de"}, "cannot be read.*check its name"),
+        ({"dataset": "owner/nothing", "data_files": "*"}, "cannot be read.*check its name"),
+        ({"revision": "f" * 40, "data_files": "*"}, "cannot be read.*check its name, revision"),
+        ({"field": "content", "config": "de"}, r":1: no column 'content'; columns: 'text', 'url'"),
+        ({"field": "id", "config": "de"}, "no column 'id'"),
+    ],
+)
+def test_what_is_not_there_is_named(hub, tmp_path, monkeypatch, values, message):
+    monkeypatch.setattr("pipeline.data.remote.TRIES", 2)
+    with pytest.raises(InputError, match=message):
+        download(tmp_path / "a", settings(**values))
+
+
+def test_a_damaged_file_of_the_hub_itself_is_told_from_a_bad_connection(hub, tmp_path):
+    whole = json_lines(texts(1))
+    hub.repositories["datasets/owner/c4"][NAME.format(1)] = whole[: len(whole) // 2]
+    with pytest.raises(InputError, match=r"00001-of-00004.*cannot be read.*[Tt]runcated"):
+        download(tmp_path / "a")
+    # The first file is whole: with a budget that it fills the second is not missed.
+    first = sum(map(len, texts(0)))
+    assert read(download(tmp_path / "b", {**DE, "bytes": first}, workers=4)) == texts(0)
+
+
+def test_what_was_left_out_is_on_record(hub, tmp_path):
+    lines = [{"text": "one"}, {"text": None}, {"text": " "}, {"text": "two"}]
+    packed = gzip.compress("\n".join(map(json.dumps, lines)).encode())
+    hub.repositories["datasets/owner/c4"]["few/a.json.gz"] = packed
+    out = download(tmp_path / "a", settings(data_files=["few/*"]))
+    assert read(out) == ["one", "two"]
+    assert files.read_json(out / files.MANIFEST)["skipped"] == {"blank": 1, "null": 1}
+    hub.repositories["datasets/owner/c4"]["few/a.json.gz"] = gzip.compress(b'{"text": " "}')
+    with pytest.raises(InputError, match=r"sources\.web gives no documents \(left out: 1 blank"):
+        download(tmp_path / "b", settings(data_files=["few/*"]))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"revision": "main"}, r"sources\.web\.revision: .* 40 hex digits"),
+        ({"revision": COMMIT[:39]}, "40 hex digits"),
+        ({"revision": COMMIT.upper()}, "40 hex digits"),
+        ({"bytes": 0}, "bytes: must be at least 1"),
+        ({"data_files": []}, "data_files: name at least one pattern"),
+        ({"data_files": "a", "config": "de"}, "stand instead of config"),
+    ],
+)
+def test_settings_that_do_not_pin_the_text_are_refused(values, message):
+    with pytest.raises(InputError, match=message):
+        sources.parse(settings(**values), "sources.web")
 
 
 @pytest.fixture
-def dataset(tmp_path):
-    """A dataset in a folder, which `datasets` reads as it reads one of the Hub."""
-    (tmp_path / "set").mkdir()
-    (tmp_path / "set" / "train.jsonl").write_text(
-        '{"text": "one", "n": 1}\n{"text": null, "n": 2}\n'
-        '{"text": " ", "n": 3}\n{"text": "two", "n": 4}\n'
-    )
-    return str(tmp_path / "set")
+def cached(hub, monkeypatch):
+    """Fetches files into the Hub's cache and cuts the connection."""
+
+    def fetched(*patterns):
+        huggingface_hub.snapshot_download(
+            "owner/c4",
+            repo_type="dataset",
+            revision=COMMIT,
+            allow_patterns=["README.md", *patterns],
+            etag_timeout=5,
+        )
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", True)
+        hub.asked.clear()
+
+    return fetched
 
 
-def test_documents_come_in_stored_order(dataset, offline):
-    skipped = Counter()
-    found = list(source(dataset=dataset).read(skipped))
-    assert found == [("train:1", "one"), ("train:4", "two")]
-    assert skipped == {"null": 1, "blank": 1}
-    assert source(dataset=dataset).facts("")["revision"] == COMMIT
+@pytest.mark.parametrize("values", [DE, settings(config="de")], ids=["patterns", "configuration"])
+def test_offline_the_cache_gives_the_same_documents(hub, cached, tmp_path, values):
+    online = download(tmp_path / "a", values)
+    cached("multilingual/c4-de*")
+    offline = download(tmp_path / "b", values)
+    assert read(offline) == read(online)
+    assert not hub.asked
 
 
-def test_files_may_be_chosen(dataset, offline, tmp_path):
-    (tmp_path / "set" / "other.jsonl").write_text('{"text": "other"}\n')
-    for chosen in ("other.jsonl", ["other.jsonl"]):
-        found = source(dataset=dataset, data_files=chosen).read(Counter())
-        assert [text for _, text in found] == ["other"]
+def test_offline_a_gap_in_the_cache_is_not_stepped_over(hub, cached, tmp_path):
+    cached(*(NAME.format(n) for n in (0, 2, 3)))
+    with pytest.raises(InputError, match=r"00001-of-00004.*hf download"):
+        download(tmp_path / "a")
+    enough = {**DE, "bytes": sum(map(len, texts(0)))}
+    assert read(download(tmp_path / "b", enough)) == texts(0)
 
 
-@pytest.mark.parametrize("revision", ["main", "v1.0", COMMIT[:39], COMMIT.upper()])
-def test_a_revision_that_can_change_is_refused(revision):
-    with pytest.raises(InputError, match=r"sources\.web\.revision: .* 40 hex digits"):
-        source(revision=revision)
+def test_offline_without_a_cache_the_message_says_what_to_do(hub, monkeypatch, tmp_path):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(InputError, match=r"'owner/c4' at 0123.*HF_HUB_OFFLINE=1 takes"):
+        download(tmp_path / "a")
+    shutil.rmtree(tmp_path / "a")
 
 
-def test_a_stream_needs_a_limit():
-    with pytest.raises(InputError, match="bytes: must be at least 1"):
-        source(bytes=0)
+@pytest.fixture(scope="module")
+def model(tmp_path_factory, make_source):
+    """A SentencePiece model."""
+    folder = tmp_path_factory.mktemp("model")
+    make_source(folder / "source", ["abcdefgh", "hgfedcba"])
+    values = {"model": "char", "vocabulary": 20, "characters": 100, "validation_share": 0}
+    (folder / "train.json").write_text(json.dumps({"kind": "train", **values}))
+    tokenizer.build(folder / "train.json", [folder / "source"], folder / "mine.model")
+    return folder / "mine.model"
 
 
-def test_a_missing_column_is_named_with_those_there_are(dataset, offline):
-    with pytest.raises(InputError, match="no column 'content'; columns: 'text', 'n'"):
-        list(source(dataset=dataset, field="content").read(Counter()))
+def build(folder, **values):
+    known = {"kind": "hub", "repository": "google/mt5-base", "revision": COMMIT}
+    (folder / "mt5.json").write_text(json.dumps({**known, **values}))
+    tokenizer.build(folder / "mt5.json", [], folder / "mt5.model")
+    return folder / "mt5.model"
 
 
-def test_a_column_of_numbers_is_no_text(dataset, offline):
-    with pytest.raises(InputError, match="train:1: 'n' is 1, not a text"):
-        list(source(dataset=dataset, field="n").read(Counter()))
+@pytest.mark.parametrize("faults", [[], ["503", "reset", "cut", "429"]], ids=["quiet", "faults"])
+def test_a_tokenizer_of_the_hub_is_pinned_by_revision_and_checksum(hub, model, tmp_path, faults):
+    hub.repositories["google/mt5-base"] = {"spiece.model": model.read_bytes()}
+    hub.faults = faults
+    built = build(tmp_path, sha256=files.sha256(model))
+    assert built.read_bytes() == model.read_bytes()
+    assert hub.faults == []
+    assert files.read_json(tmp_path / "mt5.json")["settings"]["repository"] == "google/mt5-base"
 
 
-def test_an_unknown_split_is_named_with_those_there_are(dataset, offline):
-    with pytest.raises(InputError, match=r"cannot be opened.*trian.*'train'"):
-        list(source(dataset=dataset, split="trian").read(Counter()))
-
-
-def test_without_a_connection_the_message_says_what_to_do(offline):
-    with pytest.raises(InputError, match=r"'nobody/nothing' at 0123.*connection.*HF_HUB_OFFLINE"):
-        list(source().read(Counter()))
+def test_another_tokenizer_than_the_pinned_one_is_refused(hub, model, tmp_path, monkeypatch):
+    monkeypatch.setattr("pipeline.data.remote.TRIES", 2)
+    hub.repositories["google/mt5-base"] = {"spiece.model": model.read_bytes()}
+    for values, message in (
+        ({"sha256": "0" * 64}, r"tokenizers\.mt5\.sha256: .* not 0000"),
+        ({"sha256": "0" * 64, "file": "other.model"}, r"other\.model of google/mt5-base at 0123.*"),
+        ({"sha256": "0" * 64, "repository": "no/thing"}, "cannot be fetched.*check its name"),
+        ({"sha256": "0" * 64, "revision": "main"}, "revision: 'main' is not a commit"),
+        ({"sha256": "0" * 63}, "sha256: .* is not a SHA-256"),
+        ({}, "sha256 is missing"),
+    ):
+        with pytest.raises(InputError, match=message):
+            build(tmp_path, **values)
+    assert not (tmp_path / "mt5.model").exists()

@@ -176,7 +176,7 @@ def test_a_given_model_is_copied(tmp_path, exact):
             r"tokenizers\.tok\.sha256: .*, not 00",
         ),
         ({"kind": "file", "path": __file__}, "is not a SentencePiece model"),
-        ({"kind": "files"}, "'files' is not one of 'file', 'train'"),
+        ({"kind": "files"}, "'files' is not one of 'file', 'hub', 'train'"),
         ({}, "None is not one of"),
         ({**TRAIN, "vocabulary": 3}, "vocabulary: must be more than 3"),
         ({**TRAIN, "characters": 0}, "characters: must be at least 1"),
