@@ -1,6 +1,6 @@
 """All records of an experiment in one DuckDB file, with the views that tables and figures read."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
     connection.execute("begin")
     _names(connection, experiment)
     _corpora(connection, found)
-    _paper(connection, experiment)
+    fill_paper(connection, experiment.config)
     loader = records.Loader(connection)
     with Progress("database", total=len(experiment.runs), unit="run") as progress:
         for run, record in experiment.runs.items():
@@ -150,14 +150,22 @@ def _corpora(connection: duckdb.DuckDBPyConnection, found: lineage.Lineage) -> N
             insert(connection, "corpora", [row])
 
 
-def _paper(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
-    for table, name in (("paper", "numbers"), ("paper_names", "names")):
+def fill_paper(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any]) -> None:
+    """Fills the tables of what the paper says, and which of a configuration's names play its."""
+    # Digits behind the point are lost once a value is a number.
+    decimals = "len(split_part(value, '.', 2)) as decimals"
+    for table, name, columns in (
+        ("paper", "numbers", f"*, {decimals}"),
+        ("paper_names", "names", "*"),
+        ("paper_statements", "statements", f"*, {decimals}"),
+        ("paper_items", "items", "*"),
+    ):
         quoted = str(PAPER / f"{name}.csv").replace("'", "''")
         connection.execute(
             f"insert into {table} "
-            f"select * from read_csv('{quoted}', header = true, all_varchar = true)"
+            f"select {columns} from read_csv('{quoted}', header = true, all_varchar = true)"
         )
-    insert(connection, "published_names", map(list, roles.pairs(experiment.config)))
+    insert(connection, "published_names", map(list, roles.pairs(config)))
 
 
 def _lineage(connection: duckdb.DuckDBPyConnection, found: lineage.Lineage) -> None:

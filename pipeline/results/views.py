@@ -22,8 +22,10 @@ def schema() -> str:
 
 @functools.cache
 def texts() -> dict[str, str]:
-    """SQL of every view by name."""
-    found = {path.stem: path.read_text(encoding="utf-8") for path in sorted(SQL.glob("*.sql"))}
+    """SQL of every view by name; folders only put files together."""
+    paths = sorted(SQL.rglob("*.sql"))
+    found = {path.stem: path.read_text(encoding="utf-8") for path in paths}
+    assert len(found) == len(paths), "two views have one name"
     del found[SCHEMA]
     return found
 

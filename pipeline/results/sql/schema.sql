@@ -110,10 +110,29 @@ create table corpora (
     revision text, licence text, fingerprint text
 );
 
--- The published numbers, as printed.
+-- The published numbers, as printed; decimals: digits behind the point.
 create table paper (
     "table" text, scenario text, model text, params text, method text, metric text, task text,
-    shots integer, value double, bold boolean, underlined boolean
+    shots integer, value double, bold boolean, underlined boolean, decimals integer
+);
+
+-- What the paper states outside its tables of results, word by word in `quote`. quantity says how it
+-- can be checked: quote and gain (against the tables), weight, part and whole, factor and product,
+-- and what is said at several places: size, setting, count, words, training time. value is as
+-- printed, in units of scale (1e9: billions), null: 1.
+create table paper_statements (
+    place text, quantity text, subject text, scenario text, params text, method text,
+    against text, metric text, task text, shots integer, value text, unit text, scale double,
+    quote text, decimals integer
+);
+
+-- How many items the paper's tasks have, where that is said, and whether the paper itself says it.
+create table paper_items (task text, items integer, stated boolean, source text);
+
+-- The paper's places where its own mathematics fails, as the theory stage found them: the value of a
+-- quantity as the paper has it, and as it is, on an instance that the comment names.
+create table theory_findings (
+    place text, statement text, stated double, recomputed double, verdict text, comment text
 );
 
 -- The names that the paper uses, in its order, as its tables write them.

@@ -1,0 +1,36 @@
+-- The published numbers as intervals: what is printed as 27.5 lay between 27.45 and 27.55 before it was
+-- rounded.
+--
+-- stderr: the paper prints none. That of an accuracy follows from its number of items N
+-- (paper_items), as 100 sqrt(p (1 - p) / N), and that of a mean over tasks from theirs; it is of one
+-- run, and says nothing about other seeds. Null where N is unknown, and for perplexities.
+with intervals as (
+    select
+        *,
+        value - 0.5 * 10.0 ^ -decimals as low,
+        value + 0.5 * 10.0 ^ -decimals as high,
+        format('{:.' || decimals || 'f}', value) as shown
+    from paper
+),
+
+tasks as (
+    select p.*, sqrt(p.value * (100 - p.value) / i.items) as stderr
+    from intervals as p
+    left join paper_items as i on p.task = i.task and p.metric = 'accuracy'
+),
+
+means as (
+    select "table", scenario, model, params, method, metric, shots,
+        case when count(stderr) = count(*) then sqrt(sum(stderr ^ 2)) / count(*) end as stderr
+    from tasks
+    where task <> 'average'
+    group by all
+)
+
+select t.* exclude (stderr), coalesce(t.stderr, m.stderr) as stderr
+from tasks as t
+left join means as m
+    on t.task = 'average' and t."table" = m."table" and t.scenario = m.scenario
+    and t.model = m.model and t.params = m.params and t.method = m.method
+    and t.metric = m.metric and t.shots is not distinct from m.shots
+order by t."table", t.scenario, t.model, t.params, t.method, t.metric, t.task, t.shots

@@ -1,0 +1,32 @@
+-- What the paper states and its own numbers contradict: as stated, as recomputed from what it prints,
+-- and how. A printed number stands for all that rounds to it; what agrees within that is not listed.
+select
+    null::text as scenario,
+    null::text as model,
+    case kind
+        when 'average' then 'Averages against their columns'
+        when 'items' then 'Accuracies against the number of items'
+        when 'mark' then 'Bold and underlined numbers'
+        when 'twice' then 'One run in two tables'
+        when 'alike' then 'Two runs alike'
+        when 'quote' then 'The text against the tables'
+        when 'gain' then 'Gains'
+        when 'said twice' then 'The same thing at two places'
+        when 'theory' then 'Derivations'
+        else 'Sums, products and shares'
+    end as section,
+    'reference' as kind,
+    row_number() over (partition by a.kind order by a.place, a.statement, a.stated)
+        as row_position,
+    a.statement || ' (' || a.place || ')' as row_label,
+    c.position as column_position,
+    c.label as column_label,
+    null::text as unit,
+    null::double as value,
+    null::double as error,
+    0 as decimals,
+    null::text as better,
+    case c.position when 0 then a.stated when 1 then a.recomputed else a.comment end as text
+from audit as a
+cross join (values (0, 'stated'), (1, 'recomputed'), (2, 'comment')) as c (position, label)
+order by section, row_position, column_position
