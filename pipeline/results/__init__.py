@@ -11,6 +11,7 @@
     power        a difference to be shown       -> how many items, or seeds, it takes
     database     records + lineage + views      -> one DuckDB file
     selection    a view + what is selected      -> rows
+    cells        a number, and how it is shown
     tables       rows of cells                  -> .md, .csv, .tex
     marks        what bold, grey, underlined mean
     curves       rows of curves                 -> panels

@@ -9,7 +9,7 @@ import duckdb
 from pipeline import files, roles
 from pipeline.errors import InputError
 from pipeline.progress import Progress
-from pipeline.results import comparisons, lineage, records, speedups, views
+from pipeline.results import comparisons, defaults, lineage, records, speedups, views
 from pipeline.results.experiment import Experiment, read
 
 PAPER = Path(__file__).parents[1] / "paper"
@@ -54,6 +54,7 @@ def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
     _names(connection, experiment)
     _corpora(connection, found)
     fill_paper(connection, experiment.config)
+    insert(connection, "defaults", defaults.rows())
     loader = records.Loader(connection)
     with Progress("database", total=len(experiment.runs), unit="run") as progress:
         for run, record in experiment.runs.items():
@@ -157,6 +158,7 @@ def fill_paper(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any])
     for table, name, columns in (
         ("paper", "numbers", f"*, {decimals}"),
         ("paper_names", "names", "*"),
+        ("paper_setup", "setup", "*"),
         ("paper_statements", "statements", f"*, {decimals}"),
         ("paper_items", "items", "*"),
     ):

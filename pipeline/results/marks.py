@@ -10,14 +10,25 @@ NOTES = {
     "least two seeds.",
     "underlined": "Underlined: the best of its column, but not shown to be ahead of the baseline; "
     "or the baseline itself.",
+    "beats": "Underlined: PiKE or Balanced-PiKE, and ahead of Mix, Round-Robin and Random, as the "
+    "paper underlines; no test.",
+    "best": "Italics: the best, but not shown to be ahead of the baseline.",
     "faint": f"{RING}, in grey: not above chance (one-sided, 95%, by its own error).",
 }
 """What each mark means."""
 
-MARKDOWN = {"faint": f"{{}}{RING}", "underlined": "<u>{}</u>", "bold": "**{}**"}
+MARKDOWN = {
+    "faint": f"{{}}{RING}",
+    "underlined": "<u>{}</u>",
+    "beats": "<u>{}</u>",
+    "best": "*{}*",
+    "bold": "**{}**",
+}
 LATEX = {
     "faint": r"\textcolor{{gray}}{{{}}}",
     "underlined": r"\underline{{{}}}",
+    "beats": r"\underline{{{}}}",
+    "best": r"\textit{{{}}}",
     "bold": r"\textbf{{{}}}",
 }
 """How a cell's marks are set, the innermost first."""

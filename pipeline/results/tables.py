@@ -15,6 +15,11 @@ A table is one SQL file. Its view returns one row per cell, in the table's order
                           the best is bold, else underlined
     above_chance          optional: false puts the cell in grey, with a ring behind it
     underlined, text      optional: the table's own marks, and what is shown in place of a value
+    bold                  optional: printed so (by the paper)
+    beats                 optional: underlines by the paper's rule; where a view has this column the
+                          best of a column that no test confirms is in italics instead
+    best                  optional: the table's own mark of the best, in italics
+    published             optional: the paper's value, shown in brackets
 
 and any further columns (method, metric, shots ...) that a selection may name. The first paragraph
 of the comment that opens the file is the table's caption.
@@ -22,7 +27,6 @@ of the comment that opens the file is the table's caption.
 
 import csv
 import io
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,6 +34,7 @@ from pathlib import Path
 from pipeline import files
 from pipeline.errors import InputError
 from pipeline.results import marks, views
+from pipeline.results.cells import EMPTY, Cell, finite, number, of
 from pipeline.results.selection import Row, connect, rows
 from pipeline.settings import parse
 
@@ -54,21 +59,6 @@ class TableSettings:
     def view(self) -> str:
         """The view that gives its cells."""
         return self.query or views.of(f"table_{self.name}")
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One number of a table and how it is shown."""
-
-    value: float | None
-    error: float | None
-    shown: str
-    bold: bool = False
-    underlined: bool = False
-    faint: bool = False
-
-
-EMPTY = Cell(None, None, "")
 
 
 @dataclass(frozen=True)
@@ -145,10 +135,7 @@ def block(found: list[Row]) -> Block:
     places = sorted({(row["row_position"], row["row_label"], row["kind"]) for row in found})
     grid: dict[tuple[str, str], Cell] = {}
     for row in found:
-        shown = row.get("text") or number(row["value"], row["error"], row["decimals"])
-        marked, grey = bool(row.get("underlined")), row.get("above_chance") is False
-        cell = Cell(row["value"], row["error"], shown, underlined=marked, faint=grey)
-        grid[row["row_label"], header(row)] = cell
+        grid[row["row_label"], header(row)] = of(row)
     for _, _, title in columns:
         _mark_best(grid, [row for row in found if header(row) == title], title)
     headers = tuple(title for _, _, title in columns)
@@ -163,11 +150,11 @@ def block(found: list[Row]) -> Block:
 def _mark_best(grid: dict[tuple[str, str], Cell], column: list[Row], title: str) -> None:
     """Marks the best of a column as shown: what rounds to the same number is equally good.
 
-    Bold is what a paired test confirms; the best number alone is underlined. Nothing is marked
-    where all are equal.
+    Bold is what a paired test confirms; the best number alone is underlined, or in italics where
+    underlining means something else. Nothing is marked where all are equal.
     """
     rivals = [
-        row for row in column if row["kind"] == "method" and row["better"] and _finite(row["value"])
+        row for row in column if row["kind"] == "method" and row["better"] and finite(row["value"])
     ]
     if not rivals:
         return
@@ -177,27 +164,18 @@ def _mark_best(grid: dict[tuple[str, str], Cell], column: list[Row], title: str)
     for row in rivals:
         if round(row["value"], row["decimals"]) == best:
             place, proven = (row["row_label"], title), bool(row.get("significant"))
-            underlined = grid[place].underlined or not proven
-            grid[place] = replace(grid[place], bold=proven, underlined=underlined)
+            grid[place] = _best(grid[place], proven=proven, italic="beats" in row)
+
+
+def _best(cell: Cell, *, proven: bool, italic: bool) -> Cell:
+    if proven:
+        return replace(cell, bold=True)
+    return replace(cell, best=True) if italic else replace(cell, underlined=True)
 
 
 def header(row: Row) -> str:
     """A column's header with its unit."""
     return f"{row['column_label']} ({row['unit']})" if row["unit"] else str(row["column_label"])
-
-
-def number(value: float | None, error: float | None, decimals: int) -> str:
-    """A value with its error, in fixed decimals; nothing for a missing value."""
-    if not _finite(value):
-        return ""
-    text = f"{value:,.{decimals}f}"
-    if text.lstrip("-0.,") == "":
-        text = text.lstrip("-")
-    return f"{text} ± {error:,.{decimals}f}" if _finite(error) else text
-
-
-def _finite(value: float | None) -> bool:
-    return value is not None and math.isfinite(value)
 
 
 def _marks(blocks: list[Block]) -> set[str]:
@@ -245,18 +223,18 @@ def comma_separated(blocks: list[Block]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(
-        ["scenario", "model", "section", "kind", "row", "column", "value", "error", "shown",
-         "bold", "underlined", "faint"]
+        ["scenario", "model", "section", "kind", "row", "column", "value", "error", "published",
+         "shown", *marks.NOTES]
     )  # fmt: skip
     for part in blocks:
         for line in part.lines:
             for title in part.headers:
                 cell = line.cells.get(title, EMPTY)
-                numbers = (number(v, None, 6).replace(",", "") for v in (cell.value, cell.error))
+                values = (cell.value, cell.error, cell.published)
+                numbers = (number(v, None, 6).replace(",", "") for v in values)
                 writer.writerow(
                     [part.scenario, part.model, part.section, line.kind, line.label, title,
-                     *numbers, cell.shown, int(cell.bold), int(cell.underlined),
-                     int(cell.faint)]
+                     *numbers, cell.shown, *(int(getattr(cell, mark)) for mark in marks.NOTES)]
                 )  # fmt: skip
     return out.getvalue()
 

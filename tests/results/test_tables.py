@@ -4,7 +4,7 @@ import pytest
 
 from pipeline import files
 from pipeline.errors import InputError
-from pipeline.results import tables
+from pipeline.results import cells, tables
 
 
 def row(label, column, value, error=None, *, kind="method", place=0, better="lower", **more):
@@ -91,7 +91,7 @@ def test_nothing_is_bold_where_all_are_equal_or_nothing_is_better():
     ],
 )
 def test_numbers_have_fixed_decimals(value, error, decimals, text):
-    assert tables.number(value, error, decimals) == text
+    assert cells.number(value, error, decimals) == text
 
 
 def test_text_replaces_a_value_and_underlines_are_the_tables_own():

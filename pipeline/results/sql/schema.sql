@@ -138,6 +138,15 @@ create table theory_findings (
 -- The names that the paper uses, in its order, as its tables write them.
 create table paper_names (kind text, name text, position integer, label text);
 
+-- What holds where a run's settings are silent: of the training recipe, of the rule pike.
+create table defaults (kind text, settings json);
+
+-- The paper's tables of its set-up (3 to 7), cell by cell, as printed.
+create table paper_setup (
+    "table" text, row_position integer, row_label text, column_position integer,
+    column_label text, text text
+);
+
 -- Which of our names play the paper's. kind: scenario, model, method, or task (a domain, too).
 create table published_names (kind text, ours text, published text);
 

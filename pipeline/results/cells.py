@@ -1,0 +1,56 @@
+"""One cell of a table: its number, how it is shown and how it is marked."""
+
+import math
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from pipeline.results.selection import Row
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a table and how it is shown."""
+
+    value: float | None
+    error: float | None
+    shown: str
+    bold: bool = False
+    underlined: bool = False
+    faint: bool = False
+    beats: bool = False
+    best: bool = False
+    published: float | None = None
+
+
+EMPTY = Cell(None, None, "")
+
+
+def of(row: Row) -> Cell:
+    """A cell as a view gives it; `pipeline.results.tables` names the columns."""
+    shown = row.get("text") or number(row["value"], row["error"], row["decimals"])
+    published = row.get("published")
+    if published is not None:
+        shown = f"{shown} ({number(published, None, row['decimals'])})".strip()
+    return Cell(
+        row["value"],
+        row["error"],
+        shown,
+        faint=row.get("above_chance") is False,
+        published=published,
+        **{mark: bool(row.get(mark)) for mark in ("bold", "underlined", "beats", "best")},
+    )
+
+
+def number(value: float | None, error: float | None, decimals: int) -> str:
+    """A value with its error, in fixed decimals; nothing for a missing value."""
+    if not finite(value):
+        return ""
+    text = f"{value:,.{decimals}f}"
+    if text.lstrip("-0.,") == "":
+        text = text.lstrip("-")
+    return f"{text} ± {error:,.{decimals}f}" if finite(error) else text
+
+
+def finite(value: float | None) -> TypeGuard[float]:
+    """Whether there is a number to show."""
+    return value is not None and math.isfinite(value)

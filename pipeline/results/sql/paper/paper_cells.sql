@@ -1,0 +1,157 @@
+-- The cells of the paper's tables of scores (1, 2, 9, 10, 13, 14), in its layout: ours, and beside or
+-- below them the paper's.
+--
+-- beats: the paper's rule for underlining: PiKE or Balanced-PiKE, and better than Mix, Round-Robin and
+-- Random in its column. published: the paper's value, where the scenario is comparable; where none is,
+-- the paper's own rows follow in sections of their own, marked as they are printed.
+with on_paper as (
+    select distinct "table", scenario, model, params, method from paper
+),
+
+models as (
+    select scenario, model, max(parameters) as parameters, max(steps) as steps
+    from runs
+    group by all
+),
+
+cells as (
+    select
+        c."table", p.scenario, p.model, p.method, p.published_scenario, p.published_model,
+        p.published_method, p.single, p.metric, p.task, c.printed_shots, p.seeds, p.value, p.error,
+        p.significant, c.position as column_position, c.label as column_label
+    from played_scores as p
+    join paper_columns as c
+        on p.scenario = c.scenario and p.published_scenario = c.published_scenario
+        and p.metric = c.metric and p.task = c.task
+        and p.shots is not distinct from c.shots
+    join on_paper as t
+        on c."table" = t."table" and p.published_scenario = t.scenario
+        and p.published_model = t.model and p.published_method = t.method
+),
+
+rivals as (
+    select "table", scenario, model, column_position, min(value) as lowest, max(value) as highest
+    from cells
+    where published_method in ('mix', 'round-robin', 'random')
+    group by all
+    having count(distinct published_method) = 3
+),
+
+marked as (
+    select
+        c.*,
+        case when y.yes then p.value end as published,
+        coalesce(
+            contains(c.published_method, 'pike')
+            and case when c.metric = 'perplexity' then c.value < r.lowest
+                else c.value > r.highest end,
+            false
+        ) as beats
+    from cells as c
+    join comparable as y on c.scenario = y.scenario
+    left join rivals as r
+        on c."table" = r."table" and c.scenario = r.scenario and c.model = r.model
+        and c.column_position = r.column_position
+    left join paper as p
+        on c."table" = p."table" and c.published_scenario = p.scenario
+        and c.published_model = p.model and c.published_method = p.method
+        and c.metric = p.metric and c.task = p.task
+        and p.shots is not distinct from c.printed_shots
+),
+
+ours as (
+    select
+        c."table",
+        s.position as scenario_position,
+        c.scenario,
+        c.model,
+        c.method,
+        min(n.position) over block as section_position,
+        z.position as size_position,
+        arg_min(c.scenario, n.position) over block || ' / ' || c.model || ': '
+            || case when c.single then 'single domains' else n.label end || ', '
+            || z.label || ' style, ' || format('{:.3g}', m.parameters / 1e6)
+            || 'M parameters, ' || m.steps || ' steps' as section,
+        k.position as row_position,
+        case when c.method = c.published_method then k.label
+            else c.method || ' as ' || k.label end as row_label,
+        c.column_position,
+        c.column_label,
+        case when c.metric = 'perplexity' then 'ppl' else '%' end as unit,
+        c.value,
+        c.error,
+        case when c.metric = 'accuracy' then 1 when c.value >= 1000 then 0 else 2 end as decimals,
+        case when c.single then null when c.metric = 'perplexity' then 'lower'
+            else 'higher' end as better,
+        c.significant,
+        c.beats,
+        c.published,
+        c.seeds
+    from marked as c
+    join models as m on c.scenario = m.scenario and c.model = m.model
+    join scenarios as s on c.scenario = s.scenario
+    join paper_names as n on n.kind = 'scenario' and c.published_scenario = n.name
+    join paper_names as z on z.kind = 'model' and c.published_model = z.name
+    join paper_names as k on k.kind = 'method' and c.published_method = k.name
+    window block as (
+        partition by c."table", c.model, c.single, case when not c.single then c.scenario end
+    )
+),
+
+theirs as (
+    select
+        p."table",
+        n.position as section_position,
+        z.position as size_position,
+        'As printed, with the paper''s own bold: '
+            || case when p.method like 'single-%' then 'single domains' else n.label end || ', '
+            || z.label || ', ' || p.params as section,
+        k.position as row_position,
+        k.label as row_label,
+        case when p.metric = 'perplexity' then 0 else 100 + 100 * coalesce(p.shots, 0) end
+            + case when p.task = 'average' then 0 else 1 + t.position end as column_position,
+        case when p.task <> 'average' then t.label
+            when p.metric = 'perplexity' then 'mean perplexity' else 'mean accuracy' end
+            || case when p.metric = 'perplexity' then '' else ', ' || p.shots || '-shot' end
+            as column_label,
+        case when p.metric = 'perplexity' then 'ppl' else '%' end as unit,
+        p.value,
+        case when p.metric = 'perplexity' then 2 else 1 end as decimals,
+        p.bold,
+        p.underlined
+    from paper as p
+    join paper_names as n on n.kind = 'scenario' and p.scenario = n.name
+    join paper_names as z on z.kind = 'model' and p.model = z.name
+    join paper_names as k on k.kind = 'method' and p.method = k.name
+    left join paper_names as t on t.kind = 'task' and p.task = t.name
+    where p."table" in ('table1', 'table2', 'table9', 'table10', 'table13', 'table14')
+        and p."table" not in (select "table" from marked where published is not null)
+),
+
+sized as (
+    select distinct on ("table", section, row_label)
+        "table", scenario_position, scenario, model, method, section_position, size_position,
+        section, row_position, row_label, 9000 as column_position, 'seeds' as column_label,
+        cast(null as text) as unit, seeds as value, 0 as decimals
+    from ours
+)
+
+select
+    "table", scenario, model, method, section, 'method' as kind, row_position, row_label,
+    column_position, column_label, unit, value, error, decimals, better, significant, beats,
+    published, false as bold,
+    0 as block, size_position, section_position
+from ours
+union all
+select
+    "table", scenario, model, method, section, 'method', row_position, row_label,
+    column_position, column_label, unit, value, null, decimals, null, false, false,
+    null, false, 0, size_position, section_position
+from sized
+union all
+select
+    "table", null, null, null, section, 'method', row_position, row_label,
+    column_position, column_label, unit, value, null, decimals, null, false, underlined,
+    null, bold, 1, size_position, section_position
+from theirs
+order by "table", block, size_position, section_position, section, row_position, column_position

@@ -1,0 +1,57 @@
+-- The columns of the paper's tables of scores (1, 2, 9, 10, 13, 14) for each of our scenarios: which
+-- metric, task and number of demonstrations the paper prints there, and with how many ours was asked.
+--
+-- Where ours was never asked with as many, its largest number stands in for the paper's, and the
+-- header says which; but not in tables 9 and 10, which are about these numbers.
+with on_paper as (
+    select "table", scenario, metric, task, shots, min(rowid) as place
+    from paper
+    where "table" in ('table1', 'table2', 'table9', 'table10', 'table13', 'table14')
+    group by all
+),
+
+asked as (
+    select scenario, published_scenario, list(distinct shots) as have, max(shots) as most
+    from played_scores
+    where metric = 'accuracy'
+    group by all
+),
+
+ours as (
+    select distinct scenario, published_scenario, metric, task, our_task
+    from played_scores
+)
+
+select distinct
+    p."table",
+    o.scenario,
+    o.published_scenario,
+    p.metric,
+    p.task,
+    o.our_task,
+    p.shots as printed_shots,
+    case
+        when p.metric = 'perplexity' then null
+        when list_contains(a.have, p.shots) then p.shots
+        when p."table" not in ('table9', 'table10') then a.most
+    end as shots,
+    case when p.metric = 'perplexity' then 0 else 100 + 100 * coalesce(p.shots, 0) end
+        + case when p.task = 'average' then 0 else 1 + n.position end as position,
+    case
+        when p.task <> 'average' and p.task <> o.our_task then o.our_task || ' as ' || n.label
+        when p.task <> 'average' then n.label
+        when p.metric = 'perplexity' then 'mean perplexity'
+        else 'mean accuracy'
+    end || case
+        when p.metric = 'perplexity' then ''
+        when list_contains(a.have, p.shots) then ', ' || p.shots || '-shot'
+        else ', ' || a.most || '-shot'
+    end as label
+from on_paper as p
+join ours as o
+    on p.scenario = o.published_scenario and p.metric = o.metric and p.task = o.task
+left join asked as a on o.scenario = a.scenario and o.published_scenario = a.published_scenario
+left join paper_names as n on n.kind = 'task' and p.task = n.name
+where p.metric = 'perplexity' or list_contains(a.have, p.shots)
+    or p."table" not in ('table9', 'table10')
+order by p."table", o.scenario, position

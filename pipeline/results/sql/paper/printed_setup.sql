@@ -1,0 +1,20 @@
+-- The paper's tables of its set-up (3 to 7) as they are printed, as cells of a table: to stand below ours.
+select
+    "table",
+    cast(null as text) as scenario,
+    cast(null as text) as model,
+    'As printed' as section,
+    'method' as kind,
+    row_position,
+    row_label,
+    column_position,
+    column_label,
+    cast(null as text) as unit,
+    cast(null as double) as value,
+    cast(null as double) as error,
+    0 as decimals,
+    cast(null as text) as better,
+    text,
+    1 as block
+from paper_setup
+order by "table", row_position, column_position

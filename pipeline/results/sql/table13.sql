@@ -1,0 +1,9 @@
+-- Table 13 of the paper: all runs on languages, both sizes of the model. Perplexity on held-out text, lower
+-- is better, and accuracy in percent, higher is better; means over seeds, ± one standard error. A mean over
+-- languages or tasks is arithmetic. "X as Y" is ours in the place of the paper's Y.
+--
+-- Rows, columns and marks are those of paper_cells.
+select * exclude ("table", block, size_position, section_position)
+from paper_cells
+where "table" = 'table13'
+order by block, size_position, section_position, section, row_position, row_label, column_position

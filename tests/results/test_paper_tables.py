@@ -1,0 +1,270 @@
+"""The paper's 14 tables, from invented runs whose numbers can be checked by hand."""
+
+import json
+import math
+
+import pytest
+
+from pipeline.results import tables
+
+NAMES = (
+    ("scenario", "mc4-en-hi-de", 4, "three languages"),
+    ("scenario", "glam", 16, "six domains"),
+    ("model", "gpt2-large", 1, "GPT-2 large"),
+    ("method", "single-hi", 1, "C4 (hi)"),
+    ("method", "mix", 10, "Mix"),
+    ("method", "round-robin", 11, "Round-Robin"),
+    ("method", "random", 12, "Random"),
+    ("method", "glam", 15, "GLaM"),
+    ("method", "pike", 17, "PiKE"),
+    ("method", "pike-zeta1=0.1-zeta2=0", 30, "0"),
+    ("method", "pike-zeta1=0.1-zeta2=0.1", 35, "0.1"),
+    ("task", "en", 0, "C4 (en)"),
+    ("task", "hi", 1, "C4 (hi)"),
+    ("task", "hellaswag_en", 20, "HellaSwag (en)"),
+    ("task", "arc_easy", 30, "ArcE"),
+    ("task", "books", 14, "Books"),
+)
+PRINTED = (
+    ("table1", "mc4-en-hi-de", "mix", "perplexity", "en", None, 11.13),
+    ("table1", "mc4-en-hi-de", "mix", "perplexity", "average", None, 8.29),
+    ("table1", "mc4-en-hi-de", "mix", "accuracy", "hellaswag_en", 7, 28.1),
+    ("table1", "mc4-en-hi-de", "round-robin", "perplexity", "en", None, 11.31),
+    ("table1", "mc4-en-hi-de", "random", "perplexity", "en", None, 11.38),
+    ("table1", "mc4-en-hi-de", "pike", "perplexity", "en", None, 9.49),
+    ("table9", "mc4-en-hi-de", "mix", "accuracy", "hellaswag_en", 7, 33.9),
+    ("table11", "glam", "pike-zeta1=0.1-zeta2=0", "accuracy", "average", 7, 45.3),
+    ("table11", "glam", "pike-zeta1=0.1-zeta2=0.1", "accuracy", "average", 7, 45.4),
+)
+
+
+def insert(connection, into, /, **row):
+    marks = ", ".join("?" * len(row))
+    names = ", ".join(f'"{name}"' for name in row)
+    connection.execute(f"insert into {into} ({names}) values ({marks})", list(row.values()))
+
+
+def play(connection, *pairs):
+    for kind, ours, published in pairs:
+        insert(connection, "published_names", kind=kind, ours=ours, published=published)
+
+
+def train(connection, scenario, name, perplexity, *, accuracy=None, **settings):
+    """One run with the perplexities of its domains, and an accuracy by task."""
+    run = f"{scenario}/nano/{name}/seed0"
+    values = {"rule": name, "method": {}, "training": {"steps": 10, "rows": 4}, **settings}
+    insert(
+        connection, "runs", run=run, scenario=scenario, model="nano", method=name, seed=0,
+        steps=10, tokens=1000, tokenizer="t", parameters=1_500_000, settings=json.dumps(values),
+    )  # fmt: skip
+    for place, (domain, value) in enumerate(perplexity.items()):
+        insert(
+            connection, "perplexities", run=run, step=10, domain=domain, nll=math.log(value),
+            perplexity=value, bits_per_byte=1, tokens=40, stderr=0.01,
+        )  # fmt: skip
+        known = "select count(*) from domains where scenario = ? and domain = ?"
+        if not connection.execute(known, [scenario, domain]).fetchone()[0]:
+            connection.execute("insert into domains values (?, ?, ?)", [scenario, domain, place])
+    for task, value in (accuracy or {}).items():
+        insert(
+            connection, "accuracies", run=run, step=10, task=task, shots=0, formulation="cf",
+            metric="per_token", value=value, stderr=1.0, examples=100,
+        )  # fmt: skip
+    connection.execute("insert or ignore into methods values (?, 0)", [name])
+    connection.execute("insert or ignore into scenarios values (?, 0)", [scenario])
+    return run
+
+
+@pytest.fixture
+def paper(empty):
+    """The paper's names and some of its numbers; `symbols` plays three languages, `nano` large."""
+    empty.executemany("insert into paper_names values (?, ?, ?, ?)", NAMES)
+    for table, scenario, method, metric, task, shots, value in PRINTED:
+        insert(
+            empty, "paper", table=table, scenario=scenario, model="gpt2-large", params="1B",
+            method=method, metric=metric, task=task, shots=shots, value=value, bold=value == 9.49,
+            underlined=False,
+        )  # fmt: skip
+    insert(empty, "experiment", name="e", baseline="mix", config="{}")
+    play(
+        empty,
+        ("scenario", "symbols", "mc4-en-hi-de"),
+        ("scenario", "text", "glam"),
+        ("model", "nano", "gpt2-large"),
+        ("task", "easy", "en"),
+        ("task", "continuation-easy", "hellaswag_en"),
+        ("task", "code", "books"),
+        ("task", "continuation-code", "arc_easy"),
+        *(("method", m, m) for m in ("mix", "round-robin", "random", "pike", "glam", "single-hi")),
+    )
+    return empty
+
+
+def read(connection, name):
+    """Sections of a table: row label -> column label -> cell as a view gives it."""
+    answer = connection.execute(f"select * from {name}")
+    columns = [c[0] for c in answer.description]
+    found = {}
+    for row in (dict(zip(columns, values, strict=True)) for values in answer.fetchall()):
+        section = found.setdefault(row["section"], {})
+        section.setdefault(row["row_label"], {})[row["column_label"]] = row
+    return found
+
+
+@pytest.mark.parametrize("number", range(1, 15))
+def test_every_table_of_the_paper_has_a_view_of_cells(created, number):
+    answer = created.execute(f"select * from table{number}")
+    assert set(tables.COLUMNS) <= {c[0] for c in answer.description}
+
+
+def test_ours_stand_in_the_papers_layout_and_its_own_rows_below(paper):
+    train(paper, "symbols", "mix", {"easy": 8.0, "noise": 12.0}, accuracy={"continuation-easy": 30})
+    ours, theirs = read(paper, "table1").values()
+    assert set(ours) == {"Mix"}
+    cells = {label: cell["value"] for label, cell in ours["Mix"].items()}
+    # The mean is over both domains, though only one of them plays a language that the paper names.
+    assert cells == {
+        "mean perplexity": pytest.approx(10),
+        "easy as C4 (en)": 8,
+        "continuation-easy as HellaSwag (en), 0-shot": 30,
+        "seeds": 1,
+    }
+    assert theirs["PiKE"]["C4 (en)"]["bold"]
+    assert theirs["Mix"]["HellaSwag (en), 7-shot"]["value"] == 28.1
+
+
+def test_an_experiment_without_runs_in_the_papers_places_shows_the_paper_alone(paper):
+    train(paper, "other", "mix", {"easy": 8.0})
+    (section,) = read(paper, "table1")
+    assert section.startswith("As printed")
+
+
+def test_the_number_of_demonstrations_is_never_taken_for_another_in_table_9(paper):
+    train(paper, "symbols", "mix", {"easy": 8.0}, accuracy={"continuation-easy": 30})
+    (section,) = read(paper, "table9")
+    assert section.startswith("As printed")
+
+
+def test_a_scenario_under_the_papers_name_has_its_numbers_beside_ours(paper):
+    config = json.dumps({"paper": {"comparable": True}})
+    paper.execute("update experiment set config = ?", [config])
+    paper.execute("delete from published_names where kind = 'scenario'")
+    play(paper, ("scenario", "mc4-en-hi-de", "mc4-en-hi-de"))
+    train(paper, "mc4-en-hi-de", "mix", {"easy": 8.0})
+    (section,) = read(paper, "table1").values()
+    assert section["Mix"]["easy as C4 (en)"]["published"] == 11.13
+
+
+def test_a_stand_in_never_has_the_papers_numbers_beside_it(paper):
+    config = json.dumps({"paper": {"comparable": True}})
+    paper.execute("update experiment set config = ?", [config])
+    train(paper, "symbols", "mix", {"easy": 8.0})
+    ours, _ = read(paper, "table1").values()
+    assert ours["Mix"]["easy as C4 (en)"]["published"] is None
+
+
+@pytest.mark.parametrize(("pike", "beats"), [(7.0, True), (7.9, True), (8.5, False)])
+def test_pike_is_underlined_where_it_beats_all_three_ways_of_batching(paper, pike, beats):
+    for method, value in {"mix": 9, "round-robin": 8, "random": 10, "pike": pike}.items():
+        train(paper, "symbols", method, {"easy": value})
+    ours = next(iter(read(paper, "table1").values()))
+    marks = {label: row["easy as C4 (en)"]["beats"] for label, row in ours.items()}
+    assert marks == {"Mix": False, "Round-Robin": False, "Random": False, "PiKE": beats}
+
+
+def test_pike_is_not_underlined_where_one_of_the_three_is_missing(paper):
+    for method, value in {"mix": 9, "round-robin": 8, "pike": 7}.items():
+        train(paper, "symbols", method, {"easy": value})
+    ours = next(iter(read(paper, "table1").values()))
+    assert not ours["PiKE"]["easy as C4 (en)"]["beats"]
+
+
+def test_table_4_shows_the_weights_that_runs_drew_by(paper):
+    run = train(paper, "text", "glam", {"code": 8.0})
+    for step, weight in ((0, 0.5), (9, 0.25)):
+        insert(paper, "weights", run=run, step=step, domain="code", weight=weight, count=1)
+    insert(
+        paper, "corpora", tokenizer="t", source="code", split="train", documents=3, tokens=700,
+        bytes=1500, licence="CC0-1.0",
+    )  # fmt: skip
+    (ours,) = read(paper, "table4").values()
+    row = ours["code as Books"]
+    assert row["weight chosen by GLaM"]["value"] == 0.25
+    assert (row["tokens"]["value"], row["licence"]["text"]) == (700, "CC0-1.0")
+
+
+def test_tables_5_to_7_read_the_runs_own_settings(paper):
+    insert(paper, "defaults", kind="training", settings='{"beta1": 0.95, "beta2": 0.98}')
+    insert(paper, "defaults", kind="pike", settings='{"every": 1000, "preset": "recommended"}')
+    insert(paper, "corpora", tokenizer="t", source="easy", split="train", vocabulary=500)
+    run = train(
+        paper, "symbols", "pike", {"easy": 8.0},
+        method={"zeta1": 0.5, "zeta2": 0.1, "every": 40, "norm": "plug-in"},
+        model={"layers": 2, "heads": 3, "head_width": 8, "width": 24},
+        training={"steps": 1200, "rows": 25, "beta1": 0.5},
+    )  # fmt: skip
+    for step in (40, 80):
+        insert(paper, "gradient_statistics", run=run, step=step, domain="easy", rows=16)
+    (sizes,) = read(paper, "table5").values()
+    shown = {label: cell["value"] for label, cell in sizes["nano as GPT-2 large"].items()}
+    assert shown == {
+        "parameters with the tokenizer t, 500 pieces": 1_500_000,
+        "layers": 2,
+        "attention heads": 3,
+        "attention head dim": 8,
+        "hidden dim": 24,
+    }
+    (recipe,) = read(paper, "table6").values()
+    assert recipe["optimizer"]["symbols"]["text"] == "AdamW (beta1 = 0.5, beta2 = 0.98)"
+    assert recipe["training steps"]["symbols"]["text"] == "1,200"
+    (pike,) = read(paper, "table7").values()
+    assert {label: row["symbols"]["text"] for label, row in pike.items()} == {
+        "(zeta1, zeta2)": "(0.5, 0.1)",
+        "check interval T_0": "40",
+        "batch size for estimation": "16",
+        "estimate of the norm": "plug-in",
+        "first update at step": "40",
+    }
+
+
+def test_table_8_is_the_share_of_the_time_that_estimates_took(paper):
+    run = train(paper, "symbols", "pike", {"easy": 8.0})
+    for phase, seconds in (("statistics", 2.0), ("forward and backward", 98.0)):
+        insert(paper, "timings", run=run, phase=phase, seconds=seconds, share=seconds / 100)
+    (row,) = next(iter(read(paper, "table8").values())).values()
+    assert row["total training time"]["value"] == 100
+    assert row["overhead of PiKE"]["value"] == 2
+
+
+def test_table_11_names_the_runs_own_coefficients_and_marks_the_best(paper):
+    for ours, zeta2, accuracy in (("without", 0, 30.0), ("with", 0.5, 40.0)):
+        published = f"pike-zeta1=0.1-zeta2={0 if zeta2 == 0 else 0.1}"
+        play(paper, ("method", ours, published))
+        train(
+            paper, "text", ours, {"code": 8.0}, accuracy={"continuation-code": accuracy},
+            method={"zeta2": zeta2},
+        )  # fmt: skip
+    ours, theirs = read(paper, "table11").values()
+    row = ours["mean accuracy, 0-shot (%)"]
+    assert {label: (c["value"], c["best"]) for label, c in row.items()} == {
+        "zeta2 = 0": (30, False),
+        "zeta2 = 0.5": (40, True),
+    }
+    assert theirs["mean accuracy, 7-shot (%)"]["zeta2 = 0.1"]["best"]
+
+
+def test_marks_of_a_papers_table_are_explained(paper):
+    row = {
+        "scenario": None, "model": None, "section": "s", "kind": "method", "row_position": 0,
+        "row_label": "PiKE", "column_position": 0, "column_label": "x", "unit": None, "value": 1.0,
+        "error": None, "decimals": 1, "better": "lower", "significant": False, "beats": True,
+        "published": 2.0,
+    }  # fmt: skip
+    other = {**row, "row_label": "Mix", "row_position": 1, "value": 3.0, "beats": False}
+    block = tables.block([row, other])
+    text = tables.markdown(tables.TableSettings("table1"), [block])
+    assert "| PiKE | *<u>1.0 (2.0)</u>* |\n| Mix | 3.0 (2.0) |" in text
+    assert "Underlined: PiKE or Balanced-PiKE" in text
+    assert "Italics" in text
+    lines = tables.comma_separated([block]).splitlines()
+    assert "2.000000" in lines[1]
