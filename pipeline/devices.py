@@ -1,7 +1,9 @@
 """Where tensors live: the only place that knows one kind of device from another."""
 
 import ctypes
+import os
 import platform
+from pathlib import Path
 
 import torch
 
@@ -39,6 +41,15 @@ def described(device: torch.device) -> str:
 def set_threads(threads: int) -> None:
     """Limits the CPU threads of one process; results' last bits depend on their number."""
     torch.set_num_threads(threads)
+
+
+def keep_compilations() -> None:
+    """Has torch keep what it compiles in the user's cache, so that runs of one shape compile once.
+
+    Its own choice is a folder for temporary files. `TORCHINDUCTOR_CACHE_DIR` beats both.
+    """
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(caches / "pike" / "compiled"))
 
 
 def keep_freed_memory() -> None:

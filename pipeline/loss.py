@@ -35,12 +35,12 @@ def chunk(N: int, V: int) -> int:
     return max(1, least, N // PARTS)
 
 
-def nats(hidden_NxD: Tensor, embedding_VxD: Tensor, target_N: Tensor) -> Tensor:
-    """Loss of each token in nats, float32; logits are products of `hidden` and `embedding`."""
-    rows = chunk(len(target_N), len(embedding_VxD))
-    pieces = zip(hidden_NxD.split(rows), target_N.split(rows), strict=True)
+def nats(hidden_NxD: Tensor, embedding_VxD: Tensor, target_N: Tensor, dtype: torch.dtype) -> Tensor:
+    """Loss of each token in nats, float32; logits are products of both, computed in `dtype`."""
+    rows, factor_DxV = chunk(len(target_N), len(embedding_VxD)), embedding_VxD.to(dtype).T
+    pieces = zip(hidden_NxD.to(dtype).split(rows), target_N.split(rows), strict=True)
     found = [
-        F.cross_entropy((hidden @ embedding_VxD.T).float(), target, reduction="none")
+        F.cross_entropy((hidden @ factor_DxV).float(), target, reduction="none")
         for hidden, target in pieces
     ]
     return torch.cat(found)

@@ -10,17 +10,20 @@ P tokens that all rows share, S = P + L.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Self, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from pipeline import loss, settings
 
 NORM_EPSILON = 1e-6
 MLP_RATIO = 4
 ROTARY_BASE = 10_000.0
+
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 KeysValues = tuple[Tensor, Tensor]
 """What one block keeps of tokens, for later ones to attend to: each 1 x H x P x W."""
@@ -120,17 +123,42 @@ class Transformer(nn.Module):
         self.embedding = nn.Embedding(vocabulary, shape.width)
         self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
         self.norm = nn.LayerNorm(shape.width, eps=NORM_EPSILON, bias=False)
+        self.precision = torch.float32
+        """What matrices are multiplied in; the stream and the norms stay float32."""
+        self.recomputes = False
+        """Whether a block's inner values are made again in the backward pass."""
+
+    def arranged(self, recipe: settings.Training) -> Self:
+        """The same model, computing as a recipe says; models are made to compute plainly."""
+        self.precision = PRECISIONS[recipe.precision]
+        self.recomputes = recipe.activation_checkpointing
+        if recipe.compile:
+            for block in self.blocks:
+                # One compilation serves all blocks; their parameters are its arguments.
+                block.compile()
+        return self
 
     def hidden(self, tokens_BxL: Tensor, sight: Sight | None = None) -> Tensor:
         """The stream after the last norm, BxLxD; logits are its products with the embedding.
 
         Without `sight`, tokens stand in the row's order and see those before them.
         """
+        if self.precision == torch.float32:
+            return self._hidden(tokens_BxL, sight)
+        with torch.autocast(tokens_BxL.device.type, self.precision):
+            return self._hidden(tokens_BxL, sight).float()
+
+    def _hidden(self, tokens_BxL: Tensor, sight: Sight | None) -> Tensor:
         x_BxLxD = self.embedding(tokens_BxL)
         if sight is None:
             rotation = rotary(tokens_BxL.shape[1], self.shape.head_width, tokens_BxL.device)
             for block in self.blocks:
-                x_BxLxD = block(x_BxLxD, rotation)
+                if self.recomputes and torch.is_grad_enabled():
+                    x_BxLxD = checkpoint(
+                        block, x_BxLxD, rotation, use_reentrant=False, preserve_rng_state=False
+                    )
+                else:
+                    x_BxLxD = block(x_BxLxD, rotation)
             return self.norm(x_BxLxD)
         rotation = turns(sight.position_BxL[:, None], self.shape.head_width)
         shared: Sequence[KeysValues | None] = sight.shared or [None] * len(self.blocks)
@@ -196,7 +224,7 @@ def rotate(x_BxHxLxW: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
 def token_losses(model: Transformer, tokens_BxL1: Tensor) -> Tensor:
     """Nats of each next token, B x L in float32, for rows of L + 1 tokens."""
     hidden_NxD, target_N = _predicting(model, tokens_BxL1)
-    nll_N = loss.nats(hidden_NxD, model.embedding.weight, target_N)
+    nll_N = loss.nats(hidden_NxD, model.embedding.weight, target_N, model.precision)
     return nll_N.view(tokens_BxL1.shape[0], -1)
 
 
@@ -220,7 +248,7 @@ def weighted_loss(
         model.embedding.weight,
         target_N,
         (weight_B / L).repeat_interleave(L),
-        hidden_NxD.dtype,
+        model.precision,
     )
     return total, nll_N.view(B, L).mean(dim=1)
 

@@ -104,13 +104,18 @@ class _Training:
         vocabulary = model.padded_vocabulary(pieces, work.model.vocabulary_multiple)
         self.model = model.initialised(work.model, vocabulary, work.seed).to(device)
         if method.needs().moments_per_domain:
+        if recipe.compile:
+            devices.keep_compilations()
+        self.model.arranged(recipe)
             self.optimizer: torch.optim.Optimizer = per_domain_adamw.optimizer(
                 self.model, recipe, len(work.domains)
             )
         else:
             self.optimizer = optim.adamw(self.model, recipe)
         microbatch = recipe.microbatch_rows or recipe.rows
-        reference = None if given.reference is None else given.reference.to(device)
+        reference = given.reference
+        if reference is not None:
+            reference = reference.to(device).arranged(recipe)
         self.backward = Pass(self.model, self.optimizer, recipe.clip_norm, microbatch, reference)
         epoch_rows = [corpus.rows(recipe.length) for corpus in given.corpora.values()]
         adapts = method.needs() != Needs()

@@ -233,6 +233,12 @@ class Training:
     """Rows per backward pass of the gradient statistics; the variance is over these groups."""
     rounding: Literal["largest-remainder", "systematic"] = "largest-remainder"
     """How weights become whole rows: nearest at each step, or right on average over the steps."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """What matrices are multiplied in; weights, their gradients and all sums stay float32."""
+    compile: bool = False
+    """Whether the model's blocks are compiled: worth some minutes of waiting on a GPU."""
+    activation_checkpointing: bool = False
+    """Whether a block's inner values are made again in the backward pass, to save memory."""
     alarms: AlarmLimits = dataclasses.field(default_factory=AlarmLimits)
     """When the run warns."""
 

@@ -40,7 +40,10 @@ def test_loss_and_gradients_are_those_of_plain_logits(monkeypatch, rows):
     theirs = torch.autograd.grad(3 * expected, (hidden, embedding))
     torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
     torch.testing.assert_close(
-        loss.nats(hidden, embedding, target).double(), expected_nll, rtol=1e-6, atol=1e-6
+        loss.nats(hidden, embedding, target, torch.float64).double(),
+        expected_nll,
+        rtol=1e-6,
+        atol=1e-6,
     )
 
 
