@@ -11,6 +11,7 @@ include: "workflow/rules/data.smk"
 include: "workflow/rules/pretrain.smk"
 include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/probe.smk"
+include: "workflow/rules/theory.smk"
 include: "workflow/rules/results.smk"
 
 

@@ -115,6 +115,8 @@ def _training_stages(commands: Any) -> None:
 
 
 def _results_stages(commands: Any) -> None:
+    stage = _stage(commands, "theory", "check the paper's theory with numbers; reads nothing")
+    stage.add_argument("--out", dest="given", type=Path, required=True, help="folder to make")
     stage = _stage(commands, "database", "gather every record into one DuckDB file")
     _given(stage, "SETTINGS", "settings/experiment.json")
     _path(stage, "--out", "the database to make")

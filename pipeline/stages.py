@@ -17,6 +17,7 @@ STAGES = {
     "mixture": "pipeline.finders.mixture:find",
     "evaluate": "pipeline.evaluation.evaluate:evaluate",
     "probe": "pipeline.probe:probe",
+    "theory": "pipeline.theory.stage:write",
     "database": "pipeline.results.database:build",
     "table": "pipeline.results.tables:write",
     "figure": "pipeline.results.figures:write",

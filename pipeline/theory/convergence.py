@@ -1,0 +1,219 @@
+"""Iterations until all gradients are small: conceptual PiKE beside uniform mixing, and the bounds.
+
+The bounds are those of `thm:IterationComplexityConceptualPiKe`, `eq:PiKEIterationComplexity` and
+`eq:UniformIterationComplexity`; the runs are of Algorithm `alg: Basic PiKE`, rounded counts and
+all, and of uniform mixing, on quadratic losses.
+
+Two targets, which the paper does not tell apart: that of its theorem, max_k E|g_k|^2 <= delta, and
+that of its analysis of uniform mixing, E|sum_k g_k|^2 <= delta.
+
+Shapes: K domains, D parameters, N paths, T steps.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipeline.mixing.conceptual_pike import ConceptualPiKE
+from pipeline.mixing.seams import Signals
+from pipeline.theory.problem import Problem, along_axes, leaning, vector
+
+Row = dict[str, Any]
+Z95 = 1.959964
+DELTA, ROWS = 0.1, 64
+"""delta and the batch size b of all runs."""
+HORIZON = 80
+"""Steps after which a run that has not reached its target ends."""
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What both bounds are made of."""
+
+    L: float
+    """Lipschitz constant of the gradient of the losses' sum: see descent.py."""
+    beta: float
+    gamma: float
+    delta: float
+    b: int
+    gap: float
+    """Delta_L: how far the first loss lies above the lowest one."""
+    variance_K: tuple[float, ...]
+    """sigma_k^2."""
+
+    def pike_step(self) -> float:
+        """The theorem's largest step size: beta delta / (L sigma_max^2 / b + L gamma delta)."""
+        noise = max(self.variance_K) / self.b
+        return self.beta * self.delta / (self.L * (noise + self.gamma * self.delta))
+
+    def pike_iterations(self, eta: float) -> float:
+        """T = 2 Delta_L / (eta beta delta)."""
+        return 2 * self.gap / (eta * self.beta * self.delta)
+
+    def pike_bound(self) -> float:
+        """T-bar = 2 L Delta_L (sigma_max^2 / b + gamma delta) / (delta^2 beta^2)."""
+        noise = max(self.variance_K) / self.b
+        above = 2 * self.L * self.gap * (noise + self.gamma * self.delta)
+        return above / (self.delta * self.beta) ** 2
+
+    def uniform_step(self) -> float:
+        """The step size at which the bound on uniform mixing is lowest."""
+        K = len(self.variance_K)
+        return self.delta / (self.L * (self.delta / K + sum(self.variance_K) / self.b))
+
+    def uniform_iterations(self, eta: float) -> float:
+        """T <= Delta_L / ((eta/K - L eta^2 / (2 K^2)) delta - L eta^2 sigma^2 / (2 b K))."""
+        K = len(self.variance_K)
+        gain = (eta / K - self.L * eta**2 / (2 * K**2)) * self.delta
+        return self.gap / (gain - self.L * eta**2 * sum(self.variance_K) / (2 * self.b * K))
+
+    def uniform_bound(self) -> float:
+        """`eq:UniformIterationComplexity`: 2 L Delta_L (delta + K sigma^2 / b) / delta^2."""
+        noise = sum(self.variance_K) / self.b * len(self.variance_K)
+        return 2 * self.L * self.gap * (self.delta + noise) / self.delta**2
+
+
+def constants(problem: Problem, theta_D: Tensor, delta: float, b: int) -> Constants:
+    """Constants that hold at every point, for losses of one term each (`leaning`, `along_axes`).
+
+    beta is 1 - 2 c (K - 1), with which the theorem holds for weights of 0 too; without conflict it
+    is 1, as the paper's.
+    """
+    K = len(problem.variance_K)
+    axes_KxD = problem.axes_KxRxD[:, 0]
+    unit_KxD = axes_KxD / axes_KxD.norm(dim=1, keepdim=True)
+    cosine = float((unit_KxD @ unit_KxD.T - torch.eye(K, dtype=torch.float64)).abs().max())
+    return Constants(
+        L=problem.smoothness_of_sum(),
+        beta=1 - cosine * (K - 1),
+        gamma=1 + cosine * (K - 1),
+        delta=delta,
+        b=b,
+        gap=float(problem.losses(theta_D[None]).sum()),
+        variance_K=tuple(problem.variance_K.tolist()),
+    )
+
+
+def problems() -> list[tuple[Problem, Tensor]]:
+    """Losses with their starts; all have their minimum at 0."""
+    even_4, start_4 = vector(6.4, 6.4, 6.4, 6.4), vector(3, 3, 3, 3)
+    return [
+        (along_axes("equal tasks", even_4), start_4),
+        (along_axes("one noisy task", vector(6.4, 0.4, 0.4, 0.4)), start_4),
+        (along_axes("one task far behind", even_4), vector(6, 1, 1, 1)),
+        (leaning("leaning by a cosine of 0.05", even_4, 0.05), start_4),
+    ]
+
+
+def runs(seeds: int, paths: int, generator: torch.Generator) -> list[Row]:
+    """Steps until each target is reached, by problem, method and step size.
+
+    Step sizes: that of the method's own theorem, and of this times 1, 2, 4 ... the one that gets
+    there first. reached: the first step at which the mean over paths is at most delta; low and
+    high: the same for the ends of its 95% interval; null: not seen. bound: the paper's, where it
+    is on this target and this step size; else null.
+    """
+    rows = []
+    for problem, start_D in problems():
+        known = constants(problem, start_D, DELTA, ROWS)
+        for method, eta, own, bound, count, longest in (
+            ("conceptual PiKE", known.pike_step(), "max", known.pike_bound(), seeds, 2),
+            ("uniform", known.uniform_step(), "sum", known.uniform_bound(), paths, 4),
+        ):
+            tried = {
+                eta: steps_until(problem, start_D, known, method, eta, count, HORIZON, generator)
+            }
+            # Only a run that gets there sooner matters.
+            horizon = 1 + max(found["reached"] or HORIZON for found in tried[eta].values())
+            for size in (eta * 2**power for power in range(1, longest + 1)):
+                tried[size] = steps_until(
+                    problem, start_D, known, method, size, count, horizon, generator
+                )
+            for target in ("max", "sum"):
+                best = min(tried, key=lambda size: tried[size][target]["reached"] or math.inf)
+                common = {"problem": problem.name, "method": method, "target": target}
+                for kind, size in (("theorem", eta), ("best", best)):
+                    rows.append(
+                        {
+                            **common,
+                            "step_size": kind,
+                            "eta": size,
+                            "delta": DELTA,
+                            "b": ROWS,
+                            "bound": bound if (kind, target) == ("theorem", own) else None,
+                            **tried[size][target],
+                            "paths": count,
+                        }
+                    )
+    return rows
+
+
+def steps_until(
+    problem: Problem,
+    start_D: Tensor,
+    known: Constants,
+    method: str,
+    eta: float,
+    paths: int,
+    horizon: int,
+    generator: torch.Generator,
+) -> dict[str, dict[str, int | None]]:
+    """Runs a method until both targets are reached for sure, or for `horizon` steps.
+
+    Returns:
+        By target: the first step at which the lower end of the interval, the mean and the upper
+        end are at most delta; null where that was not seen.
+    """
+    K = len(problem.variance_K)
+    even_NxK = torch.full((paths, K), 1 / K, dtype=torch.float64)
+    rule = _pike(problem, known, eta) if method == "conceptual PiKE" else None
+    theta_NxD = start_D.repeat(paths, 1)
+    reached: dict[str, dict[str, int | None]] = {
+        target: dict.fromkeys(("low", "reached", "high")) for target in ("max", "sum")
+    }
+    for step in range(horizon):
+        gradient_NxKxD = problem.gradients(theta_NxD)
+        for target, squared_NxK in (
+            ("max", gradient_NxKxD.square().sum(dim=2)),
+            ("sum", gradient_NxKxD.sum(dim=1).square().sum(dim=1, keepdim=True)),
+        ):
+            mean_K = squared_NxK.mean(dim=0)
+            error_K = squared_NxK.std(dim=0) / math.sqrt(paths)
+            for end, z in (("low", -Z95), ("reached", 0.0), ("high", Z95)):
+                if reached[target][end] is None and bool(
+                    (mean_K + z * error_K <= known.delta).all()
+                ):
+                    reached[target][end] = step
+        if all(found["high"] is not None for found in reached.values()):
+            break
+        weights_NxK = even_NxK if rule is None else rule(theta_NxD, step)
+        theta_NxD = problem.stepped(theta_NxD, weights_NxK, eta, known.b, generator)
+    return reached
+
+
+Weigh = Callable[[Tensor, int], Tensor]
+"""From points [N, D] and the step to weights [N, K]."""
+
+
+def _pike(problem: Problem, known: Constants, eta: float) -> Weigh:
+    """Lines 4-7 of Algorithm `alg: Basic PiKE` with exact statistics: rounded counts over b."""
+    K = len(problem.variance_K)
+    # With 1 - c (K - 2) for beta the weights minimise the bound that holds for all weights.
+    c = (known.gamma - 1) / (K - 1) / 2
+    method = ConceptualPiKE(
+        L=known.L, eta=eta, beta=1 - c * (K - 2), gamma=known.gamma, norm="plug-in"
+    )
+    empty = method.init(tuple(str(k) for k in range(K)), 0)
+
+    def weights(theta_NxD: Tensor, step: int) -> Tensor:
+        counts = []
+        for theta_D in theta_NxD:
+            signals = Signals(step, known.b, statistics=problem.statistics(theta_D))
+            counts.append(method.allocate(method.observe(empty, signals), step, known.b))
+        return torch.stack(counts).double() / known.b
+
+    return weights

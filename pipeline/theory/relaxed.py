@@ -1,0 +1,81 @@
+"""The weights that minimise the bound (`eq:relax_problem`), proven best by a lower bound.
+
+    min sum_k w_k lambda_k + w_k^2 kappa_k / 2   over w >= 0 that sum to 1
+
+For any mu with mu + lambda_k >= 0 wherever kappa_k = 0, no such w has a lower value than
+
+    -mu - sum_k max(0, -(mu + lambda_k))^2 / (2 kappa_k)
+
+(the Lagrangian's minimum over w >= 0). At the mu of Lemma `le:optimal_w_for_relax_problem` both are
+equal, so that the difference, the gap, says how far the code's weights are from the best.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipeline.mixing.conceptual_pike import minimiser
+from pipeline.theory.problem import vector
+
+Row = dict[str, Any]
+
+CASES = {
+    "all positive": ([-2.0, -1.0], [3.0, 2.0]),
+    "one at zero": ([-4.0, -1.0], [1.0, 1.0]),
+    "equal": ([-1.0, -1.0, -1.0], [2.0, 2.0, 2.0]),
+    "noise alone": ([1.0, 2.0, 0.5], [0.0, 0.0, 0.0]),
+    "one without gradient takes the rest": ([-1.0, -0.5], [4.0, 0.0]),
+    "one without gradient, too dear": ([-3.0, 0.5], [1.0, 0.0]),
+    "two without gradient, alike": ([0.0, -1.0, 0.0], [0.0, 4.0, 0.0]),
+    "scales apart": ([-1e6, -1e-6, 0.0], [1e6, 1e-6, 1e-12]),
+}
+"""lambda and kappa by name."""
+
+
+def value(weights_K: Tensor, lam_K: Tensor, kap_K: Tensor) -> float:
+    """What is to be minimised."""
+    return float(weights_K @ lam_K + weights_K.square() @ kap_K / 2)
+
+
+def multiplier(weights_K: Tensor, lam_K: Tensor, kap_K: Tensor) -> float:
+    """The lemma's mu: -(lambda_k + kappa_k w_k), the same for all k with w_k > 0."""
+    k = weights_K.argmax()
+    mu_K = -(lam_K + kap_K * weights_K)
+    flat_K = kap_K == 0
+    return max([float(mu_K[k]), *(-lam_K[flat_K]).tolist()])
+
+
+def lower_bound(mu: float, lam_K: Tensor, kap_K: Tensor) -> float:
+    """The Lagrangian's minimum over w >= 0 at a mu of at least -lambda_k where kappa_k is 0."""
+    curved_K = kap_K > 0
+    below_K = (-(mu + lam_K[curved_K])).clamp(min=0)
+    return -mu - float((below_K.square() / (2 * kap_K[curved_K])).sum())
+
+
+def solutions(random: int, generator: torch.Generator) -> list[Row]:
+    """The code's weights in the cases above and in random ones, with their gap."""
+    cases = {name: (vector(*lam), vector(*kap)) for name, (lam, kap) in CASES.items()}
+    for number in range(random):
+        K = 2 + number % 5
+        lam_K = torch.randn(K, generator=generator, dtype=torch.float64)
+        kap_K = torch.rand(K, generator=generator, dtype=torch.float64) * 10.0 ** (number % 4 - 2)
+        # A tenth of the domains have no gradient.
+        chosen_K = torch.rand(K, generator=generator) < 0.1
+        cases[f"random {number}"] = lam_K, kap_K.masked_fill(chosen_K, 0)
+    rows = []
+    for name, (lam_K, kap_K) in cases.items():
+        weights_K = minimiser(lam_K, kap_K)
+        found, mu = value(weights_K, lam_K, kap_K), multiplier(weights_K, lam_K, kap_K)
+        rows.append(
+            {
+                "name": name,
+                "lam": lam_K.tolist(),
+                "kap": kap_K.tolist(),
+                "weights": weights_K.tolist(),
+                "mu": mu,
+                "value": found,
+                "gap": found - lower_bound(mu, lam_K, kap_K),
+            }
+        )
+    return rows

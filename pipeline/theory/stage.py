@@ -1,0 +1,96 @@
+"""The stage: every check of the theory as records, which stand on no data.
+
+example.parquet            Example 1 step by step: Figure 3
+example_settings.parquet   adaptive against the best static mixture over many settings
+example_steps.parquet      one step: formulas, simulation, search
+descent.parquet            the loss after a step beside the bounds on it
+relaxed.parquet            the weights that minimise the bound, and how far from the best
+iterations.parquet         steps until the gradients are small beside the bounds on them
+tilt.parquet               both sides of the tilted loss's identity, and its limits
+findings.parquet           what the paper's own mathematics contradicts
+manifest.json
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+
+from pipeline import files
+from pipeline.theory import (
+    convergence,
+    convergence_findings,
+    descent,
+    descent_findings,
+    example,
+    relaxed,
+    tilt,
+)
+
+SEED = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """How much is simulated."""
+
+    paths: int = 4000
+    """Paths of SGD behind a mean of Example 1 and of uniform mixing."""
+    draws: int = 20_000
+    """Batches behind the mean of one step."""
+    seeds: int = 8
+    """Paths of conceptual PiKE; each solves for its weights at every step."""
+    random: int = 200
+    """Random instances of the weights' problem."""
+
+
+def write(out: Path) -> None:
+    """Writes the folder `out` with all records, in about ten seconds; it appears whole."""
+    write_sized(out, Sizes())
+
+
+def write_sized(out: Path, sizes: Sizes) -> None:
+    """The same, with as much simulated as is asked for."""
+    with files.appearing(out) as partial:
+        partial.mkdir()
+        for name, rows in records(sizes).items():
+            pq.write_table(
+                pa.Table.from_pylist(rows), partial / f"{name}.parquet", compression="zstd"
+            )
+        files.write_manifest(
+            partial / files.MANIFEST,
+            stage="theory",
+            settings={"seed": SEED, **dataclasses.asdict(sizes)},
+            inputs=[],
+            files=sorted(partial.glob("*.parquet")),
+            modules=[__name__],
+            facts={"versions": {"torch": str(torch.__version__)}},
+        )
+
+
+def records(sizes: Sizes) -> dict[str, Sequence[dict[str, Any]]]:
+    """The rows of every record by its name."""
+
+    def stream(index: int) -> torch.Generator:
+        return torch.Generator().manual_seed(1000 * SEED + index)
+
+    findings = [
+        *example.findings(),
+        *descent_findings.findings(),
+        *convergence_findings.findings(),
+        *tilt.findings(),
+    ]
+    return {
+        "example": example.curves(example.FIGURE, sizes.paths, stream(0)),
+        "example_settings": example.comparisons(example.settings(), sizes.paths, stream(1)),
+        "example_steps": example.steps(sizes.draws, stream(2)),
+        "descent": descent.measurements(sizes.draws, stream(3)),
+        "relaxed": relaxed.solutions(sizes.random, stream(4)),
+        "iterations": convergence.runs(sizes.seeds, sizes.paths, stream(5)),
+        "tilt": tilt.checks(1000, stream(6)),
+        "findings": [dataclasses.asdict(found) for found in findings],
+    }

@@ -1,0 +1,92 @@
+"""Iteration bounds by hand, and runs on losses of which the steps can be counted."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from pipeline.theory import convergence
+from pipeline.theory.convergence import Constants, constants, steps_until
+from pipeline.theory.problem import along_axes, leaning, vector
+
+KNOWN = Constants(L=2, beta=0.5, gamma=1.5, delta=0.1, b=10, gap=3, variance_K=(2, 1))
+
+
+def test_bounds_of_conceptual_pike_by_hand():
+    # eta = 0.5 * 0.1 / (2 * 0.2 + 2 * 1.5 * 0.1), T = 6 / (eta 0.05).
+    assert KNOWN.pike_step() == pytest.approx(0.05 / 0.7)
+    assert KNOWN.pike_iterations(0.05 / 0.7) == pytest.approx(1680)
+    assert KNOWN.pike_bound() == pytest.approx(1680)  # 12 * 0.35 / 0.0025
+
+
+def test_bounds_of_uniform_mixing_by_hand():
+    # 2 * 2 * 3 (0.1 + 2 * 0.3) / 0.01, at eta = 0.1 / (2 (0.05 + 0.3)).
+    assert KNOWN.uniform_step() == pytest.approx(1 / 7)
+    assert KNOWN.uniform_bound() == pytest.approx(840)
+    assert KNOWN.uniform_iterations(1 / 7) == pytest.approx(840)
+    assert all(KNOWN.uniform_iterations(eta) > 840 for eta in (0.12, 0.16))
+
+
+def test_the_paper_s_comparison_is_that_of_its_formulas():
+    # Without conflict or alignment and with equal noise: delta + s against delta + K^2 s.
+    plain = dataclasses.replace(KNOWN, L=1, beta=1, gamma=1, variance_K=(1, 1))
+    assert plain.pike_bound() / plain.uniform_bound() == pytest.approx(0.2 / 0.5)
+
+
+def test_constants_of_leaning_losses_hold_everywhere():
+    found = constants(leaning("", vector(1, 2, 3), 0.1), vector(1, 1, 1), 0.2, 16)
+    assert (found.beta, found.gamma, found.L) == pytest.approx((0.8, 1.2, 1.2))
+    assert found.variance_K == (1, 2, 3)
+
+
+def quiet(start, method, eta, horizon=10):
+    problem, theta_D = along_axes("", vector(*[0.0] * len(start))), vector(*start)
+    known = constants(problem, theta_D, 0.1, 64)
+    return steps_until(problem, theta_D, known, method, eta, 2, horizon, torch.Generator())
+
+
+def same(step):
+    return dict.fromkeys(("low", "reached", "high"), step)
+
+
+def test_uniform_steps_are_counted_by_hand():
+    # At eta 1 and two tasks theta halves: squares of 9/4^t, and 9/64 > 0.1 > 9/256; the sum of
+    # both, 2 * 9/4^t, is 18/64, 18/256. From (6, 0) 36/256 > 0.1 > 36/1024.
+    assert quiet((3, 3), "uniform", 1) == {"max": same(4), "sum": same(4)}
+    assert quiet((6, 0), "uniform", 1) == {"max": same(5), "sum": same(5)}
+
+
+def test_conceptual_pike_spends_its_rows_where_the_gradient_is():
+    # From (6, 0) all rows are of task 1: one step of eta 1 finishes it.
+    assert quiet((6, 0), "conceptual PiKE", 1) == {"max": same(1), "sum": same(1)}
+    # From (3, 3) half of each: as uniform mixing.
+    assert quiet((3, 3), "conceptual PiKE", 1) == {"max": same(4), "sum": same(4)}
+
+
+def test_the_two_targets_differ():
+    # Four tasks at eta 1: squares 9 (9/16)^t, all below 0.1 at t = 8 (0.0902), their sum not
+    # before t = 11 (0.0642; 0.1142 at 10).
+    found = quiet((3, 3, 3, 3), "uniform", 1, 20)
+    assert found == {"max": same(8), "sum": same(11)}
+
+
+def test_what_is_not_seen_is_null():
+    assert quiet((3, 3), "uniform", 1, 4) == {"max": same(None), "sum": same(None)}
+
+
+def test_runs_stay_below_the_bounds():
+    rows = convergence.runs(2, 100, torch.Generator().manual_seed(0))
+    assert len(rows) == 4 * 2 * 2 * 2
+    bounded = [row for row in rows if row["bound"] is not None]
+    assert {(row["method"], row["target"]) for row in bounded} == {
+        ("conceptual PiKE", "max"), ("uniform", "sum"),
+    }  # fmt: skip
+    assert all(row["reached"] <= row["bound"] for row in bounded)
+    for row in rows:
+        (own,) = (
+            other
+            for other in rows
+            if other["step_size"] == "theorem"
+            and all(other[name] == row[name] for name in ("problem", "method", "target"))
+        )
+        assert row["reached"] <= own["reached"]

@@ -1,0 +1,49 @@
+"""The stage writes every record, with a manifest, the same each time."""
+
+import dataclasses
+import math
+
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline import files, fingerprints
+from pipeline.theory import finding, stage
+
+SMALL = stage.Sizes(paths=40, draws=40, seeds=2, random=3)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    out = tmp_path_factory.mktemp("theory") / "theory"
+    stage.write_sized(out, SMALL)
+    return out
+
+
+def test_every_record_is_there_and_listed(written):
+    manifest = files.read_json(written / files.MANIFEST)
+    names = {path.name for path in written.iterdir()} - {files.MANIFEST}
+    assert set(manifest["files"]) == names
+    assert {name.removesuffix(".parquet") for name in names} == {
+        "example", "example_settings", "example_steps", "descent", "relaxed", "iterations",
+        "tilt", "findings",
+    }  # fmt: skip
+    assert manifest["stage"] == "theory"
+    assert manifest["inputs"] == {}
+    assert manifest["settings"] == {"seed": 0, "paths": 40, "draws": 40, "seeds": 2, "random": 3}
+    assert manifest["code"]["fingerprint"] == fingerprints.of("pipeline.theory.stage")
+    for name, facts in manifest["files"].items():
+        assert facts["sha256"] == files.sha256(written / name)
+
+
+def test_findings_have_the_columns_that_the_audit_reads(written):
+    table = pq.read_table(written / "findings.parquet")
+    assert table.column_names == [field.name for field in dataclasses.fields(finding.Finding)]
+    rows = table.to_pylist()
+    assert len(rows) == 22
+    assert all(math.isfinite(row["stated"]) and math.isfinite(row["recomputed"]) for row in rows)
+
+
+def test_the_same_sizes_give_the_same_bytes(written, tmp_path):
+    stage.write_sized(tmp_path / "again", SMALL)
+    for path in written.iterdir():
+        assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes()

@@ -1,0 +1,81 @@
+"""The tilted loss: the min-max identity, its maximiser and its limits."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.mixing.balanced_pike import tilt
+from pipeline.theory import tilt as theory
+from pipeline.theory.problem import vector
+
+
+def test_both_sides_by_hand():
+    # exp gives 1 and 3: tilted log 4, shares 1/4 and 3/4; 3/4 log 3 - (1/4 log 1/4 + 3/4 log 3/4).
+    loss_2 = vector(0, math.log(3))
+    assert theory.tilted(loss_2, 1.0) == pytest.approx(math.log(4))
+    assert tilt(loss_2, 1.0).tolist() == pytest.approx([0.25, 0.75])
+    assert float(theory.inner(vector(0.25, 0.75)[None], loss_2, 1.0)) == pytest.approx(math.log(4))
+    # All on the second: its loss alone. A y_k of 0 adds nothing.
+    assert float(theory.inner(vector(0, 1)[None], loss_2, 1.0)) == pytest.approx(math.log(3))
+
+
+losses = st.lists(st.floats(-20, 20), min_size=2, max_size=5)
+
+
+@given(losses, st.floats(0.01, 20), st.integers(0, 2**32))
+def test_the_identity_holds_and_no_other_y_is_higher(values, tau, seed):
+    loss_K = vector(*values)
+    best = float(theory.inner(tilt(loss_K, tau)[None], loss_K, tau))
+    assert best == pytest.approx(tau * theory.tilted(loss_K, tau), rel=1e-9, abs=1e-9)
+    other_K = torch.rand(len(values), generator=torch.Generator().manual_seed(seed)).double()
+    other_K = tau * other_K / other_K.sum()
+    assert float(theory.inner(other_K[None], loss_K, tau)) <= best + 1e-9
+
+
+@given(losses)
+def test_limits(values):
+    loss_K, K = vector(*values), len(values)
+    small, large = 1e-5, 1e4
+    without = theory.tilted(loss_K, small) - math.log(K) / small
+    # Off by tau times half the variance, at most 20^2 / 2.
+    assert without == pytest.approx(sum(values) / K, abs=2.1e-3)
+    assert theory.tilted(loss_K, large) == pytest.approx(
+        max(values), abs=1.001 * math.log(K) / large
+    )
+
+
+def test_the_gradient_of_the_tilted_loss_weighs_by_y():
+    # With L_k = (theta - k)^2 / 2 the gradient is sum_k y_k (theta - k) / tau.
+    theta, tau = torch.tensor(0.3, dtype=torch.float64, requires_grad=True), 2.0
+    loss_3 = torch.stack([(theta - k) ** 2 / 2 for k in range(3)])
+    (slope,) = torch.autograd.grad(torch.logsumexp(tau * loss_3, dim=0) / tau, theta)
+    y_3 = tilt(loss_3.detach(), tau)
+    assert float(slope) == pytest.approx(sum(float(y) * (0.3 - k) for k, y in enumerate(y_3)) / tau)
+
+
+def test_alternating_by_hand():
+    assert theory.alternated(0.5, 3.0, 1) == pytest.approx(-math.tanh(1.5))
+    # Below tau = 1 turns come nearer to the minimum at 0; above they do not.
+    assert abs(theory.alternated(0.5, 0.8, 100)) < 1e-6
+    far = theory.alternated(0.5, 3.0, 100)
+    assert far == pytest.approx(math.tanh(3 * far), abs=1e-9)
+    assert theory.alternated(0.5, 3.0, 101) == pytest.approx(-far, abs=1e-9)
+
+
+def test_checks_hold():
+    rows = theory.checks(200, torch.Generator().manual_seed(0))
+    assert len(rows) == len(theory.LOSSES) * len(theory.TAUS)
+    for row in rows:
+        room = 1e-14 * (1 + row["tau"] * max(map(abs, row["losses"])))
+        assert abs(row["identity"]) <= 10 * room
+        assert row["others"] <= 10 * room
+        assert sum(row["y"]) == pytest.approx(row["tau"])
+        if row["tau"] == 1e-6:
+            assert abs(row["above_mean"]) < 1e-4
+        if row["tau"] == 1e4:
+            assert 0 <= row["above_max"] + 1e-12 < 2e-4
+    equal = next(r for r in rows if r["name"] == "equal" and r["tau"] == 3)
+    assert equal["equal_step"] == pytest.approx(equal["y"][0] ** 2) == 1

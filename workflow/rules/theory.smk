@@ -1,0 +1,17 @@
+"""The paper's theory, checked with numbers: `pike theory`."""
+
+
+rule theory:
+    """Example 1, the bounds, the tilted loss; what is wrong in the paper's derivations."""
+    output:
+        f"{RESULTS}/theory/{FINAL}",
+    log:
+        f"{RESULTS}/logs/theory.log",
+    threads: 1
+    resources:
+        python=PYTHON,
+    params:
+        code=stages.code("theory"),
+        folder=subpath(output[0], parent=True),
+    shell:
+        "exec {resources.python:q} -m pipeline theory --out {params.folder:q} > {log:q} 2>&1"
