@@ -158,6 +158,51 @@ def gradients(found: list[Row], baseline: str) -> list[Panel]:
     ]
 
 
+def declared(found: list[Row], baseline: str) -> list[Panel]:
+    """Panels that the view itself lays out: place, labels, lines and limits are columns of it."""
+    del baseline
+    return [
+        Panel(
+            name=f"{scenario}--{model}--{slug(panel)}",
+            scenario=scenario,
+            model=model,
+            title=part[0]["title"],
+            x_label=part[0]["x_label"],
+            y_label=part[0]["y_label"],
+            series=_declared_series(part),
+            references=_declared_reference(part[0]),
+            y_limits=_declared_limits(part),
+        )
+        for (scenario, model, panel), part in _groups(found, "scenario", "model", "panel")
+    ]
+
+
+def _declared_series(part: list[Row]) -> list[Series]:
+    return [
+        Series(
+            key=key,
+            position=position,
+            x=[row["step"] for row in points],
+            y=[row["value"] for row in points],
+            low=None if points[0]["low"] is None else [row["low"] for row in points],
+            high=None if points[0]["high"] is None else [row["high"] for row in points],
+        )
+        for (key, position), points in _groups(part, "key", "key_position")
+    ]
+
+
+def _declared_reference(row: Row) -> list[tuple[str, float]]:
+    return [] if row["reference"] is None else [(row["reference_label"], row["reference"])]
+
+
+def _declared_limits(part: list[Row]) -> tuple[float, float] | None:
+    """Those of the view; a lower one alone leaves the upper one to the highest value."""
+    bottom, top = part[0]["bottom"], part[0]["top"]
+    if bottom is None:
+        return None
+    return bottom, 1.1 * max(row["value"] for row in part) if top is None else top
+
+
 def _groups(found: Iterable[Row], *columns: str) -> list[tuple[tuple[Any, ...], list[Row]]]:
     """Rows by the values of the columns; groups and rows keep the order of the view."""
     groups: dict[tuple[Any, ...], list[Row]] = {}

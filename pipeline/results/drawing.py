@@ -143,14 +143,17 @@ def draw(name: str, panels: Sequence[Panel], columns: int, out: Path) -> dict[st
 
 
 def _cells(panels: Sequence[Panel], columns: int) -> list[Panel | None]:
-    """The grid, row by row: each scenario and model begins a row of its own.
+    """The grid, row by row: scenarios and models with several panels begin rows of their own.
 
     Titles name the scenario or the model where there are several.
     """
     several = [len({getattr(p, n) for p in panels}) > 1 for n in ("scenario", "model")]
+    groups = {(panel.scenario, panel.model) for panel in panels}
+    own_rows = len(panels) > len(groups)
     cells: list[Panel | None] = []
     for before, panel in zip([None, *panels], panels, strict=False):
-        if before and (before.scenario, before.model) != (panel.scenario, panel.model):
+        moved = before and (before.scenario, before.model) != (panel.scenario, panel.model)
+        if own_rows and moved:
             cells += [None] * (-len(cells) % columns)
         names = itertools.compress((panel.scenario, panel.model), several)
         cells.append(replace(panel, title=": ".join([*names, panel.title])))

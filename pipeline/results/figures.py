@@ -79,6 +79,12 @@ class Kind:
     """Shows the baseline's runs alone unless methods are selected."""
 
 
+SIMILAR = (
+    "The paper's Figure {}: cosine and ratio of the domains' gradients under Mix, by pair. The "
+    "plain cosine falls as noise grows; the one with noise taken out stands beside it. The ratio "
+    "divides the inner product by the sum of both squared lengths: a half for equal gradients."
+)
+
 KINDS: Mapping[str, Kind] = {
     "losses": Kind(
         "figure_losses",
@@ -126,5 +132,50 @@ KINDS: Mapping[str, Kind] = {
         "What PiKE measures when it sets its weights: the squared length of each domain's "
         "gradient, the variance between rows, and their quotient, the number of rows at which "
         "signal and noise are equal. Values that come out negative are left out.",
+    ),
+    "figure1": Kind(
+        "figure1",
+        curves.declared,
+        2,
+        "methods",
+        "The paper's Figure 1: mean accuracy on the tasks while training goes on, for two "
+        "languages and for the six domains, the large model. Below a panel: how much sooner "
+        "the quickest PiKE is where the baseline ends, with the 95% interval of a bootstrap over documents, and "
+        "over seeds where there are several.",
+    ),
+    "figure2": Kind(
+        "figure2",
+        curves.declared,
+        3,
+        "methods and pairs of domains",
+        "The paper's Figure 2: mean accuracy with batches of Mix, Round-Robin and Random, and how "
+        "alike the domains' gradients are under Mix. Noise alone lowers the plain cosine, so the "
+        "one with noise taken out stands beside it.",
+    ),
+    "figure4": Kind(
+        "figure4",
+        curves.declared,
+        2,
+        "methods",
+        "The paper's Figure 4: mean accuracy with batches of Mix, Round-Robin and Random, for "
+        "three languages and for the six domains, the large model.",
+    ),
+    "figure5": Kind("figure5", curves.declared, 3, "pairs of domains", SIMILAR.format(5)),
+    "figure6": Kind("figure6", curves.declared, 3, "pairs of domains", SIMILAR.format(6)),
+    "figure7": Kind(
+        "figure7",
+        curves.declared,
+        1,
+        "methods",
+        "The paper's Figure 7: mean perplexity on held-out text of two languages with Mix, PCGrad "
+        "and AdaTask, the small model. Lower is better; the untrained model is left out.",
+    ),
+    "figure8": Kind(
+        "figure8",
+        curves.declared,
+        3,
+        "methods",
+        "The paper's Figure 8: the sampling weight of each of three languages while the large "
+        "model trains with a method of the PiKE family, beside Mix.",
     ),
 }

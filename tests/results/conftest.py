@@ -2,7 +2,8 @@
 
 import duckdb
 import pytest
-from made_up import build
+from made_up import OWN_FIGURES, build
+from played import NAMES, PRINTED, insert, play
 
 from pipeline import files
 from pipeline.results import database, figures, report, tables
@@ -25,6 +26,31 @@ def empty(created):
 
 
 @pytest.fixture
+def paper(empty):
+    """The paper's names and some of its numbers; `symbols` plays three languages, `nano` large."""
+    empty.executemany("insert into paper_names values (?, ?, ?, ?)", NAMES)
+    for table, scenario, method, metric, task, shots, value in PRINTED:
+        insert(
+            empty, "paper", table=table, scenario=scenario, model="gpt2-large", params="1B",
+            method=method, metric=metric, task=task, shots=shots, value=value, bold=value == 9.49,
+            underlined=False,
+        )  # fmt: skip
+    insert(empty, "experiment", name="e", baseline="mix", config="{}")
+    play(
+        empty,
+        ("scenario", "symbols", "mc4-en-hi-de"),
+        ("scenario", "text", "glam"),
+        ("model", "nano", "gpt2-large"),
+        ("task", "easy", "en"),
+        ("task", "continuation-easy", "hellaswag_en"),
+        ("task", "code", "books"),
+        ("task", "continuation-code", "arc_easy"),
+        *(("method", m, m) for m in ("mix", "round-robin", "random", "pike", "glam", "single-hi")),
+    )
+    return empty
+
+
+@pytest.fixture
 def small(tmp_path):
     """Settings of a small experiment whose records may be spoilt."""
     return build(tmp_path, seeds=(0,), scenarios=("real",), methods=("mix", "pike"))
@@ -44,7 +70,7 @@ def shown(made):
     two = {"methods": ["mix", "pike"]}
     for kind, write, names, selection, suffix in (
         ("table", tables.write, ("perplexity", "accuracy", "gradients", "costs"), {}, ".md"),
-        ("figure", figures.write, tuple(figures.KINDS), two, ".svg"),
+        ("figure", figures.write, OWN_FIGURES, two, ".svg"),
     ):
         for name in names:
             own = made / "settings" / f"{kind}s" / f"{name}.json"

@@ -1,103 +1,11 @@
 """The paper's 14 tables, from invented runs whose numbers can be checked by hand."""
 
 import json
-import math
 
 import pytest
+from played import insert, play, train
 
 from pipeline.results import tables
-
-NAMES = (
-    ("scenario", "mc4-en-hi-de", 4, "three languages"),
-    ("scenario", "glam", 16, "six domains"),
-    ("model", "gpt2-large", 1, "GPT-2 large"),
-    ("method", "single-hi", 1, "C4 (hi)"),
-    ("method", "mix", 10, "Mix"),
-    ("method", "round-robin", 11, "Round-Robin"),
-    ("method", "random", 12, "Random"),
-    ("method", "glam", 15, "GLaM"),
-    ("method", "pike", 17, "PiKE"),
-    ("method", "pike-zeta1=0.1-zeta2=0", 30, "0"),
-    ("method", "pike-zeta1=0.1-zeta2=0.1", 35, "0.1"),
-    ("task", "en", 0, "C4 (en)"),
-    ("task", "hi", 1, "C4 (hi)"),
-    ("task", "hellaswag_en", 20, "HellaSwag (en)"),
-    ("task", "arc_easy", 30, "ArcE"),
-    ("task", "books", 14, "Books"),
-)
-PRINTED = (
-    ("table1", "mc4-en-hi-de", "mix", "perplexity", "en", None, 11.13),
-    ("table1", "mc4-en-hi-de", "mix", "perplexity", "average", None, 8.29),
-    ("table1", "mc4-en-hi-de", "mix", "accuracy", "hellaswag_en", 7, 28.1),
-    ("table1", "mc4-en-hi-de", "round-robin", "perplexity", "en", None, 11.31),
-    ("table1", "mc4-en-hi-de", "random", "perplexity", "en", None, 11.38),
-    ("table1", "mc4-en-hi-de", "pike", "perplexity", "en", None, 9.49),
-    ("table9", "mc4-en-hi-de", "mix", "accuracy", "hellaswag_en", 7, 33.9),
-    ("table11", "glam", "pike-zeta1=0.1-zeta2=0", "accuracy", "average", 7, 45.3),
-    ("table11", "glam", "pike-zeta1=0.1-zeta2=0.1", "accuracy", "average", 7, 45.4),
-)
-
-
-def insert(connection, into, /, **row):
-    marks = ", ".join("?" * len(row))
-    names = ", ".join(f'"{name}"' for name in row)
-    connection.execute(f"insert into {into} ({names}) values ({marks})", list(row.values()))
-
-
-def play(connection, *pairs):
-    for kind, ours, published in pairs:
-        insert(connection, "published_names", kind=kind, ours=ours, published=published)
-
-
-def train(connection, scenario, name, perplexity, *, accuracy=None, **settings):
-    """One run with the perplexities of its domains, and an accuracy by task."""
-    run = f"{scenario}/nano/{name}/seed0"
-    values = {"rule": name, "method": {}, "training": {"steps": 10, "rows": 4}, **settings}
-    insert(
-        connection, "runs", run=run, scenario=scenario, model="nano", method=name, seed=0,
-        steps=10, tokens=1000, tokenizer="t", parameters=1_500_000, settings=json.dumps(values),
-    )  # fmt: skip
-    for place, (domain, value) in enumerate(perplexity.items()):
-        insert(
-            connection, "perplexities", run=run, step=10, domain=domain, nll=math.log(value),
-            perplexity=value, bits_per_byte=1, tokens=40, stderr=0.01,
-        )  # fmt: skip
-        known = "select count(*) from domains where scenario = ? and domain = ?"
-        if not connection.execute(known, [scenario, domain]).fetchone()[0]:
-            connection.execute("insert into domains values (?, ?, ?)", [scenario, domain, place])
-    for task, value in (accuracy or {}).items():
-        insert(
-            connection, "accuracies", run=run, step=10, task=task, shots=0, formulation="cf",
-            metric="per_token", value=value, stderr=1.0, examples=100,
-        )  # fmt: skip
-    connection.execute("insert or ignore into methods values (?, 0)", [name])
-    connection.execute("insert or ignore into scenarios values (?, 0)", [scenario])
-    return run
-
-
-@pytest.fixture
-def paper(empty):
-    """The paper's names and some of its numbers; `symbols` plays three languages, `nano` large."""
-    empty.executemany("insert into paper_names values (?, ?, ?, ?)", NAMES)
-    for table, scenario, method, metric, task, shots, value in PRINTED:
-        insert(
-            empty, "paper", table=table, scenario=scenario, model="gpt2-large", params="1B",
-            method=method, metric=metric, task=task, shots=shots, value=value, bold=value == 9.49,
-            underlined=False,
-        )  # fmt: skip
-    insert(empty, "experiment", name="e", baseline="mix", config="{}")
-    play(
-        empty,
-        ("scenario", "symbols", "mc4-en-hi-de"),
-        ("scenario", "text", "glam"),
-        ("model", "nano", "gpt2-large"),
-        ("task", "easy", "en"),
-        ("task", "continuation-easy", "hellaswag_en"),
-        ("task", "code", "books"),
-        ("task", "continuation-code", "arc_easy"),
-        *(("method", m, m) for m in ("mix", "round-robin", "random", "pike", "glam", "single-hi")),
-    )
-    return empty
 
 
 def read(connection, name):

@@ -1,0 +1,30 @@
+-- Figure 8 of the paper: the sampling weight of each of three languages while training goes on, the large model:
+-- a panel per language, a line per method of the PiKE family, beside Mix.
+select
+    w.scenario,
+    w.model,
+    w.method,
+    w.domain_position as panel_position,
+    w.domain as panel,
+    'w_' || w.domain as title,
+    'step' as x_label,
+    'sampling weight' as y_label,
+    w.method as key,
+    case when w.method = e.baseline then -1 else w.method_position - 1 end as key_position,
+    w.step,
+    w.weight as value,
+    cast(null as double) as low,
+    cast(null as double) as high,
+    cast(null as text) as reference_label,
+    cast(null as double) as reference,
+    0.0 as bottom,
+    cast(null as double) as top
+from figure_weights as w
+cross join experiment as e
+join (
+    select distinct scenario, model, method
+    from played_runs
+    where published_scenario = 'mc4-en-hi-de' and published_model = 'gpt2-large'
+        and (published_method = 'mix' or contains(published_method, 'pike'))
+) as p on w.scenario = p.scenario and w.model = p.model and w.method = p.method
+order by w.scenario, w.model, panel_position, panel, key_position, key, w.step

@@ -1,0 +1,44 @@
+-- played_curves' accuracies as panels of a figure: a panel per scenario and size, a line per method, the
+-- range over seeds as a band, and the baseline's last accuracy as a dashed line.
+with ends as (
+    select scenario, model, arg_max(value, step) as value
+    from played_curves as c
+    join experiment as e on c.method = e.baseline
+    where quantity = 'accuracy'
+    group by all
+)
+
+select
+    c.published_scenario,
+    c.published_model,
+    c.published_method,
+    c.scenario,
+    c.model,
+    c.method,
+    0 as panel_position,
+    'accuracy' as panel,
+    n.label as title,
+    'step' as x_label,
+    'mean accuracy (%), ' || c.shots || '-shot' as y_label,
+    c.method as key,
+    case when c.method = e.baseline then -1 else m.position - 1 end as key_position,
+    c.step,
+    c.value,
+    case when max(c.seeds) over line > 1 then c.low end as low,
+    case when max(c.seeds) over line > 1 then c.high end as high,
+    e.baseline || ' at its end' as reference_label,
+    b.value as reference,
+    cast(null as double) as bottom,
+    cast(null as double) as top,
+    c.shots,
+    c.formulation,
+    c.metric
+from played_curves as c
+cross join experiment as e
+join methods as m on c.method = m.method
+join scenarios as s on c.scenario = s.scenario
+join paper_names as n on n.kind = 'scenario' and c.published_scenario = n.name
+left join ends as b on c.scenario = b.scenario and c.model = b.model
+where c.quantity = 'accuracy'
+window line as (partition by c.scenario, c.model, c.method, c.published_method)
+order by s.position, c.scenario, c.model, m.position, c.method, c.step

@@ -1,0 +1,62 @@
+-- Mean accuracy over tasks and mean perplexity over domains while training goes on, of the runs that play
+-- a part of the paper: means over seeds and their range (low, high).
+--
+-- Accuracy is over the tasks that play one of the paper's, with as many demonstrations as the paper's
+-- main tables have, or with the largest number that was asked where none was asked with as many.
+with printed_shots as (
+    select scenario, max(shots) as shots
+    from paper
+    where "table" in ('table1', 'table2', 'table13', 'table14')
+    group by scenario
+),
+
+asked as (
+    select p.run, p.published_method, a.step, a.task, a.shots, a.formulation, a.metric, a.value,
+        s.shots as printed
+    from played_runs as p
+    join headline_accuracies as a on p.run = a.run
+    join published_names as n on n.kind = 'task' and a.task = n.ours
+    left join printed_shots as s on p.published_scenario = s.scenario
+),
+
+chosen as (
+    select run, published_method, coalesce(
+            max(shots) filter (shots = printed), max(shots)
+        ) as shots
+    from asked
+    group by all
+),
+
+scores as (
+    select a.run, a.published_method, a.step, 'accuracy' as quantity, a.shots, a.formulation,
+        a.metric, avg(a.value) as value
+    from asked as a
+    join chosen as c
+        on a.run = c.run and a.published_method = c.published_method and a.shots = c.shots
+    group by all
+    union all
+    select p.run, p.published_method, v.step, 'perplexity', null, null, null, v.perplexity
+    from played_runs as p
+    join validation_averages as v on p.run = v.run
+)
+
+select
+    p.scenario,
+    p.model,
+    p.method,
+    p.published_scenario,
+    p.published_model,
+    p.published_method,
+    s.quantity,
+    s.shots,
+    s.formulation,
+    s.metric,
+    s.step,
+    avg(s.value) as value,
+    min(s.value) as low,
+    max(s.value) as high,
+    count(*) as seeds
+from scores as s
+join played_runs as p on s.run = p.run and s.published_method = p.published_method
+group by all
+order by p.scenario, p.model, p.method, s.quantity, s.step

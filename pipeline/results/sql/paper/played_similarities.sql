@@ -1,0 +1,51 @@
+-- Cosine, noise-corrected cosine and ratio of the domains' gradients under Mix, as panels of a figure: a
+-- line per pair of domains, means over seeds.
+with pairs as (
+    select
+        r.published_scenario,
+        r.published_model,
+        f.*,
+        dense_rank() over (partition by f.scenario order by f.pair_position) - 1 as key_position
+    from figure_similarities as f
+    join (
+        select distinct scenario, model, method, published_scenario, published_model,
+            published_method
+        from played_runs
+    ) as r on f.scenario = r.scenario and f.model = r.model and f.method = r.method
+    where r.published_method = 'mix'
+),
+
+quantities as (
+    select *, 0 as panel_position, 'cosine' as panel, 'cosine of gradients' as y_label,
+        cosine as value, 1.05 as extent
+    from pairs
+    union all
+    select *, 1, 'cosine-corrected', 'cosine, noise taken out', cosine_corrected, 1.05
+    from pairs
+    union all
+    select *, 2, 'ratio', 'ratio', ratio, 0.525 from pairs
+)
+
+select
+    published_scenario,
+    published_model,
+    scenario,
+    model,
+    method,
+    panel_position,
+    panel,
+    method as title,
+    'step' as x_label,
+    y_label,
+    pair as key,
+    key_position,
+    step,
+    value,
+    cast(null as double) as low,
+    cast(null as double) as high,
+    '' as reference_label,
+    0.0 as reference,
+    -extent as bottom,
+    extent as top
+from quantities
+order by scenario, model, panel_position, key_position, key, step

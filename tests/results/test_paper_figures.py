@@ -1,0 +1,107 @@
+"""The paper's figures, from invented runs and from rows as a view gives them."""
+
+import pytest
+from played import insert, play, train
+
+from pipeline.results import curves, figures
+
+LAID_OUT = {
+    "scenario", "model", "panel", "title", "x_label", "y_label", "key", "key_position", "step",
+    "value", "low", "high", "reference_label", "reference", "bottom", "top",
+}  # fmt: skip
+DRAWN = ("figure1", "figure2", "figure4", "figure5", "figure6", "figure7", "figure8")
+
+
+def rows(connection, name):
+    answer = connection.execute(f"select * from {name}")
+    columns = [c[0] for c in answer.description]
+    return [dict(zip(columns, values, strict=True)) for values in answer.fetchall()]
+
+
+def row(step, value, **more):
+    return {
+        "scenario": "s", "model": "m", "panel": "p", "title": "t", "x_label": "x", "y_label": "y",
+        "key": "k", "key_position": 0, "step": step, "value": value, "low": None, "high": None,
+        "reference_label": None, "reference": None, "bottom": None, "top": None,
+    } | more  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_every_figure_of_the_paper_has_a_kind_and_a_view_that_lays_it_out(created, name):
+    kind = figures.KINDS[name]
+    answer = created.execute(f"select * from {kind.query}")
+    assert {c[0] for c in answer.description} >= LAID_OUT
+
+
+def test_a_view_says_where_its_lines_and_limits_are():
+    (panel,) = curves.declared(
+        [
+            row(0, 1.0, reference=5.0, reference_label="end", bottom=0.0, low=0.5, high=2.0),
+            row(1, 2.0, low=1.5, high=3.0),
+            row(0, 4.0, key="other", key_position=-1),
+        ],
+        "mix",
+    )
+    assert panel.references == [("end", 5.0)]
+    assert panel.y_limits == (0.0, pytest.approx(4.4))
+    first, second = panel.series
+    assert (first.y, first.low, first.high) == ([1.0, 2.0], [0.5, 1.5], [2.0, 3.0])
+    assert (second.key, second.position, second.low) == ("other", -1, None)
+
+
+def accuracies(connection, run, *values, task="continuation-code"):
+    for step, value in enumerate(values):
+        insert(
+            connection, "accuracies", run=run, step=step, task=task, shots=0, formulation="cf",
+            metric="per_token", value=value,
+        )  # fmt: skip
+
+
+def test_figure_1_says_how_much_sooner_pike_is_where_the_baseline_ends(paper):
+    for method in ("mix", "pike"):
+        insert(
+            paper, "paper", table="table2", scenario="glam", model="gpt2-large", method=method,
+            metric="accuracy", task="arc_easy", shots=0, value=1,
+        )  # fmt: skip
+        accuracies(paper, train(paper, "text", method, {"code": 8.0}), 20.0, 40.0)
+    insert(
+        paper, "speedups", scenario="text", model="nano", quantity="accuracy", shots=0,
+        formulation="cf", metric="per_token", method="pike", against="mix", ratio=1.94, low=1.2,
+        high=2.5,
+    )  # fmt: skip
+    found = rows(paper, "figure1")
+    assert {r["x_label"] for r in found} == {"step; pike is at the line 1.9 x as fast (1.2 to 2.5)"}
+    assert [r["value"] for r in found if r["key"] == "pike"] == [20.0, 40.0]
+    assert {r["reference"] for r in found} == {40.0}
+
+
+def test_figure_7_is_the_mean_perplexity_of_three_methods_after_the_first_step(paper):
+    play(
+        paper, ("scenario", "two", "mc4-en-hi"), ("model", "pico", "gpt2-small"),
+        ("method", "pcgrad", "pcgrad"),
+    )  # fmt: skip
+    paper.execute("insert into paper_names values ('scenario', 'mc4-en-hi', 3, 'two languages')")
+    paper.execute("insert into paper_names values ('model', 'gpt2-small', 0, 'GPT-2 small')")
+    paper.execute("delete from published_names where ours = 'nano'")
+    play(paper, ("model", "nano", "gpt2-small"))
+    train(paper, "two", "pcgrad", {"easy": 8.0, "hard": 4.0})
+    train(paper, "two", "pike", {"easy": 8.0, "hard": 4.0})
+    assert [(r["key"], r["step"], r["value"]) for r in rows(paper, "figure7")] == [
+        ("pcgrad", 10, pytest.approx(6))
+    ]
+
+
+def test_figure_6_shows_the_baselines_gradients_alone(paper):
+    for method in ("mix", "pike"):
+        run = train(paper, "text", method, {"code": 8.0, "prose": 8.0})
+        insert(
+            paper, "similarities", run=run, step=0, domain_a="code", domain_b="prose", cosine=0.25,
+            ratio=0.125, cosine_corrected=0.5,
+        )  # fmt: skip
+    found = rows(paper, "figure6")
+    assert {r["method"] for r in found} == {"mix"}
+    assert [(r["panel"], r["value"]) for r in found] == [
+        ("cosine", 0.25),
+        ("cosine-corrected", 0.5),
+        ("ratio", 0.125),
+    ]
