@@ -18,6 +18,9 @@ from pipeline.errors import InputError
 MISTAKE, FAULT = 2, 1
 """Exit codes: the user's mistake, ours."""
 
+EXTRAS = {"lm_eval": "lm-eval"}
+"""Packages that one command alone needs, and the extra that installs each."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one subcommand and returns its exit code."""
@@ -29,6 +32,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         answer = getattr(importlib.import_module(module), function)(chosen.pop("given"), **chosen)
     except InputError as error:
         print(f"pike {command}: {error}", file=sys.stderr)
+        return MISTAKE
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        advice = f"pip install '.[{EXTRAS[package]}]'"
+        print(f"pike {command}: {package} is not installed: {advice}", file=sys.stderr)
         return MISTAKE
     except KeyboardInterrupt:
         print(f"pike {command}: interrupted", file=sys.stderr)
@@ -155,6 +165,11 @@ def _questions(commands: Any) -> None:
     )
     _power(commands)
     _data_questions(commands)
+    about = "run lm-evaluation-harness, to which a checkpoint is --model pike"
+    # No character that begins options here: all of them are the harness's.
+    question = commands.add_parser("lm-eval", help=about, add_help=False, prefix_chars="\0")
+    question.set_defaults(place="pipeline.evaluation.harness:run")
+    question.add_argument("given", nargs=argparse.REMAINDER)
     question = commands.add_parser("query", help="ask the database in SQL")
     question.set_defaults(place="pipeline.results.query:query")
     question.add_argument(

@@ -1,74 +1,29 @@
 """The stand-ins of all tasks, fetched, and real tokenizers of their three languages."""
 
-import json
-from pathlib import Path
-
 import pytest
 
-from pipeline import files
-from pipeline.data import sources
-from pipeline.data.tokenizer import Tokenizer, build
-from pipeline.tasks import registry
-from pipeline.tasks.benchmark import Asked
-from pipeline.tasks.fetch import fetch
-
-STANDINS = Path(__file__).parent / "tasks" / "standins"
-OTHER = "0" * 40
-"""A commit that is not the pinned one, whose files' checksums are not known."""
+from benchmarks import standins
 
 
 @pytest.fixture(scope="session")
 def standin():
     """Arguments of `fetch` that take a task's stand-in."""
-
-    def arguments(task):
-        found = sorted((STANDINS / task).glob("*.jsonl"))
-        return {"revision": OTHER, "taken": [f"{path.stem}={path}" for path in found]}
-
-    return arguments
+    return lambda task: {"revision": standins.OTHER, "taken": standins.taken(task)}
 
 
 @pytest.fixture(scope="session")
-def benchmarks(tmp_path_factory, standin):
+def benchmarks(tmp_path_factory):
     """Folder with the stand-ins of all tasks, fetched."""
-    out = tmp_path_factory.mktemp("benchmarks")
-    for task in registry.TASKS:
-        fetch([task], out=out, **standin(task))
-    return out
+    return standins.fetched(tmp_path_factory.mktemp("benchmarks"))
 
 
 @pytest.fixture(scope="session")
 def asked():
-    """Settings of a stand-in: translations have demonstrations behind their first five rows."""
-
-    def settings(task, shots=0, formulation="cf", **others):
-        items = {"items": 5} if task.startswith("hellaswag_") else {}
-        return Asked(
-            **{"task": task, "shots": shots, "formulation": formulation, **items, **others}
-        )
-
-    return settings
+    """Settings of a stand-in."""
+    return standins.asked
 
 
 @pytest.fixture(scope="session")
 def tokenizers(tmp_path_factory):
     """Unigram and BPE models of English, German and Hindi, with and without line breaks."""
-    root = tmp_path_factory.mktemp("tokenizers")
-    texts = [path.read_text(encoding="utf-8") for path in sorted(STANDINS.glob("*/*.jsonl"))]
-    texts += ["Question: Goal: Answer: A. B. C. D. E. Choose the best continuation; 0 °C"] * 20
-    lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
-    (root / "texts.jsonl").write_text(lines, encoding="utf-8")
-    wanted = {"kind": "local", "files": [str(root / "texts.jsonl")], "licence": "our own"}
-    files.write_json(root / "source.json", wanted)
-    sources.download(root / "source.json", root / "source")
-    made = {}
-    for model in ("unigram", "bpe"):
-        for newlines in (False, True):
-            name = f"{model}, {'with' if newlines else 'without'} line breaks"
-            values = {"kind": "train", "model": model, "vocabulary": 700, "characters": 10**6}
-            values |= {"validation_share": 0.0, "newlines": newlines}
-            files.write_json(root / "tokenizer.json", values)
-            path = root / f"{model}{newlines:d}.model"
-            build(root / "tokenizer.json", [root / "source"], path)
-            made[name] = Tokenizer(path)
-    return made
+    return standins.tokenizers(tmp_path_factory.mktemp("tokenizers"))

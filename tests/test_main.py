@@ -24,8 +24,13 @@ QUESTIONS = {
 
 def without_torch(*arguments):
     """The command line on a machine that has no torch."""
+    return without("torch", *arguments)
+
+
+def without(package, *arguments):
+    """The command line on a machine that has not got a package."""
     code = (
-        "import sys; sys.modules['torch'] = None; from pipeline.__main__ import main; "
+        f"import sys; sys.modules['{package}'] = None; from pipeline.__main__ import main; "
         "sys.exit(main(sys.argv[1:]))"
     )
     return subprocess.run(
@@ -40,7 +45,7 @@ def without_torch(*arguments):
 def test_help_lists_every_command_and_needs_no_torch():
     done = without_torch("--help")
     assert done.returncode == 0
-    for command in [*STAGES, *QUESTIONS]:
+    for command in [*STAGES, *QUESTIONS, "lm-eval"]:
         assert f"\n    {command}" in done.stdout
 
 
@@ -80,6 +85,19 @@ def test_a_fault_of_ours_shows_its_traceback(tmp_path):
     with pytest.raises(OSError, match="Is a directory") as caught:
         __main__.main(["pretrain", str(tmp_path), "--corpora", str(tmp_path)])
     assert not isinstance(caught.value, InputError)
+
+
+def test_the_harness_gets_its_options_as_they_stand():
+    given = ["--model", "pike", "--help", "-o", "out", "task"]
+    assert __main__.parser().parse_args(["lm-eval", *given]).given == given
+
+
+def test_a_missing_extra_is_named():
+    done = without("lm_eval", "lm-eval", "ls")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(
+        "pike lm-eval: lm_eval is not installed: pip install '.[lm-eval]'\n"
+    )
 
 
 def options(stage):

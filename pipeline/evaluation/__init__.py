@@ -16,4 +16,8 @@ Of downstream tasks (`pipeline.tasks` says what is asked):
 encoding      prompts -> tokens, cut where a candidate begins
 grading       log-likelihoods -> picks and accuracies under every normalisation
 asking        a model's answers -> rows of `accuracies` and `choices`
+
+And with others' code:
+
+harness       lm-evaluation-harness with our checkpoints as a model of it: `pike lm-eval`
 """

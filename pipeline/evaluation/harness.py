@@ -1,0 +1,218 @@
+"""lm-evaluation-harness: a checkpoint of ours as its model `pike` (extra `[lm-eval]`).
+
+    pike lm-eval --model pike --model_args checkpoint=DIR,tokenizer=FILE --tasks hellaswag
+
+The harness's own command finds no models of other packages, so `pike lm-eval` makes ours known to
+it and hands everything on. The tasks, prompts and metrics are the harness's; tokens, batches and
+likelihoods are those of our own evaluation, and what the harness would cut is an error here.
+"""
+
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from lm_eval.__main__ import cli_evaluate
+from lm_eval.api.instance import Instance
+from lm_eval.api.model import LM
+from lm_eval.api.registry import register_model
+from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
+
+from pipeline import checkpoint as checkpoints
+from pipeline import devices, files
+from pipeline.data.tokenizer import Tokenizer
+from pipeline.errors import InputError
+from pipeline.evaluation.encoding import Tokens
+from pipeline.evaluation.scoring import Question, log_likelihoods, score_and_greedy
+from pipeline.model import padded_vocabulary
+
+log = logging.getLogger("pike")
+
+
+def run(arguments: Sequence[str]) -> None:
+    """The harness's command line, which knows our model.
+
+    Args:
+        arguments: As `lm_eval` takes them.
+    """
+    before, sys.argv = sys.argv, ["lm-eval", *arguments]
+    try:
+        cli_evaluate()
+    finally:
+        sys.argv = before
+
+
+@register_model("pike")
+class Checkpoint(LM):  # type: ignore[misc]
+    """A checkpoint, asked through the harness's interface."""
+
+    def __init__(
+        self,
+        *,
+        checkpoint: str = "",
+        tokenizer: str = "",
+        length: int | None = None,
+        document_start: bool = True,
+        batch_tokens: int = 8192,
+        device: str | None = None,
+        batch_size: int | str | None = None,
+        max_batch_size: int | None = None,
+        **others: Any,
+    ) -> None:
+        """Loads it.
+
+        Args:
+            checkpoint: A folder `checkpoints/step{n}` of a run.
+            tokenizer: The SentencePiece model that it was trained with.
+            length: Tokens that it reads at once; None: those of the run's training rows.
+            document_start: Whether the end-of-document token stands in front of every context, as
+                between packed documents; it always does where a context is empty.
+            batch_tokens: Tokens per forward pass; changes speed and memory, not results.
+            device: auto, cpu or cuda.
+            batch_size: The harness's; without effect, since batches are made by tokens.
+            max_batch_size: Likewise.
+            others: None; the harness hands on whatever a user writes.
+
+        Raises:
+            InputError: an argument is missing or unknown, or checkpoint and tokenizer are not
+                there or do not belong together.
+        """
+        super().__init__()
+        if others or not (checkpoint and tokenizer):
+            wrong = f"{', '.join(others)} unknown" if others else "checkpoint or tokenizer missing"
+            raise InputError(
+                f"--model_args: {wrong}; write checkpoint=DIR,tokenizer=FILE and, if need be, "
+                "length=N, document_start=false, batch_tokens=N"
+            )
+        if batch_size not in (None, 1, "1", "auto"):
+            log.info("batches are made by tokens (batch_tokens), --batch_size is without effect")
+        folder = Path(checkpoint)
+        self.tokens = Tokenizer(Path(tokenizer))
+        self._device = devices.pick(device or "auto")
+        self.model = checkpoints.load_model(folder).to(self._device)
+        pieces, shape = self.tokens.vocabulary, self.model.shape
+        if padded_vocabulary(pieces, shape.vocabulary_multiple) != self.model.vocabulary:
+            raise InputError(
+                f"{folder} has an embedding of {self.model.vocabulary:,} pieces, which is not that "
+                f"of {tokenizer} ({pieces:,} pieces): give the tokenizer that it was trained with"
+            )
+        self.length = length or _trained_length(folder)
+        self.start: Tokens = (self.tokens.eos,) if document_start else ()
+        self.batch_tokens = batch_tokens
+        self.weights_sha256 = files.read_json(folder / files.MANIFEST)["sha256"][checkpoints.MODEL]
+
+    def loglikelihood(
+        self, requests: Sequence[Instance], disable_tqdm: bool = False
+    ) -> list[tuple[float, bool]]:
+        """Nats of log p(continuation | context), and whether greedy decoding would give it.
+
+        Raises:
+            InputError: a context that does not end between two tokens, a continuation of no
+                tokens, a request that is longer than the model reads, or a likelihood that is no
+                finite number.
+        """
+        behind: dict[Tokens, list[tuple[int, Tokens]]] = {}
+        for number, (context, continuation) in enumerate(self._encoded(requests)):
+            behind.setdefault(context, []).append((number, continuation))
+        questions = [Question(context, [c for _, c in told]) for context, told in behind.items()]
+        scores = score_and_greedy(
+            self.model, questions, batch_tokens=self.batch_tokens, device=self._device
+        )
+        found = {
+            number: (float(value), bool(greedy))
+            for told, one in zip(behind.values(), scores, strict=True)
+            for (number, _), value, greedy in zip(told, one.sums, one.greedy, strict=True)
+        }
+        return [found[number] for number in range(len(requests))]
+
+    def loglikelihood_rolling(
+        self, requests: Sequence[Instance], disable_tqdm: bool = False
+    ) -> list[float]:
+        """Nats of log p(text), read in the harness's windows of the model's length.
+
+        Windows do not overlap in what they score; the last one is filled up with what stands
+        before. The document start stands before the first token; the end is not scored.
+        """
+        windows = [list(self._windows(request.args[0])) for request in requests]
+        values = iter(
+            log_likelihoods(
+                self.model,
+                [window for text in windows for window in text],
+                batch_tokens=self.batch_tokens,
+                device=self._device,
+            )
+        )
+        return [float(sum(next(values) for _ in text)) for text in windows]
+
+    def generate_until(self, requests: Sequence[Instance], disable_tqdm: bool = False) -> list[str]:
+        """Refuses: these models score texts.
+
+        Raises:
+            InputError: always.
+        """
+        raise InputError(
+            f"{requests[0].task_name} asks for generated text, which `pike` does not give: choose "
+            "tasks of the output types multiple_choice, loglikelihood or loglikelihood_rolling"
+        )
+
+    def get_model_info(self) -> dict[str, Any]:
+        """What the harness writes into its results about the model."""
+        return {
+            "weights_sha256": self.weights_sha256,
+            "tokenizer_sha256": self.tokens.sha256,
+            "document_start": list(self.start),
+            "max_length": self.length,
+        }
+
+    def _encoded(self, requests: Sequence[Instance]) -> Iterator[tuple[Tokens, Tokens]]:
+        """Context and continuation of each request in tokens."""
+        texts = [_moved(*request.args) for request in requests]
+        contexts = list(dict.fromkeys(context for context, _ in texts))
+        alone = dict(zip(contexts, map(_tuple, self.tokens.encode(contexts)), strict=True))
+        wholes = map(_tuple, self.tokens.encode(["".join(pair) for pair in texts]))
+        for request, (context, continuation), whole in zip(requests, texts, wholes, strict=True):
+            name, before = f"{request.task_name}, item {request.doc_id}", alone[context]
+            if whole[: len(before)] != before:
+                raise InputError(
+                    f"{name}: the context does not end between two tokens before "
+                    f"{continuation!r:.60}: this tokenizer cannot score the task's continuations"
+                )
+            if len(whole) == len(before):
+                raise InputError(f"{name}: the continuation {continuation!r} has no token")
+            start = self.start if before else (self.tokens.eos,)
+            if (read := len(start) + len(whole) - 1) > self.length:
+                raise InputError(
+                    f"{name}: {read} tokens do not fit into the {self.length} that the model reads "
+                    "at once: lower --num_fewshot"
+                )
+            yield start + before, whole[len(before) :]
+
+    def _windows(self, text: str) -> Iterator[tuple[list[int], list[int]]]:
+        """What is read and what is scored behind it, window by window."""
+        tokens = self.tokens.encode([text])[0].tolist()
+        pairs = get_rolling_token_windows(
+            tokens, prefix_token=self.tokens.eos, max_seq_len=self.length, context_len=1
+        )
+        return map(make_disjoint_window, pairs)
+
+
+def _moved(context: str, continuation: str) -> tuple[str, str]:
+    """Blanks at the context's end belong to the continuation, as the harness has it."""
+    kept = context.rstrip()
+    return kept, context[len(kept) :] + continuation
+
+
+def _tuple(tokens: Any) -> Tokens:
+    return tuple(tokens.tolist())
+
+
+def _trained_length(folder: Path) -> int:
+    """Tokens of a training row, from the run around a checkpoint."""
+    path = folder.parent.parent / "run.json"
+    if not path.is_file():
+        raise InputError(
+            f"{path} does not exist, so that nothing says how many tokens {folder} reads at once: "
+            "add length=N to --model_args"
+        )
+    return int(files.read_json(path)["training"]["length"])
