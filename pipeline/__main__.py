@@ -163,8 +163,6 @@ def _questions(commands: Any) -> None:
         default=[],
         help="files of the data set that are here already",
     )
-    _power(commands)
-    _data_questions(commands)
     about = "run lm-evaluation-harness, to which a checkpoint is --model pike"
     # No character that begins options here: all of them are the harness's.
     question = commands.add_parser("lm-eval", help=about, add_help=False, prefix_chars="\0")
@@ -172,6 +170,9 @@ def _questions(commands: Any) -> None:
     question.add_argument("given", nargs=argparse.REMAINDER)
     question = commands.add_parser("query", help="ask the database in SQL")
     question.set_defaults(place="pipeline.results.query:query")
+    _plan(commands)
+    _power(commands)
+    _data_questions(commands)
     question.add_argument(
         "given", metavar="SQL", help="one SQL statement; the database is opened read-only"
     )
@@ -187,6 +188,25 @@ def _questions(commands: Any) -> None:
 
 def _data_questions(commands: Any) -> None:
     about = "hash documents and corpora again and name what is damaged"
+def _plan(commands: Any) -> None:
+    about = "what an experiment takes before it runs: jobs, hours, memory, disk, cost"
+    question = commands.add_parser("plan", help=about, description=about)
+    question.set_defaults(place="pipeline.bill:plan")
+    question.add_argument(
+        "--config", dest="given", metavar="FILE", type=Path, default=Path("config.yaml")
+    )
+    question.add_argument(
+        "--devices",
+        metavar="NAME",
+        nargs="+",
+        default=["cpu", "h100", "tpu-v4"],
+        help="kinds of devices: cpu, a100-40gb, a100-80gb, h100, h200, tpu-v4",
+    )
+    question.add_argument(
+        "--prices", metavar="NAME=PRICE", nargs="+", default=[], help="of an hour of one device"
+    )
+
+
     question = commands.add_parser("verify", help=about, description=about)
     question.set_defaults(place="pipeline.data.verify:verify")
     question.add_argument(

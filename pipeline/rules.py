@@ -146,6 +146,28 @@ def twin(rule: str) -> type[Any]:
     return dataclasses.make_dataclass("Twin", fields, kw_only=True, frozen=True)
 
 
+@functools.cache
+def measured(rule: str) -> frozenset[str]:
+    """What a rule has the training loop measure: names of the fields of `Needs` that it fills.
+
+    They are read where the rule's class, or the nearest of its base classes that has one, returns
+    `Needs(...)`; the values are not read.
+
+    Raises:
+        InputError: there is no such rule.
+    """
+    module, _, name = place(rule).partition(":")
+    _, node = _defined(name, module)
+    assert isinstance(node, ast.ClassDef), f"{rule} is no class"
+    for _, base in _lineage(module, node):
+        for method in base.body:
+            if isinstance(method, ast.FunctionDef) and method.name == "needs":
+                calls = [c for c in ast.walk(method) if isinstance(c, ast.Call)]
+                needs = [c for c in calls if ast.unparse(c.func).split(".")[-1] == "Needs"]
+                return frozenset(k.arg for c in needs for k in c.keywords if k.arg)
+    return frozenset()
+
+
 def _lineage(module: str, node: ast.ClassDef) -> Iterator[tuple[str, ast.ClassDef]]:
     """A class and its base classes, each with its module, nearest first."""
     yield module, node

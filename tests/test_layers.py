@@ -15,7 +15,12 @@ ROOT = PACKAGE.parent
 
 LAYERS = {
     0: {
+        "accelerators",
+        "bill",
         "errors",
+        "jobs",
+        "resources",
+        "clock",
         "cpus",
         "disk",
         "files",
@@ -71,7 +76,9 @@ FENCES = {
 }
 """Libraries, and the modules or packages that alone may import them."""
 
-WORKFLOW_MAY_IMPORT = {f"pipeline.{name}" for name in ("errors", "root", "runs", "stages")}
+WORKFLOW_MAY_IMPORT = {
+    f"pipeline.{name}" for name in ("accelerators", "errors", "jobs", "root", "runs", "stages")
+}
 
 
 def layer(part):

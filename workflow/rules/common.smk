@@ -2,6 +2,7 @@
 
 import glob
 import importlib.util
+import math
 import os
 import shlex
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 # The package lies beside the Snakefile: it need not be installed for a dry run.
 sys.path.insert(0, str(workflow.basedir))
 
-from pipeline import root, runs, stages
+from pipeline import accelerators, jobs, root, runs, stages
 from pipeline.errors import InputError
 
 ORIGIN = " + ".join(
@@ -25,6 +26,66 @@ except InputError as mistake:
 
 RESULTS = PLAN.results
 FINAL = "manifest.json"
+
+
+def set_for(rule, resource):
+    """What a profile sets for a rule's resource (set-resources); None where it says nothing."""
+    chosen = (workflow.resource_settings.overwrite_resources or {}).get(rule, {})
+    return chosen[resource].raw.strip("'\"") if resource in chosen else None
+
+
+def work_of(rule):
+    """The jobs of the plan on the kind of device that the profile gives a rule: cpu, h100, ..."""
+    return jobs.Jobs(PLAN, accelerators.named(set_for(rule, "accelerator") or "cpu"))
+
+
+TRAINS = ("pretrain", "evaluate", "probe")
+WORK = {rule: work_of(rule) for rule in TRAINS} | {None: work_of(None)}
+
+
+def longest(rule):
+    """Minutes that a job of the rule may last at most, where the profile has a limit."""
+    return int(set_for(rule, "longest") or 0)
+
+
+def takes(rule):
+    """A rule's resources, computed from the settings of what it makes; more at each new try."""
+
+    def job(wildcards):
+        named = [str(v) for name, v in wildcards.items() if name != "selection"]
+        return WORK[rule if rule in TRAINS else None].job(rule, "/".join(named))
+
+    def runtime(wildcards, attempt):
+        minutes = attempt * (10 + math.ceil(job(wildcards).seconds / 30))
+        return min(minutes, longest(rule) or minutes)
+
+    def gpu(wildcards):
+        return job(wildcards).devices if WORK[rule].device.memory else 0
+
+    return {
+        "mem_mb": lambda wildcards, attempt: attempt
+        * math.ceil(job(wildcards).host_bytes / 1e6),
+        "disk_mb": lambda wildcards: math.ceil(job(wildcards).disk_bytes / 1e6),
+        "runtime": runtime,
+        **({"gpu": gpu} if rule in TRAINS else {}),
+    }
+
+
+def restarts():
+    """Tries of a training beyond the first: as many as the profile gives any job, and as many as
+    its jobs' time limit cuts the longest run into. Only the workflow itself tries again, not the
+    one inside a cluster's job: an allocation that ends is no place to start."""
+    if not workflow.is_main_process:
+        return 0
+    given = workflow.execution_settings
+    tries = given.retries if given is not None else 0
+    if not longest("pretrain"):
+        return tries
+    hours = (
+        max(WORK["pretrain"].job("pretrain", run).seconds for run in PLAN.runs) / 3600
+    )
+    return tries + math.ceil(2 * hours * 60 / longest("pretrain"))
+
 
 # The interpreter and the device are resources: where a job runs is not what it computes, and
 # profiles set them per rule (set-resources).

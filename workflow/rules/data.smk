@@ -11,6 +11,7 @@ rule download:
     log:
         f"{RESULTS}/logs/download/{{source}}.log",
     resources:
+        **takes("download"),
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/sources/{{source}}.json",
@@ -35,6 +36,7 @@ rule tokenizer:
     log:
         f"{RESULTS}/logs/tokenizer/{{tokenizer}}.log",
     resources:
+        **takes("tokenizer"),
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/tokenizers/{{tokenizer}}.json",
@@ -58,6 +60,7 @@ rule pack:
     log:
         f"{RESULTS}/logs/pack/{{tokenizer}}/{{source}}.log",
     resources:
+        **takes("pack"),
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/corpora/{{tokenizer}}/{{source}}.json",
@@ -84,6 +87,7 @@ rule fetch:
     # What cannot be fetched should be known before hours of training.
     priority: 100
     resources:
+        **takes("fetch"),
         python=PYTHON,
     params:
         given=arguments_of_task,

@@ -14,6 +14,7 @@ rule evaluate:
         f"{RESULTS}/logs/evaluate/{{run}}.log",
     threads: 1
     resources:
+        **takes("evaluate"),
         python=PYTHON,
         device="auto",
     params:

@@ -10,8 +10,10 @@ rule pretrain:
         f"{RESULTS}/runs/{{run}}/{FINAL}",
     log:
         f"{RESULTS}/logs/pretrain/{{run}}.log",
+    retries: restarts()
     threads: 1
     resources:
+        **takes("pretrain"),
         python=PYTHON,
         device="auto",
     params:
@@ -35,6 +37,7 @@ rule mixture:
     log:
         f"{RESULTS}/logs/mixtures/{{mixture}}.log",
     resources:
+        **takes("mixture"),
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/mixtures/{{mixture}}.json",

@@ -11,6 +11,7 @@ rule probe:
         f"{RESULTS}/logs/probe/{{run}}.log",
     threads: 1
     resources:
+        **takes("probe"),
         python=PYTHON,
         device="auto",
     params:

@@ -11,6 +11,7 @@ rule database:
     log:
         f"{RESULTS}/logs/database.log",
     resources:
+        **takes("database"),
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/experiment.json",
@@ -30,6 +31,7 @@ rule database_of_selection:
     log:
         f"{RESULTS}/logs/databases/{{selection}}.log",
     resources:
+        **takes("database_of_selection"),
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/databases/{{selection}}.json",
@@ -49,6 +51,7 @@ rule table:
     log:
         f"{RESULTS}/logs/tables/{{table}}.log",
     resources:
+        **takes("table"),
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/tables/{{table}}.json",
@@ -68,6 +71,7 @@ rule figure:
     log:
         f"{RESULTS}/logs/figures/{{figure}}.log",
     resources:
+        **takes("figure"),
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/figures/{{figure}}.json",
@@ -91,6 +95,7 @@ rule report:
     log:
         f"{RESULTS}/logs/report.log",
     resources:
+        **takes("report"),
         python=PYTHON,
     params:
         file=PLAN.shown()[0],

@@ -1,0 +1,214 @@
+"""Every job of an experiment with what it takes and which jobs it waits for.
+
+Jobs that train nothing are bounded by rates, generously: a job that asks for too much waits a
+little longer, one that asks for too little is killed and tried again.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pipeline import resources
+from pipeline.accelerators import Accelerator
+from pipeline.runs import Plan
+
+ASSUMED_PIECES = 256_000
+"""Vocabulary of a tokenizer file that is not there yet: mT5's has 250,100 pieces."""
+MEMORY = {"download": 2, "tokenizer": 4, "pack": 3, "fetch": 2, "mixture": 2}
+"""GiB of the jobs that prepare."""
+GATHERING_MEMORY = 4
+"""GiB of those that gather and show results."""
+DOWNLOADED, PACKED, LEARNT = 2e6, 0.5e6, 2e4
+"""Bytes a second that are fetched, bytes that one core tokenizes, characters it learns from."""
+SECONDS = {"fetch": 300.0, "mixture": 300.0, "database": 600.0, "table": 60.0}
+SECONDS |= {"database_of_selection": 600.0, "figure": 120.0, "report": 120.0}
+SMALL_SOURCE = 50_000_000
+"""Bytes of a source that says nothing of its size."""
+
+Key = tuple[str, str]
+"""A rule and the name of what it makes."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One job of the workflow."""
+
+    rule: str
+    seconds: float
+    """Wall time."""
+    host_bytes: int
+    disk_bytes: int
+    devices: int = 0
+    """Accelerators, or CPU cores in their place, that it trains or evaluates on."""
+    after: tuple[Key, ...] = ()
+    """The jobs that it waits for."""
+    taken: resources.Taken | None = None
+    """Of a training."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Jobs:
+    """The jobs of a plan on one kind of device."""
+
+    plan: Plan
+    device: Accelerator
+
+    @functools.cache  # noqa: B019 - one plan lives as long as its process
+    def job(self, rule: str, name: str = "") -> Job:
+        """What one job takes; `name` is that of the source, run, mixture, table ... it makes."""
+        ways: dict[str, Callable[[str], Job]] = {
+            "pretrain": self._pretrain,
+            "evaluate": self._evaluate,
+            "probe": self._probe,
+            "download": self._download,
+            "tokenizer": self._tokenizer,
+            "pack": self._pack,
+        }
+        if rule in ways:
+            return ways[rule](name)
+        memory = MEMORY.get(rule, GATHERING_MEMORY)
+        return Job(rule, SECONDS[rule], memory * 2**30, 2**26, after=self._before(rule, name))
+
+    def every(self) -> Iterator[Key]:
+        """All jobs of the plan, but for the databases of some runs alone."""
+        plan = self.plan
+        named = {
+            "download": plan.sources,
+            "tokenizer": plan.tokenizers,
+            "pack": plan.corpora,
+            "fetch": plan.tasks,
+            "pretrain": plan.runs,
+            "mixture": plan.mixtures,
+            "evaluate": plan.evaluations,
+            "probe": plan.probes,
+            "database": [""],
+            "table": plan.tables,
+            "figure": plan.figures,
+            "report": [""],
+        }
+        return ((rule, name) for rule, names in named.items() for name in names)
+
+    @functools.cache  # noqa: B019 - one plan lives as long as its process
+    def waits(self, key: Key) -> tuple[float, tuple[Key, ...]]:
+        """Seconds of the longest chain of jobs that ends with this one, and the chain."""
+        job = self.job(*key)
+        longest = max((self.waits(other) for other in job.after), default=(0.0, ()))
+        return longest[0] + job.seconds, (*longest[1], key)
+
+    def vocabulary(self, tokenizer: str) -> int:
+        """Pieces of a tokenizer: counted in its file, or what it is trained towards."""
+        values = self.plan.named("tokenizers", tokenizer)
+        if "vocabulary" in values:
+            return int(values["vocabulary"])
+        path = Path(values.get("path", ""))
+        return pieces(path) if path.is_file() else ASSUMED_PIECES
+
+    def assumed(self) -> list[str]:
+        """Tokenizers whose size is not known yet."""
+        named = self.plan.tokenizers.items()
+        unknown = [n for n, v in named if "vocabulary" not in v]
+        return [n for n in unknown if not Path(self.plan.tokenizers[n].get("path", "")).is_file()]
+
+    def _of_run(self, run: str) -> tuple[dict[str, Any], int]:
+        values = self.plan.named("runs", run)
+        return values, self.vocabulary(values["tokenizer"])
+
+    def _pretrain(self, run: str) -> Job:
+        values, vocabulary = self._of_run(run)
+        taken = resources.of_run(values, vocabulary, self.device)
+        packs = [("pack", f"{values['tokenizer']}/{domain}") for domain in values["domains"]]
+        if run in self.plan.references:
+            packs.append(("pretrain", self.plan.references[run]))
+        if run in self.plan.found:
+            packs.append(("mixture", self.plan.found[run]))
+        return Job(
+            "pretrain",
+            taken.seconds,
+            taken.host_bytes,
+            taken.disk_bytes,
+            taken.devices,
+            tuple(packs),
+            taken,
+        )
+
+    def _evaluate(self, run: str) -> Job:
+        values, vocabulary = self._of_run(run)
+        wanted = self.plan.named("evaluations", run)
+        memory, seconds = resources.of_evaluation(values, wanted, vocabulary, self.device)
+        packs = [("pack", f"{values['tokenizer']}/{d}") for d in self.plan.read_domains(run)]
+        tasks = [("fetch", task) for task in self.plan.asked_tasks([run])]
+        return Job("evaluate", seconds, memory, 2**26, 1, (("pretrain", run), *packs, *tasks))
+
+    def _probe(self, run: str) -> Job:
+        values, vocabulary = self._of_run(run)
+        wanted = self.plan.named("probes", run)
+        memory, seconds = resources.of_probe(values, wanted, vocabulary, self.device)
+        return Job("probe", seconds, memory, 2**20, 1, (("pretrain", run),))
+
+    def _download(self, source: str) -> Job:
+        size = self._bytes(source)
+        return Job("download", size / DOWNLOADED, MEMORY["download"] * 2**30, size)
+
+    def _bytes(self, source: str) -> int:
+        return int(self.plan.named("sources", source).get("bytes") or SMALL_SOURCE)
+
+    def _tokenizer(self, tokenizer: str) -> Job:
+        sources = self.plan.tokenizer_sources[tokenizer]
+        characters = self.plan.tokenizers[tokenizer].get("characters", 0) * len(sources)
+        downloads = tuple(("download", source) for source in sources)
+        memory = MEMORY["tokenizer"] * 2**30 + 200 * characters
+        return Job("tokenizer", characters / LEARNT, memory, 2**28, after=downloads)
+
+    def _pack(self, corpus: str) -> Job:
+        tokenizer, _, source = corpus.partition("/")
+        size = self._bytes(source)
+        before = (("download", source), ("tokenizer", tokenizer))
+        return Job("pack", size / PACKED, MEMORY["pack"] * 2**30, size, after=before)
+
+    def _before(self, rule: str, name: str) -> tuple[Key, ...]:
+        plan = self.plan
+        if rule == "mixture":
+            proxies = plan.mixtures[name]["proxies"]
+            return tuple((part, proxy) for proxy in proxies for part in ("pretrain", "evaluate"))
+        if rule == "database":
+            parts = (("pretrain", plan.runs), ("evaluate", plan.evaluations))
+            every = (*parts, ("probe", plan.probes))
+            return tuple((part, run) for part, runs in every for run in runs)
+        if rule in ("table", "figure"):
+            return (("database", ""),)
+        if rule == "report":
+            shown = (("table", plan.tables), ("figure", plan.figures))
+            return tuple((kind, name) for kind, names in shown for name in names)
+        return ()
+
+    __hash__ = object.__hash__
+
+
+@functools.cache
+def pieces(path: Path) -> int:
+    """Pieces of a SentencePiece model file: its message's fields of number 1."""
+    data, at, found = path.read_bytes(), 0, 0
+    fixed = {1: 8, 5: 4}
+    while at < len(data):
+        tag, at = _varint(data, at)
+        if tag & 7 == 2:
+            length, at = _varint(data, at)
+            at += length
+            found += tag >> 3 == 1
+        elif tag & 7 == 0:
+            _, at = _varint(data, at)
+        else:
+            at += fixed[tag & 7]
+    return found
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number of seven bits a byte, lowest first, and the place behind it."""
+    value, shift = 0, 0
+    while True:
+        value |= (data[at] & 127) << shift
+        shift, at = shift + 7, at + 1
+        if data[at - 1] < 128:
+            return value, at

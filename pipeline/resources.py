@@ -1,0 +1,254 @@
+"""What a run takes: parameters, FLOPs, memory, disk and hours, computed from its settings.
+
+Snakemake asks for the rules' resources, `pike plan` for the bill; a plan must not wait for torch,
+so the formulas stand here and tests hold them to the model itself.
+
+Parameters N follow `pipeline.model`. Training FLOPs are 6 N + 12 layers H W L per token (Chowdhery
+et al. 2022, Appendix B: a forward pass is a third of it, attention is counted whole). Memory of a
+training state is 16 bytes per parameter: weight, gradient and AdamW's two moments in float32
+(Rajbhandari et al. 2020, Section 3). Activations are the tensors that the backward pass of
+`pipeline.model` reads: per token and block 4 D of the stream and its norms, 8 D of the MLP, and
+9 H W of the attention.
+
+Shapes: K domains, L tokens of a row, D model width, H heads, W head width, V vocabulary.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline import rules, settings
+from pipeline.accelerators import Accelerator
+
+Settings = Mapping[str, Any]
+
+FLOAT = 4
+"""Bytes of a number in float32."""
+NUMBER = {"float32": 4, "bfloat16": 2}
+MLP_RATIO = 4
+CHUNK_LOGITS = 2**25
+"""Logits that the loss makes at a time, unless a sixteenth of the batch is more."""
+PROCESS_BYTES = {"cpu": 700 * 2**20, "accelerator": 4 * 2**30}
+"""Host memory of a process with torch and its libraries."""
+RECORD_BYTES = 60
+"""Disk that one row of a record takes, parts and joined table together."""
+HEADROOM = 1.25
+"""Over the formulas: the allocator's gaps, buffers of libraries."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Taken:
+    """What one run takes."""
+
+    parameters: int
+    flops: float
+    """Of the whole training, measurements included."""
+    device_bytes: int
+    """Memory of all devices together, with headroom."""
+    host_bytes: int
+    """Memory of the process; on a CPU, the device's is part of it."""
+    disk_bytes: int
+    """Checkpoints and records, with the two checkpoints that lie there while one is written."""
+    seconds: float
+    """Wall time on `devices` devices."""
+    devices: int
+    """As many as hold the training state and the activations of one row."""
+    microbatch: int
+    """Rows of one backward pass."""
+    fits: bool
+    """Whether the micro-batch of the settings fits them."""
+
+
+def parameters(shape: settings.Model, vocabulary: int) -> int:
+    """Numbers of the model; `vocabulary` is that of the tokenizer, which the model rounds up."""
+    gains = 2 * shape.width + 2 * shape.head_width
+    return _matrices(shape, vocabulary) + shape.layers * gains + shape.width
+
+
+def _matrices(shape: settings.Model, vocabulary: int) -> int:
+    inner = shape.heads * shape.head_width
+    block = 4 * inner * shape.width + 2 * MLP_RATIO * shape.width**2
+    return shape.layers * block + padded(shape, vocabulary) * shape.width
+
+
+def padded(shape: settings.Model, vocabulary: int) -> int:
+    """Rows of the embedding."""
+    return math.ceil(vocabulary / shape.vocabulary_multiple) * shape.vocabulary_multiple
+
+
+def training_flops(shape: settings.Model, vocabulary: int, length: int) -> float:
+    """FLOPs of training on one token: forward and backward."""
+    attention = 12 * shape.layers * shape.heads * shape.head_width * length
+    return 6 * _matrices(shape, vocabulary) + attention
+
+
+def activations(
+    shape: settings.Model, length: int, precision: str = "float32", recomputes: bool = False
+) -> int:
+    """Bytes that the backward pass of one row reads, the loss's own apart.
+
+    The stream and its norms stay in float32; with `recomputes` one block's inner values are there
+    at a time, and the input of every block.
+    """
+    inner = shape.heads * shape.head_width
+    number = NUMBER[precision]
+    block = FLOAT * 2 * shape.width + number * (10 * shape.width + 9 * inner)
+    ends = FLOAT * 2 * shape.width
+    if recomputes:
+        return length * (FLOAT * shape.layers * shape.width + block + ends)
+    return length * (shape.layers * block + ends)
+
+
+def logits(shape: settings.Model, vocabulary: int, tokens: int) -> int:
+    """Bytes of the logits that are there at a time, at most."""
+    every = tokens * padded(shape, vocabulary)
+    return FLOAT * min(every, max(CHUNK_LOGITS, every // 16))
+
+
+def states(values: Settings, parameters: int) -> int:
+    """Bytes of weights, gradients and moments, and of what the method keeps beside them."""
+    needs, K = rules.measured(values["rule"]), len(values["domains"])
+    numbers = 4
+    if "statistics" in needs:
+        numbers += 1
+    if "gramian" in needs:
+        numbers += K
+    if "reference" in needs:
+        numbers += 1
+    if "moments_per_domain" in needs:
+        numbers += 2 * (K - 1) + 2
+    return FLOAT * numbers * parameters
+
+
+def passes(values: Settings) -> float:
+    """Forward passes over a batch that one update costs: 3 of Mix, a backward pass being two."""
+    needs, recipe = rules.measured(values["rule"]), values["training"]
+    found = 3.0 + sum(n in needs for n in ("weighs_losses", "losses_after"))
+    if "reference" in needs:
+        found += 2
+    rows = _number(values, "rows") * len(values["domains"])
+    if "statistics" in needs and values["method"].get("batch", "fresh") == "fresh":
+        found += 3 * max(1.0, rows / recipe["rows"]) / _number(values, "every")
+    if "validation" in needs:
+        every = _number(values, "slot") or _number(values, "every")
+        found += rows / recipe["rows"] / every
+    if recipe.get("activation_checkpointing"):
+        found += 1
+    return found
+
+
+def _number(values: Settings, name: str) -> int:
+    """A method's setting, or its default; 0 without one."""
+    given = values["method"].get(name)
+    if given is None:
+        known = {s.name: s.default for s in rules.of(values["rule"]).settings}
+        default = known.get(name)
+        given = int(default) if default and default.isdecimal() else 0
+    return int(given)
+
+
+def of_run(values: Settings, vocabulary: int, device: Accelerator) -> Taken:
+    """What one run takes on a kind of device.
+
+    Args:
+        values: The content of its run.json.
+        vocabulary: Pieces of its tokenizer.
+        device: The kind of device.
+    """
+    shape = settings.Model(**values["model"])
+    recipe = values["training"]
+    precision = recipe.get("precision", "float32")
+    N, rows, length = parameters(shape, vocabulary), recipe["rows"], recipe["length"]
+    microbatch = recipe.get("microbatch_rows") or rows
+    recomputes = bool(recipe.get("activation_checkpointing"))
+    row = activations(shape, length, precision, recomputes)
+    kept = states(values, N) + 2 * FLOAT * padded(shape, vocabulary) * shape.width
+
+    def memory(of_rows: int) -> float:
+        chunk = logits(shape, vocabulary, of_rows * length)
+        return HEADROOM * (kept + of_rows * row + chunk)
+
+    devices = max(1, math.ceil(memory(1) / device.memory)) if device.memory else 1
+    flops = training_flops(shape, vocabulary, length) * rows * length * passes(values) / 3
+    speed = device.peak[precision] * device.utilisation * devices
+    step = max(flops / speed, device.step_seconds * passes(values) / 3)
+    saved = 12 * N
+    if device.memory:
+        host = PROCESS_BYTES["accelerator"] + saved
+    else:
+        host = PROCESS_BYTES["cpu"] + int(memory(microbatch)) + saved
+    return Taken(
+        parameters=N,
+        flops=flops * recipe["steps"],
+        device_bytes=int(memory(microbatch)),
+        host_bytes=host,
+        disk_bytes=(checkpoints(values) + 2) * saved + _records(values),
+        seconds=step * recipe["steps"],
+        devices=devices,
+        microbatch=microbatch,
+        fits=not device.memory or memory(microbatch) <= device.memory * devices,
+    )
+
+
+def checkpoints(values: Settings) -> int:
+    """Checkpoints that a run keeps: the initial one, one every so many steps, and the last."""
+    steps, every = values["training"]["steps"], values["training"]["checkpoint_every"]
+    return 1 + math.ceil(steps / every)
+
+
+def _records(values: Settings) -> int:
+    return RECORD_BYTES * values["training"]["steps"] * (1 + 2 * len(values["domains"]))
+
+
+def looked_at(values: Settings, chosen: str) -> int:
+    """Checkpoints that an evaluation or a probe reads: all of them, or the last."""
+    return checkpoints(values) if chosen == "all" else 1
+
+
+def of_evaluation(
+    values: Settings, evaluation: Settings, vocabulary: int, device: Accelerator
+) -> tuple[int, float]:
+    """Host bytes and seconds of a run's evaluation: forward passes over rows, and over prompts.
+
+    A downstream task counts as `items` prompts of a whole row (3,000 where it says nothing), which
+    bounds it from above for prompts with demonstrations.
+    """
+    shape, length = settings.Model(**values["model"]), values["training"]["length"]
+    domains = evaluation.get("domains") or values["domains"]
+    tokens = evaluation["rows"] * len(domains) * length
+    for one in evaluation.get("tasks", []):
+        tokens += one.get("items", 3000) * length
+    choice = evaluation.get("choice")
+    if choice:
+        text = choice["context"] + (1 + choice["distractors"]) * choice["candidate"]
+        tokens += choice["items"] * len(domains) * text
+    flops = tokens * training_flops(shape, vocabulary, length) / 3
+    batch = evaluation["batch_tokens"]
+    inner = FLOAT * batch * (12 * shape.width + padded(shape, vocabulary))
+    held = FLOAT * parameters(shape, vocabulary) + int(HEADROOM * inner)
+    return _host(held, device), _seconds(flops, values, evaluation["checkpoints"], device)
+
+
+def of_probe(
+    values: Settings, probe: Settings, vocabulary: int, device: Accelerator
+) -> tuple[int, float]:
+    """Host bytes and seconds of a run's probe: K gradients at every checkpoint that it reads."""
+    shape, length = settings.Model(**values["model"]), values["training"]["length"]
+    K, N = len(values["domains"]), parameters(shape, vocabulary)
+    flops = probe["rows"] * K * length * training_flops(shape, vocabulary, length)
+    inner = probe["microbatch"] * activations(shape, length)
+    inner += logits(shape, vocabulary, probe["microbatch"] * length)
+    held = FLOAT * N * (4 + 2 * K) + int(HEADROOM * inner)
+    return _host(held, device), _seconds(flops, values, probe["checkpoints"], device)
+
+
+def _host(held: int, device: Accelerator) -> int:
+    kind = "accelerator" if device.memory else "cpu"
+    return PROCESS_BYTES[kind] + held
+
+
+def _seconds(flops: float, values: Settings, chosen: str, device: Accelerator) -> float:
+    precision = values["training"].get("precision", "float32")
+    speed = device.peak[precision] * device.utilisation
+    return looked_at(values, chosen) * flops / speed

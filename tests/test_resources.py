@@ -1,0 +1,167 @@
+"""What a run takes, against the model itself, small measurements and the paper's hours."""
+
+import dataclasses
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.utils.flop_counter import FlopCounterMode
+
+from pipeline import accelerators, loss, model, resources, rules, settings
+from pipeline.errors import InputError
+from pipeline.mixing import METHODS, catalogue
+from pipeline.mixing.seams import Needs
+
+SMALL = {"layers": 12, "width": 768, "heads": 12, "head_width": 64}
+LARGE = {"layers": 36, "width": 1280, "heads": 20, "head_width": 64}
+T5, MT5 = 32_000, 250_100
+PAPER = {"rows": 256, "length": 1024, "steps": 120_000, "checkpoint_every": 10_000}
+
+
+def values(shape, rule="mix", domains=6, method=(), **recipe):
+    """The content of a run.json as far as it matters here."""
+    return {
+        "model": shape,
+        "training": {**PAPER, "precision": "bfloat16", **recipe},
+        "rule": rule,
+        "method": dict(method),
+        "domains": [f"d{k}" for k in range(domains)],
+    }
+
+
+shapes = st.builds(
+    settings.Model,
+    layers=st.integers(1, 4),
+    width=st.integers(1, 40),
+    heads=st.integers(1, 4),
+    head_width=st.sampled_from([2, 8, 16]),
+    vocabulary_multiple=st.sampled_from([1, 8, 128]),
+)
+
+
+@given(shapes, st.integers(1, 500))
+def test_parameters_are_those_that_the_model_has(shape, pieces):
+    vocabulary = model.padded_vocabulary(pieces, shape.vocabulary_multiple)
+    with torch.device("meta"):
+        made = model.Transformer(shape, vocabulary)
+    assert resources.parameters(shape, pieces) == model.parameter_count(made)
+
+
+def test_parameters_of_the_papers_models():
+    found = [
+        round(resources.parameters(settings.Model(**s), v) / 1e6)
+        for s, v in ((SMALL, T5), (SMALL, MT5), (LARGE, T5), (LARGE, MT5))
+    ]
+    assert found == [110, 277, 749, 1028]
+
+
+def measured_model(precision, B, L, V=512):
+    """A model on random rows: its shape, and a function of its weighted loss."""
+    shape = settings.Model(layers=3, width=64, heads=2, head_width=32)
+    made = model.initialised(shape, V, seed=0)
+    made.precision = model.PRECISIONS[precision]
+    tokens = torch.randint(0, V, (B, L + 1), generator=torch.Generator().manual_seed(0))
+    return shape, made, lambda: model.weighted_loss(made, tokens, torch.full((B,), 1 / B))[0]
+
+
+def test_flops_are_those_of_a_training_step_within_a_sixth():
+    B, L, V = 4, 64, 512
+    shape, made, _ = measured_model("float32", B, L)
+    tokens = torch.zeros((B, L), dtype=torch.int64)
+    with FlopCounterMode(display=False) as counter:
+        made(tokens).sum().backward()
+    expected = resources.training_flops(shape, V, L) * B * L
+    assert expected / 7 * 6 < counter.get_total_flops() <= expected
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_activations_are_what_the_backward_pass_reads_within_a_fifth(precision):
+    B, L = 4, 64
+    shape, made, loss_of = measured_model(precision, B, L)
+    own = {p.untyped_storage().data_ptr() for p in made.parameters()}
+    kept = {}
+
+    def keep(tensor):
+        storage = tensor.untyped_storage()
+        # Copies of the weights in bfloat16 are not the rows'.
+        of_rows = tensor.ndim > 2 or tensor.shape[:1] == (B * L,)
+        if storage.data_ptr() not in own and of_rows:
+            kept[storage.data_ptr()] = storage.nbytes(), tensor
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        loss_of()
+    found = sum(size for size, _ in kept.values())
+    expected = B * resources.activations(shape, L, precision)
+    assert expected / 1.25 < found < expected * 1.2
+
+
+@pytest.mark.parametrize(("tokens", "vocabulary"), [(1600, 2048), (262_144, 32_000), (8192, MT5)])
+def test_logits_are_no_more_than_planned(tokens, vocabulary):
+    shape = settings.Model(**SMALL)
+    padded = resources.padded(shape, vocabulary)
+    assert 4 * loss.chunk(tokens, padded) * padded <= resources.logits(shape, vocabulary, tokens)
+
+
+def test_a_training_state_is_sixteen_bytes_for_each_parameter_and_methods_add_theirs():
+    assert resources.states(values(SMALL), 1000) == 16_000
+    assert resources.states(values(SMALL, "pike"), 1000) == 20_000
+    assert resources.states(values(SMALL, "pcgrad", domains=3), 1000) == 28_000
+    # Moments of three domains, one gradient, one more in passing and the weights.
+    assert resources.states(values(SMALL, "adatask", domains=3), 1000) == 40_000
+
+
+def test_passes_beyond_mix():
+    assert resources.passes(values(SMALL)) == 3
+    assert resources.passes(values(SMALL, "famo")) == 5
+    assert resources.passes(values(SMALL, "doremi")) == 5
+    # A batch's worth of backward passes every 1,000 steps.
+    assert resources.passes(values(SMALL, "pike")) == pytest.approx(3.003)
+    assert resources.passes(values(SMALL, "pike", method={"batch": "training"})) == 3
+
+
+@pytest.mark.parametrize("rule", METHODS)
+def test_a_rules_needs_are_read_from_its_source(rule):
+    asked, nothing = catalogue.needs(rule), Needs()
+    fields = [f.name for f in dataclasses.fields(Needs)]
+    filled = {n for n in fields if getattr(asked, n) != getattr(nothing, n)}
+    assert rules.measured(rule) == filled
+
+
+@pytest.mark.parametrize(
+    ("shape", "vocabulary", "hours"),
+    [(SMALL, T5, 10), (SMALL, MT5, 12), (LARGE, T5, 41), (LARGE, MT5, 71)],
+)
+def test_the_papers_hours_on_eight_tpus_are_met_within_a_factor_of_one_and_a_half(
+    shape, vocabulary, hours
+):
+    taken = resources.of_run(values(shape), vocabulary, accelerators.named("tpu-v4"))
+    planned = taken.seconds * taken.devices / 8 / 3600
+    assert hours / 1.5 < planned < hours * 1.5
+
+
+def test_a_model_too_large_for_one_device_takes_several():
+    huge = {**LARGE, "width": 12_800, "heads": 200}
+    taken = resources.of_run(values(huge, microbatch_rows=1), T5, accelerators.named("h100"))
+    one = resources.of_run(values(SMALL, microbatch_rows=1), T5, accelerators.named("h100"))
+    assert (one.devices, one.fits) == (1, True)
+    # 71 billion parameters at 16 bytes are more than 1.1 TB.
+    assert 14 < taken.devices < 25
+
+
+def test_a_batch_that_does_not_fit_is_said_not_to():
+    taken = resources.of_run(values(LARGE), MT5, accelerators.named("h100"))
+    assert not taken.fits
+    assert resources.of_run(values(LARGE, microbatch_rows=4), MT5, accelerators.named("h100")).fits
+
+
+def test_disk_counts_the_kept_checkpoints():
+    taken = resources.of_run(values(SMALL, steps=100), T5, accelerators.named("cpu"))
+    # The initial one and the last are kept; two more may lie there while one is written.
+    assert taken.disk_bytes == 4 * 12 * taken.parameters + 60 * 100 * 13
+
+
+def test_an_unknown_device_is_refused_with_the_nearest_name():
+    with pytest.raises(InputError, match="did you mean 'h100'"):
+        accelerators.named("h1000")
