@@ -39,6 +39,19 @@ def evaluation(config: Settings, run: proxies.Run, *, asked: bool) -> Settings:
     return found
 
 
+def probe(config: Settings, run: proxies.Run) -> Settings | None:
+    """How a run's gradients are compared; None where its scenario leaves it out."""
+    named = config["scenarios"][run.scenario].get("probe")
+    if named is None:
+        return None
+    values = dict(config["probe"][named])
+    wanted = {"methods": run.method, "models": run.model}
+    if any(name not in values.pop(key, [name]) for key, name in wanted.items()):
+        return None
+    found: Settings = ordered(values)
+    return found
+
+
 def _ways(entry: Settings) -> list[Settings]:
     """Every way of asking that an entry of `evaluation.tasks` stands for, one task at a time."""
     combined = {"tasks": "task", "shots": "shots", "formulations": "formulation"}

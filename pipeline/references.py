@@ -39,6 +39,9 @@ def _uses(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
         yield tokenizer.get("sources", []), config["sources"], f"tokenizers.{name}.sources"
     for name, evaluation in config["evaluation"].items():
         yield evaluation.get("domains") or [], config["sources"], f"evaluation.{name}.domains"
+    for name, probe in config["probe"].items():
+        for key in ("methods", "models"):
+            yield probe.get(key, []), config[key], f"probe.{name}.{key}"
     for name, s in config["scenarios"].items():
         yield s["domains"], config["sources"], f"scenarios.{name}.domains"
         yield [s["tokenizer"]], config["tokenizers"], f"scenarios.{name}.tokenizer"

@@ -46,7 +46,7 @@ class Plan:
     evaluations: dict[str, Settings]
     """By run; runs that only serve others may have none."""
     probes: dict[str, Settings]
-    """By run; those of scenarios without a probe have none."""
+    """By run; those that their scenario does not probe have none."""
     tasks: dict[str, Settings]
     """Downstream tasks that an evaluation asks, with what is set about where they come from."""
     tables: dict[str, Settings]
@@ -227,7 +227,6 @@ def plan(config: Mapping[str, Any], origin: str) -> Plan:
     references_of = {run: r for run in every if (r := proxies.reference(own, run)) is not None}
     wanted = set(asked)
     compared = {p for m in set(found.values()) for p in proxies.found_from(own, m)}
-    scenarios = own["scenarios"]
     runs = {str(run): expansion.run_settings(own, run) for run in every}
     evaluations = {
         str(run): expansion.evaluation(own, run, asked=run in wanted)
@@ -257,9 +256,7 @@ def plan(config: Mapping[str, Any], origin: str) -> Plan:
         mixtures={str(m): expansion.mixture_settings(own, m, runs) for m in found.values()},
         evaluations=evaluations,
         probes={
-            str(run): expansion.ordered(own["probe"][scenarios[run.scenario]["probe"]])
-            for run in asked
-            if "probe" in scenarios[run.scenario]
+            str(run): probed for run in asked if (probed := expansion.probe(own, run)) is not None
         },
         tasks={
             one["task"]: expansion.ordered(own.get("tasks", {}).get(one["task"], {}))

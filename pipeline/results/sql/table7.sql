@@ -6,11 +6,11 @@ with pikes as (
         json_extract(r.settings, '$.method') as m,
         f.settings as d,
         r.run
-    from played_runs as p
-    join runs as r on p.run = r.run
+    from runs as r
     join scenarios as s on r.scenario = s.scenario
     join defaults as f on f.kind = 'pike'
     where json_extract_string(r.settings, '$.rule') = 'pike'
+        and r.scenario in (select ours from published_names where kind = 'scenario')
 ),
 
 estimates as (

@@ -1,0 +1,38 @@
+"""One run's settings from the sections of a configuration."""
+
+import pytest
+
+from pipeline import expansion, references
+from pipeline.proxies import Run
+
+RUN = Run("symbols", "nano", "mix", 0)
+SETTINGS = {"rows": 8, "microbatch": 4, "checkpoints": "all", "split": "validation"}
+
+
+def probed(**limits):
+    scenarios = {"symbols": {"probe": "mine"}, "stdlib": {}}
+    return {"scenarios": scenarios, "probe": {"mine": {**SETTINGS, **limits}}}
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({}, SETTINGS),
+        ({"methods": ["mix", "pike"], "models": ["nano"]}, SETTINGS),
+        ({"methods": ["pike"]}, None),
+        ({"methods": ["mix"], "models": ["large"]}, None),
+    ],
+)
+def test_a_probe_may_be_for_some_methods_and_models(limits, expected):
+    assert expansion.probe(probed(**limits), RUN) == expected
+
+
+def test_a_scenario_without_a_probe_has_none():
+    assert expansion.probe(probed(), RUN._replace(scenario="stdlib")) is None
+
+
+def test_a_probe_of_an_unknown_method_is_refused(config):
+    values = config()
+    next(iter(values["probe"].values()))["methods"] = ["mixx"]
+    found = references.problems(values, "config.yaml")
+    assert any(".methods: 'mixx' is unknown: did you mean 'mix'?" in line for line in found)
