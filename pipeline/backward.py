@@ -9,11 +9,16 @@ Shapes: K domains, B rows of a batch, L tokens of a row.
 """
 
 import dataclasses
+import math
+from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from pipeline import gradients, optim
+from pipeline import gradients, optim, vectors
+from pipeline.clock import Timed, untimed
+from pipeline.errors import InputError
 from pipeline.mixing.seams import Method, Signals, State
 from pipeline.model import Transformer
 from pipeline.per_domain_adamw import PerDomainAdamW
@@ -65,6 +70,29 @@ class Left:
     coefficient_K: Tensor | None
     """Weights of the domains' losses, or of their gradients, where the method chose them."""
 
+    def refuse_nan(self, domains: Sequence[str], folder: Path) -> None:
+        """Makes sure that losses and norm are numbers.
+
+        Args:
+            domains: Names of the domains.
+            folder: The run's folder, for the message.
+
+        Raises:
+            InputError: one is not.
+        """
+        loss_K, count_K = self.seen.loss_K, self.seen.count_K
+        assert loss_K is not None
+        assert count_K is not None
+        bad_K = ~loss_K.isfinite() & (count_K > 0)
+        bad = [domain for domain, is_bad in zip(domains, bad_K.tolist(), strict=True) if is_bad]
+        if bad or not math.isfinite(self.norm):
+            what = f"the loss of {', '.join(bad)}" if bad else "the gradient's norm"
+            raise InputError(
+                f"{folder}: {what} is not a finite number at step {self.seen.step}: lower "
+                "training.peak_learning_rate or lengthen training.warmup_steps; the checkpoints "
+                "before this step are sound"
+            )
+
 
 @dataclasses.dataclass(frozen=True)
 class Pass:
@@ -78,6 +106,8 @@ class Pass:
     """Rows per backward pass."""
     reference: Transformer | None = None
     """The frozen model that the excess is over."""
+    timed: Timed = untimed
+    """Clock of its phases: forward, backward and statistics."""
 
     def leave_gradient(
         self, method: Method, state: State, step: int, batch: Batch, measured_by: int | None = None
@@ -115,12 +145,14 @@ class Pass:
         share_K = batch.shares() if coefficient_K is None else coefficient_K
         if measured_by is not None:
             measured = gradients.of_batch_measured(
-                self.model, batch.by_domain(), share_K, measured_by
+                self.model, batch.by_domain(), share_K, measured_by, self.timed
             )
             seen = dataclasses.replace(seen, loss_K=measured.loss_K, statistics=measured)
             return Left(seen, float(optim.clip_(self.model, self.clip_norm)), coefficient_K)
         weight_B = batch.row_weights(share_K)
-        loss_B = gradients.of_batch(self.model, batch.tokens_BxL1, weight_B, self.microbatch)
+        loss_B = gradients.of_batch(
+            self.model, batch.tokens_BxL1, weight_B, self.microbatch, self.timed
+        )
         norm = optim.clip_(self.model, self.clip_norm)
         # One transfer, and so one wait for the device.
         numbers = torch.cat([loss_B, norm[None]]).double().cpu()
@@ -135,6 +167,7 @@ class Pass:
             batch.by_domain(),
             measured_by or self.microbatch,
             spread=measured_by is not None,
+            timed=self.timed,
         )
         seen = dataclasses.replace(
             seen,
@@ -143,7 +176,7 @@ class Pass:
             statistics=None if measured_by is None else measured,
         )
         coefficient_K = method.combine(state, seen)
-        gradients.add_all(
+        vectors.add_all(
             self.model, parts_K, batch.shares() if coefficient_K is None else coefficient_K
         )
         return Left(seen, float(optim.clip_(self.model, self.clip_norm)), coefficient_K)
@@ -164,9 +197,10 @@ class Pass:
                     rows,
                     measured_by or self.microbatch,
                     spread=measured_by is not None,
+                    timed=self.timed,
                 )
                 self.optimizer.zero_grad()
-                gradients.add(self.model, g.parts, 1.0)
+                vectors.add(self.model, g.parts, 1.0)
                 norm += float(batch.shares()[k]) * float(optim.clip_(self.model, self.clip_norm))
                 self.optimizer.take(k, float(chosen_K[k]))
             numbers_K.append(gradients.numbers(g))

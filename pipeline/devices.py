@@ -43,6 +43,12 @@ def set_threads(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
+def settle(device: torch.device) -> None:
+    """Waits until a device has done all that it was told."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
 def keep_compilations() -> None:
     """Has torch keep what it compiles in the user's cache, so that runs of one shape compile once.
 

@@ -13,8 +13,7 @@ Three ways lead to these numbers, all of them through `of_domain`: `statistics` 
 their own in a pass of its own; `of_batch_measured` and `gramian` measure the rows of a training
 batch on the way to its gradient, in passes that the step makes anyway.
 
-Products are added up in float32 within a piece of a gradient and in float64 over the pieces,
-whatever the precision of the passes. Numbers stay on the device until all domains are done.
+Numbers stay on the device until all domains are done.
 
 Shapes: K domains, B rows of a batch, R rows of one domain, L tokens.
 """
@@ -28,11 +27,10 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from pipeline.clock import Timed, untimed
 from pipeline.mixing.seams import Statistics
 from pipeline.model import Transformer, token_losses, weighted_loss
-
-PIECE_NUMBERS = 2**18
-"""Products added in float32 at a time: the sum of 10^8 at once is off by 0.4 % on a CPU."""
+from pipeline.vectors import add, inner, squared, trained
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +50,12 @@ class DomainGradient:
 
 
 def of_domain(
-    model: Transformer, tokens_RxL1: Tensor, microbatch: int, *, spread: bool = True
+    model: Transformer,
+    tokens_RxL1: Tensor,
+    microbatch: int,
+    *,
+    spread: bool = True,
+    timed: Timed = untimed,
 ) -> DomainGradient:
     """Gradient of the mean loss of one domain's rows; at least one row.
 
@@ -64,8 +67,9 @@ def of_domain(
         tokens_RxL1: The domain's rows.
         microbatch: Rows per backward pass.
         spread: Whether the variance is wanted; without it, it is NaN.
+        timed: Clock of the passes.
     """
-    parameters = _trained(model)
+    parameters = trained(model)
     kept = [p.grad for p in parameters]
     R, pieces = len(tokens_RxL1), tokens_RxL1.split(microbatch)
     spread = spread and len(pieces) > 1
@@ -73,10 +77,10 @@ def of_domain(
     weighted_squares = torch.zeros_like(loss)
     for p in parameters:
         p.grad = None
-    with _arriving(parameters if spread else []) as squares:
+    with _arriving(parameters if spread else [], timed) as squares:
         for piece in pieces:
             share_s = torch.full((len(piece),), 1 / R, device=piece.device)
-            loss += _backward(model, piece, share_s).double().sum() / R
+            loss += _backward(model, piece, share_s, timed).double().sum() / R
             if spread:
                 # What arrives is s / R of the micro-batch's mean gradient.
                 weighted_squares += torch.stack(squares).sum() * (R**2 / len(piece))
@@ -85,7 +89,8 @@ def of_domain(
     for p, before in zip(parameters, kept, strict=True):
         p.grad = before
     assert len(parts) == len(parameters), "a parameter takes no part in the loss"
-    squared_norm, variance = squared(parts), torch.full_like(loss, math.nan)
+    with timed("statistics"):
+        squared_norm, variance = squared(parts), torch.full_like(loss, math.nan)
     if spread:
         variance = (weighted_squares - R * squared_norm) / (len(pieces) - 1)
     return DomainGradient(parts, squared_norm, variance, loss, R)
@@ -107,7 +112,11 @@ def statistics(model: Transformer, rows_by_domain: Sequence[Tensor], microbatch:
 
 
 def of_batch_measured(
-    model: Transformer, rows_by_domain: Sequence[Tensor], share_K: Tensor, microbatch: int
+    model: Transformer,
+    rows_by_domain: Sequence[Tensor],
+    share_K: Tensor,
+    microbatch: int,
+    timed: Timed = untimed,
 ) -> Statistics:
     """Adds the gradient of sum_k share_k L_k to the parameters' and returns what it is made of.
 
@@ -119,10 +128,11 @@ def of_batch_measured(
         rows_by_domain: The batch's rows, R_k x (L+1) for each of the K domains; none gives NaN.
         share_K: Weight of each domain's mean loss; b_k / b is equation `eq: mix_framework`.
         microbatch: Rows per backward pass.
+        timed: Clock of the passes.
     """
     measured = []
     for rows, share in zip(rows_by_domain, share_K.tolist(), strict=True):
-        g = of_domain(model, rows, microbatch) if len(rows) else None
+        g = of_domain(model, rows, microbatch, timed=timed) if len(rows) else None
         measured.append(numbers(g))
         if g is not None:
             add(model, g.parts, share)
@@ -130,7 +140,12 @@ def of_batch_measured(
 
 
 def gramian(
-    model: Transformer, rows_by_domain: Sequence[Tensor], microbatch: int, *, spread: bool = True
+    model: Transformer,
+    rows_by_domain: Sequence[Tensor],
+    microbatch: int,
+    *,
+    spread: bool = True,
+    timed: Timed = untimed,
 ) -> tuple[list[list[Tensor] | None], Tensor, Statistics]:
     """All K gradients, their inner products G_jk = g_j . g_k (float64) and their statistics.
 
@@ -142,9 +157,10 @@ def gramian(
         rows_by_domain: For each of the K domains its rows, R_k x (L+1).
         microbatch: Rows per backward pass.
         spread: Whether the variances are wanted; without them, they are NaN.
+        timed: Clock of the passes.
     """
     gradients = [
-        of_domain(model, rows, microbatch, spread=spread) if len(rows) else None
+        of_domain(model, rows, microbatch, spread=spread, timed=timed) if len(rows) else None
         for rows in rows_by_domain
     ]
     measured = gathered([numbers(g) for g in gradients])
@@ -153,13 +169,20 @@ def gramian(
     present = [(k, g.parts) for k, g in enumerate(gradients) if g is not None]
     pairs = list(itertools.combinations(present, 2))
     if pairs:
-        products = torch.stack([inner(first, second) for (_, first), (_, second) in pairs])
+        with timed("statistics"):
+            products = torch.stack([inner(first, second) for (_, first), (_, second) in pairs])
         for ((j, _), (k, _)), product in zip(pairs, products.tolist(), strict=True):
             gram_KxK[j, k] = gram_KxK[k, j] = product
     return [None if g is None else g.parts for g in gradients], gram_KxK, measured
 
 
-def of_batch(model: Transformer, tokens_BxL1: Tensor, weight_B: Tensor, microbatch: int) -> Tensor:
+def of_batch(
+    model: Transformer,
+    tokens_BxL1: Tensor,
+    weight_B: Tensor,
+    microbatch: int,
+    timed: Timed = untimed,
+) -> Tensor:
     """Adds the gradient of sum_b weight_b l_b to the parameters' and returns the rows' losses l_B.
 
     Weights of 1 / b are equation `eq: mix_framework`. Losses are in nats per token, on the device.
@@ -169,20 +192,23 @@ def of_batch(model: Transformer, tokens_BxL1: Tensor, weight_B: Tensor, microbat
         tokens_BxL1: The batch's rows.
         weight_B: Weight of each row's mean loss, float32.
         microbatch: Rows per backward pass.
+        timed: Clock of the passes.
     """
     pieces = zip(tokens_BxL1.split(microbatch), weight_B.split(microbatch), strict=True)
-    return torch.cat([_backward(model, tokens, weight) for tokens, weight in pieces])
+    return torch.cat([_backward(model, tokens, weight, timed) for tokens, weight in pieces])
 
 
-def _backward(model: Transformer, tokens_BxL1: Tensor, weight_B: Tensor) -> Tensor:
+def _backward(model: Transformer, tokens_BxL1: Tensor, weight_B: Tensor, timed: Timed) -> Tensor:
     """One pass: adds the gradient of sum_b weight_b l_b, and returns the rows' losses l_B."""
-    total, loss_B = weighted_loss(model, tokens_BxL1, weight_B)
-    total.backward()
+    with timed("forward"):
+        total, loss_B = weighted_loss(model, tokens_BxL1, weight_B)
+    with timed("backward"):
+        total.backward()
     return loss_B
 
 
 @contextlib.contextmanager
-def _arriving(parameters: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+def _arriving(parameters: Sequence[Tensor], timed: Timed) -> Iterator[list[Tensor]]:
     """Lists the squared norm of each parameter's gradient as a pass brings it, before it adds up.
 
     Nothing is copied: a gradient is read where the pass has made it.
@@ -190,7 +216,8 @@ def _arriving(parameters: Sequence[Tensor]) -> Iterator[list[Tensor]]:
     squares: list[Tensor] = []
 
     def listen(gradient: Tensor) -> None:
-        squares.append(squared([gradient]))
+        with timed("statistics"):
+            squares.append(squared([gradient]))
 
     handles = [p.register_hook(listen) for p in parameters]
     try:
@@ -222,25 +249,6 @@ def excess(
     return torch.cat(rows)
 
 
-def add(model: Transformer, parts: Sequence[Tensor], coefficient: float) -> None:
-    """Adds c g to the parameters' gradient; where there is none yet, g's own memory becomes it."""
-    for parameter, part in zip(_trained(model), parts, strict=True):
-        if parameter.grad is None:
-            parameter.grad = part.mul_(coefficient)
-        else:
-            parameter.grad.add_(part, alpha=coefficient)
-
-
-def add_all(
-    model: Transformer, parts_K: Sequence[list[Tensor] | None], coefficient_K: Tensor
-) -> None:
-    """Adds sum_k c_k g_k to the parameters' gradient, as `add` does; c_k is 0 without a g_k."""
-    for coefficient, parts in zip(coefficient_K.tolist(), parts_K, strict=True):
-        assert parts is not None or coefficient == 0, "a domain without rows has a coefficient"
-        if parts is not None:
-            add(model, parts, coefficient)
-
-
 def numbers(g: DomainGradient | None) -> tuple[Tensor | None, int]:
     """What `gathered` keeps of a gradient."""
     if g is None:
@@ -263,26 +271,3 @@ def gathered(measured: Sequence[tuple[Tensor | None, int]]) -> Statistics:
         loss_K=loss_K,
         rows_K=rows_K,
     )
-
-
-def squared(parts: Sequence[Tensor]) -> Tensor:
-    """|g|^2 over all parts."""
-    return inner(parts, parts)
-
-
-def inner(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
-    """Inner product g . h over all parts; float32 within a piece of a part, float64 over them."""
-    products = [
-        torch.dot(a, b)
-        for whole_a, whole_b in zip(first, second, strict=True)
-        for a, b in zip(_pieces(whole_a), _pieces(whole_b), strict=True)
-    ]
-    return torch.stack(products).double().sum()
-
-
-def _pieces(part: Tensor) -> tuple[Tensor, ...]:
-    return part.flatten().split(PIECE_NUMBERS)
-
-
-def _trained(model: Transformer) -> list[Tensor]:
-    return [p for p in model.parameters() if p.requires_grad]

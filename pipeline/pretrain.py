@@ -4,6 +4,7 @@ Shapes: K domains, B rows of a batch, L tokens of a row.
 """
 
 import dataclasses
+import functools
 import logging
 import math
 import time
@@ -11,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from pipeline import (
     alarms,
+    budget,
     checkpoint,
     devices,
     disk,
@@ -50,7 +51,8 @@ def pretrain(
     mixture: Path | None = None,
     device: str = "auto",
     threads: int | None = None,
-) -> None:
+    profile: bool = False,
+) -> str | None:
     """Trains one run to its end, from its last checkpoint where there is one.
 
     Args:
@@ -60,6 +62,8 @@ def pretrain(
         mixture: Manifest of a found mixture, for a method that trains with one.
         device: Kind of device: auto, cpu or cuda.
         threads: CPU threads; torch's own choice when absent.
+        profile: Whether to wait for the device after each phase of a step, and return a table of
+            what the time went to.
 
     Raises:
         InputError: settings, corpora or the disk do not allow the run, the loss is no number any
@@ -74,7 +78,10 @@ def pretrain(
     with disk.named(run.parent), lease.held(run.parent) as held:
         given = inputs.read(work, method, corpora, reference, mixture)
         training = _Training(work, method, values, given, devices.pick(device), held)
+        if profile:
+            training.records.clock.settle = functools.partial(devices.settle, training.device)
         training.run()
+    return budget.shown(run.parent) if profile else None
 
 
 class _Training:
@@ -103,10 +110,10 @@ class _Training:
         pieces = next(iter(given.corpora.values())).vocabulary
         vocabulary = model.padded_vocabulary(pieces, work.model.vocabulary_multiple)
         self.model = model.initialised(work.model, vocabulary, work.seed).to(device)
-        if method.needs().moments_per_domain:
         if recipe.compile:
             devices.keep_compilations()
         self.model.arranged(recipe)
+        if method.needs().moments_per_domain:
             self.optimizer: torch.optim.Optimizer = per_domain_adamw.optimizer(
                 self.model, recipe, len(work.domains)
             )
@@ -116,7 +123,6 @@ class _Training:
         reference = given.reference
         if reference is not None:
             reference = reference.to(device).arranged(recipe)
-        self.backward = Pass(self.model, self.optimizer, recipe.clip_norm, microbatch, reference)
         epoch_rows = [corpus.rows(recipe.length) for corpus in given.corpora.values()]
         adapts = method.needs() != Needs()
         self.watch = alarms.Alarms(
@@ -124,6 +130,14 @@ class _Training:
         )
         self.folder = RunFolder(held, work, identity, self.model, self.optimizer)
         self.records = self.folder.records
+        self.backward = Pass(
+            self.model,
+            self.optimizer,
+            recipe.clip_norm,
+            microbatch,
+            reference,
+            self.records.timed,
+        )
 
     def run(self) -> None:
         """From the last checkpoint to the manifest."""
@@ -135,15 +149,16 @@ class _Training:
             label, total=recipe.steps * tokens, unit="token", done=at.step * tokens
         ) as bar:
             while at.step < recipe.steps:
-                loss = self._step(at)
-                at.step += 1
-                weights_K = self.method.weights(at.method, at.step)
-                bar.add(
-                    tokens,
-                    loss=f"{loss:.3f}",
-                    weights=" ".join(f"{w:.2f}" for w in weights_K.tolist()),
-                )
-                at.alarms = self.watch.state
+                with self.records.timed("loop"):
+                    loss = self._step(at)
+                    at.step += 1
+                    weights_K = self.method.weights(at.method, at.step)
+                    bar.add(
+                        tokens,
+                        loss=f"{loss:.3f}",
+                        weights=" ".join(f"{w:.2f}" for w in weights_K.tolist()),
+                    )
+                    at.alarms = self.watch.state
                 if self.folder.due(at.step):
                     self.folder.save(at)
         data = files.digest(self.given.identity["corpora"])
@@ -178,10 +193,10 @@ class _Training:
             batch = self._batch(self.train_rows, count_K, at.positions_K)
             at.positions_K = at.positions_K + count_K
         measured_by = recipe.statistics_microbatch if need and due and not need.fresh else None
-        with timed("forward and backward"):
+        with timed("gradient"):
             left = self.backward.leave_gradient(self.method, at.method, at.step, batch, measured_by)
         with timed("optimizer"):
-            self._refuse_nan(left.seen, left.norm)
+            left.refuse_nan(self.work.domains, self.folder.folder)
             rate = optim.learning_rate(at.step, recipe)
             for group in self.optimizer.param_groups:
                 group["lr"] = rate
@@ -193,11 +208,12 @@ class _Training:
         loss = float((loss_K * count_K / recipe.rows).nansum())
         tokens = (at.step + 1) * recipe.rows * recipe.length
         seconds = time.perf_counter() - began
-        self.records.add("steps", at.step, tokens, loss, rate, left.norm, seconds)
-        self._note_mixture(at, left, weights_K, count_K)
-        if left.seen.statistics is not None:
-            # Their time is the pass's own.
-            self._note_statistics(at, left.seen.statistics, math.nan)
+        with timed("records"):
+            self.records.add("steps", at.step, tokens, loss, rate, left.norm, seconds)
+            self._note_mixture(at, left, weights_K, count_K)
+            if left.seen.statistics is not None:
+                # Their time is the pass's own.
+                self._note_statistics(at, left.seen.statistics, math.nan)
         return loss
 
     def _note_mixture(
@@ -260,21 +276,6 @@ class _Training:
         loss_K = batch.losses(self.model, self.backward.microbatch)
         seen = Signals(at.step, recipe.rows, validation_loss_K=loss_K)
         at.method = self.method.observe(at.method, seen)
-
-    def _refuse_nan(self, seen: Signals, norm: float) -> None:
-        assert seen.loss_K is not None
-        assert seen.count_K is not None
-        per_domain = zip(
-            self.work.domains, seen.loss_K.tolist(), seen.count_K.tolist(), strict=True
-        )
-        bad = [d for d, loss, rows in per_domain if rows and not np.isfinite(loss)]
-        if bad or not np.isfinite(norm):
-            what = f"the loss of {', '.join(bad)}" if bad else "the gradient's norm"
-            raise InputError(
-                f"{self.folder.folder}: {what} is not a finite number at step {seen.step}: lower "
-                "training.peak_learning_rate or lengthen training.warmup_steps; the checkpoints "
-                "before this step are sound"
-            )
 
 
 def modules(rule: str) -> tuple[str, str]:

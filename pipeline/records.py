@@ -5,11 +5,9 @@ what a killed run wrote behind its last checkpoint is dropped when it goes on. A
 are joined to one Parquet file per table; they stay, so that a run can go on from any checkpoint.
 """
 
-import contextlib
 import math
-import time
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,6 +17,7 @@ import torch
 from torch import Tensor
 
 from pipeline import files
+from pipeline.clock import Clock
 from pipeline.errors import InputError
 from pipeline.mixing.seams import Statistics
 
@@ -79,7 +78,7 @@ class Records:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._rows: dict[str, list[tuple[Value, ...]]] = {name: [] for name in TABLES}
-        self._seconds: dict[str, float] = defaultdict(float)
+        self.clock = Clock()
 
     def add(self, table: str, *values: Value) -> None:
         """Adds a row, its values in the order of the table's columns; NaN is stored as null."""
@@ -124,14 +123,9 @@ class Records:
         for alarm in alarms:
             self.add("alarms", *alarm)
 
-    @contextlib.contextmanager
-    def timed(self, phase: str) -> Iterator[None]:
-        """Counts the block's wall seconds to a phase."""
-        began = time.perf_counter()
-        try:
-            yield
-        finally:
-            self._seconds[phase] += time.perf_counter() - began
+    def timed(self, phase: str) -> AbstractContextManager[None]:
+        """Counts the block's wall seconds to a phase, but for those of phases within it."""
+        return self.clock.timed(phase)
 
     def drop_after(self, step: int) -> None:
         """Forgets the parts that a killed run wrote behind the checkpoint of `step`.
@@ -155,7 +149,7 @@ class Records:
         Raises:
             InputError: the disk is full or the folder cannot be written.
         """
-        for phase, seconds in self._seconds.items():
+        for phase, seconds in self.clock.seconds.items():
             self.add("timings", phase, seconds)
         try:
             with files.appearing(self._folder / "parts" / f"step{step}") as partial:
@@ -168,7 +162,7 @@ class Records:
                 "start the same command again; the run goes on from its last checkpoint"
             ) from error
         self._rows = {name: [] for name in TABLES}
-        self._seconds.clear()
+        self.clock.seconds.clear()
 
     def finish(self) -> list[Path]:
         """Joins the parts into one file per table in the run's folder and returns their paths."""

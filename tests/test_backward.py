@@ -135,9 +135,9 @@ def test_no_row_passes_twice(monkeypatch):
     seen = []
     plain = gradients._backward
 
-    def counting(model, tokens, weight):
+    def counting(model, tokens, *others):
         seen.append(len(tokens))
-        return plain(model, tokens, weight)
+        return plain(model, tokens, *others)
 
     monkeypatch.setattr(gradients, "_backward", counting)
     for method in (Mix(), PCGrad(), AdaTask()):

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from pipeline import gradients, settings
+from pipeline import gradients, settings, vectors
 from pipeline.model import initialised, token_losses
 
 SHAPE = settings.Model(layers=1, width=6, heads=1, head_width=4)
@@ -197,10 +197,10 @@ def test_a_domain_without_rows_has_no_gradient_and_no_inner_products(net):
     assert gram_KxK[0, 0] == measured.squared_norm_K[0]
     assert gram_KxK.isnan().tolist() == [[False, True], [True, True]]
     net.zero_grad()
-    gradients.add_all(net, parts_K, torch.tensor([1.0, 0.0], dtype=torch.float64))
+    vectors.add_all(net, parts_K, torch.tensor([1.0, 0.0], dtype=torch.float64))
     torch.testing.assert_close(left_gradient(net), flat(parts_K[0]))
     with pytest.raises(AssertionError, match="without rows has a coefficient"):
-        gradients.add_all(net, parts_K, torch.tensor([0.5, 0.5], dtype=torch.float64))
+        vectors.add_all(net, parts_K, torch.tensor([0.5, 0.5], dtype=torch.float64))
 
 
 def test_losses_without_gradients_are_those_of_the_batch(net):
@@ -218,7 +218,7 @@ def test_the_combination_is_added_to_what_lies_there(net):
     expected = 0.5 * flat(parts_K[0]) - 2 * flat(parts_K[1])
     for weight in net.parameters():
         weight.grad = torch.ones_like(weight)
-    gradients.add_all(net, parts_K, torch.tensor([0.5, -2.0], dtype=torch.float64))
+    vectors.add_all(net, parts_K, torch.tensor([0.5, -2.0], dtype=torch.float64))
     torch.testing.assert_close(left_gradient(net), 1 + expected, rtol=1e-6, atol=1e-6)
 
 
@@ -227,7 +227,7 @@ def test_the_gradients_share_by_share_are_the_batchs(net):
     parts_K, _, _ = gradients.gramian(net, domains, 2)
     net.zero_grad()
     share = [3 / 8, 5 / 8]
-    gradients.add_all(net, parts_K, torch.tensor(share, dtype=torch.float64))
+    vectors.add_all(net, parts_K, torch.tensor(share, dtype=torch.float64))
     combined = left_gradient(net)
     _, mixed = of_batch(net, torch.cat(domains), [0] * 3 + [1] * 5, share, 8)
     torch.testing.assert_close(combined, mixed, rtol=1e-4, atol=1e-6)
@@ -237,5 +237,5 @@ def test_inner_products_of_many_numbers_keep_their_digits():
     # One float32 sum of ten million squares is off by 1e-4 on a CPU.
     part = torch.rand(10_000_000, generator=torch.Generator().manual_seed(0))
     exact = float(part.double().square().sum())
-    close(gradients.squared([part]), exact, rel=2e-6)
-    close(gradients.inner([part], [-2 * part]), -2 * exact, rel=2e-6)
+    close(vectors.squared([part]), exact, rel=2e-6)
+    close(vectors.inner([part], [-2 * part]), -2 * exact, rel=2e-6)

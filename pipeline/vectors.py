@@ -1,0 +1,58 @@
+"""Gradients of a whole model as vectors: lists with one tensor per trained parameter.
+
+Products are added up in float32 within a piece of a part and in float64 over the pieces; gradients
+are float32, whatever precision the passes compute in.
+
+Shapes: K domains.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+PIECE_NUMBERS = 2**18
+"""Products added in float32 at a time: the sum of 10^8 at once is off by 0.4 % on a CPU."""
+
+
+def trained(model: nn.Module) -> list[Tensor]:
+    """Parameters that get a gradient, in the order of the parts."""
+    return [p for p in model.parameters() if p.requires_grad]
+
+
+def add(model: nn.Module, parts: Sequence[Tensor], coefficient: float) -> None:
+    """Adds c g to the parameters' gradient; where there is none yet, g's own memory becomes it."""
+    for parameter, part in zip(trained(model), parts, strict=True):
+        if parameter.grad is None:
+            parameter.grad = part.mul_(coefficient)
+        else:
+            parameter.grad.add_(part, alpha=coefficient)
+
+
+def add_all(
+    model: nn.Module, parts_K: Sequence[list[Tensor] | None], coefficient_K: Tensor
+) -> None:
+    """Adds sum_k c_k g_k to the parameters' gradient, as `add` does; c_k is 0 without a g_k."""
+    for coefficient, parts in zip(coefficient_K.tolist(), parts_K, strict=True):
+        assert parts is not None or coefficient == 0, "a domain without rows has a coefficient"
+        if parts is not None:
+            add(model, parts, coefficient)
+
+
+def squared(parts: Sequence[Tensor]) -> Tensor:
+    """|g|^2 over all parts."""
+    return inner(parts, parts)
+
+
+def inner(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
+    """Inner product g . h over all parts; float32 within a piece of a part, float64 over them."""
+    products = [
+        torch.dot(a, b)
+        for whole_a, whole_b in zip(first, second, strict=True)
+        for a, b in zip(_pieces(whole_a), _pieces(whole_b), strict=True)
+    ]
+    return torch.stack(products).double().sum()
+
+
+def _pieces(part: Tensor) -> tuple[Tensor, ...]:
+    return part.flatten().split(PIECE_NUMBERS)
