@@ -106,18 +106,11 @@ def _training_stages(commands: Any) -> None:
     stage.add_argument("--mixture", type=Path, help="found mixture that the method trains with")
     _device(stage)
     stage.add_argument("--threads", type=int, help="CPU threads (default: torch's choice)")
+    stage.add_argument("--profile", action="store_true", help="show what the time went to")
     stage = _stage(commands, "mixture", "find a mixture from the runs of its proxies")
     _given(stage, "SETTINGS", "settings/mixtures/MIXTURE.json")
     stage.add_argument("--runs", type=Path, nargs="+", required=True, help="folders of the proxies")
     _path(stage, "--out", "the manifest to make")
-    stage.add_argument(
-        "--save-on",
-        choices=interruption.SAVES,
-        default="USR1",
-        help="signal that asks for a checkpoint (default: USR1); SIGTERM and SIGINT ask for one "
-        "and end the run with exit code 75: the same command goes on",
-    )
-    stage.add_argument("--profile", action="store_true", help="show what the time went to")
     stage = _stage(commands, "evaluate", "evaluate a run's checkpoints")
     _given(stage, "SETTINGS", "the run's evaluation.json")
     _path(stage, "--run", "the run's folder")
