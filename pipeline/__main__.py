@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline import stages
+from pipeline import interruption, stages
 from pipeline.errors import InputError
 
 MISTAKE, FAULT = 2, 1
-"""Exit codes: the user's mistake, ours."""
+"""Exit codes: the user's mistake, ours. `interruption.STOPPED` is that of a signal."""
 
 EXTRAS = {"lm_eval": "lm-eval"}
 """Packages that one command alone needs, and the extra that installs each."""
@@ -40,6 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         advice = f"pip install '.[{EXTRAS[package]}]'"
         print(f"pike {command}: {package} is not installed: {advice}", file=sys.stderr)
         return MISTAKE
+    except interruption.Interrupted as ended:
+        print(f"pike {command}: {ended}", file=sys.stderr)
+        return interruption.STOPPED
     except KeyboardInterrupt:
         print(f"pike {command}: interrupted", file=sys.stderr)
         return 130
@@ -106,6 +109,13 @@ def _training_stages(commands: Any) -> None:
     stage.add_argument("--mixture", type=Path, help="found mixture that the method trains with")
     _device(stage)
     stage.add_argument("--threads", type=int, help="CPU threads (default: torch's choice)")
+    stage.add_argument(
+        "--save-on",
+        choices=interruption.SAVES,
+        default="USR1",
+        help="signal that asks for a checkpoint (default: USR1); SIGTERM and SIGINT ask for one "
+        "and end the run with exit code 75: the same command goes on",
+    )
     stage.add_argument("--profile", action="store_true", help="show what the time went to")
     stage = _stage(commands, "mixture", "find a mixture from the runs of its proxies")
     _given(stage, "SETTINGS", "settings/mixtures/MIXTURE.json")

@@ -3,7 +3,9 @@
 A process that writes a run holds the run's lease: the folder `lease/` with one file, named by a
 token of its holder, which the holder touches every few seconds. Whoever finds a living lease stops
 and says who holds it; a lease whose holder is dead is taken over, at once on the holder's own
-machine, after `STALE_SECONDS` without a heartbeat elsewhere.
+machine, after `STALE_SECONDS` without a heartbeat elsewhere. A holder elsewhere that was alive a
+moment ago is watched until its next heartbeat, or until there was none for so long: a job that was
+lost with its machine is often started again within seconds, and must not fail for it.
 
 A lease is taken by renaming a folder into its place, which fails as long as that place holds a
 file, and a dead holder's file is deleted by its own name, so that of several who take over one wins
@@ -14,9 +16,11 @@ import contextlib
 import dataclasses
 import errno
 import json
+import logging
 import os
 import socket
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,8 +28,12 @@ from pathlib import Path
 from pipeline import files
 from pipeline.errors import InputError
 
+log = logging.getLogger("pike")
+
 HEARTBEAT_SECONDS = 5.0
 STALE_SECONDS = 120.0
+WATCH_SECONDS = 1.0
+"""Between two looks at a lease that is watched."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,8 +135,27 @@ def _alive(path: Path, now: float) -> bool:
     if holder.get("host") == socket.gethostname():
         pid = holder.get("pid")
         return isinstance(pid, int) and holder.get("process") == _process_start(pid) is not None
-    with contextlib.suppress(FileNotFoundError):
-        return now - path.stat().st_mtime < STALE_SECONDS
+    try:
+        return _beats(path, now)
+    except FileNotFoundError:
+        return False
+
+
+def _beats(path: Path, now: float) -> bool:
+    """Watches a lease of another machine: whether there is a heartbeat before it is stale.
+
+    Raises:
+        FileNotFoundError: its holder gave it back meanwhile.
+    """
+    last = path.stat().st_mtime
+    silent = now - last
+    if silent < STALE_SECONDS:
+        log.info("%s: another machine's; watching for its heartbeat", path)
+    while silent < STALE_SECONDS:
+        time.sleep(WATCH_SECONDS)
+        silent += WATCH_SECONDS
+        if path.stat().st_mtime != last:
+            return True
     return False
 
 

@@ -25,6 +25,7 @@ from pipeline import (
     fingerprints,
     gradients,
     inputs,
+    interruption,
     lease,
     model,
     optim,
@@ -51,6 +52,7 @@ def pretrain(
     mixture: Path | None = None,
     device: str = "auto",
     threads: int | None = None,
+    save_on: str = "USR1",
     profile: bool = False,
 ) -> str | None:
     """Trains one run to its end, from its last checkpoint where there is one.
@@ -62,12 +64,14 @@ def pretrain(
         mixture: Manifest of a found mixture, for a method that trains with one.
         device: Kind of device: auto, cpu or cuda.
         threads: CPU threads; torch's own choice when absent.
+        save_on: Signal that asks for a checkpoint; SIGTERM and SIGINT ask for one and the end.
         profile: Whether to wait for the device after each phase of a step, and return a table of
             what the time went to.
 
     Raises:
         InputError: settings, corpora or the disk do not allow the run, the loss is no number any
             more, or another process is writing the run.
+        Interrupted: a signal ended the run, after a checkpoint.
     """
     values = files.read_json(run)
     work = settings.parse(settings.Run, values, str(run))
@@ -75,9 +79,13 @@ def pretrain(
     devices.keep_freed_memory()
     if threads is not None:
         devices.set_threads(threads)
-    with disk.named(run.parent), lease.held(run.parent) as held:
+    with (
+        disk.named(run.parent),
+        lease.held(run.parent) as held,
+        interruption.watched(save_on) as asked,
+    ):
         given = inputs.read(work, method, corpora, reference, mixture)
-        training = _Training(work, method, values, given, devices.pick(device), held)
+        training = _Training(work, method, values, given, devices.pick(device), held, asked)
         if profile:
             training.records.clock.settle = functools.partial(devices.settle, training.device)
         training.run()
@@ -95,9 +103,10 @@ class _Training:
         given: inputs.Inputs,
         device: torch.device,
         held: lease.Lease,
+        asked: interruption.Asked | None = None,
     ) -> None:
         self.work, self.values, self.given = work, values, given
-        self.device = device
+        self.device, self.asked = device, asked or interruption.Asked()
         refuse_unmeasurable(work, method)
         recipe = work.training
         self.method = method = method.informed(given.facts(recipe))
@@ -159,8 +168,10 @@ class _Training:
                         weights=" ".join(f"{w:.2f}" for w in weights_K.tolist()),
                     )
                     at.alarms = self.watch.state
-                if self.folder.due(at.step):
+                if self.asked.to_save() or self.folder.due(at.step):
                     self.folder.save(at)
+                if at.step < recipe.steps:
+                    self.asked.end()
         data = files.digest(self.given.identity["corpora"])
         code = modules(self.work.rule)
         self.folder.finish(self.values, self.given.manifests, data, code, self.device)

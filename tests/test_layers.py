@@ -19,6 +19,7 @@ LAYERS = {
         "bill",
         "errors",
         "interruption",
+        "interruption",
         "jobs",
         "resources",
         "clock",

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -128,12 +129,57 @@ def test_a_process_with_the_dead_holders_number_is_not_the_holder(tmp_path):
         assert held.path.exists()
 
 
-def test_a_silent_holder_on_another_machine_is_waited_for_then_replaced(tmp_path):
+@contextlib.contextmanager
+def beating(path):
+    """Another machine's heartbeat on a lease."""
+    stop = threading.Event()
+
+    def beat():
+        number = 0
+        while not stop.wait(0.02):
+            number += 1
+            os.utime(path, (time.time() + number, time.time() + number))
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    yield
+    stop.set()
+    thread.join()
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Watches a tenth of a second, in which a holder beats five times."""
+    monkeypatch.setattr(lease, "WATCH_SECONDS", 0.1)
+
+
+def test_a_holder_on_another_machine_is_refused_at_its_next_heartbeat(tmp_path, impatient):
     path = write_holder(tmp_path, host="elsewhere", pid=1, process="1")
-    recently = time.time() - lease.STALE_SECONDS + 20
-    os.utime(path, (recently, recently))
-    with pytest.raises(InputError, match="by process 1 on elsewhere"), lease.held(tmp_path):
+    refused = pytest.raises(InputError, match="by process 1 on elsewhere")
+    with beating(path), refused, lease.held(tmp_path):
         pass
+
+
+def test_a_holder_that_died_a_moment_ago_on_another_machine_is_waited_for(
+    tmp_path, impatient, monkeypatch
+):
+    monkeypatch.setattr(lease, "STALE_SECONDS", 0.5)
+    write_holder(tmp_path, host="elsewhere", pid=1, process="1")
+    began = time.monotonic()
+    with lease.held(tmp_path):
+        assert holder_of(tmp_path)[1]["pid"] == os.getpid()
+    assert 0.3 < time.monotonic() - began < 2
+
+
+def test_a_holder_on_another_machine_that_ends_meanwhile_is_followed(tmp_path, impatient):
+    path = write_holder(tmp_path, host="elsewhere", pid=1, process="1")
+    threading.Timer(0.15, path.unlink).start()
+    with lease.held(tmp_path):
+        assert holder_of(tmp_path)[1]["pid"] == os.getpid()
+
+
+def test_a_long_silent_holder_on_another_machine_is_replaced_at_once(tmp_path):
+    path = write_holder(tmp_path, host="elsewhere", pid=1, process="1")
     long_ago = time.time() - lease.STALE_SECONDS - 1
     os.utime(path, (long_ago, long_ago))
     with lease.held(tmp_path):
@@ -141,10 +187,10 @@ def test_a_silent_holder_on_another_machine_is_waited_for_then_replaced(tmp_path
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}"])
-def test_a_lease_that_cannot_be_read_counts_as_another_machines(tmp_path, content):
+def test_a_lease_that_cannot_be_read_counts_as_another_machines(tmp_path, content, impatient):
     path = write_holder(tmp_path)
     path.write_text(content)
-    with pytest.raises(InputError), lease.held(tmp_path):
+    with beating(path), pytest.raises(InputError), lease.held(tmp_path):
         pass
     os.utime(path, (0, 0))
     with lease.held(tmp_path):

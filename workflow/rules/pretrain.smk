@@ -16,6 +16,8 @@ rule pretrain:
         **takes("pretrain"),
         python=PYTHON,
         device="auto",
+        # The signal at which a training saves and goes on: USR1 or USR2.
+        save_on="USR1",
     params:
         file=f"{RESULTS}/runs/{{run}}/run.json",
         settings=of_run,
@@ -25,7 +27,7 @@ rule pretrain:
     shell:
         "exec {resources.python:q} -m pipeline pretrain {params.file:q}"
         " --corpora {params.corpora:q} {params.others:q} --device {resources.device:q}"
-        " --threads {threads} > {log:q} 2>&1"
+        " --threads {threads} --save-on {resources.save_on:q} > {log:q} 2>&1"
 
 
 rule mixture:

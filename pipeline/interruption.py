@@ -1,0 +1,83 @@
+"""What a process is asked from outside while it works: to save, or to save and end.
+
+Batch systems say it by signals: SIGTERM before they end a job (preemption, time limit, cancelling),
+another one, SIGUSR1 where nothing else is set, some time before. A signal only leaves a note; who
+works looks at it where it can stop.
+"""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+STOPPED = 75
+"""Exit code of a stage that was stopped by a signal and goes on when it is started again:
+EX_TEMPFAIL of sysexits.h."""
+
+STOPS = (signal.SIGTERM, signal.SIGINT)
+SAVES = ("USR1", "USR2")
+"""Signals that can ask for a checkpoint, without SIG."""
+
+
+class Interrupted(Exception):  # noqa: N818 - nothing went wrong
+    """A signal ended the work; all that is worth keeping has been saved."""
+
+
+class Asked:
+    """What signals have asked since the last look."""
+
+    def __init__(self) -> None:
+        self._save = False
+        self._stop: str | None = None
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        """Handles a signal. A second Ctrl-C does not wait for the next look.
+
+        Raises:
+            KeyboardInterrupt: the second SIGINT.
+        """
+        if number not in STOPS:
+            self._save = True
+        elif number == signal.SIGINT and self._stop is not None:
+            raise KeyboardInterrupt
+        else:
+            self._stop = signal.Signals(number).name
+
+    def to_save(self) -> bool:
+        """Whether a checkpoint was asked for since the last call; also before the end."""
+        asked, self._save = self._save or self._stop is not None, False
+        return asked
+
+    def end(self) -> None:
+        """Ends the work if that was asked, for one who has just saved.
+
+        Raises:
+            Interrupted: it was.
+        """
+        if self._stop is not None:
+            raise Interrupted(
+                f"stopped by {self._stop}; the same command goes on from the last checkpoint"
+            )
+
+
+@contextlib.contextmanager
+def watched(save_on: str = "USR1") -> Iterator[Asked]:
+    """Takes note of signals inside the block; outside of it they do what they did before.
+
+    In a thread that is not the main one nothing is noted: signals are the main thread's.
+
+    Args:
+        save_on: Signal that asks for a checkpoint: USR1 or USR2.
+    """
+    asked = Asked()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    numbers = (*STOPS, signal.Signals[f"SIG{save_on}"])
+    before = {number: signal.signal(number, asked.note) for number in numbers}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

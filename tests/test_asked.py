@@ -1,0 +1,128 @@
+"""Signals: what they leave, and what a training does with them."""
+
+import signal
+import threading
+
+import pytest
+
+from pipeline import files, interruption, pretrain
+from pipeline.__main__ import main
+
+RULE = """
+import dataclasses, pathlib, signal
+from pipeline.mixing.mix import Mix
+
+@dataclasses.dataclass(frozen=True)
+class Signalled(Mix):
+    order: str = ""
+
+    def allocate(self, state, step, b):
+        path = pathlib.Path(self.order)
+        if step == 3 and path.exists():
+            name = path.read_text()
+            path.unlink()
+            signal.raise_signal(signal.Signals[name])
+        return super().allocate(state, step, b)
+"""
+
+
+def test_without_a_signal_nothing_is_asked():
+    with interruption.watched() as asked:
+        assert not asked.to_save()
+        asked.end()
+
+
+def test_a_signal_to_save_is_told_once_and_ends_nothing():
+    with interruption.watched() as asked:
+        signal.raise_signal(signal.SIGUSR1)
+        assert asked.to_save()
+        assert not asked.to_save()
+        asked.end()
+
+
+@pytest.mark.parametrize("number", interruption.STOPS)
+def test_a_signal_to_end_asks_for_a_checkpoint_first(number):
+    with interruption.watched() as asked:
+        signal.raise_signal(number)
+        assert asked.to_save()
+        with pytest.raises(interruption.Interrupted, match=number.name):
+            asked.end()
+
+
+def test_a_second_ctrl_c_does_not_wait():
+    with interruption.watched():
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_the_signal_to_save_can_be_another_one():
+    with interruption.watched("USR2") as asked:
+        assert signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
+        signal.raise_signal(signal.SIGUSR2)
+        assert asked.to_save()
+
+
+def test_handlers_are_as_before_afterwards():
+    before = [signal.getsignal(number) for number in (*interruption.STOPS, signal.SIGUSR1)]
+    with interruption.watched():
+        pass
+    after = [signal.getsignal(number) for number in (*interruption.STOPS, signal.SIGUSR1)]
+    assert after == before
+
+
+def test_a_thread_that_is_not_the_main_one_notes_nothing():
+    found = []
+
+    def work():
+        with interruption.watched() as asked:
+            found.append(asked.to_save())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [False]
+
+
+@pytest.fixture
+def signalled(make_run, tmp_path, monkeypatch):
+    """Makes a run that sends itself a signal in its fourth step, once."""
+    (tmp_path / "own_rules.py").write_text(RULE)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def make(folder, name):
+        order = tmp_path / "order"
+        if name:
+            order.write_text(name)
+        return make_run(folder, rule="own_rules:Signalled", method={"order": str(order)})
+
+    return make
+
+
+def weights(run):
+    return files.read_json(run.parent / files.MANIFEST)["weights_sha256"]
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_stopped_training_goes_on_and_ends_with_the_same_bits(signalled, corpora, capsys, name):
+    plain = signalled("plain", None)
+    pretrain.pretrain(plain, corpora, device="cpu", threads=1)
+    run = signalled("stopped", name)
+    command = ["pretrain", str(run), "--corpora", str(corpora), "--device", "cpu"]
+    assert main([*command, "--threads", "1"]) == interruption.STOPPED == 75
+    said = capsys.readouterr().err
+    assert f"stopped by {name}; the same command goes on from the last checkpoint" in said
+    assert 4 in files.steps(run.parent / "checkpoints")
+    assert sorted(path.name for path in run.parent.glob("lease*")) == []
+    assert main([*command, "--threads", "1"]) == 0
+    assert files.read_json(run.parent / files.MANIFEST)["resumes"] == 1
+    assert files.read_json(run.parent / "starts.json") == [0, 4]
+    assert weights(run) == weights(plain)
+
+
+def test_a_training_that_is_asked_to_save_saves_and_goes_on(signalled, corpora):
+    run = signalled("saved", "SIGUSR1")
+    pretrain.pretrain(run, corpora, device="cpu", threads=1)
+    assert files.read_json(run.parent / files.MANIFEST)["resumes"] == 0
+    # Records are written with every checkpoint, and stay.
+    assert 4 in files.steps(run.parent / "parts")
