@@ -20,6 +20,10 @@ from pipeline.settings import unknown
 Settings = dict[str, Any]
 
 
+STANDALONE = {"table": ("audit",), "figure": ("figure3",)}
+"""Tables and figures that need no run: they show the theory's records and the paper's numbers."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Plan:
     """An experiment, expanded: explicit settings of all that it makes, by name."""
@@ -126,11 +130,23 @@ class Plan:
             "sources": {source: f"{self.results}/data/{source}" for source in sorted(read)},
             "tokenizers": {t: f"{self.results}/tokenizers/{t}.json" for t in tokenizers},
             "tasks": {t: f"{self.results}/tasks/{t}" for t in self.asked_tasks(chosen)},
+            "theory": self.theory(names),
             "fingerprints": {r: stages.code("pretrain", v["rule"]) for r, v in chosen.items()},
             "rules": abouts(self),
             "tables": self.tables,
             "figures": self.figures,
         }
+
+    def theory(self, names: Sequence[str]) -> str | None:
+        """Folder of the theory's records, where a database of these runs holds them.
+
+        It does where they are shown and the database is for none of the runs, or all that were
+        asked for; one for some runs does not wait for them.
+        """
+        shown = set(STANDALONE["table"]) & self.tables.keys()
+        shown |= set(STANDALONE["figure"]) & self.figures.keys()
+        whole = not names or set(names) >= set(self.asked)
+        return f"{self.results}/theory" if shown and whole else None
 
     @functools.cache  # noqa: B019 - one plan lives as long as its process
     def selected(self, kind: str, name: str) -> tuple[str, ...]:
@@ -138,6 +154,8 @@ class Plan:
 
         None of those that only serve others, but where it names their methods.
         """
+        if name in STANDALONE[kind]:
+            return ()
         wanted = self.named(f"{kind}s", name)["selection"]
         named, asked = wanted.get("methods", ()), set(self.asked)
         return tuple(
@@ -151,6 +169,8 @@ class Plan:
         chosen = self.selected(kind, name)
         if len(chosen) == len(self.runs):
             return None
+        if not chosen:
+            return "theory"
         return "asked" if chosen == self.asked else f"{kind}-{name}"
 
     @functools.cache  # noqa: B019 - one plan lives as long as its process

@@ -384,3 +384,23 @@ def test_downstream_tasks_that_there_are_not_or_twice_are_refused(small):
         "one entry"
     )
     assert len(lines(small)) == 2
+
+
+def test_what_shows_the_theory_alone_needs_no_run(small):
+    small["tables"] = {"audit": {}, "costs": {"methods": ["mix"]}}
+    small["figures"] = {"figure3": {}}
+    plan = planned(small)
+    place = "results/databases/theory.duckdb"
+    assert plan.database("table", "audit") == plan.database("figure", "figure3") == place
+    written = plan.settings_files()
+    alone = written["results/settings/databases/theory.json"]
+    assert (alone["theory"], alone["runs"], alone["corpora"]) == ("results/theory", {}, {})
+    # The whole experiment holds it too; what is for some runs does not wait for it.
+    assert written["results/settings/experiment.json"]["theory"] == "results/theory"
+    assert written["results/settings/databases/table-costs.json"]["theory"] is None
+
+
+def test_without_such_an_output_there_is_no_theory(small):
+    plan = planned(small)
+    assert plan.settings_files()["results/settings/experiment.json"]["theory"] is None
+    assert "theory" not in plan.selections()

@@ -65,6 +65,8 @@ def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
             if record.probes:
                 loader.probes(run, record)
             progress.add(1)
+    if experiment.theory is not None:
+        loader.theory(Path(experiment.theory))
     comparisons.fill(connection)
     speedups.fill(connection)
     _lineage(connection, found)

@@ -51,6 +51,8 @@ class Experiment:
     """Manifests of the mixtures that other runs found, by scenario/model/mixture/seed."""
     tasks: dict[str, str] = dataclasses.field(default_factory=dict)
     """Folders of the fetched downstream tasks by name."""
+    theory: str | None = None
+    """Folder of the theory's records; None: the database holds none."""
     rules: dict[str, str] = dataclasses.field(default_factory=dict)
     """What the runs' mixing rules do, in a sentence or two, by rule."""
     fingerprints: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -65,8 +67,10 @@ class Experiment:
     """Settings of the figures by name, in the report's order; absent: one per `figure_*.sql`."""
 
     def problems(self) -> list[str]:
-        """An experiment without runs has no results."""
-        return [] if self.runs else ["runs: is empty, so there is nothing to put in a database"]
+        """An experiment without runs and without the theory has no results."""
+        if self.runs or self.theory:
+            return []
+        return ["runs: is empty, so there is nothing to put in a database"]
 
     def scenarios(self) -> list[str]:
         """Scenarios in the order of the runs."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pipeline import files
 from pipeline.errors import InputError
-from pipeline.results import curves, drawing
+from pipeline.results import curves, drawing, mixtures
 from pipeline.results.drawing import Panel
 from pipeline.results.selection import Row, connect, rows
 from pipeline.settings import parse, unknown
@@ -151,6 +151,16 @@ KINDS: Mapping[str, Kind] = {
         "The paper's Figure 2: mean accuracy with batches of Mix, Round-Robin and Random, and how "
         "alike the domains' gradients are under Mix. Noise alone lowers the plain cosine, so the "
         "one with noise taken out stands beside it.",
+    ),
+    "figure3": Kind(
+        "figure3",
+        mixtures.example,
+        2,
+        "mixtures",
+        "The paper's Figure 3: Example 1, two quadratic losses, under the mixture that is best "
+        "for the next step and under static ones, and the share of task 1 in the batches. Static "
+        "losses are exact; bands are 95% intervals of simulated paths. The paper does not say with "
+        "which values it was drawn: ours are the first row of theory_example_settings.",
     ),
     "figure4": Kind(
         "figure4",

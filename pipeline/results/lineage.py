@@ -104,7 +104,7 @@ def _one_per_view(kind: str) -> dict[str, dict[str, object]]:
 
 
 def _stands_on(experiment: Experiment, view: str, settings: Mapping[str, Any]) -> Iterator[str]:
-    """The runs, evaluations and probes of the selected runs that a table or figure reads.
+    """The theory, and the runs, evaluations and probes of the selected runs, that an output reads.
 
     Tables and figures are made after the database, so what they stand on follows from their view.
     """
@@ -114,7 +114,11 @@ def _stands_on(experiment: Experiment, view: str, settings: Mapping[str, Any]) -
         "probe": ("similarities",),
         "run": records.OF_TRAINING,
     }
-    wanted = [stage for stage, tables in stages.items() if read & set(tables)] or ["run"]
+    wanted = [stage for stage, tables in stages.items() if read & set(tables)]
+    if read & set(records.OF_THEORY):
+        yield "theory"
+    else:
+        wanted = wanted or ["run"]
     for name, run in experiment.runs.items():
         values = {key: run.settings[column] for key, column in RUN_NAMES.items()}
         if all(value in selection.get(key, [value]) for key, value in values.items()):
@@ -136,35 +140,44 @@ def _artifact(manifest: _Found, inputs: list[str], root: Path, sums: Mapping[str
     )
 
 
+def _manifest(name: str, path: Path, remake: str) -> _Found:
+    return _Found(name, path, records.manifest(path, remake))
+
+
 def _manifests(experiment: Experiment) -> Iterator[_Found]:
     """Every manifest, sources first."""
-
-    def found(name: str, path: Path, remake: str) -> _Found:
-        return _Found(name, path, records.manifest(path, remake))
-
     for source, folder in experiment.sources.items():
         remake = f"run `pike download` for {source}"
-        yield found(f"source/{source}", Path(folder) / files.MANIFEST, remake)
+        yield _manifest(f"source/{source}", Path(folder) / files.MANIFEST, remake)
     for tokenizer, path in experiment.tokenizers.items():
-        yield found(f"tokenizer/{tokenizer}", Path(path), f"run `pike tokenizer` for {tokenizer}")
+        yield _manifest(
+            f"tokenizer/{tokenizer}", Path(path), f"run `pike tokenizer` for {tokenizer}"
+        )
     for corpus, folder in experiment.corpora.items():
         remake = f"run `pike pack` for {corpus}"
-        yield found(f"corpus/{corpus}", Path(folder) / files.MANIFEST, remake)
+        yield _manifest(f"corpus/{corpus}", Path(folder) / files.MANIFEST, remake)
     for task, folder in experiment.tasks.items():
-        yield found(f"task/{task}", Path(folder) / files.MANIFEST, f"run `pike fetch {task}`")
+        yield _manifest(f"task/{task}", Path(folder) / files.MANIFEST, f"run `pike fetch {task}`")
     for mixture, path in experiment.mixtures.items():
-        yield found(f"mixture/{mixture}", Path(path), f"run `pike mixture` for {mixture}")
+        yield _manifest(f"mixture/{mixture}", Path(path), f"run `pike mixture` for {mixture}")
+    if experiment.theory is not None:
+        yield _manifest("theory", Path(experiment.theory) / files.MANIFEST, "run `pike theory`")
+    yield from _of_runs(experiment)
+
+
+def _of_runs(experiment: Experiment) -> Iterator[_Found]:
+    """The manifests of the runs, and of what was measured of their checkpoints."""
     for run, record in experiment.runs.items():
         here = Path(record.folder)
-        own = found(f"run/{run}", here / files.MANIFEST, f"run `pike pretrain` for {run}")
+        own = _manifest(f"run/{run}", here / files.MANIFEST, f"run `pike pretrain` for {run}")
         yield own
         yield from _checkpoints(own)
         if record.evaluations:
             place, remake = here / "evaluations" / files.MANIFEST, f"run `pike evaluate` for {run}"
-            yield found(f"evaluation/{run}", place, remake)
+            yield _manifest(f"evaluation/{run}", place, remake)
         if record.probes:
             place, remake = here / "probes" / files.MANIFEST, f"run `pike probe` for {run}"
-            yield found(f"probe/{run}", place, remake)
+            yield _manifest(f"probe/{run}", place, remake)
 
 
 def _checkpoints(run: _Found) -> Iterator[_Found]:

@@ -19,6 +19,16 @@ OF_TRAINING = (
     "alarms",
     "timings",
 )
+OF_THEORY = (
+    "theory_findings",
+    "theory_example",
+    "theory_example_settings",
+    "theory_example_steps",
+    "theory_descent",
+    "theory_relaxed",
+    "theory_iterations",
+    "theory_tilt",
+)
 OF_EVALUATION = ("perplexities", "documents", "accuracies", "choices")
 
 
@@ -120,15 +130,30 @@ class Loader:
             check(path, listed[path.name], remake)
             self._load("similarities", run, path, remake)
 
-    def _load(self, table: str, run: str, path: Path, remake: str) -> None:
+    def theory(self, folder: Path) -> None:
+        """Loads the checks of the theory.
+
+        Raises:
+            InputError: one is missing, truncated or altered.
+        """
+        remake = "run `pike theory` again"
+        listed = manifest(folder / files.MANIFEST, remake)["files"]
+        for table in OF_THEORY:
+            path = folder / f"{table.removeprefix('theory_')}.parquet"
+            check(path, listed.get(path.name), remake)
+            self._load(table, None, path, remake)
+
+    def _load(self, table: str, run: str | None, path: Path, remake: str) -> None:
+        """Appends a record; with a run its name comes first in each row."""
         columns = ", ".join(self._columns[table])
+        own, value = ("", "") if run is None else ("run, ", "?, ")
         # A file's name cannot be a parameter of read_parquet: quotes in it are doubled.
         quoted = str(path).replace("'", "''")
         try:
             self._connection.execute(
-                f"insert into {table} (run, {columns}) select ?, {columns} "
+                f"insert into {table} ({own}{columns}) select {value}{columns} "
                 f"from read_parquet('{quoted}')",
-                [run],
+                [] if run is None else [run],
             )
         except duckdb.Error as error:
             first = str(error).splitlines()[0]

@@ -256,6 +256,7 @@ def records_of(names):
             if run[wanted]
         ),
         *experiment["mixtures"].values(),
+        *(f"{folder}/{FINAL}" for folder in [experiment["theory"]] if folder),
         *(f"{folder}/{FINAL}" for folder in experiment["corpora"].values()),
         *(f"{folder}/{FINAL}" for folder in experiment["sources"].values()),
         *experiment["tokenizers"].values(),

@@ -135,6 +135,59 @@ create table theory_findings (
     place text, statement text, stated double, recomputed double, verdict text, comment text
 );
 
+-- The checks of the theory, where the stage `theory` made them. Example 1 (Figure 3), step by step:
+-- share is that of task 1 in the next batch; loss is the expected one, by formula for static
+-- mixtures, the simulated mean for the adaptive one. low and high: 95% interval of the simulation.
+create table theory_example (
+    setting text, mixture text, position integer, step bigint, share double, loss double,
+    simulated double, low double, high double
+);
+
+-- The last loss of adaptive mixing beside that of the static mixture that is best in hindsight.
+-- ahead: whether adaptive mixing is below it by more than its interval; null: neither is.
+create table theory_example_settings (
+    setting text, theta1 double, theta2 double, sigma1 double, sigma2 double, eta double, b bigint,
+    steps bigint, best_share double, best_static double, adaptive double, low double, high double,
+    ahead boolean
+);
+
+-- One step: the share by the paper's formula, by conceptual PiKE and by search over all shares, and
+-- the expected loss by formula and by simulation.
+create table theory_example_steps (
+    theta1 double, theta2 double, sigma1 double, sigma2 double, eta double, b bigint, share double,
+    share_pike double, share_searched double, expected double, simulated double, stderr double
+);
+
+-- The loss after a step beside three versions of the bound on it: printed (with L), of_sum (with the
+-- Lipschitz constant L_sum of the sum's gradient), plain (that without beta). before: the loss
+-- before the step. applies: whether the theorem's condition holds. expected: exact, null where it
+-- has no closed form.
+create table theory_descent (
+    problem text, point integer, mixture text, weights double[], eta double, b bigint, L double,
+    L_sum double, conflict double, alignment double, beta double, gamma double, applies boolean,
+    before double, printed double, of_sum double, plain double, expected double, simulated double,
+    stderr double
+);
+
+-- Weights that minimise the bound: gap is how far their value can lie above the lowest one.
+create table theory_relaxed (
+    name text, lam double[], kap double[], weights double[], mu double, value double, gap double
+);
+
+-- Steps until gradients are small. target: max (each E|g_k|^2 <= delta) or sum (E|sum g_k|^2 <=
+-- delta); step_size: that of the method's own theorem, or the best of its doublings.
+create table theory_iterations (
+    problem text, method text, target text, step_size text, eta double, delta double, b bigint,
+    bound double, low bigint, reached bigint, high bigint, paths bigint
+);
+
+-- The tilted loss: identity is the min-max value minus tau times it; others how far the best of many
+-- other y lies above y*; equal_step (tau / K)^2, the factor on Balanced-PiKE's steps at equal losses.
+create table theory_tilt (
+    name text, losses double[], tau double, y double[], tilted double, identity double,
+    others double, above_mean double, above_max double, equal_step double
+);
+
 -- The names that the paper uses, in its order, as its tables write them.
 create table paper_names (kind text, name text, position integer, label text);
 

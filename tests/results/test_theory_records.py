@@ -1,0 +1,117 @@
+"""The theory's records in the database: loaded, audited, traced; damaged ones are named."""
+
+import duckdb
+import pytest
+
+from pipeline import files
+from pipeline.errors import InputError
+from pipeline.results import database, figures, records, why
+from pipeline.theory import stage
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("results") / "theory"
+    stage.write_sized(out, stage.Sizes(paths=20, draws=20, seeds=2, random=2))
+    return out
+
+
+def settings(root, theory):
+    empty = {"config": {}, "runs": {}, "corpora": {}, "sources": {}, "tokenizers": {}}
+    shown = {"tables": {"audit": {"name": "audit", "selection": {}}}}
+    path = root / "settings.json"
+    files.write_json(
+        path,
+        {
+            "experiment": "e",
+            "results": str(root),
+            "theory": theory and str(theory),
+            **empty,
+            **shown,
+        },
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def built(folder):
+    database.build(settings(folder.parent, folder), folder.parent / "pike.duckdb")
+    return folder.parent / "pike.duckdb"
+
+
+@pytest.fixture
+def opened(built):
+    with duckdb.connect(str(built), read_only=True) as connection:
+        yield connection
+
+
+def test_every_record_is_a_table_with_its_rows(opened, folder):
+    assert {f"theory_{path.stem}" for path in folder.glob("*.parquet")} == set(records.OF_THEORY)
+    for table in records.OF_THEORY:
+        file = folder / f"{table.removeprefix('theory_')}.parquet"
+        (rows,) = opened.execute(f"select count(*) from {table}").fetchone()
+        assert rows > 0
+        found = opened.execute(f"select * from read_parquet('{file}')")
+        written = {column[0] for column in found.description}
+        assert rows == len(found.fetchall())
+        columns = opened.execute(f"select * from {table} limit 0").description
+        assert {column[0] for column in columns} == written
+
+
+def test_findings_stand_in_the_audit(opened):
+    found = opened.execute(
+        "select stated, recomputed, comment from audit "
+        "where kind = 'theory' and place = 'thm:DescentMainBody'"
+    ).fetchall()
+    ((stated, recomputed, comment),) = found
+    assert (stated, recomputed) == ("0.0625", "0.125")
+    assert comment.startswith("false as stated: ")
+
+
+def test_the_chain_behind_the_audit_ends_at_the_theory(built):
+    assert "theory" in why.why("table/audit", built)
+
+
+def test_figure_3_is_drawn_from_the_theory_alone(built, tmp_path):
+    files.write_json(tmp_path / "figure3.json", {"name": "figure3", "selection": {}})
+    figures.write(tmp_path / "figure3.json", built, tmp_path / "out.svg")
+    data = files.read_json(tmp_path / "out.json")
+    loss, share = data["panels"]
+    assert [loss["title"], share["title"]] == ["expected loss", "share of task 1"]
+    assert loss["scale"] == "log"
+    lines = {series["key"]: series for series in loss["series"]}
+    assert list(lines)[:3] == ["adaptive", "static 0.1", "static 0.3"]
+    # (9 + 1) / 2 at first; one step of a half each: (0.95^2 10 + 2 * 0.01 (1/2 + 9/2) / 16) / 2.
+    assert lines["static 0.5"]["x"][:2] == [0, 1]
+    assert lines["static 0.5"]["y"][:2] == pytest.approx([5, 4.515625], abs=1e-4)
+    assert all(
+        low <= high
+        for low, high in zip(*(lines["adaptive"][n] for n in ("low", "high")), strict=True)
+    )
+    assert {series["y"][0] for series in share["series"][1:]} >= {0.1, 0.5, 0.9}
+
+
+def test_figure_3_without_the_theory_is_refused(made, tmp_path):
+    files.write_json(tmp_path / "figure3.json", {"name": "figure3", "selection": {}})
+    with pytest.raises(InputError, match="'figure3' is empty"):
+        figures.write(tmp_path / "figure3.json", made / "pike.duckdb", tmp_path / "out.svg")
+
+
+def test_an_experiment_of_nothing_is_refused(tmp_path):
+    with pytest.raises(InputError, match="runs: is empty"):
+        database.build(settings(tmp_path, None), tmp_path / "pike.duckdb")
+
+
+@pytest.mark.parametrize("damage", ["gone", "short"])
+def test_a_damaged_record_is_named(folder, tmp_path, damage):
+    copy = tmp_path / "theory"
+    copy.mkdir()
+    for path in folder.iterdir():
+        content = path.read_bytes()
+        if path.name == "tilt.parquet":
+            if damage == "gone":
+                continue
+            content = content[:-1]
+        (copy / path.name).write_bytes(content)
+    with pytest.raises(InputError, match=r"tilt\.parquet.*run `pike theory` again"):
+        database.build(settings(tmp_path, copy), tmp_path / "pike.duckdb")
