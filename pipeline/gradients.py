@@ -30,7 +30,7 @@ from torch import Tensor
 from pipeline.clock import Timed, untimed
 from pipeline.mixing.seams import Statistics
 from pipeline.model import Transformer, token_losses, weighted_loss
-from pipeline.vectors import add, inner, squared, trained
+from pipeline.vectors import add, inner, products, squared, total, trained
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +83,7 @@ def of_domain(
             loss += _backward(model, piece, share_s, timed).double().sum() / R
             if spread:
                 # What arrives is s / R of the micro-batch's mean gradient.
-                weighted_squares += torch.stack(squares).sum() * (R**2 / len(piece))
+                weighted_squares += total(squares) * (R**2 / len(piece))
                 squares.clear()
     parts = [p.grad for p in parameters if p.grad is not None]
     for p, before in zip(parameters, kept, strict=True):
@@ -170,8 +170,8 @@ def gramian(
     pairs = list(itertools.combinations(present, 2))
     if pairs:
         with timed("statistics"):
-            products = torch.stack([inner(first, second) for (_, first), (_, second) in pairs])
-        for ((j, _), (k, _)), product in zip(pairs, products.tolist(), strict=True):
+            found = torch.stack([inner(first, second) for (_, first), (_, second) in pairs])
+        for ((j, _), (k, _)), product in zip(pairs, found.tolist(), strict=True):
             gram_KxK[j, k] = gram_KxK[k, j] = product
     return [None if g is None else g.parts for g in gradients], gram_KxK, measured
 
@@ -201,15 +201,15 @@ def of_batch(
 def _backward(model: Transformer, tokens_BxL1: Tensor, weight_B: Tensor, timed: Timed) -> Tensor:
     """One pass: adds the gradient of sum_b weight_b l_b, and returns the rows' losses l_B."""
     with timed("forward"):
-        total, loss_B = weighted_loss(model, tokens_BxL1, weight_B)
+        weighted, loss_B = weighted_loss(model, tokens_BxL1, weight_B)
     with timed("backward"):
-        total.backward()
+        weighted.backward()
     return loss_B
 
 
 @contextlib.contextmanager
 def _arriving(parameters: Sequence[Tensor], timed: Timed) -> Iterator[list[Tensor]]:
-    """Lists the squared norm of each parameter's gradient as a pass brings it, before it adds up.
+    """Lists the terms of the squared norm of what a pass brings, before it adds up.
 
     Nothing is copied: a gradient is read where the pass has made it.
     """
@@ -217,7 +217,7 @@ def _arriving(parameters: Sequence[Tensor], timed: Timed) -> Iterator[list[Tenso
 
     def listen(gradient: Tensor) -> None:
         with timed("statistics"):
-            squares.append(squared([gradient]))
+            squares.extend(products([gradient], [gradient]))
 
     handles = [p.register_hook(listen) for p in parameters]
     try:

@@ -46,13 +46,23 @@ def squared(parts: Sequence[Tensor]) -> Tensor:
 
 def inner(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
     """Inner product g . h over all parts; float32 within a piece of a part, float64 over them."""
-    products = [
+    return total(products(first, second))
+
+
+def products(first: Sequence[Tensor], second: Sequence[Tensor]) -> list[Tensor]:
+    """The terms of an inner product, one per piece of a part."""
+    return [
         torch.dot(a, b)
         for whole_a, whole_b in zip(first, second, strict=True)
         for a, b in zip(_pieces(whole_a), _pieces(whole_b), strict=True)
     ]
-    return torch.stack(products).double().sum()
+
+
+def total(terms: Sequence[Tensor]) -> Tensor:
+    """Their sum, in float64."""
+    return torch.stack(list(terms)).double().sum()
 
 
 def _pieces(part: Tensor) -> tuple[Tensor, ...]:
-    return part.flatten().split(PIECE_NUMBERS)
+    flat = part.flatten()
+    return flat.split(PIECE_NUMBERS) if len(flat) > PIECE_NUMBERS else (flat,)
