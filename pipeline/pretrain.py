@@ -88,7 +88,8 @@ def pretrain(
         training = _Training(work, method, values, given, devices.pick(device), held, asked)
         if profile:
             training.records.clock.settle = functools.partial(devices.settle, training.device)
-        training.run()
+        with training.folder.writer:
+            training.run()
     return budget.shown(run.parent) if profile else None
 
 
@@ -115,7 +116,7 @@ class _Training:
             for purpose in ("train", "statistics", "comparison")
         )
         code = fingerprints.of(*modules(work.rule))
-        identity = files.digest({"run": values, "code": code, **given.identity})
+        identity = {"run": values, "code": code, **given.identity}
         pieces = next(iter(given.corpora.values())).vocabulary
         vocabulary = model.padded_vocabulary(pieces, work.model.vocabulary_multiple)
         self.model = model.initialised(work.model, vocabulary, work.seed).to(device)

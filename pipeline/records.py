@@ -5,6 +5,7 @@ what a killed run wrote behind its last checkpoint is dropped when it goes on. A
 are joined to one Parquet file per table; they stay, so that a run can go on from any checkpoint.
 """
 
+import dataclasses
 import math
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -70,6 +71,16 @@ TABLES = {
 }
 
 Value = int | float | str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """Rows that wait to be written."""
+
+    step: int
+    """Updates done when they were taken."""
+    rows: dict[str, list[tuple[Value, ...]]]
+    """By table."""
 
 
 class Records:
@@ -143,26 +154,30 @@ class Records:
             if number > step:
                 files.remove(part)
 
-    def write_part(self, step: int) -> None:
-        """Writes the rows since the part before as `parts/step{step}`.
+    def taken(self, step: int) -> Part:
+        """Hands over the rows since the part before, to be written as `parts/step{step}`."""
+        for phase, seconds in self.clock.seconds.items():
+            self.add("timings", phase, seconds)
+        rows, self._rows = self._rows, {name: [] for name in TABLES}
+        self.clock.seconds.clear()
+        return Part(step, rows)
+
+    def write(self, part: Part) -> None:
+        """Writes a part; it appears whole or not at all.
 
         Raises:
             InputError: the disk is full or the folder cannot be written.
         """
-        for phase, seconds in self.clock.seconds.items():
-            self.add("timings", phase, seconds)
         try:
-            with files.appearing(self._folder / "parts" / f"step{step}") as partial:
+            with files.appearing(self._folder / "parts" / f"step{part.step}") as partial:
                 partial.mkdir()
                 for name, schema in TABLES.items():
-                    _write(_table(self._rows[name], schema), partial / f"{name}.parquet")
+                    _write(_table(part.rows[name], schema), partial / f"{name}.parquet")
         except OSError as error:
             raise InputError(
                 f"records of {self._folder} could not be written ({error}): free some space and "
                 "start the same command again; the run goes on from its last checkpoint"
             ) from error
-        self._rows = {name: [] for name in TABLES}
-        self.clock.seconds.clear()
 
     def finish(self) -> list[Path]:
         """Joins the parts into one file per table in the run's folder and returns their paths."""

@@ -1,13 +1,14 @@
 """A run's folder: where training begins or goes on, what it keeps on the way, and how it ends.
 
 run.json                what to train
-checkpoints/step{n}/    kept every so many steps, and the newest to go on from
+checkpoints/step{n}/    kept every so many steps, and the newest few to go on from
 parts/step{n}/          records since the checkpoint before
 starts.json             the step of each start: 0, and that of each going on
 *.parquet               records, once the run is done
 manifest.json           appears last
 """
 
+import functools
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,8 @@ import torch
 from pipeline import checkpoint, devices, files, lease, settings
 from pipeline import model as models
 from pipeline.model import Transformer
-from pipeline.records import Records
+from pipeline.records import Part, Records
+from pipeline.writer import Writer
 
 log = logging.getLogger("pike")
 
@@ -31,7 +33,7 @@ class RunFolder:
         self,
         held: lease.Lease,
         work: settings.Run,
-        identity: str,
+        identity: dict[str, Any],
         model: Transformer,
         optimizer: torch.optim.Optimizer,
     ) -> None:
@@ -40,7 +42,7 @@ class RunFolder:
         Args:
             held: The lease.
             work: The run's settings.
-            identity: Digest of all that the run is a function of.
+            identity: All that the run is a function of.
             model: What is trained.
             optimizer: Its optimizer.
         """
@@ -49,6 +51,7 @@ class RunFolder:
         self.folder = held.folder
         self.checkpoints = self.folder / "checkpoints"
         self.records = Records(self.folder)
+        self.writer = Writer()
 
     def begin(
         self, device: torch.device, fresh: Callable[[], checkpoint.Progress]
@@ -66,7 +69,7 @@ class RunFolder:
         if found is None:
             at = self._begin_anew(fresh)
         else:
-            at = checkpoint.restore(found, self.model, self.optimizer, device)
+            at = checkpoint.restore(found, self.model, self.optimizer, device, self.identity)
             self.records.drop_after(at.step)
             log.info("going on from %s", found)
         self._note_start(at.step)
@@ -74,7 +77,7 @@ class RunFolder:
 
     def _begin_anew(self, fresh: Callable[[], checkpoint.Progress]) -> checkpoint.Progress:
         if files.steps(self.checkpoints):
-            log.info("%s: of other settings, corpora or code: starting anew", self.checkpoints)
+            log.info("%s: starting anew", self.checkpoints)
         for old in (self.checkpoints, self.folder / "starts.json"):
             files.remove(old)
         self.records.clear()
@@ -96,22 +99,34 @@ class RunFolder:
         return step % recipe.checkpoint_every == 0 or step == recipe.steps
 
     def save(self, at: checkpoint.Progress) -> None:
-        """Writes the records and then the checkpoint; drops what it makes superfluous.
+        """Begins to write the records and then the checkpoint of this moment.
+
+        The run goes on meanwhile; it waits where the checkpoint before is not written yet.
 
         Raises:
-            InputError: the disk is full, or another process has taken the folder.
+            InputError: the disk was full for the one before, or another process has taken the
+                folder.
         """
         self.held.confirm()
         with self.records.timed("checkpoint"):
-            self.records.write_part(at.step)
-            folder = self.checkpoints / f"step{at.step}"
-            checkpoint.save(folder, self.model, self.optimizer, at, self.identity)
-            self._drop_before(at.step)
+            # Two copies of all states would not always fit: the one before goes first.
+            self.writer.wait()
+            part = self.records.taken(at.step)
+            taken = checkpoint.snapshot(self.model, self.optimizer, at, self.identity)
+            self.writer.start(functools.partial(self._write, part, taken, at.step))
 
-    def _drop_before(self, step: int) -> None:
-        """Deletes the checkpoints that only served to go on until this one."""
-        for number, folder in files.steps(self.checkpoints).items():
-            if number != step and not self._kept(number):
+    def _write(self, part: Part, taken: checkpoint.Snapshot, step: int) -> None:
+        """Writes both, in this order, and drops what they make superfluous."""
+        self.records.write(part)
+        checkpoint.write(self.checkpoints / f"step{step}", taken)
+        self._drop_but(step, self.work.training.resume_keep)
+
+    def _drop_but(self, step: int, newest: int) -> None:
+        """Deletes the checkpoints that only serve to go on, but for the newest up to `step`."""
+        found = files.steps(self.checkpoints)
+        spared = [number for number in found if number <= step][-newest:]
+        for number, folder in found.items():
+            if number not in spared and not self._kept(number):
                 files.remove(folder)
 
     def finish(
@@ -122,7 +137,7 @@ class RunFolder:
         modules: tuple[str, ...],
         device: torch.device,
     ) -> None:
-        """Joins the records and writes the manifest.
+        """Waits for the last checkpoint, joins the records and writes the manifest.
 
         Args:
             values: Content of `run.json`.
@@ -132,8 +147,9 @@ class RunFolder:
             device: Where it was trained.
         """
         work, recipe = self.work, self.work.training
+        self.writer.wait()
         self.held.confirm()
-        self._drop_before(recipe.steps)
+        self._drop_but(recipe.steps, newest=1)
         kept = list(files.steps(self.checkpoints))
         last = self.checkpoints / f"step{recipe.steps}"
         tables = self.records.finish()

@@ -217,6 +217,8 @@ class Training:
     """Steps between checkpoints that are kept for evaluation; the last step is always kept."""
     resume_every: int
     """Steps between checkpoints that only serve to go on after an interruption."""
+    resume_keep: int = 1
+    """How many of the newest checkpoints stay to go on from, whatever their kind."""
     weight_decay: float = 0.1
     """AdamW's decoupled weight decay."""
     beta1: float = 0.95
@@ -252,6 +254,7 @@ class Training:
                 "steps",
                 "checkpoint_every",
                 "resume_every",
+                "resume_keep",
                 "statistics_microbatch",
             )
             if getattr(self, n) < 1

@@ -174,6 +174,78 @@ def test_a_checkpoint_of_another_identity_is_never_resumed(tmp_path):
     assert checkpoint.resumable(tmp_path, "another", 2) is None
 
 
+def test_what_another_run_differs_in_is_logged(tmp_path, caplog):
+    before = {"run": {"seed": 0, "training": {"steps": 10}}, "code": "a" * 300, "mixture": {"a": 1}}
+    now = {"run": {"seed": 0, "training": {"steps": 12}}, "code": "b" * 300}
+    saved(tmp_path, steps=0, identity=before)
+    with caplog.at_level(logging.INFO, "pike"):
+        assert checkpoint.resumable(tmp_path, now, 2) is None
+    assert (
+        "run.training.steps was 10, is 12; code was another; mixture was {'a': 1}, is not set"
+        in (caplog.text)
+    )
+    assert "seed" not in caplog.text
+
+
+def later_version(path):
+    manifest = files.read_json(path / files.MANIFEST)
+    files.write_json(path / files.MANIFEST, {**manifest, "format": checkpoint.FORMAT + 1})
+
+
+def test_a_checkpoint_of_a_later_version_is_neither_loaded_nor_passed_over(tmp_path):
+    path, net, optimizer = saved(tmp_path, steps=0)
+    later_version(path)
+    for load in (
+        lambda: checkpoint.load_model(path),
+        lambda: checkpoint.restore(path, net, optimizer, CPU),
+        lambda: checkpoint.resumable(tmp_path, "ours", 2),
+    ):
+        with pytest.raises(InputError, match=r"is of format 3, .* none above 2: use the version"):
+            load()
+
+
+def test_a_checkpoint_that_names_no_format_is_loaded(tmp_path):
+    path, net, _ = saved(tmp_path)
+    manifest = files.read_json(path / files.MANIFEST)
+    del manifest["format"]
+    files.write_json(path / files.MANIFEST, manifest)
+    assert same(checkpoint.load_model(path).state_dict(), net.state_dict())
+
+
+def test_what_does_not_fit_is_refused_and_changes_nothing(tmp_path):
+    path, net, optimizer = saved(tmp_path)
+    wider = initialised(dataclasses.replace(SHAPE, width=8, layers=2), 8, 0)
+    with pytest.raises(InputError, match=r"another model: model\.layers was 1, is 2; model\.width"):
+        checkpoint.restore(path, wider, optim.adamw(wider, RECIPE), CPU)
+    larger = initialised(SHAPE, 16, 0)
+    with pytest.raises(InputError, match="another model: vocabulary was 8, is 16"):
+        checkpoint.restore(path, larger, optim.adamw(larger, RECIPE), CPU)
+    with pytest.raises(InputError, match=r"of another run: seed was 0, is 1: train in a folder"):
+        checkpoint.restore(
+            saved(tmp_path / "seeds", identity={"seed": 0})[0], net, optimizer, CPU, {"seed": 1}
+        )
+    other, _ = started(seed=1)
+    before = {name: value.clone() for name, value in other.state_dict().items()}
+    partly = torch.optim.AdamW([other.embedding.weight])
+    with pytest.raises(InputError, match="an optimizer over other parameters than the run's 1"):
+        checkpoint.restore(path, other, partly, CPU)
+    assert same(other.state_dict(), before)
+
+
+def test_a_snapshot_is_of_its_moment(tmp_path):
+    net, optimizer = started()
+    update(net, optimizer, 0)
+    at = progress(1)
+    taken = checkpoint.snapshot(net, optimizer, at, "ours")
+    checkpoint.save(tmp_path / "then", net, optimizer, at, "ours")
+    for tensor in (at.positions_K, at.method["turned"]):
+        tensor += 1
+    update(net, optimizer, 1)
+    checkpoint.write(tmp_path / "later", taken)
+    for name in (checkpoint.MODEL, checkpoint.TRAINING, files.MANIFEST):
+        assert (tmp_path / "then" / name).read_bytes() == (tmp_path / "later" / name).read_bytes()
+
+
 def test_the_newest_is_the_one_of_the_largest_number(tmp_path):
     saved(tmp_path, steps=0)
     path, _, _ = saved(tmp_path, steps=2)

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from pipeline import checkpoint, files, pretrain, settings
+from pipeline import checkpoint, files, optim, pretrain, settings
 from pipeline.backward import Batch
 from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus
@@ -63,7 +63,7 @@ def checkpoint_state(run):
     values = files.read_json(run)
     work = settings.parse(settings.Run, values, "run")
     model = initialised(work.model, vocabulary(run), work.seed)
-    optimizer = torch.optim.AdamW(model.parameters())
+    optimizer = optim.adamw(model, work.training)
     path = run.parent / "checkpoints" / f"step{work.training.steps}"
     return checkpoint.restore(path, model, optimizer, torch.device("cpu")).method
 

@@ -471,6 +471,32 @@ def test_what_a_killed_process_left_half_written_is_cleared_away(finished, corpo
     assert manifest(finished)["checkpoints"] == [0, 3, 6]
 
 
+def test_the_newest_few_checkpoints_stay_while_a_run_goes_on(make_run, corpora):
+    run = make_run(
+        training={"resume_every": 1, "resume_keep": 2, "clip_norm": 1e30, "steps": 7}
+        | {"peak_learning_rate": 1e30, "warmup_steps": 6, "initial_learning_rate": 0.01}
+    )
+    assert "is not a finite number" in refused(run, corpora)
+    kept = list(files.steps(run.parent / "checkpoints"))
+    newest = kept[-1]
+    assert kept == sorted({*range(0, newest + 1, 3), newest - 1, newest})
+    assert not (run.parent / "lease").exists()
+
+
+def test_a_later_versions_checkpoints_are_never_deleted(finished, corpora):
+    path = finished.parent / "checkpoints" / "step6" / files.MANIFEST
+    files.write_json(path, {**files.read_json(path), "format": checkpoint.FORMAT + 1})
+    assert "use the version that wrote it" in refused(finished, corpora)
+    assert path.exists()
+
+
+def test_a_run_says_why_it_starts_anew(finished, make_run, corpora, caplog):
+    run = make_run("finished", seed=3)
+    with caplog.at_level("INFO", "pike"):
+        train(run, corpora)
+    assert "checkpoints: of another run: run.seed was 0, is 3" in caplog.text
+
+
 # The user's mistakes.
 
 
@@ -527,6 +553,10 @@ def test_corpora_of_different_tokenizers_are_refused(make_run, corpora, tmp_path
     path = tmp_path / "corpora" / "hard" / files.MANIFEST
     changed = files.read_json(path)
     changed["tokenizer"]["sha256"] = "0" * 64
+    changed["inputs"] = {
+        name: "0" * 64 if name.endswith(".model") else recorded
+        for name, recorded in changed["inputs"].items()
+    }
     files.write_json(path, changed)
     assert "different tokenizers" in refused(make_run(), tmp_path / "corpora")
 
