@@ -129,6 +129,7 @@ def _training_stages(commands: Any) -> None:
     stage.add_argument("--tasks", type=Path, help="folder of the fetched downstream tasks")
     _device(stage)
     stage = _stage(commands, "probe", "compare the domains' gradients at a run's checkpoints")
+    _workers(stage, "processes that encode (default: as many as processors)")
     _given(stage, "SETTINGS", "the run's probe.json")
     _path(stage, "--run", "the run's folder")
     _path(stage, "--corpora", "folder of the tokenizer's corpora, one subfolder per domain")

@@ -300,6 +300,16 @@ def files_of(settings: Settings) -> list[str]:
     return [named] if isinstance(named, str) else named
 
 
+def processes(source: Settings) -> int:
+    """How many processes are worth packing a source: one for each 64 MiB of text, 16 at most."""
+    size = source.get("bytes")
+    if size is None and source["kind"] == "local":
+        return 4  # Nobody has looked at the files yet.
+    if size is None:
+        size = source.get("documents", 0) * source.get("length", 0)
+    return int(min(max(size // 2**26, 1), 16))
+
+
 def _chosen(run: Settings, wanted: Mapping[str, Sequence[Any]]) -> bool:
     keys = {
         "scenarios": "scenario",

@@ -157,6 +157,19 @@ def manifest(folder: Path) -> dict[str, Any]:
     return facts
 
 
+def refuse_damaged(folder: Path) -> None:
+    """Compares the SHA-256 of a folder's files with the manifest, side by side.
+
+    Raises:
+        InputError: as `manifest`, or files that were changed.
+    """
+    remedy = f"delete {folder} and download it anew"
+    sealed = integrity.sealed(folder, manifest(folder), remedy)
+    found = [text for _, text in integrity.problems(integrity.altered, sealed) if text]
+    if found:
+        raise InputError("\n".join(found))
+
+
 def read(folder: Path) -> Iterator[Document]:
     """The documents of a folder in their order, in bounded memory.
 
@@ -178,9 +191,12 @@ def of_files(listed: Iterable[Path]) -> Iterator[Document]:
                 for batch in file.iter_batches(batch_size=1024):
                     yield from map(Document, *(column.to_pylist() for column in batch.columns))
         except (pa.ArrowInvalid, OSError) as error:
-            raise InputError(
-                f"{path} cannot be read ({error}): delete {path.parent} and download it anew"
-            ) from error
+            raise unreadable(path, error) from error
+
+
+def unreadable(path: Path, error: Exception) -> InputError:
+    """What to tell of a file that is not readable as Parquet."""
+    return InputError(f"{path} cannot be read ({error}): delete {path.parent} and download it anew")
 
 
 def totals(listed: Sequence[Path]) -> Totals:

@@ -3,26 +3,31 @@
 Legend of shapes: V pieces of the vocabulary.
 """
 
+import contextlib
+import functools
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline import disk, files, settings
+from pipeline import cpus, disk, files, fingerprints, settings
 from pipeline.data import documents as store
-from pipeline.data.sealing import FORMAT, SPLITS, data_fingerprint, documents_file
-from pipeline.data.shards import DOCUMENT, ShardWriter, token_dtype
-from pipeline.data.splits import is_validation, text_hash
+from pipeline.data import encoding, pool
+from pipeline.data.sealing import FORMAT, SPLITS, data_fingerprint
+from pipeline.data.shards import token_dtype
+from pipeline.data.splits import are_validation
 from pipeline.data.tokenizer import Tokenizer
+from pipeline.data.writing import SplitWriter
 from pipeline.errors import InputError
 from pipeline.progress import Progress
 
-BATCH_BYTES = 4 * 2**20
-"""UTF-8 bytes of text that are encoded at once."""
+COMMIT_BATCHES = 16
+"""Batches (of 4 MiB of text) after which what was written is made to survive a kill."""
+LEAST_BATCHES = 4
+"""Batches per process; fewer are not worth its start."""
 LEAST_TOKENS = 16
 """A split of fewer tokens is a mistake."""
 
@@ -54,130 +59,126 @@ class Packing:
         return found
 
 
-class _Encoded(NamedTuple):
-    """A document on its way into a split."""
-
-    text: str
-    hash: int
-    tokens: npt.NDArray[np.int32]
-
-
-@dataclass
-class _Split:
-    """One split while it is written."""
-
-    writer: ShardWriter
-    counts_V: npt.NDArray[np.int64]
-    characters: int = 0
-    records: list[npt.NDArray[Any]] = field(default_factory=list)
-    """Documents, structured as `DOCUMENT`, batch by batch."""
-
-    def add(self, documents: list[_Encoded]) -> None:
-        """Writes documents behind those already there."""
-        if documents:
-            stream = np.concatenate([document.tokens for document in documents])
-            self.writer.append(stream)
-            self.counts_V += np.bincount(stream, minlength=len(self.counts_V))
-            self.characters += sum(len(document.text) for document in documents)
-            rows = [(len(d.tokens), len(d.text.encode()), d.hash) for d in documents]
-            self.records.append(np.array(rows, DOCUMENT))
-
-    def documents(self) -> npt.NDArray[Any]:
-        """All documents, structured as `DOCUMENT`."""
-        return np.concatenate([np.empty(0, DOCUMENT), *self.records])
-
-    def facts(self, unknown: int) -> dict[str, Any]:
-        """The split's part of the manifest."""
-        documents = self.documents()
-        return {
-            "tokens": self.writer.tokens,
-            "documents": len(documents),
-            "bytes": int(documents["bytes"].sum(dtype=np.int64)),
-            "characters": self.characters,
-            "unknown_tokens": int(self.counts_V[unknown]),
-            "shards": self.writer.close(),
-        }
-
-
-def pack(settings_file: Path, documents: Path, tokenizer: Path, out: Path) -> None:
+def pack(
+    settings_file: Path, documents: Path, tokenizer: Path, out: Path, *, workers: int | None = None
+) -> None:
     """Encodes a source's documents into the corpus `out`.
+
+    The corpus is a function of the settings, the documents and the tokenizer; in how many processes
+    it is made, and whether the work was interrupted, changes no byte. What was written before a
+    kill is not written again.
 
     Args:
         settings_file: JSON of the fields of `Packing`.
         documents: Folder that `download` wrote; its name is the source's and the domain's.
         tokenizer: The `.model` file.
         out: Folder to be made.
+        workers: Processes that encode; absent: as many as there are processors.
 
     Raises:
-        InputError: wrong settings, too little text, a tokenizer that does not know the text, or a
-            full disk.
+        InputError: wrong settings, damaged documents, too little text, a tokenizer that does not
+            know the text, a full disk, or another process that is making the same corpus.
     """
     values = files.read_json(settings_file)
     chosen = settings.parse(Packing, values, "packing")
     source = store.manifest(documents)
     encoder = Tokenizer(tokenizer)
-    with disk.named(out), files.appearing(out) as partial:
-        partial.mkdir()
-        with Progress(f"pack {documents.name}", total=source["documents"], unit="doc") as progress:
-            splits = _write(chosen, documents, encoder, partial, progress)
-        facts = {name: split.facts(encoder.unknown) for name, split in splits.items()}
+    inputs = [documents / files.MANIFEST, tokenizer]
+    identity = {
+        "settings": values,
+        "inputs": [files.sha256(path) for path in inputs],
+        "code": fingerprints.of(__name__),
+    }
+    with (
+        disk.named(out),
+        files.resumable(out, identity, forget=(InputError, OSError)) as partial,
+        Progress(f"pack {documents.name}", total=_megabytes(source), unit="MB") as progress,
+    ):
+        work = _Work(chosen, documents, encoder, partial)
+        splits = work.run(workers or cpus.available(), progress)
+        facts = {name: split.close(encoder.unknown) for name, split in splits.items()}
         _refuse(chosen, documents.name, facts)
-        for name, split in splits.items():
-            with (partial / documents_file(name)).open("wb") as file:
-                np.save(file, split.documents(), allow_pickle=False)
         files.write_manifest(
             partial / files.MANIFEST,
             stage="pack",
             settings=values,
-            inputs=[documents / files.MANIFEST, tokenizer],
+            # The folder is renamed beside itself: paths relative to it stay right.
+            inputs=inputs,
             files=[f for f in sorted(partial.iterdir()) if f.suffix in (".bin", ".npy")],
             modules=[__name__],
             facts=_facts(documents.name, source, encoder, splits, facts),
         )
 
 
-def _write(
-    chosen: Packing, documents: Path, tokenizer: Tokenizer, out: Path, progress: Progress
-) -> dict[str, _Split]:
-    """Encodes all documents and appends each to its split, in the documents' order."""
-    dtype, size = token_dtype(tokenizer.vocabulary), tokenizer.vocabulary
-    train, validation = (
-        _Split(
-            ShardWriter(out, name, dtype=dtype, shard_tokens=chosen.shard_tokens),
-            np.zeros(size, np.int64),
-        )
-        for name in SPLITS
-    )
-    end = np.int32(tokenizer.eos)
-    limit = math.inf if chosen.tokens is None else chosen.tokens
-    with train.writer, validation.writer:
-        for texts in _batches(documents):
-            parts: tuple[list[_Encoded], list[_Encoded]] = ([], [])
-            written = train.writer.tokens
-            for text, tokens in zip(texts, tokenizer.encode(texts), strict=True):
-                document = _Encoded(text, text_hash(text), np.append(tokens, end))
-                if is_validation(document.hash, chosen.validation_share):
-                    parts[1].append(document)
-                elif written < limit:
-                    written += len(document.tokens)
-                    parts[0].append(document)
-            train.add(parts[0])
-            validation.add(parts[1])
-            progress.add(len(texts), tokens=f"{train.writer.tokens:,}")
-    return {"train": train, "validation": validation}
+class _Work:
+    """A corpus in the making."""
+
+    def __init__(self, chosen: Packing, documents: Path, tokenizer: Tokenizer, out: Path) -> None:
+        self._chosen, self._tokenizer, self._out = chosen, tokenizer, out
+        self._limit = math.inf if chosen.tokens is None else chosen.tokens
+        self._documents = documents
+        path = out / files.WORK / "state.json"
+        begin: dict[str, Any] = {"batches": 0, "read": 0, "splits": {}}
+        state: dict[str, Any] = files.read_json(path) if path.exists() else begin
+        self._done: int = state["batches"]
+        self._read: int = state["read"]
+        self._splits = {
+            name: SplitWriter(
+                out,
+                name,
+                vocabulary=tokenizer.vocabulary,
+                shard_tokens=chosen.shard_tokens,
+                state=state["splits"].get(name),
+            )
+            for name in SPLITS
+        }
+
+    def run(self, workers: int, progress: Progress) -> dict[str, SplitWriter]:
+        """Encodes the batches that are left and appends them in order."""
+        listed = [
+            self._documents / name for name in sorted(store.manifest(self._documents)["files"])
+        ]
+        store.refuse_damaged(self._documents)
+        left = encoding.batches(listed)[self._done :]
+        call = functools.partial(encoding.encode, model=self._tokenizer.path)
+        progress.add(self._read / 1e6)
+        workers = max(1, min(workers, len(left) // LEAST_BATCHES))
+        try:
+            with contextlib.closing(pool.in_order(call, left, workers)) as encoded:
+                for batch in encoded:
+                    self._add(batch)
+                    progress.add(batch.read_bytes / 1e6, tokens=f"{self._splits['train'].tokens:,}")
+                    if self._done % COMMIT_BATCHES == 0:
+                        self._commit()
+        except BaseException:
+            for split in self._splits.values():
+                split.abandon()
+            raise
+        return self._splits
+
+    def _add(self, batch: encoding.Encoded) -> None:
+        train = self._splits["train"]
+        validation_N = are_validation(batch.hash_N, self._chosen.validation_share)
+        # A document is taken while those before it are fewer than the limit.
+        lengths_N = np.where(validation_N, 0, batch.tokens_N)
+        before_N = train.tokens + np.cumsum(lengths_N) - lengths_N
+        train.add(batch, ~validation_N & (before_N < self._limit))
+        self._splits["validation"].add(batch, validation_N)
+        self._done += 1
+        self._read += batch.read_bytes
+
+    def _commit(self) -> None:
+        """Makes what was written so far survive a kill."""
+        splits = {name: split.state(self._done) for name, split in self._splits.items()}
+        state = {"batches": self._done, "read": self._read, "splits": splits}
+        with disk.named(self._out):
+            files.write_json(self._out / files.WORK / "state.json", state)
+        for split in self._splits.values():
+            split.forget(self._done - COMMIT_BATCHES)
 
 
-def _batches(documents: Path) -> Iterator[list[str]]:
-    texts: list[str] = []
-    size = 0
-    for _, text in store.read(documents):
-        texts.append(text)
-        size += len(text)
-        if size >= BATCH_BYTES:
-            yield texts
-            texts, size = [], 0
-    if texts:
-        yield texts
+def _megabytes(source: dict[str, Any]) -> int:
+    return max(1, round(source["bytes"] / 1e6))
 
 
 def _refuse(chosen: Packing, domain: str, facts: dict[str, dict[str, Any]]) -> None:
@@ -204,7 +205,7 @@ def _facts(
     domain: str,
     source: dict[str, Any],
     tokenizer: Tokenizer,
-    splits: dict[str, _Split],
+    splits: dict[str, SplitWriter],
     facts: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
     """The corpus manifest beside what every manifest holds."""

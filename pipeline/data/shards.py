@@ -6,6 +6,7 @@ Legend of shapes: R rows asked for, L tokens of context in a row.
 import bisect
 import hashlib
 import mmap
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -44,8 +45,19 @@ class ShardWriter:
     """
 
     def __init__(
-        self, folder: Path, split: str, *, dtype: np.dtype[Any], shard_tokens: int
+        self,
+        folder: Path,
+        split: str,
+        *,
+        dtype: np.dtype[Any],
+        shard_tokens: int,
+        state: dict[str, Any] | None = None,
     ) -> None:
+        """Begins, or goes on from a `state`: what was written after it is cut off.
+
+        Raises:
+            InputError: what the state speaks of is not there any more.
+        """
         assert shard_tokens >= 1
         self._folder, self._split, self._dtype = folder, split, dtype
         self._shard_tokens = shard_tokens
@@ -54,6 +66,36 @@ class ShardWriter:
         self._hash = hashlib.sha256()
         self._held = 0
         self.tokens = 0
+        if state is not None:
+            self._go_on(state)
+
+    def state(self) -> dict[str, Any]:
+        """Syncs what was written; returns what it takes to go on from here, as JSON."""
+        if self._file is not None:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        return {"shards": list(self._shards), "held": self._held, "tokens": self.tokens}
+
+    def _go_on(self, state: dict[str, Any]) -> None:
+        self._shards, self._held = list(state["shards"]), state["held"]
+        self.tokens = state["tokens"]
+        for shard in self._shards:
+            self._cut_off(self._folder / shard["file"], shard["tokens"])
+        if not self._held:
+            return
+        path = self._path()
+        self._cut_off(path, self._held)
+        with path.open("rb") as file:
+            while content := file.read(2**20):
+                self._hash.update(content)
+        self._file = path.open("ab")
+
+    def _cut_off(self, path: Path, tokens: int) -> None:
+        """Leaves the first tokens of a file, which must be there."""
+        size = tokens * self._dtype.itemsize
+        if not path.exists() or path.stat().st_size < size:
+            raise InputError(f"{path} has lost what was written to it: start again from the start")
+        os.truncate(path, size)
 
     def append(self, tokens: npt.NDArray[Any]) -> None:
         """Writes ids behind those already there.
@@ -90,7 +132,10 @@ class ShardWriter:
             return
         path, file = self._path(), self._file
         self._file = None
-        file.close()
+        if not file.closed:
+            file.flush()
+            os.fsync(file.fileno())
+            file.close()
         self._shards.append(
             {"file": path.name, "tokens": self._held, "sha256": self._hash.hexdigest()}
         )

@@ -122,14 +122,14 @@ class Tokenizer:
             digest.update(struct.pack("<I", len(piece)) + piece + score)
         return digest.hexdigest()
 
-    def encode(self, texts: Sequence[str]) -> list[npt.NDArray[np.int32]]:
-        """Ids of each text, int32, without special tokens.
+    def encode(self, texts: Sequence[str] | Sequence[bytes]) -> list[npt.NDArray[np.int32]]:
+        """Ids of each text (or its UTF-8 bytes), int32, without special tokens, by one thread.
 
         A text must be given whole: near ties between two ways to cut it are resolved by rounding
         that depends on what stands before, so that a text cut in two can give other ids.
         """
         encoded: list[npt.NDArray[np.int32]] = self._processor.encode(
-            list(texts), out_type="numpy", num_threads=-1
+            texts, out_type="numpy", num_threads=1
         )
         return encoded
 

@@ -1,5 +1,6 @@
 import json
 import math
+import os
 import random
 
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline import files
+from pipeline import files, runs
+from pipeline.data import encoding, pool
 from pipeline.data.packing import pack, unigram_nats
 from pipeline.data.shards import Corpus
 from pipeline.data.splits import is_validation, text_hash
@@ -162,13 +164,13 @@ def test_the_stream_is_that_of_the_documents(
     tmp_path_factory, letters, make_source, texts, shard_tokens, batch
 ):
     folder = tmp_path_factory.mktemp("property")
-    source = make_source(folder / "source", [*texts, LETTERS * 3, LETTERS * 4, "a" * 30])
     (folder / "p.json").write_text(
         json.dumps({"validation_share": 0.5, "shard_tokens": shard_tokens})
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipeline.data.packing.BATCH_BYTES", batch)
-        pack(folder / "p.json", source, letters, folder / "out")
+        patch.setattr("pipeline.data.documents.GROUP_BYTES", batch)
+        source = make_source(folder / "source", [*texts, LETTERS * 3, LETTERS * 4, "a" * 30])
+        pack(folder / "p.json", source, letters, folder / "out", workers=1)
     streams = by_hand([*texts, LETTERS * 3, LETTERS * 4, "a" * 30], Tokenizer(letters), 0.5)
     for split, stream in streams.items():
         corpus = Corpus.open(folder / "out", split, verify=True)
@@ -247,7 +249,7 @@ def test_wrong_settings_are_named(packed, values, message):
 
 
 def test_a_full_disk_is_named_and_left_clean(tmp_path, small_disk, letters, make_source):
-    source = make_source(tmp_path / "source", [LETTERS * 500] * 5 + words(0, 200))
+    source = make_source(tmp_path / "source", [LETTERS * 500] * 3 + words(0, 200))
     (tmp_path / "p.json").write_text('{"validation_share": 0.3}')
     make_source(tmp_path / "big", [f"{LETTERS * 500}{word}" for word in words(0, 40)])
     with pytest.raises(InputError, match=r"cannot be written.*No space left"):
@@ -255,3 +257,123 @@ def test_a_full_disk_is_named_and_left_clean(tmp_path, small_disk, letters, make
     assert list(small_disk.iterdir()) == []
     # A small one fits.
     pack(tmp_path / "p.json", source, letters, small_disk / "source")
+
+
+@pytest.fixture
+def many(tmp_path, monkeypatch, letters, make_source):
+    """Packs some 60 batches; gives the corpus's bytes by file."""
+    monkeypatch.setattr("pipeline.data.documents.GROUP_BYTES", 100)
+    monkeypatch.setattr("pipeline.data.documents.FILE_BYTES", 1500)
+    monkeypatch.setattr("pipeline.data.packing.COMMIT_BATCHES", 4)
+    source = make_source(tmp_path / "data" / "web", words(0, 1000))
+    settings = {"validation_share": 0.3, "shard_tokens": 500, "tokens": 3000}
+    (tmp_path / "p.json").write_text(json.dumps(settings))
+
+    def made(name, workers=1):
+        out = tmp_path / name / "web"
+        pack(tmp_path / "p.json", source, letters, out, workers=workers)
+        assert [path.name for path in out.parent.iterdir()] == ["web"]
+        return {path.name: path.read_bytes() for path in out.iterdir()}
+
+    return made
+
+
+def test_the_number_of_processes_changes_no_byte(many):
+    assert many("one") == many("three", workers=3)
+
+
+class Stopped(BaseException):
+    """Ends the work as a kill would: nothing is tidied up after it."""
+
+
+def kill(many, monkeypatch, batch):
+    """Stops a packing at a batch, once; gives the list of those encoded then and later."""
+    encode, seen, stopped = encoding.encode, [], []
+
+    def encoded(piece, **arguments):
+        if len(seen) == batch and not stopped:
+            stopped.append(True)
+            raise Stopped
+        seen.append(piece)
+        return encode(piece, **arguments)
+
+    monkeypatch.setattr("pipeline.data.encoding.encode", encoded)
+    with pytest.raises(Stopped):
+        many("killed")
+    return seen
+
+
+@pytest.mark.parametrize("batch", [1, 4, 5, 23, 40])
+def test_a_packing_goes_on_where_it_was_killed(many, tmp_path, monkeypatch, batch):
+    undisturbed = many("whole")
+    seen = kill(many, monkeypatch, batch)
+    assert not (tmp_path / "killed" / "web").exists()
+    begun, total = len(seen), len(encoding.batches(sorted((tmp_path / "data/web").glob("*.parq*"))))
+    seen.clear()
+    assert many("killed") == undisturbed
+    # Only what came after the last four batches that were made safe is encoded again.
+    assert len(seen) == total - begun // 4 * 4
+
+
+def test_what_was_torn_by_a_kill_is_cut_off(many, tmp_path, monkeypatch):
+    undisturbed = many("whole")
+    kill(many, monkeypatch, 20)
+    # As after a crash of the machine: bytes that no commit vouches for.
+    partial = tmp_path / "killed" / ".web.part"
+    for path in [*partial.glob("*.bin"), *partial.glob(".work/*.raw")]:
+        with path.open("ab") as file:
+            file.write(b"torn")
+    assert many("killed") == undisturbed
+
+
+def test_what_was_lost_by_a_crash_is_not_gone_on_with(many, tmp_path, monkeypatch):
+    undisturbed = many("whole")
+    kill(many, monkeypatch, 20)
+    (tmp_path / "killed" / ".web.part" / "train-00000.bin").write_bytes(b"")
+    with pytest.raises(InputError, match=r"train-00000\.bin has lost what was written"):
+        many("killed")
+    assert many("killed") == undisturbed
+
+
+def test_other_settings_begin_a_packing_anew(many, tmp_path, monkeypatch):
+    kill(many, monkeypatch, 20)
+    (tmp_path / "p.json").write_text(json.dumps({"validation_share": 0.5}))
+    assert many("killed") == many("whole")
+
+
+def test_damaged_documents_are_not_packed(many, tmp_path, make_source, letters):
+    many("whole")
+    path = sorted((tmp_path / "data" / "web").glob("*.parquet"))[3]
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"documents-00003\.parquet was changed.*download it anew"):
+        many("damaged")
+
+
+def test_the_list_of_documents_is_written_as_numpy_writes_it(packed, tmp_path):
+    folder = packed(words(0))
+    documents = np.load(folder / "train-documents.npy")
+    np.save(tmp_path / "again.npy", documents)
+    written = (folder / "train-documents.npy").read_bytes()
+    assert written == (tmp_path / "again.npy").read_bytes()
+
+
+def test_a_worker_that_is_killed_is_told(monkeypatch):
+    with pytest.raises(InputError, match="one of 2 worker processes was killed"):
+        list(pool.in_order(os._exit, [0], 2))
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ({"kind": "huggingface", "bytes": 50_000_000}, 1),
+        ({"kind": "huggingface", "bytes": 300_000_000}, 4),
+        ({"kind": "huggingface", "bytes": 10**12}, 16),
+        ({"kind": "local"}, 4),
+        ({"kind": "python", "topic": "code"}, 1),
+        ({"kind": "synthetic", "documents": 100_000, "length": 2000}, 2),
+    ],
+)
+def test_a_source_gets_the_processes_that_its_size_is_worth(source, expected):
+    assert runs.processes(source) == expected

@@ -59,6 +59,7 @@ rule pack:
         f"{RESULTS}/corpora/{{tokenizer}}/{{source}}/{FINAL}",
     log:
         f"{RESULTS}/logs/pack/{{tokenizer}}/{{source}}.log",
+    threads: lambda wildcards: runs.processes(PLAN.sources[wildcards.source])
     resources:
         **takes("pack"),
         python=PYTHON,
@@ -73,7 +74,7 @@ rule pack:
     shell:
         "exec {resources.python:q} -m pipeline pack {params.file:q}"
         " --documents {params.documents:q} --tokenizer {input.tokenizer:q}"
-        " --out {params.folder:q} > {log:q} 2>&1"
+        " --workers {threads} --out {params.folder:q} > {log:q} 2>&1"
 
 
 rule fetch:

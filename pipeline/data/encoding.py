@@ -1,0 +1,97 @@
+"""A batch of documents to tokens: what a worker of the packing does.
+
+Legend of shapes: N documents of a batch, T tokens of all of them.
+"""
+
+import functools
+import hashlib
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipeline.data import documents as store
+from pipeline.data.shards import token_dtype
+from pipeline.data.tokenizer import Tokenizer
+
+
+class Batch(NamedTuple):
+    """A row group of a file of documents, which is encoded at once."""
+
+    path: Path
+    group: int
+
+
+class Encoded(NamedTuple):
+    """A batch's documents, in their order."""
+
+    tokens_T: npt.NDArray[Any]
+    """Ids with an end behind each document, in the corpus's dtype."""
+    tokens_N: npt.NDArray[np.int64]
+    """Tokens of each document, its end included."""
+    bytes_N: npt.NDArray[np.int64]
+    characters_N: npt.NDArray[np.int64]
+    hash_N: npt.NDArray[np.uint64]
+    """First 8 bytes of each text's SHA-256."""
+    read_bytes: int
+    """UTF-8 bytes that were read, those of documents left out included."""
+    skipped: Counter[str]
+    """Documents left out, by reason."""
+
+
+def batches(listed: list[Path]) -> list[Batch]:
+    """All batches of files of documents, in order.
+
+    Raises:
+        InputError: a file that is not readable as Parquet.
+    """
+    found = []
+    for path in listed:
+        try:
+            groups = pq.read_metadata(path).num_row_groups
+        except (pa.ArrowInvalid, OSError) as error:
+            raise store.unreadable(path, error) from error
+        found += [Batch(path, group) for group in range(groups)]
+    return found
+
+
+@functools.cache
+def tokenizer(path: Path) -> Tokenizer:
+    """A tokenizer, loaded once a process."""
+    return Tokenizer(path)
+
+
+def encode(batch: Batch, model: Path) -> Encoded:
+    """Encodes the documents of a batch, each whole.
+
+    Raises:
+        InputError: a file that is not readable as Parquet.
+    """
+    try:
+        with pq.ParquetFile(batch.path) as file:
+            column = file.read_row_group(batch.group, columns=["text"]).column("text")
+    except (pa.ArrowInvalid, OSError) as error:
+        raise store.unreadable(batch.path, error) from error
+    text = column.combine_chunks()
+    encoder = tokenizer(model)
+    # As bytes: neither SentencePiece nor SHA-256 wants Python's texts.
+    contents: list[bytes] = pc.cast(text, pa.binary()).to_pylist()
+    pieces = encoder.encode(contents)
+    end = np.array([encoder.eos], np.int32)
+    stream = np.concatenate([part for ids in pieces for part in (ids, end)] or [end[:0]])
+    hashes = b"".join(hashlib.sha256(content).digest()[:8] for content in contents)
+    sizes_N = np.array([len(content) for content in contents], np.int64)
+    return Encoded(
+        stream.astype(token_dtype(encoder.vocabulary)),
+        np.array([len(ids) + 1 for ids in pieces], np.int64),
+        sizes_N,
+        np.array([len(content.decode()) for content in contents], np.int64),
+        np.frombuffer(hashes, ">u8").astype(np.uint64),
+        int(sizes_N.sum()),
+        Counter(),
+    )

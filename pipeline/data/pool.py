@@ -1,0 +1,48 @@
+"""Work shared out among processes, whose results come in the work's order, few at a time."""
+
+import multiprocessing
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import TypeVar
+
+from pipeline.errors import InputError
+
+AHEAD = 2
+"""Pieces of work per process that are begun or finished and not yet taken."""
+
+W = TypeVar("W")
+R = TypeVar("R")
+
+
+def in_order(call: Callable[[W], R], work: Iterable[W], workers: int) -> Generator[R, None, None]:
+    """`call` of each piece of work; with one worker in this process, else in as many others.
+
+    Memory holds `AHEAD` results per worker at most.
+
+    Raises:
+        InputError: a process was killed. What `call` raises passes.
+    """
+    if workers == 1:
+        yield from map(call, work)
+        return
+    waiting: deque[Future[R]] = deque()
+    # Spawned, not forked: threads of other libraries do not survive a fork.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max_workers=workers, mp_context=context) as pool:
+        try:
+            for piece in work:
+                waiting.append(pool.submit(call, piece))
+                if len(waiting) == AHEAD * workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        except BrokenProcessPool as error:
+            raise InputError(
+                f"one of {workers} worker processes was killed, perhaps for want of memory: start "
+                "again with fewer --workers; finished work is kept"
+            ) from error
+        finally:
+            for future in waiting:
+                future.cancel()
