@@ -18,17 +18,23 @@ from pipeline.errors import InputError
 MISTAKE, FAULT = 2, 1
 """Exit codes: the user's mistake, ours. `interruption.STOPPED` is that of a signal."""
 
-EXTRAS = {"lm_eval": "lm-eval"}
+EXTRAS = {"lm_eval": "lm-eval", "transformers": "hf"}
 """Packages that one command alone needs, and the extra that installs each."""
+
+OF_RUN, OF_MODEL = ("run", "corpora", "tokenizer"), ("model", "out")
+"""What `evaluate` needs: for a run, and for a model directory of somebody else's."""
+OF_MODEL_TOO = ("dtype", "length", "reading")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one subcommand and returns its exit code."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     chosen = vars(parser().parse_args(arguments))
-    command, place = chosen.pop("command"), chosen.pop("place")
-    module, _, function = place.partition(":")
+    command = chosen.pop("command")
     try:
+        if command == "evaluate":
+            chosen = _evaluation(chosen)
+        module, _, function = chosen.pop("place").partition(":")
         answer = getattr(importlib.import_module(module), function)(chosen.pop("given"), **chosen)
     except InputError as error:
         print(f"pike {command}: {error}", file=sys.stderr)
@@ -47,6 +53,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"pike {command}: interrupted", file=sys.stderr)
         return 130
     return _shown(answer)
+
+
+def _evaluation(chosen: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of one of the two things that `evaluate` does.
+
+    Raises:
+        InputError: some are missing, or belong to the other.
+    """
+    of_model = chosen["model"] is not None
+    needed, others = (OF_MODEL, OF_RUN) if of_model else (OF_RUN, (*OF_MODEL, *OF_MODEL_TOO))
+    missing = [name for name in needed if chosen[name] is None]
+    wrong = [name for name in others if chosen[name] is not None]
+    if missing or wrong:
+        told = [f"--{n} is missing" for n in missing] + [f"--{n} is out of place" for n in wrong]
+        raise InputError(
+            f"{', '.join(told)}: give --run, --corpora and --tokenizer for a run, or --model and "
+            "--out for a model directory"
+        )
+    kept = {
+        name: value
+        for name, value in chosen.items()
+        if name not in others and not (name in OF_MODEL_TOO and value is None)
+    }
+    return kept | ({"place": "pipeline.evaluation.directory:evaluate"} if of_model else {})
 
 
 def _shown(answer: bytes | str | None) -> int:
@@ -121,19 +151,35 @@ def _training_stages(commands: Any) -> None:
     _given(stage, "SETTINGS", "settings/mixtures/MIXTURE.json")
     stage.add_argument("--runs", type=Path, nargs="+", required=True, help="folders of the proxies")
     _path(stage, "--out", "the manifest to make")
-    stage = _stage(commands, "evaluate", "evaluate a run's checkpoints")
-    _given(stage, "SETTINGS", "the run's evaluation.json")
-    _path(stage, "--run", "the run's folder")
-    _path(stage, "--corpora", "folder of the tokenizer's corpora, one subfolder per domain")
-    _path(stage, "--tokenizer", "the .model file")
-    stage.add_argument("--tasks", type=Path, help="folder of the fetched downstream tasks")
-    _device(stage)
+    _evaluate(commands)
     stage = _stage(commands, "probe", "compare the domains' gradients at a run's checkpoints")
     _workers(stage, "processes that encode (default: as many as processors)")
     _given(stage, "SETTINGS", "the run's probe.json")
     _path(stage, "--run", "the run's folder")
     _path(stage, "--corpora", "folder of the tokenizer's corpora, one subfolder per domain")
     _device(stage)
+
+
+def _evaluate(commands: Any) -> None:
+    about = "evaluate a run's checkpoints, or a model directory of Hugging Face's transformers"
+    stage = _stage(commands, "evaluate", about)
+    _given(stage, "SETTINGS", "the run's evaluation.json; of a model, JSON of its tasks")
+    stage.add_argument("--tasks", type=Path, help="folder of the fetched downstream tasks")
+    _device(stage)
+    run = stage.add_argument_group("a run")
+    run.add_argument("--run", type=Path, help="the run's folder")
+    about = "folder of the tokenizer's corpora, one subfolder per domain"
+    run.add_argument("--corpora", type=Path, help=about)
+    run.add_argument("--tokenizer", type=Path, help="the .model file")
+    model = stage.add_argument_group("a model directory, in place of a run")
+    model.add_argument("--model", type=Path, help="folder with safetensors and a tokenizer")
+    model.add_argument("--out", type=Path, help="folder to make")
+    about = "float32 (default), bfloat16 or float16"
+    model.add_argument("--dtype", choices=["float32", "bfloat16", "float16"], help=about)
+    about = "tokens that it reads at once (default: as its config.json says)"
+    model.add_argument("--length", type=int, help=about)
+    about = "auto (default) tries candidates side by side; rows gives each a row of its own"
+    model.add_argument("--reading", choices=["auto", "rows"], help=about)
 
 
 def _results_stages(commands: Any) -> None:

@@ -20,7 +20,7 @@ from pipeline.settings import unknown
 Settings = dict[str, Any]
 
 
-STANDALONE = {"table": ("audit",), "figure": ("figure3",)}
+STANDALONE = {"table": ("audit", "theory"), "figure": ("figure3",)}
 """Tables and figures that need no run: they show the theory's records and the paper's numbers."""
 
 
@@ -171,14 +171,20 @@ class Plan:
             return None
         if not chosen:
             return "theory"
-        return "asked" if chosen == self.asked else f"{kind}-{name}"
+        return "asked" if chosen == self.asked else self._first(chosen)
+
+    @functools.cache  # noqa: B019 - one plan lives as long as its process
+    def _first(self, chosen: tuple[str, ...]) -> str:
+        """The first table or figure that needs these runs: all that need the same share it."""
+        return next(f"{k}-{n}" for k, n in self._outputs() if self.selected(k, n) == chosen)
+
+    def _outputs(self) -> list[tuple[str, str]]:
+        return [("table", name) for name in self.tables] + [("figure", n) for n in self.figures]
 
     @functools.cache  # noqa: B019 - one plan lives as long as its process
     def selections(self) -> dict[str, tuple[str, ...]]:
         """The databases of some runs that tables and figures read, by name."""
-        outputs = [("table", name) for name in self.tables]
-        outputs += [("figure", name) for name in self.figures]
-        named = {self.selection(kind, name): self.selected(kind, name) for kind, name in outputs}
+        named = {self.selection(k, name): self.selected(k, name) for k, name in self._outputs()}
         if len(self.asked) < len(self.runs):
             named["asked"] = self.asked
         return {name: chosen for name, chosen in named.items() if name is not None}
@@ -294,12 +300,6 @@ def abouts(plan: Plan) -> dict[str, str]:
     return {rule: rules.about(rule) for rule in named}
 
 
-def files_of(settings: Settings) -> list[str]:
-    """Paths or patterns of the user's own files that a source or tokenizer reads."""
-    named: str | list[str] = settings.get("files") or settings.get("path") or []
-    return [named] if isinstance(named, str) else named
-
-
 def processes(source: Settings) -> int:
     """How many processes are worth packing a source: one for each 64 MiB of text, 16 at most."""
     size = source.get("bytes")
@@ -308,6 +308,12 @@ def processes(source: Settings) -> int:
     if size is None:
         size = source.get("documents", 0) * source.get("length", 0)
     return int(min(max(size // 2**26, 1), 16))
+
+
+def files_of(settings: Settings) -> list[str]:
+    """Paths or patterns of the user's own files that a source or tokenizer reads."""
+    named: str | list[str] = settings.get("files") or settings.get("path") or []
+    return [named] if isinstance(named, str) else named
 
 
 def _chosen(run: Settings, wanted: Mapping[str, Sequence[Any]]) -> bool:

@@ -111,10 +111,30 @@ def options(stage):
 
 @pytest.mark.parametrize("stage", [*STAGES, *QUESTIONS])
 def test_the_arguments_of_a_command_are_those_of_its_function(stage):
-    place = stages.STAGES.get(stage) or QUESTIONS[stage]
-    module, _, name = place.partition(":")
-    _, *others = inspect.signature(getattr(import_module(module), name)).parameters.values()
-    assert options(stage) == {parameter.name for parameter in others}
+    places = [stages.STAGES.get(stage) or QUESTIONS[stage]]
+    if stage == "evaluate":
+        pytest.importorskip("transformers")
+        places.append("pipeline.evaluation.directory:evaluate")
+    names = set()
+    for place in places:
+        module, _, name = place.partition(":")
+        _, *others = inspect.signature(getattr(import_module(module), name)).parameters.values()
+        names |= {parameter.name for parameter in others}
+    assert options(stage) == names
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("", "--run is missing, --corpora is missing, --tokenizer is missing: give --run"),
+        ("--model m", "--out is missing: give"),
+        ("--model m --out o --run r", "--run is out of place: give"),
+        ("--run r --corpora c --tokenizer t --dtype float16", "--dtype is out of place: give"),
+    ],
+)
+def test_a_run_or_a_model_is_evaluated_not_both(given, expected, capsys):
+    assert __main__.main(["evaluate", "evaluation.json", *given.split()]) == 2
+    assert f"pike evaluate: {expected}" in capsys.readouterr().err
 
 
 def test_the_installed_command_is_the_same_function():

@@ -1,6 +1,6 @@
 """A model's answers to a downstream task, as rows of the tables `accuracies` and `choices`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,6 @@ from pipeline.evaluation.encoding import Item
 from pipeline.evaluation.grading import Grades, grade
 from pipeline.evaluation.scoring import Question, score
 from pipeline.evaluation.uncertainty import Floats
-from pipeline.model import Transformer
 from pipeline.tasks.benchmark import Benchmark
 
 
@@ -35,20 +34,29 @@ def questions(items: Sequence[Item]) -> list[Question]:
 
 
 def answer(
-    model: Transformer,
+    model: Any,
     benchmark: Benchmark,
     items: Sequence[Item],
     *,
     batch_tokens: int,
     device: torch.device,
+    scorer: Callable[..., list[Floats]] = score,
 ) -> Answers:
     """Asks the model all items and grades it.
+
+    Args:
+        model: What the scorer asks.
+        benchmark: What is asked.
+        items: The same in tokens.
+        batch_tokens: Tokens per forward pass.
+        device: Where the model is.
+        scorer: `scoring.score`, or a function that gives the same in another way.
 
     Raises:
         InputError: a likelihood is no finite number, or a token is none of the model's.
     """
     try:
-        found = score(model, questions(items), batch_tokens=batch_tokens, device=device)
+        found = scorer(model, questions(items), batch_tokens=batch_tokens, device=device)
     except InputError as error:
         raise InputError(f"{benchmark.asked.name}: {error}") from None
     sums = [np.asarray(values, np.float64) for values in found[: len(items)]]

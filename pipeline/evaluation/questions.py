@@ -105,7 +105,7 @@ def prepared(asked: Evaluation, work: Run, corpora: Path, tokenizer: Tokenizer) 
 
 
 def downstream(
-    asked: Evaluation, folder: Path | None, tokenizer: Tokenizer, length: int
+    asked: Evaluation, folder: Path | None, tokenizer: encoding.Encoder, length: int
 ) -> list[Downstream]:
     """The questions of the downstream tasks.
 

@@ -128,10 +128,7 @@ def _answered(
     *,
     greedy: bool,
 ) -> list[Score]:
-    contexts = [np.asarray(question.context_C, np.int64) for question in questions]
-    candidates = [[np.asarray(c, np.int64) for c in q.candidates] for q in questions]
-    for index, (context, behind) in enumerate(zip(contexts, candidates, strict=True)):
-        _check(index, context, behind, model.vocabulary, longest)
+    contexts, candidates = checked(questions, model.vocabulary, longest)
     found: dict[int, Score] = {}
     with torch.inference_mode():
         for group in sharing.groups(contexts):
@@ -178,6 +175,21 @@ def log_likelihoods(
     for members, value in zip(asked.values(), found, strict=True):
         values[members] = value
     return values
+
+
+def checked(
+    questions: Sequence[Question], vocabulary: int, longest: int | None
+) -> tuple[list[Ints], list[list[Ints]]]:
+    """Contexts, and candidates of each.
+
+    Raises:
+        InputError: as `score` does, likelihoods aside.
+    """
+    contexts = [np.asarray(question.context_C, np.int64) for question in questions]
+    candidates = [[np.asarray(c, np.int64) for c in q.candidates] for q in questions]
+    for index, (context, behind) in enumerate(zip(contexts, candidates, strict=True)):
+        _check(index, context, behind, vocabulary, longest)
+    return contexts, candidates
 
 
 def _check(
