@@ -7,19 +7,22 @@ from pathlib import Path
 
 import torch
 
+from pipeline import gpus
 from pipeline.errors import InputError
 
 KINDS = ("auto", "cpu", "cuda")
 
 
 def pick(kind: str) -> torch.device:
-    """The device of a kind; `auto` takes a GPU where there is one.
+    """The device of a kind; `auto` takes a GPU where there is one, a free one of several.
 
     Raises:
         InputError: the kind is unknown, or this machine has none of it.
     """
     if kind not in KINDS:
         raise InputError(f"device {kind!r} is unknown: choose one of {', '.join(KINDS)}")
+    if kind in ("auto", "cuda"):
+        gpus.take()
     if kind == "auto":
         kind = "cuda" if torch.cuda.is_available() else "cpu"
     if kind == "cuda" and not torch.cuda.is_available():

@@ -19,6 +19,7 @@ LAYERS = {
         "bill",
         "errors",
         "interruption",
+        "gpus",
         "interruption",
         "jobs",
         "resources",

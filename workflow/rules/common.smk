@@ -31,7 +31,7 @@ FINAL = "manifest.json"
 def set_for(rule, resource):
     """What a profile sets for a rule's resource (set-resources); None where it says nothing."""
     chosen = (workflow.resource_settings.overwrite_resources or {}).get(rule, {})
-    return chosen[resource].raw.strip("'\"") if resource in chosen else None
+    return str(chosen[resource].raw).strip("'\"") if resource in chosen else None
 
 
 def work_of(rule):

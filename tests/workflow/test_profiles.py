@@ -1,0 +1,50 @@
+"""Every profile, as far as a dry run goes: its keys are known, and jobs ask for what they take."""
+
+import re
+
+import pytest
+
+pytestmark = pytest.mark.workflow
+
+
+def asked(project, profile):
+    """Resources of each job of a dry run, by rule: the first of each."""
+    done = project.run("snakemake", "--dry-run", "--profile", f"workflow/profiles/{profile}")
+    assert done.returncode == 0, done.stdout
+    found = {}
+    for block in re.split(r"^ *(?:local)?rule (?=\w+:$)", done.stdout, flags=re.MULTILINE)[1:]:
+        shown = re.search(r"^ +resources: (.+)$", block, re.MULTILINE)
+        if shown:
+            pairs = dict(text.split("=", 1) for text in shown[1].split(", "))
+            found.setdefault(block.partition(":")[0], pairs)
+    return found
+
+
+def test_on_one_machine_jobs_take_no_gpu_and_what_is_computed(fresh):
+    found = asked(fresh, "default")
+    assert found["pretrain"]["gpu"] == "0"
+    # A tiny model: torch and its libraries are all of it.
+    assert 700 < int(found["pretrain"]["mem_mb"]) < 800
+    assert int(found["pretrain"]["runtime"]) < 15
+
+
+def test_with_several_gpus_each_training_takes_one(fresh):
+    found = asked(fresh, "gpu")
+    for rule in ("pretrain", "evaluate", "probe"):
+        assert (found[rule]["gpu"], found[rule]["device"]) == ("1", "cuda")
+    assert "gpu" not in found["database"]
+
+
+def test_on_slurm_a_job_says_where_it_runs_and_when_it_wants_to_know_of_the_end(fresh):
+    pytest.importorskip("snakemake_executor_plugin_slurm", reason="pip install -e '.[slurm]'")
+    found = asked(fresh, "slurm")
+    assert found["pretrain"]["gpu"] == "1"
+    assert found["pretrain"]["slurm_extra"] == "--signal=USR1@120"
+    assert {values["slurm_partition"] for values in found.values()} == {"main"}
+
+
+def test_a_time_limit_is_never_exceeded(fresh):
+    path = fresh.path("workflow/profiles/slurm/config.yaml")
+    pytest.importorskip("snakemake_executor_plugin_slurm", reason="pip install -e '.[slurm]'")
+    path.write_text(path.read_text().replace("longest: 1440", "longest: 5"))
+    assert asked(fresh, "slurm")["pretrain"]["runtime"] == "5"
