@@ -5,7 +5,7 @@ import pytest
 
 from pipeline import files
 from pipeline.errors import InputError
-from pipeline.results import database, figures, records, why
+from pipeline.results import database, figures, records, selection, tables, why
 from pipeline.theory import stage
 
 
@@ -89,6 +89,26 @@ def test_figure_3_is_drawn_from_the_theory_alone(built, tmp_path):
         for low, high in zip(*(lines["adaptive"][n] for n in ("low", "high")), strict=True)
     )
     assert {series["y"][0] for series in share["series"][1:]} >= {0.1, 0.5, 0.9}
+
+
+def test_the_table_of_the_theory_says_what_was_checked(built, tmp_path):
+    files.write_json(tmp_path / "theory.json", {"name": "theory", "selection": {}})
+    tables.write(tmp_path / "theory.json", built, tmp_path / "theory.md")
+    text = (tmp_path / "theory.md").read_text(encoding="utf-8")
+    assert "| *noise in one task alone* | 1 | 0.061" in text
+    # All 24 steps on orthogonal losses meet the bound: nothing lies above it, all is granted.
+    assert "| *orthogonal* | 24 | 16 | 0 | 0 | 1.000 |" in text
+    with selection.connect(built) as connection:
+        found = connection.execute(
+            "select row_label, column_label, value from table_theory"
+        ).fetchall()
+    bounds = {row: value for row, column, value in found if column == "bound"}
+    # 2 * 18 * 0.2 / 0.01, and 2 * 18 (0.1 + 4 * 0.4) / 0.01.
+    assert bounds["equal tasks, conceptual PiKE"] == pytest.approx(720)
+    assert bounds["equal tasks, uniform"] == pytest.approx(6120)
+    above = {row: value for row, column, value in found if column == "above the printed bound"}
+    assert above["two equal losses"] > 0
+    assert above["orthogonal"] == 0
 
 
 def test_figure_3_without_the_theory_is_refused(made, tmp_path):
