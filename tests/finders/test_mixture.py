@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from pipeline import checkpoint, files
 from pipeline.errors import InputError
-from pipeline.evaluation.evaluate import TABLES
+from pipeline.evaluation.tables import TABLES
 from pipeline.finders.mixing_law import MixingLaw
 from pipeline.finders.mixture import find
 from pipeline.finders.seams import Proxy
