@@ -81,7 +81,7 @@ class Problem:
 
         The mean of the batch's noise is drawn at once: variance sum_k w_k sigma_k^2 / b in all.
         """
-        gradient_NxD = torch.einsum("nk,nkd->nd", weights_NxK, self.gradients(theta_NxD))
+        gradient_NxD = (weights_NxK[:, :, None] * self.gradients(theta_NxD)).sum(dim=1)
         spread_N = (weights_NxK @ self.variance_K / b / theta_NxD.shape[1]).sqrt()
         noise_NxD = torch.randn(theta_NxD.shape, generator=generator, dtype=torch.float64)
         return theta_NxD - eta * (gradient_NxD + spread_N[:, None] * noise_NxD)

@@ -49,7 +49,7 @@ class Sizes:
 
 
 def write(out: Path) -> None:
-    """Writes the folder `out` with all records, in about ten seconds; it appears whole."""
+    """Writes the folder `out` with all records, in some fifteen seconds; it appears whole."""
     write_sized(out, Sizes())
 
 

@@ -135,6 +135,22 @@ def test_best_weights_have_the_lowest_plain_bound(cosine):
         assert descent.bounds(problem, theta_D, other_K, 0.7, 8)["plain"] >= lowest - 1e-12
 
 
+@pytest.mark.parametrize("cosine", [-0.2, -0.05, 0.0, 0.3])
+def test_a_beta_that_needs_no_rows_of_any_domain(cosine):
+    # Weights that minimise the plain bound grant what all weight on the longest gradient does:
+    # with c the conflict of all points, eta (1 - 2 c (K - 1)) |g|^2 and its second-order terms.
+    problem, generator = leaning("", vector(1, 5, 0), cosine), torch.Generator().manual_seed(1)
+    L, eta, b, c, aligned = problem.smoothness_of_sum(), 0.3, 8, abs(cosine) / 2, abs(cosine)
+    for _ in range(40):
+        theta_D = 3 * torch.randn(3, generator=generator, dtype=torch.float64)
+        weights_K = descent.best_weights(problem, theta_D, eta, b)
+        now = float(problem.losses(theta_D[None]).sum())
+        largest = float(problem.statistics(theta_D).squared_norm_K.max())
+        promised = eta * (1 - 2 * c * 2) * largest
+        added = L * eta**2 / 2 * (5 / b + (1 + 2 * aligned) * largest)
+        assert problem.expected(theta_D, weights_K, eta, b) <= now - promised + added + 1e-12
+
+
 def test_log_cosh_has_the_gradient_and_the_smoothness_that_are_meant():
     axes_1x2x2 = torch.stack([vector(2, 0), vector(1, 1)])[None]
     problem = Problem("", axes_1x2x2, vector(0), offset=0.5, shape="log-cosh")
