@@ -11,7 +11,7 @@ Shapes: K domains, D parameters, N paths, T steps.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,20 +135,21 @@ def runs(seeds: int, paths: int, generator: torch.Generator) -> list[Row]:
                 )
             for target in ("max", "sum"):
                 best = min(tried, key=lambda size: tried[size][target]["reached"] or math.inf)
-                common = {"problem": problem.name, "method": method, "target": target}
-                for kind, size in (("theorem", eta), ("best", best)):
-                    rows.append(
-                        {
-                            **common,
-                            "step_size": kind,
-                            "eta": size,
-                            "delta": DELTA,
-                            "b": ROWS,
-                            "bound": bound if (kind, target) == ("theorem", own) else None,
-                            **tried[size][target],
-                            "paths": count,
-                        }
-                    )
+                rows += [
+                    {
+                        "problem": problem.name,
+                        "method": method,
+                        "target": target,
+                        "step_size": kind,
+                        "eta": size,
+                        "delta": DELTA,
+                        "b": ROWS,
+                        "bound": bound if (kind, target) == ("theorem", own) else None,
+                        **tried[size][target],
+                        "paths": count,
+                    }
+                    for kind, size in (("theorem", eta), ("best", best))
+                ]
     return rows
 
 
@@ -181,18 +182,23 @@ def steps_until(
             ("max", gradient_NxKxD.square().sum(dim=2)),
             ("sum", gradient_NxKxD.sum(dim=1).square().sum(dim=1, keepdim=True)),
         ):
-            mean_K = squared_NxK.mean(dim=0)
-            error_K = squared_NxK.std(dim=0) / math.sqrt(paths)
-            for end, z in (("low", -Z95), ("reached", 0.0), ("high", Z95)):
-                if reached[target][end] is None and bool(
-                    (mean_K + z * error_K <= known.delta).all()
-                ):
+            for end in _ends_below(squared_NxK, known.delta):
+                if reached[target][end] is None:
                     reached[target][end] = step
         if all(found["high"] is not None for found in reached.values()):
             break
         weights_NxK = even_NxK if rule is None else rule(theta_NxD, step)
         theta_NxD = problem.stepped(theta_NxD, weights_NxK, eta, known.b, generator)
     return reached
+
+
+def _ends_below(squared_NxK: Tensor, delta: float) -> Iterator[str]:
+    """Which of the paths' mean and the ends of its interval are at most delta in all columns."""
+    mean_K = squared_NxK.mean(dim=0)
+    error_K = squared_NxK.std(dim=0) / math.sqrt(len(squared_NxK))
+    for end, z in (("low", -Z95), ("reached", 0.0), ("high", Z95)):
+        if (mean_K + z * error_K <= delta).all():
+            yield end
 
 
 Weigh = Callable[[Tensor, int], Tensor]

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from pipeline.mixing.conceptual_pike import ConceptualPiKE, minimiser
+from pipeline.theory import relaxed
 from pipeline.theory.problem import Problem, along_axes, leaning, vector
 
 Row = dict[str, Any]
@@ -83,8 +84,7 @@ def bounds(problem: Problem, theta_D: Tensor, weights_K: Tensor, eta: float, b: 
         method = ConceptualPiKE(
             L=constant, eta=eta, beta=factor, gamma=gamma(aligned, K), norm="plug-in"
         )
-        lam_K, kap_K = method.bound(statistics, b)
-        return now + float(weights_K @ lam_K + weights_K.square() @ kap_K / 2)
+        return now + relaxed.value(weights_K, *method.bound(statistics, b))
 
     added = eta * c * float(statistics.squared_norm_K.sum())
     return {

@@ -68,6 +68,14 @@ def test_findings_stand_in_the_audit(opened):
     assert comment.startswith("false as stated: ")
 
 
+def test_the_table_of_the_audit_shows_each_finding_once(opened):
+    rows, places, cells = opened.execute(
+        "select count(distinct row_label), count(distinct row_position), count(*) "
+        "from table_audit where section = 'Derivations'"
+    ).fetchone()
+    assert (rows, places, cells) == (22, 22, 66)
+
+
 def test_the_chain_behind_the_audit_ends_at_the_theory(built):
     assert "theory" in why.why("table/audit", built)
 

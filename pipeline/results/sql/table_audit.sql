@@ -16,8 +16,9 @@ select
         else 'Sums, products and shares'
     end as section,
     'reference' as kind,
-    row_number() over (partition by a.kind order by a.place, a.statement, a.stated)
-        as row_position,
+    dense_rank() over (
+        partition by a.kind order by a.place, a.statement, a.stated, a.recomputed, a.comment
+    ) as row_position,
     a.statement || ' (' || a.place || ')' as row_label,
     c.position as column_position,
     c.label as column_label,
