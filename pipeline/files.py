@@ -169,6 +169,7 @@ def write_manifest(
     files: Sequence[Path],
     modules: Sequence[str],
     facts: Mapping[str, Any],
+    known: Mapping[str, str] | None = None,
 ) -> None:
     """Writes the record of one stage's work; it is written last and marks the work as complete.
 
@@ -181,14 +182,18 @@ def write_manifest(
             recorded relative to the manifest's folder, so that a results folder can be moved.
         modules: First-party modules whose code, with all that they import, did the work.
         facts: What is particular to the stage: counts, revisions, versions.
+        known: SHA-256 of files, by name, that were hashed while they were written.
     """
-    here = path.parent
+    here, known = path.parent, known or {}
     manifest = {
         "stage": stage,
         "settings": settings,
         "inputs": {os.path.relpath(i, here): sha256(i) for i in inputs},
         "files": {
-            os.path.relpath(f, here): {"bytes": f.stat().st_size, "sha256": sha256(f)}
+            os.path.relpath(f, here): {
+                "bytes": f.stat().st_size,
+                "sha256": known.get(f.name) or sha256(f),
+            }
             for f in files
         },
         "code": {"fingerprint": fingerprints.of(*modules), "commit": fingerprints.commit()},

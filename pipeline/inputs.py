@@ -84,12 +84,29 @@ def opened(folder: Path, work: settings.Run) -> dict[str, Corpus]:
         for d, c in corpora.items()
         if c.rows(recipe.length) < recipe.rows
     ]
+    problems += _too_little(corpora, work)
     tokenizers = {c.manifest["tokenizer"]["sha256"] for c in corpora.values()}
     if len(tokenizers) > 1:
         problems.append(f"{folder}: the domains were packed with different tokenizers: pack anew")
     if problems:
         raise InputError("\n".join(problems))
     return corpora
+
+
+def _too_little(corpora: dict[str, Corpus], work: settings.Run) -> list[str]:
+    """Whether even all text, read as often as is allowed, is less than the run trains on."""
+    recipe = work.training
+    if recipe.max_epochs is None:
+        return []
+    there = sum(c.rows(recipe.length) for c in corpora.values())
+    needed = recipe.rows * recipe.steps
+    if needed <= recipe.max_epochs * there:
+        return []
+    return [
+        f"the run trains on {needed:,} rows, but the domains have {there:,}, which may be read "
+        f"{recipe.max_epochs:g} times (training's max_epochs): give them more text, train for "
+        "fewer steps, or raise max_epochs"
+    ]
 
 
 def _refuse_unneeded(

@@ -112,8 +112,12 @@ class _Training:
         recipe = work.training
         self.method = method = method.informed(given.facts(recipe))
         self.train_rows, self.statistics_rows, self.comparison_rows = (
-            Mixture(given.corpora, recipe.length, work.seed, purpose)
-            for purpose in ("train", "statistics", "comparison")
+            Mixture(given.corpora, recipe.length, work.seed, purpose, max_epochs=limit)
+            for purpose, limit in {
+                "train": recipe.max_epochs,
+                "statistics": None,
+                "comparison": None,
+            }.items()
         )
         code = fingerprints.of(*modules(work.rule))
         identity = {"run": values, "code": code, **given.identity}
@@ -175,7 +179,9 @@ class _Training:
                     self.asked.end()
         data = files.digest(self.given.identity["corpora"])
         code = modules(self.work.rule)
-        self.folder.finish(self.values, self.given.manifests, data, code, self.device)
+        epochs = self.train_rows.epochs(at.positions_K.numpy())
+        log.info("%s: epochs of %s", label, ", ".join(f"{d} {e:.2f}" for d, e in epochs.items()))
+        self.folder.finish(self.values, self.given.manifests, data, code, epochs, self.device)
 
     def _fresh(self) -> checkpoint.Progress:
         K = len(self.work.domains)

@@ -135,6 +135,7 @@ class RunFolder:
         read: list[Path],
         data_fingerprint: str,
         modules: tuple[str, ...],
+        epochs: dict[str, float],
         device: torch.device,
     ) -> None:
         """Waits for the last checkpoint, joins the records and writes the manifest.
@@ -144,6 +145,7 @@ class RunFolder:
             read: Manifests of what the run read.
             data_fingerprint: Digest of the corpora's fingerprints.
             modules: Modules whose code made it.
+            epochs: How many times each domain's text was read, by domain.
             device: Where it was trained.
         """
         work, recipe = self.work, self.work.training
@@ -168,6 +170,7 @@ class RunFolder:
                 "domains": list(work.domains),
                 "steps": recipe.steps,
                 "tokens": tokens,
+                "epochs": epochs,
                 "parameters": models.parameter_count(self.model),
                 "device": devices.described(device),
                 "wall_seconds": seconds,

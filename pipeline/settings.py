@@ -239,6 +239,10 @@ class Training:
     """What matrices are multiplied in; weights, their gradients and all sums stay float32."""
     compile: bool = False
     """Whether the model's blocks are compiled: worth some minutes of waiting on a GPU."""
+    rounding: Literal["largest-remainder", "systematic"] = "largest-remainder"
+    """How weights become whole rows: nearest at each step, or right on average over the steps."""
+    max_epochs: float | None = None
+    """Times that a domain's text may be read: a run that asks for more stops; absent: no limit."""
     activation_checkpointing: bool = False
     """Whether a block's inner values are made again in the backward pass, to save memory."""
     alarms: AlarmLimits = dataclasses.field(default_factory=AlarmLimits)
@@ -261,6 +265,8 @@ class Training:
         ]
         if not 0 <= self.warmup_steps <= self.steps:
             found.append(f"warmup_steps: must lie between 0 and steps ({self.steps})")
+        if self.max_epochs is not None and self.max_epochs <= 0:
+            found.append("max_epochs: must be positive")
         if self.microbatch_rows is not None and self.microbatch_rows < 1:
             found.append("microbatch_rows: must be at least 1")
         found += [

@@ -101,15 +101,35 @@ class Mixture:
     a domain in the same order, and another purpose ("statistics") sees rows of its own.
     """
 
-    def __init__(self, corpora: Mapping[str, Corpus], length: int, seed: int, purpose: str) -> None:
+    def __init__(
+        self,
+        corpora: Mapping[str, Corpus],
+        length: int,
+        seed: int,
+        purpose: str,
+        *,
+        max_epochs: float | None = None,
+        rank: int = 0,
+        world: int = 1,
+    ) -> None:
         """Opens the orders of all domains.
+
+        Args:
+            corpora: By domain, in the order of every K-sized array.
+            length: Tokens L of a row.
+            seed: The run's.
+            purpose: What the rows are for.
+            max_epochs: Times that a domain may be read; absent: any number.
+            rank: Which of `world` processes this is; together they read each batch once.
+            world: How many processes there are.
 
         Raises:
             InputError: no domain, a domain shorter than one row, or domains of different
                 tokenizers.
         """
+        assert 0 <= rank < world, (rank, world)
         _refuse_unmixable(corpora, length)
-        self.length = length
+        self.length, self.rank, self.world = length, rank, world
         self.domains = tuple(corpora)
         self._corpora = tuple(corpora.values())
         self._orders = [
@@ -118,6 +138,12 @@ class Mixture:
         ]
         # Rows of every domain: position // rows is the domain's epoch.
         self.rows_K = np.array([order.rows for order in self._orders], np.int64)
+        self._last_K = None if max_epochs is None else np.floor(max_epochs * self.rows_K)
+        self._max_epochs = max_epochs
+
+    def epochs(self, positions_K: npt.NDArray[np.integer[Any]]) -> dict[str, float]:
+        """How many times each domain has been read, by domain."""
+        return dict(zip(self.domains, (positions_K / self.rows_K).tolist(), strict=True))
 
     def batch(
         self,
@@ -126,23 +152,49 @@ class Mixture:
     ) -> tuple[Int64s, Int64s]:
         """The next `counts_K[k]` rows of every domain k from its position on.
 
+        With several processes each gets every `world`-th of these rows, counted over all domains,
+        from its rank on; counts and positions are those of the whole batch.
+
         Returns:
             tokens_Bx(L+1) and domain_B, grouped by domain in the domains' order. The caller's next
             positions are `positions_K + counts_K`.
+
+        Raises:
+            InputError: a domain would be read more often than `max_epochs` allows.
         """
         assert len(counts_K) == len(positions_K) == len(self._corpora)
         assert min(counts_K) >= 0
         assert min(positions_K) >= 0
+        self._refuse_repeats(np.asarray(counts_K) + np.asarray(positions_K))
+        first_K = self._first(counts_K)
         parts = [
-            corpus.read(order.take(int(position), int(count)), self.length)
-            for corpus, order, count, position in zip(
-                self._corpora, self._orders, counts_K, positions_K, strict=True
+            corpus.read(order.take(int(position), int(count))[first :: self.world], self.length)
+            for corpus, order, count, position, first in zip(
+                self._corpora, self._orders, counts_K, positions_K, first_K, strict=True
             )
-            if count
+            if first < count
         ]
-        domain_B = np.repeat(np.arange(len(self._corpora)), np.asarray(counts_K))
+        own_K = [len(range(f, int(c), self.world)) for f, c in zip(first_K, counts_K, strict=True)]
+        domain_B = np.repeat(np.arange(len(self._corpora)), own_K)
         empty = np.empty((0, self.length + 1), np.int64)
         return np.concatenate(parts) if parts else empty, domain_B
+
+    def _first(self, counts_K: npt.NDArray[np.integer[Any]]) -> list[int]:
+        """The first of each domain's rows of a batch that is this process's."""
+        before_K = np.cumsum(counts_K) - counts_K
+        first_K: list[int] = ((self.rank - before_K) % self.world).tolist()
+        return first_K
+
+    def _refuse_repeats(self, end_K: npt.NDArray[np.integer[Any]]) -> None:
+        if self._last_K is None or (end_K <= self._last_K).all():
+            return
+        beyond = [d for d, over in zip(self.domains, end_K > self._last_K, strict=True) if over]
+        raise InputError(
+            f"{', '.join(map(repr, beyond))}: all rows have been read {self._max_epochs:g} times, "
+            "as often as training.max_epochs allows: give the source more text, train for fewer "
+            "steps, take a method that bounds repetition (unimax), or raise max_epochs; the run "
+            "can go on from its last checkpoint"
+        )
 
 
 def _refuse_unmixable(corpora: Mapping[str, Corpus], length: int) -> None:

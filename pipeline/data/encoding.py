@@ -74,7 +74,9 @@ def encode(batch: Batch, model: Path) -> Encoded:
     """
     try:
         with pq.ParquetFile(batch.path) as file:
-            column = file.read_row_group(batch.group, columns=["text"]).column("text")
+            column = file.read_row_group(batch.group, columns=["text"], use_threads=False).column(
+                "text"
+            )
     except (pa.ArrowInvalid, OSError) as error:
         raise store.unreadable(batch.path, error) from error
     text = column.combine_chunks()

@@ -107,6 +107,7 @@ def pack(
             files=[f for f in sorted(partial.iterdir()) if f.suffix in (".bin", ".npy")],
             modules=[__name__],
             facts=_facts(documents.name, source, encoder, splits, facts),
+            known={s["file"]: s["sha256"] for part in facts.values() for s in part["shards"]},
         )
 
 

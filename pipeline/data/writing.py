@@ -64,9 +64,7 @@ class SplitWriter:
         """
         if not chosen_N.any():
             return
-        tokens_T = batch.tokens_T
-        if not chosen_N.all():
-            tokens_T = tokens_T[np.repeat(chosen_N, batch.tokens_N)]
+        tokens_T = _tokens_of(batch, chosen_N)
         self._shards.append(tokens_T)
         self.counts_V += np.bincount(tokens_T, minlength=len(self.counts_V))
         records_N = np.empty(int(chosen_N.sum()), DOCUMENT)
@@ -139,3 +137,15 @@ class SplitWriter:
 
     def _counts_file(self, number: int) -> Path:
         return self._folder / files.WORK / f"{self._split}-counts-{number}.npy"
+
+
+def _tokens_of(batch: Encoded, chosen_N: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    """Tokens of the chosen documents, copied run by run: a mask over tokens takes ten times."""
+    if chosen_N.all():
+        return batch.tokens_T
+    end_N = np.cumsum(batch.tokens_N)
+    start_N = end_N - batch.tokens_N
+    edges = np.diff(chosen_N.astype(np.int8), prepend=0, append=0)
+    first, last = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
+    runs = zip(start_N[first], end_N[last], strict=True)
+    return np.concatenate([batch.tokens_T[start:end] for start, end in runs])

@@ -146,3 +146,53 @@ def test_domains_of_different_tokenizers_do_not_mix(tmp_path, corpora, make_corp
 def test_a_mixture_needs_a_domain():
     with pytest.raises(InputError, match="at least one domain"):
         Mixture({}, 2, 0, "train")
+
+
+@settings(deadline=None)
+@given(
+    world=st.integers(1, 7),
+    counts=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=5),
+)
+def test_processes_share_each_batch_out_without_overlap(
+    tmp_path_factory, make_corpus, world, counts
+):
+    folder = tmp_path_factory.mktemp("property")
+    corpora = {
+        "a": Corpus.open(make_corpus(folder / "a", range(31)), "train"),
+        "b": Corpus.open(make_corpus(folder / "b", range(50, 57)), "train"),
+    }
+    whole = Mixture(corpora, 2, 1, "train")
+    ranks = [Mixture(corpora, 2, 1, "train", rank=r, world=world) for r in range(world)]
+    positions = np.zeros(2, np.int64)
+    for counts_K in np.array(counts):
+        tokens, domain = whole.batch(counts_K, positions)
+        for rank, mixture in enumerate(ranks):
+            own_tokens, own_domain = mixture.batch(counts_K, positions)
+            assert own_tokens.tolist() == tokens[rank::world].tolist()
+            assert own_domain.tolist() == domain[rank::world].tolist()
+        positions += counts_K
+
+
+def test_epochs_are_counted_by_domain(corpora):
+    mixture = Mixture(corpora, 2, 0, "train")
+    # a has 5 rows, b 3.
+    assert mixture.epochs(np.array([5, 4])) == {"a": 1.0, "b": pytest.approx(4 / 3)}
+
+
+def test_repeats_are_capped(corpora):
+    mixture = Mixture(corpora, 2, 0, "train", max_epochs=1.5)
+    # One and a half times 3 rows are 4 whole ones.
+    assert len(mixture.batch(np.array([0, 4]), np.array([0, 0]))[0]) == 4
+    assert len(mixture.batch(np.array([1, 0]), np.array([6, 4]))[0]) == 1
+    with pytest.raises(InputError, match=r"'b': all rows have been read 1\.5 times.*max_epochs"):
+        mixture.batch(np.array([0, 1]), np.array([0, 4]))
+    with pytest.raises(InputError, match="'a', 'b'"):
+        mixture.batch(np.array([8, 1]), np.array([0, 4]))
+
+
+def test_any_position_is_reached_at_once(corpora):
+    mixture = Mixture(corpora, 2, 0, "train")
+    far = 10**15
+    tokens, _ = mixture.batch(np.array([3, 0]), np.array([far, 0]))
+    one_by_one = [mixture.batch(np.array([1, 0]), np.array([far + n, 0]))[0][0] for n in range(3)]
+    assert tokens.tolist() == np.array(one_by_one).tolist()
