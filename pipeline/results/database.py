@@ -9,7 +9,7 @@ import duckdb
 from pipeline import files, roles
 from pipeline.errors import InputError
 from pipeline.progress import Progress
-from pipeline.results import comparisons, defaults, lineage, records, speedups, views
+from pipeline.results import claims, comparisons, defaults, lineage, records, speedups, views
 from pipeline.results.experiment import Experiment, read
 
 PAPER = Path(__file__).parents[1] / "paper"
@@ -68,6 +68,7 @@ def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
     if experiment.theory is not None:
         loader.theory(Path(experiment.theory))
     comparisons.fill(connection)
+    claims.fill(connection)
     speedups.fill(connection)
     _lineage(connection, found)
     connection.execute("commit")
@@ -163,6 +164,7 @@ def fill_paper(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any])
         ("paper_setup", "setup", "*"),
         ("paper_statements", "statements", f"*, {decimals}"),
         ("paper_items", "items", "*"),
+        ("paper_claims", "claims", "*, len(split_part(published, '.', 2)) as decimals"),
     ):
         quoted = str(PAPER / f"{name}.csv").replace("'", "''")
         connection.execute(

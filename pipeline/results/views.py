@@ -10,9 +10,11 @@ SCHEMA = "schema"
 
 DERIVED = {
     "accuracy_tests": ("accuracies", "choices"),
+    "mean_accuracy_tests": ("accuracies", "choices"),
+    "pairs": ("accuracy_pairs", "perplexity_pairs", "spread_pairs"),
     "speedups": ("accuracies", "choices", "documents"),
 }
-"""Tables that are made when the database is built, and the tables of records that they stand on."""
+"""Tables that are made when the database is built, and what they stand on."""
 
 
 def schema() -> str:

@@ -85,6 +85,23 @@ create table accuracy_tests (
     discordance double, seed_sd double, design_effect double
 );
 
+-- Made when the database is built, of methods that a claim of the paper compares (claimed_pairs): the
+-- mean accuracy over the tasks that play the paper's, minus that of `against` on the same items and
+-- seeds, in percentage points; low and high: 95% interval; p: two-sided, paired, not corrected.
+create table mean_accuracy_tests (
+    scenario text, model text, shots integer, formulation text, metric text, method text,
+    against text, difference double, stderr double, low double, high double, p double,
+    seeds integer, tasks integer
+);
+
+-- Made when the database is built, from the views accuracy_pairs, perplexity_pairs and spread_pairs,
+-- which say what it holds: two methods beside each other, the paper's and ours, by its names.
+create table pairs (
+    quantity text, side text, scenario text, model text, shots integer, method text, against text,
+    cell text, value double, low double, high double, stderr double, p double, seeds bigint,
+    our_scenario text
+);
+
 -- Made when the database is built: how many tokens each method trains on until it first is where
 -- the baseline ends (`target`: nats, or percent). quantity is loss (mean over domains) or accuracy
 -- (mean over tasks); ratio is the baseline's tokens over the method's, low and high its 95%
@@ -124,6 +141,15 @@ create table paper_statements (
     place text, quantity text, subject text, scenario text, params text, method text,
     against text, metric text, task text, shots integer, value text, unit text, scale double,
     quote text, decimals integer
+);
+
+-- The quantitative sentences of the paper: each says that a number lies between lower and upper (null:
+-- no bound), and some print it (published, with so many decimals). at_scale: only the paper's own
+-- sizes can test it. reading: what is taken for what the sentence leaves open.
+create table paper_claims (
+    claim text primary key, position integer, place text, quote text, statement text,
+    published text, unit text, lower double, upper double, at_scale boolean, reading text,
+    decimals integer
 );
 
 -- How many items the paper's tasks have, where that is said, and whether the paper itself says it.

@@ -1,0 +1,18 @@
+-- Every number that a claim is decided by: the paper's (side `paper`) and ours, each with its interval, in
+-- the claim's own unit. A claim over several scenarios or methods has one row for each.
+select * from claim_methods
+union all by name
+select * from claim_batches
+union all by name
+select * from claim_balance
+union all by name
+select * from claim_estimates
+union all by name
+select * from claim_gradients
+union all by name
+select * from claim_speed
+union all by name
+select * from claim_single
+union all by name
+select * from claim_example
+order by claim, side, cell

@@ -1,0 +1,55 @@
+-- Claims about the gradients of two domains over training, which the paper prints in figures alone: means
+-- over the pairs of a run of Mix, with 95% intervals from the spread of the pairs.
+with summed as (
+    select
+        scenario as our_scenario,
+        model as our_model,
+        published_scenario as scenario,
+        published_model as model,
+        count(distinct run) as seeds,
+        count(*) as pairs,
+        avg(positive) as positive,
+        stddev_samp(positive) / sqrt(count(*)) as positive_stderr,
+        avg(conflicting) as conflicting,
+        stddev_samp(conflicting) / sqrt(count(*)) as conflicting_stderr,
+        avg(fall) as fall,
+        stddev_samp(fall) / sqrt(count(*)) as fall_stderr,
+        avg(cosine) filter (en_de) - avg(cosine) filter (not en_de) as nearness,
+        stddev_samp(cosine) filter (not en_de) / sqrt(count(*) filter (not en_de))
+            as nearness_stderr
+    from cosine_shares
+    group by all
+),
+
+cells as (
+    select 'low-conflict-glam' as claim, *, positive as value, positive_stderr as stderr
+    from summed
+    where scenario = 'glam'
+    union all
+    select 'low-conflict-multilingual', *, conflicting, conflicting_stderr
+    from summed
+    where scenario like 'mc4-%'
+    union all
+    select 'similarity-falls', *, fall, fall_stderr from summed
+    union all
+    select 'similarity-follows-proximity', *, nearness, nearness_stderr
+    from summed
+    where nearness is not null
+)
+
+select
+    claim,
+    'cosine' as quantity,
+    'ours' as side,
+    scenario,
+    model,
+    'mix' as method,
+    our_scenario || ' / ' || our_model || ', ' || pairs || ' pairs' as cell,
+    value,
+    value - 1.96 * stderr as low,
+    value + 1.96 * stderr as high,
+    stderr,
+    seeds,
+    our_scenario
+from cells
+order by claim, side, cell

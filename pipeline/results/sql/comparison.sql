@@ -1,0 +1,108 @@
+-- Every published number with ours beside it, by the names that ours play (published_names).
+--
+-- stderr: ours over seeds and items or documents. published_stderr: binomial where the number of items is
+-- known, of one run (see printed); the paper gives none for perplexities and times. z: the difference
+-- over both errors, or over ours alone where the paper's is unknown, which then makes z too large.
+-- verdict:
+--   not run         nothing of ours plays it
+--   not comparable  data, models or recipes are not the paper's: signs may be compared, values not
+--   agrees          |z| < 1.96, or the same number within the paper's rounding
+--   differs         otherwise; without an error of ours it cannot be told: `no error`
+with overheads as (
+    select p.scenario, p.model, p.method, p.published_model, p.published_method,
+        case when p.published_scenario = 'glam' then 'glam' else 'mc4' end as published_scenario,
+        p.run, sum(t.seconds) as seconds,
+        sum(t.seconds) filter (t.phase = 'statistics') as estimating
+    from played_runs as p
+    join timings as t on p.run = t.run
+    where p.published_method = 'pike' and not p.single
+    group by all
+),
+
+timed as (
+    select *, 'train_hours' as metric, seconds / 3600 as amount from overheads
+    union all
+    select *, 'pike_overhead_hours', estimating / 3600 from overheads
+    union all
+    select *, 'pike_overhead_pct', 100 * estimating / seconds from overheads
+),
+
+times as (
+    select scenario, model, method, published_scenario, published_model, published_method, metric,
+        avg(amount) as value, stddev_samp(amount) / sqrt(count(*)) as error, count(*) as seeds
+    from timed
+    group by all
+),
+
+ours as (
+    select scenario, model, method, published_scenario, published_model, published_method,
+        metric, task, shots, value, error, seeds
+    from played_scores
+    union all by name
+    select * from times
+),
+
+matched as (
+    select
+        p.*,
+        o.scenario as our_scenario,
+        o.model as our_model,
+        o.method as our_method,
+        o.shots as our_shots,
+        o.value as ours,
+        o.error,
+        o.seeds,
+        coalesce(y.yes, false) as comparable
+    from printed as p
+    left join ours as o
+        on p.scenario = o.published_scenario and p.model = o.published_model
+        and p.method = o.published_method and p.metric = o.metric
+        and p.task is not distinct from o.task
+        -- Tables 9 and 10 are about the number of demonstrations: none other stands in.
+        and (p.shots is not distinct from o.shots or p."table" not in ('table9', 'table10'))
+    left join comparable as y on o.scenario = y.scenario
+    qualify row_number() over (
+        partition by p."table", p.scenario, p.model, p.params, p.method, p.metric, p.task, p.shots,
+            o.scenario, o.model
+        order by p.shots is not distinct from o.shots desc, o.shots desc
+    ) = 1
+),
+
+differences as (
+    select
+        *,
+        ours - value as difference,
+        case when comparable
+            then (ours - value) / nullif(sqrt(error ^ 2 + coalesce(stderr, 0) ^ 2), 0) end as z
+    from matched
+)
+
+select
+    "table",
+    scenario,
+    model,
+    params,
+    method,
+    metric,
+    task,
+    shots,
+    value as published,
+    stderr as published_stderr,
+    our_scenario,
+    our_model,
+    our_method,
+    our_shots,
+    ours,
+    error as stderr,
+    seeds,
+    difference,
+    z,
+    case
+        when ours is null then 'not run'
+        when not comparable or our_shots is distinct from shots then 'not comparable'
+        when ours between low and high or abs(z) < 1.96 then 'agrees'
+        when z is null then 'no error'
+        else 'differs'
+    end as verdict
+from differences
+order by len("table"), "table", scenario, params, method, metric, task, shots, our_scenario, our_model
