@@ -18,7 +18,7 @@ from pipeline.errors import InputError
 MISTAKE, FAULT = 2, 1
 """Exit codes: the user's mistake, ours. `interruption.STOPPED` is that of a signal."""
 
-EXTRAS = {"lm_eval": "lm-eval", "transformers": "hf"}
+EXTRAS = {"lm_eval": "lm-eval", "transformers": "hf", "tokenizers": "hf", "google": "hf"}
 """Packages that one command alone needs, and the extra that installs each."""
 
 OF_RUN, OF_MODEL = ("run", "corpora", "tokenizer"), ("model", "out")
@@ -229,6 +229,7 @@ def _questions(commands: Any) -> None:
     question = commands.add_parser("query", help="ask the database in SQL")
     question.set_defaults(place="pipeline.results.query:query")
     _plan(commands)
+    _export(commands)
     _power(commands)
     _data_questions(commands)
     question.add_argument(
@@ -271,6 +272,15 @@ def _plan(commands: Any) -> None:
         "given", metavar="FOLDER", nargs="+", help="documents, a corpus, or a folder of such"
     )
     _workers(question, "files hashed at once (default: as many as processors)")
+
+
+def _export(commands: Any) -> None:
+    about = "write a run's model as a directory that transformers loads"
+    question = commands.add_parser("export", help=about, description=about)
+    question.set_defaults(place="pipeline.export.directory:export")
+    question.add_argument("given", metavar="RUN", type=Path, help="the folder of a finished run")
+    question.add_argument("--step", type=int, help="its checkpoint (default: the last)")
+    _path(question, "--out", "the directory to make")
 
 
 def _power(commands: Any) -> None:

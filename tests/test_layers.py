@@ -41,7 +41,7 @@ LAYERS = {
     2: {"devices", "gradients", "per_domain_adamw", "checkpoint", "lease", "records", "alarms"}
     | {"budget"},
     3: {"backward", "inputs", "run_folder"},
-    4: {"pretrain", "evaluation", "probe", "theory"},
+    4: {"pretrain", "evaluation", "probe", "theory", "export"},
     5: {"results", "finders"},
     6: {"__main__"},
 }
@@ -55,10 +55,10 @@ FENCES = {
     "lightgbm": ("pipeline.finders.regmix",),
     "lm_eval": ("pipeline.evaluation.harness",),
     "scipy": ("pipeline.finders",),
-    "sentencepiece": ("pipeline.data.tokenizer",),
+    "sentencepiece": ("pipeline.data.tokenizer", "pipeline.export.fast_tokenizer"),
     "snakemake": (),
     "torch_xla": ("pipeline.devices",),
-    "transformers": ("pipeline.evaluation.huggingface",),
+    "transformers": ("pipeline.evaluation.huggingface", "pipeline.export"),
     "torch": (
         "pipeline.mixing",
         "pipeline.loss",
@@ -75,6 +75,7 @@ FENCES = {
         "pipeline.alarms",
         "pipeline.pretrain",
         "pipeline.evaluation",
+        "pipeline.export",
         "pipeline.probe",
         "pipeline.theory",
     ),

@@ -111,6 +111,8 @@ class Tokenizer:
         self.vocabulary: int = self._processor.get_piece_size()
         self.eos: int = self._processor.eos_id()
         self.unknown: int = self._processor.unk_id()
+        padding: int = self._processor.pad_id()
+        self.padding = None if padding < 0 else padding
 
     @property
     def pieces_sha256(self) -> str:
