@@ -199,11 +199,13 @@ class Pass:
                     spread=measured_by is not None,
                     timed=self.timed,
                 )
-                self.optimizer.zero_grad()
                 vectors.add(self.model, g.parts, 1.0)
                 norm += float(batch.shares()[k]) * float(optim.clip_(self.model, self.clip_norm))
                 self.optimizer.take(k, float(chosen_K[k]))
             numbers_K.append(gradients.numbers(g))
+            # The next domain's gradient takes this one's memory.
+            del g
+            self.optimizer.zero_grad()
         measured = gradients.gathered(numbers_K)
         seen = dataclasses.replace(
             seen,

@@ -136,6 +136,8 @@ def of_batch_measured(
         measured.append(numbers(g))
         if g is not None:
             add(model, g.parts, share)
+        # The next domain's gradient takes this one's memory.
+        del g
     return gathered(measured)
 
 

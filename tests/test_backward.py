@@ -4,6 +4,9 @@ import dataclasses
 
 import pytest
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from pipeline import gradients, optim, per_domain_adamw, settings
 from pipeline.backward import Batch, Pass
@@ -144,6 +147,37 @@ def test_no_row_passes_twice(monkeypatch):
         seen.clear()
         left(method, batch([3, 1, 0, 5]), 2)
         assert seen == [2, 1, 1, 2, 2, 1]
+
+
+class Embeddings(TorchDispatchMode):
+    """Counts the tensors as large as the embedding that live at the same time."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.size, self.alive, self.most = size, {}, 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        for leaf in tree_leaves(out):
+            if isinstance(leaf, torch.Tensor) and leaf.untyped_storage().nbytes() == self.size:
+                storage = leaf.untyped_storage()
+                self.alive[storage._cdata] = StorageWeakRef(storage)
+        self.alive = {key: ref for key, ref in self.alive.items() if not ref.expired()}
+        self.most = max(self.most, len(self.alive))
+        return out
+
+
+@pytest.mark.parametrize(("method", "extra"), [(Mix(), 1), (PCGrad(), 3)])
+def test_measuring_takes_one_gradient_of_memory_and_a_gramian_one_per_domain(method, extra):
+    def most(method, measured_by):
+        net = initialised(SHAPE, 37, 0)
+        passing = Pass(net, optim.adamw(net, RECIPE), 1.0, 1)
+        state, given = method.init(DOMAINS, 0), batch([2, 2, 2, 3])
+        with Embeddings(net.embedding.weight.nbytes) as watch:
+            passing.leave_gradient(method, state, 0, given, measured_by)
+        return watch.most
+
+    assert most(method, 1) == most(Mix(), None) + extra
 
 
 def test_without_a_need_nothing_listens():
