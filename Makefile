@@ -12,7 +12,7 @@ READY     := $(VENV)/.ready-$(TORCH)
 SNAKEMAKE := $(BIN)/snakemake --profile workflow/profiles/default --cores $(CORES) --configfile $(CONFIG)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint format report dag docs bench unlock clean
+.PHONY: help setup run quick test check lint format report dag docs bench unlock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -28,6 +28,9 @@ $(READY): pyproject.toml constraints-cpu.txt
 
 run: $(READY) ## Run the experiment (CONFIG=..., CORES=...) and build the report
 	$(SNAKEMAKE)
+
+quick: $(READY) ## Build the first tables and figures alone: minutes
+	$(SNAKEMAKE) quick
 
 test: $(READY) ## Run every test that needs no accelerator
 	$(BIN)/python -m pytest -m 'not device'

@@ -15,8 +15,12 @@ include: "workflow/rules/theory.smk"
 include: "workflow/rules/results.smk"
 
 
+QUICK = PLAN.config.get("quick", {})
+
+
 localrules:
     all,
+    quick,
 
 
 rule all:
@@ -27,3 +31,10 @@ rule all:
         expand(rules.figure.output, figure=PLAN.figures),
         f"{RESULTS}/pike.duckdb",
         f"{RESULTS}/report/index.html",
+
+
+rule quick:
+    """The tables and figures that the configuration names under `quick`."""
+    input:
+        expand(rules.table.output, table=QUICK.get("tables", [])),
+        expand(rules.figure.output, figure=QUICK.get("figures", [])),

@@ -54,6 +54,8 @@ def _uses(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
     for index, entry in enumerate(config["runs"]):
         for key in ("scenarios", "models", "methods"):
             yield entry[key], config[key], f"runs[{index}].{key}"
+    for section, names in config.get("quick", {}).items():
+        yield names, config[section], f"quick.{section}"
     for kind in ("table", "figure"):
         drawn = {path.stem.removeprefix(f"{kind}_") for path in QUERIES.glob(f"{kind}*.sql")}
         yield config[f"{kind}s"], drawn, f"{kind}s"

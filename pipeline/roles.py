@@ -1,7 +1,7 @@
 """Which of an experiment's names play the paper's: the configuration's section `paper`.
 
-A name that the paper uses plays itself; the section says so for all others. A miniature's domain
-may play a language, its task of continuations a downstream task.
+A name that the paper uses plays itself, unless the section casts another for it. A miniature's
+domain may play a language, its task of continuations a downstream task.
 """
 
 import csv
@@ -58,8 +58,10 @@ def pairs(config: Config) -> list[tuple[str, str, str]]:
     found = []
     for section, kind in KINDS.items():
         cast = config.get("paper", {}).get(section, {})
+        taken = {name for played in cast.values() for name in _listed(played)}
         for ours in _ours(config, section):
-            played = _listed(cast[ours]) if ours in cast else [ours]
+            alone = [] if ours in taken else [ours]
+            played = _listed(cast[ours]) if ours in cast else alone
             found += [(kind, ours, name) for name in played if name in published()[kind]]
     return found
 

@@ -21,6 +21,8 @@ def chained(config):
 
     def made(*methods, **changes):
         values = config()
+        values["scenarios"]["symbols"]["probe"] = "standard"
+        del values["probe"]["standard"]["methods"]
         values["methods"] |= DOREMI | {"found": {"rule": "fixed", "mixture": "found"}}
         values["swarms"] = {"small": {"runs": 3, "seed": 100}}
         values["mixtures"] = {
@@ -132,7 +134,7 @@ def test_a_swarm_may_have_a_smaller_model_and_a_shorter_recipe(chained):
     assert member["model"]["layers"] == 1
     assert member["training"]["steps"] == 200
     assert plan.found == {named("found"): "symbols/pico/found/seed100"}
-    assert plan.runs["symbols/pico/mix/seed100"]["training"]["steps"] == 800
+    assert plan.runs["symbols/pico/mix/seed100"]["training"]["steps"] == 400
 
 
 def test_a_circle_is_refused_with_its_chain(chained):

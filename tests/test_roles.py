@@ -72,8 +72,15 @@ def test_names_that_nothing_bears_are_refused(config, section, value, expected):
     assert any(expected in line for line in references.problems(values, "config.yaml"))
 
 
-def test_two_names_cannot_play_one_of_the_papers():
-    found = roles.problems({**SMALL, "paper": {"methods": {"odd": "mix"}}}, "my.yaml")
+def test_a_name_that_is_cast_for_a_part_takes_it_from_its_bearer():
+    found = roles.pairs({**SMALL, "paper": {"methods": {"odd": "mix"}}})
+    assert ("method", "odd", "mix") in found
+    assert ("method", "mix", "mix") not in found
+
+
+def test_two_names_cannot_be_cast_for_one_part():
+    cast = {"methods": {"odd": "mix", "pike": ["mix", "pike"]}}
+    found = roles.problems({**SMALL, "paper": cast}, "my.yaml")
     assert len(found) == 1
     assert found[0].startswith("my.yaml: paper: 2 names play the method 'mix'")
 

@@ -25,6 +25,9 @@ def small(config):
         }
     ]
     values["tables"], values["figures"] = {"perplexity": {}}, {}
+    for scenario in values["scenarios"].values():
+        scenario["probe"] = "standard"
+    del values["probe"]["standard"]["methods"]
     return values
 
 
@@ -266,8 +269,8 @@ def test_a_recipe_that_only_its_own_checks_refuse_is_reported_before_any_job(sma
     small["training"]["text"]["warmup_steps"] = 601
     small["training"]["symbols"]["warmup_steps"] = 801
     assert lines(small) == [
-        "config.yaml: training.text.warmup_steps: must lie between 0 and steps (600)",
-        "config.yaml: training.symbols.warmup_steps: must lie between 0 and steps (800)",
+        "config.yaml: training.text.warmup_steps: must lie between 0 and steps (240)",
+        "config.yaml: training.symbols.warmup_steps: must lie between 0 and steps (400)",
     ]
 
 

@@ -33,6 +33,8 @@ INK = "#767b84"
 # constrained layout) takes as long as drawing does, and gives panels of one row different sizes.
 PANEL_WIDTH, PANEL_HEIGHT, LEGEND_LINE = 3.3, 2.3, 0.24
 LEFT, RIGHT, TOP, BOTTOM = 0.74, 0.1, 0.32, 0.46
+# Room of a legend's entry: its line with the gaps about it, and one letter of its text.
+LEGEND_MARK, LEGEND_LETTER = 0.55, 0.068
 STYLE: dict[Any, Any] = {
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
@@ -114,14 +116,16 @@ def draw(name: str, panels: Sequence[Panel], columns: int, out: Path) -> dict[st
     cells = _cells(panels, columns)
     lines = len(cells) // columns
     legend = {s.key: s.position for panel in panels for s in panel.series}
-    legend_lines = math.ceil(len(legend) / (2 * columns))
+    entry = LEGEND_MARK + LEGEND_LETTER * max(map(len, legend))
+    across = max(1, min(2 * columns, int(columns * PANEL_WIDTH / entry)))
+    legend_lines = math.ceil(len(legend) / across)
     size = columns * PANEL_WIDTH, lines * PANEL_HEIGHT + legend_lines * LEGEND_LINE + 0.1
     with mpl.rc_context({**STYLE, "svg.hashsalt": name}):
         # At 72 dots per inch the canvas has the units of the SVG.
         figure = Figure(figsize=size, dpi=72)
         FigureCanvasAgg(figure)
         handles = [_handle(key, position) for key, position in legend.items()]
-        figure.legend(handles=handles, loc="upper left", ncols=2 * columns)
+        figure.legend(handles=handles, loc="upper left", ncols=across)
         places = []
         for i, panel in enumerate(cells):
             if panel is not None:
