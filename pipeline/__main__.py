@@ -272,6 +272,19 @@ def _plan(commands: Any) -> None:
         "given", metavar="FOLDER", nargs="+", help="documents, a corpus, or a folder of such"
     )
     _workers(question, "files hashed at once (default: as many as processors)")
+    about = "describe corpora: documents, tokens, lengths, entropy, use of the vocabulary"
+    question = commands.add_parser("corpus", help=about, description=about)
+    question.set_defaults(place="pipeline.data.describe:corpus")
+    question.add_argument(
+        "given", metavar="FOLDER", nargs="+", help="a corpus, or a folder of such"
+    )
+    question.add_argument("--format", choices=["table", "csv", "json"], default="table")
+    question.add_argument(
+        "--ngrams",
+        type=_count,
+        metavar="N",
+        help="also the share of validation's n-grams of tokens that occur in training",
+    )
 
 
 def _export(commands: Any) -> None:

@@ -123,8 +123,21 @@ class SplitWriter:
             "bytes": self.bytes,
             "characters": self.characters,
             "unknown_tokens": int(self.counts_V[unknown]),
+            "pieces": int(np.count_nonzero(self.counts_V)),
+            "entropy_nats": entropy(self.counts_V),
+            "lengths": self._lengths(),
             "shards": self._shards.close(),
         }
+
+    def _lengths(self) -> dict[str, int]:
+        """Documents by tokens: how many have at least 2^n and fewer than 2^(n+1), by 2^n."""
+        count_N = np.zeros(33, np.int64)
+        with self._raw.open("rb") as raw:
+            while content := raw.read(_CHUNK * DOCUMENT.itemsize):
+                tokens_N = np.frombuffer(content, DOCUMENT)["tokens"].astype(np.int64)
+                # The exponent of frexp is that of the next power of two: exact below 2^53.
+                count_N += np.bincount(np.frexp(tokens_N)[1] - 1, minlength=33)
+        return {str(2**n): int(count) for n, count in enumerate(count_N) if count}
 
     def abandon(self) -> None:
         """Closes the files; what was written after the last state does not matter."""
@@ -137,6 +150,15 @@ class SplitWriter:
 
     def _counts_file(self, number: int) -> Path:
         return self._folder / files.WORK / f"{self._split}-counts-{number}.npy"
+
+
+def entropy(counts_V: npt.NDArray[np.int64]) -> float:
+    """Entropy in nats of a token drawn from the counted ones."""
+    seen = counts_V[counts_V > 0]
+    if not len(seen):
+        return 0.0
+    total = seen.sum()
+    return float(np.log(total) - (seen @ np.log(seen)) / total)
 
 
 def _tokens_of(batch: Encoded, chosen_N: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:

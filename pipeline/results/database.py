@@ -151,7 +151,11 @@ def _corpora(connection: duckdb.DuckDBPyConnection, found: lineage.Lineage) -> N
             row += [facts["tokenizer"]["vocabulary"]]
             row += [facts.get(n) for n in ("uniform_nats", "unigram_nats", "floor_nats")]
             row += [facts.get(n) for n in ("revision", "licence", "fingerprint")]
-            insert(connection, "corpora", [row])
+            row += [sizes.get(n) for n in ("characters", "unknown_tokens", "pieces")]
+            insert(connection, "corpora", [[*row, sizes.get("entropy_nats")]])
+            lengths = sizes.get("lengths", {}).items()
+            rows = ([tokenizer, source, split, int(least), n] for least, n in lengths)
+            insert(connection, "document_lengths", rows)
 
 
 def fill_paper(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any]) -> None:

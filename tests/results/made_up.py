@@ -106,7 +106,16 @@ def _data(results, scenario, experiment):
 
 
 def _corpus_facts(source):
-    split = {"tokens": 900_000, "documents": 900, "bytes": 2_000_000, "characters": 1_900_000}
+    split = {
+        "tokens": 900_000,
+        "documents": 900,
+        "bytes": 2_000_000,
+        "characters": 1_900_000,
+        "unknown_tokens": 0,
+        "pieces": 190,
+        "entropy_nats": 4.5,
+        "lengths": {"512": 700, "1024": 200},
+    }
     smaller = {"tokens": 80_000, "documents": 80, "bytes": 180_000, "characters": 170_000}
     return {
         "format": 1,

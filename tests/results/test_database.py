@@ -64,6 +64,15 @@ def test_base_tables_keep_the_columns_of_the_contract(made):
         assert {(name,) for name in columns.split()} <= set(found), table
 
 
+def test_what_corpora_hold_arrives(made):
+    path = made / "pike.duckdb"
+    split = "where source = 'code' and split = 'train'"
+    corpus = ask(path, f"select distinct tokens, pieces, entropy_nats from corpora {split}")
+    assert corpus == [(900_000, 190, 4.5)]
+    lengths = f"select distinct at_least, documents from document_lengths {split} order by 1"
+    assert ask(path, lengths) == [(512, 700), (1024, 200)]
+
+
 def test_every_record_arrives(made):
     counts = dict(
         ask(

@@ -120,11 +120,18 @@ create table similarities (
 create table timings (run text, phase text, seconds double, share double);
 
 -- Validation text under the simplest models: uniform over the vocabulary, unigram counts of the
--- training text, and the source's own entropy (floor_nats) where it is known.
+-- training text, and the source's own entropy (floor_nats) where it is known. entropy_nats is the
+-- entropy of a token drawn from the split, pieces how many of the vocabulary's occur in it.
 create table corpora (
     tokenizer text, source text, split text, documents bigint, tokens bigint, bytes bigint,
     vocabulary bigint, uniform_nats double, unigram_nats double, floor_nats double,
-    revision text, licence text, fingerprint text
+    revision text, licence text, fingerprint text, characters bigint, unknown_tokens bigint,
+    pieces bigint, entropy_nats double
+);
+
+-- Documents of at least so many tokens, and fewer than twice as many.
+create table document_lengths (
+    tokenizer text, source text, split text, at_least bigint, documents bigint
 );
 
 -- The published numbers, as printed; decimals: digits behind the point.

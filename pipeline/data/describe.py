@@ -1,0 +1,189 @@
+"""`pike corpus`: what corpora hold, per domain and split, from their manifests.
+
+Legend of shapes: T tokens of a split, G n-grams.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline import files
+from pipeline.data.sealing import SPLITS, manifest_of
+from pipeline.data.shards import Corpus
+from pipeline.errors import InputError
+
+Format = Literal["table", "csv", "json"]
+Row = dict[str, Any]
+
+_CHUNK = 2**20
+"""Tokens whose n-grams are hashed at once."""
+_BASE = np.uint64(0x9E3779B97F4A7C15)
+_MIX = np.uint64(0xBF58476D1CE4E5B9)
+
+
+def corpus(given: Sequence[str], *, format: Format = "table", ngrams: int | None = None) -> str:
+    """Describes corpora, one row per split.
+
+    Args:
+        given: Folders of corpora, or folders that hold such at any depth.
+        format: table for reading, csv and json for machines.
+        ngrams: Length of n-grams of tokens; then validation has the share of its n-grams that
+            occur in the training text too. That reads both splits.
+
+    Raises:
+        InputError: no corpus, or one that was packed before its text was measured.
+    """
+    rows = [
+        row for name in given for folder in _folders(Path(name)) for row in _rows(folder, ngrams)
+    ]
+    if format == "json":
+        return json.dumps(rows, indent=2, ensure_ascii=False)
+    flat = [{**row, **_columns(row.pop("lengths"))} for row in rows]
+    columns = list(dict.fromkeys(name for row in flat for name in row))
+    if format == "csv":
+        out = io.StringIO()
+        writer = csv.DictWriter(out, columns, restval=0, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(flat)
+        return out.getvalue().rstrip("\n")
+    return _table(flat, columns)
+
+
+def _folders(place: Path) -> list[Path]:
+    if (place / files.MANIFEST).is_file():
+        return [place]
+    found = [
+        path.parent
+        for path in sorted(place.rglob(files.MANIFEST))
+        if files.read_json(path).get("stage") == "pack"
+    ]
+    if not found:
+        raise InputError(f"{place} holds no corpus: name a folder such as results/corpora")
+    return found
+
+
+def _rows(folder: Path, ngrams: int | None) -> Iterator[Row]:
+    manifest = manifest_of(folder)
+    vocabulary = manifest["tokenizer"]["vocabulary"]
+    shared = None if ngrams is None else overlap(folder, ngrams)
+    for split in SPLITS:
+        facts = manifest["splits"][split]
+        if "lengths" not in facts:
+            raise InputError(
+                f"{folder} was packed before corpora were measured: delete it and pack it anew"
+            )
+        yield {
+            "tokenizer": folder.parent.name,
+            "domain": manifest["source"],
+            "split": split,
+            "documents": facts["documents"],
+            "tokens": facts["tokens"],
+            "bytes": facts["bytes"],
+            "bytes_per_token": facts["bytes"] / facts["tokens"],
+            "tokens_per_document": facts["tokens"] / facts["documents"],
+            "unigram_entropy_nats": facts["entropy_nats"],
+            "vocabulary_share": facts["pieces"] / vocabulary,
+            "unknown_share": facts["unknown_tokens"] / facts["tokens"],
+            "seen_in_training": shared if split == "validation" else None,
+            "licence": manifest["licence"],
+            "lengths": {int(least): count for least, count in facts["lengths"].items()},
+        }
+
+
+def overlap(folder: Path, length: int) -> float:
+    """Share of the validation split's n-grams of tokens that occur in the training split.
+
+    Whole documents never do: they are split by the hash of their text. Each n-gram has a hash of
+    64 bits, so that the share is too high by about G / 2**64 for G training n-grams.
+
+    Raises:
+        InputError: `length` is below 1, or the validation split is shorter.
+    """
+    validation, train = (Corpus.open(folder, split) for split in ("validation", "train"))
+    if not 1 <= length <= validation.tokens:
+        raise InputError(
+            f"--ngrams {length}: must lie between 1 and the {validation.tokens:,} tokens of the "
+            f"validation split of {folder}"
+        )
+    asked = np.concatenate(list(_hashes(validation, length)))
+    known, count = np.unique(asked, return_counts=True)
+    seen = np.zeros(len(known), bool)
+    for hash_G in _hashes(train, length):
+        place = np.searchsorted(known, hash_G)
+        place[place == len(known)] = 0
+        seen[place[known[place] == hash_G]] = True
+    return float(count[seen].sum() / count.sum())
+
+
+def _hashes(corpus: Corpus, length: int) -> Iterator[npt.NDArray[np.uint64]]:
+    """A hash of the `length` tokens from each token on."""
+    for start in range(0, corpus.tokens - length + 1, _CHUNK):
+        stop = min(start + _CHUNK + length - 1, corpus.tokens)
+        token_T = corpus.span(start, stop).astype(np.uint64)
+        hash_G = np.zeros(len(token_T) - length + 1, np.uint64)
+        for offset in range(length):
+            hash_G = (hash_G + token_T[offset : offset + len(hash_G)] + _BASE) * _MIX
+            hash_G ^= hash_G >> np.uint64(29)
+        yield hash_G
+
+
+def _columns(lengths: dict[int, int]) -> Row:
+    return {f"documents_from_{least}_tokens": count for least, count in sorted(lengths.items())}
+
+
+_SHOWN = {
+    "documents": "{:,}",
+    "tokens": "{:,}",
+    "bytes": "{:,}",
+    "bytes_per_token": "{:.2f}",
+    "tokens_per_document": "{:.0f}",
+    "unigram_entropy_nats": "{:.3f}",
+    "vocabulary_share": "{:.1%}",
+    "unknown_share": "{:.2%}",
+    "seen_in_training": "{:.1%}",
+}
+
+
+def _table(rows: list[Row], columns: list[str]) -> str:
+    """Two aligned tables: sizes, and documents by their length."""
+    lengths = [name for name in columns if name.startswith("documents_from_")]
+    first = [name for name in columns if name not in lengths]
+    if all(row["seen_in_training"] is None for row in rows):
+        first.remove("seen_in_training")
+    names = ["tokenizer", "domain", "split"]
+    short = {name: name.removeprefix("documents_from_").removesuffix("_tokens") for name in lengths}
+    sizes = [[_cell(name, row) for name in first] for row in rows]
+    counts = [
+        [f"{row.get(n, 0):,}" if n in short else row[n] for n in [*names, *lengths]] for row in rows
+    ]
+    return "\n".join(
+        [
+            *_aligned([name.replace("_", " ") for name in first], sizes),
+            "",
+            "Documents of at least so many tokens, and fewer than twice as many:",
+            *_aligned([*names, *short.values()], counts),
+        ]
+    )
+
+
+def _cell(name: str, row: Row) -> str:
+    value = row[name]
+    return "" if value is None else _SHOWN.get(name, "{}").format(value)
+
+
+def _aligned(header: list[str], rows: list[list[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for row in (header, *rows):
+        cells = [
+            cell.ljust(width)
+            if rows[0][place].replace(",", "")[:1].isalpha()
+            else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()

@@ -1,0 +1,109 @@
+import csv
+import io
+import json
+import math
+
+import numpy as np
+import pytest
+
+from pipeline.data import packing, tokenizer
+from pipeline.data.describe import corpus, overlap
+from pipeline.data.writing import entropy
+from pipeline.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory, make_source):
+    """Two domains of letters, a token a letter."""
+    folder = tmp_path_factory.mktemp("described")
+    make_source(folder / "data" / "short", [f"{a}{b}" for a in "abcdefgh" for b in "abcdefgh"])
+    make_source(folder / "data" / "long", [a * n for a in "abcd" for n in range(3, 19)])
+    train = {"model": "char", "vocabulary": 20, "characters": 1000, "validation_share": 0}
+    (folder / "t.json").write_text(json.dumps({"kind": "train", **train}))
+    tokenizer.build(folder / "t.json", [folder / "data" / "short"], folder / "letters.model")
+    (folder / "p.json").write_text('{"validation_share": 0.3}')
+    for name in ("short", "long"):
+        out = folder / "corpora" / "letters" / name
+        packing.pack(folder / "p.json", folder / "data" / name, folder / "letters.model", out)
+    return folder / "corpora"
+
+
+def test_numbers_are_those_of_the_text(corpora):
+    rows = json.loads(corpus([str(corpora)], format="json"))
+    assert [(row["domain"], row["split"]) for row in rows] == [
+        ("long", "train"),
+        ("long", "validation"),
+        ("short", "train"),
+        ("short", "validation"),
+    ]
+    short = rows[2:]
+    # Two letters and the end.
+    assert sum(row["documents"] for row in short) == 64
+    assert sum(row["tokens"] for row in short) == 64 * 3
+    assert all(row["bytes_per_token"] == pytest.approx(2 / 3) for row in short)
+    assert all(row["lengths"] == {"2": row["documents"]} for row in short)
+    # 8 letters and the end, of 8 letters and whatever SentencePiece adds.
+    assert short[0]["vocabulary_share"] == pytest.approx(9 / vocabulary(corpora))
+    assert 0 < short[0]["unigram_entropy_nats"] < math.log(9)
+    long = rows[:2]
+    totals = {n: sum(row["lengths"].get(n, 0) for row in long) for n in ("4", "8", "16")}
+    # 4 to 19 tokens, each length 4 times.
+    assert totals == {"4": 4 * 4, "8": 4 * 8, "16": 4 * 4}
+
+
+def vocabulary(corpora):
+    path = corpora / "letters" / "short" / "manifest.json"
+    return json.loads(path.read_text())["tokenizer"]["vocabulary"]
+
+
+def test_a_table_is_for_reading_and_csv_for_machines(corpora):
+    table = corpus([str(corpora / "letters" / "long")])
+    assert table.splitlines()[0].split()[:4] == ["tokenizer", "domain", "split", "documents"]
+    assert "seen in training" not in table
+    assert table.splitlines()[-3].split() == ["tokenizer", "domain", "split", "4", "8", "16"]
+    rows = list(csv.DictReader(io.StringIO(corpus([str(corpora)], format="csv"))))
+    assert [row["documents_from_2_tokens"] for row in rows[:2]] == ["0", "0"]
+    assert sum(int(row["documents"]) for row in rows) == 128
+
+
+def test_overlap_of_a_worked_example(tmp_path, make_corpus):
+    folder = make_corpus(tmp_path / "web", [2, 3, 4, 5, 6, 1], validation=(3, 4, 5, 9, 3, 4, 1))
+    # 34, 45, 59, 93, 34, 41: 34 twice and 45 are in the training stream.
+    assert overlap(folder, 2) == pytest.approx(3 / 6)
+    assert overlap(folder, 3) == pytest.approx(1 / 5)
+    assert overlap(folder, 1) == pytest.approx(6 / 7)
+    with pytest.raises(InputError, match="between 1 and the 7 tokens"):
+        overlap(folder, 8)
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 7])
+def test_overlap_does_not_depend_on_how_it_is_read(tmp_path, make_corpus, monkeypatch, chunk):
+    draw = np.random.default_rng(0)
+    train, validation = draw.integers(2, 5, 60).tolist(), draw.integers(2, 5, 40).tolist()
+    folder = make_corpus(tmp_path / "web", train, validation=validation, shard_tokens=7)
+    seen = {tuple(train[n : n + 3]) for n in range(58)}
+    expected = [tuple(validation[n : n + 3]) in seen for n in range(38)]
+    monkeypatch.setattr("pipeline.data.describe._CHUNK", chunk)
+    assert overlap(folder, 3) == pytest.approx(sum(expected) / 38)
+
+
+def test_the_share_seen_in_training_is_shown_for_validation(corpora):
+    rows = json.loads(corpus([str(corpora)], format="json", ngrams=2))
+    assert [row["seen_in_training"] is None for row in rows] == [True, False, True, False]
+    assert "seen in training" in corpus([str(corpora)], ngrams=2)
+
+
+def test_entropy_of_worked_examples():
+    assert entropy(np.array([5, 0, 5])) == pytest.approx(math.log(2))
+    assert entropy(np.array([3, 1])) == pytest.approx(0.75 * math.log(4 / 3) + 0.25 * math.log(4))
+    assert entropy(np.zeros(3, np.int64)) == 0
+
+
+def test_what_is_no_corpus_is_refused(tmp_path, make_corpus):
+    with pytest.raises(InputError, match="holds no corpus"):
+        corpus([str(tmp_path)])
+    old = make_corpus(tmp_path / "old", range(2, 30))
+    manifest = json.loads((old / "manifest.json").read_text())
+    (old / "manifest.json").write_text(json.dumps({**manifest, "source": "old"}))
+    with pytest.raises(InputError, match="packed before corpora were measured"):
+        corpus([str(old)])
