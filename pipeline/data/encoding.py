@@ -5,6 +5,7 @@ Legend of shapes: N documents of a batch, T tokens of all of them.
 
 import functools
 import hashlib
+import unicodedata
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,8 +17,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline.data import documents as store
+from pipeline.data.hygiene import Hygiene
+from pipeline.data.hygiene import items as evaluation_items
 from pipeline.data.shards import token_dtype
 from pipeline.data.tokenizer import Tokenizer
+
+UNTOUCHED = Hygiene()
 
 
 class Batch(NamedTuple):
@@ -42,6 +47,8 @@ class Encoded(NamedTuple):
     """UTF-8 bytes that were read, those of documents left out included."""
     skipped: Counter[str]
     """Documents left out, by reason."""
+    items: Counter[int]
+    """Documents left out, by the evaluation item that they hold."""
 
 
 def batches(listed: list[Path]) -> list[Batch]:
@@ -66,7 +73,7 @@ def tokenizer(path: Path) -> Tokenizer:
     return Tokenizer(path)
 
 
-def encode(batch: Batch, model: Path) -> Encoded:
+def encode(batch: Batch, model: Path, hygiene: Hygiene = UNTOUCHED) -> Encoded:
     """Encodes the documents of a batch, each whole.
 
     Raises:
@@ -74,26 +81,47 @@ def encode(batch: Batch, model: Path) -> Encoded:
     """
     try:
         with pq.ParquetFile(batch.path) as file:
-            column = file.read_row_group(batch.group, columns=["text"], use_threads=False).column(
-                "text"
-            )
+            table = file.read_row_group(batch.group, columns=["text"], use_threads=False)
     except (pa.ArrowInvalid, OSError) as error:
         raise store.unreadable(batch.path, error) from error
-    text = column.combine_chunks()
-    encoder = tokenizer(model)
     # As bytes: neither SentencePiece nor SHA-256 wants Python's texts.
-    contents: list[bytes] = pc.cast(text, pa.binary()).to_pylist()
+    column = table.column("text").combine_chunks()
+    contents: list[bytes] = pc.cast(column, pa.binary()).to_pylist()
+    read, skipped, items = sum(map(len, contents)), Counter[str](), Counter[int]()
+    if hygiene != UNTOUCHED:
+        cleaned = (_clean(content, hygiene, skipped, items) for content in contents)
+        contents = [content for content in cleaned if content is not None]
+    encoder = tokenizer(model)
     pieces = encoder.encode(contents)
     end = np.array([encoder.eos], np.int32)
     stream = np.concatenate([part for ids in pieces for part in (ids, end)] or [end[:0]])
     hashes = b"".join(hashlib.sha256(content).digest()[:8] for content in contents)
-    sizes_N = np.array([len(content) for content in contents], np.int64)
     return Encoded(
         stream.astype(token_dtype(encoder.vocabulary)),
         np.array([len(ids) + 1 for ids in pieces], np.int64),
-        sizes_N,
+        np.array([len(content) for content in contents], np.int64),
         np.array([len(content.decode()) for content in contents], np.int64),
         np.frombuffer(hashes, ">u8").astype(np.uint64),
-        int(sizes_N.sum()),
-        Counter(),
+        read,
+        skipped,
+        items,
     )
+
+
+def _clean(
+    content: bytes, chosen: Hygiene, skipped: Counter[str], items: Counter[int]
+) -> bytes | None:
+    """The text as it is to be encoded; None when it is to be left out."""
+    text = content.decode()
+    if chosen.normalisation is not None:
+        text = unicodedata.normalize(chosen.normalisation, text)
+    if len(text.strip()) < max(chosen.min_characters, 1):
+        skipped["short"] += 1
+        return None
+    if chosen.decontaminate is not None:
+        found = evaluation_items(chosen.decontaminate).found(text)
+        if len(found):
+            skipped["contaminated"] += 1
+            items.update(found.tolist())
+            return None
+    return text.encode()

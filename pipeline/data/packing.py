@@ -5,8 +5,10 @@ Legend of shapes: V pieces of the vocabulary.
 
 import contextlib
 import functools
+import logging
 import math
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,9 @@ import numpy.typing as npt
 
 from pipeline import cpus, disk, files, fingerprints, settings
 from pipeline.data import documents as store
-from pipeline.data import encoding, pool
+from pipeline.data import encoding, hygiene, pool
+from pipeline.data.encoding import UNTOUCHED
+from pipeline.data.hygiene import Hygiene, Seen
 from pipeline.data.sealing import FORMAT, SPLITS, data_fingerprint
 from pipeline.data.shards import token_dtype
 from pipeline.data.splits import are_validation
@@ -23,6 +27,8 @@ from pipeline.data.tokenizer import Tokenizer
 from pipeline.data.writing import SplitWriter
 from pipeline.errors import InputError
 from pipeline.progress import Progress
+
+log = logging.getLogger("pike")
 
 COMMIT_BATCHES = 16
 """Batches (of 4 MiB of text) after which what was written is made to survive a kill."""
@@ -42,6 +48,8 @@ class Packing:
     """Tokens in a shard file."""
     tokens: int | None = None
     """Stop the training split at the document that reaches so many tokens; absent: take all."""
+    hygiene: Hygiene = field(default_factory=Hygiene)
+    """What is left out or changed before documents are encoded."""
     unknown_share_limit: float = 0.05
     """Share of unknown tokens above which the tokenizer is taken not to fit the text."""
 
@@ -83,7 +91,9 @@ def pack(
     chosen = settings.parse(Packing, values, "packing")
     source = store.manifest(documents)
     encoder = Tokenizer(tokenizer)
+    unwanted = chosen.hygiene.decontaminate
     inputs = [documents / files.MANIFEST, tokenizer]
+    inputs += hygiene.paths(unwanted) if unwanted else []
     identity = {
         "settings": values,
         "inputs": [files.sha256(path) for path in inputs],
@@ -106,7 +116,10 @@ def pack(
             inputs=inputs,
             files=[f for f in sorted(partial.iterdir()) if f.suffix in (".bin", ".npy")],
             modules=[__name__],
-            facts=_facts(documents.name, source, encoder, splits, facts),
+            facts={
+                **_facts(documents.name, source, encoder, splits, facts),
+                **work.cleaned(),
+            },
             known={s["file"]: s["sha256"] for part in facts.values() for s in part["shards"]},
         )
 
@@ -119,10 +132,13 @@ class _Work:
         self._limit = math.inf if chosen.tokens is None else chosen.tokens
         self._documents = documents
         path = out / files.WORK / "state.json"
-        begin: dict[str, Any] = {"batches": 0, "read": 0, "splits": {}}
+        begin: dict[str, Any] = {"batches": 0, "read": 0, "splits": {}, "skipped": {}, "items": {}}
         state: dict[str, Any] = files.read_json(path) if path.exists() else begin
         self._done: int = state["batches"]
         self._read: int = state["read"]
+        self._skipped = Counter[str](state["skipped"])
+        self._items = Counter({int(item): n for item, n in state["items"].items()})
+        self._seen = Seen()
         self._splits = {
             name: SplitWriter(
                 out,
@@ -133,6 +149,9 @@ class _Work:
             )
             for name in SPLITS
         }
+        if chosen.hygiene.drop_duplicates:
+            for split in self._splits.values():
+                self._seen.new(split.hashes())
 
     def run(self, workers: int, progress: Progress) -> dict[str, SplitWriter]:
         """Encodes the batches that are left and appends them in order."""
@@ -141,7 +160,9 @@ class _Work:
         ]
         store.refuse_damaged(self._documents)
         left = encoding.batches(listed)[self._done :]
-        call = functools.partial(encoding.encode, model=self._tokenizer.path)
+        call = functools.partial(
+            encoding.encode, model=self._tokenizer.path, hygiene=self._chosen.hygiene
+        )
         progress.add(self._read / 1e6)
         workers = max(1, min(workers, len(left) // LEAST_BATCHES))
         try:
@@ -160,18 +181,40 @@ class _Work:
     def _add(self, batch: encoding.Encoded) -> None:
         train = self._splits["train"]
         validation_N = are_validation(batch.hash_N, self._chosen.validation_share)
+        new_N = np.ones(len(batch.hash_N), bool)
+        if self._chosen.hygiene.drop_duplicates:
+            new_N = self._seen.new(batch.hash_N)
         # A document is taken while those before it are fewer than the limit.
-        lengths_N = np.where(validation_N, 0, batch.tokens_N)
-        before_N = train.tokens + np.cumsum(lengths_N) - lengths_N
-        train.add(batch, ~validation_N & (before_N < self._limit))
-        self._splits["validation"].add(batch, validation_N)
+        lengths_N = np.where(validation_N | ~new_N, 0, batch.tokens_N)
+        within_N = train.tokens + np.cumsum(lengths_N) - lengths_N < self._limit
+        train.add(batch, ~validation_N & new_N & within_N)
+        self._splits["validation"].add(batch, validation_N & new_N)
+        self._skipped.update(batch.skipped)
+        self._items.update(batch.items)
+        if not new_N.all():
+            self._skipped["duplicate"] += int((~new_N & (validation_N | within_N)).sum())
         self._done += 1
         self._read += batch.read_bytes
+
+    def cleaned(self) -> dict[str, Any]:
+        """What the manifest says of hygiene, where there was any."""
+        chosen = self._chosen.hygiene
+        if chosen == UNTOUCHED:
+            return {}
+        found = {"dropped": dict(sorted(self._skipped.items()))}
+        told = [f"{count:,} {reason}" for reason, count in found["dropped"].items()]
+        log.info("%s: left out: %s", self._documents.name, ", ".join(told) or "none")
+        if chosen.decontaminate is not None:
+            report = hygiene.items(chosen.decontaminate).report(self._items)
+            # The floor is that of the text as it was made.
+            return {"hygiene": {**found, "contamination": report}, "floor_nats": None}
+        return {"hygiene": found, "floor_nats": None}
 
     def _commit(self) -> None:
         """Makes what was written so far survive a kill."""
         splits = {name: split.state(self._done) for name, split in self._splits.items()}
         state = {"batches": self._done, "read": self._read, "splits": splits}
+        state |= {"skipped": self._skipped, "items": self._items}
         with disk.named(self._out):
             files.write_json(self._out / files.WORK / "state.json", state)
         for split in self._splits.values():

@@ -159,6 +159,24 @@ def files_of_source(wildcards):
     ]
 
 
+def unwanted_texts(wildcards):
+    """The evaluation items that no corpus may hold; none unless asked for."""
+    patterns = runs.files_of(
+        PLAN.config["packing"].get("hygiene", {}).get("decontaminate", {})
+    )
+    tasks = f"{RESULTS}/tasks/"
+    # Of a fetched task the manifest stands for its files, which its fetching makes.
+    return [
+        (
+            f"{tasks}{pattern.removeprefix(tasks).partition('/')[0]}/{FINAL}"
+            if pattern.startswith(tasks)
+            else path
+        )
+        for pattern in patterns
+        for path in sorted(glob.glob(pattern, recursive=True)) or [pattern]
+    ]
+
+
 def files_of_task(wildcards):
     """The user's own files of a downstream task's data set; none where it is fetched."""
     return list(PLAN.named("tasks", wildcards.task).get("files", {}).values())

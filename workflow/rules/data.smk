@@ -53,6 +53,7 @@ rule tokenizer:
 rule pack:
     """A source's documents as shards of tokens."""
     input:
+        unwanted_texts,
         documents=f"{RESULTS}/data/{{source}}/{FINAL}",
         tokenizer=f"{RESULTS}/tokenizers/{{tokenizer}}.model",
     output:
