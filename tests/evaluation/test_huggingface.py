@@ -240,11 +240,13 @@ def test_the_command_asks_a_directory(saved, asking, benchmarks, tmp_path, capsy
     assert f"arc_easy, 1-shot, cf             per_token {told['value']:5.1f} ±" in said
 
 
-def test_rows_on_request_give_the_same(saved, asking, benchmarks, tmp_path):
+def test_a_runs_settings_and_rows_on_request_give_the_same(saved, asking, benchmarks, tmp_path):
     place, tables = saved(), []
-    for reading in ("auto", "rows"):
+    of_run = {"rows": 8, "batch_tokens": 512, "checkpoints": "all", "domains": ["prose"]}
+    files.write_json(tmp_path / "run.json", {**files.read_json(asking), **of_run})
+    for path, reading in ((asking, "auto"), (tmp_path / "run.json", "rows")):
         out = tmp_path / reading
-        directory.evaluate(asking, place, out, tasks=benchmarks, device="cpu", reading=reading)
+        directory.evaluate(path, place, out, tasks=benchmarks, device="cpu", reading=reading)
         assert (files.read_json(out / files.MANIFEST)["reading"] == "rows") == (reading == "rows")
         tables.append(pq.read_table(out / "accuracies.parquet").to_pylist())
     assert tables[0] == tables[1]
