@@ -58,6 +58,11 @@ class Synthetic:
     """Symbols in each document."""
     seed: int
     """Seed of the language and of its documents."""
+    family: int | None = None
+    """Seed of a grammar that languages of one family share; absent: a language by itself."""
+    overlap: float = 0.0
+    """Share of contexts whose successors are the family's. Languages of one family have the same
+    such contexts, so that two of them agree on the smaller of their shares."""
     bytes: int | None = None
     """Stop at the document that reaches so many UTF-8 bytes; absent: make them all."""
     licence: str = "CC0-1.0"
@@ -74,6 +79,7 @@ class Synthetic:
             found.append(f"successors: must lie between 1 and symbols ({self.symbols})")
         if not 0 <= self.noise <= 1:
             found.append(f"noise: {self.noise} is not a probability")
+        found += self._problems_of_family()
         if self.documents < 1:
             found.append("documents: must be at least 1")
         if self.length < 1:
@@ -86,6 +92,13 @@ class Synthetic:
                 "blank, unassigned or changed by Unicode normalisation: 19968 has 20,000 good ones"
             )
         return found
+
+    def _problems_of_family(self) -> list[str]:
+        if not 0 <= self.overlap <= 1:
+            return [f"overlap: {self.overlap} is not a share"]
+        if bool(self.overlap) != (self.family is not None):
+            return ["overlap: give both overlap and family, or neither"]
+        return []
 
     @property
     def entropy_nats_per_character(self) -> float:
@@ -113,7 +126,9 @@ class Synthetic:
 
     def facts(self, documents_sha256: str) -> dict[str, Any]:
         """The revision: the version of the generator and the identity of the language."""
-        language = files.digest(asdict(self))[:16]
+        alone = {"family": None, "overlap": 0.0}
+        values = {n: v for n, v in asdict(self).items() if alone.get(n, self) != v}
+        language = files.digest(values)[:16]
         return {"revision": f"synthetic-1 settings {language} documents {documents_sha256}"}
 
     def table(self) -> npt.NDArray[np.int64]:
@@ -121,10 +136,21 @@ class Synthetic:
 
         For a given older symbol, successor j of symbol x is Q[(P[x] + d_j) mod V] with hashed
         permutations P and Q and distinct offsets d: the successors of a context are distinct, and
-        every symbol follows equally many others, so that no symbol dies out.
+        every symbol follows equally many others, so that no symbol dies out. The contexts that a
+        family shares have the successors that the family's own language would give them; there a
+        symbol can follow fewer others. The entropy is the same: it asks how many successors a
+        context has, and not which.
         """
+        own_CxS = self._table(self.seed)
+        if self.family is None:
+            return own_CxS
+        drawn_C = _hash("shared", self.family, np.arange(len(own_CxS), dtype=np.uint64))
+        shared_C = _uniform(drawn_C) < np.uint64(round(self.overlap * 2**_PROBABILITY_BITS))
+        return np.where(shared_C[:, None], self._table(self.family), own_CxS)
+
+    def _table(self, seed: int) -> npt.NDArray[np.int64]:
         older = self.symbols ** max(self.order - 1, 0)
-        hashed = self._hash("table", np.arange(3 * older * self.symbols, dtype=np.uint64))
+        hashed = _hash("table", seed, np.arange(3 * older * self.symbols, dtype=np.uint64))
         rank = np.argsort(hashed.reshape(3, older, self.symbols), axis=-1, kind="stable")
         place_OxV, symbol_OxV, offset_OxS = rank[0], rank[1], rank[2, :, : self.successors]
         last = self.symbols if self.order else 1
@@ -138,12 +164,12 @@ class Synthetic:
         """The symbols of documents by number: int64 [N, T]."""
         contexts = len(successor_CxS)
         noisy = np.uint64(round(self.noise * 2**_PROBABILITY_BITS))
-        key_N = self._hash("documents", number_N.astype(np.uint64))
+        key_N = _hash("documents", self.seed, number_N.astype(np.uint64))
         context_N = np.zeros(len(number_N), np.int64)
         symbol_NxT = np.empty((len(number_N), self.length), np.int64)
         counter_2T = np.arange(2 * self.length, dtype=np.uint64) * _GOLDEN
         for t in range(self.length):
-            coin_N = _mix(key_N + counter_2T[2 * t]) >> np.uint64(64 - _PROBABILITY_BITS)
+            coin_N = _uniform(_mix(key_N + counter_2T[2 * t]))
             draw_N = _mix(key_N + counter_2T[2 * t + 1])
             any_N = _below(draw_N, self.symbols)
             likely_N = successor_CxS[context_N, _below(draw_N, self.successors)]
@@ -151,9 +177,15 @@ class Synthetic:
             context_N = (context_N * self.symbols + symbol_NxT[:, t]) % contexts
         return symbol_NxT
 
-    def _hash(self, purpose: str, counter: Uint64s) -> Uint64s:
-        key = int(files.digest([purpose, self.seed])[:16], 16)
-        return _mix(_mix(counter * _GOLDEN + np.uint64(key)))
+
+def _hash(purpose: str, seed: int, counter: Uint64s) -> Uint64s:
+    key = int(files.digest([purpose, seed])[:16], 16)
+    return _mix(_mix(counter * _GOLDEN + np.uint64(key)))
+
+
+def _uniform(hashed: Uint64s) -> Uint64s:
+    """Uniform numbers of `_PROBABILITY_BITS` bits."""
+    return hashed >> np.uint64(64 - _PROBABILITY_BITS)
 
 
 def _plain(first: int, count: int) -> bool:

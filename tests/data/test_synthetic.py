@@ -1,10 +1,11 @@
+import itertools
 import math
 from collections import Counter
 
 import numpy as np
 import pytest
 
-from pipeline import settings
+from pipeline import files, settings
 from pipeline.data.synthetic import Synthetic
 from pipeline.errors import InputError
 
@@ -127,9 +128,94 @@ def test_the_text_is_the_same_on_every_machine():
         ({"alphabet": 0x10FFFF}, "alphabet"),
         ({"alphabet": 0xFB00}, "alphabet"),
         ({"alphabet": 0x2570}, "alphabet"),
+        ({"overlap": 1.5, "family": 0}, "overlap: 1.5 is not a share"),
+        ({"overlap": 0.5}, "overlap: give both overlap and family, or neither"),
+        ({"family": 3}, "overlap: give both overlap and family, or neither"),
         ({"wrong": 1}, "'wrong' is unknown"),
     ],
 )
 def test_settings_that_make_no_language_are_refused(change, message):
     with pytest.raises(InputError, match=message):
         made({**EASY, **change})
+
+
+FAMILY = {**EASY, "symbols": 200, "family": 7}
+
+
+def test_languages_of_a_family_agree_on_the_smaller_of_their_shares():
+    tables = [
+        Synthetic(**{**FAMILY, "seed": seed, "overlap": overlap}).table()
+        for seed, overlap in ((1, 0.6), (2, 0.3), (3, 0.6))
+    ]
+    alone = [Synthetic(**{**EASY, "symbols": 200, "seed": seed}).table() for seed in (1, 2)]
+    # Standard deviation of a share of 200 contexts: below 0.036.
+    assert agreeing(tables[0], tables[1]) == pytest.approx(0.3, abs=0.11)
+    assert agreeing(tables[0], tables[2]) == pytest.approx(0.6, abs=0.11)
+    assert agreeing(tables[0], alone[0]) == pytest.approx(0.4, abs=0.11)
+    assert agreeing(*alone) < 0.05
+    whole = [Synthetic(**{**FAMILY, "seed": s, "overlap": 1.0}).table().tolist() for s in (1, 2)]
+    assert whole[0] == whole[1]
+
+
+def agreeing(first, second):
+    """Share of contexts with the same successors."""
+    return float((np.sort(first, axis=1) == np.sort(second, axis=1)).all(axis=1).mean())
+
+
+def test_a_language_by_itself_is_what_it_was_before_there_were_families():
+    values = {key: value for key, value in EASY.items() if key not in ("family", "overlap")}
+    before = files.digest({**values, "bytes": None, "licence": "CC0-1.0"})[:16]
+    language = Synthetic(**EASY)
+    assert language.facts("0")["revision"] == f"synthetic-1 settings {before} documents 0"
+    assert Synthetic(**FAMILY, overlap=0.5).facts("0") != language.facts("0")
+
+
+TINY = {**EASY, "symbols": 3, "successors": 2, "noise": 0.3, "length": 6}
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("family", [{}, {"family": 7, "overlap": 0.5}])
+def test_the_entropy_of_all_texts_of_a_tiny_language_is_the_floor(order, family):
+    """Sums -p ln p over all 729 texts of six symbols, each with its probability."""
+    language = Synthetic(**{**TINY, **family, "order": order})
+    table = language.table()
+    rare = language.noise / language.symbols
+    likely = (1 - language.noise) / language.successors + rare
+    entropy = total = 0.0
+    for text in itertools.product(range(3), repeat=6):
+        context, probability = 0, 1.0
+        for symbol in text:
+            probability *= likely if symbol in table[context] else rare
+            context = (context * 3 + symbol) % len(table)
+        total += probability
+        entropy -= probability * math.log(probability)
+    assert total == pytest.approx(1)
+    assert entropy == pytest.approx(6 * language.entropy_nats_per_character)
+
+
+@pytest.mark.parametrize("family", [{}, {"family": 7, "overlap": 0.5}])
+def test_a_counting_model_approaches_the_floor_and_never_beats_it(family):
+    """Counts of successors, on texts that it has not counted, with more and more text."""
+    language = Synthetic(**{**EASY, **family, "symbols": 16, "noise": 0.2, "documents": 1100})
+    symbols = language.generate(np.arange(1100), language.table())
+    held_out = symbols[1000:]
+    # Their surprise under the true probabilities: what no model's expected loss can be below.
+    losses = [counted(symbols[:documents], held_out, 16) for documents in (10, 100, 1000)]
+    floor = language.entropy_nats_per_character
+    assert losses[0] > losses[1] > losses[2]
+    # 10,000 symbols whose surprise has a standard deviation below 1.5 nats: 0.015.
+    assert floor - 0.03 < losses[2] < floor + 0.05
+    assert losses[1] > floor - 0.03
+
+
+def counted(train_NxT, test_NxT, symbols):
+    """Loss in nats a symbol of bigram counts with one half added."""
+    count = np.full((symbols, symbols), 0.5)
+    np.add.at(count, (contexts(train_NxT), train_NxT), 1)
+    chance = count / count.sum(axis=1, keepdims=True)
+    return float(-np.log(chance[contexts(test_NxT), test_NxT]).mean())
+
+
+def contexts(symbol_NxT):
+    """The symbol before each; symbol 0 before the first."""
+    return np.pad(symbol_NxT, ((0, 0), (1, 0)))[:, :-1]
