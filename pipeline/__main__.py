@@ -18,7 +18,9 @@ from pipeline.errors import InputError
 MISTAKE, FAULT = 2, 1
 """Exit codes: the user's mistake, ours. `interruption.STOPPED` is that of a signal."""
 
-EXTRAS = {"lm_eval": "lm-eval", "transformers": "hf", "tokenizers": "hf", "google": "hf"}
+EXTRAS = {"lm_eval": "lm-eval", "transformers": "hf", "tokenizers": "hf", "google": "hf"} | {
+    "tensorboard": "tensorboard"
+}
 """Packages that one command alone needs, and the extra that installs each."""
 
 OF_RUN, OF_MODEL = ("run", "corpora", "tokenizer"), ("model", "out")
@@ -147,6 +149,20 @@ def _training_stages(commands: Any) -> None:
         "and end the run with exit code 75: the same command goes on",
     )
     stage.add_argument("--profile", action="store_true", help="show what the time went to")
+    stage.add_argument(
+        "--peak-flops",
+        type=float,
+        default=os.environ.get("PIKE_PEAK_FLOPS"),
+        help="FLOP/s that the device can reach, for the recorded utilisation (default: "
+        "PIKE_PEAK_FLOPS of the environment, else a known GPU's)",
+    )
+    stage.add_argument(
+        "--tensorboard",
+        action="store_true",
+        default=bool(os.environ.get("PIKE_TENSORBOARD")),
+        help="write TensorBoard's event files beside the records (default: whether the environment "
+        "has PIKE_TENSORBOARD)",
+    )
     stage = _stage(commands, "mixture", "find a mixture from the runs of its proxies")
     _given(stage, "SETTINGS", "settings/mixtures/MIXTURE.json")
     stage.add_argument("--runs", type=Path, nargs="+", required=True, help="folders of the proxies")
@@ -230,6 +246,7 @@ def _questions(commands: Any) -> None:
     question.set_defaults(place="pipeline.results.query:query")
     _plan(commands)
     _export(commands)
+    _watch(commands)
     _power(commands)
     _data_questions(commands)
     question.add_argument(
@@ -294,6 +311,17 @@ def _export(commands: Any) -> None:
     question.add_argument("given", metavar="RUN", type=Path, help="the folder of a finished run")
     question.add_argument("--step", type=int, help="its checkpoint (default: the last)")
     _path(question, "--out", "the directory to make")
+
+
+def _watch(commands: Any) -> None:
+    about = "show what runs do now: losses, weights, pace"
+    question = commands.add_parser("watch", help=about, description=about)
+    question.set_defaults(place="pipeline.watch:watch")
+    question.add_argument(
+        "given", metavar="FOLDER", type=Path, help="a run's folder, or one that holds runs: results"
+    )
+    question.add_argument("--every", type=float, default=2.0, help="seconds (default: 2)")
+    question.add_argument("--once", action="store_true", help="show what there is, and end")
 
 
 def _power(commands: Any) -> None:

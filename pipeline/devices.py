@@ -3,6 +3,7 @@
 import ctypes
 import os
 import platform
+import resource
 from pathlib import Path
 
 import torch
@@ -50,6 +51,14 @@ def settle(device: torch.device) -> None:
     """Waits until a device has done all that it was told."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+
+
+def peak_memory(device: torch.device) -> int:
+    """Bytes: the most that tensors held on a GPU so far, or the process in the CPU's memory."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return held if platform.system() == "Darwin" else 1024 * held
 
 
 def keep_compilations() -> None:

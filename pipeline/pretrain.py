@@ -3,8 +3,10 @@
 Shapes: K domains, B rows of a batch, L tokens of a row.
 """
 
+import contextlib
 import dataclasses
 import functools
+import importlib
 import logging
 import math
 import time
@@ -40,6 +42,7 @@ from pipeline.mixing.apportion import systematic
 from pipeline.mixing.seams import Method, Needs, Signals, State, Statistics
 from pipeline.progress import Progress
 from pipeline.run_folder import RunFolder
+from pipeline.throughput import Meter
 
 log = logging.getLogger("pike")
 
@@ -54,6 +57,8 @@ def pretrain(
     threads: int | None = None,
     save_on: str = "USR1",
     profile: bool = False,
+    peak_flops: float | None = None,
+    tensorboard: bool = False,
 ) -> str | None:
     """Trains one run to its end, from its last checkpoint where there is one.
 
@@ -67,6 +72,9 @@ def pretrain(
         save_on: Signal that asks for a checkpoint; SIGTERM and SIGINT ask for one and the end.
         profile: Whether to wait for the device after each phase of a step, and return a table of
             what the time went to.
+        peak_flops: FLOP/s that the device can reach, for the recorded utilisation; absent: a GPU's
+            as its data sheet has it, and none of a CPU.
+        tensorboard: Whether to write TensorBoard's event files, too.
 
     Raises:
         InputError: settings, corpora or the disk do not allow the run, the loss is no number any
@@ -83,9 +91,17 @@ def pretrain(
         disk.named(run.parent),
         lease.held(run.parent) as held,
         interruption.watched(save_on) as asked,
+        contextlib.ExitStack() as opened,
     ):
         given = inputs.read(work, method, corpora, reference, mixture)
         training = _Training(work, method, values, given, devices.pick(device), held, asked)
+        if peak_flops is not None:
+            training.meter.peak = peak_flops
+        if tensorboard:
+            # Imported where it is wanted: not everybody has it.
+            events = importlib.import_module("pipeline.events").Events(run.parent)
+            training.records.listeners.append(events)
+            opened.callback(events.close)
         if profile:
             training.records.clock.settle = functools.partial(devices.settle, training.device)
         with training.folder.writer:
@@ -144,6 +160,7 @@ class _Training:
         )
         self.folder = RunFolder(held, work, identity, self.model, self.optimizer)
         self.records = self.folder.records
+        self.meter = Meter(self.model, work, device)
         self.backward = Pass(
             self.model,
             self.optimizer,
@@ -227,7 +244,8 @@ class _Training:
         tokens = (at.step + 1) * recipe.rows * recipe.length
         seconds = time.perf_counter() - began
         with timed("records"):
-            self.records.add("steps", at.step, tokens, loss, rate, left.norm, seconds)
+            pace = self.meter.of(seconds)
+            self.records.add("steps", at.step, tokens, loss, rate, left.norm, seconds, *pace)
             self._note_mixture(at, left, weights_K, count_K)
             if left.seen.statistics is not None:
                 # Their time is the pass's own.

@@ -3,13 +3,15 @@
 Rows gather in memory and are written as one part at each checkpoint, before the checkpoint itself;
 what a killed run wrote behind its last checkpoint is dropped when it goes on. At the end the parts
 are joined to one Parquet file per table; they stay, so that a run can go on from any checkpoint.
+Rows that no part holds yet can be read from `pipeline.stream`.
 """
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +23,7 @@ from pipeline import files
 from pipeline.clock import Clock
 from pipeline.errors import InputError
 from pipeline.mixing.seams import Statistics
+from pipeline.stream import Stream, Value
 
 TABLES = {
     "steps": pa.schema(
@@ -31,6 +34,9 @@ TABLES = {
             ("learning_rate", pa.float64()),
             ("gradient_norm", pa.float64()),
             ("seconds", pa.float64()),
+            ("tokens_per_second", pa.float64()),
+            ("model_flops_utilisation", pa.float64()),
+            ("memory_bytes", pa.int64()),
         ]
     ),
     "domain_losses": pa.schema(
@@ -70,7 +76,12 @@ TABLES = {
     "timings": pa.schema([("phase", pa.string()), ("seconds", pa.float64())]),
 }
 
-Value = int | float | str | None
+
+class Listener(Protocol):
+    """Somebody who wants rows as they come."""
+
+    def add(self, table: str, row: Mapping[str, Value]) -> None:
+        """Takes a row by its columns' names."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,13 +101,17 @@ class Records:
         self._folder = folder
         self._rows: dict[str, list[tuple[Value, ...]]] = {name: [] for name in TABLES}
         self.clock = Clock()
+        self.stream = Stream(folder)
+        self.listeners: list[Listener] = [self.stream]
 
     def add(self, table: str, *values: Value) -> None:
         """Adds a row, its values in the order of the table's columns; NaN is stored as null."""
         nan = (isinstance(v, float) and math.isnan(v) for v in values)
-        self._rows[table].append(
-            tuple(None if bad else v for v, bad in zip(values, nan, strict=True))
-        )
+        row = tuple(None if bad else v for v, bad in zip(values, nan, strict=True))
+        self._rows[table].append(row)
+        named = dict(zip(TABLES[table].names, row, strict=True))
+        for listener in self.listeners:
+            listener.add(table, named)
 
     def add_mixture(
         self, step: int, domains: Sequence[str], loss_K: Tensor, weights_K: Tensor, count_K: Tensor
@@ -153,11 +168,13 @@ class Records:
         for number, part in parts.items():
             if number > step:
                 files.remove(part)
+        self.stream.clear()
+        self.stream.begin(step)
 
     def taken(self, step: int) -> Part:
         """Hands over the rows since the part before, to be written as `parts/step{step}`."""
-        for phase, seconds in self.clock.seconds.items():
-            self.add("timings", phase, seconds)
+        self._rows["timings"] += self.clock.seconds.items()
+        self.stream.begin(step)
         rows, self._rows = self._rows, {name: [] for name in TABLES}
         self.clock.seconds.clear()
         return Part(step, rows)
@@ -178,6 +195,7 @@ class Records:
                 f"records of {self._folder} could not be written ({error}): free some space and "
                 "start the same command again; the run goes on from its last checkpoint"
             ) from error
+        self.stream.drop_before(part.step)
 
     def finish(self) -> list[Path]:
         """Joins the parts into one file per table in the run's folder and returns their paths."""
@@ -189,6 +207,7 @@ class Records:
             with files.appearing(path) as partial:
                 _write(_shares(table) if name == "timings" else table, partial)
             written.append(path)
+        self.stream.clear()
         return written
 
     def seconds(self) -> float:
@@ -198,6 +217,7 @@ class Records:
     def clear(self) -> None:
         """Deletes the parts, to begin anew."""
         files.remove(self._folder / "parts")
+        self.stream.clear()
 
     def _parts(self) -> dict[int, Path]:
         return files.steps(self._folder / "parts")

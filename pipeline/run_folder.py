@@ -3,6 +3,7 @@
 run.json                what to train
 checkpoints/step{n}/    kept every so many steps, and the newest few to go on from
 parts/step{n}/          records since the checkpoint before
+live/                   records since the last part, while the run lasts
 starts.json             the step of each start: 0, and that of each going on
 *.parquet               records, once the run is done
 manifest.json           appears last

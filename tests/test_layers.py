@@ -36,12 +36,12 @@ LAYERS = {
         "schema",
         "references",
     }
-    | {"proxies", "root", "runs", "stages", "expansion", "writer"},
+    | {"proxies", "root", "runs", "stages", "expansion", "writer", "stream"},
     1: {"data", "mixing", "model", "optim", "tasks", "vectors"},
     2: {"devices", "gradients", "per_domain_adamw", "checkpoint", "lease", "records", "alarms"}
-    | {"budget"},
-    3: {"backward", "inputs", "run_folder"},
-    4: {"pretrain", "evaluation", "probe", "theory", "export"},
+    | {"budget", "events"},
+    3: {"backward", "inputs", "run_folder", "throughput"},
+    4: {"pretrain", "evaluation", "probe", "theory", "export", "watch"},
     5: {"results", "finders"},
     6: {"__main__"},
 }
@@ -71,6 +71,8 @@ FENCES = {
         "pipeline.run_folder",
         "pipeline.per_domain_adamw",
         "pipeline.checkpoint",
+        "pipeline.events",
+        "pipeline.throughput",
         "pipeline.records",
         "pipeline.alarms",
         "pipeline.pretrain",

@@ -19,6 +19,7 @@ QUESTIONS = {
     "methods": "pipeline.mixing.catalogue:methods",
     "power": "pipeline.results.power:power",
     "query": "pipeline.results.query:query",
+    "watch": "pipeline.watch:watch",
     "why": "pipeline.results.why:why",
 }
 

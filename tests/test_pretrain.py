@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from pipeline import checkpoint, devices, files, inputs, lease, pretrain, settings
+from pipeline import checkpoint, devices, files, inputs, lease, pretrain, settings, throughput
 from pipeline.__main__ import main
 from pipeline.errors import InputError
 from pipeline.mixing import METHODS, registry
@@ -22,6 +22,8 @@ from pipeline.mixing.mix import Mix
 from pipeline.mixing.seams import Needs, StatisticsNeed
 from pipeline.records import TABLES
 
+CLOCK = ("seconds", "tokens_per_second", "model_flops_utilisation", "memory_bytes")
+"""Columns that differ from run to run."""
 PIKE = {"zeta1": 0.5, "zeta2": 0.1, "every": 2, "rows": 3}
 
 
@@ -82,7 +84,7 @@ def outcome(folder):
     for table in TABLES:
         if table != "timings":
             rows = pq.read_table(folder / f"{table}.parquet")
-            found[table] = rows.drop(["seconds"] if "seconds" in rows.column_names else [])
+            found[table] = rows.drop([name for name in CLOCK if name in rows.column_names])
     return found
 
 
@@ -147,6 +149,38 @@ def test_every_step_is_recorded(mixed):
         own = [row["loss"] for row in losses if row["step"] == step["step"]]
         assert step["loss"] == pytest.approx(sum(own) / 2)
     assert rows(result, "weights")[0] == {"step": 0, "domain": "easy", "weight": 0.5, "count": 3}
+
+
+def test_the_pace_of_every_step_is_recorded(make_run, corpora):
+    run = make_run()
+    pretrain.pretrain(run, corpora, device="cpu", peak_flops=1e9)
+    work = settings.parse(settings.Run, files.read_json(run), "run")
+    net = checkpoint.load_model(run.parent / "checkpoints" / "step6")
+    flops = throughput.training_flops(net, work.model, 8)
+    for row in pq.read_table(run.parent / "steps.parquet").to_pylist():
+        assert row["tokens_per_second"] == pytest.approx(48 / row["seconds"])
+        expected = flops * row["tokens_per_second"] / 1e9
+        assert row["model_flops_utilisation"] == pytest.approx(expected)
+        assert 2**20 < row["memory_bytes"] < 2**36
+
+
+def test_without_a_known_peak_there_is_no_utilisation(mixed):
+    steps = pq.read_table(mixed / "steps.parquet")
+    assert steps["model_flops_utilisation"].null_count == 6
+    assert not (mixed / "live").exists()
+
+
+def test_tensorboard_files_repeat_the_records_and_change_nothing(make_run, corpora, pike, piked):
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    run = make_run(**pike)
+    pretrain.pretrain(run, corpora, device="cpu", tensorboard=True)
+    assert outcome(run.parent) == outcome(piked)
+    assert manifest(run)["files"].keys() == manifest(piked / "run.json")["files"].keys()
+    found = accumulator.EventAccumulator(str(run.parent / "tensorboard")).Reload()
+    losses = [event.value for event in found.Scalars("steps/loss")]
+    assert losses == pytest.approx([row["loss"] for row in rows(outcome(piked), "steps")])
+    assert [event.step for event in found.Scalars("gradient_statistics/variance/easy")] == [0, 2, 4]
+    assert "weights/weight/hard" in found.Tags()["scalars"]
 
 
 def test_training_lowers_the_loss(make_run, corpora):

@@ -1,9 +1,11 @@
+import json
 import math
 
 import pyarrow.parquet as pq
 import pytest
 import torch
 
+from pipeline import stream
 from pipeline.errors import InputError
 from pipeline.mixing.seams import Statistics
 from pipeline.records import TABLES, Records
@@ -12,7 +14,9 @@ DOMAINS = ("en", "hi")
 
 
 def add_step(records, step):
-    records.add("steps", step, (step + 1) * 32, 2.5 - step, 1e-3, 0.5, 0.01)
+    records.add(
+        "steps", step, (step + 1) * 32, 2.5 - step, 1e-3, 0.5, 0.01, 3200.0, math.nan, 2**20
+    )
     loss_K = torch.tensor([1.5, math.nan], dtype=torch.float64)
     weights_K = torch.tensor([0.75, 0.25], dtype=torch.float64)
     records.add_mixture(step, DOMAINS, loss_K, weights_K, torch.tensor([4, 0]))
@@ -41,7 +45,10 @@ def test_every_table_has_the_columns_that_others_rely_on(tmp_path):
     assert [path.name for path in paths] == [f"{name}.parquet" for name in TABLES]
     columns = {name: pq.read_schema(tmp_path / f"{name}.parquet").names for name in TABLES}
     assert columns == {
-        "steps": ["step", "tokens", "loss", "learning_rate", "gradient_norm", "seconds"],
+        "steps": [
+            *("step", "tokens", "loss", "learning_rate", "gradient_norm", "seconds"),
+            *("tokens_per_second", "model_flops_utilisation", "memory_bytes"),
+        ],
         "domain_losses": ["step", "domain", "loss"],
         "weights": ["step", "domain", "weight", "count"],
         "gradient_statistics": [
@@ -69,6 +76,9 @@ def test_a_step_is_recorded_as_it_was(tmp_path):
         "learning_rate": 1e-3,
         "gradient_norm": 0.5,
         "seconds": 0.01,
+        "tokens_per_second": 3200.0,
+        "model_flops_utilisation": None,
+        "memory_bytes": 2**20,
     }
     assert read(tmp_path, "weights")[:2] == [
         {"step": 0, "domain": "en", "weight": 0.75, "count": 4},
@@ -177,6 +187,36 @@ def test_beginning_anew_forgets_all_parts(tmp_path):
     Records(tmp_path).clear()
     written(tmp_path, 2).finish()
     assert [row["step"] for row in read(tmp_path, "steps")] == [0, 1]
+
+
+def test_rows_that_no_part_holds_can_be_read_meanwhile(tmp_path):
+    records = written(tmp_path, 4)
+    add_step(records, 4)
+    records.stream.begin(4)
+    assert list(stream.places(tmp_path)) == [4]
+    lines = stream.places(tmp_path)[4].read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["table"] for line in lines] == [
+        *("steps", "domain_losses", "weights", "domain_losses", "weights")
+    ]
+    # A run that goes on from the checkpoint of step 2 repeats them.
+    Records(tmp_path).drop_after(2)
+    assert stream.places(tmp_path) == {}
+    written(tmp_path, 6, since=2).finish()
+    assert not (tmp_path / "live").exists()
+
+
+def test_listeners_hear_every_row_by_its_columns(tmp_path):
+    heard = []
+
+    class Ear:
+        def add(self, table, row):
+            heard.append((table, row))
+
+    records = Records(tmp_path)
+    records.listeners.append(Ear())
+    add_step(records, 0)
+    assert heard[1] == ("domain_losses", {"step": 0, "domain": "en", "loss": 1.5})
+    assert heard[3] == ("domain_losses", {"step": 0, "domain": "hi", "loss": None})
 
 
 def test_timings_add_up_over_parts_and_interruptions(tmp_path):

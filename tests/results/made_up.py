@@ -221,6 +221,9 @@ def _training(folder, scenario, method, rng):
             "learning_rate": [1e-3] * STEPS,
             "gradient_norm": [1.0] * STEPS,
             "seconds": [0.25] * STEPS,
+            "tokens_per_second": [4.0 * ROWS * LENGTH] * STEPS,
+            "model_flops_utilisation": [0.5] * STEPS,
+            "memory_bytes": [2**20] * STEPS,
         },
         "domain_losses": {
             "step": [s for s, _ in pairs],

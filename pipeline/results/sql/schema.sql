@@ -17,9 +17,12 @@ create table runs (
     expected_fingerprint text
 );
 
+-- model_flops_utilisation: share of the device's peak (Chowdhery et al. 2022, Appendix B), null where
+-- no peak is known. memory_bytes: the most held so far, by tensors on a GPU, else by the process.
 create table steps (
     run text, step bigint, tokens bigint, loss double, learning_rate double,
-    gradient_norm double, seconds double
+    gradient_norm double, seconds double, tokens_per_second double,
+    model_flops_utilisation double, memory_bytes bigint
 );
 
 create table domain_losses (run text, step bigint, domain text, loss double);

@@ -1,0 +1,56 @@
+"""How fast a step was, and what it held: tokens a second, share of the device's peak, memory."""
+
+import math
+import re
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from pipeline import devices, settings
+from pipeline.accelerators import ACCELERATORS
+
+
+class Pace(NamedTuple):
+    """Of one step."""
+
+    tokens_per_second: float
+    model_flops_utilisation: float
+    """Model FLOPs over the peak (Chowdhery et al. 2022, Appendix B); NaN where no peak is known."""
+    memory_bytes: int
+    """The most that was held so far: by tensors on a GPU, by the process on a CPU."""
+
+
+class Meter:
+    """Turns a step's seconds into its pace."""
+
+    def __init__(self, model: nn.Module, work: settings.Run, device: torch.device) -> None:
+        """Fixes what all steps share."""
+        self._tokens, self._device = work.training.rows * work.training.length, device
+        self._flops = training_flops(model, work.model, work.training.length) * self._tokens
+        self.peak = known_peak(devices.described(device), work.training.precision)
+        """FLOP/s that the device can reach; None where that is not known."""
+
+    def of(self, seconds: float) -> Pace:
+        """The pace of a step that took so many seconds."""
+        share = self._flops / seconds / self.peak if self.peak else math.nan
+        return Pace(self._tokens / seconds, share, devices.peak_memory(self._device))
+
+
+def training_flops(model: nn.Module, shape: settings.Model, length: int) -> float:
+    """FLOPs of training on one token: 6 for each weight of a matrix, and attention's products.
+
+    The embedding counts as the output layer; attention counts as if each token saw all of its row,
+    as Chowdhery et al. 2022 (Appendix B) do.
+    """
+    matrices = sum(p.numel() for p in model.parameters() if p.ndim > 1)
+    return 6 * matrices + 12 * shape.layers * shape.heads * shape.head_width * length
+
+
+def known_peak(device: str, precision: str) -> float | None:
+    """The data sheet's FLOP/s of a GPU by torch's name of it, such as "cuda: NVIDIA H200"."""
+    if not device.startswith("cuda"):
+        return None
+    words = set(re.findall(r"[a-z0-9]+", device.lower()))
+    fitting = [row for name, row in ACCELERATORS.items() if name.partition("-")[0] in words]
+    return fitting[0].peak[precision] if fitting else None

@@ -1,0 +1,47 @@
+import json
+
+from pipeline import stream
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def written(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_rows_are_written_after_a_second_at_the_latest(tmp_path):
+    clock = Clock()
+    live = stream.Stream(tmp_path, clock)
+    live.begin(0)
+    live.add("steps", {"step": 0, "loss": 1.5})
+    assert stream.places(tmp_path) == {}
+    clock.now = 1.0
+    live.add("steps", {"step": 1, "loss": None})
+    (path,) = stream.places(tmp_path).values()
+    assert written(path) == [
+        {"table": "steps", "step": 0, "loss": 1.5},
+        {"table": "steps", "step": 1, "loss": None},
+    ]
+
+
+def test_a_part_takes_the_place_of_the_rows_before_it(tmp_path):
+    live = stream.Stream(tmp_path, Clock())
+    live.begin(0)
+    live.add("steps", {"step": 0})
+    # The part of step 10 is being written, and the run goes on.
+    live.begin(10)
+    live.add("steps", {"step": 10})
+    live.begin(20)
+    assert list(stream.places(tmp_path)) == [0, 10]
+    live.drop_before(10)
+    assert list(stream.places(tmp_path)) == [10]
+    assert written(stream.places(tmp_path)[10]) == [{"table": "steps", "step": 10}]
+    live.add("steps", {"step": 20})
+    live.clear()
+    live.begin(30)
+    assert stream.places(tmp_path) == {}
