@@ -131,6 +131,7 @@ def _data_stages(commands: Any) -> None:
     _path(stage, "--documents", "the source's folder")
     _path(stage, "--tokenizer", "the .model file")
     _path(stage, "--out", "folder to make")
+    _workers(stage, "processes that encode (default: as many as processors)")
 
 
 def _training_stages(commands: Any) -> None:
@@ -169,7 +170,6 @@ def _training_stages(commands: Any) -> None:
     _path(stage, "--out", "the manifest to make")
     _evaluate(commands)
     stage = _stage(commands, "probe", "compare the domains' gradients at a run's checkpoints")
-    _workers(stage, "processes that encode (default: as many as processors)")
     _given(stage, "SETTINGS", "the run's probe.json")
     _path(stage, "--run", "the run's folder")
     _path(stage, "--corpora", "folder of the tokenizer's corpora, one subfolder per domain")
@@ -242,13 +242,14 @@ def _questions(commands: Any) -> None:
     question = commands.add_parser("lm-eval", help=about, add_help=False, prefix_chars="\0")
     question.set_defaults(place="pipeline.evaluation.harness:run")
     question.add_argument("given", nargs=argparse.REMAINDER)
-    question = commands.add_parser("query", help="ask the database in SQL")
-    question.set_defaults(place="pipeline.results.query:query")
     _plan(commands)
     _export(commands)
     _watch(commands)
     _power(commands)
+    _compare(commands)
     _data_questions(commands)
+    question = commands.add_parser("query", help="ask the database in SQL")
+    question.set_defaults(place="pipeline.results.query:query")
     question.add_argument(
         "given", metavar="SQL", help="one SQL statement; the database is opened read-only"
     )
@@ -262,8 +263,6 @@ def _questions(commands: Any) -> None:
     question.add_argument("--database", type=Path, default=Path("results/pike.duckdb"))
 
 
-def _data_questions(commands: Any) -> None:
-    about = "hash documents and corpora again and name what is damaged"
 def _plan(commands: Any) -> None:
     about = "what an experiment takes before it runs: jobs, hours, memory, disk, cost"
     question = commands.add_parser("plan", help=about, description=about)
@@ -283,6 +282,8 @@ def _plan(commands: Any) -> None:
     )
 
 
+def _data_questions(commands: Any) -> None:
+    about = "hash documents and corpora again and name what is damaged"
     question = commands.add_parser("verify", help=about, description=about)
     question.set_defaults(place="pipeline.data.verify:verify")
     question.add_argument(
@@ -322,6 +323,17 @@ def _watch(commands: Any) -> None:
     )
     question.add_argument("--every", type=float, default=2.0, help="seconds (default: 2)")
     question.add_argument("--once", action="store_true", help="show what there is, and end")
+
+
+def _compare(commands: Any) -> None:
+    about = "what differs between two databases, and what of it is significant"
+    question = commands.add_parser("compare", help=about, description=about)
+    question.set_defaults(place="pipeline.results.compare:compare")
+    question.add_argument("given", metavar="FIRST", type=Path, help="a database")
+    question.add_argument(
+        "second", metavar="SECOND", type=Path, help="another; a difference is its value less the first's"
+    )
+    question.add_argument("--format", choices=["text", "csv", "json"], default="text")
 
 
 def _power(commands: Any) -> None:
