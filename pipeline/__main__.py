@@ -330,9 +330,8 @@ def _compare(commands: Any) -> None:
     question = commands.add_parser("compare", help=about, description=about)
     question.set_defaults(place="pipeline.results.compare:compare")
     question.add_argument("given", metavar="FIRST", type=Path, help="a database")
-    question.add_argument(
-        "second", metavar="SECOND", type=Path, help="another; a difference is its value less the first's"
-    )
+    about = "another; differences are its values less the first's"
+    question.add_argument("second", metavar="SECOND", type=Path, help=about)
     question.add_argument("--format", choices=["text", "csv", "json"], default="text")
 
 

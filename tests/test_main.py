@@ -14,6 +14,7 @@ from pipeline.errors import InputError
 ROOT = Path(__file__).resolve().parents[1]
 STAGES = list(stages.STAGES)
 QUESTIONS = {
+    "compare": "pipeline.results.compare:compare",
     "export": "pipeline.export.directory:export",
     "fetch": "pipeline.tasks.fetch:fetch",
     "methods": "pipeline.mixing.catalogue:methods",

@@ -8,6 +8,7 @@
     paired       points of two methods          -> difference, interval, p-value
     comparisons  all methods, all tasks         -> the table accuracy_tests
     speedups     curves of two methods          -> the table speedups
+    claims       what the paper claims          -> the tables mean_accuracy_tests, pairs
     power        a difference to be shown       -> how many items, or seeds, it takes
     database     records + lineage + views      -> one DuckDB file
     selection    a view + what is selected      -> rows
@@ -21,6 +22,8 @@
     provenance   database + docs/decisions      -> what a page says beside numbers
     report       database + tables + figures    -> one self-contained page
     query, why   questions put to the database
+    differences  two databases                  -> rows of what differs
+    compare      the same, for reading
 
 Nothing here imports torch, and only `records` and `lineage` read the folders of runs.
 """

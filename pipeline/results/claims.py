@@ -14,6 +14,10 @@ Pair = tuple[str, str]
 """A method, and the one that it is compared with."""
 
 
+PAIRS = ("accuracy_pairs", "perplexity_pairs", "single_pairs", "spread_pairs")
+"""The views that the table `pairs` holds."""
+
+
 class Block(NamedTuple):
     """What the tasks of one mean have in common."""
 
@@ -48,7 +52,7 @@ def fill(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _keep(connection: duckdb.DuckDBPyConnection, side: str) -> None:
     """Puts one side of the views' pairs into the table."""
-    for view in ("accuracy_pairs", "perplexity_pairs", "spread_pairs"):
+    for view in PAIRS:
         connection.execute(f"insert into pairs by name select * from {view} where side = ?", [side])
 
 

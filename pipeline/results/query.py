@@ -47,11 +47,11 @@ def query(sql: str, database: Path, format: Format = "table") -> str | bytes:
     finally:
         connection.close()
     if format == "csv":
-        return _csv(columns, rows)
+        return comma_separated(columns, rows)
     if format == "json":
-        objects = [{c: _plain(v) for c, v in zip(columns, row, strict=True)} for row in rows]
+        objects = [{c: plain(v) for c, v in zip(columns, row, strict=True)} for row in rows]
         return json.dumps(objects, indent=2, ensure_ascii=False)
-    return _aligned(columns, rows)
+    return aligned(columns, rows)
 
 
 def _parquet(connection: duckdb.DuckDBPyConnection, sql: str) -> bytes:
@@ -63,7 +63,7 @@ def _parquet(connection: duckdb.DuckDBPyConnection, sql: str) -> bytes:
     return out.getvalue()
 
 
-def _csv(columns: list[str], rows: list[tuple[Any, ...]]) -> str:
+def comma_separated(columns: list[str], rows: list[tuple[Any, ...]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
@@ -71,18 +71,18 @@ def _csv(columns: list[str], rows: list[tuple[Any, ...]]) -> str:
     return out.getvalue().removesuffix("\n")
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """As JSON has it: no NaN, no infinity, no decimals; times as text."""
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, float | Decimal):
         return float(value) if math.isfinite(value) else None
     return value if isinstance(value, bool | int | str | None) else str(value)
 
 
-def _aligned(columns: list[str], rows: list[tuple[Any, ...]]) -> str:
+def aligned(columns: list[str], rows: list[tuple[Any, ...]]) -> str:
     """Columns under their names, numbers to the right, and the count of rows."""
     texts = [[_text(value) for value in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(columns, *texts, strict=True)]

@@ -11,7 +11,7 @@ SCHEMA = "schema"
 DERIVED = {
     "accuracy_tests": ("accuracies", "choices"),
     "mean_accuracy_tests": ("accuracies", "choices"),
-    "pairs": ("accuracy_pairs", "perplexity_pairs", "spread_pairs"),
+    "pairs": ("accuracy_pairs", "perplexity_pairs", "single_pairs", "spread_pairs"),
     "speedups": ("accuracies", "choices", "documents"),
 }
 """Tables that are made when the database is built, and what they stand on."""
@@ -32,11 +32,22 @@ def texts() -> dict[str, str]:
     return found
 
 
-def ordered() -> list[str]:
-    """Names of the views, each after those that it reads from."""
+def ordered(*wanted: str) -> list[str]:
+    """Names of the views, each after those that it reads from.
+
+    Args:
+        wanted: Only these and what they read from; without names all.
+    """
     known = texts()
-    uses = {name: sorted(sources(text) & known.keys()) for name, text in known.items()}
-    return list(TopologicalSorter(uses).static_order())
+    uses: dict[str, list[str]] = {}
+    waiting = list(wanted or known)
+    while waiting:
+        name = waiting.pop()
+        if name not in uses:
+            uses[name] = sorted(sources(known[name]) & known.keys())
+            waiting += uses[name]
+    # In one order, whatever was wanted first.
+    return list(TopologicalSorter(dict(sorted(uses.items()))).static_order())
 
 
 def of(output: str) -> str:

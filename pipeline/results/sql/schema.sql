@@ -97,8 +97,8 @@ create table mean_accuracy_tests (
     seeds integer, tasks integer
 );
 
--- Made when the database is built, from the views accuracy_pairs, perplexity_pairs and spread_pairs,
--- which say what it holds: two methods beside each other, the paper's and ours, by its names.
+-- Made when the database is built, from the views whose names end in `_pairs`, which say what it
+-- holds: two methods beside each other, the paper's and ours, by its names.
 create table pairs (
     quantity text, side text, scenario text, model text, shots integer, method text, against text,
     cell text, value double, low double, high double, stderr double, p double, seeds bigint,

@@ -12,7 +12,5 @@ select * from claim_gradients
 union all by name
 select * from claim_speed
 union all by name
-select * from claim_single
-union all by name
 select * from claim_example
 order by claim, side, cell

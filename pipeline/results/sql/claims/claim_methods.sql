@@ -64,4 +64,8 @@ union all
 select 'perplexity-misleads', *
 from pairs
 where quantity = 'perplexity' and method = 'mix' and against = 'pike' and scenario = 'glam' and model = 'gpt2-large'
+union all
+select 'mixing-over-single', *
+from pairs
+where quantity = 'single'
 order by claim, side, cell
