@@ -62,6 +62,8 @@ docs: $(READY) ## Write docs/methods.md anew from the rules
 bench: $(READY) ## Measure, and record under benchmarks/results
 	$(BIN)/python -m benchmarks.planning
 	$(BIN)/python -m benchmarks.mixing
+	$(BIN)/python -m benchmarks.packing
+	$(BIN)/python -m benchmarks.reading
 	$(BIN)/python -m benchmarks.loss
 	$(BIN)/python -m benchmarks.firing
 	$(BIN)/python -m benchmarks.estimators

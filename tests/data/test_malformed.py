@@ -1,0 +1,181 @@
+"""What can be wrong with text from elsewhere: a clear message or a counted loss, no other text."""
+
+import gzip
+import io
+import json
+import os
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline import files
+from pipeline.data import documents as store
+from pipeline.data import sources
+from pipeline.errors import InputError
+
+GOOD = [{"text": "one", "id": "1"}, {"text": "two", "id": "2"}]
+
+
+def lines(*records):
+    return "".join(json.dumps(record) + "\n" for record in records).encode()
+
+
+def zst(content):
+    return pa.compress(content, codec="zstd", asbytes=True)
+
+
+def parquet(table):
+    sink = io.BytesIO()
+    pq.write_table(pa.table(table), sink)
+    return sink.getvalue()
+
+
+def without(content, *places):
+    """The bytes with some flipped."""
+    changed = bytearray(content)
+    for place in places:
+        changed[place] ^= 0xFF
+    return bytes(changed)
+
+
+LARGE = lines(*({"text": os.urandom(40).hex()} for _ in range(300)))
+STRINGS = {"text": ["one", "two"]}
+NESTED = {"text": [{"a": 1}, {"a": 2}]}
+
+MISTAKES = {
+    "truncated gz": ("a.jsonl.gz", gzip.compress(LARGE)[:-200], r"a\.jsonl\.gz cannot be read"),
+    "gz cut to its header": ("a.jsonl.gz", gzip.compress(LARGE)[:10], "cannot be read"),
+    "gz with flipped bytes": ("a.jsonl.gz", without(gzip.compress(LARGE), 5000, 5001), "cannot be"),
+    "gz with a wrong checksum": ("a.jsonl.gz", without(gzip.compress(LARGE), -6), "cannot be read"),
+    "gz with rubbish behind": ("a.jsonl.gz", gzip.compress(LARGE) + b"rubbish" * 9, "cannot be"),
+    "truncated zst": ("a.jsonl.zst", zst(LARGE)[:-200], r"a\.jsonl\.zst cannot be read"),
+    "plain text named gz": ("a.jsonl.gz", LARGE, "cannot be read"),
+    "plain text named zst": ("a.jsonl.zst", LARGE, "cannot be read"),
+    "plain text named parquet": ("a.parquet", LARGE, "cannot be read"),
+    "truncated parquet": ("a.parquet", parquet(STRINGS)[:-20], "cannot be read"),
+    "parquet without its end": ("a.parquet", parquet(STRINGS)[:30], "cannot be read"),
+    "parquet named jsonl": ("a.jsonl", parquet(STRINGS), "invalid start byte|malformed JSON"),
+    "zero bytes": ("a.jsonl", b"", "is empty"),
+    "zero bytes, parquet": ("a.parquet", b"", "is empty"),
+    "gz of nothing": ("a.jsonl.gz", gzip.compress(b""), "unpacks to nothing"),
+    "parquet without rows": ("a.parquet", parquet({"text": pa.array([], pa.string())}), "no docu"),
+    "blanks alone": ("a.jsonl", lines({"text": " "}, {"text": ""}), "left out: 2 blank"),
+    "invalid UTF-8": ("a.jsonl", b'{"text": "caf\xe9"}\n', r"a\.jsonl:1: .*utf-8"),
+    "UTF-16": ("a.jsonl", '{"text": "one"}\n'.encode("utf-16"), r"a\.jsonl:1"),
+    "lone surrogate": ("a.jsonl", b'{"text": "\\ud800"}\n', r"a\.jsonl:1: .*surrogates"),
+    "half a line of JSON": ("a.jsonl", lines(*GOOD)[:-9], r"a\.jsonl:2: malformed JSON"),
+    "two records in a line": ("a.jsonl", b'{"text": "a"}{"text": "b"}\n', "malformed JSON"),
+    "an array of records": ("a.json", json.dumps(GOOD).encode(), "is not a JSON object"),
+    "indented JSON": ("a.json", json.dumps(GOOD[0], indent=1).encode(), "malformed JSON"),
+    "raw NUL in JSON": ("a.jsonl", b'{"text": "a\0b"}\n', "malformed JSON"),
+    "a number as text": ("a.jsonl", lines({"text": 5}), r"a\.jsonl:1: 'text' is 5, not a text"),
+    "a list as text": ("a.jsonl", lines({"text": ["a"]}), "not a text"),
+    "wrong column": ("a.jsonl", lines({"content": "a"}), "no column 'text'; columns: 'content'"),
+    "wrong column, later": ("a.jsonl", lines(*GOOD, {"content": "a"}), r"a\.jsonl:3: no column"),
+    "wrong column, parquet": ("a.parquet", parquet({"content": ["a"]}), "no column 'text'"),
+    "numbers in parquet": ("a.parquet", parquet({"text": [1, 2]}), "is of type int64, not text"),
+    "records in parquet": ("a.parquet", parquet(NESTED), "is of type struct"),
+    "bytes in parquet": ("a.parquet", parquet({"text": [b"a"]}), "is of type binary"),
+    "an unknown format": ("a.csv", b"text\none\n", "formats are told by suffix"),
+}
+
+
+def download(folder, **values):
+    settings = {"kind": "local", "files": f"{folder}/in/**", **values}
+    (folder / "s.json").write_text(json.dumps(settings))
+    sources.download(folder / "s.json", folder / "out" / "web")
+    found = [text for _, text in store.read(folder / "out" / "web")]
+    return found, files.read_json(folder / "out" / "web" / files.MANIFEST)["skipped"]
+
+
+def write(folder, name, content):
+    path = folder / "in" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_told_and_leaves_nothing(tmp_path, mistake):
+    name, content, message = MISTAKES[mistake]
+    write(tmp_path, name, content)
+    with pytest.raises(InputError, match=message):
+        download(tmp_path)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_changed_zst_is_told_by_its_checksum(tmp_path):
+    """The zstd command writes one; without it a changed byte can be a changed letter."""
+    zstandard = pytest.importorskip("zstandard")
+    packed = zstandard.ZstdCompressor(write_checksum=True).compress(LARGE)
+    write(tmp_path, "a.jsonl.zst", without(packed, 5000, 5001))
+    with pytest.raises(InputError, match="cannot be read"):
+        download(tmp_path)
+
+
+LONG = "wort " * 2_000_000
+"""10 MB without a line break."""
+
+KEPT = {
+    "nulls and blanks": (
+        {"a.jsonl": lines(GOOD[0], {"text": None}, {"text": " "}, GOOD[1])},
+        ["one", "two"],
+        {"null": 1, "blank": 1},
+    ),
+    "empty lines": ({"a.jsonl": b'\n{"text": "one"}\n\n'}, ["one"], {"blank": 2}),
+    "escaped NUL": ({"a.jsonl": lines({"text": "a\0b"})}, ["a\0b"], {}),
+    "Windows line ends": ({"a.jsonl": lines(*GOOD).replace(b"\n", b"\r\n")}, ["one", "two"], {}),
+    "byte order mark": ({"a.jsonl": b"\xef\xbb\xbf" + lines(*GOOD)}, ["one", "two"], {}),
+    "a very long line": ({"a.jsonl": lines({"text": LONG})}, [LONG], {}),
+    "duplicate ids": ({"a.jsonl": lines(GOOD[0], GOOD[0])}, ["one", "one"], {}),
+    "further columns, differing": (
+        {"a.jsonl": lines({"text": "one", "n": 1}, {"text": "two", "n": "x", "m": []})},
+        ["one", "two"],
+        {},
+    ),
+    "differing schemas of files": (
+        {
+            "a.parquet": parquet({"text": ["one"], "n": [1]}),
+            "b.parquet": parquet({"n": ["x"], "text": pa.array(["two"], pa.large_string())}),
+        },
+        ["one", "two"],
+        {},
+    ),
+    "nulls in parquet": ({"a.parquet": parquet({"text": ["one", None]})}, ["one"], {"null": 1}),
+    "blanks and umlauts in a name": (
+        {"ein Ordner/ü ß.jsonl": lines(GOOD[0]), "ein Ordner/日本.txt": b"two"},
+        ["one", "two"],
+        {},
+    ),
+    "gz in several members": (
+        {"a.jsonl.gz": gzip.compress(lines(GOOD[0])) + gzip.compress(lines(GOOD[1]))},
+        ["one", "two"],
+        {},
+    ),
+    "no line break at the end": ({"a.jsonl": lines(*GOOD)[:-1]}, ["one", "two"], {}),
+}
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_what_is_only_unusual_is_read_and_what_is_left_out_is_counted(tmp_path, case):
+    given, texts, skipped = KEPT[case]
+    for name, content in given.items():
+        write(tmp_path, name, content)
+    assert download(tmp_path) == (texts, skipped)
+
+
+def test_a_link_to_itself_is_no_file(tmp_path):
+    path = write(tmp_path, "a.jsonl", lines(*GOOD))
+    path.with_name("loop.jsonl").symlink_to("loop.jsonl")
+    path.with_name("gone.jsonl").symlink_to("nowhere.jsonl")
+    assert download(tmp_path)[0] == ["one", "two"]
+    with pytest.raises(InputError, match="no file matches"):
+        download(tmp_path, files=f"{tmp_path}/in/loop.jsonl")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission_is_named(tmp_path):
+    write(tmp_path, "a.jsonl", lines(*GOOD)).chmod(0)
+    with pytest.raises(InputError, match=r"a\.jsonl cannot be read: .*Permission"):
+        download(tmp_path)
