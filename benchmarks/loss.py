@@ -1,11 +1,14 @@
 """The loss over a large vocabulary: ours beside plain logits and torch's own, time and memory.
 
-    python -m benchmarks.loss [--sizes small,32k,250k] [--rounds 5] [--threads 1]
+    python -m benchmarks.loss [--sizes small,32k,250k] [--rounds 5] [--keep-freed-memory]
 
 One step of a loss is its forward and backward pass down to the gradients of the hidden states and
 of the embedding. In each round every variant makes one, in an order that turns; medians of the
 ratios to the plain one of the same round are reported, above 1 = faster. Memory is what a process
 needs at its peak beyond the inputs and the embedding's gradient, told by Linux.
+
+Runs have the C library keep freed memory (`pipeline.devices`), which helps plain logits most: a
+process that knows no such thing spends a part of its time on page faults. The option measures that.
 
 `torch.nn.functional.linear_cross_entropy` is measured where torch has it; its sums take no weight
 for each token, so that it stands for the mean alone.
@@ -84,9 +87,11 @@ def main() -> None:
     parser.add_argument("--sizes", default=",".join(SIZES))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--keep-freed-memory", action="store_true", help="as runs do")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "loss.json")
     chosen = parser.parse_args()
-    devices.keep_freed_memory()
+    if chosen.keep_freed_memory:
+        devices.keep_freed_memory()
     torch.set_num_threads(chosen.threads)
     before = os.getloadavg()[0]
     found = {name: measured(SIZES[name], chosen.rounds) for name in chosen.sizes.split(",")}
@@ -94,6 +99,7 @@ def main() -> None:
         print(table(name, by_variant))
     result = {
         "rounds": chosen.rounds,
+        "keep_freed_memory": chosen.keep_freed_memory,
         "sizes": {name: SIZES[name]._asdict() for name in found},
         "losses": found,
         "machine": machine.described(before),
@@ -152,8 +158,8 @@ def peak_bytes(size: Size) -> dict[str, int]:
 
     Told by Linux, for a process of its own.
     """
-    # Every block of 64 KiB or more goes back to the system as soon as it is free.
-    os.environ["MALLOC_MMAP_THRESHOLD_"] = "65536"
+    # Every block of 1 MiB or more goes back to the system as soon as it is free.
+    os.environ["MALLOC_MMAP_THRESHOLD_"] = str(2**20)
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         found = pool.apply(_peaks, (size,))
     del os.environ["MALLOC_MMAP_THRESHOLD_"]
