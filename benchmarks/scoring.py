@@ -1,8 +1,11 @@
 """How fast multiple-choice questions are scored, beside what an evaluation harness does.
 
     python -m benchmarks.scoring [--items 8] [--rounds 5] [--models small,base] [--threads 1]
+                                 [--peer naive|harness]
 
-The naive scorer stands for the arithmetic of lm-evaluation-harness's Hugging Face back end, whether
+The peer `harness` is lm-evaluation-harness's Hugging Face back end itself, on a model of
+transformers with the same weights (it needs `pip install '.[lm-eval,hf]' accelerate`). The peer
+`naive` stands for the arithmetic of lm-evaluation-harness's Hugging Face back end, whether
 that is installed or not: every candidate behind its whole context, demonstrations included, is a
 row of its own; rows go eight at a time, the longest first, padded on the right; logits of every
 position, their log-softmax in float32 as a second such tensor, and a sum over the candidate.
@@ -16,18 +19,20 @@ that turns; medians over rounds are reported, and the least and largest ratio of
 busy machine the processor's time says more than the clock's.
 
 `overhead` is the processor's time of our scorer for ten thousand requests with a model that does
-nothing. The table and benchmarks/results/scoring.json say on which machine.
+nothing. benchmarks/results/scoring-PEER.json says on which machine.
 
 Shapes: B rows, L tokens, V vocabulary.
 """
 
 import argparse
 import dataclasses
+import importlib
 import json
 import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,6 +57,15 @@ CPU = torch.device("cpu")
 BATCH_TOKENS = 8192
 ROWS = 8
 """Of a naive batch."""
+
+
+class Scorer(NamedTuple):
+    """One of the two that are compared."""
+
+    name: str
+    answers: Callable[[Sequence[Question]], list[Floats]]
+    embedding: nn.Module
+    """What every token goes through that it reads."""
 
 
 class Task(NamedTuple):
@@ -85,19 +99,20 @@ def main() -> None:
     parser.add_argument("--models", default="small")
     parser.add_argument("--tasks", default=",".join(TASKS))
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument(
-        "--out", type=Path, default=ROOT / "benchmarks" / "results" / "scoring.json"
-    )
+    parser.add_argument("--peer", choices=["naive", "harness"], default="naive")
+    parser.add_argument("--out", type=Path, help="default: benchmarks/results/scoring-PEER.json")
     chosen = parser.parse_args()
+    out = chosen.out or ROOT / "benchmarks" / "results" / f"scoring-{chosen.peer}.json"
     torch.set_num_threads(chosen.threads)
     before = os.getloadavg()[0]
     sizes: dict[str, dict[str, Any]] = {}
     for name in chosen.models.split(","):
         model = initialised(MODELS[name], VOCABULARY, seed=0).eval()
+        scorers = _peer(chosen.peer, model), Scorer("ours", partial(ours, model), model.embedding)
         sizes[name] = {}
         for task in chosen.tasks.split(","):
             questions = drawn(TASKS[task], chosen.items, VOCABULARY)
-            sizes[name][task] = compared(model, questions, chosen.rounds)
+            sizes[name][task] = compared(scorers, questions, chosen.rounds)
         print(table(name, sizes[name]), flush=True)
     spent = overhead(10_000)
     print(f"overhead of 10,000 requests: {spent:.2f} s of processor time")
@@ -106,7 +121,8 @@ def main() -> None:
         "rounds": chosen.rounds,
         "vocabulary": VOCABULARY,
         "batch_tokens": BATCH_TOKENS,
-        "naive_rows": ROWS,
+        "peer": chosen.peer,
+        "peer_rows": ROWS,
         "models": {name: dataclasses.asdict(MODELS[name]) for name in sizes},
         "lengths": {name: task._asdict() for name, task in TASKS.items()},
         "tasks": sizes,
@@ -114,8 +130,16 @@ def main() -> None:
         "machine": machine.described(before),
         "date": time.strftime("%Y-%m-%d"),
     }
-    chosen.out.parent.mkdir(exist_ok=True)
-    chosen.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    out.parent.mkdir(exist_ok=True)
+    out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+def _peer(name: str, model: Transformer) -> Scorer:
+    """The harness is imported where it is asked for alone: it need not be installed."""
+    if name == "naive":
+        return Scorer("naive", partial(naive, model), model.embedding)
+    scorer: Scorer = importlib.import_module("benchmarks.backend").scorer(model)
+    return scorer
 
 
 def drawn(task: Task, items: int, vocabulary: int) -> list[Question]:
@@ -167,20 +191,21 @@ def ours(model: Transformer, questions: Sequence[Question]) -> list[Floats]:
     return score(model, questions, batch_tokens=BATCH_TOKENS, device=CPU)
 
 
-def compared(model: Transformer, questions: Sequence[Question], rounds: int) -> dict[str, Any]:
-    """Seconds of both scorers, and how far their answers are apart."""
-    scorers: tuple[Callable[..., list[Floats]], ...] = (naive, ours)
-    clock: dict[str, list[float]] = {scorer.__name__: [] for scorer in scorers}
-    processor_time: dict[str, list[float]] = {scorer.__name__: [] for scorer in scorers}
+def compared(
+    scorers: tuple[Scorer, Scorer], questions: Sequence[Question], rounds: int
+) -> dict[str, Any]:
+    """Seconds of a peer and of ours, and how far their answers are apart."""
+    clock: dict[str, list[float]] = {scorer.name: [] for scorer in scorers}
+    processor_time: dict[str, list[float]] = {scorer.name: [] for scorer in scorers}
     answers: dict[str, list[Floats]] = {}
-    read = {scorer.__name__: read_tokens(model, scorer, questions) for scorer in scorers}
+    read = {scorer.name: read_tokens(scorer, questions) for scorer in scorers}
     for number in range(rounds):
         for scorer in scorers[:: 1 if number % 2 else -1]:
             start = time.perf_counter(), time.process_time()
-            answers[scorer.__name__] = scorer(model, questions)
-            clock[scorer.__name__].append(time.perf_counter() - start[0])
-            processor_time[scorer.__name__].append(time.process_time() - start[1])
-    pairs = list(zip(answers["naive"], answers["ours"], strict=True))
+            answers[scorer.name] = scorer.answers(questions)
+            clock[scorer.name].append(time.perf_counter() - start[0])
+            processor_time[scorer.name].append(time.process_time() - start[1])
+    pairs = list(zip(*(answers[scorer.name] for scorer in scorers), strict=True))
     lengths = [np.array([len(c) for c in question.candidates]) for question in questions]
     return {
         "clock": _ratio(clock),
@@ -194,22 +219,21 @@ def compared(model: Transformer, questions: Sequence[Question], rounds: int) -> 
     }
 
 
-def read_tokens(
-    model: Transformer, scorer: Callable[..., list[Floats]], questions: Sequence[Question]
-) -> int:
-    """Tokens, padding included, that a scorer puts through the model; a warm-up besides."""
+def read_tokens(scorer: Scorer, questions: Sequence[Question]) -> int:
+    """Tokens, padding included, that a scorer puts through its model; a warm-up besides."""
     read: list[int] = []
-    hook = model.embedding.register_forward_hook(lambda *given: read.append(given[1][0].numel()))
-    scorer(model, questions)
+    hook = scorer.embedding.register_forward_hook(lambda *given: read.append(given[1][0].numel()))
+    scorer.answers(questions)
     hook.remove()
     return sum(read)
 
 
 def _ratio(seconds: dict[str, list[float]]) -> dict[str, float]:
-    ratios = [a / b for a, b in zip(seconds["naive"], seconds["ours"], strict=True)]
+    peer, own = seconds.values()
+    ratios = [a / b for a, b in zip(peer, own, strict=True)]
     return {
-        "naive_seconds": statistics.median(seconds["naive"]),
-        "our_seconds": statistics.median(seconds["ours"]),
+        "peer_seconds": statistics.median(peer),
+        "our_seconds": statistics.median(own),
         "times_as_fast": statistics.median(ratios),
         "least": min(ratios),
         "largest": max(ratios),
@@ -243,17 +267,17 @@ def overhead(requests: int) -> float:
 
 def table(model: str, found: dict[str, dict[str, Any]]) -> str:
     """The result as text."""
-    head = ("naive s", "ours s", "ratio", "least-most", "processor", "tokens read", "picks", "nats")
+    head = ("peer s", "ours s", "ratio", "least-most", "processor", "tokens read", "picks", "nats")
     lines = [f"{model:<22}" + "".join(f"{name:>16}" for name in head)]
     for task, row in found.items():
-        clock, read = row["clock"], row["tokens_read"]
+        clock, (peer, own) = row["clock"], row["tokens_read"].values()
         cells = [
-            f"{clock['naive_seconds']:.3f}",
+            f"{clock['peer_seconds']:.3f}",
             f"{clock['our_seconds']:.3f}",
             f"{clock['times_as_fast']:.1f}",
             f"{clock['least']:.1f}-{clock['largest']:.1f}",
             f"{row['processor']['times_as_fast']:.1f}",
-            f"{read['naive']:,} > {read['ours']:,}",
+            f"{peer:,} > {own:,}",
             "same" if row["same_picks"] and row["same_picks_per_token"] else "DIFFERENT",
             f"{row['largest_difference_nats']:.0e}",
         ]
