@@ -27,7 +27,7 @@ of the comment that opens the file is the table's caption.
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -203,11 +203,13 @@ def _piped(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _texts(part: Block, styles: Mapping[str, str]) -> list[tuple[str, str, list[str]]]:
-    """Label, kind and marked texts of each line."""
+def _texts(
+    part: Block, styles: Mapping[str, str], plain: Callable[[str], str] = str
+) -> list[tuple[str, str, list[str]]]:
+    """Label, kind and marked texts of each line; `plain` makes a text fit for the format."""
 
     def text(cell: Cell | None) -> str:
-        shown = cell.shown if cell else ""
+        shown = plain(cell.shown) if cell else ""
         for mark, style in styles.items():
             shown = style.format(shown) if shown and getattr(cell, mark) else shown
         return shown
@@ -248,12 +250,11 @@ def latex(table: TableSettings, blocks: list[Block]) -> str:
         lines += [rf"\begin{{tabular}}{{l{'r' * len(part.headers)}}}", r"\toprule"]
         lines += [" & ".join(["", *map(escaped, part.headers)]) + r" \\", r"\midrule"]
         before = "method"
-        for label, kind, texts in _texts(part, marks.LATEX):
+        for label, kind, texts in _texts(part, marks.LATEX, escaped):
             if kind != before:
                 lines.append(r"\midrule")
             before = kind
-            cells = (cell.replace("±", r"$\pm$").replace("%", r"\%") for cell in texts)
-            lines.append(" & ".join([escaped(label), *cells]) + r" \\")
+            lines.append(" & ".join([escaped(label), *texts]) + r" \\")
         lines += [r"\bottomrule", r"\end{tabular}"]
     lines += [rf"\par\smallskip {escaped(note)}" for note in marks.notes(_marks(blocks))]
     return "\n".join([*lines, r"\end{table}", ""])

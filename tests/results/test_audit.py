@@ -6,7 +6,7 @@ import re
 import duckdb
 import pytest
 
-from pipeline.results import database, views
+from pipeline.results import database, tables, views
 
 STATEMENTS = database.PAPER / "statements.csv"
 
@@ -213,6 +213,14 @@ def test_findings_of_the_theory_are_among_them(paper):
 def test_every_finding_is_a_row_of_the_table(paper):
     rows = paper.execute("select distinct section, row_label from table_audit").fetchall()
     assert len(rows) == paper.execute("select count(*) from audit").fetchone()[0]
+
+
+def test_what_the_paper_writes_in_latex_is_shown_as_it_is_written():
+    cell = tables.Cell(None, None, r"\textit{Random} selects 5%")
+    line = tables.Line("batches", "reference", {"comment": cell})
+    block = tables.Block("said twice", None, None, ("comment",), (line,))
+    text = tables.latex(tables.TableSettings("audit"), [block])
+    assert r"\textbackslash{}textit\{Random\} selects 5\%" in text
 
 
 def test_intervals_of_printed_numbers(paper):
