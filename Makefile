@@ -56,7 +56,8 @@ report: $(READY) ## Build the report alone, with what it needs
 dag: $(READY) ## List the jobs that a run would start, and why
 	$(SNAKEMAKE) --dry-run
 
-docs: $(READY) ## Write docs/methods.md anew from the rules
+docs: $(READY) ## Write docs/methods.md and docs/performance.md anew
+	$(BIN)/python -m benchmarks.page
 	$(BIN)/pike methods --format markdown > docs/methods.md.part && mv docs/methods.md.part docs/methods.md
 
 bench: $(READY) ## Measure, and record under benchmarks/results
@@ -66,7 +67,10 @@ bench: $(READY) ## Measure, and record under benchmarks/results
 	$(BIN)/python -m benchmarks.reading
 	$(BIN)/python -m benchmarks.loss
 	$(BIN)/python -m benchmarks.firing
+	$(BIN)/python -m benchmarks.training
+	$(BIN)/python -m benchmarks.interruption
 	$(BIN)/python -m benchmarks.estimators
+	$(BIN)/python -m benchmarks.page
 
 unlock: $(READY) ## Free the working folder after a killed run
 	$(SNAKEMAKE) --unlock

@@ -166,7 +166,7 @@ def main() -> None:
     chosen, load_before = parser.parse_args(), os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        packed, steps = corpora(folder), 20 * chosen.kills
+        packed, steps = corpora(folder), 12 * chosen.kills
         expected = train(run_file(folder / "unbroken", steps), packed)
         run = run_file(folder / "broken", steps)
         seen = kill(run, packed, chosen.kills, chosen.seed)

@@ -14,6 +14,7 @@ The data's way, as a reading list; each stage meets the next through files only.
     tasks            fetched data sets         -> questions with candidate answers
     evaluation       checkpoint + corpora      -> perplexities, accuracies
     probe            checkpoint + corpora      -> cosine of the domains' gradients
+    export           checkpoint + tokenizer    -> a directory that transformers loads
     results          all records               -> one database -> tables, figures, a report
 
 `settings` holds what a run is a function of, `runs` expands an experiment into runs, `proxies`

@@ -1,0 +1,90 @@
+"""docs/performance.md, from the recorded results.
+
+    python -m benchmarks.page [--check]
+
+Every number on the page is read from benchmarks/results/*.json; `--check` only says whether the
+page is that of the results.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from benchmarks.bars import BENCHMARKS, Bar, Record
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS, PAGE = ROOT / "benchmarks" / "results", ROOT / "docs" / "performance.md"
+
+HEAD = """# Performance
+
+Made by `python -m benchmarks.page` from `benchmarks/results/*.json`; do not edit. Each benchmark
+is a command that runs ours and its peers in turn, in one process where that is possible, and
+records medians with the machine that it ran on. `make bench` runs them all. Processor time says
+more than the clock on a machine that does something else beside; the load is stated. Records that
+have no bar of their own lie beside the others.
+"""
+
+
+def main() -> None:
+    """Writes or checks the page."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--check", action="store_true")
+    chosen, text = parser.parse_args(), page(RESULTS)
+    if not chosen.check:
+        PAGE.write_text(text, encoding="utf-8")
+    elif PAGE.read_text(encoding="utf-8") != text:
+        sys.exit(f"{PAGE} is not that of the results: run python -m benchmarks.page")
+
+
+def page(results: Path) -> str:
+    """The page of a folder of results."""
+    records = {
+        path.stem: json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted(results.glob("*.json"))
+    }
+    parts = [HEAD]
+    for name, (title, command, read) in BENCHMARKS.items():
+        if name in records:
+            parts.append(_section(title, command, records[name], read(records[name])))
+        else:
+            parts.append(f"## {title}\n\nNot recorded yet: `{command}`.\n")
+    return "\n".join(parts)
+
+
+def _section(title: str, command: str, record: Record, bars: list[Bar]) -> str:
+    lines = ["| what | measured | bar | holds | peer |", "| --- | ---: | ---: | --- | --- |"]
+    lines += [_row(bar) for bar in bars]
+    missed = [f"- {bar.what}: {bar.why}." for bar in bars if bar.holds is False and bar.why]
+    reasons = ["", "Why a bar is missed:", "", *missed] if missed else []
+    return "\n".join(
+        [f"## {title}", "", f"`{command}`, {_where(record)}.", "", *lines, *reasons, ""]
+    )
+
+
+def _row(bar: Bar) -> str:
+    bound = ""
+    if bar.least is not None:
+        bound = f"at least {bar.form.format(bar.least)}"
+    if bar.most is not None:
+        bound = f"at most {bar.form.format(bar.most)}"
+    holds = {True: "yes", False: "**no**", None: ""}[bar.holds]
+    peer = bar.peer + ("" if bar.theirs is None else f": {bar.form.format(bar.theirs)}")
+    return f"| {bar.what} | {bar.form.format(bar.ours)} | {bound} | {holds} | {peer} |"
+
+
+def _where(record: Record) -> str:
+    """The date and the machine of a record, as far as it says."""
+    machine = record.get("machine", {})
+    facts = [record.get("date", "no date"), machine.get("processor") or "unnamed processor"]
+    facts.append(f"{machine['cpus']} CPUs" if "cpus" in machine else "")
+    if "threads" in machine:
+        facts.append(f"{machine['threads']} thread{'s' if machine['threads'] > 1 else ''}")
+    facts.append(f"torch {machine['torch']}" if "torch" in machine else "")
+    if "load_before" in machine:
+        facts.append(f"load {machine['load_before']:.1f} to {machine['load_after']:.1f}")
+    return ", ".join(filter(None, facts))
+
+
+if __name__ == "__main__":
+    main()
