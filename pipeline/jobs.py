@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pipeline import resources
+from pipeline import files, resources
 from pipeline.accelerators import Accelerator
 from pipeline.runs import Plan
 
 ASSUMED_PIECES = 256_000
-"""Vocabulary of a tokenizer file that is not there yet: mT5's has 250,100 pieces."""
+"""Vocabulary of a tokenizer file that is not there yet."""
+KNOWN_PIECES = {"google/mt5-base": 250_100, "google-t5/t5-base": 32_000}
+"""The same of the Hub's that the paper uses, by repository."""
 MEMORY = {"download": 2, "tokenizer": 4, "pack": 3, "fetch": 2, "mixture": 2}
 """GiB of the jobs that prepare."""
 GATHERING_MEMORY = 4
@@ -98,18 +100,22 @@ class Jobs:
         return longest[0] + job.seconds, (*longest[1], key)
 
     def vocabulary(self, tokenizer: str) -> int:
-        """Pieces of a tokenizer: counted in its file, or what it is trained towards."""
-        values = self.plan.named("tokenizers", tokenizer)
-        if "vocabulary" in values:
-            return int(values["vocabulary"])
-        path = Path(values.get("path", ""))
-        return pieces(path) if path.is_file() else ASSUMED_PIECES
+        """Pieces of a tokenizer: its own where it is made, else what its settings tell of it."""
+        return self._pieces(tokenizer) or ASSUMED_PIECES
 
     def assumed(self) -> list[str]:
         """Tokenizers whose size is not known yet."""
-        named = self.plan.tokenizers.items()
-        unknown = [n for n, v in named if "vocabulary" not in v]
-        return [n for n in unknown if not Path(self.plan.tokenizers[n].get("path", "")).is_file()]
+        return [name for name in self.plan.tokenizers if self._pieces(name) is None]
+
+    @functools.cache  # noqa: B019 - one plan lives as long as its process
+    def _pieces(self, tokenizer: str) -> int | None:
+        values = self.plan.named("tokenizers", tokenizer)
+        made, path = Path(self.plan.results, "tokenizers", f"{tokenizer}.json"), values.get("path")
+        if made.is_file():
+            return int(files.read_json(made)["vocabulary"])
+        if path and Path(path).is_file():
+            return pieces(Path(path))
+        return values.get("vocabulary") or KNOWN_PIECES.get(values.get("repository", ""))
 
     def _of_run(self, run: str) -> tuple[dict[str, Any], int]:
         values = self.plan.named("runs", run)

@@ -225,9 +225,11 @@ def of_evaluation(
         tokens += choice["items"] * len(domains) * text
     flops = tokens * training_flops(shape, vocabulary, length) / 3
     batch = evaluation["batch_tokens"]
-    inner = FLOAT * batch * (12 * shape.width + padded(shape, vocabulary))
-    held = FLOAT * parameters(shape, vocabulary) + int(HEADROOM * inner)
-    return _host(held, device), _seconds(flops, values, evaluation["checkpoints"], device)
+    inner = FLOAT * batch * 12 * shape.width + logits(shape, vocabulary, batch)
+    N = parameters(shape, vocabulary)
+    return _host(N, HEADROOM * inner, device), _seconds(
+        flops, values, evaluation["checkpoints"], device
+    )
 
 
 def of_probe(
@@ -239,13 +241,15 @@ def of_probe(
     flops = probe["rows"] * K * length * training_flops(shape, vocabulary, length)
     inner = probe["microbatch"] * activations(shape, length)
     inner += logits(shape, vocabulary, probe["microbatch"] * length)
-    held = FLOAT * N * (4 + 2 * K) + int(HEADROOM * inner)
-    return _host(held, device), _seconds(flops, values, probe["checkpoints"], device)
+    inner += FLOAT * N * (3 + 2 * K)
+    return _host(N, HEADROOM * inner, device), _seconds(flops, values, probe["checkpoints"], device)
 
 
-def _host(held: int, device: Accelerator) -> int:
-    kind = "accelerator" if device.memory else "cpu"
-    return PROCESS_BYTES[kind] + held
+def _host(N: int, inner: float, device: Accelerator) -> int:
+    """Host memory of a process that has a model and, on a CPU, all else beside it."""
+    if device.memory:
+        return PROCESS_BYTES["accelerator"] + FLOAT * N
+    return PROCESS_BYTES["cpu"] + FLOAT * N + int(inner)
 
 
 def _seconds(flops: float, values: Settings, chosen: str, device: Accelerator) -> float:

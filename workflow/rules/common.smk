@@ -71,20 +71,19 @@ def takes(rule):
     }
 
 
-def restarts():
-    """Tries of a training beyond the first: as many as the profile gives any job, and as many as
-    its jobs' time limit cuts the longest run into. Only the workflow itself tries again, not the
-    one inside a cluster's job: an allocation that ends is no place to start."""
+def restarts(rule, names):
+    """Tries of a job beyond the first: as many as the profile gives any job, and as many as its
+    time limit cuts the longest into. Only the workflow itself tries again, not the one inside a
+    cluster's job: an allocation that ends is no place to start."""
     if not workflow.is_main_process:
         return 0
     given = workflow.execution_settings
     tries = given.retries if given is not None else 0
-    if not longest("pretrain"):
+    if not names or not longest(rule):
         return tries
-    hours = (
-        max(WORK["pretrain"].job("pretrain", run).seconds for run in PLAN.runs) / 3600
-    )
-    return tries + math.ceil(2 * hours * 60 / longest("pretrain"))
+    work = WORK[rule if rule in TRAINS else None]
+    minutes = max(work.job(rule, name).seconds for name in names) / 60
+    return tries + math.ceil(2 * minutes / longest(rule))
 
 
 # The interpreter and the device are resources: where a job runs is not what it computes, and

@@ -10,6 +10,7 @@ rule download:
         f"{RESULTS}/data/{{source}}/{FINAL}",
     log:
         f"{RESULTS}/logs/download/{{source}}.log",
+    retries: restarts("download", PLAN.sources)
     resources:
         **takes("download"),
         python=PYTHON,
@@ -60,6 +61,7 @@ rule pack:
         f"{RESULTS}/corpora/{{tokenizer}}/{{source}}/{FINAL}",
     log:
         f"{RESULTS}/logs/pack/{{tokenizer}}/{{source}}.log",
+    retries: restarts("pack", PLAN.corpora)
     threads: lambda wildcards: runs.processes(PLAN.sources[wildcards.source])
     resources:
         **takes("pack"),

@@ -10,7 +10,7 @@ rule pretrain:
         f"{RESULTS}/runs/{{run}}/{FINAL}",
     log:
         f"{RESULTS}/logs/pretrain/{{run}}.log",
-    retries: restarts()
+    retries: restarts("pretrain", PLAN.runs)
     threads: 1
     resources:
         **takes("pretrain"),
