@@ -44,11 +44,16 @@ def corpus(given: Sequence[str], *, format: Format = "table", ngrams: int | None
     ]
     if format == "json":
         return json.dumps(rows, indent=2, ensure_ascii=False)
-    flat = [{**row, **_columns(row.pop("lengths"))} for row in rows]
-    columns = list(dict.fromkeys(name for row in flat for name in row))
+    least = sorted({n for row in rows for n in row["lengths"]})
+    flat = [
+        {name: value for name, value in row.items() if name != "lengths"}
+        | {f"documents_from_{n}_tokens": row["lengths"].get(n, 0) for n in least}
+        for row in rows
+    ]
+    columns = list(flat[0])
     if format == "csv":
         out = io.StringIO()
-        writer = csv.DictWriter(out, columns, restval=0, lineterminator="\n")
+        writer = csv.DictWriter(out, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(flat)
         return out.getvalue().rstrip("\n")
@@ -133,10 +138,6 @@ def _hashes(corpus: Corpus, length: int) -> Iterator[npt.NDArray[np.uint64]]:
         yield hash_G
 
 
-def _columns(lengths: dict[int, int]) -> Row:
-    return {f"documents_from_{least}_tokens": count for least, count in sorted(lengths.items())}
-
-
 _SHOWN = {
     "documents": "{:,}",
     "tokens": "{:,}",
@@ -159,9 +160,7 @@ def _table(rows: list[Row], columns: list[str]) -> str:
     names = ["tokenizer", "domain", "split"]
     short = {name: name.removeprefix("documents_from_").removesuffix("_tokens") for name in lengths}
     sizes = [[_cell(name, row) for name in first] for row in rows]
-    counts = [
-        [f"{row.get(n, 0):,}" if n in short else row[n] for n in [*names, *lengths]] for row in rows
-    ]
+    counts = [[f"{row[n]:,}" if n in short else row[n] for n in [*names, *lengths]] for row in rows]
     return "\n".join(
         [
             *_aligned([name.replace("_", " ") for name in first], sizes),

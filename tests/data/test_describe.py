@@ -60,9 +60,13 @@ def test_a_table_is_for_reading_and_csv_for_machines(corpora):
     table = corpus([str(corpora / "letters" / "long")])
     assert table.splitlines()[0].split()[:4] == ["tokenizer", "domain", "split", "documents"]
     assert "seen in training" not in table
+    assert "{" not in table
     assert table.splitlines()[-3].split() == ["tokenizer", "domain", "split", "4", "8", "16"]
     rows = list(csv.DictReader(io.StringIO(corpus([str(corpora)], format="csv"))))
     assert [row["documents_from_2_tokens"] for row in rows[:2]] == ["0", "0"]
+    counted = [int(n) for row in rows for name, n in row.items() if "from_" in name]
+    assert sum(counted) == 128
+    assert list(rows[0])[-4:] == [f"documents_from_{n}_tokens" for n in (2, 4, 8, 16)]
     assert sum(int(row["documents"]) for row in rows) == 128
 
 
