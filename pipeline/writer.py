@@ -30,8 +30,12 @@ class Writer:
     def wait(self) -> None:
         """Waits for the work that was begun; whatever went wrong in it is raised, once."""
         pending, self._pending = self._pending, None
-        if pending is not None:
-            pending.result()
+        try:
+            if pending is not None:
+                pending.result()
+        finally:
+            # An error holds this frame: it would hold itself by it, and the files it has open.
+            del pending
 
     def __enter__(self) -> Self:
         return self
@@ -49,5 +53,9 @@ class Writer:
         self._thread.shutdown()
         if kind is None or issubclass(kind, Interrupted):
             self.wait()
-        elif self._pending is not None and (error := self._pending.exception()) is not None:
-            log.warning("%s", error)
+            return
+        pending, self._pending = self._pending, None
+        error = None if pending is None else pending.exception()
+        if error is not None:
+            # The text alone: a log may be kept, and the error holds what it had open.
+            log.warning("%s", str(error))
