@@ -12,7 +12,7 @@ READY     := $(VENV)/.ready-$(TORCH)
 SNAKEMAKE := $(BIN)/snakemake --profile workflow/profiles/default --cores $(CORES) --configfile $(CONFIG)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run quick test check lint format report dag docs bench unlock clean
+.PHONY: help setup run quick test check lint format report dag docs bench drill unlock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -71,6 +71,9 @@ bench: $(READY) ## Measure, and record under benchmarks/results
 	$(BIN)/python -m benchmarks.interruption
 	$(BIN)/python -m benchmarks.estimators
 	$(BIN)/python -m benchmarks.page
+
+drill: $(READY) ## Kill, rob and double trainings on purpose, and write docs/drill.md
+	$(BIN)/python -m benchmarks.drill
 
 unlock: $(READY) ## Free the working folder after a killed run
 	$(SNAKEMAKE) --unlock
