@@ -44,6 +44,7 @@ def test_the_bill_counts_jobs_and_prices_hours():
 
 def test_a_tokenizer_file_that_is_not_here_is_assumed_and_said(tmp_path):
     config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    config["results"] = "nowhere"
     config["tokenizers"]["stdlib"] = {"kind": "file", "path": str(tmp_path / "none.model")}
     path = tmp_path / "config.yaml"
     path.write_text(yaml.safe_dump(config))
