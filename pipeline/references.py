@@ -54,6 +54,11 @@ def _uses(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
     for index, entry in enumerate(config["runs"]):
         for key in ("scenarios", "models", "methods"):
             yield entry[key], config[key], f"runs[{index}].{key}"
+    yield from _uses_of_outputs(config)
+
+
+def _uses_of_outputs(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
+    """Tables and figures, and what they select."""
     for section, names in config.get("quick", {}).items():
         yield names, config[section], f"quick.{section}"
     for kind in ("table", "figure"):

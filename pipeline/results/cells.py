@@ -20,6 +20,8 @@ class Cell:
     beats: bool = False
     best: bool = False
     published: float | None = None
+    runs: tuple[str, ...] = ()
+    """The runs that the number is made of."""
 
 
 EMPTY = Cell(None, None, "")
@@ -37,6 +39,7 @@ def of(row: Row) -> Cell:
         shown,
         faint=row.get("above_chance") is False,
         published=published,
+        runs=row.get("runs", ()),
         **{mark: bool(row.get(mark)) for mark in ("bold", "underlined", "beats", "best")},
     )
 

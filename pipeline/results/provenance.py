@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +161,47 @@ def methods(
 
 def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def claims(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+    """The paper's claims with what our runs say of them, by verdict; none without runs in parts."""
+    found = query(connection, "select claim, statement, published_verdict, verdict from claims")
+    order = ("supported", "contradicted", "not significant", "not run")
+    if all(row["verdict"] == "not run" for row in found):
+        return []
+    return [
+        {"verdict": verdict, "claims": [row for row in found if row["verdict"] == verdict]}
+        for verdict in order
+    ]
+
+
+def anchor(runs: Sequence[str]) -> str | None:
+    """Where the page says how the runs of one method were made; None without runs."""
+    return "made-" + "-".join(runs[0].split("/")[:-1]) if runs else None
+
+
+def made(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+    """How each number was made: runs by scenario, model and method, down to text and code."""
+    found = query(
+        connection,
+        "select r.*, l.inputs, l.sha256 as manifest_sha256, e.sha256 as evaluation_sha256, "
+        "e.code_fingerprint as evaluation_code from runs as r "
+        "join lineage as l on l.artifact = 'run/' || r.run "
+        "left join lineage as e on e.artifact = 'evaluation/' || r.run "
+        "join scenarios as s on r.scenario = s.scenario "
+        "join methods as m on r.method = m.method "
+        "order by s.position, r.model, m.position, r.seed",
+    )
+    groups: dict[str, Row] = {}
+    for row in found:
+        key = anchor([row["run"]]) or ""
+        name = row["run"].rpartition("/")[0]
+        settings = json.loads(row["settings"])
+        shown = {k: settings[k] for k in ("rule", "method", "training", "model")}
+        group = groups.setdefault(key, {"anchor": key, "name": name, "runs": []})
+        group["settings"] = json.dumps(shown, indent=1)
+        group["runs"].append(row)
+    return list(groups.values())
 
 
 def code(connection: duckdb.DuckDBPyConnection) -> list[Row]:

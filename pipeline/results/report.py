@@ -48,6 +48,7 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["counted"] = counted
+    environment.filters["titled"] = _titled
     html = environment.get_template("page.html").render(
         style=Markup((REPORT / "style.css").read_text(encoding="utf-8")),
         script=Markup((REPORT / "script.js").read_text(encoding="utf-8")),
@@ -63,8 +64,12 @@ def _content(
     tables: Path,
     figures: Path,
 ) -> dict[str, Any]:
-    tabled = [read_table(tables / f"{n}.csv") for n in _names(named.tables, tables, ".csv")]
-    drawn = [read_figure(figures, name) for name in _names(named.figures, figures, ".json")]
+    tabled, of_paper = _sorted(
+        [read_table(tables / f"{n}.csv") for n in _names(named.tables, tables, ".csv")]
+    )
+    drawn, drawn_of_paper = _sorted(
+        [read_figure(figures, name) for name in _names(named.figures, figures, ".json")]
+    )
     (overview,) = provenance.query(
         connection,
         "select count(*) as runs, count(distinct method) as methods, "
@@ -77,15 +82,18 @@ def _content(
         "baseline": named.baseline,
         "overview": overview,
         "scenarios": [_scenario(connection, named, s, tabled, drawn) for s in named.scenarios()],
+        "paper": {"tables": of_paper, "figures": [_legend(figure) for figure in drawn_of_paper]},
+        "claims": provenance.claims(connection),
         "general": _part(tabled, ""),
         "config": yaml.safe_dump(named.config, sort_keys=False, allow_unicode=True, width=96),
+        "made": provenance.made(connection),
         "sources": provenance.sources(connection),
         "code": provenance.code(connection),
         "versions": provenance.versions(connection),
         "stale": provenance.query(connection, "select * from stale"),
         "alarms": provenance.alarms(connection),
         "deviations": provenance.deviations(),
-        "data": {figure["name"]: _data(figure) for figure in drawn},
+        "data": {figure["name"]: _data(figure) for figure in drawn + drawn_of_paper},
     }
 
 
@@ -100,6 +108,17 @@ def _names(given: Mapping[str, object], folder: Path, suffix: str) -> list[str]:
                 f"`snakemake --cores 2 --force {folder / name}{made}`"
             )
     return names
+
+
+def _titled(name: str) -> str:
+    """A table's or figure's name as a title: Table 1, Perplexity."""
+    return re.sub(r"(?<=[a-z])(?=\d)", " ", name).capitalize()
+
+
+def _sorted(made: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Our own tables or figures, and those of the paper, each in the experiment's order."""
+    of_paper = [one for one in made if re.fullmatch(r"(table|figure)\d+", one["name"])]
+    return [one for one in made if one not in of_paper], of_paper
 
 
 def _scenario(
@@ -172,12 +191,16 @@ def _block(rows: list[dict[str, str]]) -> dict[str, Any]:
     headers = list(dict.fromkeys(row["column"] for row in rows))
     cells = {(row["row"], row["column"]): _cell(row) for row in rows}
     labels = dict.fromkeys((row["row"], row["kind"]) for row in rows)
+    made = {row["row"]: provenance.anchor(row["runs"].split()) for row in rows if row["runs"]}
     scenario = rows[0]["scenario"]
     return {
         "label": rows[0]["section"].removeprefix(f"{scenario} / "),
         "scenario": scenario,
         "headers": [_header(header) for header in headers],
-        "lines": [(label, kind, [cells[label, h] for h in headers]) for label, kind in labels],
+        "lines": [
+            (label, kind, made.get(label), [cells[label, h] for h in headers])
+            for label, kind in labels
+        ],
     }
 
 
@@ -192,6 +215,7 @@ def _cell(row: dict[str, str]) -> dict[str, Any]:
     return {
         "value": value,
         "error": error,
+        "made": provenance.anchor(row["runs"].split()),
         **{mark: row[mark] == "1" for mark in marks.NOTES},
     }
 

@@ -31,6 +31,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import duckdb
+
 from pipeline import files
 from pipeline.errors import InputError
 from pipeline.results import marks, views
@@ -112,6 +114,7 @@ def read(table: TableSettings, database: Path, where: str) -> list[Block]:
     connection = connect(database)
     try:
         found = rows(connection, table.view, table.selection, where)
+        made = _runs(connection)
     finally:
         connection.close()
     if not found:
@@ -125,8 +128,18 @@ def read(table: TableSettings, database: Path, where: str) -> list[Block]:
             f"{where}: the view {table.view} gives no cells, it lacks {', '.join(missing)}: name "
             "one that describes a table"
         )
+    for row in found:
+        row["runs"] = made.get((row["scenario"], row["model"], row.get("method")), ())
     sections = dict.fromkeys(row["section"] for row in found)
     return [block([row for row in found if row["section"] == name]) for name in sections]
+
+
+def _runs(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str | None, ...], tuple[str, ...]]:
+    """The runs of all seeds by scenario, model and method."""
+    found = connection.execute(
+        "select scenario, model, method, list(run order by seed) from runs group by all"
+    )
+    return {(s, model, method): tuple(names) for s, model, method, names in found.fetchall()}
 
 
 def block(found: list[Row]) -> Block:
@@ -226,7 +239,7 @@ def comma_separated(blocks: list[Block]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(
         ["scenario", "model", "section", "kind", "row", "column", "value", "error", "published",
-         "shown", *marks.NOTES]
+         "shown", *marks.NOTES, "runs"]
     )  # fmt: skip
     for part in blocks:
         for line in part.lines:
@@ -236,7 +249,8 @@ def comma_separated(blocks: list[Block]) -> str:
                 numbers = (number(v, None, 6).replace(",", "") for v in values)
                 writer.writerow(
                     [part.scenario, part.model, part.section, line.kind, line.label, title,
-                     *numbers, cell.shown, *(int(getattr(cell, mark)) for mark in marks.NOTES)]
+                     *numbers, cell.shown, *(int(getattr(cell, mark)) for mark in marks.NOTES),
+                     " ".join(cell.runs)]
                 )  # fmt: skip
     return out.getvalue()
 

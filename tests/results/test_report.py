@@ -265,3 +265,29 @@ def test_a_browser_draws_the_page_without_errors(text, tmp_path, width):
     assert "step 20" in found["again"]
     # Tables scroll in boxes of their own; the page itself never does.
     assert found["wide"] <= width
+
+
+def test_every_number_of_a_run_leads_to_how_it_was_made(page, text):
+    anchors = {link[1:] for link in page.links if link.startswith("#made-")}
+    assert anchors
+    assert anchors == {name for name in page.ids if name.startswith("made-")}
+    # A cell, its row's name, and the place itself: weights, text, code and the command for more.
+    place = text[text.index('<details id="made-real-tiny-pike"') :]
+    place = place[: place.index("</details>")]
+    for told in ("Final weights", "step 40", "pike why run/real/tiny/pike/seed0", "corpus/"):
+        assert told in place
+    assert re.search(r'<td[^>]*><a href="#made-real-tiny-pike" tabindex="-1">', text)
+
+
+@pytest.mark.parametrize(
+    ("name", "title"), [("table1", "Table 1"), ("figure12", "Figure 12"), ("costs", "Costs")]
+)
+def test_names_become_titles(name, title):
+    assert report._titled(name) == title
+
+
+def test_the_papers_own_come_apart_from_ours():
+    made = [{"name": name} for name in ("table1", "costs", "figure3", "table_of_ours", "claims")]
+    ours, paper = report._sorted(made)
+    assert [one["name"] for one in ours] == ["costs", "table_of_ours", "claims"]
+    assert [one["name"] for one in paper] == ["table1", "figure3"]

@@ -170,3 +170,11 @@ def test_wrong_settings_are_refused(made, tmp_path, values, message):
     files.write_json(tmp_path / "table.json", values)
     with pytest.raises(InputError, match=message):
         tables.write(tmp_path / "table.json", made / "pike.duckdb", tmp_path / "x.md")
+
+
+def test_every_cell_names_its_runs(shown):
+    with (shown / "tables/perplexity.csv").open(encoding="utf-8", newline="") as file:
+        cells = list(csv.DictReader(file))
+    of_pike = {c["runs"] for c in cells if c["row"] == "pike" and c["scenario"] == "real"}
+    assert of_pike == {"real/tiny/pike/seed0 real/tiny/pike/seed1"}
+    assert {c["runs"] for c in cells if c["kind"] == "reference"} == {""}

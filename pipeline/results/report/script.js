@@ -122,6 +122,16 @@
     });
   }
 
+  // A link to what lies in a closed part opens it.
+  const reveal = () => {
+    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!target) return;
+    for (let part = target.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+    target.scrollIntoView();
+  };
+  addEventListener("hashchange", reveal);
+  reveal();
+
   addEventListener("beforeprint", () => {
     for (const details of document.querySelectorAll("details")) details.open = true;
   });
