@@ -233,18 +233,16 @@ class Training:
     """Rows per backward pass; absent: the whole batch at once."""
     statistics_microbatch: int = 1
     """Rows per backward pass of the gradient statistics; the variance is over these groups."""
-    rounding: Literal["largest-remainder", "systematic"] = "largest-remainder"
-    """How weights become whole rows: nearest at each step, or right on average over the steps."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """What matrices are multiplied in; weights, their gradients and all sums stay float32."""
     compile: bool = False
     """Whether the model's blocks are compiled: worth some minutes of waiting on a GPU."""
+    activation_checkpointing: bool = False
+    """Whether a block's inner values are made again in the backward pass, to save memory."""
     rounding: Literal["largest-remainder", "systematic"] = "largest-remainder"
     """How weights become whole rows: nearest at each step, or right on average over the steps."""
     max_epochs: float | None = None
     """Times that a domain's text may be read: a run that asks for more stops; absent: no limit."""
-    activation_checkpointing: bool = False
-    """Whether a block's inner values are made again in the backward pass, to save memory."""
     alarms: AlarmLimits = dataclasses.field(default_factory=AlarmLimits)
     """When the run warns."""
 
@@ -265,10 +263,10 @@ class Training:
         ]
         if not 0 <= self.warmup_steps <= self.steps:
             found.append(f"warmup_steps: must lie between 0 and steps ({self.steps})")
-        if self.max_epochs is not None and self.max_epochs <= 0:
-            found.append("max_epochs: must be positive")
         if self.microbatch_rows is not None and self.microbatch_rows < 1:
             found.append("microbatch_rows: must be at least 1")
+        if self.max_epochs is not None and self.max_epochs <= 0:
+            found.append("max_epochs: must be positive")
         found += [
             f"{n}: must be positive"
             for n in ("peak_learning_rate", "clip_norm", "epsilon")

@@ -18,7 +18,6 @@ LAYERS = {
         "accelerators",
         "bill",
         "errors",
-        "interruption",
         "gpus",
         "interruption",
         "jobs",
