@@ -117,8 +117,8 @@ def train(run: Path, corpora: Path) -> str:
 def kill(run: Path, corpora: Path, kills: int, seed: int) -> list[Kill]:
     """Starts the training and kills it, so many times or until it ends by itself.
 
-    Every other kill waits for a checkpoint in the making; all others strike at a random moment
-    from before the first look at the folder to some dozen steps later.
+    Every other kill waits for some steps and then for a checkpoint in the making; all others strike
+    at a random moment, from before the first look at the folder to some dozen steps later.
     """
     draw, seen = random.Random(seed), []
     arguments = [sys.executable, "-c", LAUNCHER, *command(run, corpora)]
@@ -132,16 +132,16 @@ def kill(run: Path, corpora: Path, kills: int, seed: int) -> list[Kill]:
         while len(seen) < kills and not (run.parent / files.MANIFEST).exists():
             launcher.stdin.write("\n")
             launcher.stdin.flush()
-            if len(seen) % 2:
-                time.sleep(draw.uniform(0.3, 0.9))
-                _await_partial(run.parent)
+            before = set(_partials(run.parent))
+            if not len(seen) % 2:
+                _await_partial(run.parent, before, draw.randint(2, 10))
                 time.sleep(draw.uniform(0, 0.01))
             else:
                 time.sleep(draw.uniform(0.0, 1.2))
             launcher.stdin.write("\n")
             launcher.stdin.flush()
             code = int(launcher.stdout.readline())
-            seen.append(Kill(code, bool(_partials(run.parent))))
+            seen.append(Kill(code, bool(set(_partials(run.parent)) - before)))
     return seen
 
 
@@ -149,11 +149,16 @@ def _partials(folder: Path) -> list[Path]:
     return list(folder.glob("checkpoints/.*.part"))
 
 
-def _await_partial(folder: Path) -> None:
-    # The killed process before may have left one: that of the new process has another name.
-    before, until = set(_partials(folder)), time.monotonic() + 30
+def _await_partial(folder: Path, before: set[Path], further: int) -> None:
+    """Waits until the run is some steps further, and then for a checkpoint in the making.
+
+    A process killed before may have left one: that of the new process has another name.
+    """
+    goal = max(files.steps(folder / "checkpoints"), default=0) + further
+    until = time.monotonic() + 120
     while time.monotonic() < until and not (folder / files.MANIFEST).exists():
-        if set(_partials(folder)) - before:
+        reached = max(files.steps(folder / "checkpoints"), default=0) >= goal
+        if reached and set(_partials(folder)) - before:
             return
         time.sleep(0.0005)
 

@@ -18,5 +18,6 @@ def test_a_run_killed_while_it_writes_checkpoints_ends_with_the_same_bits(tmp_pa
     assert len(killed) >= 4, seen
     assert any(one.writing for one in killed), seen
     assert interruption.train(run, corpora) == expected
+    assert files.read_json(run.parent / files.MANIFEST)["resumes"] >= 2
     assert files.read_json(run.parent / files.MANIFEST)["checkpoints"] == [0, 25, 50, 75, 100, 120]
     assert not list(run.parent.rglob("*.part"))
