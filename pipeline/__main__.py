@@ -164,6 +164,13 @@ def _training_stages(commands: Any) -> None:
         help="write TensorBoard's event files beside the records (default: whether the environment "
         "has PIKE_TENSORBOARD)",
     )
+    stage.add_argument(
+        "--shard",
+        action="store_true",
+        default=bool(os.environ.get("PIKE_SHARD")),
+        help="each of several processes (torchrun) keeps only its part of weights and optimizer "
+        "states (default: whether the environment has PIKE_SHARD)",
+    )
     stage = _stage(commands, "mixture", "find a mixture from the runs of its proxies")
     _given(stage, "SETTINGS", "settings/mixtures/MIXTURE.json")
     stage.add_argument("--runs", type=Path, nargs="+", required=True, help="folders of the proxies")

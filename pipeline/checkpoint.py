@@ -22,7 +22,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from pipeline import files, settings
+from pipeline import files, processes, settings
 from pipeline.errors import InputError
 from pipeline.model import Transformer
 
@@ -67,7 +67,7 @@ class Snapshot:
 def snapshot(
     model: Transformer, optimizer: torch.optim.Optimizer, progress: Progress, identity: Any
 ) -> Snapshot:
-    """Copies a moment of a run to the CPU's memory.
+    """Copies a moment of a run to the CPU's memory; what lies in shards is put together.
 
     Args:
         model: What is trained.
@@ -93,7 +93,8 @@ def snapshot(
 
 
 def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {n: t.detach().to("cpu", copy=True).contiguous() for n, t in tensors.items()}
+    whole = ((n, processes.full(t.detach())) for n, t in tensors.items())
+    return {n: t.to("cpu", copy=True).contiguous() for n, t in whole}
 
 
 def write(folder: Path, taken: Snapshot) -> None:
@@ -181,7 +182,11 @@ def restore(
         index, _, field = name.partition(".")
         state.setdefault(int(index), {})[field] = value.to(device)
     _refuse_other_optimizer(folder, state, optimizer)
-    model.load_state_dict(load_file(folder / MODEL))
+    own_weights, weights = model.state_dict(), load_file(folder / MODEL)
+    model.load_state_dict({n: processes.like(w, own_weights[n]) for n, w in weights.items()})
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    for parameter, values in ((parameters[number], values) for number, values in state.items()):
+        values.update({n: processes.like(v, parameter) for n, v in values.items()})
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state, "param_groups": groups})
     return Progress(

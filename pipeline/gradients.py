@@ -13,7 +13,9 @@ Three ways lead to these numbers, all of them through `of_domain`: `statistics` 
 their own in a pass of its own; `of_batch_measured` and `gramian` measure the rows of a training
 batch on the way to its gradient, in passes that the step makes anyway.
 
-Numbers stay on the device until all domains are done.
+Numbers stay on the device until all domains are done. Several processes take some of the rows each
+and sum gradients and numbers (`pipeline.processes`); whole micro-batches, where a variance is
+asked for, so that it is over the same ones as in one process.
 
 Shapes: K domains, B rows of a batch, R rows of one domain, L tokens.
 """
@@ -22,11 +24,12 @@ import contextlib
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
 
+from pipeline import processes
 from pipeline.clock import Timed, untimed
 from pipeline.mixing.seams import Statistics
 from pipeline.model import Transformer, token_losses, weighted_loss
@@ -71,16 +74,17 @@ def of_domain(
     """
     parameters = trained(model)
     kept = [p.grad for p in parameters]
-    R, pieces = len(tokens_RxL1), tokens_RxL1.split(microbatch)
-    spread = spread and len(pieces) > 1
+    R, n = len(tokens_RxL1), math.ceil(len(tokens_RxL1) / microbatch)
+    spread = spread and n > 1
     loss = torch.zeros((), dtype=torch.float64, device=tokens_RxL1.device)
     weighted_squares = torch.zeros_like(loss)
     for p in parameters:
         p.grad = None
-    with _arriving(parameters if spread else [], timed) as squares:
-        for piece in pieces:
-            share_s = torch.full((len(piece),), 1 / R, device=piece.device)
-            loss += _backward(model, piece, share_s, timed).double().sum() / R
+    heard = parameters if model.gathered is None else model.gathered
+    with _arriving(heard if spread else [], timed) as squares:
+        for piece, counts in processes.dealt(tokens_RxL1, microbatch, whole=spread):
+            share_s = torch.full((len(piece),), counts / R, device=piece.device)
+            loss += _backward(model, piece, share_s, timed).double().sum() * counts / R
             if spread:
                 # What arrives is s / R of the micro-batch's mean gradient.
                 weighted_squares += total(squares) * (R**2 / len(piece))
@@ -89,10 +93,12 @@ def of_domain(
     for p, before in zip(parameters, kept, strict=True):
         p.grad = before
     assert len(parts) == len(parameters), "a parameter takes no part in the loss"
+    processes.add_up_gradients(parts)
+    processes.add_up([loss, weighted_squares])
     with timed("statistics"):
         squared_norm, variance = squared(parts), torch.full_like(loss, math.nan)
     if spread:
-        variance = (weighted_squares - R * squared_norm) / (len(pieces) - 1)
+        variance = (weighted_squares - R * squared_norm) / (n - 1)
     return DomainGradient(parts, squared_norm, variance, loss, R)
 
 
@@ -185,9 +191,10 @@ def of_batch(
     microbatch: int,
     timed: Timed = untimed,
 ) -> Tensor:
-    """Adds the gradient of sum_b weight_b l_b to the parameters' and returns the rows' losses l_B.
+    """Makes the gradient of sum_b weight_b l_b the parameters' and returns the rows' losses l_B.
 
-    Weights of 1 / b are equation `eq: mix_framework`. Losses are in nats per token, on the device.
+    The parameters have none before. Weights of 1 / b are equation `eq: mix_framework`. Losses are
+    in nats per token, on the device.
 
     Args:
         model: The model at the current weights.
@@ -196,8 +203,14 @@ def of_batch(
         microbatch: Rows per backward pass.
         timed: Clock of the passes.
     """
-    pieces = zip(tokens_BxL1.split(microbatch), weight_B.split(microbatch), strict=True)
-    return torch.cat([_backward(model, tokens, weight, timed) for tokens, weight in pieces])
+    pieces = processes.dealt(tokens_BxL1, microbatch)
+    weights = processes.dealt(weight_B, microbatch)
+    found = [
+        (_backward(model, tokens, weight * counts, timed), counts)
+        for (tokens, counts), (weight, _) in zip(pieces, weights, strict=True)
+    ]
+    processes.add_up_gradients([p.grad for p in trained(model) if p.grad is not None])
+    return processes.assembled(found, len(tokens_BxL1))
 
 
 def _backward(model: Transformer, tokens_BxL1: Tensor, weight_B: Tensor, timed: Timed) -> Tensor:
@@ -232,8 +245,9 @@ def _arriving(parameters: Sequence[Tensor], timed: Timed) -> Iterator[list[Tenso
 @torch.no_grad()
 def losses(model: Transformer, tokens_BxL1: Tensor, microbatch: int) -> Tensor:
     """Loss of each row, nats per token, without gradients."""
-    rows = [token_losses(model, tokens).mean(dim=1) for tokens in tokens_BxL1.split(microbatch)]
-    return torch.cat(rows)
+    return _of_rows(
+        model, tokens_BxL1, microbatch, lambda tokens: token_losses(model, tokens).mean(dim=1)
+    )
 
 
 @torch.no_grad()
@@ -244,11 +258,22 @@ def excess(
 
     Every token is clipped before the mean (DoReMi, Algorithm 1 of arXiv 2305.10429).
     """
-    rows = [
-        (token_losses(model, t) - token_losses(reference, t)).clamp(min=0).mean(dim=1)
-        for t in tokens_BxL1.split(microbatch)
-    ]
-    return torch.cat(rows)
+
+    def of_rows(tokens: Tensor) -> Tensor:
+        over = token_losses(model, tokens) - token_losses(reference, tokens)
+        return over.clamp(min=0).mean(dim=1)
+
+    return _of_rows(model, tokens_BxL1, microbatch, of_rows)
+
+
+def _of_rows(
+    model: Transformer, tokens_BxL1: Tensor, microbatch: int, of_rows: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """A number of each row, from passes without gradients."""
+    pieces = processes.dealt(tokens_BxL1, microbatch)
+    found = [(of_rows(tokens), counts) for tokens, counts in pieces]
+    model.let_go()
+    return processes.assembled(found, len(tokens_BxL1))
 
 
 def numbers(g: DomainGradient | None) -> tuple[Tensor | None, int]:

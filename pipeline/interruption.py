@@ -8,7 +8,7 @@ works looks at it where it can stop.
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 STOPPED = 75
@@ -25,11 +25,21 @@ class Interrupted(Exception):  # noqa: N818 - nothing went wrong
 
 
 class Asked:
-    """What signals have asked since the last look."""
+    """What signals have asked since the last look.
 
-    def __init__(self) -> None:
+    Several processes of one run look together, and what one was asked all are.
+    """
+
+    def __init__(self, highest: Callable[[int], int] = int) -> None:
+        """Before any signal.
+
+        Args:
+            highest: Makes one number of those of several processes.
+        """
+        self._highest = highest
         self._save = False
-        self._stop: str | None = None
+        self._stop = 0
+        self._seen = 0
 
     def note(self, number: int, frame: FrameType | None) -> None:
         """Handles a signal. A second Ctrl-C does not wait for the next look.
@@ -39,38 +49,42 @@ class Asked:
         """
         if number not in STOPS:
             self._save = True
-        elif number == signal.SIGINT and self._stop is not None:
+        elif number == signal.SIGINT and self._stop:
             raise KeyboardInterrupt
         else:
-            self._stop = signal.Signals(number).name
+            self._stop = number
 
     def to_save(self) -> bool:
         """Whether a checkpoint was asked for since the last call; also before the end."""
-        asked, self._save = self._save or self._stop is not None, False
-        return asked
+        # A saving is less than any signal's number but SIGHUP's, which ends nothing here.
+        noted, self._save = self._stop or int(self._save), False
+        self._seen = self._highest(noted)
+        return self._seen > 0
 
     def end(self) -> None:
-        """Ends the work if that was asked, for one who has just saved.
+        """Ends the work if that was asked at the last look, for one who has saved since.
 
         Raises:
             Interrupted: it was.
         """
-        if self._stop is not None:
+        if self._seen > 1:
             raise Interrupted(
-                f"stopped by {self._stop}; the same command goes on from the last checkpoint"
+                f"stopped by {signal.Signals(self._seen).name}; "
+                "the same command goes on from the last checkpoint"
             )
 
 
 @contextlib.contextmanager
-def watched(save_on: str = "USR1") -> Iterator[Asked]:
+def watched(save_on: str = "USR1", highest: Callable[[int], int] = int) -> Iterator[Asked]:
     """Takes note of signals inside the block; outside of it they do what they did before.
 
     In a thread that is not the main one nothing is noted: signals are the main thread's.
 
     Args:
         save_on: Signal that asks for a checkpoint: USR1 or USR2.
+        highest: Makes one number of those of several processes.
     """
-    asked = Asked()
+    asked = Asked(highest)
     if threading.current_thread() is not threading.main_thread():
         yield asked
         return

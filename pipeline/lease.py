@@ -84,6 +84,12 @@ def held(folder: Path) -> Iterator[Lease]:
             ours.parent.rmdir()
 
 
+@contextlib.contextmanager
+def of_another(folder: Path) -> Iterator[Lease]:
+    """The lease that another process of the same run holds, for one that writes nothing."""
+    yield Lease(folder / "lease" / "of-another.json")
+
+
 def _acquired(lease: Path) -> Path:
     token = uuid.uuid4().hex
     claim = lease.with_name(f".lease.{token}")

@@ -10,7 +10,7 @@ P tokens that all rows share, S = P + L.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, cast
+from typing import Any, Self, cast
 
 import torch
 import torch.nn.functional as F
@@ -127,6 +127,8 @@ class Transformer(nn.Module):
         """What matrices are multiplied in; the stream and the norms stay float32."""
         self.recomputes = False
         """Whether a block's inner values are made again in the backward pass."""
+        self.gathered: list[Tensor] | None = None
+        """Of a model in shards, the whole weights at which gradients arrive; else None."""
 
     def arranged(self, recipe: settings.Training) -> Self:
         """The same model, computing as a recipe says; models are made to compute plainly."""
@@ -137,6 +139,11 @@ class Transformer(nn.Module):
                 # One compilation serves all blocks; their parameters are its arguments.
                 block.compile()
         return self
+
+    def let_go(self) -> None:
+        """Frees what a pass without gradients leaves behind in a model in shards."""
+        if self.gathered is not None:
+            cast("Any", self).reshard()
 
     def hidden(self, tokens_BxL: Tensor, sight: Sight | None = None) -> Tensor:
         """The stream after the last norm, BxLxD; logits are its products with the embedding.

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from pipeline import settings
+from pipeline import processes, settings
 
 
 def learning_rate(step: int, recipe: settings.Training) -> float:
@@ -39,4 +39,4 @@ def adamw(model: nn.Module, recipe: settings.Training) -> torch.optim.AdamW:
 
 def clip_(model: nn.Module, longest: float) -> Tensor:
     """Shortens the whole gradient to at most `longest`; returns its norm before."""
-    return torch.nn.utils.clip_grad_norm_(model.parameters(), longest)
+    return processes.full(torch.nn.utils.clip_grad_norm_(model.parameters(), longest))

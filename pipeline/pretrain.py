@@ -32,6 +32,7 @@ from pipeline import (
     model,
     optim,
     per_domain_adamw,
+    processes,
     settings,
 )
 from pipeline.backward import Batch, Left, Pass
@@ -47,6 +48,7 @@ from pipeline.throughput import Meter
 log = logging.getLogger("pike")
 
 
+@processes.together()
 def pretrain(
     run: Path,
     corpora: Path,
@@ -59,8 +61,11 @@ def pretrain(
     profile: bool = False,
     peak_flops: float | None = None,
     tensorboard: bool = False,
+    shard: bool = False,
 ) -> str | None:
     """Trains one run to its end, from its last checkpoint where there is one.
+
+    Started by torchrun, the processes train it together; any number of them can go on with it.
 
     Args:
         run: `run.json`; checkpoints, records and at last `manifest.json` appear beside it.
@@ -75,6 +80,7 @@ def pretrain(
         peak_flops: FLOP/s that the device can reach, for the recorded utilisation; absent: a GPU's
             as its data sheet has it, and none of a CPU.
         tensorboard: Whether to write TensorBoard's event files, too.
+        shard: Whether each of several processes keeps a part of weights and optimizer states only.
 
     Raises:
         InputError: settings, corpora or the disk do not allow the run, the loss is no number any
@@ -87,17 +93,21 @@ def pretrain(
     devices.keep_freed_memory()
     if threads is not None:
         devices.set_threads(threads)
+    place = devices.pick(device)
+    processes.join(place)
+    # The first's lease is for all.
+    leases = lease.held(run.parent) if processes.leads() else lease.of_another(run.parent)
     with (
         disk.named(run.parent),
-        lease.held(run.parent) as held,
-        interruption.watched(save_on) as asked,
+        leases as held,
+        interruption.watched(save_on, processes.highest) as asked,
         contextlib.ExitStack() as opened,
     ):
         given = inputs.read(work, method, corpora, reference, mixture)
-        training = _Training(work, method, values, given, devices.pick(device), held, asked)
+        training = _Training(work, method, values, given, place, held, asked, shard)
         if peak_flops is not None:
             training.meter.peak = peak_flops
-        if tensorboard:
+        if tensorboard and processes.leads():
             # Imported where it is wanted: not everybody has it.
             events = importlib.import_module("pipeline.events").Events(run.parent)
             training.records.listeners.append(events)
@@ -106,7 +116,7 @@ def pretrain(
             training.records.clock.settle = functools.partial(devices.settle, training.device)
         with training.folder.writer:
             training.run()
-    return budget.shown(run.parent) if profile else None
+    return budget.shown(run.parent) if profile and processes.leads() else None
 
 
 class _Training:
@@ -121,10 +131,12 @@ class _Training:
         device: torch.device,
         held: lease.Lease,
         asked: interruption.Asked | None = None,
+        shard: bool = False,
     ) -> None:
         self.work, self.values, self.given = work, values, given
         self.device, self.asked = device, asked or interruption.Asked()
         refuse_unmeasurable(work, method)
+        refuse_unshared(work, method, shard)
         recipe = work.training
         self.method = method = method.informed(given.facts(recipe))
         self.train_rows, self.statistics_rows, self.comparison_rows = (
@@ -143,6 +155,11 @@ class _Training:
         if recipe.compile:
             devices.keep_compilations()
         self.model.arranged(recipe)
+        if shard:
+            # Its libraries take seconds to import, and one process never needs them.
+            from pipeline import sharding
+
+            sharding.shard(self.model, device)
         if method.needs().moments_per_domain:
             self.optimizer: torch.optim.Optimizer = per_domain_adamw.optimizer(
                 self.model, recipe, len(work.domains)
@@ -177,7 +194,11 @@ class _Training:
         label = f"{self.work.scenario}/{self.work.method_name}/seed{self.work.seed}"
         tokens = recipe.rows * recipe.length
         with Progress(
-            label, total=recipe.steps * tokens, unit="token", done=at.step * tokens
+            label,
+            total=recipe.steps * tokens,
+            unit="token",
+            done=at.step * tokens,
+            quiet=not processes.leads(),
         ) as bar:
             while at.step < recipe.steps:
                 with self.records.timed("loop"):
@@ -198,7 +219,8 @@ class _Training:
         code = modules(self.work.rule)
         epochs = self.train_rows.epochs(at.positions_K.numpy())
         log.info("%s: epochs of %s", label, ", ".join(f"{d} {e:.2f}" for d, e in epochs.items()))
-        self.folder.finish(self.values, self.given.manifests, data, code, epochs, self.device)
+        if processes.leads():
+            self.folder.finish(self.values, self.given.manifests, data, code, epochs, self.device)
 
     def _fresh(self) -> checkpoint.Progress:
         K = len(self.work.domains)
@@ -330,3 +352,25 @@ def refuse_unmeasurable(work: settings.Run, method: Method) -> None:
     if found:
         where = f"method {work.method_name!r} in scenario {work.scenario!r}"
         raise InputError("\n".join(f"{where}: {problem}" for problem in found))
+
+
+def refuse_unshared(work: settings.Run, method: Method, shard: bool) -> None:
+    """Makes sure that the processes can train the run together.
+
+    Raises:
+        InputError: they cannot; what to do instead is said.
+    """
+    n, problems = processes.count(), []
+    if shard and n == 1:
+        problems.append("--shard is for several processes: start them with torchrun, or leave it")
+    if n > work.training.rows:
+        problems.append(f"{n} processes, but training.rows of {work.training.rows}: start fewer")
+    if n > 1 and method.needs().moments_per_domain:
+        problems.append(
+            f"method {work.method_name!r} keeps moments for each domain, which one process alone "
+            "can do: start it without torchrun"
+        )
+    if shard and work.training.compile:
+        problems.append("--shard does not go with training.compile: leave one of them")
+    if problems:
+        raise InputError("\n".join(problems))

@@ -14,14 +14,17 @@ SECONDS_BETWEEN_LINES = 10.0
 class Progress:
     """Counts work done; `with Progress("pack code", total=n, unit="doc") as p: p.add(1, mb=3)`."""
 
-    def __init__(self, label: str, *, total: int | None, unit: str, done: float = 0) -> None:
+    def __init__(
+        self, label: str, *, total: int | None, unit: str, done: float = 0, quiet: bool = False
+    ) -> None:
         self._label, self._total, self._unit, self._done = label, total, unit, done
         self._began, self._began_at, self._last = time.monotonic(), done, time.monotonic()
         self._bar = (
             tqdm(desc=label, total=total, unit=unit, initial=done, dynamic_ncols=True)
-            if sys.stderr.isatty()
+            if sys.stderr.isatty() and not quiet
             else None
         )
+        self._quiet = quiet
 
     def add(self, amount: float, **shown: object) -> None:
         """Advances by `amount`; `shown` are name=value pairs printed beside the count."""
@@ -29,7 +32,7 @@ class Progress:
         if self._bar is not None:
             self._bar.set_postfix(shown, refresh=False)
             self._bar.update(amount)
-        elif time.monotonic() - self._last >= SECONDS_BETWEEN_LINES:
+        elif not self._quiet and time.monotonic() - self._last >= SECONDS_BETWEEN_LINES:
             self._line(shown)
 
     def _line(self, shown: Mapping[str, object]) -> None:
@@ -58,5 +61,5 @@ class Progress:
         """Ends the bar, or prints the last line of the log when the work is complete."""
         if self._bar is not None:
             self._bar.close()
-        elif kind is None:
+        elif kind is None and not self._quiet:
             self._line({})

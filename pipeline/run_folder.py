@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from pipeline import checkpoint, devices, files, lease, settings
+from pipeline import checkpoint, devices, files, lease, processes, settings
 from pipeline import model as models
 from pipeline.model import Transformer
 from pipeline.records import Part, Records
@@ -28,7 +28,10 @@ log = logging.getLogger("pike")
 
 
 class RunFolder:
-    """The folder of one run, whose lease is held."""
+    """The folder of one run, whose lease is held.
+
+    Of several processes that train together, the first holds the lease and alone writes.
+    """
 
     def __init__(
         self,
@@ -52,6 +55,8 @@ class RunFolder:
         self.folder = held.folder
         self.checkpoints = self.folder / "checkpoints"
         self.records = Records(self.folder)
+        if not processes.leads():
+            self.records.listeners.clear()
         self.writer = Writer()
 
     def begin(
@@ -62,29 +67,36 @@ class RunFolder:
         Raises:
             InputError: the disk is full, or records are missing.
         """
+        found = processes.of_first(self._cleared)
+        if found is None:
+            at = fresh()
+            self.save(at)
+        else:
+            at = checkpoint.restore(found, self.model, self.optimizer, device, self.identity)
+            log.info("going on from %s", found)
+        if processes.leads():
+            if found is not None:
+                self.records.drop_after(at.step)
+            self._note_start(at.step)
+        return at
+
+    def _cleared(self) -> Path | None:
+        """Clears away what no run needs any more; the checkpoint to go on from, or None."""
         files.remove(self.folder / files.MANIFEST)
         for left in (*self.folder.glob(".*.part"), *self.folder.glob("*/.*.part")):
             files.remove(left)
         every = self.work.training.checkpoint_every
         found = checkpoint.resumable(self.checkpoints, self.identity, every)
         if found is None:
-            at = self._begin_anew(fresh)
-        else:
-            at = checkpoint.restore(found, self.model, self.optimizer, device, self.identity)
-            self.records.drop_after(at.step)
-            log.info("going on from %s", found)
-        self._note_start(at.step)
-        return at
+            self._begin_anew()
+        return found
 
-    def _begin_anew(self, fresh: Callable[[], checkpoint.Progress]) -> checkpoint.Progress:
+    def _begin_anew(self) -> None:
         if files.steps(self.checkpoints):
             log.info("%s: starting anew", self.checkpoints)
         for old in (self.checkpoints, self.folder / "starts.json"):
             files.remove(old)
         self.records.clear()
-        at = fresh()
-        self.save(at)
-        return at
 
     def _note_start(self, step: int) -> None:
         path = self.folder / "starts.json"
@@ -108,13 +120,15 @@ class RunFolder:
             InputError: the disk was full for the one before, or another process has taken the
                 folder.
         """
-        self.held.confirm()
+        if processes.leads():
+            self.held.confirm()
         with self.records.timed("checkpoint"):
             # Two copies of all states would not always fit: the one before goes first.
             self.writer.wait()
             part = self.records.taken(at.step)
             taken = checkpoint.snapshot(self.model, self.optimizer, at, self.identity)
-            self.writer.start(functools.partial(self._write, part, taken, at.step))
+            if processes.leads():
+                self.writer.start(functools.partial(self._write, part, taken, at.step))
 
     def _write(self, part: Part, taken: checkpoint.Snapshot, step: int) -> None:
         """Writes both, in this order, and drops what they make superfluous."""
@@ -174,6 +188,7 @@ class RunFolder:
                 "epochs": epochs,
                 "parameters": models.parameter_count(self.model),
                 "device": devices.described(device),
+                "processes": processes.count(),
                 "wall_seconds": seconds,
                 "tokens_per_second": tokens / seconds,
                 "resumes": len(starts) - 1,

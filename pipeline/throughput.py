@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from pipeline import devices, settings
+from pipeline import devices, processes, settings
 from pipeline.accelerators import ACCELERATORS
 
 
@@ -29,11 +29,12 @@ class Meter:
         self._tokens, self._device = work.training.rows * work.training.length, device
         self._flops = training_flops(model, work.model, work.training.length) * self._tokens
         self.peak = known_peak(devices.described(device), work.training.precision)
-        """FLOP/s that the device can reach; None where that is not known."""
+        """FLOP/s that one device can reach; None where that is not known."""
 
     def of(self, seconds: float) -> Pace:
         """The pace of a step that took so many seconds."""
-        share = self._flops / seconds / self.peak if self.peak else math.nan
+        peak = (self.peak or math.nan) * processes.count()
+        share = self._flops / seconds / peak
         return Pace(self._tokens / seconds, share, devices.peak_memory(self._device))
 
 

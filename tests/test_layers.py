@@ -35,10 +35,10 @@ LAYERS = {
         "schema",
         "references",
     }
-    | {"proxies", "root", "runs", "stages", "expansion", "writer", "stream"},
+    | {"proxies", "root", "runs", "stages", "expansion", "writer", "stream", "processes"},
     1: {"data", "mixing", "model", "optim", "tasks", "vectors"},
     2: {"devices", "gradients", "per_domain_adamw", "checkpoint", "lease", "records", "alarms"}
-    | {"budget", "events"},
+    | {"budget", "events", "sharding"},
     3: {"backward", "inputs", "run_folder", "throughput"},
     4: {"pretrain", "evaluation", "probe", "theory", "export", "watch"},
     5: {"results", "finders"},
@@ -61,6 +61,8 @@ FENCES = {
     "torch": (
         "pipeline.mixing",
         "pipeline.loss",
+        "pipeline.processes",
+        "pipeline.sharding",
         "pipeline.model",
         "pipeline.optim",
         "pipeline.devices",
