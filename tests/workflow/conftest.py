@@ -35,7 +35,7 @@ class Project:
     def path(self, name):
         return self.root / name
 
-    def run(self, *arguments, environment=()):
+    def run(self, *arguments, environment=(), timeout=300):
         """A Python command in the copy; its texts are joined."""
         return subprocess.run(
             [sys.executable, "-m", *map(str, arguments)],
@@ -45,7 +45,7 @@ class Project:
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
-            timeout=300,
+            timeout=timeout,
         )
 
     def pike(self, *arguments):

@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# A real Slurm on this machine alone, for tests: no systemd, no cgroups, loopback only, everything in
+# one folder, ended by the process ids that it noted.
+#
+#   onenode.sh install          Debian's packages, as root (4 MB)
+#   onenode.sh start FOLDER     writes the configuration and starts munged, slurmctld and slurmd
+#   onenode.sh stop FOLDER      cancels all jobs and ends the three
+#
+# After `start`, FOLDER/bin first in PATH makes sbatch, squeue ... speak to this Slurm. It has one
+# node that says it has 8 cores, 48 GB and 2 GPUs of kind "fake" (files that nobody opens), and two
+# partitions: `main`, whose jobs go back into the queue when a job of `urgent` needs their place.
+# Accounting is off.
+set -euo pipefail
+
+host=$(hostname -s)
+
+fail() { echo "onenode.sh: $*" >&2; exit 1; }
+
+install() {
+  local kept=/usr/sbin/policy-rc.d made=
+  command -v slurmctld slurmd sbatch munged >/dev/null && return
+  [ "$(id -u)" = 0 ] || fail "installing needs root"
+  # dpkg must not try to start services: there may be no systemd.
+  if [ ! -e $kept ]; then
+    printf '#!/bin/sh\nexit 101\n' >$kept; chmod +x $kept; made=1
+  fi
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
+    slurmctld slurmd slurm-client munge >/dev/null || fail "apt-get could not install Slurm"
+  [ -z "$made" ] || rm -f $kept
+}
+
+free_ports() {
+  python3 - <<'PYTHON'
+import socket
+found = [socket.socket() for _ in range(2)]
+for one in found:
+    one.bind(("127.0.0.1", 0))
+print(*(one.getsockname()[1] for one in found))
+PYTHON
+}
+
+configure() {
+  local user controller node
+  user=$(id -un)
+  read -r controller node < <(free_ports)
+  mkdir -p "$1"/{bin,log,run,munge,controller,node}
+  chmod 755 "$1" "$1/munge"
+  (umask 077; head -c 128 /dev/urandom >"$1/munge/key")
+  # CUDA_VISIBLE_DEVICES needs one existing device file for each GPU, all different.
+  printf 'NodeName=%s Name=gpu Type=fake File=%s\n' "$host" /dev/null "$host" /dev/zero >"$1/gres.conf"
+  printf 'CgroupPlugin=autodetect\nConstrainCores=no\nConstrainRAMSpace=no\n' >"$1/cgroup.conf"
+  cat >"$1/slurm.conf" <<CONF
+ClusterName=onenode
+SlurmctldHost=$host(127.0.0.1)
+SlurmUser=$user
+SlurmdUser=$user
+AuthType=auth/munge
+CredType=cred/munge
+AuthInfo=socket=$1/run/munge.socket
+SlurmctldPort=$controller
+SlurmdPort=$node
+CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
+StateSaveLocation=$1/controller
+SlurmdSpoolDir=$1/node
+SlurmctldPidFile=$1/run/slurmctld.pid
+SlurmdPidFile=$1/run/slurmd.pid
+SlurmctldLogFile=$1/log/slurmctld.log
+SlurmdLogFile=$1/log/slurmd.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+MpiDefault=none
+AccountingStorageType=accounting_storage/none
+# Without accounting squeue has to show jobs that have ended.
+MinJobAge=600
+SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0,sched_min_interval=0,defer=0
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+JobRequeue=1
+KillWait=5
+# Time limits are looked at once a minute; without slack.
+OverTimeLimit=0
+# A node that was set down stays so until it is resumed.
+ReturnToService=1
+SlurmdParameters=config_overrides
+GresTypes=gpu
+NodeName=$host NodeAddr=127.0.0.1 CPUs=8 RealMemory=48000 Gres=gpu:fake:2 State=UNKNOWN
+PartitionName=main Nodes=$host Default=YES MaxTime=INFINITE PriorityTier=1 PreemptMode=REQUEUE GraceTime=5 DefMemPerCPU=500
+PartitionName=urgent Nodes=$host MaxTime=INFINITE PriorityTier=9 PreemptMode=OFF DefMemPerCPU=500
+CONF
+  # Snakemake's job step takes SLURM_CONF out of the environment, so every program puts it back.
+  local name
+  for name in srun sbatch squeue scancel scontrol sinfo; do
+    printf '#!/bin/sh\nSLURM_CONF=%s/slurm.conf exec /usr/bin/%s "$@"\n' "$1" $name >"$1/bin/$name"
+    chmod 755 "$1/bin/$name"
+  done
+}
+
+start() {
+  command -v slurmctld slurmd sbatch munged >/dev/null || fail "not installed: $0 install"
+  configure "$1"
+  export SLURM_CONF=$1/slurm.conf
+  munged --socket="$1/run/munge.socket" --key-file="$1/munge/key" --pid-file="$1/run/munged.pid" \
+    --log-file="$1/log/munged.log" --seed-file="$1/munge/seed" --num-threads=2 --force \
+    2>>"$1/log/munged.log" || fail "munged did not start: see $1/log/munged.log"
+  slurmctld || fail "slurmctld did not start: see $1/log/slurmctld.log"
+  slurmd -N "$host" || fail "slurmd did not start: see $1/log/slurmd.log"
+  for _ in $(seq 150); do
+    [ "$(timeout 5 sinfo -h -o %T 2>/dev/null | head -1)" = idle ] && return
+    sleep 0.2
+  done
+  fail "the node did not become idle in 30 s: see $1/log"
+}
+
+stop() {
+  local name id
+  SLURM_CONF=$1/slurm.conf timeout 10 scancel --user="$(id -un)" 2>/dev/null || true
+  for _ in $(seq 60); do
+    [ -n "$(SLURM_CONF=$1/slurm.conf timeout 5 squeue -h -t R,CG -o %A 2>/dev/null)" ] || break
+    sleep 0.2
+  done
+  for name in slurmd slurmctld munged; do
+    id=$(cat "$1/run/$name.pid" 2>/dev/null) || continue
+    # Its number may have become another's.
+    grep -q "^$name" "/proc/$id/comm" 2>/dev/null || continue
+    kill "$id"
+    for _ in $(seq 50); do kill -0 "$id" 2>/dev/null || break; sleep 0.1; done
+    ! kill -0 "$id" 2>/dev/null || kill -KILL "$id"
+  done
+}
+
+case "${1:-}" in
+  install) install ;;
+  start | stop) "$1" "${2:?a folder}" ;;
+  *) sed -n '2,14p' "$0"; exit 2 ;;
+esac
