@@ -72,6 +72,7 @@ class Known(nn.Module):
     def __init__(self, vocabulary, logits):
         super().__init__()
         self.vocabulary, self.logits = vocabulary, logits
+        self.precision = torch.float32
         self.embedding = nn.Embedding.from_pretrained(torch.eye(vocabulary))
 
     def hidden(self, tokens_BxL, sight=None):
