@@ -12,10 +12,10 @@ READY     := $(VENV)/.ready-$(TORCH)
 SNAKEMAKE := $(BIN)/snakemake --profile workflow/profiles/default --cores $(CORES) --configfile $(CONFIG)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run quick test check lint format report dag docs bench drill unlock clean
+.PHONY: help setup run quick test test-slurm check lint format report dag docs bench drill unlock clean
 
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 setup: $(READY) ## Make the environment in .venv (TORCH=cuda for NVIDIA GPUs)
 
@@ -34,6 +34,10 @@ quick: $(READY) ## Build the first tables and figures alone: minutes
 
 test: $(READY) ## Run every test that needs no accelerator
 	$(BIN)/python -m pytest -m 'not device'
+
+test-slurm: $(READY) ## Run the tests that need a real Slurm, which they install and start (Debian, as root)
+	tests/slurm/onenode.sh install
+	PIKE_TEST_SLURM=1 $(BIN)/python -m pytest tests/workflow/test_slurm.py
 
 check: $(READY) ## Run the fast tests alone
 	$(BIN)/python -m pytest -m 'not slow and not workflow and not device'
