@@ -168,12 +168,46 @@ def of_planning(record: Record) -> list[Bar]:
     ]
 
 
+_SCORED = {
+    "HellaSwag 0-shot": 2.0,
+    "HellaSwag 7-shot": 8.0,
+    "PIQA 7-shot": 8.0,
+    "ARC-Easy 7-shot": 20.0,
+    "CommonsenseQA 7-shot": 20.0,
+}
+"""Least ratios to the peer's time."""
+
+
+def of_scoring(record: Record) -> list[Bar]:
+    """Multiple-choice questions beside the harness's own back end, with the same weights."""
+    rows = []
+    for size, tasks in record["tasks"].items():
+        for name, found in tasks.items():
+            rows.append(
+                Bar(
+                    f"times as fast as the peer, {name}, {size}",
+                    found["clock"]["times_as_fast"],
+                    "{:.1f} x",
+                    least=_SCORED.get(name),
+                    peer="lm-evaluation-harness's Hugging Face back end, "
+                    + ("the same picks" if found["same_picks"] else "OTHER PICKS")
+                    + f", within {found['largest_difference_nats']:.0e} nats",
+                )
+            )
+    return rows
+
+
 BENCHMARKS: dict[str, tuple[str, str, Callable[[Record], list[Bar]]]] = {
     "training": ("Training steps", "python -m benchmarks.training", of_training),
     "firing": ("Gradient statistics", "python -m benchmarks.firing", of_firing),
     "mixing": ("Mixing rules", "python -m benchmarks.mixing", of_mixing),
     "loss": ("The loss over a large vocabulary", "python -m benchmarks.loss", of_loss),
     "interruption": ("Interruptions", "python -m benchmarks.interruption", of_interruption),
+    "scoring-harness": (
+        "Multiple-choice questions",
+        "python -m benchmarks.scoring --models small --peer harness",
+        of_scoring,
+    ),
     "planning": ("Planning", "python -m benchmarks.planning", of_planning),
 }
 """By the name of the record: title, command, and what its rows are."""
