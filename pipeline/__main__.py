@@ -160,16 +160,16 @@ def _training_stages(commands: Any) -> None:
     stage.add_argument(
         "--tensorboard",
         action="store_true",
-        default=bool(os.environ.get("PIKE_TENSORBOARD")),
+        default=_switched_on("PIKE_TENSORBOARD"),
         help="write TensorBoard's event files beside the records (default: whether the environment "
-        "has PIKE_TENSORBOARD)",
+        "has PIKE_TENSORBOARD=1)",
     )
     stage.add_argument(
         "--shard",
         action="store_true",
-        default=bool(os.environ.get("PIKE_SHARD")),
+        default=_switched_on("PIKE_SHARD"),
         help="each of several processes (torchrun) keeps only its part of weights and optimizer "
-        "states (default: whether the environment has PIKE_SHARD)",
+        "states (default: whether the environment has PIKE_SHARD=1)",
     )
     stage = _stage(commands, "mixture", "find a mixture from the runs of its proxies")
     _given(stage, "SETTINGS", "settings/mixtures/MIXTURE.json")
@@ -372,6 +372,11 @@ def _given(stage: argparse.ArgumentParser, shown: str, about: str) -> None:
 
 def _path(stage: argparse.ArgumentParser, name: str, about: str) -> None:
     stage.add_argument(name, type=Path, required=True, help=about)
+
+
+def _switched_on(variable: str) -> bool:
+    """Whether the environment switches something on: not without a value, nor by 0 or false."""
+    return os.environ.get(variable, "").strip().lower() not in ("", "0", "false")
 
 
 def _workers(command: argparse.ArgumentParser, about: str) -> None:

@@ -143,3 +143,14 @@ def test_a_run_or_a_model_is_evaluated_not_both(given, expected, capsys):
 def test_the_installed_command_is_the_same_function():
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert 'pike = "pipeline.__main__:main"' in text
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("", False), ("0", False), ("false", False), ("False", False), ("1", True)],
+)
+def test_a_switch_of_the_environment_can_be_off(monkeypatch, value, expected):
+    monkeypatch.setenv("PIKE_SHARD", value)
+    monkeypatch.setenv("PIKE_TENSORBOARD", value)
+    chosen = __main__.parser().parse_args(["pretrain", "run.json", "--corpora", "corpora"])
+    assert (chosen.shard, chosen.tensorboard) == (expected, expected)
