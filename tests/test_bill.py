@@ -24,6 +24,16 @@ def test_every_job_waits_for_jobs_of_the_plan(path):
         assert set(work.job(*key).after) <= every, key
 
 
+def test_every_run_of_the_paper_fits_the_gpu_that_profiles_name():
+    path = ROOT / "workflow/configs/paper.yaml"
+    profile = yaml.safe_load((ROOT / "workflow/profiles/gpu/config.yaml").read_text())
+    device = accelerators.named(profile["set-resources"]["pretrain"]["accelerator"])
+    work = jobs.Jobs(runs.plan(runs.read(path), path.name), device)
+    taken = {run: work.job("pretrain", run).taken for run in work.plan.runs}
+    assert len(taken) == 87
+    assert [run for run, each in taken.items() if not each.fits or each.devices > 1] == []
+
+
 def test_the_longest_chain_leads_from_text_to_the_report():
     work = planned()
     seconds, chain = work.waits(("report", ""))
