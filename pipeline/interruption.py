@@ -56,9 +56,10 @@ class Asked:
 
     def to_save(self) -> bool:
         """Whether a checkpoint was asked for since the last call; also before the end."""
+        # Read and cleared before anything else: a signal that comes later is the next look's.
+        save, self._save = self._save, False
         # A saving is less than any signal's number but SIGHUP's, which ends nothing here.
-        noted, self._save = self._stop or int(self._save), False
-        self._seen = self._highest(noted)
+        self._seen = self._highest(self._stop or int(save))
         return self._seen > 0
 
     def end(self) -> None:

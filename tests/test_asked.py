@@ -40,6 +40,21 @@ def test_a_signal_to_save_is_told_once_and_ends_nothing():
         asked.end()
 
 
+def test_a_signal_that_comes_while_one_looks_is_told_at_the_next_look():
+    class Late:
+        """A noted signal, while whose number is made another one comes."""
+
+        def __int__(self):
+            asked.note(signal.SIGUSR1, None)
+            return 1
+
+    asked = interruption.Asked()
+    asked._save = Late()
+    assert asked.to_save()
+    assert asked.to_save()
+    assert not asked.to_save()
+
+
 @pytest.mark.parametrize("number", interruption.STOPS)
 def test_a_signal_to_end_asks_for_a_checkpoint_first(number):
     with interruption.watched() as asked:
