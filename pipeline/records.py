@@ -157,15 +157,10 @@ class Records:
         """Forgets the parts that a killed run wrote behind the checkpoint of `step`.
 
         Raises:
-            InputError: the part written before that checkpoint is not there.
+            InputError: of what was written before that checkpoint some is not there.
         """
-        parts = self._parts()
-        if step not in parts:
-            raise InputError(
-                f"{self._folder / 'parts'} has no records up to step {step}: delete "
-                f"{self._folder / 'checkpoints'} to train the run anew"
-            )
-        for number, part in parts.items():
+        self._refuse_gaps(step)
+        for number, part in self._parts().items():
             if number > step:
                 files.remove(part)
         self.stream.clear()
@@ -197,8 +192,16 @@ class Records:
             ) from error
         self.stream.drop_before(part.step)
 
-    def finish(self) -> list[Path]:
-        """Joins the parts into one file per table in the run's folder and returns their paths."""
+    def finish(self, step: int) -> list[Path]:
+        """Joins the parts into one file per table in the run's folder and returns their paths.
+
+        Args:
+            step: Updates of the whole run.
+
+        Raises:
+            InputError: the parts do not hold each step once.
+        """
+        self._refuse_gaps(step)
         written = []
         for name in TABLES:
             parts = [pq.read_table(part / f"{name}.parquet") for part in self._parts().values()]
@@ -218,6 +221,17 @@ class Records:
         """Deletes the parts, to begin anew."""
         files.remove(self._folder / "parts")
         self.stream.clear()
+
+    def _refuse_gaps(self, step: int) -> None:
+        """Refuses a part up to `step` that was lost: nobody would miss its rows afterwards."""
+        parts = {number: part for number, part in self._parts().items() if number <= step}
+        columns = [pq.read_table(p / "steps.parquet", columns=["step"]) for p in parts.values()]
+        found = [number for column in columns for number in column["step"].to_pylist()]
+        if step not in parts or found != list(range(step)):
+            raise InputError(
+                f"{self._folder / 'parts'} does not hold all records up to step {step}: delete "
+                f"{self._folder / 'checkpoints'} to train the run anew"
+            )
 
     def _parts(self) -> dict[int, Path]:
         return files.steps(self._folder / "parts")

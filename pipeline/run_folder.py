@@ -169,7 +169,7 @@ class RunFolder:
         self._drop_but(recipe.steps, newest=1)
         kept = list(files.steps(self.checkpoints))
         last = self.checkpoints / f"step{recipe.steps}"
-        tables = self.records.finish()
+        tables = self.records.finish(recipe.steps)
         seconds = self.records.seconds()
         tokens = recipe.steps * recipe.rows * recipe.length
         starts = files.read_json(self.folder / "starts.json")

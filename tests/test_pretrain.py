@@ -488,9 +488,13 @@ def test_checkpoints_that_are_all_broken_start_anew(finished, corpora, piked, br
     assert manifest(finished)["resumes"] == 0
 
 
-def test_lost_records_are_not_papered_over(finished, corpora):
-    shutil.rmtree(finished.parent / "parts")
-    assert "no records up to step 6: delete " in refused(finished, corpora)
+@pytest.mark.parametrize("lost", ["parts", "parts/step3"])
+def test_lost_records_are_not_papered_over(finished, corpora, piked, lost):
+    shutil.rmtree(finished.parent / lost)
+    assert "not hold all records up to step 6: delete " in refused(finished, corpora)
+    # As the message says.
+    shutil.rmtree(finished.parent / "checkpoints")
+    assert train(finished, corpora) == outcome(piked)
 
 
 def test_what_a_killed_process_left_half_written_is_cleared_away(finished, corpora, piked):

@@ -1,5 +1,6 @@
 import json
 import math
+import shutil
 
 import pyarrow.parquet as pq
 import pytest
@@ -41,7 +42,7 @@ def read(folder, table):
 
 
 def test_every_table_has_the_columns_that_others_rely_on(tmp_path):
-    paths = written(tmp_path, 4).finish()
+    paths = written(tmp_path, 4).finish(4)
     assert [path.name for path in paths] == [f"{name}.parquet" for name in TABLES]
     columns = {name: pq.read_schema(tmp_path / f"{name}.parquet").names for name in TABLES}
     assert columns == {
@@ -68,7 +69,7 @@ def test_every_table_has_the_columns_that_others_rely_on(tmp_path):
 
 
 def test_a_step_is_recorded_as_it_was(tmp_path):
-    written(tmp_path, 2).finish()
+    written(tmp_path, 2).finish(2)
     assert read(tmp_path, "steps")[1] == {
         "step": 1,
         "tokens": 64,
@@ -87,7 +88,7 @@ def test_a_step_is_recorded_as_it_was(tmp_path):
 
 
 def test_a_domain_that_was_absent_has_no_loss(tmp_path):
-    written(tmp_path, 2).finish()
+    written(tmp_path, 2).finish(2)
     assert read(tmp_path, "domain_losses")[:2] == [
         {"step": 0, "domain": "en", "loss": 1.5},
         {"step": 0, "domain": "hi", "loss": None},
@@ -99,8 +100,8 @@ def test_statistics_are_recorded_by_domain(tmp_path):
     vectors = [torch.tensor([1.0 * n, math.nan], dtype=torch.float64) for n in (4, 3, 8, 2)]
     rows_K = torch.tensor([8.0, 0.0], dtype=torch.float64)
     records.add_statistics(6, DOMAINS, Statistics(*vectors, rows_K), 0.25)
-    records.write(records.taken(7))
-    records.finish()
+    records.write(records.taken(0))
+    records.finish(0)
     english, hindi = read(tmp_path, "gradient_statistics")
     assert english == {
         "step": 6,
@@ -119,8 +120,8 @@ def test_statistics_are_recorded_by_domain(tmp_path):
 def test_coefficients_are_recorded_by_domain(tmp_path):
     records = Records(tmp_path)
     records.add_coefficients(3, DOMAINS, torch.tensor([1.25, math.nan], dtype=torch.float64))
-    records.write(records.taken(4))
-    records.finish()
+    records.write(records.taken(0))
+    records.finish(0)
     assert read(tmp_path, "coefficients") == [
         {"step": 3, "domain": "en", "coefficient": 1.25},
         {"step": 3, "domain": "hi", "coefficient": None},
@@ -130,8 +131,8 @@ def test_coefficients_are_recorded_by_domain(tmp_path):
 def test_alarms_are_recorded_with_their_domain_if_they_have_one(tmp_path):
     records = Records(tmp_path)
     records.add_alarms([(9, "no-rows", "hi", "lost"), (9, "effective-domains", None, "collapsed")])
-    records.write(records.taken(10))
-    records.finish()
+    records.write(records.taken(0))
+    records.finish(0)
     assert read(tmp_path, "alarms") == [
         {"step": 9, "kind": "no-rows", "domain": "hi", "message": "lost"},
         {"step": 9, "kind": "effective-domains", "domain": None, "message": "collapsed"},
@@ -139,7 +140,7 @@ def test_alarms_are_recorded_with_their_domain_if_they_have_one(tmp_path):
 
 
 def test_the_joined_files_hold_every_step_once_and_in_order(tmp_path):
-    written(tmp_path, 22).finish()
+    written(tmp_path, 22).finish(22)
     assert [row["step"] for row in read(tmp_path, "steps")] == list(range(22))
     assert [row["step"] for row in read(tmp_path, "weights")] == [n // 2 for n in range(44)]
 
@@ -154,7 +155,7 @@ def test_what_lies_behind_the_checkpoint_is_dropped_and_made_again(tmp_path):
         "step2",
         "step4",
     ]
-    written(tmp_path, 8, since=4).finish()
+    written(tmp_path, 8, since=4).finish(8)
     assert [row["step"] for row in read(tmp_path, "steps")] == list(range(8))
 
 
@@ -163,29 +164,44 @@ def test_a_part_written_twice_counts_once(tmp_path):
     records = Records(tmp_path)
     records.drop_after(2)
     written(tmp_path, 4, since=2)
-    written(tmp_path, 4, since=2).finish()
+    written(tmp_path, 4, since=2).finish(4)
     assert [row["step"] for row in read(tmp_path, "steps")] == [0, 1, 2, 3]
 
 
 def test_finishing_twice_gives_the_same_files(tmp_path):
     records = written(tmp_path, 4)
-    before = [path.read_bytes() for path in records.finish()]
-    assert [path.read_bytes() for path in Records(tmp_path).finish()] == before
+    before = [path.read_bytes() for path in records.finish(4)]
+    assert [path.read_bytes() for path in Records(tmp_path).finish(4)] == before
 
 
 def test_a_run_whose_records_are_lost_is_not_gone_on_with(tmp_path):
     written(tmp_path, 4)
-    with pytest.raises(InputError, match=r"no records up to step 6: delete .*checkpoints to train"):
+    with pytest.raises(
+        InputError, match=r"not hold all records up to step 6: delete .*checkpoints"
+    ):
         Records(tmp_path).drop_after(6)
     Records(tmp_path).clear()
-    with pytest.raises(InputError, match="no records up to step 4"):
+    with pytest.raises(InputError, match="not hold all records up to step 4"):
         Records(tmp_path).drop_after(4)
+
+
+@pytest.mark.parametrize("lost", ["step2", "step4", "step6"])
+def test_a_single_lost_part_is_missed(tmp_path, lost):
+    records = written(tmp_path, 6)
+    shutil.rmtree(tmp_path / "parts" / lost)
+    with pytest.raises(
+        InputError, match=r"not hold all records up to step 6: delete .*checkpoints"
+    ):
+        records.finish(6)
+    with pytest.raises(InputError, match="not hold all records up to step 6"):
+        Records(tmp_path).drop_after(6)
+    assert not (tmp_path / "steps.parquet").exists()
 
 
 def test_beginning_anew_forgets_all_parts(tmp_path):
     written(tmp_path, 4)
     Records(tmp_path).clear()
-    written(tmp_path, 2).finish()
+    written(tmp_path, 2).finish(2)
     assert [row["step"] for row in read(tmp_path, "steps")] == [0, 1]
 
 
@@ -201,7 +217,7 @@ def test_rows_that_no_part_holds_can_be_read_meanwhile(tmp_path):
     # A run that goes on from the checkpoint of step 2 repeats them.
     Records(tmp_path).drop_after(2)
     assert stream.places(tmp_path) == {}
-    written(tmp_path, 6, since=2).finish()
+    written(tmp_path, 6, since=2).finish(6)
     assert not (tmp_path / "live").exists()
 
 
@@ -222,7 +238,7 @@ def test_listeners_hear_every_row_by_its_columns(tmp_path):
 def test_timings_add_up_over_parts_and_interruptions(tmp_path):
     written(tmp_path, 4)
     records = written(tmp_path, 8, since=4)
-    records.finish()
+    records.finish(8)
     (phase,) = read(tmp_path, "timings")
     assert phase["phase"] == "optimizer"
     assert phase["share"] == 1.0
@@ -237,8 +253,8 @@ def test_shares_of_several_phases_sum_to_one(tmp_path):
     for phase in ("data", "optimizer", "data"):
         with records.timed(phase):
             sum(range(1000))
-    records.write(records.taken(1))
-    records.finish()
+    records.write(records.taken(0))
+    records.finish(0)
     timings = read(tmp_path, "timings")
     assert [row["phase"] for row in timings] == ["data", "optimizer"]
     assert sum(row["share"] for row in timings) == pytest.approx(1)
