@@ -76,7 +76,7 @@ class RunFolder:
             log.info("going on from %s", found)
         if processes.leads():
             if found is not None:
-                self.records.drop_after(at.step)
+                self._drop_after(at.step)
             self._note_start(at.step)
         return at
 
@@ -90,6 +90,16 @@ class RunFolder:
         if found is None:
             self._begin_anew()
         return found
+
+    def _drop_after(self, step: int) -> None:
+        """Deletes what lies behind the checkpoint to go on from.
+
+        Checkpoints go first: one without the records before it could not be gone on from.
+        """
+        for number, folder in files.steps(self.checkpoints).items():
+            if number > step:
+                files.remove(folder)
+        self.records.drop_after(step)
 
     def _begin_anew(self) -> None:
         if files.steps(self.checkpoints):

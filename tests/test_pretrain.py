@@ -480,6 +480,26 @@ def test_a_deleted_checkpoint_is_made_again(finished, corpora, piked):
     assert train(finished, corpora) == outcome(piked)
 
 
+def test_a_run_goes_on_after_a_kill_behind_a_deleted_checkpoint(
+    finished, corpora, piked, monkeypatch
+):
+    """The checkpoint of step 6 is made again too: its records went with those of step 3."""
+    shutil.rmtree(finished.parent / "checkpoints" / "step3")
+    write = checkpoint.write
+
+    def killed(folder, taken):
+        write(folder, taken)
+        raise InterruptedError
+
+    monkeypatch.setattr(checkpoint, "write", killed)
+    with pytest.raises(InterruptedError):
+        train(finished, corpora)
+    monkeypatch.undo()
+    assert list(files.steps(finished.parent / "checkpoints")) == [0, 3]
+    assert train(finished, corpora) == outcome(piked)
+    assert manifest(finished)["resumes"] == 2
+
+
 @pytest.mark.parametrize("broken", [b"", b"{", b"{}"])
 def test_checkpoints_that_are_all_broken_start_anew(finished, corpora, piked, broken):
     for path in files.steps(finished.parent / "checkpoints").values():
