@@ -6,6 +6,7 @@ little longer, one that asks for too little is killed and tried again.
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,9 @@ SECONDS |= {"database_of_selection": 600.0, "figure": 120.0, "report": 120.0}
 SMALL_SOURCE = 50_000_000
 """Bytes of a source that says nothing of its size."""
 
+MOST_MEMORY = 3
+"""Times its memory that a job asks for at most: tries also count the slices of a time limit."""
+
 Key = tuple[str, str]
 """A rule and the name of what it makes."""
 
@@ -48,6 +52,10 @@ class Job:
     """The jobs that it waits for."""
     taken: resources.Taken | None = None
     """Of a training."""
+
+    def memory_mb(self, attempt: int) -> int:
+        """Host memory, in MB, that the try of a number from 1 on asks for."""
+        return min(attempt, MOST_MEMORY) * math.ceil(self.host_bytes / 1e6)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -34,6 +34,11 @@ def test_every_run_of_the_paper_fits_the_gpu_that_profiles_name():
     assert [run for run, each in taken.items() if not each.fits or each.devices > 1] == []
 
 
+def test_memory_grows_for_two_more_tries_and_not_with_every_slice_of_a_time_limit():
+    job = jobs.Job("pretrain", seconds=1.0, host_bytes=1_500_000_001, disk_bytes=0)
+    assert [job.memory_mb(n) for n in (1, 2, 3, 4, 24)] == [1501, 3002, 4503, 4503, 4503]
+
+
 def test_the_longest_chain_leads_from_text_to_the_report():
     work = planned()
     seconds, chain = work.waits(("report", ""))

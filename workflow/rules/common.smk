@@ -63,8 +63,7 @@ def takes(rule):
         return job(wildcards).devices if WORK[rule].device.memory else 0
 
     return {
-        "mem_mb": lambda wildcards, attempt: attempt
-        * math.ceil(job(wildcards).host_bytes / 1e6),
+        "mem_mb": lambda wildcards, attempt: job(wildcards).memory_mb(attempt),
         "disk_mb": lambda wildcards: math.ceil(job(wildcards).disk_bytes / 1e6),
         "runtime": runtime,
         **({"gpu": gpu} if rule in TRAINS else {}),
