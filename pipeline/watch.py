@@ -3,6 +3,7 @@
 It reads the parts that a run has written and the rows since, and never writes into a run's folder.
 """
 
+import contextlib
 import json
 import math
 import shutil
@@ -78,8 +79,9 @@ def rows(folder: Path, table: str, parts: int | None = None) -> Rows:
     written = files.steps(folder / "parts")
     found: Rows = []
     for part in list(written.values())[-parts if parts else None :]:
-        path = part / f"{table}.parquet"
-        found += pq.read_table(path).to_pylist() if path.exists() else []
+        # A part without the table, or one that is gone since it was listed.
+        with contextlib.suppress(FileNotFoundError):
+            found += pq.read_table(part / f"{table}.parquet").to_pylist()
     newest = max(written, default=0)
     for step, path in stream.places(folder).items():
         found += _live(path, table) if step >= newest else []
@@ -100,8 +102,10 @@ def _state(folder: Path) -> str:
     if (folder / files.MANIFEST).exists():
         return "finished"
     for holder in (folder / "lease").glob("*.json"):
-        if time.time() - holder.stat().st_mtime < SILENT_SECONDS:
-            return "running"
+        # One who has just let go is no sign of life.
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - holder.stat().st_mtime < SILENT_SECONDS:
+                return "running"
     return "stopped" if (folder / "starts.json").exists() else "waiting"
 
 

@@ -78,6 +78,21 @@ def test_rows_since_the_last_part_are_shown_at_once(folder):
     assert "1.00 GiB" in shown
 
 
+def test_what_goes_while_one_looks_is_left_out(folder, monkeypatch):
+    read = pq.read_table
+
+    def late(path):
+        shutil.rmtree(folder / "parts", ignore_errors=True)
+        return read(path)
+
+    monkeypatch.setattr(pq, "read_table", late)
+    assert watch.rows(folder, "steps") == []
+    # A holder that is listed, and is gone when it is asked for its time.
+    (folder / "lease").mkdir(exist_ok=True)
+    (folder / "lease" / "gone.json").symlink_to("nowhere")
+    assert "seed0: stopped" in watch.look(folder)
+
+
 def test_all_runs_of_a_folder_are_listed(finished, write_run):
     write_run(finished / "runs/languages/tiny/mix/seed0", training={"steps": 2000})
     lines = watch.look(finished).splitlines()
