@@ -109,8 +109,6 @@ class Mixture:
         purpose: str,
         *,
         max_epochs: float | None = None,
-        rank: int = 0,
-        world: int = 1,
     ) -> None:
         """Opens the orders of all domains.
 
@@ -120,16 +118,13 @@ class Mixture:
             seed: The run's.
             purpose: What the rows are for.
             max_epochs: Times that a domain may be read; absent: any number.
-            rank: Which of `world` processes this is; together they read each batch once.
-            world: How many processes there are.
 
         Raises:
             InputError: no domain, a domain shorter than one row, or domains of different
                 tokenizers.
         """
-        assert 0 <= rank < world, (rank, world)
         _refuse_unmixable(corpora, length)
-        self.length, self.rank, self.world = length, rank, world
+        self.length = length
         self.domains = tuple(corpora)
         self._corpora = tuple(corpora.values())
         self._orders = [
@@ -152,9 +147,6 @@ class Mixture:
     ) -> tuple[Int64s, Int64s]:
         """The next `counts_K[k]` rows of every domain k from its position on.
 
-        With several processes each gets every `world`-th of these rows, counted over all domains,
-        from its rank on; counts and positions are those of the whole batch.
-
         Returns:
             tokens_Bx(L+1) and domain_B, grouped by domain in the domains' order. The caller's next
             positions are `positions_K + counts_K`.
@@ -166,24 +158,16 @@ class Mixture:
         assert min(counts_K) >= 0
         assert min(positions_K) >= 0
         self._refuse_repeats(np.asarray(counts_K) + np.asarray(positions_K))
-        first_K = self._first(counts_K)
         parts = [
-            corpus.read(order.take(int(position), int(count))[first :: self.world], self.length)
-            for corpus, order, count, position, first in zip(
-                self._corpora, self._orders, counts_K, positions_K, first_K, strict=True
+            corpus.read(order.take(int(position), int(count)), self.length)
+            for corpus, order, count, position in zip(
+                self._corpora, self._orders, counts_K, positions_K, strict=True
             )
-            if first < count
+            if count
         ]
-        own_K = [len(range(f, int(c), self.world)) for f, c in zip(first_K, counts_K, strict=True)]
-        domain_B = np.repeat(np.arange(len(self._corpora)), own_K)
+        domain_B = np.repeat(np.arange(len(self._corpora)), counts_K)
         empty = np.empty((0, self.length + 1), np.int64)
         return np.concatenate(parts) if parts else empty, domain_B
-
-    def _first(self, counts_K: npt.NDArray[np.integer[Any]]) -> list[int]:
-        """The first of each domain's rows of a batch that is this process's."""
-        before_K = np.cumsum(counts_K) - counts_K
-        first_K: list[int] = ((self.rank - before_K) % self.world).tolist()
-        return first_K
 
     def _refuse_repeats(self, end_K: npt.NDArray[np.integer[Any]]) -> None:
         if self._last_K is None or (end_K <= self._last_K).all():

@@ -148,31 +148,6 @@ def test_a_mixture_needs_a_domain():
         Mixture({}, 2, 0, "train")
 
 
-@settings(deadline=None)
-@given(
-    world=st.integers(1, 7),
-    counts=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=5),
-)
-def test_processes_share_each_batch_out_without_overlap(
-    tmp_path_factory, make_corpus, world, counts
-):
-    folder = tmp_path_factory.mktemp("property")
-    corpora = {
-        "a": Corpus.open(make_corpus(folder / "a", range(31)), "train"),
-        "b": Corpus.open(make_corpus(folder / "b", range(50, 57)), "train"),
-    }
-    whole = Mixture(corpora, 2, 1, "train")
-    ranks = [Mixture(corpora, 2, 1, "train", rank=r, world=world) for r in range(world)]
-    positions = np.zeros(2, np.int64)
-    for counts_K in np.array(counts):
-        tokens, domain = whole.batch(counts_K, positions)
-        for rank, mixture in enumerate(ranks):
-            own_tokens, own_domain = mixture.batch(counts_K, positions)
-            assert own_tokens.tolist() == tokens[rank::world].tolist()
-            assert own_domain.tolist() == domain[rank::world].tolist()
-        positions += counts_K
-
-
 def test_epochs_are_counted_by_domain(corpora):
     mixture = Mixture(corpora, 2, 0, "train")
     # a has 5 rows, b 3.
