@@ -128,11 +128,12 @@ def passes(values: Settings) -> float:
     if "reference" in needs:
         found += 2
     rows = _number(values, "rows") * len(values["domains"])
+    # An interval below 1 is refused by the method itself, before the first job.
+    every = max(1, _number(values, "every"))
     if "statistics" in needs and values["method"].get("batch", "fresh") == "fresh":
-        found += 3 * max(1.0, rows / recipe["rows"]) / _number(values, "every")
+        found += 3 * max(1.0, rows / recipe["rows"]) / every
     if "validation" in needs:
-        every = _number(values, "slot") or _number(values, "every")
-        found += rows / recipe["rows"] / every
+        found += rows / recipe["rows"] / (_number(values, "slot") or every)
     if recipe.get("activation_checkpointing"):
         found += 1
     return found
