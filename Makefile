@@ -5,7 +5,10 @@ PYTHON ?= python3
 CORES  ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 CONFIG ?= config.yaml
 # cpu: the versions that this release was tested with. cuda: the newest torch, with CUDA.
-TORCH  ?= cpu
+# Whatever the environment was made with stays, unless another is asked for.
+ifndef TORCH
+TORCH  := $(or $(patsubst $(VENV)/.ready-%,%,$(firstword $(wildcard $(VENV)/.ready-*))),cpu)
+endif
 
 BIN       := $(VENV)/bin
 READY     := $(VENV)/.ready-$(TORCH)
