@@ -146,6 +146,15 @@ def load_model(folder: Path) -> Transformer:
     return model.eval()
 
 
+def weights_sha256(folder: Path) -> str:
+    """Hex SHA-256 of a checkpoint's weights, which its manifest vouches for.
+
+    Raises:
+        InputError: the checkpoint is missing or damaged.
+    """
+    return str(_checked(folder, MODEL)["sha256"][MODEL])
+
+
 def restore(
     folder: Path,
     model: Transformer,
@@ -281,7 +290,7 @@ def _checked(folder: Path, *names: str) -> dict[str, Any]:
         if not path.exists() or files.sha256(path) != sums.get(name):
             raise InputError(
                 f"{path} is {'damaged' if path.exists() else 'missing'}: its checksum is not the "
-                "manifest's; delete the folder and train again"
+                f"manifest's; delete {folder} and train again"
             )
     return known
 

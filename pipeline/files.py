@@ -169,7 +169,7 @@ def write_manifest(
     files: Sequence[Path],
     modules: Sequence[str],
     facts: Mapping[str, Any],
-    known: Mapping[str, str] | None = None,
+    known: Mapping[Path, str] | None = None,
 ) -> None:
     """Writes the record of one stage's work; it is written last and marks the work as complete.
 
@@ -182,7 +182,7 @@ def write_manifest(
             recorded relative to the manifest's folder, so that a results folder can be moved.
         modules: First-party modules whose code, with all that they import, did the work.
         facts: What is particular to the stage: counts, revisions, versions.
-        known: SHA-256 of files, by name, that were hashed while they were written.
+        known: SHA-256 of those of `files` that were hashed before.
     """
     here, known = path.parent, known or {}
     manifest = {
@@ -192,7 +192,7 @@ def write_manifest(
         "files": {
             os.path.relpath(f, here): {
                 "bytes": f.stat().st_size,
-                "sha256": known.get(f.name) or sha256(f),
+                "sha256": known.get(f) or sha256(f),
             }
             for f in files
         },

@@ -172,13 +172,16 @@ class RunFolder:
             modules: Modules whose code made it.
             epochs: How many times each domain's text was read, by domain.
             device: Where it was trained.
+
+        Raises:
+            InputError: records are missing, or a kept checkpoint is damaged.
         """
         work, recipe = self.work, self.work.training
         self.writer.wait()
         self.held.confirm()
         self._drop_but(recipe.steps, newest=1)
-        kept = list(files.steps(self.checkpoints))
-        last = self.checkpoints / f"step{recipe.steps}"
+        kept = files.steps(self.checkpoints)
+        sums = {path / checkpoint.MODEL: checkpoint.weights_sha256(path) for path in kept.values()}
         tables = self.records.finish(recipe.steps)
         seconds = self.records.seconds()
         tokens = recipe.steps * recipe.rows * recipe.length
@@ -188,7 +191,7 @@ class RunFolder:
             stage="pretrain",
             settings=values,
             inputs=read,
-            files=[*tables, *(self.checkpoints / f"step{n}" / checkpoint.MODEL for n in kept)],
+            files=[*tables, *sums],
             modules=modules,
             facts={
                 "run": f"{work.scenario}/{work.model_name}/{work.method_name}/seed{work.seed}",
@@ -203,8 +206,9 @@ class RunFolder:
                 "tokens_per_second": tokens / seconds,
                 "resumes": len(starts) - 1,
                 "data_fingerprint": data_fingerprint,
-                "checkpoints": kept,
-                "weights_sha256": files.sha256(last / checkpoint.MODEL),
+                "checkpoints": list(kept),
+                "weights_sha256": sums[kept[recipe.steps] / checkpoint.MODEL],
                 "versions": {"torch": torch.__version__, "numpy": np.__version__},
             },
+            known=sums,
         )

@@ -508,6 +508,24 @@ def test_checkpoints_that_are_all_broken_start_anew(finished, corpora, piked, br
     assert manifest(finished)["resumes"] == 0
 
 
+def test_a_damaged_checkpoint_is_not_vouched_for(finished, corpora, piked):
+    """Going on reads the last one alone."""
+    folder = finished.parent / "checkpoints" / "step3"
+    damage(folder / checkpoint.MODEL)
+    message = refused(finished, corpora)
+    assert "model.safetensors is damaged: " in message
+    assert f"delete {folder} and train again" in message
+    assert not (finished.parent / files.MANIFEST).exists()
+    # As the message says.
+    shutil.rmtree(folder)
+    assert train(finished, corpora) == outcome(piked)
+    sums = {n: s["sha256"] for n, s in manifest(finished)["files"].items() if "checkpoints" in n}
+    assert sums == {
+        f"checkpoints/step{n}/model.safetensors": s
+        for n, s in outcome(piked)["checkpoints"].items()
+    }
+
+
 @pytest.mark.parametrize("lost", ["parts", "parts/step3"])
 def test_lost_records_are_not_papered_over(finished, corpora, piked, lost):
     shutil.rmtree(finished.parent / lost)

@@ -120,7 +120,9 @@ def pack(
                 **_facts(documents.name, source, encoder, splits, facts),
                 **work.cleaned(),
             },
-            known={s["file"]: s["sha256"] for part in facts.values() for s in part["shards"]},
+            known={
+                partial / s["file"]: s["sha256"] for part in facts.values() for s in part["shards"]
+            },
         )
 
 
