@@ -42,7 +42,10 @@ def appearing(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def resumable(
-    path: Path, identity: Any, forget: tuple[type[BaseException], ...] = ()
+    path: Path,
+    identity: Any,
+    forget: tuple[type[BaseException], ...] = (),
+    keep: tuple[type[BaseException], ...] = (),
 ) -> Iterator[Path]:
     """Like `appearing` for a folder whose making goes on where it was stopped.
 
@@ -54,6 +57,7 @@ def resumable(
         path: The folder to be made.
         identity: JSON-able; all that the content is a function of.
         forget: Errors after which nothing is kept.
+        keep: Kinds of them after which everything is.
 
     Raises:
         InputError: another process is making the same folder.
@@ -68,8 +72,9 @@ def resumable(
             known.write_text(key, encoding="utf-8")
         try:
             yield partial
-        except forget:
-            remove(partial)
+        except forget as error:
+            if not isinstance(error, keep):
+                remove(partial)
             raise
         remove(partial / WORK)
         for file in [*sorted(partial.rglob("*")), partial]:

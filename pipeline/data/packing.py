@@ -85,7 +85,8 @@ def pack(
 
     Raises:
         InputError: wrong settings, damaged documents, too little text, a tokenizer that does not
-            know the text, a full disk, or another process that is making the same corpus.
+            know the text, a full disk, a worker that was killed, or another process that is making
+            the same corpus.
     """
     values = files.read_json(settings_file)
     chosen = settings.parse(Packing, values, "packing")
@@ -101,7 +102,9 @@ def pack(
     }
     with (
         disk.named(out),
-        files.resumable(out, identity, forget=(InputError, OSError)) as partial,
+        files.resumable(
+            out, identity, forget=(InputError, OSError), keep=(pool.KilledError,)
+        ) as partial,
         Progress(f"pack {documents.name}", total=_megabytes(source), unit="MB") as progress,
     ):
         work = _Work(chosen, documents, encoder, partial)

@@ -12,6 +12,11 @@ from pipeline.errors import InputError
 AHEAD = 2
 """Pieces of work per process that are begun or finished and not yet taken."""
 
+
+class KilledError(InputError):
+    """A process was killed from outside; what is finished is as good as before."""
+
+
 W = TypeVar("W")
 R = TypeVar("R")
 
@@ -22,7 +27,7 @@ def in_order(call: Callable[[W], R], work: Iterable[W], workers: int) -> Generat
     Memory holds `AHEAD` results per worker at most.
 
     Raises:
-        InputError: a process was killed. What `call` raises passes.
+        KilledError: a process was killed. What `call` raises passes.
     """
     if workers == 1:
         yield from map(call, work)
@@ -39,7 +44,7 @@ def in_order(call: Callable[[W], R], work: Iterable[W], workers: int) -> Generat
             while waiting:
                 yield waiting.popleft().result()
         except BrokenProcessPool as error:
-            raise InputError(
+            raise KilledError(
                 f"one of {workers} worker processes was killed, perhaps for want of memory: start "
                 "again with fewer --workers; finished work is kept"
             ) from error

@@ -286,19 +286,19 @@ class Stopped(BaseException):
     """Ends the work as a kill would: nothing is tidied up after it."""
 
 
-def kill(many, monkeypatch, batch):
+def kill(many, monkeypatch, batch, error=Stopped):
     """Stops a packing at a batch, once; gives the list of those encoded then and later."""
     encode, seen, stopped = encoding.encode, [], []
 
     def encoded(piece, **arguments):
         if len(seen) == batch and not stopped:
             stopped.append(True)
-            raise Stopped
+            raise error
         seen.append(piece)
         return encode(piece, **arguments)
 
     monkeypatch.setattr("pipeline.data.encoding.encode", encoded)
-    with pytest.raises(Stopped):
+    with pytest.raises(error):
         many("killed")
     return seen
 
@@ -360,8 +360,19 @@ def test_the_list_of_documents_is_written_as_numpy_writes_it(packed, tmp_path):
 
 
 def test_a_worker_that_is_killed_is_told(monkeypatch):
-    with pytest.raises(InputError, match="one of 2 worker processes was killed"):
+    with pytest.raises(pool.KilledError, match="one of 2 worker processes was killed"):
         list(pool.in_order(os._exit, [0], 2))
+
+
+def test_finished_work_outlives_a_worker_that_is_killed(many, tmp_path, monkeypatch):
+    undisturbed = many("whole")
+    seen = kill(many, monkeypatch, 22, pool.KilledError)
+    assert (tmp_path / "killed" / ".web.part" / "train-00000.bin").stat().st_size
+    total = len(encoding.batches(sorted((tmp_path / "data/web").glob("*.parq*"))))
+    seen.clear()
+    assert many("killed") == undisturbed
+    # Twenty batches were made safe.
+    assert len(seen) == total - 20
 
 
 @pytest.mark.parametrize(
