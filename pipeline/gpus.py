@@ -7,7 +7,6 @@ the same and none is lost to a killed one.
 """
 
 import fcntl
-import getpass
 import logging
 import os
 import shutil
@@ -15,7 +14,9 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
+
+from pipeline.errors import InputError
 
 log = logging.getLogger("pike")
 
@@ -26,17 +27,50 @@ _held: list[IO[str]] = []
 """The lock of this process: open as long as it lives."""
 
 
+class _Gpu(NamedTuple):
+    """One of the machine, as the driver tells it."""
+
+    number: str
+    uuid: str
+    model: str
+
+
 def visible() -> list[str]:
-    """GPUs that this process may use, as the environment or else the driver names them."""
-    named = os.environ.get(VISIBLE)
-    if named is not None:
-        return [name.strip() for name in named.split(",") if name.strip()]
+    """GPUs that this process may use, by UUID where the driver knows them.
+
+    One process may be given by number what another is given by UUID: their locks must be the same.
+    Where models differ, CUDA counts the fastest first and the driver does not, unless
+    CUDA_DEVICE_ORDER is PCI_BUS_ID; numbers then stay numbers.
+    """
+    given = os.environ.get(VISIBLE)
+    if given is None:
+        return [gpu.uuid for gpu in _of_driver()]
+    names = [name.strip() for name in given.split(",") if name.strip()]
+    # A single one is not locked, so that its name does not matter.
+    found = _of_driver() if len(names) > 1 else []
+    alike = len({gpu.model for gpu in found}) == 1
+    numbered = alike or os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
+    by_number = {gpu.number: gpu.uuid for gpu in found if numbered}
+    return [by_number.get(name) or _whole(name, found) for name in names]
+
+
+def _of_driver() -> list[_Gpu]:
+    """The machine's GPUs; none without a driver that answers."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return []
-    query = [program, "--query-gpu=uuid", "--format=csv,noheader"]
+    query = [program, "--query-gpu=index,uuid,name", "--format=csv,noheader"]
     done = subprocess.run(query, capture_output=True, text=True, check=False)
-    return done.stdout.split() if done.returncode == 0 else []
+    if done.returncode != 0:
+        return []
+    rows = [line.split(",", 2) for line in done.stdout.splitlines()]
+    return [_Gpu(*map(str.strip, row)) for row in rows if len(row) == 3]
+
+
+def _whole(name: str, found: list[_Gpu]) -> str:
+    """A name, or the UUID of which it is the beginning: CUDA takes both."""
+    fitting = [gpu.uuid for gpu in found if gpu.uuid.startswith(name)]
+    return fitting[0] if len(fitting) == 1 else name
 
 
 def take(folder: Path | None = None) -> str | None:
@@ -49,11 +83,21 @@ def take(folder: Path | None = None) -> str | None:
 
     Returns:
         The GPU; None where there are not several.
+
+    Raises:
+        InputError: more processes were started together than there are GPUs; they would wait for
+            each other for ever.
     """
     names = visible()
     if _held or len(names) < 2:
         return None
-    folder = folder or Path(tempfile.gettempdir(), f"pike-gpus-{getpass.getuser()}")
+    together = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    if together > len(names):
+        raise InputError(
+            f"{together} processes were started here (LOCAL_WORLD_SIZE) for {len(names)} visible "
+            f"GPUs: start torchrun with --nproc-per-node {len(names)}, or with --device cpu"
+        )
+    folder = folder or Path(tempfile.gettempdir(), f"pike-gpus-{os.getuid()}")
     folder.mkdir(mode=0o700, exist_ok=True)
     told = False
     while True:

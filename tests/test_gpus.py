@@ -1,14 +1,17 @@
 """With real processes, and GPUs that are names: nothing here asks CUDA for anything."""
 
 import os
+import pwd
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from pipeline import gpus
+from pipeline.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -30,7 +33,8 @@ def start(tmp_path):
         process = subprocess.Popen(
             [sys.executable, "-c", TAKER, tmp_path / "locks"],
             cwd=ROOT,
-            env={**os.environ, gpus.VISIBLE: names},
+            # Without a driver of this machine's own, unless a test makes one.
+            env={**os.environ, "PATH": str(tmp_path), gpus.VISIBLE: names},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -70,12 +74,72 @@ def test_a_single_gpu_is_shared_and_none_is_no_matter(tmp_path, monkeypatch):
     assert not (tmp_path / "locks").exists()
 
 
-def test_the_driver_is_asked_where_the_environment_says_nothing(tmp_path, monkeypatch):
-    program = tmp_path / "nvidia-smi"
-    program.write_text("#!/bin/sh\necho GPU-1\necho GPU-2\n")
-    program.chmod(0o755)
-    monkeypatch.delenv(gpus.VISIBLE, raising=False)
+@pytest.fixture
+def driver(tmp_path, monkeypatch):
+    """Makes an nvidia-smi that answers the query of index, UUID and name."""
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
+
+    def make(*lines, code=0):
+        program = tmp_path / "nvidia-smi"
+        shown = "".join(f"echo '{line}'\n" for line in lines)
+        query = "--query-gpu=index,uuid,name --format=csv,noheader"
+        program.write_text(f'#!/bin/sh\n[ "$*" = "{query}" ] || exit 9\n{shown}exit {code}\n')
+        program.chmod(0o755)
+
+    return make
+
+
+def test_the_driver_is_asked_where_the_environment_says_nothing(driver, monkeypatch):
+    driver("a warning", "0, GPU-1, NVIDIA H100", "1, GPU-2, NVIDIA H100")
+    monkeypatch.delenv(gpus.VISIBLE, raising=False)
     assert gpus.visible() == ["GPU-1", "GPU-2"]
-    program.write_text("#!/bin/sh\nexit 9\n")
+    driver("0, GPU-1, NVIDIA H100", code=9)
     assert gpus.visible() == []
+
+
+def test_numbers_and_beginnings_are_uuids_where_the_driver_knows_them(driver, monkeypatch):
+    driver("0, GPU-ab1, NVIDIA H100", "1, GPU-ab2, NVIDIA H100", "2, GPU-c, NVIDIA H100")
+    monkeypatch.setenv(gpus.VISIBLE, "2, 0,GPU-ab2")
+    assert gpus.visible() == ["GPU-c", "GPU-ab1", "GPU-ab2"]
+    # Two begin with GPU-ab; the driver knows of no 7 and no MIG-1.
+    monkeypatch.setenv(gpus.VISIBLE, "GPU-ab,7,MIG-1")
+    assert gpus.visible() == ["GPU-ab", "7", "MIG-1"]
+
+
+def test_numbers_of_different_models_are_the_drivers_only_where_cuda_counts_alike(
+    driver, monkeypatch
+):
+    driver("0, GPU-1, NVIDIA L4", "1, GPU-2, NVIDIA H100")
+    monkeypatch.setenv(gpus.VISIBLE, "0,1")
+    assert gpus.visible() == ["0", "1"]
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    assert gpus.visible() == ["GPU-1", "GPU-2"]
+
+
+def test_one_gpu_by_number_and_by_uuid_is_taken_once(driver, start):
+    driver("0, GPU-1, NVIDIA H100", "1, GPU-2, NVIDIA H100")
+    processes = [start("0,1"), start("GPU-1,GPU-2")]
+    answers = [process.stdout.readline().split() for process in processes]
+    assert Counter(taken for taken, _ in answers) == Counter(["GPU-1", "GPU-2"])
+
+
+def test_more_processes_of_a_run_than_gpus_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv(gpus.VISIBLE, "a,b")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
+    with pytest.raises(InputError, match=r"3 processes .* for 2 visible GPUs: .*per-node 2"):
+        gpus.take(tmp_path / "locks")
+
+
+def test_a_user_needs_no_name(tmp_path, driver, monkeypatch):
+    def unknown(uid):
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(gpus, "_held", [])
+    monkeypatch.setenv(gpus.VISIBLE, "a,b")
+    assert gpus.take() == "a"
+    gpus._held[0].close()
