@@ -67,7 +67,7 @@ class Snapshot:
 def snapshot(
     model: Transformer, optimizer: torch.optim.Optimizer, progress: Progress, identity: Any
 ) -> Snapshot:
-    """Copies a moment of a run to the CPU's memory; what lies in shards is put together.
+    """Copies a moment to the CPU's memory of the first process; all put shards together.
 
     Args:
         model: What is trained.
@@ -94,7 +94,7 @@ def snapshot(
 
 def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     whole = ((n, processes.full(t.detach())) for n, t in tensors.items())
-    return {n: t.to("cpu", copy=True).contiguous() for n, t in whole}
+    return {n: t.to("cpu", copy=True).contiguous() for n, t in whole if processes.leads()}
 
 
 def write(folder: Path, taken: Snapshot) -> None:
@@ -168,7 +168,7 @@ def restore(
         folder: The checkpoint.
         model: A model of the checkpoint's shape.
         optimizer: An optimizer of the checkpoint's kind over its parameters.
-        device: Where the optimizer's state belongs.
+        device: Where the optimizer's state belongs: in shards, with one tensor at a time whole.
         identity: What the run is a function of; where given, the checkpoint's must be the same.
 
     Raises:
@@ -189,13 +189,13 @@ def restore(
     state: dict[int, dict[str, Tensor]] = {}
     for name, value in _under(tensors, "optimizer.").items():
         index, _, field = name.partition(".")
-        state.setdefault(int(index), {})[field] = value.to(device)
+        state.setdefault(int(index), {})[field] = value
     _refuse_other_optimizer(folder, state, optimizer)
     own_weights, weights = model.state_dict(), load_file(folder / MODEL)
     model.load_state_dict({n: processes.like(w, own_weights[n]) for n, w in weights.items()})
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     for parameter, values in ((parameters[number], values) for number, values in state.items()):
-        values.update({n: processes.like(v, parameter) for n, v in values.items()})
+        values.update({n: processes.like(v.to(device), parameter) for n, v in values.items()})
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state, "param_groups": groups})
     return Progress(

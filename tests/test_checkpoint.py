@@ -1,6 +1,7 @@
 import dataclasses
 import logging
 import shutil
+import weakref
 
 import pytest
 import torch
@@ -244,6 +245,44 @@ def test_a_snapshot_is_of_its_moment(tmp_path):
     checkpoint.write(tmp_path / "later", taken)
     for name in (checkpoint.MODEL, checkpoint.TRAINING, files.MANIFEST):
         assert (tmp_path / "then" / name).read_bytes() == (tmp_path / "later" / name).read_bytes()
+
+
+def test_the_first_process_alone_keeps_what_it_writes(monkeypatch):
+    net, optimizer = started()
+    update(net, optimizer, 0)
+    whole, put_together = checkpoint.processes.full, []
+
+    def full(tensor):
+        put_together.append(tensor)
+        return whole(tensor)
+
+    monkeypatch.setattr(checkpoint.processes, "full", full)
+    kept = checkpoint.snapshot(net, optimizer, progress(1), "ours")
+    both = len(kept.weights) + len(kept.training)
+    assert len(put_together) == both > 0
+    monkeypatch.setattr(checkpoint.processes, "leads", lambda: False)
+    taken = checkpoint.snapshot(net, optimizer, progress(1), "ours")
+    # The others take part all the same: shards are put together by all.
+    assert len(put_together) == 2 * both
+    assert (taken.weights, taken.training) == ({}, {})
+
+
+def test_the_device_holds_one_whole_moment_at_a_time(tmp_path, monkeypatch):
+    path, _, _ = saved(tmp_path)
+    net, optimizer = started()
+    seen = []
+
+    def like(tensor, parameter):
+        if tensor.is_cpu:
+            return tensor
+        assert all(before() is None for before in seen)
+        seen.append(weakref.ref(tensor))
+        return torch.zeros(tensor.shape)
+
+    monkeypatch.setattr(checkpoint.processes, "like", like)
+    checkpoint.restore(path, net, optimizer, torch.device("meta"))
+    # Two moments and the count of updates.
+    assert len(seen) == 3 * len(list(net.parameters()))
 
 
 def test_the_newest_is_the_one_of_the_largest_number(tmp_path):
