@@ -74,7 +74,7 @@ sys.exit(pytest.main(["-q", "-k", "proportional", "tests/mixing/test_invariants.
 
 @pytest.mark.slow
 def test_a_rule_is_its_own_file_one_line_of_the_table_and_one_test(tmp_path):
-    for folder in ("pipeline", "workflow", "tests"):
+    for folder in ("pipeline", "workflow", "benchmarks", "tests"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
     package = tmp_path / "pipeline" / "mixing"
