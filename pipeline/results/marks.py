@@ -10,8 +10,8 @@ NOTES = {
     "least two seeds.",
     "underlined": "Underlined: the best of its column, but not shown to be ahead of the baseline; "
     "or the baseline itself.",
-    "beats": "Underlined: PiKE or Balanced-PiKE, and ahead of Mix, Round-Robin and Random, as the "
-    "paper underlines; no test.",
+    "beats": "Underlined: PiKE or Balanced-PiKE, and ahead of Mix, Round-Robin and Random, by the "
+    "rule of the paper's Tables 2 and 14; no test.",
     "best": "Italics: the best, but not shown to be ahead of the baseline.",
     "faint": f"{RING}, in grey: not above chance (one-sided, 95%, by its own error).",
 }

@@ -305,10 +305,10 @@ def test_cosines_count_by_pair(ours):
     # 100, 75 and 100 percent of the checkpoints: mean 91.7, standard deviation 14.4.
     assert (value, stderr) == (pytest.approx(275 / 3), pytest.approx(25 / 3))
     assert verdict == "supported"
-    # They fall by 0.4, 0.7 and 0.3.
+    # They fall by 0.4, 0.7 and 0.3: a standard error of 0.12, of which three pairs leave 4.3 open.
     assert judged(ours, "similarity-falls", "ours, verdict") == (
         pytest.approx(1.4 / 3),
-        "supported",
+        "not significant",
     )
 
 
@@ -383,4 +383,4 @@ def test_numbers_of_another_scale_are_not_compared(ours):
 def test_every_claim_is_a_row_of_the_table(paper):
     rows = paper.execute("select row_label, count(*) from table_claims group by all").fetchall()
     assert len(rows) == 34
-    assert {times for _, times in rows} == {6}
+    assert {times for _, times in rows} == {7}

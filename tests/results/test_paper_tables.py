@@ -152,13 +152,18 @@ def test_table_11_names_the_runs_own_coefficients_and_marks_the_best(paper):
             paper, "text", ours, {"code": 8.0}, accuracy={"continuation-code": accuracy},
             method={"zeta2": zeta2},
         )  # fmt: skip
+    paper.execute("""update paper set bold = true where "table" = 'table11' and value = 45.4""")
     ours, theirs = read(paper, "table11").values()
     row = ours["mean accuracy, 0-shot (%)"]
     assert {label: (c["value"], c["best"]) for label, c in row.items()} == {
         "zeta2 = 0": (30, False),
         "zeta2 = 0.5": (40, True),
     }
-    assert theirs["mean accuracy, 7-shot (%)"]["zeta2 = 0.1"]["best"]
+    printed = theirs["mean accuracy, 7-shot (%)"]
+    assert {label: (c["bold"], c["best"]) for label, c in printed.items()} == {
+        "zeta2 = 0": (False, None),
+        "zeta2 = 0.1": (True, None),
+    }
 
 
 def test_marks_of_a_papers_table_are_explained(paper):

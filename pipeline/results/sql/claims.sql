@@ -9,7 +9,9 @@
 --   figure only     there are none in print
 -- published_stderr says how much chance there is in them. verdict, of ours:
 --   supported       the 95% intervals of all numbers lie within the bounds
---   contradicted    that of one lies outside (p-values times the number of cells)
+--   contradicted    that of one lies outside; p-values, where there are any, times the number of cells:
+--                   intervals of losses, spreads and cosines are not corrected for their number, and
+--                   one seed is one seed (table_claims shows how many)
 --   not significant neither
 --   not run         no such runs, or a claim about scale that only the paper's own sizes can test
 -- value_agrees: whether the published value lies in our interval, where we are comparable.

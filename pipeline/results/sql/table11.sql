@@ -1,6 +1,6 @@
 -- Table 11 of the paper: what PiKE's variance term does: runs that differ in zeta2 alone.
 -- Accuracy in percent, higher is better, and mean perplexity below; means over seeds, ± one standard error.
--- In italics the best, as the paper prints it in bold: no test.
+-- In italics the best: no test. Below in bold what the paper prints so.
 with scores as (
     select p.*, n.position as column_position, coalesce('zeta2 = ' || (
             select any_value(json_extract_string(r.settings, '$.method.zeta2'))
@@ -36,7 +36,7 @@ shown as (
 
 theirs as (
     select n.position as column_position, 'zeta2 = ' || n.label as column_label, p.value, p.shots,
-        p.value = max(p.value) over () as best
+        p.bold
     from paper as p
     join paper_names as n on n.kind = 'method' and p.method = n.name
     where p."table" = 'table11' and not exists (from shown where published is not null)
@@ -67,6 +67,6 @@ select
     'As printed' as section, 'method' as kind, 0 as row_position,
     'mean accuracy, ' || shots || '-shot (%)' as row_label, column_position, column_label,
     cast(null as text) as unit, value, cast(null as double) as error, 1 as decimals,
-    cast(null as text) as better, best, cast(null as double) as published, 1 as block
+    cast(null as text) as better, bold, cast(null as double) as published, 1 as block
 from theirs
 order by block, section, row_position, column_position

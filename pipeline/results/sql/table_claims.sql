@@ -27,11 +27,12 @@ select
             ''
         )
         when 4 then k.verdict
-        else coalesce(k.cells::text, '')
+        when 5 then coalesce(k.cells::text, '')
+        else coalesce(k.seeds::text, '')
     end as text
 from claims as k
 cross join (
     values (0, 'printed'), (1, 'from its tables'), (2, 'its verdict'), (3, 'ours'),
-    (4, 'our verdict'), (5, 'comparisons of ours')
+    (4, 'our verdict'), (5, 'comparisons of ours'), (6, 'seeds')
 ) as c (position, label)
 order by row_position, column_position

@@ -1,7 +1,7 @@
 -- Gradient statistics at the first and the last step where a method asked for them, by domain:
 -- the squared norm without its noise, the variance of one row's gradient, and the noise scale: the
--- number of rows at which signal and noise are equal. Means over seeds; empty where the squared
--- norm came out negative.
+-- number of rows at which signal and noise are equal, empty where the squared norm came out negative.
+-- Means over seeds.
 with firings as (
     select *,
         step = min(step) over (partition by scenario, model, method) as is_first,

@@ -1,5 +1,6 @@
 -- Claims about the gradients of two domains over training, which the paper prints in figures alone: means
--- over the pairs of a run of Mix, with 95% intervals from the spread of the pairs.
+-- over the pairs of a run of Mix, with 95% intervals of Student's t from the spread of the pairs. Pairs
+-- share domains, so that even these are too narrow.
 with summed as (
     select
         scenario as our_scenario,
@@ -46,10 +47,11 @@ select
     'mix' as method,
     our_scenario || ' / ' || our_model || ', ' || pairs || ' pairs' as cell,
     value,
-    value - 1.96 * stderr as low,
-    value + 1.96 * stderr as high,
+    value - coalesce(t.quantile, 1.96) * stderr as low,
+    value + coalesce(t.quantile, 1.96) * stderr as high,
     stderr,
     seeds,
     our_scenario
 from cells
+left join students_t as t on cells.pairs - 1 = t.degrees
 order by claim, side, cell

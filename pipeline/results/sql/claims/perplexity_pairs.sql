@@ -2,7 +2,8 @@
 -- other's (`against`) the method's is lower, 100 (1 - a / b).
 --
 -- low and high: of the paper what its rounding leaves open (it gives no errors), of ours the 95%
--- interval, paired by document and seed where one of the two is the baseline (method_differences);
+-- interval, paired by document and seed where one of the two is the baseline (method_differences), then
+-- value too is over the seeds that both have;
 -- else from the errors of both, as if they were independent, which is too wide.
 with means as (
     select distinct scenario, model, params, method, value, low, high
@@ -45,7 +46,9 @@ ours as (
         a.published_method as method,
         b.published_method as against,
         a.scenario || ' / ' || a.model || ': ' || a.method || ' under ' || b.method as cell,
-        100 * (1 - a.value / b.value) as value,
+        100 / b.value * coalesce(
+            -d.perplexity_difference, r.perplexity_difference, b.value - a.value
+        ) as value,
         100 / b.value * coalesce(
             -d.perplexity_high, r.perplexity_low,
             b.value - a.value - 1.96 * sqrt(a.error ^ 2 + b.error ^ 2)
