@@ -12,7 +12,8 @@ endif
 
 BIN       := $(VENV)/bin
 READY     := $(VENV)/.ready-$(TORCH)
-SNAKEMAKE := $(BIN)/snakemake --profile workflow/profiles/default --cores $(CORES) --configfile $(CONFIG)
+# The targets follow, and --configfile would take them for files.
+SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile workflow/profiles/default --cores $(CORES)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run quick test test-slurm check lint format report dag docs bench drill unlock clean
