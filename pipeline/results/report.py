@@ -117,8 +117,11 @@ def _titled(name: str) -> str:
 
 def _sorted(made: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Our own tables or figures, and those of the paper, each in the experiment's order."""
-    of_paper = [one for one in made if re.fullmatch(r"(table|figure)\d+", one["name"])]
-    return [one for one in made if one not in of_paper], of_paper
+    ours: list[dict[str, Any]] = []
+    paper: list[dict[str, Any]] = []
+    for one in made:
+        (paper if re.fullmatch(r"(table|figure)\d+", one["name"]) else ours).append(one)
+    return ours, paper
 
 
 def _scenario(

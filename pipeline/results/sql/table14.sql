@@ -1,6 +1,7 @@
--- Table 14 of the paper: all runs on GLaM's domains, both sizes of the model. Mean perplexity over the domains,
--- or that of the only one, lower is better, and accuracy in percent, higher is better; means over seeds, ±
--- one standard error (with one seed: over documents or items alone). "X as Y" is ours in the place of the paper's Y.
+-- Table 14 of the paper: all runs on GLaM's domains, both sizes of the model. Mean perplexity over the
+-- domains, or that of the only one, lower is better, and accuracy in percent, higher is better; means over
+-- seeds, ± one standard error (with one seed: over documents or items alone). "X as Y" is ours in the place
+-- of the paper's Y.
 --
 -- Rows, columns and marks are those of paper_cells.
 select * exclude ("table", block, size_position, section_position)

@@ -1,0 +1,91 @@
+-- Tables 11 and 12 as cells: one setting of PiKE in columns, ours with the mean perplexity and the seeds
+-- below, and what the paper prints under it where the two cannot be compared.
+with parts as (
+    select * from (
+        values ('table11', 'pike-zeta1='), ('table12', 'pike-estimates=')
+    ) as t ("table", prefix)
+),
+
+labels as (
+    select
+        a."table",
+        n.name as published_method,
+        n.position as column_position,
+        case a."table" when 'table11' then 'zeta2 = ' || n.label
+            else n.label || case n.label when '1' then ' estimate' else ' estimates' end end
+            as column_label
+    from parts as a
+    join paper_names as n on n.kind = 'method' and starts_with(n.name, a.prefix)
+),
+
+scores as (
+    select
+        p.*,
+        k."table",
+        k.column_position,
+        -- The runs' own zeta2, which is not the paper's.
+        case k."table" when 'table12' then k.column_label else coalesce('zeta2 = ' || (
+            select any_value(json_extract_string(r.settings, '$.method.zeta2'))
+            from runs as r
+            where r.scenario = p.scenario and r.model = p.model and r.method = p.method
+        ), p.method) end as column_label
+    from played_scores as p
+    join labels as k on p.published_method = k.published_method
+    where p.task = 'average' and p.published_scenario = 'glam' and p.published_model = 'gpt2-large'
+),
+
+asked as (
+    select "table", scenario, model,
+        case when count(*) filter (shots = 7) > 0 then 7 else max(shots) end as shots
+    from scores
+    where metric = 'accuracy'
+    group by all
+),
+
+shown as (
+    select s.*, case when y.yes then p.value end as published
+    from scores as s
+    join comparable as y on s.scenario = y.scenario
+    left join asked as a
+        on s."table" = a."table" and s.scenario = a.scenario and s.model = a.model
+    left join paper as p
+        on s."table" = p."table" and s.published_method = p.method and s.metric = p.metric
+        and s.shots = p.shots
+    where s.metric = 'perplexity' or s.shots = a.shots
+),
+
+theirs as (
+    select k."table", k.column_position, k.column_label, p.value, p.shots, p.bold
+    from paper as p
+    join labels as k on p."table" = k."table" and p.method = k.published_method
+    where p."table" not in (select "table" from shown where published is not null)
+)
+
+select
+    "table", scenario, model, method, scenario || ' / ' || model as section, 'method' as kind,
+    case when metric = 'accuracy' then 0 else 1 end as row_position,
+    case when metric = 'accuracy' then 'mean accuracy, ' || shots || '-shot (%)'
+        else 'mean perplexity' end as row_label,
+    column_position, column_label, cast(null as text) as unit, value, error,
+    case when metric = 'accuracy' then 1 else 2 end as decimals, cast(null as text) as better,
+    value = case when metric = 'accuracy' then max(value) over same else min(value) over same end
+        and count(*) over same > 1 as best,
+    published, 0 as block
+from shown
+window same as (partition by "table", scenario, model, metric)
+union all by name
+select distinct
+    "table", scenario, model, method, scenario || ' / ' || model as section, 'method' as kind,
+    2 as row_position, 'seeds' as row_label, column_position, column_label,
+    cast(null as text) as unit, seeds as value, cast(null as double) as error, 0 as decimals,
+    cast(null as text) as better, false as best, cast(null as double) as published, 0 as block
+from shown
+union all by name
+select
+    "table", cast(null as text) as scenario, cast(null as text) as model,
+    cast(null as text) as method, 'As printed' as section, 'method' as kind, 0 as row_position,
+    'mean accuracy, ' || shots || '-shot (%)' as row_label, column_position, column_label,
+    cast(null as text) as unit, value, cast(null as double) as error, 1 as decimals,
+    cast(null as text) as better, bold, cast(null as double) as published, 1 as block
+from theirs
+order by "table", block, section, row_position, column_position
