@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline import interruption, stages
+from pipeline import accelerators, interruption, stages
 from pipeline.errors import InputError
 
 MISTAKE, FAULT = 2, 1
@@ -282,7 +282,7 @@ def _plan(commands: Any) -> None:
         metavar="NAME",
         nargs="+",
         default=["cpu", "h100", "tpu-v4"],
-        help="kinds of devices: cpu, a100-40gb, a100-80gb, h100, h200, tpu-v4",
+        help=f"kinds of devices: {', '.join(accelerators.ACCELERATORS)}",
     )
     question.add_argument(
         "--prices", metavar="NAME=PRICE", nargs="+", default=[], help="of an hour of one device"

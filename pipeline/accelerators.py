@@ -9,7 +9,7 @@ hours, in which 8 TPUv4 reach between 0.31 and 0.59 (Table `tab:trainig-overhead
 import dataclasses
 
 from pipeline.errors import InputError
-from pipeline.settings import unknown
+from pipeline.settings import Model, unknown
 
 GiB = 2**30
 
@@ -58,3 +58,17 @@ def named(name: str) -> Accelerator:
     if name not in ACCELERATORS:
         raise InputError(unknown(name, ACCELERATORS, "accelerator"))
     return ACCELERATORS[name]
+
+
+def training_flops(matrices: int, shape: Model, length: int) -> float:
+    """FLOPs of training on one token: 6 for each weight of a matrix, and attention's products.
+
+    The embedding counts as the output layer; attention counts as if each token saw all of its row,
+    as Chowdhery et al. 2022 (Appendix B) do.
+
+    Args:
+        matrices: Weights of all matrices.
+        shape: The model's.
+        length: Tokens of a row.
+    """
+    return 6 * matrices + 12 * shape.layers * shape.heads * shape.head_width * length

@@ -8,12 +8,8 @@ from pipeline import accelerators, jobs, runs, settings
 from pipeline.accelerators import Accelerator
 from pipeline.errors import InputError
 
-DEVICES = ("cpu", "h100", "tpu-v4")
 
-
-def plan(
-    configuration: Path, *, devices: Sequence[str] = DEVICES, prices: Sequence[str] = ()
-) -> str:
+def plan(configuration: Path, *, devices: Sequence[str], prices: Sequence[str] = ()) -> str:
     """What an experiment takes on each kind of device: jobs, hours, memory, disk and cost.
 
     Args:

@@ -18,7 +18,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline import rules, settings
+from pipeline import accelerators, rules, settings
 from pipeline.accelerators import Accelerator
 
 Settings = Mapping[str, Any]
@@ -79,8 +79,7 @@ def padded(shape: settings.Model, vocabulary: int) -> int:
 
 def training_flops(shape: settings.Model, vocabulary: int, length: int) -> float:
     """FLOPs of training on one token: forward and backward."""
-    attention = 12 * shape.layers * shape.heads * shape.head_width * length
-    return 6 * _matrices(shape, vocabulary) + attention
+    return accelerators.training_flops(_matrices(shape, vocabulary), shape, length)
 
 
 def activations(

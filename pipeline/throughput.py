@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from pipeline import devices, processes, settings
+from pipeline import accelerators, devices, processes, settings
 from pipeline.accelerators import ACCELERATORS
 
 
@@ -39,13 +39,9 @@ class Meter:
 
 
 def training_flops(model: nn.Module, shape: settings.Model, length: int) -> float:
-    """FLOPs of training on one token: 6 for each weight of a matrix, and attention's products.
-
-    The embedding counts as the output layer; attention counts as if each token saw all of its row,
-    as Chowdhery et al. 2022 (Appendix B) do.
-    """
+    """FLOPs of training on one token, by the weights that the model has."""
     matrices = sum(p.numel() for p in model.parameters() if p.ndim > 1)
-    return 6 * matrices + 12 * shape.layers * shape.heads * shape.head_width * length
+    return accelerators.training_flops(matrices, shape, length)
 
 
 def known_peak(device: str, precision: str) -> float | None:

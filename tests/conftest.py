@@ -9,11 +9,14 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+import torch
 import yaml
 from fetched import asked, benchmarks, standin, tokenizers
 
-from pipeline import files
+from pipeline import checkpoint, files, settings
 from pipeline.data import packing, sources, tokenizer
+from pipeline.model import initialised, padded_vocabulary
+from pipeline.optim import adamw
 
 __all__ = ["asked", "benchmarks", "standin", "tokenizers"]
 
@@ -109,6 +112,42 @@ def make_run(write_run, tmp_path):
         return write_run(tmp_path / folder, **changes)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def finish_untrained():
+    """Gives a run checkpoints of untrained models at steps 0 and 3, and a manifest.
+
+    `change` edits the model of step 3.
+    """
+
+    def finish(path, pieces, change=None):
+        work = settings.parse(settings.Run, files.read_json(path), "run.json")
+        for step in (0, 3):
+            vocabulary = padded_vocabulary(pieces, work.model.vocabulary_multiple)
+            model = initialised(work.model, vocabulary, seed=step)
+            if change is not None and step == 3:
+                change(model)
+            none = torch.zeros(len(work.domains), dtype=torch.int64)
+            checkpoint.save(
+                path.parent / "checkpoints" / f"step{step}",
+                model,
+                adamw(model, work.training),
+                checkpoint.Progress(step, {}, none, none),
+                "identity",
+            )
+        files.write_manifest(
+            path.parent / files.MANIFEST,
+            stage="pretrain",
+            settings=files.read_json(path),
+            inputs=[],
+            files=[],
+            modules=[],
+            facts={"run": "languages/tiny/any/seed0", "checkpoints": [0, 3]},
+        )
+        return path.parent
+
+    return finish
 
 
 @pytest.fixture(scope="session")

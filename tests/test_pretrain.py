@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from benchmarks.interruption import LAUNCHER
 from pipeline import checkpoint, devices, files, inputs, lease, pretrain, settings, throughput
 from pipeline.__main__ import main
 from pipeline.errors import InputError
@@ -666,21 +667,6 @@ def test_a_device_that_is_not_there_is_refused(make_run, corpora):
 # Harder troubles, with real processes and real disks.
 
 LONG = {"steps": 30, "checkpoint_every": 10, "resume_every": 2, "warmup_steps": 5}
-
-LAUNCHER = """
-import os, sys
-from pipeline import pretrain
-from pipeline.__main__ import main
-print("ready", flush=True)
-for line in sys.stdin:
-    child = os.fork()
-    if not child:
-        os._exit(main(sys.argv[1:]))
-    sys.stdin.readline()
-    os.kill(child, 9)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-"""Starts the command at a line and kills it at the next, again and again, with all imported."""
 
 
 def tell(process):

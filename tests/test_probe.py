@@ -5,45 +5,21 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from pipeline import checkpoint, files, settings
+from pipeline import checkpoint, files
 from pipeline.data.shards import Corpus
 from pipeline.errors import InputError
-from pipeline.model import initialised, token_losses
-from pipeline.optim import adamw
+from pipeline.model import token_losses
 from pipeline.probe import probe, similarities
 
 ASKED = {"rows": 12, "microbatch": 3, "checkpoints": "all", "split": "validation"}
 
 
 @pytest.fixture
-def finished(make_run):
+def finished(make_run, finish_untrained):
     """A run folder with checkpoints of untrained models at steps 0 and 3; `change` edits step 3."""
 
     def make(*, vocabulary=32, change=None, **changes):
-        path = make_run(**changes)
-        work = settings.parse(settings.Run, files.read_json(path), "run.json")
-        for step in (0, 3):
-            model = initialised(work.model, vocabulary, seed=step)
-            if change is not None and step == 3:
-                change(model)
-            none = torch.zeros(len(work.domains), dtype=torch.int64)
-            checkpoint.save(
-                path.parent / "checkpoints" / f"step{step}",
-                model,
-                adamw(model, work.training),
-                checkpoint.Progress(step, {}, none, none),
-                "identity",
-            )
-        files.write_manifest(
-            path.parent / files.MANIFEST,
-            stage="pretrain",
-            settings=files.read_json(path),
-            inputs=[],
-            files=[],
-            modules=[],
-            facts={"run": "languages/tiny/any/seed0", "checkpoints": [0, 3]},
-        )
-        return path.parent
+        return finish_untrained(make_run(**changes), vocabulary, change=change)
 
     return make
 

@@ -4,14 +4,12 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from pipeline import checkpoint, files, settings
+from pipeline import checkpoint, files
 from pipeline.data import packing, sources
 from pipeline.errors import InputError
 from pipeline.evaluation import asking
 from pipeline.evaluation.encoding import encoded
 from pipeline.evaluation.evaluate import evaluate
-from pipeline.model import initialised, padded_vocabulary
-from pipeline.optim import adamw
 from pipeline.tasks.benchmark import load
 
 LENGTH = 400
@@ -43,28 +41,12 @@ def prose(tokenizer, tmp_path_factory):
 
 
 @pytest.fixture
-def finished(make_run, tokenizer):
+def finished(make_run, tokenizer, finish_untrained):
     """A run with the checkpoint of an untrained model."""
     path = make_run(
         domains=["prose"], training={"length": LENGTH, "steps": 3, "checkpoint_every": 3}
     )
-    work = settings.parse(settings.Run, files.read_json(path), "run.json")
-    vocabulary = padded_vocabulary(tokenizer.vocabulary, work.model.vocabulary_multiple)
-    model = initialised(work.model, vocabulary, seed=0)
-    none = torch.zeros(1, dtype=torch.int64)
-    progress = checkpoint.Progress(3, {}, none, none)
-    place = path.parent / "checkpoints" / "step3"
-    checkpoint.save(place, model, adamw(model, work.training), progress, "identity")
-    files.write_manifest(
-        path.parent / files.MANIFEST,
-        stage="pretrain",
-        settings=files.read_json(path),
-        inputs=[],
-        files=[],
-        modules=[],
-        facts={"run": "languages/tiny/any/seed0", "checkpoints": [3]},
-    )
-    return path.parent
+    return finish_untrained(path, tokenizer.vocabulary)
 
 
 @pytest.fixture

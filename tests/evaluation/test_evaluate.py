@@ -3,13 +3,10 @@ import math
 
 import pyarrow.parquet as pq
 import pytest
-import torch
 
-from pipeline import checkpoint, files, settings
+from pipeline import checkpoint, files
 from pipeline.errors import InputError
 from pipeline.evaluation.evaluate import evaluate
-from pipeline.model import initialised
-from pipeline.optim import adamw
 
 ASKED = {
     "rows": 30,
@@ -20,30 +17,11 @@ ASKED = {
 
 
 @pytest.fixture
-def finished(make_run, corpora):
+def finished(make_run, corpora, finish_untrained):
     """A run folder with checkpoints of untrained models at steps 0 and 3; `change` edits them."""
 
     def make(folder="run", *, vocabulary=32, change=None, **changes):
-        path = make_run(folder, **changes)
-        work = settings.parse(settings.Run, files.read_json(path), "run.json")
-        for step in (0, 3):
-            model = initialised(work.model, vocabulary, seed=step)
-            if change is not None and step == 3:
-                change(model)
-            place = path.parent / "checkpoints" / f"step{step}"
-            none = torch.zeros(len(work.domains), dtype=torch.int64)
-            progress = checkpoint.Progress(step, {}, none, none)
-            checkpoint.save(place, model, adamw(model, work.training), progress, "identity")
-        files.write_manifest(
-            path.parent / files.MANIFEST,
-            stage="pretrain",
-            settings=files.read_json(path),
-            inputs=[],
-            files=[],
-            modules=[],
-            facts={"run": "languages/tiny/any/seed0", "checkpoints": [0, 3]},
-        )
-        return path.parent
+        return finish_untrained(make_run(folder, **changes), vocabulary, change=change)
 
     return make
 
