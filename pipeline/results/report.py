@@ -196,12 +196,13 @@ def _block(rows: list[dict[str, str]]) -> dict[str, Any]:
     labels = dict.fromkeys((row["row"], row["kind"]) for row in rows)
     made = {row["row"]: provenance.anchor(row["runs"].split()) for row in rows if row["runs"]}
     scenario = rows[0]["scenario"]
+    words = set(headers) - {row["column"] for row in rows if row["value"]}
     return {
         "label": rows[0]["section"].removeprefix(f"{scenario} / "),
         "scenario": scenario,
-        "headers": [_header(header) for header in headers],
+        "headers": [(*_header(header), header in words) for header in headers],
         "lines": [
-            (label, kind, made.get(label), [cells[label, h] for h in headers])
+            (label, kind, made.get(label), [(cells[label, h], h in words) for h in headers])
             for label, kind in labels
         ],
     }

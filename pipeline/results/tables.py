@@ -4,7 +4,8 @@ A table is one SQL file. Its view returns one row per cell, in the table's order
 
     scenario, model       where the cell belongs (the report groups by them); may be null
     section               cells of one section form one block of rows and columns
-    kind                  `method` rows compete for bold, `reference` rows (floors, chance) do not
+    kind                  `method` rows compete for bold; `reference` rows (floors, chance) and
+                          `statement` rows, which no method made, do not
     row_position, row_label, column_position, column_label
                           the place; equal labels are one row or column
     unit                  shown in the column's header
@@ -81,6 +82,11 @@ class Block:
     model: str | None
     headers: tuple[str, ...]
     lines: tuple[Line, ...]
+
+    def words(self, header: str) -> bool:
+        """Whether a column holds words alone, which are set to the left."""
+        cells = [line.cells[header] for line in self.lines if header in line.cells]
+        return all(cell.value is None for cell in cells)
 
 
 def write(settings: Path, database: Path, out: Path) -> None:
@@ -202,7 +208,7 @@ def markdown(table: TableSettings, blocks: list[Block]) -> str:
     for part in blocks:
         lines += [f"## {part.section}", ""]
         lines.append(_piped(["", *part.headers]))
-        lines.append(_piped(["---", *("---:" for _ in part.headers)]))
+        lines.append(_piped(["---", *("---" if part.words(h) else "---:" for h in part.headers)]))
         lines += [
             _piped([f"*{a}*" if k == "reference" else a, *b])
             for a, k, b in _texts(part, marks.MARKDOWN)
@@ -261,9 +267,10 @@ def latex(table: TableSettings, blocks: list[Block]) -> str:
     lines.append(rf"\label{{tab:{table.name}}}")
     for part in blocks:
         lines += [rf"\par\medskip {escaped(part.section)}\par\smallskip"]
-        lines += [rf"\begin{{tabular}}{{l{'r' * len(part.headers)}}}", r"\toprule"]
+        sides = "".join("l" if part.words(h) else "r" for h in part.headers)
+        lines += [rf"\begin{{tabular}}{{l{sides}}}", r"\toprule"]
         lines += [" & ".join(["", *map(escaped, part.headers)]) + r" \\", r"\midrule"]
-        before = "method"
+        before = part.lines[0].kind
         for label, kind, texts in _texts(part, marks.LATEX, escaped):
             if kind != before:
                 lines.append(r"\midrule")

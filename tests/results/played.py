@@ -29,6 +29,7 @@ PRINTED = (
     ("table1", "mc4-en-hi-de", "random", "perplexity", "en", None, 11.38),
     ("table1", "mc4-en-hi-de", "pike", "perplexity", "en", None, 9.49),
     ("table9", "mc4-en-hi-de", "mix", "accuracy", "hellaswag_en", 7, 33.9),
+    ("table2", "glam", "mix", "accuracy", "arc_easy", 7, 47.2),
     ("table11", "glam", "pike-zeta1=0.1-zeta2=0", "accuracy", "average", 7, 45.3),
     ("table11", "glam", "pike-zeta1=0.1-zeta2=0.1", "accuracy", "average", 7, 45.4),
 )

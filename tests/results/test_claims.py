@@ -6,6 +6,7 @@ import duckdb
 import pytest
 
 from pipeline.results import claims, database
+from pipeline.results.distributions import t_quantile
 
 
 @pytest.fixture(scope="module")
@@ -236,6 +237,70 @@ def test_a_difference_within_chance_is_not_significant(ours):
     verdict, low, high = judged(ours, "mix-over-others-table1", "verdict, ours_low, ours_high")
     assert verdict == "not significant"
     assert low <= 0 <= high
+
+
+def test_one_of_two_comparisons_must_be_worse_by_more_than_a_single_one(ours):
+    runs = three_languages(ours)
+    for task in ("hellaswag_en", "hellaswag_hi"):
+        answer(ours, runs["mix"], task, [0] * 3 + [1] * 17)
+        answer(ours, runs["round-robin"], task, [0] * 3 + [1] * 17)
+        answer(ours, runs["random"], task, [1] * 2 + [0] + [1] * 17)
+    # Random is right on 4 items of 40 more, an interval of its own that ends just below zero.
+    found = judged(ours, "mix-over-others-table1", "ours, ours_high < 0, verdict")
+    assert found == (pytest.approx(100 * (34 / 38 - 1)), True, "not significant")
+
+
+def test_intervals_of_several_comparisons_widen_as_students_t_does(paper):
+    found = paper.execute("select distinct times, factor from weighed_cells").fetchall()
+    assert len(found) > 5
+    for times, factor in found:
+        exact = t_quantile(0.05 / times, 30) / t_quantile(0.05, 30)
+        assert exact - 1e-4 <= factor <= 1.06 * exact
+
+
+def test_gains_are_shares_of_the_same_seeds(ours):
+    runs = three_languages(ours)
+    more = train(ours, "mc4-en-hi-de", "random", seed=1)
+    for task in ("hellaswag_en", "hellaswag_hi"):
+        answer(ours, runs["mix"], task, [1] * 12 + [0] * 8)
+        answer(ours, runs["random"], task, [1] * 8 + [0] * 12)
+        answer(ours, more, task, [1] * 2 + [0] * 18)
+    gain = "select value from pairs where side = 'ours' and method = 'mix' and against = 'random'"
+    claims.fill(ours)
+    # 12 / 8, whatever the seed of Random that Mix has not.
+    assert ours.execute(f"{gain} and quantity = 'accuracy'").fetchall() == [(pytest.approx(50),)]
+
+
+def test_perplexities_are_shares_of_the_same_seeds(ours):
+    runs = three_languages(ours)
+    more = train(ours, "mc4-en-hi-de", "mix", seed=1)
+    for run, nll in ((runs["mix"], 40.0), (runs["random"], 44.0), (more, 80.0)):
+        for domain in ("en", "hi", "de"):
+            perplexities(ours, run, **{domain: math.exp(nll / 40)})
+            for document in (0, 1):
+                insert(
+                    ours, "documents", run=run, step=10, domain=domain, document=document,
+                    nll=nll / 2, tokens=20, bytes=40,
+                )  # fmt: skip
+    claims.fill(ours)
+    gain = "select value from pairs where side = 'ours' and method = 'mix' and against = 'random'"
+    (found,) = ours.execute(f"{gain} and quantity = 'perplexity'").fetchall()
+    assert found == (pytest.approx(100 * (1 - math.exp(-0.1))),)
+
+
+def test_one_domain_alone_is_shown_on_the_tasks_that_the_paper_prints_of_it(ours):
+    play(
+        ours,
+        scenario=["mc4-en-hi-de"],
+        model=["gpt2-large"],
+        method=["single-en"],
+        task=["en", "hellaswag_en", "hellaswag_hi"],
+    )
+    run = train(ours, "mc4-en-hi-de", "single-en", rule="single")
+    answer(ours, run, "hellaswag_en", [1] * 9 + [0])
+    answer(ours, run, "hellaswag_hi", [1] * 3 + [0] * 7)
+    found = ours.execute("select task, value from played_scores order by task").fetchall()
+    assert found == [("average", pytest.approx(90)), ("hellaswag_en", pytest.approx(90))]
 
 
 def test_a_mean_needs_all_tasks_of_both(ours):

@@ -178,3 +178,18 @@ def test_every_cell_names_its_runs(shown):
     of_pike = {c["runs"] for c in cells if c["row"] == "pike" and c["scenario"] == "real"}
     assert of_pike == {"real/tiny/pike/seed0 real/tiny/pike/seed1"}
     assert {c["runs"] for c in cells if c["kind"] == "reference"} == {""}
+
+
+def test_columns_of_words_are_set_to_the_left():
+    cells = [
+        row("a", "verdict", None, text="agrees", kind="statement"),
+        row("a", "ratio", None, text="not reached", kind="statement"),
+        row("b", "ratio", 1.5, place=1, kind="statement"),
+    ]
+    block = tables.block(cells)
+    assert [block.words(header) for header in block.headers] == [False, True]
+    table = tables.TableSettings("costs")
+    assert "| --- | ---: | --- |" in tables.markdown(table, [block])
+    assert r"\begin{tabular}{lrl}" in tables.latex(table, [block])
+    # No line between the header and rows that are all of one kind.
+    assert tables.latex(table, [block]).count(r"\midrule") == 1

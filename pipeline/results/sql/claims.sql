@@ -9,30 +9,13 @@
 --   figure only     there are none in print
 -- published_stderr says how much chance there is in them. verdict, of ours:
 --   supported       the 95% intervals of all numbers lie within the bounds
---   contradicted    that of one lies outside; p-values, where there are any, times the number of cells:
---                   intervals of losses, spreads and cosines are not corrected for their number, and
---                   one seed is one seed (table_claims shows how many)
+--   contradicted    that of one lies outside, even as wide as 95% for all of them together asks for
+--                   (weighed_cells); one seed is one seed (table_claims shows how many)
 --   not significant neither
 --   not run         no such runs, or a claim about scale that only the paper's own sizes can test
 -- value_agrees: whether the published value lies in our interval, where we are comparable.
 -- docs/decisions/0022 has the reasons.
-with cells as (
-    select
-        c.*,
-        k.lower,
-        k.upper,
-        least(
-            coalesce(c.value - k.lower, 'infinity'::double),
-            coalesce(k.upper - c.value, 'infinity'::double)
-        ) as margin,
-        coalesce(y.yes, false) as comparable
-    from claim_cells as c
-    join paper_claims as k on c.claim = k.claim
-    left join comparable as y on c.our_scenario = y.scenario
-    where c.value is not null and (c.side = 'paper' or not k.at_scale or coalesce(y.yes, false))
-),
-
-judged as (
+with judged as (
     select
         claim,
         side,
@@ -51,8 +34,10 @@ judged as (
             coalesce(low > lower, lower is null and high is not null)
             and coalesce(high < upper, upper is null and low is not null)
         ) as within,
-        bool_or((high < lower or low > upper) and coalesce(p, 0) * times < 0.05) as against
-    from (select *, count(*) over (partition by claim, side) as times from cells)
+        bool_or(
+            value + factor * (high - value) < lower or value - factor * (value - low) > upper
+        ) as against
+    from weighed_cells
     group by claim, side
 )
 

@@ -15,7 +15,7 @@ select
         when 'theory' then 'Derivations'
         else 'Sums, products and shares'
     end as section,
-    'reference' as kind,
+    'statement' as kind,
     dense_rank() over (
         partition by a.kind order by a.place, a.statement, a.stated, a.recomputed, a.comment
     ) as row_position,

@@ -7,15 +7,17 @@ select
     null::text as scenario,
     null::text as model,
     'All claims, in the paper''s order' as section,
-    'reference' as kind,
+    'statement' as kind,
     k.position as row_position,
     k.statement || ' (' || k.claim || ', ' || k.place || ')' as row_label,
     c.position as column_position,
     c.label as column_label,
     null::text as unit,
-    case c.position when 1 then k.published_recomputed when 3 then k.ours end as value,
+    case c.position
+        when 1 then k.published_recomputed when 3 then k.ours when 5 then k.cells when 6 then k.seeds
+    end as value,
     null::double as error,
-    2 as decimals,
+    case when c.position < 5 then 2 else 0 end as decimals,
     null::text as better,
     case c.position
         when 0 then coalesce(k.published_value || ' ' || k.unit, '')
@@ -27,8 +29,6 @@ select
             ''
         )
         when 4 then k.verdict
-        when 5 then coalesce(k.cells::text, '')
-        else coalesce(k.seeds::text, '')
     end as text
 from claims as k
 cross join (

@@ -10,7 +10,7 @@ with shown as (
 ),
 
 averages as (
-    select a.*, f.nll_difference, f.nll_stderr as difference_stderr,
+    select a.*, f.nll_difference, f.nll_stderr as difference_stderr, f.seeds as paired_seeds,
         f.seeds >= 2 and f.nll_high < 0 as nll_significant,
         f.seeds >= 2 and f.perplexity_high < 0 as perplexity_significant
     from method_averages as a
@@ -46,6 +46,10 @@ labelled as (
     union all
     select scenario, model, method, 2003, 'seeds', null, seeds, null, 0, null, null
     from averages
+    union all
+    select scenario, model, method, 2004, 'paired seeds', null, paired_seeds, null, 0, null, null
+    from averages
+    where paired_seeds is not null
 ),
 
 known as (

@@ -101,7 +101,7 @@ select
     null::text as scenario,
     null::text as model,
     section,
-    'reference' as kind,
+    'statement' as kind,
     row_position,
     row_label,
     cell.i as column_position,

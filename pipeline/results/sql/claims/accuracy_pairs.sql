@@ -2,7 +2,7 @@
 -- other's (`against`) the method's is higher, 100 (a / b - 1).
 --
 -- low and high: of the paper what its rounding leaves open, of ours the paired 95% interval of
--- mean_accuracy_tests over the other's mean, which counts as known. stderr: of the paper binomial and
+-- mean_accuracy_tests over the other's mean of the same seeds, which counts as known. stderr: of the paper binomial and
 -- unpaired (see printed), an upper bound for runs on the same items; of ours paired. Ours was asked with
 -- as many demonstrations as the paper's, or with the number that stands in for it (paper_columns).
 with means as (
@@ -45,10 +45,23 @@ known as (
     from played_runs
 ),
 
+answered as (
+    select distinct p.scenario, p.model, p.method, p.seed, h.shots, h.formulation, h.metric, h.task,
+        h.value
+    from played_runs as p
+    join headline_accuracies as h on p.run = h.run and h.final
+    join published_names as n on n.kind = 'task' and h.task = n.ours
+),
+
 others as (
-    select distinct scenario, model, method, published_scenario, shots, value
-    from played_scores
-    where metric = 'accuracy' and task = 'average'
+    select a.scenario, a.model, a.method, b.method as against, a.shots, a.formulation, a.metric,
+        avg(b.value order by b.seed, b.task) as value
+    from answered as a
+    join answered as b
+        on a.scenario = b.scenario and a.model = b.model and a.seed = b.seed and a.shots = b.shots
+        and a.formulation = b.formulation and a.metric = b.metric and a.task = b.task
+        and a.method <> b.method
+    group by all
 ),
 
 ours as (
@@ -79,8 +92,9 @@ ours as (
         on t.scenario = q.scenario and a.published_scenario = q.published_scenario
         and t.shots = q.shots
     join others as o
-        on t.scenario = o.scenario and t.model = o.model and t.against = o.method
-        and a.published_scenario = o.published_scenario and t.shots = o.shots
+        on t.scenario = o.scenario and t.model = o.model and t.method = o.method
+        and t.against = o.against and t.shots = o.shots and t.formulation = o.formulation
+        and t.metric = o.metric
 )
 
 select 'accuracy' as quantity, * from theirs

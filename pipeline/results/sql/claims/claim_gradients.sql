@@ -51,6 +51,7 @@ select
     value + coalesce(t.quantile, 1.96) * stderr as high,
     stderr,
     seeds,
+    pairs - 1 as degrees,
     our_scenario
 from cells
 left join students_t as t on cells.pairs - 1 = t.degrees

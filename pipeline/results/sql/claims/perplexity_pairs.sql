@@ -2,9 +2,9 @@
 -- other's (`against`) the method's is lower, 100 (1 - a / b).
 --
 -- low and high: of the paper what its rounding leaves open (it gives no errors), of ours the 95%
--- interval, paired by document and seed where one of the two is the baseline (method_differences), then
--- value too is over the seeds that both have;
--- else from the errors of both, as if they were independent, which is too wide.
+-- interval, paired by document and seed where one of the two is the baseline (method_differences), and
+-- then all is over the seeds that both have; else from the errors of both, as if they were
+-- independent, which is too wide.
 with means as (
     select distinct scenario, model, params, method, value, low, high
     from printed
@@ -37,6 +37,24 @@ scores as (
     select * from played_scores where metric = 'perplexity' and task = 'average' and not single
 ),
 
+by_seed as (
+    select r.scenario, r.model, r.method, r.seed, avg(v.perplexity order by v.domain_position, v.domain) as value
+    from validation as v
+    join runs as r on v.run = r.run
+    where v.final
+    group by all
+),
+
+shared as (
+    select a.scenario, a.model, a.method, b.method as against,
+        avg(b.value order by b.seed) as value
+    from by_seed as a
+    join by_seed as b
+        on a.scenario = b.scenario and a.model = b.model and a.seed = b.seed
+        and a.method <> b.method
+    group by all
+),
+
 ours as (
     select
         'ours' as side,
@@ -46,18 +64,18 @@ ours as (
         a.published_method as method,
         b.published_method as against,
         a.scenario || ' / ' || a.model || ': ' || a.method || ' under ' || b.method as cell,
-        100 / b.value * coalesce(
+        100 / o.value * coalesce(
             -d.perplexity_difference, r.perplexity_difference, b.value - a.value
         ) as value,
-        100 / b.value * coalesce(
+        100 / o.value * coalesce(
             -d.perplexity_high, r.perplexity_low,
             b.value - a.value - 1.96 * sqrt(a.error ^ 2 + b.error ^ 2)
         ) as low,
-        100 / b.value * coalesce(
+        100 / o.value * coalesce(
             -d.perplexity_low, r.perplexity_high,
             b.value - a.value + 1.96 * sqrt(a.error ^ 2 + b.error ^ 2)
         ) as high,
-        100 / b.value * coalesce(
+        100 / o.value * coalesce(
             d.perplexity_stderr, r.perplexity_stderr, sqrt(a.error ^ 2 + b.error ^ 2)
         ) as stderr,
         null::double as p,
@@ -74,6 +92,10 @@ ours as (
     left join method_differences as r
         on b.scenario = r.scenario and b.model = r.model and b.method = r.method
         and a.method = r.against
+    left join shared as t
+        on coalesce(d.seeds, r.seeds) is not null and a.scenario = t.scenario
+        and a.model = t.model and a.method = t.method and b.method = t.against
+    cross join lateral (select coalesce(t.value, b.value) as value) as o
 )
 
 select 'perplexity' as quantity, * from theirs

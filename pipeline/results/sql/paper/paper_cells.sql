@@ -9,8 +9,10 @@ with on_paper as (
 ),
 
 models as (
-    select scenario, model, max(parameters) as parameters, max(steps) as steps
-    from runs
+    select r.scenario, r.model, max(r.parameters) as parameters, max(r.steps) as steps,
+        count(distinct v.domain) as domains
+    from runs as r
+    left join validation as v on r.run = v.run
     group by all
 ),
 
@@ -69,9 +71,11 @@ ours as (
         min(n.position) over block as section_position,
         z.position as size_position,
         arg_min(c.scenario, n.position) over block || ' / ' || c.model || ': '
-            || case when c.single then 'single domains' else n.label end || ', '
-            || z.label || ' style, ' || format('{:.3g}', m.parameters / 1e6)
-            || 'M parameters, ' || m.steps || ' steps' as section,
+            || case when c.single then 'one domain alone' else m.domains || ' domains' end || ', '
+            || format('{:.3g}', m.parameters / 1e6) || 'M parameters, ' || m.steps || ' steps'
+            || case when c.scenario = c.published_scenario and c.model = c.published_model then ''
+                else ', in the place of ' || case when c.single then 'single domains'
+                    else n.label end || ', ' || z.label end as section,
         k.position as row_position,
         case when c.method = c.published_method then k.label
             else c.method || ' as ' || k.label end as row_label,

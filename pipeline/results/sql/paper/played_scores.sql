@@ -2,8 +2,8 @@
 -- means over seeds with their standard errors, as in method_domains and method_accuracies.
 --
 -- The task `average` is the paper's: the arithmetic mean of the domains' perplexities, the mean
--- accuracy of the tasks that play one of the paper's. A run on a single domain has the perplexity of
--- that one. significant: ahead of the baseline by the paired test of decision 0019, over two seeds or
+-- accuracy of the tasks that the paper prints of the scenario. A run on a single domain has the
+-- perplexity of that one. significant: ahead of the baseline by the paired test of decision 0019, over two seeds or
 -- more; the test of a mean holds where it is over the same tasks.
 with parts as (
     select distinct scenario, model, method, published_scenario, published_model,
@@ -43,15 +43,22 @@ tests as (
     select t.* from accuracy_tests as t join experiment as e on t.against = e.baseline
 ),
 
+on_paper as (
+    select distinct scenario as published_scenario, task from paper where metric = 'accuracy'
+),
+
 answered as (
-    select m.scenario, m.model, m.method, t.published as task, m.task as our_task, m.shots,
-        m.formulation, m.metric, m.seeds, m.value, m.stderr as error,
+    select m.scenario, m.model, m.method, p.published_scenario, t.published as task,
+        m.task as our_task, m.shots, m.formulation, m.metric, m.seeds, m.value, m.stderr as error,
         coalesce(s.p_holm < 0.05 and s.seeds >= 2 and s.difference > 0, false) as significant
     from method_accuracies as m
+    join (select distinct scenario, model, method, published_scenario from parts) as p
+        on m.scenario = p.scenario and m.model = p.model and m.method = p.method
     join asked as a
         on m.task = a.task and m.shots = a.shots and m.formulation = a.formulation
         and m.metric = a.metric
     join tasks as t on m.task = t.ours
+    join on_paper as o on p.published_scenario = o.published_scenario and t.published = o.task
     left join tests as s
         on m.scenario = s.scenario and m.model = s.model and m.method = s.method
         and m.task = s.task and m.shots = s.shots and m.formulation = s.formulation
@@ -66,8 +73,8 @@ tested_tasks as (
 ),
 
 meant as (
-    select scenario, model, method, shots, formulation, metric, count(*) as tasks,
-        max(seeds) as seeds, avg(value) as value,
+    select scenario, model, method, published_scenario, shots, formulation, metric,
+        count(*) as tasks, max(seeds) as seeds, avg(value) as value,
         case when count(error) = count(*) then sqrt(sum(error ^ 2)) / count(*) end as error
     from answered
     group by all
@@ -114,11 +121,13 @@ scores as (
     from parts as p
     join answered as a
         on p.scenario = a.scenario and p.model = a.model and p.method = a.method
+        and p.published_scenario = a.published_scenario
     union all
     select p.*, 'accuracy', 'average', null, a.shots, a.seeds, a.value, a.error, a.significant
     from parts as p
     join means_tested as a
         on p.scenario = a.scenario and p.model = a.model and p.method = a.method
+        and p.published_scenario = a.published_scenario
 )
 
 select * exclude (single_domain)
