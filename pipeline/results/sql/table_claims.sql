@@ -25,7 +25,7 @@ select
         when 2 then k.published_verdict
         when 3 then coalesce(
             format('{:.2f}', k.ours)
-            || coalesce(format(' [{:.2f}, {:.2f}]', k.ours_low, k.ours_high), ''),
+            || coalesce(format(' [{:.2f}, {:.2f}]', k.ours_low, k.ours_high), '') || ' ' || k.unit,
             ''
         )
         when 4 then k.verdict
