@@ -272,6 +272,7 @@ class _Training:
             if left.seen.statistics is not None:
                 # Their time is the pass's own.
                 self._note_statistics(at, left.seen.statistics, math.nan)
+            self.records.stream.after_step()
         return loss
 
     def _note_mixture(

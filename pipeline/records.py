@@ -195,6 +195,8 @@ class Records:
     def finish(self, step: int) -> list[Path]:
         """Joins the parts into one file per table in the run's folder and returns their paths.
 
+        What was timed since the last part counts, too: above all, that part's own checkpoint.
+
         Args:
             step: Updates of the whole run.
 
@@ -205,6 +207,8 @@ class Records:
         written = []
         for name in TABLES:
             parts = [pq.read_table(part / f"{name}.parquet") for part in self._parts().values()]
+            if name == "timings":
+                parts.append(_table(list(self.clock.seconds.items()), TABLES[name]))
             table = pa.concat_tables(parts)
             path = self._folder / f"{name}.parquet"
             with files.appearing(path) as partial:

@@ -177,7 +177,8 @@ class RunFolder:
             InputError: records are missing, or a kept checkpoint is damaged.
         """
         work, recipe = self.work, self.work.training
-        self.writer.wait()
+        with self.records.timed("checkpoint"):
+            self.writer.wait()
         self.held.confirm()
         self._drop_but(recipe.steps, newest=1)
         kept = files.steps(self.checkpoints)

@@ -2,8 +2,9 @@
 
     live/since-step{n}.jsonl    one JSON object a line: the table's name and the row's columns
 
-Each file holds the rows since `parts/step{n}` and goes when the next part is there, so that a run
-which is killed has lost the rows of its last second at most.
+Each file holds the rows since `parts/step{n}` and goes when the next part is there. Rows are
+written between steps, once a second at most, so that a run which is killed has lost the step that
+it was in and the steps of a second before it at most.
 """
 
 import json
@@ -36,8 +37,11 @@ class Stream:
         self._written = now()
 
     def add(self, table: str, row: Mapping[str, Value]) -> None:
-        """Takes a row; what waits is written when the last write is a second ago."""
+        """Takes a row."""
         self._lines.append(json.dumps({"table": table, **row}))
+
+    def after_step(self) -> None:
+        """Writes what waits, where the last write is a second ago."""
         if self._now() - self._written >= SECONDS:
             self._write()
 

@@ -248,6 +248,15 @@ def test_timings_add_up_over_parts_and_interruptions(tmp_path):
     assert records.seconds() == pytest.approx(seconds)
 
 
+def test_what_was_timed_behind_the_last_part_counts(tmp_path):
+    records = written(tmp_path, 2)
+    records.clock.seconds["checkpoint"] = 3.0
+    records.finish(2)
+    assert read(tmp_path, "timings")[0]["phase"] == "checkpoint"
+    assert read(tmp_path, "timings")[0]["seconds"] == 3.0
+    assert records.seconds() > 3.0
+
+
 def test_shares_of_several_phases_sum_to_one(tmp_path):
     records = Records(tmp_path)
     for phase in ("data", "optimizer", "data"):

@@ -14,14 +14,18 @@ def written(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_rows_are_written_after_a_second_at_the_latest(tmp_path):
+def test_rows_are_written_between_steps_once_a_second(tmp_path):
     clock = Clock()
     live = stream.Stream(tmp_path, clock)
     live.begin(0)
     live.add("steps", {"step": 0, "loss": 1.5})
+    live.after_step()
     assert stream.places(tmp_path) == {}
     clock.now = 1.0
     live.add("steps", {"step": 1, "loss": None})
+    # A step's rows stay together.
+    assert stream.places(tmp_path) == {}
+    live.after_step()
     (path,) = stream.places(tmp_path).values()
     assert written(path) == [
         {"table": "steps", "step": 0, "loss": 1.5},
