@@ -61,6 +61,20 @@ def peak_memory(device: torch.device) -> int:
     return held if platform.system() == "Darwin" else 1024 * held
 
 
+def make_deterministic(device: torch.device) -> None:
+    """Has a GPU make the same bits each time, from before its first product on; a CPU does so.
+
+    torch then refuses what it cannot do in one order.
+    """
+    if device.type != "cuda":
+        return
+    # Without it cuBLAS may choose other algorithms in each stream; torch names this value.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True)
+    # Every number is written before it is read: filling new memory first would only take time.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+
+
 def keep_compilations() -> None:
     """Has torch keep what it compiles in the user's cache, so that runs of one shape compile once.
 

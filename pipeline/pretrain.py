@@ -94,6 +94,8 @@ def pretrain(
     if threads is not None:
         devices.set_threads(threads)
     place = devices.pick(device)
+    if work.training.deterministic:
+        devices.make_deterministic(place)
     processes.join(place)
     # The first's lease is for all.
     leases = lease.held(run.parent) if processes.leads() else lease.of_another(run.parent)

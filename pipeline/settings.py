@@ -239,6 +239,8 @@ class Training:
     """Whether the model's blocks are compiled: worth some minutes of waiting on a GPU."""
     activation_checkpointing: bool = False
     """Whether a block's inner values are made again in the backward pass, to save memory."""
+    deterministic: bool = False
+    """Whether a GPU is to make the same bits each time, as a CPU does anyway; slower."""
     rounding: Literal["largest-remainder", "systematic"] = "largest-remainder"
     """How weights become whole rows: nearest at each step, or right on average over the steps."""
     max_epochs: float | None = None

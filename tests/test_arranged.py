@@ -141,3 +141,17 @@ def test_compilations_are_kept_where_the_user_says(tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "elsewhere")
     devices.keep_compilations()
     assert devices.os.environ["TORCHINDUCTOR_CACHE_DIR"] == "elsewhere"
+
+
+def test_a_gpu_is_made_deterministic_and_a_cpu_left_alone(monkeypatch):
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    devices.make_deterministic(torch.device("cpu"))
+    assert not torch.are_deterministic_algorithms_enabled()
+    try:
+        devices.make_deterministic(torch.device("cuda"))
+        assert torch.are_deterministic_algorithms_enabled()
+        assert devices.os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
+    finally:
+        torch.use_deterministic_algorithms(False)
+        torch.utils.deterministic.fill_uninitialized_memory = True
+        devices.os.environ.pop("CUBLAS_WORKSPACE_CONFIG", None)
