@@ -69,6 +69,9 @@ docs: $(READY) ## Write docs/methods.md and docs/performance.md anew
 	$(BIN)/pike methods --format markdown > docs/methods.md.part && mv docs/methods.md.part docs/methods.md
 
 bench: $(READY) ## Measure, and record under benchmarks/results
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints.txt --editable '.[bench]'
+	# Its requirements would take an older huggingface_hub, which it needs for no more than to fetch weights.
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps 'litgpt>=0.5.13'
 	$(BIN)/python -m benchmarks.planning
 	$(BIN)/python -m benchmarks.mixing
 	$(BIN)/python -m benchmarks.packing

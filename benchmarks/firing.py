@@ -1,25 +1,26 @@
 """What gradient statistics cost: a step that measures beside one that does not, and Mix.
 
-    python -m benchmarks.firing [--models nano,micro,small] [--rounds 9] [--threads 1]
+    python -m benchmarks.firing [--models nano,micro,small,base] [--rounds N] [--threads 1]
 
 Every way takes whole steps through `pipeline.backward.Pass` and the optimizer, on its own copy of
 the same model and on the same rows of three domains:
 
-    mix            an ordinary step
-    mix again      another, which shows how noisy the machine was
+    mix               an ordinary step
+    mix again         another, which shows how noisy the machine was
     out of the pass   PiKE's firing step with `batch: training`
     a pass beside     PiKE's firing step with `batch: fresh`: as many rows once more
-    pcgrad         a step with all gradients' inner products
+    pcgrad, mgda, cagrad
+                      steps that combine the domains' gradients by their inner products
 
 In each round every way takes a step, in an order that turns, and is compared with the Mix of the
-same round in processor time; medians and ranges are reported. Mix and PCGrad take all rows they can
-in one backward pass. Memory is the peak of the tensors that a step makes, beyond that of Mix, in
-gradients of the whole model; for it, all ways take as few rows in a pass as the measured ones.
+same round in processor time; medians and ranges are reported. Steps that do not measure take all
+rows they can in one backward pass. Memory is the peak of the tensors that a step makes, beyond that
+of Mix, in gradients of the whole model; for it, all ways take as few rows in a pass as the measured
+ones.
 """
 
 import argparse
 import dataclasses
-import json
 import os
 import statistics
 import time
@@ -51,13 +52,14 @@ class Size(NamedTuple):
     length: int
     measured_by: int
     """Rows per backward pass on firing steps."""
+    rounds: int
 
 
 SIZES = {
-    "nano": Size(settings.Model(2, 64, 2, 32), 2048, 24, 64, 2),
-    "micro": Size(settings.Model(4, 128, 4, 32), 2048, 24, 64, 2),
-    "small": Size(settings.Model(4, 256, 4, 64), 4096, 24, 256, 1),
-    "base": Size(settings.Model(12, 768, 12, 64), 32_128, 12, 1024, 1),
+    "nano": Size(settings.Model(2, 64, 2, 32), 2048, 24, 64, 2, 25),
+    "micro": Size(settings.Model(4, 128, 4, 32), 2048, 24, 64, 2, 25),
+    "small": Size(settings.Model(4, 256, 4, 64), 4096, 24, 256, 1, 9),
+    "base": Size(settings.Model(12, 768, 12, 64), 32_128, 6, 512, 1, 3),
 }
 WAYS = {
     "mix": ("mix", {}),
@@ -65,28 +67,30 @@ WAYS = {
     "out of the pass": ("pike", {"zeta1": 0.0, "zeta2": 0.0, "batch": "training"}),
     "a pass beside": ("pike", {"zeta1": 0.0, "zeta2": 0.0, "batch": "fresh"}),
     "pcgrad": ("pcgrad", {}),
+    "mgda": ("mgda", {}),
+    "cagrad": ("cagrad", {}),
 }
 
 
 def main() -> None:
     """Measures, prints and records."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--models", default="nano,micro,small")
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--models", default="nano,micro,small,base")
+    parser.add_argument("--rounds", type=int, help="default: by model")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "firing.json")
     chosen = parser.parse_args()
     devices.keep_freed_memory()
     torch.set_num_threads(chosen.threads)
-    before = os.getloadavg()[0]
-    found = {name: measured(SIZES[name], chosen.rounds) for name in chosen.models.split(",")}
-    for name, by_way in found.items():
-        print(table(name, by_way))
+    before, found, sizes = os.getloadavg()[0], {}, {}
+    for name in chosen.models.split(","):
+        sizes[name] = SIZES[name]._replace(rounds=chosen.rounds or SIZES[name].rounds)
+        found[name] = measured(sizes[name])
+        print(table(name, found[name]), flush=True)
     result = {
-        "rounds": chosen.rounds,
         "sizes": {
-            name: {**SIZES[name]._asdict(), "model": dataclasses.asdict(SIZES[name].model)}
-            for name in found
+            name: {**size._asdict(), "model": dataclasses.asdict(size.model)}
+            for name, size in sizes.items()
         },
         "domains": len(DOMAINS),
         "fires_every": T0,
@@ -94,8 +98,7 @@ def main() -> None:
         "machine": machine.described(before),
         "date": time.strftime("%Y-%m-%d"),
     }
-    chosen.out.parent.mkdir(exist_ok=True)
-    chosen.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    machine.record(chosen.out, result, ("sizes", "steps"))
 
 
 class Contender:
@@ -139,19 +142,22 @@ class Contender:
         self.optimizer.step()
 
 
-def measured(size: Size, rounds: int) -> dict[str, dict[str, Any]]:
+def measured(size: Size) -> dict[str, dict[str, Any]]:
     """What each way costs with a model of this size."""
+    # One after the other: all of them at once are not to double what the benchmark needs.
+    by_few = ((name, Contender(*way, size, size.measured_by)) for name, way in WAYS.items())
+    peaks = {name: peak_bytes(one) for name, one in by_few}
     contenders = {name: Contender(*way, size) for name, way in WAYS.items()}
-    by_few = {name: Contender(*way, size, size.measured_by) for name, way in WAYS.items()}
-    peaks = {name: peak_bytes(one) for name, one in by_few.items()}
     gradient = 4 * parameter_count(contenders["mix"].model)
     seconds: dict[str, list[float]] = {name: [] for name in WAYS}
     names = list(WAYS)
-    for number in range(rounds):
+    for number in range(size.rounds + 1):
         for name in names[number % len(names) :] + names[: number % len(names)]:
             began = time.process_time()
             contenders[name].step()
-            seconds[name].append(time.process_time() - began)
+            # The first round warms up.
+            if number:
+                seconds[name].append(time.process_time() - began)
     found = {}
     for name in names:
         ratios = [own / mix for own, mix in zip(seconds[name], seconds["mix"], strict=True)]
@@ -162,6 +168,7 @@ def measured(size: Size, rounds: int) -> dict[str, dict[str, Any]]:
             "range": [min(ratios), max(ratios)],
             "share_of_training": (ratio - 1) / T0 if "pass" in name else None,
             "gradients_of_extra_memory": (peaks[name] - peaks["mix"]) / gradient,
+            "seconds": seconds[name],
         }
     return found
 

@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks.bars import BENCHMARKS, Bar, Record
+from benchmarks.bars import BENCHMARKS, UNMEASURED, Bar, Record
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, PAGE = ROOT / "benchmarks" / "results", ROOT / "docs" / "performance.md"
@@ -47,19 +47,26 @@ def page(results: Path) -> str:
     for name, (title, command, read) in BENCHMARKS.items():
         if name in records:
             parts.append(_section(title, command, records[name], read(records[name])))
+        elif name in UNMEASURED:
+            head = f"## {title}\n\nNot measured: `{command}`. {UNMEASURED[name]}.\n"
+            parts.append("\n".join([head, *_table(read({})), ""]))
         else:
             parts.append(f"## {title}\n\nNot recorded yet: `{command}`.\n")
     return "\n".join(parts)
 
 
 def _section(title: str, command: str, record: Record, bars: list[Bar]) -> str:
-    lines = ["| what | measured | bar | holds | peer |", "| --- | ---: | ---: | --- | --- |"]
-    lines += [_row(bar) for bar in bars]
+    lines = _table(bars)
     missed = [f"- {bar.what}: {bar.why}." for bar in bars if bar.holds is False and bar.why]
     reasons = ["", "Why a bar is missed:", "", *missed] if missed else []
     return "\n".join(
         [f"## {title}", "", f"`{command}`, {_where(record)}.", "", *lines, *reasons, ""]
     )
+
+
+def _table(bars: list[Bar]) -> list[str]:
+    head = ["| what | measured | bar | holds | peer |", "| --- | ---: | ---: | --- | --- |"]
+    return head + [_row(bar) for bar in bars]
 
 
 def _row(bar: Bar) -> str:
@@ -70,7 +77,8 @@ def _row(bar: Bar) -> str:
         bound = f"at most {bar.form.format(bar.most)}"
     holds = {True: "yes", False: "**no**", None: ""}[bar.holds]
     peer = bar.peer + ("" if bar.theirs is None else f": {bar.form.format(bar.theirs)}")
-    return f"| {bar.what} | {bar.form.format(bar.ours)} | {bound} | {holds} | {peer} |"
+    ours = "not measured" if bar.ours is None else bar.form.format(bar.ours)
+    return f"| {bar.what} | {ours} | {bound} | {holds} | {peer} |"
 
 
 def _where(record: Record) -> str:
@@ -81,8 +89,12 @@ def _where(record: Record) -> str:
     if "threads" in machine:
         facts.append(f"{machine['threads']} thread{'s' if machine['threads'] > 1 else ''}")
     facts.append(f"torch {machine['torch']}" if "torch" in machine else "")
-    if "load_before" in machine:
-        facts.append(f"load {machine['load_before']:.1f} to {machine['load_after']:.1f}")
+    facts += [f"{name} {version}" for name, version in record.get("versions", {}).items()]
+    loads = {size: how["machine"] for size, how in record.get("of_size", {}).items()}
+    for size, there in (loads or {"": machine}).items():
+        if "load_before" in there:
+            span = f"{there['load_before']:.1f} to {there['load_after']:.1f}"
+            facts.append(f"load {span}" + (f" ({size})" if size else ""))
     return ", ".join(filter(None, facts))
 
 

@@ -1,5 +1,7 @@
 """The chunked loss, against plain logits and cross-entropy."""
 
+import importlib.util
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -105,7 +107,39 @@ def test_no_more_than_a_chunk_of_logits_is_there_at_a_time():
     V = 32_000
     assert loss.chunk(1600, 2048) == 512
     assert loss.chunk(1024, V) == 256
-    assert loss.chunk(128, 250_112) == 134
+    assert loss.chunk(128, 250_112) == 91
     # 16 rows of 1,024 tokens on a large device: a sixteenth.
     assert loss.chunk(16 * 1024, V) == 1024
     assert loss.chunk(5, 2**40) == 1
+
+
+def test_torch_need_not_have_such_a_loss_itself(monkeypatch):
+    """Torch has one since 2.13; 2.9 is the oldest that is supported."""
+    monkeypatch.delattr(F, "linear_cross_entropy", raising=False)
+    for name in ("LinearCrossEntropyLoss", "LinearCrossEntropyOptions"):
+        monkeypatch.delattr(torch.nn, name, raising=False)
+    spec = importlib.util.spec_from_file_location("loss_of_an_older_torch", loss.__file__)
+    older = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(older)
+    hidden, embedding, target, weight = problem(7, 5, 11)
+    total, _ = older.weighted(hidden, embedding, target, weight, torch.float64)
+    torch.testing.assert_close(total, plain(hidden, embedding, target, weight)[0])
+
+
+@pytest.mark.parametrize("slope", [1.0, 3.0])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_pieces_that_stay_in_a_cache_do_not_change_a_bit(monkeypatch, slope, threads):
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    hidden, embedding, target, weight = problem(9, 8, 5000, torch.float32)
+
+    def made(cached):
+        monkeypatch.setattr(loss, "CACHED_LOGITS", cached)
+        total, nll = loss.weighted(hidden, embedding, target, weight, torch.float32)
+        return nll, *torch.autograd.grad(slope * total, (hidden, embedding))
+
+    try:
+        pairs = zip(made(2**30), made(1), strict=True)
+        assert all(torch.equal(*pair) for pair in pairs)
+    finally:
+        torch.set_num_threads(before)
