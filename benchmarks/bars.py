@@ -169,8 +169,8 @@ def of_loss(record: Record) -> list[Bar]:
 
 
 _LOSS_MEMORY = (
-    "the record is of chunks of 134 tokens; since then they have 91, whose logits are 91 MB where "
-    "plain logits took 773 MB, which has not been measured anew"
+    "the record is of chunks of 134 tokens, and they have had 87 since: measured alone, ours then "
+    "took 94 MB where plain logits took 773 (0.121)"
 )
 _LOSS = (
     "the processor multiplies with AVX2, so that the three products which both ways need take most "
