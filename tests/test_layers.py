@@ -26,6 +26,7 @@ LAYERS = {
         "cpus",
         "disk",
         "files",
+        "hub",
         "loss",
         "fingerprints",
         "progress",
@@ -49,7 +50,7 @@ MAY_IMPORT = {n: set(range(n)) for n in LAYERS} | {0: {0}, 5: {0}}
 
 FENCES = {
     "datasets": ("pipeline.data.hub",),
-    "huggingface_hub": ("pipeline.data", "pipeline.tasks.hub"),
+    "huggingface_hub": ("pipeline.data", "pipeline.hub"),
     "duckdb": ("pipeline.results",),
     "lightgbm": ("pipeline.finders.regmix",),
     "lm_eval": ("pipeline.evaluation.harness",),

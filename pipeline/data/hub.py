@@ -21,6 +21,7 @@ from huggingface_hub import HfFileSystem, constants
 from pipeline.data import formats, remote
 from pipeline.data.documents import Document
 from pipeline.errors import InputError
+from pipeline.hub import FAILURES, patiently
 
 _NUMBERED = re.compile(r"(.*\D|)(\d+)(-of-)(\d+)(\D.*)")
 """c4-de.tfrecord-00000-of-02048.json.gz"""
@@ -79,7 +80,7 @@ class HuggingFace:
         """
         try:
             found = self._cached() if constants.HF_HUB_OFFLINE else self._listed()
-        except remote.FAILURES as error:
+        except FAILURES as error:
             raise self.unreachable(error, "its files") from error
         if not found:
             raise InputError(
@@ -117,12 +118,12 @@ class HuggingFace:
         if self.data_files:
             for pattern in self.data_files:
                 ask = functools.partial(fs.glob, f"{root}/{pattern}", detail=True)
-                matches: Any = remote.patiently(ask, f"{self.dataset}: {pattern}")
+                matches: Any = patiently(ask, f"{self.dataset}: {pattern}")
                 found.update((n, matches[n]) for n in sorted(matches))
         else:
             for path in self._of_config(self.dataset):
                 name = path.removeprefix("hf://")
-                found[name] = remote.patiently(functools.partial(fs.info, name), name)
+                found[name] = patiently(functools.partial(fs.info, name), name)
         prefix = len(root) + 1
         return [
             HubFile(self, name[prefix:], info["size"], _identity(info), fs=fs)
@@ -133,7 +134,7 @@ class HuggingFace:
     def _of_config(self, place: str) -> list[str]:
         """Paths of a configuration's files, as `datasets` finds them."""
         try:
-            builder = remote.patiently(
+            builder = patiently(
                 lambda: datasets.load_dataset_builder(
                     place, self.config, revision=None if Path(place).is_dir() else self.revision
                 ),
@@ -235,7 +236,7 @@ class HubFile:
             assert self.fs is not None
             name = f"datasets/{self.source.dataset}@{self.source.revision}/{self.path}"
             return cast(BinaryIO, remote.RemoteFile(self.fs, name, self._unreachable))
-        except remote.FAILURES as error:
+        except FAILURES as error:
             raise self._unreachable(error) from error
 
     def _unreachable(self, error: Exception) -> InputError:

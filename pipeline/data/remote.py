@@ -1,65 +1,23 @@
 """Files on the Hugging Face Hub, read block by block, each fetched again until it came whole.
 
 A transfer that breaks off is no reason to begin a file again: only the block that was on its way is
-lost. Waits grow from try to try, and are as long as the Hub asks where it says so.
+lost.
 """
 
-import logging
-import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-# The Hub's own clients and the transport's error (httpx), which is not always an OSError.
+# The Hub's own clients.
 from huggingface_hub import HfFileSystem, HfFileSystemFile, constants, get_session
-from huggingface_hub.errors import (  # type: ignore[attr-defined, unused-ignore]
-    HTTPError,
-    OfflineModeIsEnabled,
-)
 from huggingface_hub.utils import (  # type: ignore[attr-defined, unused-ignore]
     build_hf_headers,
     hf_raise_for_status,
 )
 
-log = logging.getLogger("pike")
+from pipeline.hub import FAILURES, patiently
 
-TRIES = 8
-"""Times that one block or one listing is asked for, over some two minutes."""
-FIRST_WAIT, LONGEST_WAIT = 1.0, 30.0
-"""Seconds before the second try, and between later ones at most; they double from try to try."""
 BLOCK = 8 * 2**20
 """Bytes fetched at once."""
-
-FAILURES = (HTTPError, OSError)
-"""What the Hub's clients raise when something cannot be fetched."""
-
-_PASSING = {408, 425, 429, 500, 502, 503, 504}
-"""Answers after which the same request may succeed."""
-
-T = TypeVar("T")
-
-
-def patiently(call: Callable[[], T], what: str) -> T:
-    """Calls until it succeeds, or raises the last failure.
-
-    Raises:
-        HTTPError, OSError: a failure that will not pass, or one that has not passed in time.
-    """
-    wait = FIRST_WAIT
-    for left in reversed(range(TRIES)):
-        try:
-            return call()
-        except FAILURES as error:
-            if not left or not _passing(error):
-                raise
-            asked = _asked_wait(error)
-            pause = wait if asked is None else asked
-            log.warning(
-                "%s: %s: %s; again in %.0f s (%d tries left)",
-                *(what, type(error).__name__, str(error).partition("\n")[0], pause, left),
-            )
-            time.sleep(pause)
-            wait = min(2 * wait, LONGEST_WAIT)
-    raise AssertionError("the last try returns or raises")
 
 
 def file_system() -> HfFileSystem:
@@ -104,17 +62,3 @@ class RemoteFile(HfFileSystemFile):  # type: ignore[misc, unused-ignore]
         if len(content) != end - start:
             raise ConnectionError(f"{len(content):,} bytes came, not {end - start:,}")
         return content
-
-
-def _passing(error: Exception) -> bool:
-    answer = getattr(error, "response", None)
-    if answer is not None:
-        return answer.status_code in _PASSING
-    return not isinstance(error, OfflineModeIsEnabled | FileNotFoundError | PermissionError)
-
-
-def _asked_wait(error: Exception) -> float | None:
-    """Seconds that the answer asks to wait (Retry-After), if it does."""
-    answer = getattr(error, "response", None)
-    asked = "" if answer is None else answer.headers.get("retry-after", "")
-    return min(float(asked), 10 * LONGEST_WAIT) if asked.isdecimal() else None

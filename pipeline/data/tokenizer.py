@@ -170,8 +170,12 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
     if isinstance(chosen, File):
         content = _given(Path(chosen.path), chosen.sha256, where, "path")
     elif isinstance(chosen, Hub):
-        fetch = extras.imported("pipeline.data.hub_file:downloaded", where, "hub")
-        path = fetch(chosen.repository, chosen.file, chosen.revision)
+        fetch = extras.imported("pipeline.hub:downloaded", where, "hub")
+        path = fetch(
+            *(chosen.repository, chosen.file, chosen.revision),
+            kind="model",
+            remedy="fetch it yourself and give it with kind: file",
+        )
         content = _given(path, chosen.sha256, where, "file")
     else:
         content, sampled = _train(chosen, sources, where)

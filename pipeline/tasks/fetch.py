@@ -121,7 +121,7 @@ def _downloaded(task: Task, split: str, revision: str) -> Path:
         InputError: it cannot be had, or the package is not installed.
     """
     try:
-        hub = importlib.import_module("pipeline.tasks.hub")
+        hub = importlib.import_module("pipeline.hub")
     except ModuleNotFoundError as error:
         if error.name != "huggingface_hub":
             raise
@@ -129,7 +129,11 @@ def _downloaded(task: Task, split: str, revision: str) -> Path:
             "fetching needs the package 'huggingface_hub', which is not installed: "
             "pip install '.[hub]', or give files that you have with --from SPLIT=FILE"
         ) from error
-    path: Path = hub.downloaded(task.dataset.repository, task.dataset.files[split].path, revision)
+    path: Path = hub.downloaded(
+        *(task.dataset.repository, task.dataset.files[split].path, revision),
+        kind="dataset",
+        remedy="give files that you have with --from SPLIT=FILE",
+    )
     return path
 
 

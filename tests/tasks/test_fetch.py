@@ -201,7 +201,7 @@ def test_a_few_rows_that_cannot_be_asked_are_listed(tmp_path, own):
 
 def test_own_files_need_no_further_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    monkeypatch.delitem(sys.modules, "pipeline.tasks.hub", raising=False)
+    monkeypatch.delitem(sys.modules, "pipeline.hub", raising=False)
     given = {"out": tmp_path, "revision": OTHER}
     fetch.fetch(["piqa"], **given, taken=taken(PIQA, "validation", "train"))
     with pytest.raises(InputError, match=r"pip install '\.\[hub\]'"):
