@@ -1,6 +1,8 @@
 """Work shared out among processes, whose results come in the work's order, few at a time."""
 
 import multiprocessing
+import os
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -35,7 +37,9 @@ def in_order(call: Callable[[W], R], work: Iterable[W], workers: int) -> Generat
     waiting: deque[Future[R]] = deque()
     # Spawned, not forked: threads of other libraries do not survive a fork.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=workers, mp_context=context) as pool:
+    with ProcessPoolExecutor(
+        max_workers=workers, mp_context=context, initializer=_end_with_parent
+    ) as pool:
         try:
             for piece in work:
                 waiting.append(pool.submit(call, piece))
@@ -51,3 +55,19 @@ def in_order(call: Callable[[W], R], work: Iterable[W], workers: int) -> Generat
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def _end_with_parent() -> None:
+    """Ends this process when the one that started it is gone.
+
+    A worker waits for work on a pipe whose other end its fellows hold too: of a process that was
+    killed it would never hear.
+    """
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()

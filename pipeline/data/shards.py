@@ -7,6 +7,7 @@ import bisect
 import hashlib
 import mmap
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline import disk, files
-from pipeline.data import integrity
+from pipeline.data import integrity, pages
 from pipeline.data.sealing import (
     SPLITS,
     documents_file,
@@ -93,9 +94,11 @@ class ShardWriter:
     def _cut_off(self, path: Path, tokens: int) -> None:
         """Leaves the first tokens of a file, which must be there."""
         size = tokens * self._dtype.itemsize
-        if not path.exists() or path.stat().st_size < size:
+        found = path.stat().st_size if path.exists() else -1
+        if found < size:
             raise InputError(f"{path} has lost what was written to it: start again from the start")
-        os.truncate(path, size)
+        if found > size:
+            os.truncate(path, size)
 
     def append(self, tokens: npt.NDArray[Any]) -> None:
         """Writes ids behind those already there.
@@ -180,6 +183,7 @@ class Corpus:
     fingerprint: str
     """Identity of the corpus's tokens, both splits."""
     _starts: list[int]
+    _maps: list[mmap.mmap]
     _shards: list[npt.NDArray[Any]]
     _windows: dict[int, list[_Window]] = field(default_factory=dict)
 
@@ -213,6 +217,7 @@ class Corpus:
                 dtype=dtype,
                 fingerprint=manifest["fingerprint"],
                 _starts=starts,
+                _maps=[],
                 _shards=[],
             )
         except (KeyError, TypeError) as error:
@@ -223,7 +228,8 @@ class Corpus:
         found = [problem for _, problem in integrity.problems(check, sealed) if problem]
         if found:
             raise InputError("\n".join(found))
-        known._shards.extend(_map(folder / s["file"], dtype) for s in listed)
+        known._maps.extend(pages.mapped(folder / shard["file"]) for shard in listed)
+        known._shards.extend(np.frombuffer(file, dtype) for file in known._maps)
         return known
 
     def rows(self, length: int) -> int:
@@ -232,15 +238,22 @@ class Corpus:
 
     def read(self, row_R: npt.NDArray[np.integer[Any]], length: int) -> Tokens:
         """Rows by number: int64 [R, length + 1], row i being `stream[i*L : i*L + L + 1]`."""
-        row_R = np.asarray(row_R, dtype=np.int64)
+        tokens_RxL1 = np.empty((len(row_R), length + 1), np.int64)
+        self.read_into(tokens_RxL1, row_R)
+        return tokens_RxL1
+
+    def read_into(self, tokens_RxL1: Tokens, row_R: npt.NDArray[np.integer[Any]]) -> None:
+        """As `read`, into an array that is there."""
         if not len(row_R):
-            return np.empty((0, length + 1), np.int64)
+            return
+        length = tokens_RxL1.shape[1] - 1
+        row_R = np.asarray(row_R, dtype=np.int64)
         assert row_R.min() >= 0, row_R.min()
         assert row_R.max() < self.rows(length), (row_R.max(), self.rows(length))
         windows = self._windows.get(length) or self._cut(length)
         if len(self._shards) == 1:
-            return windows[0].rows_RxL1[row_R].astype(np.int64)
-        tokens_RxL1 = np.empty((len(row_R), length + 1), np.int64)
+            tokens_RxL1[:] = windows[0].rows_RxL1[row_R]
+            return
         spanning_R = np.ones(len(row_R), bool)
         # Only the shards that hold a row of the batch are touched: there can be a thousand.
         first_S = np.array([w.first for w in windows])
@@ -253,19 +266,27 @@ class Corpus:
         for place in np.flatnonzero(spanning_R):
             start = int(row_R[place]) * length
             tokens_RxL1[place] = self.span(start, start + length + 1)
-        return tokens_RxL1
+
+    def ask_for(self, row_R: npt.NDArray[np.integer[Any]], length: int) -> None:
+        """Begins to load rows from the disk, all at once, and does not wait for them."""
+        size = self.dtype.itemsize
+        for row in np.sort(row_R).tolist():
+            for shard, start, stop in self._pieces(row * length, (row + 1) * length + 1):
+                pages.ask_for(self._maps[shard], start * size, stop * size)
 
     def span(self, start: int, stop: int) -> Tokens:
         """The stream's tokens `start` to `stop` (exclusive), int64."""
         assert 0 <= start <= stop <= self.tokens, (start, stop, self.tokens)
-        pieces: list[npt.NDArray[Any]] = []
+        pieces = [self._shards[s][first:last] for s, first, last in self._pieces(start, stop)]
+        return np.concatenate(pieces).astype(np.int64) if pieces else np.empty(0, np.int64)
+
+    def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+        """Where tokens of the stream lie: shard, and first and last (exclusive) token in it."""
         shard = bisect.bisect_right(self._starts, start) - 1
         while start < stop:
-            offset = start - self._starts[shard]
-            pieces.append(self._shards[shard][offset : offset + stop - start])
-            start += len(pieces[-1])
-            shard += 1
-        return np.concatenate(pieces).astype(np.int64) if pieces else np.empty(0, np.int64)
+            end = min(stop, self._starts[shard + 1])
+            yield shard, start - self._starts[shard], end - self._starts[shard]
+            start, shard = end, shard + 1
 
     def largest(self) -> int:
         """The largest token id; reads the whole split."""
@@ -293,12 +314,3 @@ class Corpus:
             windows.append(_Window(first, view))
         self._windows[length] = windows
         return windows
-
-
-def _map(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    with path.open("rb") as file:
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    # Rows are read in random order; the kernel's read-ahead would load 500 times the bytes.
-    if hasattr(mmap, "MADV_RANDOM"):
-        mapped.madvise(mmap.MADV_RANDOM)
-    return np.frombuffer(mapped, dtype)
