@@ -158,6 +158,34 @@ def gradients(found: list[Row], baseline: str) -> list[Panel]:
     ]
 
 
+def lengths(found: list[Row], baseline: str) -> list[Panel]:
+    """Documents by their length: a panel per scenario, a line per domain."""
+    del baseline
+    return [
+        Panel(
+            name=slug(scenario),
+            scenario=scenario,
+            model="",
+            title="documents",
+            x_label="tokens of a document, as a power of 2",
+            y_label="share of documents",
+            series=_shares(part),
+        )
+        for (scenario,), part in _groups(found, "scenario")
+    ]
+
+
+def _shares(part: list[Row]) -> list[Series]:
+    """Lines that begin and end at nothing: powers that no document of a domain has are zero."""
+    powers = range(min(r["power"] for r in part) - 1, max(r["power"] for r in part) + 2)
+    lines = []
+    for (domain, position), rows in _groups(part, "domain", "domain_position"):
+        share = {row["power"]: row["share"] for row in rows}
+        y = [share.get(power, 0.0) for power in powers]
+        lines.append(Series(key=domain, position=position, x=list(powers), y=y))
+    return lines
+
+
 def declared(found: list[Row], baseline: str) -> list[Panel]:
     """Panels that the view itself lays out: place, labels, lines and limits are columns of it."""
     del baseline

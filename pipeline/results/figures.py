@@ -133,6 +133,15 @@ KINDS: Mapping[str, Kind] = {
         "gradient, the variance between rows, and their quotient, the number of rows at which "
         "signal and noise are equal. Values that come out negative are left out.",
     ),
+    "lengths": Kind(
+        "figure_lengths",
+        curves.lengths,
+        3,
+        "domains",
+        "How long the documents of each domain are in training: at 6 stand those of 64 to 127 "
+        "tokens, each with its end. A domain of short documents gives a row of a batch many of "
+        "them, and its loss many beginnings.",
+    ),
     "figure1": Kind(
         "figure1",
         curves.declared,

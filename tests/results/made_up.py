@@ -17,7 +17,7 @@ METHODS = {
     "balanced-pike": ("balanced-pike", {"pike": {"zeta1": 0.05, "zeta2": 0.005}, "tau": 1.0}),
 }
 # These methods and scenarios play no part of the paper.
-OWN_FIGURES = ("losses", "differences", "weights", "similarities", "gradients")
+OWN_FIGURES = ("losses", "differences", "weights", "similarities", "gradients", "lengths")
 STEPS, ROWS, LENGTH, VOCABULARY = 40, 12, 16, 512
 CHECKPOINTS = [0, 5, 10, 20, 40]
 DOCUMENTS = 8

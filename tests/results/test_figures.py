@@ -47,6 +47,15 @@ def test_similarities_are_those_of_the_baseline_unless_methods_are_selected(made
         assert {p["title"] for p in data["panels"]} == methods
 
 
+def test_lengths_have_a_line_per_domain_that_begins_and_ends_at_nothing(shown):
+    data = read(shown, "lengths")
+    assert [p["scenario"] for p in data["panels"]] == ["real", "languages"]
+    code, *_ = data["panels"][0]["series"]
+    # 700 documents of 512 tokens or more and 200 of 1,024 or more.
+    assert code["x"] == [8, 9, 10, 11]
+    assert code["y"] == pytest.approx([0, 7 / 9, 2 / 9, 0], abs=1e-4)
+
+
 def test_a_method_has_one_colour_in_all_figures(shown):
     colours = {
         name: {e["key"]: e["colour"] for e in read(shown, name)["legend"]}
