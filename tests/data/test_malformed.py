@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -96,6 +97,12 @@ def write(folder, name, content):
     return path
 
 
+def test_the_page_on_data_says_how_many_kinds_are_tried():
+    page = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+    assert f"{len(MISTAKES)} kinds of files that cannot be read" in page
+    assert f"{len(KEPT)} kinds that are only unusual" in page
+
+
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_told_and_leaves_nothing(tmp_path, mistake):
     name, content, message = MISTAKES[mistake]
@@ -114,8 +121,8 @@ def test_a_changed_zst_is_told_by_its_checksum(tmp_path):
         download(tmp_path)
 
 
-LONG = "wort " * 2_000_000
-"""10 MB without a line break."""
+LONG = "wort " * 10_000_000
+"""50 MB without a line break."""
 
 KEPT = {
     "nulls and blanks": (
