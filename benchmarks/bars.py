@@ -322,7 +322,7 @@ def of_reading(record: Record) -> list[Bar]:
                 peer=f"{record['cold_megabytes_from_disk']['ours']:.1f} MB from the disk"
                 if kind == "cold"
                 else "",
-                why="without other readers between its batches it takes 0.21 to 0.34 ms on the same "
+                why="without other readers between its batches it takes 0.21 to 0.34 ms on this "
                 "machine; here five others empty the processor's caches before each, and the load "
                 "was what it says above"
                 if kind == "warm"
