@@ -275,6 +275,7 @@ def of_gpu(record: Record) -> list[Bar]:
                 peer=shown,
             )
         )
+    return rows
 
 
 def of_packing(record: Record) -> list[Bar]:

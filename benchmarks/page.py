@@ -59,7 +59,7 @@ def _section(title: str, command: str, record: Record, bars: list[Bar]) -> str:
     lines = _table(bars)
     missed = [f"- {bar.what}: {bar.why}." for bar in bars if bar.holds is False and bar.why]
     reasons = ["", "Why a bar is missed:", "", *missed] if missed else []
-    reasons += _peers(record)
+    reasons += _missing(record)
     return "\n".join(
         [f"## {title}", "", f"`{command}`, {_where(record)}.", "", *lines, *reasons, ""]
     )
@@ -70,17 +70,11 @@ def _table(bars: list[Bar]) -> list[str]:
     return head + [_row(bar) for bar in bars]
 
 
-def _peers(record: Record) -> list[str]:
-    """Which versions of other packages were measured, and which packages were not there."""
-    versions, missing = record.get("versions"), record.get("missing", {})
-    lines = []
-    if versions:
-        told = ", ".join(f"{name} {version}" for name, version in versions.items())
-        lines += ["", f"Peers: {told}; `python -m pydoc benchmarks.peers` says how to have them."]
-    if missing:
-        told = ", ".join(f"{name} (`{how}`)" for name, how in missing.items())
-        lines += ["", f"Not measured, since they were not installed: {told}."]
-    return lines
+def _missing(record: Record) -> list[str]:
+    """Packages that were to be measured and were not there, and what installs each."""
+    missing = record.get("missing", {})
+    told = ", ".join(f"{name} ({how})" for name, how in missing.items())
+    return ["", f"Not measured, since they were not installed: {told}."] if missing else []
 
 
 def _row(bar: Bar) -> str:
