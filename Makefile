@@ -1,6 +1,9 @@
 # Everything that a user types. `make help` lists it.
 
 VENV   ?= .venv
+# Of XLA devices, whose library has a torch of its own. Tests run on TPU or CPU.
+TPU_VENV    ?= .venv-tpu
+PJRT_DEVICE ?= CPU
 PYTHON ?= python3
 CORES  ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 CONFIG ?= config.yaml
@@ -16,7 +19,7 @@ READY     := $(VENV)/.ready-$(TORCH)
 SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile workflow/profiles/default --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run quick test test-slurm check lint format report dag docs bench drill unlock clean
+.PHONY: help setup setup-tpu run quick test test-slurm test-tpu check lint format report dag docs bench drill unlock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -30,6 +33,14 @@ $(READY): pyproject.toml constraints-cpu.txt
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints.txt --editable '.[finders,hub,test,lint]'
 	rm -f $(VENV)/.ready-* && touch $@
 
+setup-tpu: $(TPU_VENV)/.ready ## Make the environment for TPUs in .venv-tpu (6 GB)
+
+$(TPU_VENV)/.ready: pyproject.toml constraints-cpu.txt constraints-tpu.txt
+	$(PYTHON) -m venv $(TPU_VENV)
+	{ grep -v '^torch==' constraints-cpu.txt; cat constraints-tpu.txt; } > $(TPU_VENV)/constraints.txt
+	$(TPU_VENV)/bin/python -m pip install --disable-pip-version-check --quiet --constraint $(TPU_VENV)/constraints.txt --editable '.[tpu,test]'
+	touch $@
+
 run: $(READY) ## Run the experiment (CONFIG=..., CORES=...) and build the report
 	$(SNAKEMAKE)
 
@@ -42,6 +53,9 @@ test: $(READY) ## Run every test that needs no accelerator
 test-slurm: $(READY) ## Run the tests that need a real Slurm, which they install and start (Debian, as root)
 	tests/slurm/onenode.sh install
 	PIKE_TEST_SLURM=1 $(BIN)/python -m pytest tests/workflow/test_slurm.py
+
+test-tpu: $(TPU_VENV)/.ready ## Run the tests of XLA devices (PJRT_DEVICE=TPU on a TPU)
+	PJRT_DEVICE=$(PJRT_DEVICE) $(TPU_VENV)/bin/python -m pytest tests/test_xla.py
 
 check: $(READY) ## Run the fast tests alone
 	$(BIN)/python -m pytest -m 'not slow and not workflow and not device'
@@ -90,5 +104,5 @@ unlock: $(READY) ## Free the working folder after a killed run
 	$(SNAKEMAKE) --unlock
 
 clean: ## Delete the environment and caches; results stay
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(TPU_VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

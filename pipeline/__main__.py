@@ -392,7 +392,7 @@ def _count(text: str) -> int:
 
 
 def _device(stage: argparse.ArgumentParser) -> None:
-    stage.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
+    stage.add_argument("--device", default="auto", help="auto, cpu, cuda or xla (default: auto)")
 
 
 if __name__ == "__main__":

@@ -44,6 +44,10 @@ _ROWS = [
     # Jouppi et al. 2023 (arXiv 2304.01433), Table 4; a TPU multiplies in bfloat16 alone, and
     # float32 in six such products.
     Accelerator("tpu-v4", {"float32": 46e12, "bfloat16": 275e12}, 32 * GiB, 0.4, 0.02, "TPU"),
+    # Google Cloud's pages of the same names (cloud.google.com/tpu/docs/v5e, v5p, v6e).
+    Accelerator("tpu-v5e", {"float32": 33e12, "bfloat16": 197e12}, 16 * GiB, 0.4, 0.02, "TPU"),
+    Accelerator("tpu-v5p", {"float32": 76e12, "bfloat16": 459e12}, 95 * GiB, 0.4, 0.02, "TPU"),
+    Accelerator("tpu-v6e", {"float32": 153e12, "bfloat16": 918e12}, 32 * GiB, 0.4, 0.02, "TPU"),
 ]
 
 ACCELERATORS = {row.name: row for row in _ROWS}

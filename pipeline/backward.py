@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from pipeline import gradients, optim, vectors
+from pipeline import devices, gradients, optim, vectors
 from pipeline.clock import Timed, untimed
 from pipeline.errors import InputError
 from pipeline.mixing.seams import Method, Signals, State
@@ -47,7 +47,7 @@ class Batch:
 
     def means(self, row_B: Tensor) -> Tensor:
         """Mean of each domain's rows, float64 on the CPU; NaN for a domain without rows."""
-        of_domains = row_B.double().cpu().split(self.count_K.tolist())
+        of_domains = devices.on_host(row_B).double().split(self.count_K.tolist())
         return torch.stack([of_rows.mean() for of_rows in of_domains])
 
     def losses(self, model: Transformer, microbatch: int) -> Tensor:
@@ -148,14 +148,14 @@ class Pass:
                 self.model, batch.by_domain(), share_K, measured_by, self.timed
             )
             seen = dataclasses.replace(seen, loss_K=measured.loss_K, statistics=measured)
-            return Left(seen, float(optim.clip_(self.model, self.clip_norm)), coefficient_K)
+            return Left(seen, self._clipped(), coefficient_K)
         weight_B = batch.row_weights(share_K)
         loss_B = gradients.of_batch(
             self.model, batch.tokens_BxL1, weight_B, self.microbatch, self.timed
         )
         norm = optim.clip_(self.model, self.clip_norm)
         # One transfer, and so one wait for the device.
-        numbers = torch.cat([loss_B, norm[None]]).double().cpu()
+        numbers = devices.on_host(torch.cat([loss_B, norm[None]]).double())
         seen = dataclasses.replace(seen, loss_K=batch.means(numbers[:-1]))
         return Left(seen, float(numbers[-1]), coefficient_K)
 
@@ -179,7 +179,11 @@ class Pass:
         vectors.add_all(
             self.model, parts_K, batch.shares() if coefficient_K is None else coefficient_K
         )
-        return Left(seen, float(optim.clip_(self.model, self.clip_norm)), coefficient_K)
+        return Left(seen, self._clipped(), coefficient_K)
+
+    def _clipped(self) -> float:
+        """Shortens the gradient; its norm before."""
+        return float(devices.on_host(optim.clip_(self.model, self.clip_norm)))
 
     def _into_moments(
         self, method: Method, state: State, seen: Signals, batch: Batch, measured_by: int | None
@@ -200,7 +204,7 @@ class Pass:
                     timed=self.timed,
                 )
                 vectors.add(self.model, g.parts, 1.0)
-                norm += float(batch.shares()[k]) * float(optim.clip_(self.model, self.clip_norm))
+                norm += float(batch.shares()[k]) * self._clipped()
                 self.optimizer.take(k, float(chosen_K[k]))
             numbers_K.append(gradients.numbers(g))
             # The next domain's gradient takes this one's memory.

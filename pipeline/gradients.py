@@ -29,10 +29,11 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from pipeline import processes
+from pipeline import devices, pieces, processes
 from pipeline.clock import Timed, untimed
 from pipeline.mixing.seams import Statistics
 from pipeline.model import Transformer, token_losses, weighted_loss
+from pipeline.pieces import Piece
 from pipeline.vectors import add, inner, products, squared, total, trained
 
 
@@ -72,23 +73,27 @@ def of_domain(
         spread: Whether the variance is wanted; without it, it is NaN.
         timed: Clock of the passes.
     """
-    parameters = trained(model)
+    parameters, device = trained(model), model.device
     kept = [p.grad for p in parameters]
     R, n = len(tokens_RxL1), math.ceil(len(tokens_RxL1) / microbatch)
-    spread = spread and n > 1
-    loss = torch.zeros((), dtype=torch.float64, device=tokens_RxL1.device)
+    # A program that measures one micro-batch, and finds NaN, is the one that measures several.
+    spread = spread and (n > 1 or devices.compiles(device))
+    rows, others = (devices.number(x, device) for x in (R, n - 1 if n > 1 else math.nan))
+    every_R = torch.ones(R, device=tokens_RxL1.device)
+    loss = torch.zeros((), dtype=torch.float64, device=device)
     weighted_squares = torch.zeros_like(loss)
     for p in parameters:
         p.grad = None
     heard = parameters if model.gathered is None else model.gathered
     with _arriving(heard if spread else [], timed) as squares:
-        for piece, counts in processes.dealt(tokens_RxL1, microbatch, whole=spread):
-            share_s = torch.full((len(piece),), counts / R, device=piece.device)
-            loss += _backward(model, piece, share_s, timed).double().sum() * counts / R
+        for piece in pieces.dealt(tokens_RxL1, every_R, microbatch, device, whole=spread):
+            loss_s = _backward(model, piece, piece.weight_s / rows, timed)
+            loss += (loss_s.double() * piece.weight_s).sum() / rows
             if spread:
                 # What arrives is s / R of the micro-batch's mean gradient.
-                weighted_squares += total(squares) * (R**2 / len(piece))
+                weighted_squares += total(squares) * devices.number(R**2 / piece.rows, device)
                 squares.clear()
+            devices.start(device)
     parts = [p.grad for p in parameters if p.grad is not None]
     for p, before in zip(parameters, kept, strict=True):
         p.grad = before
@@ -98,7 +103,8 @@ def of_domain(
     with timed("statistics"):
         squared_norm, variance = squared(parts), torch.full_like(loss, math.nan)
     if spread:
-        variance = (weighted_squares - R * squared_norm) / (n - 1)
+        variance = (weighted_squares - rows * squared_norm) / others
+    devices.start(device)
     return DomainGradient(parts, squared_norm, variance, loss, R)
 
 
@@ -178,9 +184,12 @@ def gramian(
     pairs = list(itertools.combinations(present, 2))
     if pairs:
         with timed("statistics"):
-            found = torch.stack([inner(first, second) for (_, first), (_, second) in pairs])
-        for ((j, _), (k, _)), product in zip(pairs, found.tolist(), strict=True):
-            gram_KxK[j, k] = gram_KxK[k, j] = product
+            found = []
+            for (_, first), (_, second) in pairs:
+                found.append(inner(first, second))
+                devices.start(model.device)
+        for ((j, _), (k, _)), product in zip(pairs, found, strict=True):
+            gram_KxK[j, k] = gram_KxK[k, j] = devices.on_host(product)
     return [None if g is None else g.parts for g in gradients], gram_KxK, measured
 
 
@@ -203,23 +212,22 @@ def of_batch(
         microbatch: Rows per backward pass.
         timed: Clock of the passes.
     """
-    pieces = processes.dealt(tokens_BxL1, microbatch)
-    weights = processes.dealt(weight_B, microbatch)
-    found = [
-        (_backward(model, tokens, weight * counts, timed), counts)
-        for (tokens, counts), (weight, _) in zip(pieces, weights, strict=True)
-    ]
+    found = []
+    for piece in pieces.dealt(tokens_BxL1, weight_B, microbatch, model.device):
+        loss_s = _backward(model, piece, piece.weight_s, timed)
+        devices.start(model.device)
+        found.append((piece, loss_s))
     processes.add_up_gradients([p.grad for p in trained(model) if p.grad is not None])
-    return processes.assembled(found, len(tokens_BxL1))
+    return pieces.assembled(found, len(tokens_BxL1))
 
 
-def _backward(model: Transformer, tokens_BxL1: Tensor, weight_B: Tensor, timed: Timed) -> Tensor:
-    """One pass: adds the gradient of sum_b weight_b l_b, and returns the rows' losses l_B."""
+def _backward(model: Transformer, piece: Piece, weight_s: Tensor, timed: Timed) -> Tensor:
+    """One pass: adds the gradient of sum_s weight_s l_s, and returns the rows' losses l_s."""
     with timed("forward"):
-        weighted, loss_B = weighted_loss(model, tokens_BxL1, weight_B)
+        weighted, loss_s = weighted_loss(model, piece.tokens_sxL1, weight_s)
     with timed("backward"):
         weighted.backward()
-    return loss_B
+    return loss_s
 
 
 @contextlib.contextmanager
@@ -270,26 +278,31 @@ def _of_rows(
     model: Transformer, tokens_BxL1: Tensor, microbatch: int, of_rows: Callable[[Tensor], Tensor]
 ) -> Tensor:
     """A number of each row, from passes without gradients."""
-    pieces = processes.dealt(tokens_BxL1, microbatch)
-    found = [(of_rows(tokens), counts) for tokens, counts in pieces]
+    found, every_B = [], torch.ones(len(tokens_BxL1), device=tokens_BxL1.device)
+    for piece in pieces.dealt(tokens_BxL1, every_B, microbatch, model.device):
+        number_s = of_rows(piece.tokens_sxL1)
+        devices.start(model.device)
+        found.append((piece, number_s))
     model.let_go()
-    return processes.assembled(found, len(tokens_BxL1))
+    return pieces.assembled(found, len(tokens_BxL1))
 
 
 def numbers(g: DomainGradient | None) -> tuple[Tensor | None, int]:
     """What `gathered` keeps of a gradient."""
     if g is None:
         return None, 0
-    return torch.stack([g.squared_norm, g.variance, g.loss]), g.rows
+    found = torch.stack([g.squared_norm, g.variance, g.loss])
+    devices.start(found.device)
+    return found, g.rows
 
 
 def gathered(measured: Sequence[tuple[Tensor | None, int]]) -> Statistics:
-    """The statistics of K domains in one transfer from the device; NaN for a domain without."""
+    """The statistics of K domains, read from the device; NaN for a domain without."""
     present = [found for found, _ in measured if found is not None]
     table_3xK = torch.full((3, len(measured)), math.nan, dtype=torch.float64)
     rows_K = torch.tensor([rows for _, rows in measured], dtype=torch.float64)
     if present:
-        table_3xK[:, rows_K > 0] = torch.stack(present, dim=1).cpu()
+        table_3xK[:, rows_K > 0] = torch.stack([devices.on_host(p) for p in present], dim=1)
     squared_norm_K, variance_K, loss_K = table_3xK
     return Statistics(
         squared_norm_K=squared_norm_K,

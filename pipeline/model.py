@@ -15,9 +15,8 @@ from typing import Any, Self, cast
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
-from pipeline import loss, settings
+from pipeline import devices, loss, settings
 
 NORM_EPSILON = 1e-6
 MLP_RATIO = 4
@@ -83,6 +82,8 @@ class Attention(nn.Module):
             k_1xHxPxW, v_1xHxPxW = shared
             k_BxHxSxW = torch.cat([k_1xHxPxW.expand(B, -1, -1, -1), k_BxHxSxW], dim=2)
             v_BxHxSxW = torch.cat([v_1xHxPxW.expand(B, -1, -1, -1), v_BxHxSxW], dim=2)
+        # As torch.autocast has it on most devices, not on XLA's.
+        q_BxHxLxW, k_BxHxSxW = q_BxHxLxW.to(v_BxHxSxW.dtype), k_BxHxSxW.to(v_BxHxSxW.dtype)
         y_BxHxLxW = F.scaled_dot_product_attention(
             q_BxHxLxW, k_BxHxSxW, v_BxHxSxW, seen_Bx1xLxS, is_causal=seen_Bx1xLxS is None
         )
@@ -134,11 +135,16 @@ class Transformer(nn.Module):
         """The same model, computing as a recipe says; models are made to compute plainly."""
         self.precision = PRECISIONS[recipe.precision]
         self.recomputes = recipe.activation_checkpointing
-        if recipe.compile:
+        if recipe.compile and not devices.compiles(self.device):
             for block in self.blocks:
                 # One compilation serves all blocks; their parameters are its arguments.
                 block.compile()
         return self
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.embedding.weight.device
 
     def let_go(self) -> None:
         """Frees what a pass without gradients leaves behind in a model in shards."""
@@ -161,9 +167,7 @@ class Transformer(nn.Module):
             rotation = rotary(tokens_BxL.shape[1], self.shape.head_width, tokens_BxL.device)
             for block in self.blocks:
                 if self.recomputes and torch.is_grad_enabled():
-                    x_BxLxD = checkpoint(
-                        block, x_BxLxD, rotation, use_reentrant=False, preserve_rng_state=False
-                    )
+                    x_BxLxD = devices.recomputed(block, x_BxLxD, rotation)
                 else:
                     x_BxLxD = block(x_BxLxD, rotation)
             return self.norm(x_BxLxD)

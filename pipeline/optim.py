@@ -3,7 +3,10 @@
 import torch
 from torch import Tensor, nn
 
-from pipeline import processes, settings
+from pipeline import devices, processes, settings
+
+LEAST_RATE = 1e-30
+"""Where steps are counted on the device, AdamW divides by the rate: there it is not quite 0."""
 
 
 def learning_rate(step: int, recipe: settings.Training) -> float:
@@ -25,6 +28,8 @@ def adamw(model: nn.Module, recipe: settings.Training) -> torch.optim.AdamW:
     """AdamW that decays every matrix; gains of norms are not pulled to zero."""
     matrices = [p for p in model.parameters() if p.ndim >= 2]
     gains = [p for p in model.parameters() if p.ndim < 2]
+    # A program that is compiled once counts its steps itself.
+    compiled = devices.compiles(matrices[0].device)
     return torch.optim.AdamW(
         [
             {"params": matrices, "weight_decay": recipe.weight_decay},
@@ -33,8 +38,17 @@ def adamw(model: nn.Module, recipe: settings.Training) -> torch.optim.AdamW:
         lr=recipe.initial_learning_rate,
         betas=(recipe.beta1, recipe.beta2),
         eps=recipe.epsilon,
-        fused=True,
+        fused=not compiled,
+        capturable=compiled,
     )
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Sets the learning rate of all parameters for the next step."""
+    for group in optimizer.param_groups:
+        device = group["params"][0].device
+        least = LEAST_RATE if devices.compiles(device) else 0.0
+        group["lr"] = devices.number(max(rate, least), device)
 
 
 def clip_(model: nn.Module, longest: float) -> Tensor:

@@ -72,7 +72,7 @@ def pretrain(
         corpora: Folder of the packed corpora of the run's tokenizer, one subfolder per domain.
         reference: Folder of the finished run whose model is the reference, for a method with one.
         mixture: Manifest of a found mixture, for a method that trains with one.
-        device: Kind of device: auto, cpu or cuda.
+        device: Kind of device: auto, cpu, cuda or xla.
         threads: CPU threads; torch's own choice when absent.
         save_on: Signal that asks for a checkpoint; SIGTERM and SIGINT ask for one and the end.
         profile: Whether to wait for the device after each phase of a step, and return a table of
@@ -139,6 +139,7 @@ class _Training:
         self.device, self.asked = device, asked or interruption.Asked()
         refuse_unmeasurable(work, method)
         refuse_unshared(work, method, shard)
+        refuse_uncompiled(work, method, device)
         recipe = work.training
         self.method = method = method.informed(given.facts(recipe))
         self.train_rows, self.statistics_rows, self.comparison_rows = (
@@ -257,9 +258,9 @@ class _Training:
         with timed("optimizer"):
             left.refuse_nan(self.work.domains, self.folder.folder)
             rate = optim.learning_rate(at.step, recipe)
-            for group in self.optimizer.param_groups:
-                group["lr"] = rate
+            optim.set_rate(self.optimizer, rate)
             self.optimizer.step()
+            devices.start(self.device)
         with timed("method"):
             at.method = self._observed(at.method, left.seen, batch)
         loss_K = left.seen.loss_K
@@ -308,7 +309,7 @@ class _Training:
 
     def _batch(self, mixture: Mixture, count_K: Tensor, positions_K: Tensor) -> Batch:
         tokens, _ = mixture.batch(count_K.numpy(), positions_K.numpy())
-        return Batch(torch.from_numpy(tokens).to(self.device), count_K)
+        return Batch(torch.from_numpy(tokens).to(devices.of_rows(self.device)), count_K)
 
     def _fresh_rows(self, at: checkpoint.Progress, floor: int) -> list[Tensor]:
         count_K = self._counts(at).clamp(min=floor)
@@ -377,3 +378,16 @@ def refuse_unshared(work: settings.Run, method: Method, shard: bool) -> None:
         problems.append("--shard does not go with training.compile: leave one of them")
     if problems:
         raise InputError("\n".join(problems))
+
+
+def refuse_uncompiled(work: settings.Run, method: Method, device: torch.device) -> None:
+    """Makes sure that the device can train the run.
+
+    Raises:
+        InputError: it would compile anew whenever a domain is without rows.
+    """
+    if devices.compiles(device) and method.needs().moments_per_domain:
+        raise InputError(
+            f"method {work.method_name!r} keeps moments for each domain, which device 'xla' cannot "
+            "do: train it on device: cpu or cuda"
+        )

@@ -81,7 +81,7 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
         settings: JSON of the fields of `Probe`.
         run: Folder of a finished run.
         corpora: Folder of the packed corpora of the run's tokenizer, one subfolder per domain.
-        device: Kind of device: auto, cpu or cuda.
+        device: Kind of device: auto, cpu, cuda or xla.
 
     Raises:
         InputError: wrong settings, a run without manifest, missing or damaged corpora or
@@ -94,7 +94,7 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
     devices.keep_freed_memory()
     place = devices.pick(device)
     rows_by_domain, pieces = _rows(asked, work, corpora)
-    rows_by_domain = [rows.to(place) for rows in rows_by_domain]
+    rows_by_domain = [rows.to(devices.of_rows(place)) for rows in rows_by_domain]
     vocabulary = padded_vocabulary(pieces, work.model.vocabulary_multiple)
     steps = record["checkpoints"] if asked.checkpoints == "all" else record["checkpoints"][-1:]
     with (

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from pipeline import processes
+from pipeline import devices, processes
 
 PIECE_NUMBERS = 2**18
 """Products that a CPU adds up in float32 at a time: 10^8 of them at once are off by 0.4 %."""
@@ -24,11 +24,16 @@ def trained(model: nn.Module) -> list[Tensor]:
 
 def add(model: nn.Module, parts: Sequence[Tensor], coefficient: float) -> None:
     """Adds c g to the parameters' gradient; where there is none yet, g's own memory becomes it."""
-    for parameter, part in zip(trained(model), parts, strict=True):
+    parameters = trained(model)
+    c = devices.number(coefficient, parameters[0].device)
+    for parameter, part in zip(parameters, parts, strict=True):
         if parameter.grad is None:
-            parameter.grad = part.mul_(coefficient)
+            parameter.grad = part.mul_(c)
+        elif isinstance(c, Tensor):
+            parameter.grad.add_(part * c)
         else:
-            parameter.grad.add_(part, alpha=coefficient)
+            parameter.grad.add_(part, alpha=c)
+    devices.start(parameters[0].device)
 
 
 def add_all(

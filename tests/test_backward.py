@@ -138,9 +138,9 @@ def test_no_row_passes_twice(monkeypatch):
     seen = []
     plain = gradients._backward
 
-    def counting(model, tokens, *others):
-        seen.append(len(tokens))
-        return plain(model, tokens, *others)
+    def counting(model, piece, *others):
+        seen.append(piece.rows)
+        return plain(model, piece, *others)
 
     monkeypatch.setattr(gradients, "_backward", counting)
     for method in (Mix(), PCGrad(), AdaTask()):

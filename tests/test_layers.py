@@ -24,6 +24,7 @@ LAYERS = {
         "resources",
         "clock",
         "cpus",
+        "devices",
         "disk",
         "files",
         "hub",
@@ -37,8 +38,8 @@ LAYERS = {
         "references",
     }
     | {"proxies", "root", "runs", "stages", "expansion", "writer", "stream", "processes"},
-    1: {"data", "mixing", "model", "optim", "tasks", "vectors"},
-    2: {"devices", "gradients", "per_domain_adamw", "checkpoint", "lease", "records", "alarms"}
+    1: {"data", "mixing", "model", "optim", "pieces", "tasks", "vectors"},
+    2: {"gradients", "per_domain_adamw", "checkpoint", "lease", "records", "alarms"}
     | {"budget", "events", "sharding"},
     3: {"backward", "inputs", "run_folder", "throughput"},
     4: {"pretrain", "evaluation", "probe", "theory", "export", "watch"},
@@ -66,6 +67,7 @@ FENCES = {
         "pipeline.sharding",
         "pipeline.model",
         "pipeline.optim",
+        "pipeline.pieces",
         "pipeline.devices",
         "pipeline.gradients",
         "pipeline.vectors",

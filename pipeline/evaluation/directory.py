@@ -66,7 +66,7 @@ def evaluate(
     asked = parsing.parse(Evaluation, {**DEFAULTS, **values}, str(settings))
     if not asked.tasks:
         raise InputError(f"{settings}.tasks: name at least one task; a model is asked nothing else")
-    place = devices.pick(device)
+    place = devices.pick(device, any_shape=True)
     given = Directory(model, dtype=dtype, length=length)
     benchmarks = downstream(asked, tasks, given.pieces, given.length)
     given.model.to(place)

@@ -59,7 +59,7 @@ def evaluate(
     record = files.read_json(run / files.MANIFEST)
     work = parsing.parse(parsing.Run, record["settings"], f"{run / files.MANIFEST}: settings")
     devices.keep_freed_memory()
-    place = devices.pick(device)
+    place = devices.pick(device, any_shape=True)
     pieces = Tokenizer(tokenizer)
     domains = prepared(asked, work, corpora, pieces)
     benchmarks = downstream(asked, tasks, pieces, work.training.length)

@@ -89,7 +89,7 @@ class Checkpoint(LM):  # type: ignore[misc]
             log.info("batches are made by tokens (batch_tokens), --batch_size is without effect")
         folder = Path(checkpoint)
         self.tokens = Tokenizer(Path(tokenizer))
-        self._device = devices.pick(device or "auto")
+        self._device = devices.pick(device or "auto", any_shape=True)
         self.model = checkpoints.load_model(folder).to(self._device)
         pieces, shape = self.tokens.vocabulary, self.model.shape
         if padded_vocabulary(pieces, shape.vocabulary_multiple) != self.model.vocabulary:
