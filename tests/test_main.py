@@ -56,7 +56,7 @@ def test_help_of_a_stage_says_what_it_reads():
     done = without_torch("pretrain", "--help")
     assert done.returncode == 0
     assert "run.json; everything appears beside it" in done.stdout
-    assert "auto, cpu or cuda (default: auto)" in done.stdout
+    assert "auto, cpu, cuda or xla (default: auto)" in done.stdout
 
 
 def test_the_module_is_the_command(run_pipeline):
