@@ -34,7 +34,7 @@ from pipeline.clock import Timed, untimed
 from pipeline.mixing.seams import Statistics
 from pipeline.model import Transformer, token_losses, weighted_loss
 from pipeline.pieces import Piece
-from pipeline.vectors import add, inner, products, squared, total, trained
+from pipeline.vectors import add, clear, inner, products, squared, total, trained
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,8 +82,7 @@ def of_domain(
     every_R = torch.ones(R, device=tokens_RxL1.device)
     loss = torch.zeros((), dtype=torch.float64, device=device)
     weighted_squares = torch.zeros_like(loss)
-    for p in parameters:
-        p.grad = None
+    clear(model)
     heard = parameters if model.gathered is None else model.gathered
     with _arriving(heard if spread else [], timed) as squares:
         for piece in pieces.dealt(tokens_RxL1, every_R, microbatch, device, whole=spread):
@@ -212,6 +211,7 @@ def of_batch(
         microbatch: Rows per backward pass.
         timed: Clock of the passes.
     """
+    clear(model)
     found = []
     for piece in pieces.dealt(tokens_BxL1, weight_B, microbatch, model.device):
         loss_s = _backward(model, piece, piece.weight_s, timed)

@@ -22,6 +22,18 @@ def trained(model: nn.Module) -> list[Tensor]:
     return [p for p in model.parameters() if p.requires_grad]
 
 
+def clear(model: nn.Module) -> None:
+    """Takes the parameters' gradients away; their memory stays with whoever holds them.
+
+    Where the device compiles, zeros take their place: the first pass is then like all others.
+    """
+    parameters = trained(model)
+    device = parameters[0].device
+    for parameter in parameters:
+        parameter.grad = torch.zeros_like(parameter) if devices.compiles(device) else None
+    devices.start(device)
+
+
 def add(model: nn.Module, parts: Sequence[Tensor], coefficient: float) -> None:
     """Adds c g to the parameters' gradient; where there is none yet, g's own memory becomes it."""
     parameters = trained(model)
