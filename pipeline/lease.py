@@ -107,6 +107,7 @@ def _acquired(lease: Path) -> Path:
         # Two tries: a dead holder's file is removed first. Losing a race is another's win.
         for _ in range(2):
             if _renamed(claim, lease):
+                _sweep(lease.parent, now)
                 return lease / name
             for other in lease.glob("*.json"):
                 if _alive(other, now):
@@ -126,6 +127,18 @@ def _renamed(claim: Path, lease: Path) -> bool:
             raise
         return False
     return True
+
+
+def _sweep(folder: Path, now: float) -> None:
+    """Removes what processes left that were killed while they took a lease.
+
+    Nobody is at it for longer than a lease may be silent.
+    """
+    for left in folder.glob(".lease.*"):
+        # A living one gives its own up at any time.
+        with contextlib.suppress(FileNotFoundError):
+            if now - left.stat().st_mtime > 2 * STALE_SECONDS:
+                files.remove(left)
 
 
 def _refusal(folder: Path, holder: dict[str, object]) -> str:

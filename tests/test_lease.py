@@ -186,6 +186,17 @@ def test_a_long_silent_holder_on_another_machine_is_replaced_at_once(tmp_path):
         assert holder_of(tmp_path)[1]["pid"] == os.getpid()
 
 
+def test_what_was_left_by_processes_killed_while_they_took_a_lease_is_removed(tmp_path):
+    now = time.time()
+    for name, age in (("old", 2.1), ("young", 1.9)):
+        left = tmp_path / f".lease.{name}"
+        left.mkdir()
+        (left / f"{name}.json").write_text("{}")
+        os.utime(left, (now - age * lease.STALE_SECONDS,) * 2)
+    with lease.held(tmp_path):
+        assert [path.name for path in tmp_path.glob(".lease.*")] == [".lease.young"]
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}"])
 def test_a_lease_that_cannot_be_read_counts_as_another_machines(tmp_path, content, impatient):
     path = write_holder(tmp_path)
