@@ -30,13 +30,14 @@ class Asked:
     Several processes of one run look together, and what one was asked all are.
     """
 
-    def __init__(self, highest: Callable[[int], int] = int) -> None:
+    def __init__(self, highest: Callable[[int], int] = int, *, alone: bool = True) -> None:
         """Before any signal.
 
         Args:
             highest: Makes one number of those of several processes.
+            alone: Whether nobody hands signals on: a second Ctrl-C is then the user's.
         """
-        self._highest = highest
+        self._highest, self._alone = highest, alone
         self._save = False
         self._stop = 0
         self._seen = 0
@@ -44,12 +45,14 @@ class Asked:
     def note(self, number: int, frame: FrameType | None) -> None:
         """Handles a signal. A second Ctrl-C does not wait for the next look.
 
+        Of several processes each gets the first one twice: from the terminal, and from torchrun.
+
         Raises:
             KeyboardInterrupt: the second SIGINT.
         """
         if number not in STOPS:
             self._save = True
-        elif number == signal.SIGINT and self._stop:
+        elif number == signal.SIGINT and self._stop and self._alone:
             raise KeyboardInterrupt
         else:
             self._stop = number
@@ -76,7 +79,9 @@ class Asked:
 
 
 @contextlib.contextmanager
-def watched(save_on: str = "USR1", highest: Callable[[int], int] = int) -> Iterator[Asked]:
+def watched(
+    save_on: str = "USR1", highest: Callable[[int], int] = int, *, alone: bool = True
+) -> Iterator[Asked]:
     """Takes note of signals inside the block; outside of it they do what they did before.
 
     In a thread that is not the main one nothing is noted: signals are the main thread's.
@@ -84,8 +89,9 @@ def watched(save_on: str = "USR1", highest: Callable[[int], int] = int) -> Itera
     Args:
         save_on: Signal that asks for a checkpoint: USR1 or USR2.
         highest: Makes one number of those of several processes.
+        alone: Whether nobody hands signals on.
     """
-    asked = Asked(highest)
+    asked = Asked(highest, alone=alone)
     if threading.current_thread() is not threading.main_thread():
         yield asked
         return

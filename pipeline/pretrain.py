@@ -99,10 +99,11 @@ def pretrain(
     processes.join(place)
     # The first's lease is for all.
     leases = lease.held(run.parent) if processes.leads() else lease.of_another(run.parent)
+    alone = processes.count() == 1
     with (
         disk.named(run.parent),
         leases as held,
-        interruption.watched(save_on, processes.highest) as asked,
+        interruption.watched(save_on, processes.highest, alone=alone) as asked,
         contextlib.ExitStack() as opened,
     ):
         given = inputs.read(work, method, corpora, reference, mixture)

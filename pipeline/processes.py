@@ -27,6 +27,7 @@ from torch import Tensor
 from torch.distributed.rendezvous import rendezvous
 
 from pipeline.errors import InputError
+from pipeline.interruption import STOPPED, Interrupted
 
 log = logging.getLogger("pike")
 
@@ -60,7 +61,8 @@ def leads() -> bool:
 def together() -> Iterator[None]:
     """What goes wrong inside the block ends all processes, and the first to know says what it is.
 
-    The others notice when they next want to hear of it, and end without a word.
+    The others notice when they next want to hear of it, and end without a word. A signal ends all
+    in the same way, once the first has written what is to be kept.
     """
     if started() == 1:
         yield
@@ -68,12 +70,26 @@ def together() -> Iterator[None]:
     store, _, _ = next(rendezvous("env://"))
     try:
         yield
+    except Interrupted:
+        first = leads()
+        _await_all()
+        if not first:
+            raise SystemExit(STOPPED) from None
+        raise
     except BaseException:
         if not _first_to_fail(store):
             raise SystemExit(1) from None
         raise
     if dist.is_initialized():
         dist.destroy_process_group()
+
+
+def _await_all() -> None:
+    """Waits until all are here: torchrun soon kills the others when one has ended by itself."""
+    # One that failed at the last does not come.
+    with contextlib.suppress(RuntimeError):
+        highest(0)
+    dist.destroy_process_group()
 
 
 def _first_to_fail(store: Any) -> bool:

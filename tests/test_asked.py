@@ -71,6 +71,15 @@ def test_a_second_ctrl_c_does_not_wait():
             signal.raise_signal(signal.SIGINT)
 
 
+def test_torchrun_hands_ctrl_c_on_to_processes_that_had_it_from_the_terminal():
+    with interruption.watched(alone=False) as asked:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        assert asked.to_save()
+        with pytest.raises(interruption.Interrupted, match="SIGINT"):
+            asked.end()
+
+
 def test_the_signal_to_save_can_be_another_one():
     with interruption.watched("USR2") as asked:
         assert signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL

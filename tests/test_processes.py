@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+import time
 
 import pyarrow.parquet as pq
 import pytest
@@ -164,6 +165,69 @@ def test_one_process_goes_on_where_two_were_killed(replicated, alone, tmp_path, 
     pretrain.pretrain(run, corpora, device="cpu", threads=1)
     assert files.read_json(run.parent / "starts.json") == [0, 25]
     same(run.parent, alone)
+
+
+# Signals.
+
+ENDED = """
+import os, pathlib, sys
+from pipeline.__main__ import main
+try:
+    code = main(sys.argv[2:])
+except SystemExit as ended:
+    code = ended.code
+pathlib.Path(sys.argv[1], os.environ["RANK"]).write_text(str(code))
+sys.exit(code)
+"""
+"""What torchrun starts: notes how the process ended."""
+LONG = {**TRAINING, "steps": 120, "checkpoint_every": 60, "resume_every": 5}
+
+
+@pytest.fixture
+def two(pipeline_command, corpora, tmp_path):
+    """Starts two processes for a run; their exit codes appear in the test's folder, by rank."""
+    started = []
+
+    def start(run):
+        command = pipeline_command("pretrain", run, "--corpora", corpora, "--device", "cpu")
+        script = tmp_path / "ended.py"
+        script.write_text(ENDED)
+        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        words = [*launcher, "--nproc-per-node", "2", script, tmp_path, *command["args"][3:]]
+        log = (tmp_path / "log").open("w")
+        process = subprocess.Popen(**{**command, "args": words}, stdout=log, stderr=log)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.slow
+def test_sigterm_to_torchrun_ends_all_after_one_checkpoint_and_the_command_goes_on(
+    tmp_path, make_run, pipeline_command, corpora, two
+):
+    run, plain = (make_run(name, training=LONG, **PIKE) for name in ("run", "plain"))
+    process, checkpoints = two(run), run.parent / "checkpoints"
+    while max(files.steps(checkpoints), default=0) < 20:
+        assert process.poll() is None, (tmp_path / "log").read_text()
+        time.sleep(0.01)
+    process.terminate()
+    assert process.wait(timeout=120) != 0
+    assert [(tmp_path / rank).read_text() for rank in "01"] == ["75", "75"]
+    assert (tmp_path / "log").read_text().count("stopped by SIGTERM") == 1
+    stands = max(files.steps(checkpoints))
+    assert not list(checkpoints.glob(".*"))
+    for each in (run, plain):
+        words = (each, "--corpora", corpora, "--device", "cpu", "--threads", 2)
+        shared = pipeline_command("pretrain", *words, "--processes", 2)
+        subprocess.run(**shared, check=True, capture_output=True, timeout=300)
+    assert files.read_json(run.parent / "starts.json") == [0, stands]
+    found, expected = (files.read_json(each.parent / files.MANIFEST) for each in (run, plain))
+    assert (found["processes"], found["resumes"]) == (2, 1)
+    assert found["weights_sha256"] == expected["weights_sha256"]
 
 
 # What goes wrong.
