@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline import accelerators, interruption, stages
+from pipeline import accelerators, interruption, stages, torchrun
 from pipeline.errors import InputError
 
 MISTAKE, FAULT = 2, 1
@@ -31,11 +31,14 @@ OF_MODEL_TOO = ("dtype", "length", "reading")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one subcommand and returns its exit code."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    chosen = vars(parser().parse_args(arguments))
+    words = sys.argv[1:] if arguments is None else arguments
+    chosen = vars(parser().parse_args(words))
     command = chosen.pop("command")
     try:
         if command == "evaluate":
             chosen = _evaluation(chosen)
+        elif command == "pretrain":
+            chosen = _shared_out(chosen, words)
         module, _, function = chosen.pop("place").partition(":")
         answer = getattr(importlib.import_module(module), function)(chosen.pop("given"), **chosen)
     except InputError as error:
@@ -55,6 +58,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"pike {command}: interrupted", file=sys.stderr)
         return 130
     return _shown(answer)
+
+
+def _shared_out(chosen: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
+    """The arguments of one process of a training, which this becomes several of where asked to."""
+    processes, threads = chosen.pop("processes"), chosen["threads"]
+    if processes == 1:
+        return chosen
+    each = None if threads is None else max(1, threads // processes)
+    if not torchrun.started():
+        torchrun.become(processes, words, chosen["save_on"], each or 1)
+    return {**chosen, "threads": each}
 
 
 def _evaluation(chosen: dict[str, Any]) -> dict[str, Any]:
@@ -141,7 +155,10 @@ def _training_stages(commands: Any) -> None:
     stage.add_argument("--reference", type=Path, help="run whose model is the method's reference")
     stage.add_argument("--mixture", type=Path, help="found mixture that the method trains with")
     _device(stage)
-    stage.add_argument("--threads", type=int, help="CPU threads (default: torch's choice)")
+    about = "processes that train the run together, each on a device: torchrun starts them"
+    stage.add_argument("--processes", type=_count, default=1, metavar="N", help=about)
+    about = "CPU threads, shared out among --processes (default: torch's choice)"
+    stage.add_argument("--threads", type=int, help=about)
     stage.add_argument(
         "--save-on",
         choices=interruption.SAVES,

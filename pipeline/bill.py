@@ -87,7 +87,7 @@ def _runs(work: jobs.Jobs) -> list[str]:
     for run in chosen.values():
         taken = work.job("pretrain", run).taken
         assert taken is not None
-        each = _size(taken.device_bytes / taken.devices)
+        each = _size(taken.device_bytes)
         rows.append(
             (
                 run,

@@ -64,6 +64,8 @@ class Jobs:
 
     plan: Plan
     device: Accelerator
+    processes: int = 1
+    """How many are asked to train a run together."""
 
     @functools.cache  # noqa: B019 - one plan lives as long as its process
     def job(self, rule: str, name: str = "") -> Job:
@@ -131,7 +133,7 @@ class Jobs:
 
     def _pretrain(self, run: str) -> Job:
         values, vocabulary = self._of_run(run)
-        taken = resources.of_run(values, vocabulary, self.device)
+        taken = resources.of_run(values, vocabulary, self.device, self.processes)
         packs = [("pack", f"{values['tokenizer']}/{domain}") for domain in values["domains"]]
         if run in self.plan.references:
             packs.append(("pretrain", self.plan.references[run]))

@@ -45,19 +45,22 @@ class Taken:
     flops: float
     """Of the whole training, measurements included."""
     device_bytes: int
-    """Memory of all devices together, with headroom."""
+    """Memory of each device, with headroom."""
     host_bytes: int
-    """Memory of the process; on a CPU, the device's is part of it."""
+    """Memory of all processes; on a CPU, the device's is part of it."""
     disk_bytes: int
     """Checkpoints and records, with the two checkpoints that lie there while one is written."""
     seconds: float
     """Wall time on `devices` devices."""
     devices: int
-    """As many as hold the training state and the activations of one row."""
+    """As many as were asked for, or as hold the training state and the activations of one row; a
+    process trains on each."""
+    sharded: bool
+    """Whether each keeps a part of the training state only."""
     microbatch: int
     """Rows of one backward pass."""
     fits: bool
-    """Whether the micro-batch of the settings fits them."""
+    """Whether the micro-batch of the settings fits each of them."""
 
 
 def parameters(shape: settings.Model, vocabulary: int) -> int:
@@ -148,13 +151,15 @@ def _number(values: Settings, name: str) -> int:
     return int(given)
 
 
-def of_run(values: Settings, vocabulary: int, device: Accelerator) -> Taken:
+def of_run(values: Settings, vocabulary: int, device: Accelerator, processes: int = 1) -> Taken:
     """What one run takes on a kind of device.
 
     Args:
         values: The content of its run.json.
         vocabulary: Pieces of its tokenizer.
         device: The kind of device.
+        processes: How many are asked to train it together. Its model may need more, and what
+            `pretrain.refuse_unshared` does not let them share takes fewer.
     """
     shape = settings.Model(**values["model"])
     recipe = values["training"]
@@ -163,32 +168,51 @@ def of_run(values: Settings, vocabulary: int, device: Accelerator) -> Taken:
     microbatch = recipe.get("microbatch_rows") or rows
     recomputes = bool(recipe.get("activation_checkpointing"))
     row = activations(shape, length, precision, recomputes)
-    kept = states(values, N) + 2 * FLOAT * padded(shape, vocabulary) * shape.width
+    state = HEADROOM * states(values, N)
+    # The embedding is whole on every device.
+    whole = 2 * FLOAT * padded(shape, vocabulary) * shape.width
 
-    def memory(of_rows: int) -> float:
+    def passing(of_rows: int) -> float:
         chunk = logits(shape, vocabulary, of_rows * length)
-        return HEADROOM * (kept + of_rows * row + chunk)
+        return HEADROOM * (whole + of_rows * row + chunk)
 
-    devices = max(1, math.ceil(memory(1) / device.memory)) if device.memory else 1
+    needed = _holding(state, device.memory - passing(1)) if device.memory else 1
+    devices = min(max(needed, processes), _sharing(values))
+    sharded = needed > 1 and devices > 1
+    each = (state / devices if sharded else state) + passing(
+        min(microbatch, math.ceil(rows / devices))
+    )
     flops = training_flops(shape, vocabulary, length) * rows * length * passes(values) / 3
     speed = device.peak[precision] * device.utilisation * devices
     step = max(flops / speed, device.step_seconds * passes(values) / 3)
     saved = 12 * N
     if device.memory:
-        host = PROCESS_BYTES["accelerator"] + saved
+        host = devices * PROCESS_BYTES["accelerator"] + saved
     else:
-        host = PROCESS_BYTES["cpu"] + int(memory(microbatch)) + saved
+        host = devices * (PROCESS_BYTES["cpu"] + int(each)) + saved
     return Taken(
         parameters=N,
         flops=flops * recipe["steps"],
-        device_bytes=int(memory(microbatch)),
+        device_bytes=int(each),
         host_bytes=host,
         disk_bytes=(checkpoints(values) + 2) * saved + _records(values),
         seconds=step * recipe["steps"],
         devices=devices,
+        sharded=sharded,
         microbatch=microbatch,
-        fits=not device.memory or memory(microbatch) <= device.memory * devices,
+        fits=not device.memory or each <= device.memory,
     )
+
+
+def _holding(state: float, room: float) -> int:
+    """Devices that hold a training state in parts; 1 where none has room for any of it."""
+    return max(1, math.ceil(state / room)) if room > 0 else 1
+
+
+def _sharing(values: Settings) -> int:
+    """Processes that can train a run together, at most."""
+    alone = "moments_per_domain" in rules.measured(values["rule"])
+    return 1 if alone else int(values["training"]["rows"])
 
 
 def checkpoints(values: Settings) -> int:

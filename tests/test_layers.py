@@ -37,7 +37,8 @@ LAYERS = {
         "schema",
         "references",
     }
-    | {"proxies", "root", "runs", "stages", "expansion", "writer", "stream", "processes"},
+    | {"proxies", "root", "runs", "stages", "expansion", "writer", "stream", "processes"}
+    | {"torchrun"},
     1: {"data", "mixing", "model", "optim", "pieces", "tasks", "vectors"},
     2: {"gradients", "per_domain_adamw", "checkpoint", "lease", "records", "alarms"}
     | {"budget", "events", "sharding"},

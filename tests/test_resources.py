@@ -145,9 +145,24 @@ def test_a_model_too_large_for_one_device_takes_several():
     huge = {**LARGE, "width": 12_800, "heads": 200}
     taken = resources.of_run(values(huge, microbatch_rows=1), T5, accelerators.named("h100"))
     one = resources.of_run(values(SMALL, microbatch_rows=1), T5, accelerators.named("h100"))
-    assert (one.devices, one.fits) == (1, True)
-    # 71 billion parameters at 16 bytes are more than 1.1 TB.
-    assert 14 < taken.devices < 25
+    assert (one.devices, one.fits, one.sharded) == (1, True, False)
+    # 71 billion parameters at 16 bytes are more than 1.1 TB, beside 27 GB of each row's own.
+    assert (taken.fits, taken.sharded) == (True, True)
+    assert 20 < taken.devices < 30
+
+
+def test_a_run_takes_as_many_devices_as_processes_are_asked_for_where_they_can_share_it():
+    h100 = accelerators.named("h100")
+    one = resources.of_run(values(SMALL), T5, h100)
+    four = resources.of_run(values(SMALL), T5, h100, processes=4)
+    assert (one.devices, four.devices, four.sharded) == (1, 4, False)
+    assert four.seconds == one.seconds / 4
+    # Each has its own state, and a fourth of the rows.
+    assert one.device_bytes / 4 < four.device_bytes < one.device_bytes
+    assert four.host_bytes - one.host_bytes == 3 * 4 * 2**30
+    # Moments of each domain are one process's; three rows are for three processes at most.
+    assert resources.of_run(values(SMALL, "adatask"), T5, h100, processes=4).devices == 1
+    assert resources.of_run(values(SMALL, rows=3), T5, h100, processes=4).devices == 3
 
 
 def test_a_batch_that_does_not_fit_is_said_not_to():

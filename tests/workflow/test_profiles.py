@@ -4,18 +4,26 @@ import re
 
 import pytest
 
+from pipeline import files
+
 pytestmark = pytest.mark.workflow
 
 
-def asked(project, profile):
+TWO = ("--set-resources", "pretrain:processes=2")
+
+
+def asked(project, profile, *options):
     """Resources of each job of a dry run, by rule: the first of each."""
-    done = project.run("snakemake", "--dry-run", "--profile", f"workflow/profiles/{profile}")
+    command = ("snakemake", "--dry-run", "--profile", f"workflow/profiles/{profile}")
+    done = project.run(*command, *options)
     assert done.returncode == 0, done.stdout
     found = {}
     for block in re.split(r"^ *(?:local)?rule (?=\w+:$)", done.stdout, flags=re.MULTILINE)[1:]:
         shown = re.search(r"^ +resources: (.+)$", block, re.MULTILINE)
         if shown:
             pairs = dict(text.split("=", 1) for text in shown[1].split(", "))
+            threads = re.search(r"^ +threads: (\d+)$", block, re.MULTILINE)
+            pairs["threads"] = threads[1] if threads else "1"
             found.setdefault(block.partition(":")[0], pairs)
     return found
 
@@ -33,6 +41,18 @@ def test_with_several_gpus_each_training_takes_one(fresh):
     for rule in ("pretrain", "evaluate", "probe"):
         assert (found[rule]["gpu"], found[rule]["device"]) == ("1", "cuda")
     assert "gpu" not in found["database"]
+
+
+def test_a_training_that_the_profile_shares_out_books_a_gpu_and_a_core_for_each_process(fresh):
+    found = asked(fresh, "gpu", *TWO, "--resources", "gpu=2")["pretrain"]
+    assert (found["gpu"], found["threads"]) == ("2", "2")
+
+
+def test_a_training_is_shared_out_where_the_profile_says_so_and_not_made_again_for_it(untrained):
+    target = untrained.manifest("mix")
+    untrained.make(*TWO, target)
+    assert files.read_json(untrained.path(target))["processes"] == 2
+    assert untrained.plan(target) == set()
 
 
 def test_on_slurm_a_job_says_where_it_runs_and_when_it_wants_to_know_of_the_end(fresh):

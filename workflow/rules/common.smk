@@ -36,7 +36,8 @@ def set_for(rule, resource):
 
 def work_of(rule):
     """The jobs of the plan on the kind of device that the profile gives a rule: cpu, h100, ..."""
-    return jobs.Jobs(PLAN, accelerators.named(set_for(rule, "accelerator") or "cpu"))
+    device = accelerators.named(set_for(rule, "accelerator") or "cpu")
+    return jobs.Jobs(PLAN, device, int(set_for(rule, "processes") or 1))
 
 
 TRAINS = ("pretrain", "evaluate", "probe")
@@ -70,10 +71,24 @@ def takes(rule):
     }
 
 
+def processes_of_run(wildcards):
+    """How many processes train the rule's run, each on a device: as many as the profile asks for
+    (processes), or as its model needs."""
+    return WORK["pretrain"].job("pretrain", wildcards.run).devices
+
+
+def together(wildcards, resources):
+    """Arguments that say how a run is shared out. What is made of `resources` is no reason for
+    Snakemake to make a run again: where it is computed is not what it computes."""
+    taken = WORK["pretrain"].job("pretrain", wildcards.run).taken
+    return ["--processes", taken.devices, *(["--shard"] if taken.sharded else [])]
+
+
 def restarts(rule, names):
     """Tries of a job beyond the first: as many as the profile gives any job, and as many as its
-    time limit cuts the longest into. Only the workflow itself tries again, not the one inside a
-    cluster's job: an allocation that ends is no place to start."""
+    time limit cuts the longest into: Snakemake counts them by rule, not by job. Only the workflow
+    itself tries again, not the one inside a cluster's job: an allocation that ends is no place to
+    start."""
     if not workflow.is_main_process:
         return 0
     given = workflow.execution_settings

@@ -11,7 +11,8 @@ rule pretrain:
     log:
         f"{RESULTS}/logs/pretrain/{{run}}.log",
     retries: restarts("pretrain", PLAN.runs)
-    threads: 1
+    # One for each process.
+    threads: processes_of_run
     resources:
         **takes("pretrain"),
         python=PYTHON,
@@ -24,10 +25,11 @@ rule pretrain:
         code=lambda wildcards: stages.code("pretrain", PLAN.runs[wildcards.run]["rule"]),
         corpora=corpora_folder,
         others=from_other_runs,
+        together=together,
     shell:
         "exec {resources.python:q} -m pipeline pretrain {params.file:q}"
         " --corpora {params.corpora:q} {params.others:q} --device {resources.device:q}"
-        " --threads {threads} --save-on {resources.save_on:q} > {log:q} 2>&1"
+        " {params.together} --threads {threads} --save-on {resources.save_on:q} > {log:q} 2>&1"
 
 
 rule mixture:
