@@ -28,6 +28,8 @@ class Training:
     corpora: Path
     process: int = 0
     stale: float = lease.STALE_SECONDS
+    processes: int = 1
+    """How many train it together."""
     codes: list[int] = dataclasses.field(default_factory=list)
 
     def start(self) -> int:
@@ -42,7 +44,8 @@ class Training:
         words = ["pretrain", str(self.folder / "run.json"), "--corpora", str(self.corpora)]
         code = 1
         try:
-            code = main([*words, "--device", "cpu", "--threads", "1"])
+            shared = ["--processes", str(self.processes), "--threads", str(self.processes)]
+            code = main([*words, "--device", "cpu", *shared])
         finally:
             os._exit(code)
 
@@ -83,22 +86,27 @@ class Training:
         """The newest checkpoint."""
         return list(files.steps(self.folder / "checkpoints").values())[-1]
 
-    def outcome(self) -> dict[str, object]:
-        """Bits of the kept checkpoints, rows of the records."""
-        manifest = files.read_json(self.folder / files.MANIFEST)
-        found: dict[str, object] = {"weights": manifest["weights_sha256"]}
-        for step in manifest["checkpoints"]:
-            model = self.folder / "checkpoints" / f"step{step}" / "model.safetensors"
-            found[f"step{step}"] = files.sha256(model)
-        for name in TABLES:
-            if name != "timings":
-                rows = pq.read_table(self.folder / f"{name}.parquet")
-                kept = [column for column in rows.column_names if column not in CLOCK]
-                found[name] = str(rows.select(kept).to_pylist())
-        return found
+
+def outcome(folder: Path) -> dict[str, object]:
+    """What a finished run has left: bits of its kept checkpoints, rows of its records."""
+    manifest = files.read_json(folder / files.MANIFEST)
+    found: dict[str, object] = {"weights": manifest["weights_sha256"]}
+    for step in manifest["checkpoints"]:
+        model = folder / "checkpoints" / f"step{step}" / "model.safetensors"
+        found[f"step{step}"] = files.sha256(model)
+    for name in TABLES:
+        if name != "timings":
+            rows = pq.read_table(folder / f"{name}.parquet")
+            kept = [column for column in rows.column_names if column not in CLOCK]
+            found[name] = str(rows.select(kept).to_pylist())
+    return found
 
 
-def ended(number: int, step: int) -> Callable[[Training], str]:
+Drill = Callable[[Training], str]
+"""Does one thing to a run, and says what happened."""
+
+
+def ended(number: int, step: int) -> Drill:
     """A signal at a checkpoint."""
 
     def drill(run: Training) -> str:
@@ -110,7 +118,7 @@ def ended(number: int, step: int) -> Callable[[Training], str]:
     return drill
 
 
-def noticed(step: int) -> Callable[[Training], str]:
+def noticed(step: int) -> Drill:
     """A signal to save, and the end soon after."""
 
     def drill(run: Training) -> str:
@@ -123,7 +131,7 @@ def noticed(step: int) -> Callable[[Training], str]:
     return drill
 
 
-def while_writing(what: str, number: int) -> Callable[[Training], str]:
+def while_writing(what: str, number: int) -> Drill:
     """SIGKILL in the midst of a write."""
 
     def drill(run: Training) -> str:
@@ -136,7 +144,7 @@ def while_writing(what: str, number: int) -> Callable[[Training], str]:
     return drill
 
 
-def often(number: int, steps: list[int]) -> Callable[[Training], str]:
+def often(number: int, steps: list[int]) -> Drill:
     """The same signal several times."""
 
     def drill(run: Training) -> str:
@@ -179,7 +187,7 @@ def inherited(run: Training) -> str:
     return f"the second took over at once, exit code {code}"
 
 
-def elsewhere(age: float) -> Callable[[Training], str]:
+def elsewhere(age: float) -> Drill:
     """The lease of a process that died with another machine."""
 
     def drill(run: Training) -> str:
@@ -198,7 +206,7 @@ def elsewhere(age: float) -> Callable[[Training], str]:
     return drill
 
 
-def harmed(harm: Callable[[Path], None]) -> Callable[[Training], str]:
+def harmed(harm: Callable[[Path], None]) -> Drill:
     """Something is done to the newest checkpoint of a killed run."""
 
     def drill(run: Training) -> str:
@@ -253,7 +261,7 @@ def full(run: Training) -> str:
     return f"{kib} KiB; exit code {code} with step {stands} saved; after more space {last}"
 
 
-def drills(draw: random.Random) -> list[tuple[str, Callable[[Training], str]]]:
+def drills(draw: random.Random) -> list[tuple[str, Drill]]:
     """Every drill with the kind of fault that it stands for."""
     steps = [draw.randrange(3, 27, 3) for _ in range(30)]
     term, kill = signal.SIGTERM, signal.SIGKILL

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# A real Slurm on this machine alone, for tests: no systemd, no cgroups, loopback only, everything in
-# one folder, ended by the process ids that it noted.
+# A real Slurm on this machine alone, for tests: no systemd, no cgroups, loopback only (but slurmdbd,
+# which knows no such setting), everything in one folder, ended by the process ids that it noted.
 #
-#   onenode.sh install          Debian's packages, as root (4 MB)
-#   onenode.sh start FOLDER     writes the configuration and starts munged, slurmctld and slurmd
-#   onenode.sh stop FOLDER      cancels all jobs and ends the three
+#   onenode.sh install [accounting]        Debian's packages, as root (4 MB; with a database, 40)
+#   onenode.sh start FOLDER [accounting]   writes the configuration and starts munged, slurmctld and
+#                                          slurmd; with accounting, mariadbd and slurmdbd first
+#   onenode.sh stop FOLDER                 cancels all jobs and ends what was started
 #
 # After `start`, FOLDER/bin first in PATH makes sbatch, squeue ... speak to this Slurm. It has one
 # node that says it has 8 cores, 48 GB and 2 GPUs of kind "fake" (files that nobody opens), and two
 # partitions: `main`, whose jobs go back into the queue when a job of `urgent` needs their place.
-# Accounting is off.
+# A job that takes more memory than it asked for is ended within seconds.
 set -euo pipefail
 
 host=$(hostname -s)
@@ -17,8 +18,13 @@ host=$(hostname -s)
 fail() { echo "onenode.sh: $*" >&2; exit 1; }
 
 install() {
-  local kept=/usr/sbin/policy-rc.d made=
-  command -v slurmctld slurmd sbatch munged >/dev/null && return
+  local kept=/usr/sbin/policy-rc.d made= programs=(slurmctld slurmd sbatch munged) packages
+  packages=(slurmctld slurmd slurm-client munge)
+  if [ "${1:-}" = accounting ]; then
+    programs+=(slurmdbd mariadbd mariadb-install-db my_print_defaults)
+    packages+=(slurmdbd mariadb-server-core mariadb-client-core)
+  fi
+  type "${programs[@]}" >/dev/null 2>&1 && return
   [ "$(id -u)" = 0 ] || fail "installing needs root"
   # dpkg must not try to start services: there may be no systemd.
   if [ ! -e $kept ]; then
@@ -26,14 +32,14 @@ install() {
   fi
   apt-get update -qq
   DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
-    slurmctld slurmd slurm-client munge >/dev/null || fail "apt-get could not install Slurm"
+    "${packages[@]}" >/dev/null || fail "apt-get could not install ${packages[*]}"
   [ -z "$made" ] || rm -f $kept
 }
 
 free_ports() {
   python3 - <<'PYTHON'
 import socket
-found = [socket.socket() for _ in range(2)]
+found = [socket.socket() for _ in range(3)]
 for one in found:
     one.bind(("127.0.0.1", 0))
 print(*(one.getsockname()[1] for one in found))
@@ -41,10 +47,31 @@ PYTHON
 }
 
 configure() {
-  local user controller node
+  local user controller node accounts storage
   user=$(id -un)
-  read -r controller node < <(free_ports)
+  read -r controller node accounts < <(free_ports)
   mkdir -p "$1"/{bin,log,run,munge,controller,node}
+  storage=AccountingStorageType=accounting_storage/none
+  if [ "${2:-}" = accounting ]; then
+    storage="AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=127.0.0.1
+AccountingStoragePort=$accounts
+AccountingStoragePass=$1/run/munge.socket"
+    (umask 077; cat >"$1/slurmdbd.conf") <<CONF
+DbdHost=$host
+DbdAddr=127.0.0.1
+DbdPort=$accounts
+SlurmUser=$user
+AuthType=auth/munge
+AuthInfo=socket=$1/run/munge.socket
+StorageType=accounting_storage/mysql
+StorageHost=localhost
+StorageUser=root
+StorageLoc=accounts
+LogFile=$1/log/slurmdbd.log
+PidFile=$1/run/slurmdbd.pid
+CONF
+  fi
   chmod 755 "$1" "$1/munge"
   (umask 077; head -c 128 /dev/urandom >"$1/munge/key")
   # CUDA_VISIBLE_DEVICES needs one existing device file for each GPU, all different.
@@ -71,7 +98,11 @@ ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SwitchType=switch/none
 MpiDefault=none
-AccountingStorageType=accounting_storage/none
+$storage
+# Memory is looked at every two seconds, and a job that has too much is ended.
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=task=2
+JobAcctGatherParams=UsePss,OverMemoryKill
 # Without accounting squeue has to show jobs that have ended.
 MinJobAge=600
 SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0,sched_min_interval=0,defer=0
@@ -93,19 +124,37 @@ PartitionName=urgent Nodes=$host MaxTime=INFINITE PriorityTier=9 PreemptMode=OFF
 CONF
   # Snakemake's job step takes SLURM_CONF out of the environment, so every program puts it back.
   local name
-  for name in srun sbatch squeue scancel scontrol sinfo; do
+  for name in srun sbatch squeue scancel scontrol sinfo sacct sacctmgr; do
     printf '#!/bin/sh\nSLURM_CONF=%s/slurm.conf exec /usr/bin/%s "$@"\n' "$1" $name >"$1/bin/$name"
     chmod 755 "$1/bin/$name"
   done
 }
 
+# A database of its own, which only this user reaches, by a socket.
+keep_accounts() {
+  mariadb-install-db --no-defaults --user="$(id -un)" --datadir="$1/database" --skip-test-db \
+    --auth-root-authentication-method=normal >"$1/log/install-db.log" 2>&1 ||
+    fail "the database could not be made: see $1/log/install-db.log"
+  mariadbd --no-defaults --user="$(id -un)" --datadir="$1/database" --skip-networking \
+    --socket="$1/run/mariadb.socket" --pid-file="$1/run/mariadbd.pid" \
+    --log-error="$1/log/mariadbd.log" >/dev/null 2>&1 &
+  for _ in $(seq 150); do [ ! -S "$1/run/mariadb.socket" ] || break; sleep 0.2; done
+  MYSQL_UNIX_PORT=$1/run/mariadb.socket slurmdbd || fail "slurmdbd did not start: see $1/log/slurmdbd.log"
+  for _ in $(seq 60); do
+    ! sacctmgr --immediate add cluster onenode >"$1/log/sacctmgr.log" 2>&1 || return 0
+    sleep 1
+  done
+  fail "slurmdbd does not answer: see $1/log"
+}
+
 start() {
-  command -v slurmctld slurmd sbatch munged >/dev/null || fail "not installed: $0 install"
-  configure "$1"
+  type slurmctld slurmd sbatch munged >/dev/null || fail "not installed: $0 install"
+  configure "$@"
   export SLURM_CONF=$1/slurm.conf
   munged --socket="$1/run/munge.socket" --key-file="$1/munge/key" --pid-file="$1/run/munged.pid" \
     --log-file="$1/log/munged.log" --seed-file="$1/munge/seed" --num-threads=2 --force \
     2>>"$1/log/munged.log" || fail "munged did not start: see $1/log/munged.log"
+  [ "${2:-}" != accounting ] || keep_accounts "$1"
   slurmctld || fail "slurmctld did not start: see $1/log/slurmctld.log"
   slurmd -N "$host" || fail "slurmd did not start: see $1/log/slurmd.log"
   for _ in $(seq 150); do
@@ -122,7 +171,7 @@ stop() {
     [ -n "$(SLURM_CONF=$1/slurm.conf timeout 5 squeue -h -t R,CG -o %A 2>/dev/null)" ] || break
     sleep 0.2
   done
-  for name in slurmd slurmctld munged; do
+  for name in slurmd slurmctld slurmdbd mariadbd munged; do
     id=$(cat "$1/run/$name.pid" 2>/dev/null) || continue
     # Its number may have become another's.
     grep -q "^$name" "/proc/$id/comm" 2>/dev/null || continue
@@ -133,7 +182,8 @@ stop() {
 }
 
 case "${1:-}" in
-  install) install ;;
-  start | stop) "$1" "${2:?a folder}" ;;
-  *) sed -n '2,14p' "$0"; exit 2 ;;
+  install) install "${2:-}" ;;
+  start) start "${2:?a folder}" "${3:-}" ;;
+  stop) stop "${2:?a folder}" ;;
+  *) sed -n '2,15p' "$0"; exit 2 ;;
 esac

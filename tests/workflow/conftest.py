@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from benchmarks import faults
 from pipeline import files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +36,7 @@ class Project:
     def path(self, name):
         return self.root / name
 
-    def run(self, *arguments, environment=(), timeout=300):
+    def run(self, *arguments, environment=(), timeout=900):
         """A Python command in the copy; its texts are joined."""
         return subprocess.run(
             [sys.executable, "-m", *map(str, arguments)],
@@ -113,6 +114,11 @@ class Project:
             found[manifest.parent.parent.name] = values["weights_sha256"]
         return found
 
+    def outcomes(self):
+        """What each finished run has left: bits of its kept checkpoints, rows of its records."""
+        manifests = sorted(self.path(RUNS).glob("*/seed*/manifest.json"))
+        return {path.parent.parent.name: faults.outcome(path.parent) for path in manifests}
+
     def contents(self, folder="results"):
         """Every file below a folder with its time of change and SHA-256."""
         paths = (path for path in self.path(folder).rglob("*") if path.is_file())
@@ -132,11 +138,6 @@ class Project:
         """Target: what a method's run declares as its output."""
         return f"{RUNS}/{method}/seed0/manifest.json"
 
-    def lengthen(self):
-        """Makes runs last seconds and forgets the short ones: there is something to interrupt."""
-        shutil.rmtree(self.path("results/runs"))
-        self.configure(lambda config: config["training"]["short"].update(LONG))
-
     def checkpoint(self, method):
         """Updates at the newest checkpoint of a method's run; -1 without one."""
         return max(files.steps(self.path(f"{RUNS}/{method}/seed0/checkpoints")), default=-1)
@@ -150,7 +151,18 @@ class Project:
 
         self.wait(there, f"a checkpoint of {method} at {updates}")
 
-    def wait(self, true, what, seconds=120):
+    def trainings(self):
+        """Processes that train below the project's folder, by number."""
+        found = {}
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if (entry / "cwd").readlink() == self.root:
+                    command = (entry / "cmdline").read_text(encoding="utf-8").split("\0")
+                    if "pretrain" in command:
+                        found[int(entry.name)] = command
+        return found
+
+    def wait(self, true, what, seconds=600):
         """Polls until something is true."""
         end = time.monotonic() + seconds
         while not true():
@@ -205,6 +217,14 @@ def fresh(tmp_path):
     return project
 
 
+@pytest.fixture(scope="module")
+def fresh_elsewhere(tmp_path_factory):
+    """Another one, for the tests of a module."""
+    project = _tree(tmp_path_factory.mktemp("fresh") / "project")
+    _notes(project.path("text"))
+    return project
+
+
 @pytest.fixture
 def default(tmp_path):
     """A copy of the tree with the repository's own default experiment, nothing made."""
@@ -226,11 +246,21 @@ def finished(whole, tmp_path):
     return whole.copy(tmp_path / "project")
 
 
+@pytest.fixture(scope="session")
+def packed(tmp_path_factory):
+    """The experiment with runs that last seconds: there is something to interrupt. Of it the
+    corpora are made. Read it, never change it."""
+    project = _tree(tmp_path_factory.mktemp("packed") / "project")
+    _notes(project.path("text"))
+    project.configure(lambda config: config["training"]["short"].update(LONG))
+    project.make(*(f"results/corpora/letters/{d}/manifest.json" for d in ("easy", "hard", "notes")))
+    return project
+
+
 @pytest.fixture
-def untrained(whole, tmp_path):
-    """The experiment with longer runs, of which the corpora are made and no run."""
-    project = whole.copy(tmp_path / "project")
-    project.lengthen()
+def untrained(packed, tmp_path):
+    """A copy of the experiment with longer runs, of which the corpora are made and no run."""
+    project = packed.copy(tmp_path / "project")
     yield project
     for group in project.started:
         with contextlib.suppress(ProcessLookupError):
@@ -238,9 +268,22 @@ def untrained(whole, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def unbroken(whole, tmp_path_factory):
-    """Final weights of the longer runs of mix and pike when nothing interrupts them."""
-    project = whole.copy(tmp_path_factory.mktemp("unbroken") / "project")
-    project.lengthen()
+def unbroken(packed, tmp_path_factory):
+    """What the longer runs of mix and pike leave when nothing interrupts them."""
+    project = packed.copy(tmp_path_factory.mktemp("unbroken") / "project")
     project.make(project.manifest("mix"), project.manifest("pike"))
-    return project.weights()
+    return project.outcomes()
+
+
+@pytest.fixture
+def tell(record_property):
+    """Notes what was done on purpose, and what happened, for the page of faults.
+
+    A test that passes says that no result was lost or changed.
+    """
+
+    def told(fault, happened):
+        record_property("fault", fault)
+        record_property("happened", happened)
+
+    return told

@@ -1,11 +1,9 @@
 """Killed anywhere, a workflow goes on where it was and ends with the same bits."""
 
-import contextlib
 import json
 import os
 import random
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -14,18 +12,6 @@ from pipeline import files
 pytestmark = pytest.mark.workflow
 
 MIX = "results/runs/words/tiny/mix"
-
-
-def trainings(project):
-    """Processes that train below the project's folder, by number."""
-    found = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if (entry / "cwd").readlink() == project.root:
-                command = (entry / "cmdline").read_text(encoding="utf-8").split("\0")
-                if "pretrain" in command:
-                    found[int(entry.name)] = command
-    return found
 
 
 def resumes(project, method):
@@ -43,10 +29,10 @@ def kill(project, method, updates, *targets):
     project.reach(method, updates, process)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    project.wait(lambda: not trainings(project), "the end of the training")
+    project.wait(lambda: not project.trainings(), "the end of the training")
 
 
-def test_a_workflow_killed_at_three_moments_ends_with_the_same_weights(untrained, unbroken):
+def test_a_workflow_killed_at_three_moments_ends_with_the_same_weights(untrained, unbroken, tell):
     draw = random.Random()
     moments = draw.randint(1, 90), draw.randint(150, 240), draw.randint(1, 240)
     mix, pike = untrained.manifest("mix"), untrained.manifest("pike")
@@ -65,16 +51,20 @@ def test_a_workflow_killed_at_three_moments_ends_with_the_same_weights(untrained
     assert untrained.plan("--rerun-incomplete", mix, pike) == {"pretrain words/tiny/pike/seed0"}
     untrained.make(mix, pike)
     assert (untrained.contents("results/corpora"), untrained.contents(MIX)) == before
-    assert untrained.weights() == unbroken, f"killed at {moments}"
+    assert untrained.outcomes() == unbroken, f"killed at {moments}"
     assert (resumes(untrained, "mix"), resumes(untrained, "pike")) == (2, 1)
     assert untrained.plan(mix, pike) == set()
+    tell(
+        "workflow and training lost: SIGKILL to both, three times",
+        f"at steps {', '.join(map(str, moments))} or later; --unlock, the same command",
+    )
 
 
-def test_a_training_that_outlives_its_workflow_is_not_written_by_another(untrained, unbroken):
+def test_a_training_that_outlives_its_workflow_is_not_written_by_another(untrained, unbroken, tell):
     mix, pike = untrained.manifest("mix"), untrained.manifest("pike")
     process = untrained.start("--cores", 1, mix)
     untrained.reach("mix", 20, process)
-    (orphan,) = trainings(untrained)
+    (orphan,) = untrained.trainings()
     os.kill(orphan, signal.SIGSTOP)
     process.kill()
     process.wait()
@@ -85,21 +75,29 @@ def test_a_training_that_outlives_its_workflow_is_not_written_by_another(untrain
     assert f"is being written by process {orphan} on" in again.stdout
     assert set(untrained.weights()) == {"pike"}
     os.kill(orphan, signal.SIGCONT)
-    untrained.wait(lambda: not trainings(untrained), "the orphan's end")
+    untrained.wait(lambda: not untrained.trainings(), "the orphan's end")
     untrained.make(mix, pike)
-    assert untrained.weights() == unbroken
+    assert untrained.outcomes() == unbroken
+    tell(
+        "`snakemake` killed, unlocked and started again while its training goes on",
+        "the second training of that run ended with code 2, another run was trained meanwhile",
+    )
 
 
-def test_a_killed_training_keeps_its_checkpoints_and_goes_on(untrained, unbroken):
+def test_a_killed_training_keeps_its_checkpoints_and_goes_on(untrained, unbroken, tell):
     process = untrained.start("--cores", 1, untrained.manifest("pike"))
     untrained.reach("pike", 100, process)
-    (training,) = trainings(untrained)
+    (training,) = untrained.trainings()
     os.kill(training, signal.SIGKILL)
     assert process.wait() == 1
     assert untrained.checkpoint("pike") >= 100
     untrained.make("--cores", 1, untrained.manifest("pike"))
     assert resumes(untrained, "pike") == 1
-    assert untrained.weights()["pike"] == unbroken["pike"]
+    assert untrained.outcomes()["pike"] == unbroken["pike"]
+    tell(
+        "training lost: SIGKILL under its workflow",
+        "the workflow ended with code 1 and kept the checkpoints; the same command",
+    )
 
 
 def test_a_training_that_fails_keeps_its_checkpoints_and_stops_no_other(finished):

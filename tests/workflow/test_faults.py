@@ -1,0 +1,122 @@
+"""Faults that a workflow on one machine meets, on purpose: nothing is lost and nothing changed."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from benchmarks import faults
+from pipeline import files
+
+pytestmark = pytest.mark.workflow
+
+FOLDER = "results/runs/words/tiny/mix/seed0"
+
+
+def training(project):
+    """Number of the process that trains mix."""
+    (path,) = project.path(FOLDER).glob("lease/*.json")
+    return files.read_json(path)["pid"]
+
+
+def begun(project, updates, *options):
+    """A workflow that trains mix and has reached so many updates."""
+    process = project.start("--cores", 1, *options, project.manifest("mix"))
+    project.reach("mix", updates, process)
+    return process
+
+
+def log(project):
+    return project.path("started.log").read_text(encoding="utf-8")
+
+
+def goes_on(project, unbroken):
+    """Gives the same command again, which must end as if nothing had happened."""
+    project.make("--cores", 1, project.manifest("mix"))
+    assert project.outcomes() == {"mix": unbroken["mix"]}
+
+
+def test_ctrl_c_saves_and_the_same_command_goes_on(untrained, unbroken, tell):
+    process = begun(untrained, 50)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(timeout=600) == 1
+    stands = untrained.checkpoint("mix")
+    goes_on(untrained, unbroken)
+    assert files.read_json(untrained.path(f"{FOLDER}/starts.json")) == [0, stands]
+    tell("Ctrl-C: SIGINT to the workflow and its jobs", f"saved at step {stands}; the same command")
+
+
+def test_a_workflow_that_gets_sigterm_lets_its_training_end(untrained, unbroken, tell):
+    evaluation = f"{FOLDER}/evaluations/manifest.json"
+    process = begun(untrained, 20, evaluation)
+    process.terminate()
+    assert process.wait(timeout=600) == 1
+    assert untrained.outcomes() == {"mix": unbroken["mix"]}
+    assert not untrained.path(evaluation).exists()
+    untrained.make(evaluation)
+    assert untrained.outcomes() == {"mix": unbroken["mix"]}
+    tell(
+        "SIGTERM to `snakemake` alone",
+        "the training ended well, nothing more was begun; the same command made the rest",
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "fault"),
+    [
+        (signal.SIGTERM, "a training preempted twice, with retries: SIGTERM"),
+        (signal.SIGKILL, "memory exceeded twice, with retries: SIGKILL, as the kernel does"),
+    ],
+)
+def test_a_workflow_tries_again_by_itself_with_more_memory_and_time(
+    untrained, unbroken, tell, number, fault
+):
+    process = begun(untrained, 30, "--retries", 2)
+    first = training(untrained)
+    os.kill(first, number)
+    untrained.wait(lambda: untrained.checkpoint("mix") >= 60, "a checkpoint of mix at 60")
+    assert training(untrained) != first
+    os.kill(training(untrained), number)
+    assert process.wait(timeout=600) == 0
+    asked = [int(text) for text in re.findall(r"resources: .*?mem_mb=(\d+)", log(untrained))]
+    assert asked == [asked[0], 2 * asked[0], 3 * asked[0]]
+    assert untrained.outcomes() == {"mix": unbroken["mix"]}
+    assert len(files.read_json(untrained.path(f"{FOLDER}/starts.json"))) == 3
+    tell(fault, f"the workflow tried again by itself, with {', '.join(map(str, asked))} MB")
+
+
+def test_a_full_disk_ends_the_run_and_with_space_it_goes_on(untrained, unbroken, tell, small_disk):
+    place = small_disk(220)
+    shutil.rmtree(untrained.path("results/runs"))
+    untrained.path("results/runs").symlink_to(place)
+    done = untrained.snakemake("--cores", 1, untrained.manifest("mix"))
+    assert done.returncode == 1
+    assert "free some space" in done.stdout, done.stdout
+    assert "Traceback" not in done.stdout
+    stands = untrained.checkpoint("mix")
+    subprocess.run(["mount", "-o", "remount,size=64m", str(place)], check=True)
+    goes_on(untrained, unbroken)
+    tell(
+        "disk full under a workflow",
+        f"220 KiB: it said so, with step {stands} saved; after more space the same command",
+    )
+
+
+def test_a_checkpoint_cut_in_half_is_not_gone_on_from(untrained, unbroken, tell):
+    process = begun(untrained, 120)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    untrained.wait(lambda: not untrained.trainings(), "the end of the training")
+    stands = untrained.checkpoint("mix")
+    faults.truncate(untrained.path(f"{FOLDER}/checkpoints/step{stands}"))
+    assert untrained.snakemake("--unlock").returncode == 0
+    goes_on(untrained, unbroken)
+    last = files.read_json(untrained.path(f"{FOLDER}/starts.json"))[-1]
+    assert last < stands
+    tell(
+        "the newest checkpoint cut in half after a kill",
+        f"that of step {stands}; the same command went on from step {last}",
+    )

@@ -1,0 +1,187 @@
+"""What a cluster does to jobs, done on purpose on a real Slurm of one node: nothing is lost."""
+
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from onenode import PROFILE, edit_profile, started
+
+from pipeline import files
+
+pytestmark = pytest.mark.workflow
+
+FOLDER = "results/runs/words/tiny/mix/seed0"
+
+
+@pytest.fixture(scope="module")
+def slurm():
+    with started() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def workflow(untrained, slurm):
+    """The workflow on Slurm, whose training of mix has reached 20 updates: it and its job."""
+    edit_profile(untrained, **{"USR1@120": "USR1@20"})
+
+    def start(*options):
+        process = slurm.start(untrained, *options, untrained.manifest("mix"))
+        untrained.reach("mix", 20, process)
+        (job,) = slurm.running()
+        return process, job
+
+    return start
+
+
+def ends_well(process, project, unbroken, starts=None):
+    """Waits for the workflow, whose run must be as ever, and have begun so often."""
+    assert process.wait(timeout=900) == 0, project.path("started.log").read_text() + project.logs()
+    assert project.outcomes() == {"mix": unbroken["mix"]}
+    assert starts in (None, len(files.read_json(project.path(f"{FOLDER}/starts.json"))))
+
+
+def holder(project):
+    """Number of the process that trains mix."""
+    (path,) = project.path(FOLDER).glob("lease/*.json")
+    return files.read_json(path)["pid"]
+
+
+def back_in_the_queue(project, slurm, job):
+    """Lets a job that was put back start at once: Slurm would wait for two minutes."""
+    project.wait(lambda: slurm.state(job) == "PENDING", "the job back in the queue")
+    slurm.ask("scontrol", "update", f"jobid={job}", "starttime=now")
+
+
+def submitted(project):
+    """How many jobs the workflow has submitted."""
+    return project.path("started.log").read_text().count("has been submitted with SLURM jobid")
+
+
+def test_a_cancelled_job_is_submitted_again_and_goes_on(untrained, unbroken, slurm, workflow, tell):
+    process, job = workflow()
+    slurm.ask("scancel", job)
+    ends_well(process, untrained, unbroken, starts=2)
+    assert submitted(untrained) == 2
+    tell("Slurm: `scancel` of a workflow's job", "the workflow submitted it again, which went on")
+
+
+def test_a_preempted_job_is_put_back_and_goes_on(untrained, unbroken, slurm, workflow, tell):
+    process, job = workflow()
+    urgent = slurm.submit("sleep 1", "--partition=urgent", "--cpus-per-task=8", "--mem=1000")
+    untrained.wait(lambda: slurm.state(urgent) == "COMPLETED", "the urgent job's end")
+    back_in_the_queue(untrained, slurm, job)
+    ends_well(process, untrained, unbroken, starts=2)
+    tell(
+        "Slurm: preempted by a job of a partition that comes first",
+        "saved at SIGTERM; Slurm put the job back into the queue, which went on",
+    )
+
+
+def test_a_requeued_job_goes_on(untrained, unbroken, slurm, workflow, tell):
+    process, job = workflow()
+    slurm.ask("scontrol", "requeue", job)
+    back_in_the_queue(untrained, slurm, job)
+    ends_well(process, untrained, unbroken, starts=2)
+    tell("Slurm: `scontrol requeue` of a workflow's job", "the same job started again and went on")
+
+
+def test_a_time_limit_costs_no_step(untrained, unbroken, slurm, workflow, tell):
+    profile = "workflow/profiles/slurm/config.yaml"
+    untrained.edit(profile, "longest: 1440\n    # Two", "longest: 1\n    # Two")
+    process, job = workflow()
+    # It sleeps until Slurm wakes it to end it.
+    os.kill(holder(untrained), signal.SIGSTOP)
+    before = untrained.checkpoint("mix")
+    untrained.wait(lambda: slurm.state(job) == "TIMEOUT", "the time limit", seconds=600)
+    ends_well(process, untrained, unbroken, starts=2)
+    stands = files.read_json(untrained.path(f"{FOLDER}/starts.json"))[1]
+    assert stands > before
+    tell(
+        "Slurm: time limit of a minute",
+        f"saved at step {stands} when SIGTERM came; the workflow submitted it again, which went on",
+    )
+
+
+def test_a_job_that_exceeds_its_memory_is_submitted_with_more(untrained, unbroken, slurm, tell):
+    edit_profile(untrained)
+    # Python with torch takes more: a wrong estimate.
+    path = "pipeline/resources.py"
+    untrained.edit(path, '"accelerator": 4 * 2**30', '"accelerator": 200 * 2**20')
+    process = slurm.start(untrained, untrained.manifest("mix"))
+    ends_well(process, untrained, unbroken)
+    text = untrained.path("started.log").read_text()
+    asked = [int(number) for number in re.findall(r"mem_mb=(\d+)", text)]
+    assert len(asked) > 1
+    assert asked[1] == 2 * asked[0]
+    tell(
+        "Slurm: memory exceeded, since the estimate was too low",
+        f"ended by Slurm; submitted again with {', '.join(map(str, asked))} MB",
+    )
+
+
+def test_a_killed_workflow_started_again_while_its_job_goes_on(
+    untrained, unbroken, slurm, workflow, tell
+):
+    process, job = workflow()
+    training = holder(untrained)
+    os.kill(training, signal.SIGSTOP)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    unlocked = untrained.run(*PROFILE, "--unlock", environment=slurm.environment)
+    assert unlocked.returncode == 0, unlocked.stdout
+    before = submitted(untrained)
+    again = slurm.start(untrained, "--rerun-incomplete", untrained.manifest("mix"))
+    log = untrained.path("results/logs/pretrain/words/tiny/mix/seed0.log")
+    refused = f"is being written by process {training} on"
+    untrained.wait(lambda: refused in log.read_text(encoding="utf-8"), "the second job's refusal")
+    os.kill(training, signal.SIGCONT)
+    untrained.wait(lambda: slurm.state(job) != "RUNNING", "the first job's end")
+    assert again.wait(timeout=900) == 0, untrained.path("started.log").read_text()
+    assert untrained.outcomes() == {"mix": unbroken["mix"]}
+    assert submitted(untrained) - before >= 2
+    tell(
+        "Slurm: `snakemake` killed, unlocked and started again while its job goes on",
+        "the second job on that run ended with code 2; tried again when the first was done",
+    )
+
+
+def submit(project, slurm):
+    """Number of a job that trains mix without the workflow, once it has reached a checkpoint."""
+    command = (
+        f"{sys.executable} -m pipeline pretrain {FOLDER}/run.json --corpora "
+        "results/corpora/letters --device cpu --threads 1"
+    )
+    where = (f"--chdir={project.root}", f"--output={project.root}/slurm.log")
+    job = slurm.submit(command, "--mem=2000", "--requeue", "--open-mode=append", *where)
+    project.wait(lambda: project.checkpoint("mix") >= 20, "a checkpoint of mix at 20")
+    return job
+
+
+def test_a_training_whose_node_is_lost_goes_on_elsewhere(untrained, unbroken, slurm, tell):
+    job = submit(untrained, slurm)
+    node = slurm.ask("sinfo", "-h", "-o", "%n").split()[0]
+    training = holder(untrained)
+    status = Path(f"/proc/{training}/status").read_text(encoding="utf-8")
+    slurm.ask("scontrol", "update", f"nodename={node}", "state=down", "reason=drill")
+    # Slurm tells a lost node nothing. Its processes go with it: the training and what watches it.
+    for process in (int(re.search(r"^PPid:\s+(\d+)", status, re.MULTILINE)[1]), training):
+        os.kill(process, signal.SIGKILL)
+    untrained.wait(lambda: slurm.state(job) == "PENDING", "the job back in the queue")
+    slurm.ask("scontrol", "update", f"nodename={node}", "state=resume")
+    back_in_the_queue(untrained, slurm, job)
+    untrained.wait(lambda: slurm.state(job) == "COMPLETED", "the job's end")
+    assert untrained.outcomes() == {"mix": unbroken["mix"]}
+    tell("Slurm: node lost", "Slurm put the job back into the queue, which went on")
+
+
+def test_a_node_that_is_drained_lets_its_training_end(untrained, unbroken, slurm, tell):
+    job = submit(untrained, slurm)
+    node = slurm.ask("sinfo", "-h", "-o", "%n").split()[0]
+    slurm.ask("scontrol", "update", f"nodename={node}", "state=drain", "reason=drill")
+    untrained.wait(lambda: slurm.state(job) == "COMPLETED", "the job's end")
+    slurm.ask("scontrol", "update", f"nodename={node}", "state=resume")
+    assert untrained.outcomes() == {"mix": unbroken["mix"]}
+    tell("Slurm: node drained", "the training ended as ever")
