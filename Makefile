@@ -51,8 +51,8 @@ test: $(READY) ## Run every test that needs no accelerator
 	$(BIN)/python -m pytest -m 'not device'
 
 test-slurm: $(READY) ## Run the tests that need a real Slurm, which they install and start (Debian, as root)
-	tests/slurm/onenode.sh install
-	PIKE_TEST_SLURM=1 $(BIN)/python -m pytest tests/workflow/test_slurm.py
+	tests/slurm/onenode.sh install accounting
+	PIKE_TEST_SLURM=1 $(BIN)/python -m pytest tests/workflow/test_slurm.py tests/workflow/test_slurm_faults.py
 
 test-tpu: $(TPU_VENV)/.ready ## Run the tests of XLA devices (PJRT_DEVICE=TPU on a TPU)
 	PJRT_DEVICE=$(PJRT_DEVICE) $(TPU_VENV)/bin/python -m pytest tests/test_xla.py
@@ -97,7 +97,7 @@ bench: $(READY) ## Measure, and record under benchmarks/results
 	$(BIN)/python -m benchmarks.estimators
 	$(BIN)/python -m benchmarks.page
 
-drill: $(READY) ## Kill, rob and double trainings on purpose, and write docs/drill.md
+drill: $(READY) ## Kill, rob and double trainings and workflows on purpose, and write docs/drill.md
 	$(BIN)/python -m benchmarks.drill
 
 unlock: $(READY) ## Free the working folder after a killed run

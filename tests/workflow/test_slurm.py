@@ -74,7 +74,8 @@ def test_a_run_of_two_processes_has_two_gpus_of_its_own(untrained, slurm):
     process = slurm.start(untrained, untrained.manifest("mix"))
     untrained.reach("mix", 20, process)
     (job,) = slurm.running()
-    assert slurm.ask("squeue", "-h", "-j", job, "-o", "%b %C") == "gres/gpu:2 2"
+    shown = slurm.ask("scontrol", "show", "job", job)
+    assert ("TresPerJob=gres:gpu:2" in shown, "NumCPUs=2 " in shown) == (True, True), shown
     environments = [Path(f"/proc/{n}/environ").read_text() for n in untrained.trainings()]
     # torchrun and both processes: each of the two takes one of them.
     assert len(environments) >= 3

@@ -84,20 +84,25 @@ def together(wildcards, resources):
     return ["--processes", taken.devices, *(["--shard"] if taken.sharded else [])]
 
 
-def restarts(rule, names):
-    """Tries of a job beyond the first: as many as the profile gives any job, and as many as its
-    time limit cuts the longest into: Snakemake counts them by rule, not by job. Only the workflow
-    itself tries again, not the one inside a cluster's job: an allocation that ends is no place to
-    start."""
-    if not workflow.is_main_process:
-        return 0
-    given = workflow.execution_settings
-    tries = given.retries if given is not None else 0
+def slices(rule, names):
+    """Further tries that the time limit of a profile takes: into how many jobs it cuts the longest
+    that makes one of these, at most. Snakemake counts tries by rule, not by job."""
     if not names or not longest(rule):
-        return tries
+        return 0
     work = WORK[rule if rule in TRAINS else None]
     minutes = max(work.job(rule, name).seconds for name in names) / 60
-    return tries + math.ceil(2 * minutes / longest(rule))
+    return math.ceil(2 * minutes / longest(rule))
+
+
+def allow_slices():
+    """Adds them to the tries that the profile gives any job, which are not known before the start.
+
+    Only the workflow itself starts like this, and so tries again, not the one inside a cluster's
+    job: an allocation that ends is no place to begin."""
+    named = {"pretrain": PLAN.runs, "download": PLAN.sources, "pack": PLAN.corpora}
+    for rule, names in named.items():
+        tries = workflow.execution_settings.retries
+        workflow.get_rule(rule).restart_times = tries + slices(rule, names)
 
 
 # The interpreter and the device are resources: where a job runs is not what it computes, and
@@ -125,6 +130,7 @@ wildcard_constraints:
 onstart:
     refuse_unfit_finders()
     refuse_unfit_methods()
+    allow_slices()
     root.write_settings(PLAN, ORIGIN)
 
 

@@ -10,7 +10,6 @@ rule download:
         f"{RESULTS}/data/{{source}}/{FINAL}",
     log:
         f"{RESULTS}/logs/download/{{source}}.log",
-    retries: restarts("download", PLAN.sources)
     resources:
         **takes("download"),
         python=PYTHON,
@@ -61,7 +60,6 @@ rule pack:
         f"{RESULTS}/corpora/{{tokenizer}}/{{source}}/{FINAL}",
     log:
         f"{RESULTS}/logs/pack/{{tokenizer}}/{{source}}.log",
-    retries: restarts("pack", PLAN.corpora)
     threads: lambda wildcards: runs.processes(PLAN.sources[wildcards.source])
     resources:
         **takes("pack"),

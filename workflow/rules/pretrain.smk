@@ -10,7 +10,6 @@ rule pretrain:
         f"{RESULTS}/runs/{{run}}/{FINAL}",
     log:
         f"{RESULTS}/logs/pretrain/{{run}}.log",
-    retries: restarts("pretrain", PLAN.runs)
     # One for each process.
     threads: processes_of_run
     resources:
