@@ -29,8 +29,9 @@ import torch
 import torch._dynamo  # An optimizer asks for it at its first step; here it is loaded once.
 
 from benchmarks import faults, faults_of_two, machine
-from pipeline import files, pretrain, stages
+from pipeline import files, pretrain
 from pipeline.data import packing, sources, tokenizer
+from pipeline.planning import stages
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "drill.md"

@@ -17,6 +17,6 @@ The data's way, as a reading list; each stage meets the next through files only.
     export           checkpoint + tokenizer    -> a directory that transformers loads
     results          all records               -> one database -> tables, figures, a report
 
-`settings` holds what a run is a function of, `runs` expands an experiment into runs, `proxies`
-adds the runs that these stand on, `files` makes every file appear whole or not at all.
+`settings` holds what a run is a function of, `planning` expands an experiment into runs and jobs,
+`files` makes every file appear whole or not at all.
 """

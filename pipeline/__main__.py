@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline import accelerators, interruption, stages, torchrun
+from pipeline import interruption, torchrun
 from pipeline.errors import InputError
+from pipeline.planning import accelerators, stages
 
 MISTAKE, FAULT = 2, 1
 """Exit codes: the user's mistake, ours. `interruption.STOPPED` is that of a signal."""
@@ -290,7 +291,7 @@ def _questions(commands: Any) -> None:
 def _plan(commands: Any) -> None:
     about = "what an experiment takes before it runs: jobs, hours, memory, disk, cost"
     question = commands.add_parser("plan", help=about, description=about)
-    question.set_defaults(place="pipeline.bill:plan")
+    question.set_defaults(place="pipeline.planning.bill:plan")
     question.add_argument(
         "--config", dest="given", metavar="FILE", type=Path, default=Path("config.yaml")
     )

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from pipeline import accelerators, devices, processes, settings
-from pipeline.accelerators import ACCELERATORS
+from pipeline import devices, processes, settings
+from pipeline.planning import accelerators
+from pipeline.planning.accelerators import ACCELERATORS
 
 
 class Pace(NamedTuple):

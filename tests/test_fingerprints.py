@@ -5,8 +5,9 @@ import shutil
 
 import pytest
 
-from pipeline import fingerprints, stages
+from pipeline import fingerprints
 from pipeline.mixing import METHODS
+from pipeline.planning import stages
 
 TOY = {
     "__init__.py": '"""A toy."""\n',
@@ -123,7 +124,7 @@ def test_training_does_not_depend_on_what_comes_after_it():
         modules = [place.partition(":")[0] for place in (stages.STAGES["pretrain"], METHODS[rule])]
         closure = fingerprints.closure(*modules)
         assert not [m for m in closure if m.startswith(("pipeline.evaluation", "pipeline.results"))]
-        assert not closure & {"pipeline.probe", "pipeline.runs", "pipeline.__main__"}
+        assert not closure & {"pipeline.probe", "pipeline.planning.runs", "pipeline.__main__"}
 
 
 def test_every_stage_has_a_fingerprint_of_its_own():

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import __main__, stages
+from pipeline import __main__
 from pipeline.errors import InputError
+from pipeline.planning import stages
 
 ROOT = Path(__file__).resolve().parents[1]
 STAGES = list(stages.STAGES)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import references, runs
+from pipeline.planning import references, runs
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -3,8 +3,9 @@ import math
 import pytest
 import torch
 
-from pipeline import files, resources, settings, throughput
+from pipeline import files, settings, throughput
 from pipeline.model import initialised
+from pipeline.planning import resources
 
 SHAPE = settings.Model(layers=2, width=12, heads=2, head_width=4, vocabulary_multiple=8)
 

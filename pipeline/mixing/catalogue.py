@@ -1,6 +1,7 @@
 """Every rule with its settings, what it measures and what that costs, as `pike methods` shows it.
 
-Words come from the rules' source (`pipeline.rules`), needs and costs from the classes themselves.
+Words come from the rules' source (`pipeline.planning.rules`), needs and costs from the classes
+themselves.
 """
 
 import dataclasses
@@ -8,9 +9,9 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin
 
-from pipeline import rules
 from pipeline.mixing import METHODS, registry
 from pipeline.mixing.seams import Needs
+from pipeline.planning import rules
 
 FRAME = """\
 # Mixing methods

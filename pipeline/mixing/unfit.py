@@ -1,7 +1,7 @@
 """Which runs of a plan have a method that could not train them, said before any of them starts.
 
-A plan itself checks names and types of settings alone (`pipeline.rules`); their ranges, and what
-depends on the domains, only the methods know.
+A plan itself checks names and types of settings alone (`pipeline.planning.rules`); their ranges,
+and what depends on the domains, only the methods know.
 """
 
 from collections.abc import Iterable, Mapping

@@ -6,8 +6,9 @@ from typing import Any
 
 import duckdb
 
-from pipeline import files, roles
+from pipeline import files
 from pipeline.errors import InputError
+from pipeline.planning import roles
 from pipeline.progress import Progress
 from pipeline.results import claims, comparisons, defaults, lineage, records, speedups, views
 from pipeline.results.experiment import Experiment, read

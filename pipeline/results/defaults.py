@@ -3,7 +3,8 @@
 import ast
 import dataclasses
 
-from pipeline import files, rules, settings
+from pipeline import files, settings
+from pipeline.planning import rules
 
 
 def rows() -> list[list[str]]:

@@ -10,8 +10,8 @@ from typing import Any
 
 import duckdb
 
-from pipeline import roles
 from pipeline.errors import InputError
+from pipeline.planning import roles
 from pipeline.results import comparisons, paired, views
 from pipeline.results.selection import connect
 

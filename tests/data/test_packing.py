@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline import files, runs
+from pipeline import files
 from pipeline.data import encoding, pool
 from pipeline.data.packing import pack, unigram_nats
 from pipeline.data.shards import Corpus
 from pipeline.data.splits import is_validation, text_hash
 from pipeline.data.tokenizer import Tokenizer, build
 from pipeline.errors import InputError
+from pipeline.planning import runs
 
 LETTERS = "abcdefgh"
 

@@ -61,7 +61,7 @@ LINE = '    "proportional": "pipeline.mixing.proportional:Proportional",\n'
 USE = """
 import sys
 import pytest
-from pipeline import rules, schema
+from pipeline.planning import rules, schema
 from pipeline.mixing import Proportional, catalogue, registry
 
 print(schema.problems({"methods": {"mine": {"rule": "proportional", "powr": 2}}}, "config.yaml"))

@@ -1,8 +1,8 @@
 import pytest
 
-from pipeline import runs
 from pipeline.errors import InputError
 from pipeline.mixing import unfit
+from pipeline.planning import runs
 
 RUN = {
     "scenario": "text",

@@ -11,7 +11,7 @@ from pathlib import Path
 # The package lies beside the Snakefile: it need not be installed for a dry run.
 sys.path.insert(0, str(workflow.basedir))
 
-from pipeline import accelerators, jobs, root, runs, stages
+from pipeline.planning import accelerators, jobs, root, runs, stages
 from pipeline.errors import InputError
 
 ORIGIN = " + ".join(

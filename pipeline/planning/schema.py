@@ -9,10 +9,10 @@ from typing import Any, cast
 import jsonschema
 import yaml
 
-from pipeline import rules
+from pipeline.planning import rules
 from pipeline.settings import exponent, unknown
 
-PATH = Path(__file__).resolve().parents[1] / "workflow" / "schemas" / "config.schema.yaml"
+PATH = Path(__file__).resolve().parents[2] / "workflow" / "schemas" / "config.schema.yaml"
 
 
 def problems(config: Mapping[str, Any], origin: str) -> list[str]:

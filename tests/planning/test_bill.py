@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline import accelerators, bill, jobs, runs
 from pipeline.errors import InputError
+from pipeline.planning import accelerators, bill, jobs, runs
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = [ROOT / "config.yaml", *sorted(ROOT.glob("workflow/configs/*.yaml"))]
 
 

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
-from pipeline import accelerators, loss, model, resources, rules, settings
+from pipeline import loss, model, settings
 from pipeline.errors import InputError
 from pipeline.mixing import METHODS, catalogue
 from pipeline.mixing.seams import Needs
+from pipeline.planning import accelerators, resources, rules
 
 SMALL = {"layers": 12, "width": 768, "heads": 12, "head_width": 64}
 LARGE = {"layers": 36, "width": 1280, "heads": 20, "head_width": 64}

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pipeline import files, resources
-from pipeline.accelerators import Accelerator
-from pipeline.runs import Plan
+from pipeline import files
+from pipeline.planning import resources
+from pipeline.planning.accelerators import Accelerator
+from pipeline.planning.runs import Plan
 
 ASSUMED_PIECES = 256_000
 """Vocabulary of a tokenizer file that is not there yet."""

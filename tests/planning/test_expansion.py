@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline import expansion, references
-from pipeline.proxies import Run
+from pipeline.planning import expansion, references
+from pipeline.planning.proxies import Run
 
 RUN = Run("symbols", "nano", "mix", 0)
 SETTINGS = {"rows": 8, "microbatch": 4, "checkpoints": "all", "split": "validation"}

@@ -4,9 +4,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline import accelerators, jobs, runs, settings
-from pipeline.accelerators import Accelerator
+from pipeline import settings
 from pipeline.errors import InputError
+from pipeline.planning import accelerators, jobs, runs
+from pipeline.planning.accelerators import Accelerator
 
 
 def plan(configuration: Path, *, devices: Sequence[str], prices: Sequence[str] = ()) -> str:
@@ -14,7 +15,7 @@ def plan(configuration: Path, *, devices: Sequence[str], prices: Sequence[str] =
 
     Args:
         configuration: The experiment's configuration.
-        devices: Names of kinds of devices (`pipeline.accelerators`).
+        devices: Names of kinds of devices (`pipeline.planning.accelerators`).
         prices: `NAME=PRICE` of an hour of one device, in any currency.
 
     Raises:

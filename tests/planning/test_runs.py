@@ -3,11 +3,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline import files, root, runs, settings, stages
+from pipeline import files, settings
 from pipeline.errors import InputError
 from pipeline.mixing import unfit
+from pipeline.planning import root, runs, stages
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = [ROOT / "config.yaml", *sorted((ROOT / "workflow" / "configs").glob("*.yaml"))]
 configs = pytest.mark.parametrize("path", CONFIGS, ids=[path.name for path in CONFIGS])
 

@@ -4,8 +4,8 @@ import csv
 
 import pytest
 
-from pipeline import references, roles, schema
 from pipeline.fingerprints import PACKAGE
+from pipeline.planning import references, roles, schema
 
 SMALL = {
     "sources": {"easy": {}, "code": {}},

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pipeline import proxies, roles, rules
 from pipeline.finders import FINDERS
 from pipeline.fingerprints import PACKAGE
+from pipeline.planning import proxies, roles, rules
 from pipeline.settings import Training, check, misplaced, unknown
 from pipeline.tasks import TASKS
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from pipeline import files
 from pipeline.errors import InputError
-from pipeline.runs import Plan
+from pipeline.planning.runs import Plan
 
 Settings = dict[str, Any]
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from pipeline import expansion, proxies, references, rules, schema, stages
 from pipeline.errors import InputError
+from pipeline.planning import expansion, proxies, references, rules, schema, stages
 from pipeline.settings import unknown
 
 Settings = dict[str, Any]

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from pipeline import proxies, runs
 from pipeline.errors import InputError
-from pipeline.proxies import Mixture, Run
+from pipeline.planning import proxies, runs
+from pipeline.planning.proxies import Mixture, Run
 
 DOREMI = {
     "proxy": {"rule": "doremi", "reference": "mix"},

@@ -18,8 +18,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline import accelerators, rules, settings
-from pipeline.accelerators import Accelerator
+from pipeline import settings
+from pipeline.planning import accelerators, rules
+from pipeline.planning.accelerators import Accelerator
 
 Settings = Mapping[str, Any]
 

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import fingerprints, rules, settings, stages
+from pipeline import fingerprints, settings
 from pipeline.errors import InputError
 from pipeline.mixing import METHODS, registry
+from pipeline.planning import rules, stages
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("rule", METHODS)
@@ -51,7 +52,7 @@ def test_defaults_are_shown_as_they_are_written():
 def test_reading_every_rule_imports_no_torch():
     code = (
         "import sys; sys.modules['torch'] = None\n"
-        "from pipeline import rules; from pipeline.mixing import METHODS\n"
+        "from pipeline.planning import rules; from pipeline.mixing import METHODS\n"
         "for rule in METHODS: rules.problems({'rule': rule}, 'here')\n"
         "assert not [m for m in sys.modules if m.startswith('pipeline.mixing.')]"
     )

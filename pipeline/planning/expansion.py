@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline import proxies
+from pipeline.planning import proxies
 
 Settings = dict[str, Any]
 

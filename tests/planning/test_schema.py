@@ -5,10 +5,11 @@ import importlib
 
 import pytest
 
-from pipeline import schema, settings
+from pipeline import settings
 from pipeline.data import SOURCES
 from pipeline.data.packing import Packing
 from pipeline.data.tokenizer import File, Train
+from pipeline.planning import schema
 
 DEFS = schema.document()["$defs"]
 

@@ -3,9 +3,10 @@
 import functools
 import re
 
-from pipeline import fingerprints, rules
+from pipeline import fingerprints
 from pipeline.data import SOURCES
 from pipeline.finders import FINDERS
+from pipeline.planning import rules
 from pipeline.tasks import TASKS
 
 STAGES = {
