@@ -11,7 +11,8 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks.bars import BENCHMARKS, UNMEASURED, Bar, Record
+from benchmarks.bar import Bar, Record
+from benchmarks.bars import BENCHMARKS, UNMEASURED
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, PAGE = ROOT / "benchmarks" / "results", ROOT / "docs" / "performance.md"

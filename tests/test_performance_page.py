@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchmarks import machine, page
-from benchmarks.bars import Bar
+from benchmarks.bar import Bar
 
 
 def test_the_page_is_that_of_the_results():
