@@ -70,7 +70,9 @@ def test_a_cancelled_job_is_submitted_again_and_goes_on(untrained, unbroken, slu
 
 def test_a_preempted_job_goes_on(untrained, unbroken, slurm, workflow, tell):
     process, job = workflow()
-    urgent = slurm.submit("sleep 1", "--partition=urgent", "--cpus-per-task=8", "--mem=1000")
+    urgent = slurm.submit(
+        "sleep 1", "--partition=urgent", "--cpus-per-task=8", "--mem=1000", "--output=/dev/null"
+    )
     untrained.wait(lambda: slurm.state(urgent) == "COMPLETED", "the urgent job's end")
     # It ends by itself, and is submitted again, or when its grace is over, and is put back.
     untrained.wait(lambda: slurm.state(job) != "COMPLETING", "the job's own end")
