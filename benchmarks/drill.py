@@ -136,7 +136,9 @@ def tested(root: Path, names: Sequence[str]) -> list[Row]:
     """Drills that are tests, as they tell of themselves."""
     report = root / "tests.xml"
     paths = [f"tests/workflow/{name}.py" for name in names]
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "workflow", f"--junit-xml={report}"]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "workflow"]
+    # Properties of a test are of this kind of report.
+    command += ["-o", "junit_family=xunit1", f"--junit-xml={report}"]
     slurm = {"PIKE_TEST_SLURM": "1"} if shutil.which("slurmctld") else {}
     subprocess.run([*command, *paths], cwd=ROOT, check=False, env={**os.environ, **slurm})
     return told_of(report)
