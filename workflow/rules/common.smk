@@ -5,7 +5,9 @@ import importlib.util
 import math
 import os
 import shlex
+import signal
 import sys
+import threading
 from pathlib import Path
 
 # The package lies beside the Snakefile: it need not be installed for a dry run.
@@ -13,6 +15,12 @@ sys.path.insert(0, str(workflow.basedir))
 
 from pipeline.planning import accelerators, jobs, root, runs, stages
 from pipeline.errors import InputError
+
+# Slurm sends the signal at which a training saves to all processes of a job: the Snakemake in it
+# would end by it, and the job with it. What it starts ignores it too, but for trainings.
+if threading.current_thread() is threading.main_thread():
+    for number in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
 
 ORIGIN = " + ".join(
     os.path.relpath(f) for f in workflow.overwrite_configfiles or workflow.configfiles
