@@ -125,7 +125,7 @@ def differences(folder, expected):
 def test_fifty_steps_have_the_losses_of_the_cpu(trained, record_property, name):
     (ours, _), (theirs, _) = (trained(name, device) for device in ("xla", "cpu"))
     found = differences(ours, theirs)
-    record_property("largest relative differences", found)
+    record_property("largest relative differences", dict(found))
     assert found.pop("steps.loss") <= 1e-4
     assert found.pop("domain_losses.loss") <= 1e-4
     assert found.pop("weights.count") == 0
