@@ -12,10 +12,10 @@ pytestmark = pytest.mark.workflow
 TWO = ("--set-resources", "pretrain:processes=2")
 
 
-def asked(project, profile, *options):
+def asked(project, profile):
     """Resources of each job of a dry run, by rule: the first of each."""
     command = ("snakemake", "--dry-run", "--profile", f"workflow/profiles/{profile}")
-    done = project.run(*command, *options)
+    done = project.run(*command)
     assert done.returncode == 0, done.stdout
     found = {}
     for block in re.split(r"^ *(?:local)?rule (?=\w+:$)", done.stdout, flags=re.MULTILINE)[1:]:
@@ -44,13 +44,16 @@ def test_with_several_gpus_each_training_takes_one(fresh):
 
 
 def test_a_training_that_the_profile_shares_out_books_a_gpu_and_a_core_for_each_process(fresh):
-    found = asked(fresh, "gpu", *TWO, "--resources", "gpu=2")["pretrain"]
+    profile = "workflow/profiles/gpu/config.yaml"
+    fresh.edit(profile, "# processes: 4", "processes: 2")
+    fresh.edit(profile, "  gpu: 1\n", "  gpu: 2\n")
+    found = asked(fresh, "gpu")["pretrain"]
     assert (found["gpu"], found["threads"]) == ("2", "2")
 
 
 def test_a_training_is_shared_out_where_the_profile_says_so_and_not_made_again_for_it(untrained):
     target = untrained.manifest("mix")
-    untrained.make(*TWO, target)
+    untrained.make(target, *TWO)
     assert files.read_json(untrained.path(target))["processes"] == 2
     assert untrained.plan(target) == set()
 

@@ -140,7 +140,7 @@ def test_a_killed_workflow_started_again_while_its_job_goes_on(
     unlocked = untrained.run(*PROFILE, "--unlock", environment=slurm.environment)
     assert unlocked.returncode == 0, unlocked.stdout
     before = submitted(untrained)
-    again = slurm.start(untrained, "--rerun-incomplete", untrained.manifest("mix"))
+    again = slurm.start(untrained, untrained.manifest("mix"))
     log = untrained.path("results/logs/pretrain/words/tiny/mix/seed0.log")
     refused = f"is being written by process {training} on"
     untrained.wait(lambda: refused in log.read_text(encoding="utf-8"), "the second job's refusal")
