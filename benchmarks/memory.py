@@ -236,7 +236,19 @@ def _family(process: int) -> Iterator[Path]:
         except (FileNotFoundError, ProcessLookupError):
             continue
         for child in children:
-            yield from _family(int(child))
+            if not _shares(place, Path("/proc") / child):
+                yield from _family(int(child))
+
+
+def _shares(parent: Path, child: Path) -> bool:
+    """Whether a child has not begun its own program yet: until then it has its parent's memory.
+
+    Python starts programs by vfork, and a look in between would count every page twice.
+    """
+    try:
+        return (child / "cmdline").read_bytes() == (parent / "cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return True  # Either has ended since.
 
 
 if __name__ == "__main__":
