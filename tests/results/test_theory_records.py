@@ -103,9 +103,9 @@ def test_the_table_of_the_theory_says_what_was_checked(built, tmp_path):
     files.write_json(tmp_path / "theory.json", {"name": "theory", "selection": {}})
     tables.write(tmp_path / "theory.json", built, tmp_path / "theory.md")
     text = (tmp_path / "theory.md").read_text(encoding="utf-8")
-    assert "| *noise in one task alone* | 1 | 0.061" in text
+    assert "| noise in one task alone | 1 | 0.061" in text
     # All 24 steps on orthogonal losses meet the bound: nothing lies above it, all is granted.
-    assert "| *orthogonal* | 24 | 16 | 0 | 0 | 1.000 |" in text
+    assert "| orthogonal | 24 | 16 | 0 | 0 | 1.000 |" in text
     with selection.connect(built) as connection:
         found = connection.execute(
             "select row_label, column_label, value from table_theory"
