@@ -143,7 +143,11 @@ def test_a_killed_workflow_started_again_while_its_job_goes_on(
     again = slurm.start(untrained, untrained.manifest("mix"))
     log = untrained.path("results/logs/pretrain/words/tiny/mix/seed0.log")
     refused = f"is being written by process {training} on"
-    untrained.wait(lambda: refused in log.read_text(encoding="utf-8"), "the second job's refusal")
+    # Each job removes it first.
+    untrained.wait(
+        lambda: log.exists() and refused in log.read_text(encoding="utf-8"),
+        "the second job's refusal",
+    )
     os.kill(training, signal.SIGCONT)
     untrained.wait(lambda: slurm.state(job) != "RUNNING", "the first job's end")
     assert again.wait(timeout=900) == 0, untrained.path("started.log").read_text()
