@@ -82,17 +82,19 @@ docs: $(READY) ## Write docs/methods.md and docs/performance.md anew
 	$(BIN)/python -m benchmarks.page
 	$(BIN)/pike methods --format markdown > docs/methods.md.part && mv docs/methods.md.part docs/methods.md
 
-bench: $(READY) ## Measure, and record under benchmarks/results
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints.txt --editable '.[bench]'
-	# Its requirements would take an older huggingface_hub, which it needs for no more than to fetch weights.
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps 'litgpt>=0.5.13'
+bench: $(READY) ## Measure beside other packages, and record under benchmarks/results (hours; 20 GB of disk)
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints.txt --editable '.[bench,hub,lm-eval]'
+	# The requirements of these would take other packages back to older versions.
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps 'litgpt>=0.5.13' --requirement benchmarks/peers.txt
 	$(BIN)/python -m benchmarks.planning
 	$(BIN)/python -m benchmarks.mixing
 	$(BIN)/python -m benchmarks.packing
 	$(BIN)/python -m benchmarks.reading
+	$(BIN)/python -m benchmarks.memory
 	$(BIN)/python -m benchmarks.loss
 	$(BIN)/python -m benchmarks.firing
 	$(BIN)/python -m benchmarks.training
+	$(BIN)/python -m benchmarks.scoring --models small --peer harness
 	$(BIN)/python -m benchmarks.interruption
 	$(BIN)/python -m benchmarks.estimators
 	$(BIN)/python -m benchmarks.page

@@ -31,6 +31,7 @@ import torch
 
 from benchmarks import machine
 from benchmarks.mixing import Live
+from benchmarks.recipe import steady
 from pipeline import devices, gradients, optim, settings
 from pipeline.backward import Batch, Pass
 from pipeline.mixing import registry
@@ -109,17 +110,7 @@ class Contender:
     ) -> None:
         self.size = size
         self.method: Method = registry.build(rule, values, f"benchmark: {rule}")
-        recipe = settings.Training(
-            rows=size.rows,
-            length=size.length,
-            steps=1,
-            warmup_steps=0,
-            peak_learning_rate=1e-3,
-            initial_learning_rate=1e-3,
-            final_learning_rate=1e-3,
-            checkpoint_every=1,
-            resume_every=1,
-        )
+        recipe = steady(size.rows, size.length, 1e-3)
         self.model = initialised(size.model, size.vocabulary, 0)
         self.optimizer = optim.adamw(self.model, recipe)
         microbatch = microbatch or size.rows

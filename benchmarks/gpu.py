@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import torch
 
 from benchmarks import machine
+from benchmarks.recipe import steady
 from pipeline import devices, optim, settings, throughput
 from pipeline.backward import Batch, Pass
 from pipeline.mixing import registry
@@ -103,16 +104,10 @@ def matrix_peak(device: torch.device, side: int, times: int = 20) -> float:
 
 def measured(size: Size, device: torch.device, steps: int, *, compiled: bool) -> dict[str, Any]:
     """What a step of Mix takes."""
-    recipe = settings.Training(
-        rows=size.rows,
-        length=size.length,
-        steps=1,
-        warmup_steps=0,
-        peak_learning_rate=7e-4,
-        initial_learning_rate=7e-6,
-        final_learning_rate=7e-6,
-        checkpoint_every=1,
-        resume_every=1,
+    recipe = steady(
+        size.rows,
+        size.length,
+        7e-4,
         microbatch_rows=size.microbatch,
         precision="bfloat16",
         compile=compiled,

@@ -35,6 +35,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from benchmarks import machine
+from benchmarks.recipe import steady
 from pipeline import gradients, optim, per_domain_adamw, settings
 from pipeline.backward import Batch, Pass
 from pipeline.mixing import METHODS, registry
@@ -59,18 +60,7 @@ MODELS = {
     "nano": settings.Model(layers=2, width=64, heads=2, head_width=32),
     "micro": settings.Model(layers=4, width=128, heads=4, head_width=32),
 }
-RECIPE = settings.Training(
-    rows=25,
-    length=64,
-    steps=100_000,
-    warmup_steps=0,
-    peak_learning_rate=1e-3,
-    initial_learning_rate=1e-3,
-    final_learning_rate=1e-3,
-    checkpoint_every=100_000,
-    resume_every=100_000,
-    statistics_microbatch=2,
-)
+RECIPE = steady(rows=25, length=64, rate=1e-3, statistics_microbatch=2)
 VOCABULARY = 2048
 
 

@@ -21,9 +21,9 @@ HEAD = """# Performance
 
 Made by `python -m benchmarks.page` from `benchmarks/results/*.json`; do not edit. Each benchmark
 is a command that runs ours and its peers in turn, in one process where that is possible, and
-records medians with the machine that it ran on. `make bench` runs them all. Processor time says
-more than the clock on a machine that does something else beside; the load is stated. Records that
-have no bar of their own lie beside the others.
+records medians with the machine that it ran on. `make bench` runs all but that of a GPU. Processor
+time says more than the clock on a machine that does something else beside; the load is stated.
+Records that have no bar of their own lie beside the others.
 """
 
 

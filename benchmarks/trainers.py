@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from benchmarks.recipe import steady
 from pipeline import devices, optim, settings
 from pipeline.backward import Batch, Pass
 from pipeline.mixing import registry
@@ -104,18 +105,7 @@ class Endless(Dataset[dict[str, Tensor]]):
 
 def ours(size: Size, tokens_BxL1: Tensor, *, compiled: bool = False) -> Trainer:
     """Steps as `pike pretrain` takes them."""
-    recipe = settings.Training(
-        rows=size.rows,
-        length=size.length,
-        steps=1,
-        warmup_steps=0,
-        peak_learning_rate=RATE,
-        initial_learning_rate=RATE,
-        final_learning_rate=RATE,
-        checkpoint_every=1,
-        resume_every=1,
-        compile=compiled,
-    )
+    recipe = steady(size.rows, size.length, RATE, compile=compiled)
     if compiled:
         devices.keep_compilations()
     net = initialised(size.model, size.vocabulary, 0).arranged(recipe)

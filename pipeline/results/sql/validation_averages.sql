@@ -4,7 +4,8 @@
 -- with a high perplexity rules it. perplexity_of_mean: exp of the mean loss, the geometric mean.
 -- The two can rank methods differently. Domains have no document in common, so
 --     SE(mean of x_k) = sqrt(sum_k SE(x_k)^2) / K,   SE(exp(m)) = exp(m) * SE(m).
--- A domain without an error leaves the average without one.
+-- A domain without an error leaves the average without one. Sums go through the domains by name,
+-- since their last bit depends on the order.
 with averaged as (
     select
         run,
@@ -16,16 +17,16 @@ with averaged as (
         trained_tokens,
         final,
         count(*) as domains,
-        avg(nll) as nll,
+        avg(nll order by domain) as nll,
         case when count(nll_stderr) = count(*)
-            then sqrt(sum(nll_stderr * nll_stderr)) / count(*) end as nll_stderr,
-        avg(perplexity) as perplexity,
+            then sqrt(sum(nll_stderr * nll_stderr order by domain)) / count(*) end as nll_stderr,
+        avg(perplexity order by domain) as perplexity,
         case when count(perplexity_stderr) = count(*)
-            then sqrt(sum(perplexity_stderr * perplexity_stderr)) / count(*)
+            then sqrt(sum(perplexity_stderr * perplexity_stderr order by domain)) / count(*)
         end as perplexity_stderr,
-        avg(bits_per_byte) as bits_per_byte,
+        avg(bits_per_byte order by domain) as bits_per_byte,
         case when count(bits_per_byte_stderr) = count(*)
-            then sqrt(sum(bits_per_byte_stderr * bits_per_byte_stderr)) / count(*)
+            then sqrt(sum(bits_per_byte_stderr * bits_per_byte_stderr order by domain)) / count(*)
         end as bits_per_byte_stderr
     from validation
     group by all

@@ -37,21 +37,14 @@ scores as (
     select * from played_scores where metric = 'perplexity' and task = 'average' and not single
 ),
 
-by_seed as (
-    select r.scenario, r.model, r.method, r.seed, avg(v.perplexity order by v.domain_position, v.domain) as value
-    from validation as v
-    join runs as r on v.run = r.run
-    where v.final
-    group by all
-),
-
 shared as (
     select a.scenario, a.model, a.method, b.method as against,
-        avg(b.value order by b.seed) as value
-    from by_seed as a
-    join by_seed as b
+        avg(b.perplexity order by b.seed) as value
+    from validation_averages as a
+    join validation_averages as b
         on a.scenario = b.scenario and a.model = b.model and a.seed = b.seed
         and a.method <> b.method
+    where a.final and b.final
     group by all
 ),
 
