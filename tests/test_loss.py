@@ -49,6 +49,25 @@ def test_loss_and_gradients_are_those_of_plain_logits(monkeypatch, rows):
     )
 
 
+@pytest.mark.parametrize(("N", "rows", "block"), [(5, 2, 1), (5, 2, 15), (5, 2, 999), (8, 3, 20)])
+def test_the_gradients_place_serves_for_the_first_tokens_logits(monkeypatch, N, rows, block):
+    """Of 8 tokens and a width of 5, five go that way and three by a chunk."""
+    small_chunks(monkeypatch, rows)
+    monkeypatch.setattr(loss, "BLOCK_LOGITS", block)
+    seen, way = [], loss._in_place
+    monkeypatch.setattr(loss, "_in_place", lambda *of: (seen.append(len(of[0])), way(*of))[1])
+    hidden, embedding, target, weight = problem(N, 5, 11)
+    # Two tokens with one target, and the first and the last of the vocabulary.
+    target[:4] = torch.tensor([3, 3, 0, 10])
+    total, nll = loss.weighted(hidden, embedding, target, weight, torch.float64)
+    expected, expected_nll = plain(hidden, embedding, target, weight)
+    assert seen == [5]
+    torch.testing.assert_close(nll, expected_nll.detach(), rtol=1e-12, atol=1e-12)
+    ours = torch.autograd.grad(3 * total, (hidden, embedding))
+    theirs = torch.autograd.grad(3 * expected, (hidden, embedding))
+    torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
 def test_the_gradient_is_the_slope():
     hidden, embedding, target, weight = problem(4, 3, 6)
     inputs = (hidden, embedding)
@@ -68,13 +87,23 @@ def test_the_gradient_is_the_slope():
             assert slope.flatten()[index].item() == pytest.approx(difference.item(), abs=1e-7)
 
 
-@settings(max_examples=30)
-@given(st.integers(1, 9), st.integers(2, 40), st.integers(0, 99), st.floats(-80, 80))
-def test_large_logits_neither_overflow_nor_lose_the_loss(N, V, seed, shift):
+@settings(max_examples=60)
+@given(
+    st.integers(1, 9),
+    st.integers(2, 40),
+    st.integers(0, 99),
+    st.floats(-80, 80),
+    st.sampled_from([1, 9]),
+)
+def test_large_logits_neither_overflow_nor_lose_the_loss(N, V, seed, shift, rows):
     hidden, embedding, target, weight = problem(N, 3, V, torch.float32, seed)
     with torch.no_grad():
         hidden *= shift
-    total, nll = loss.weighted(hidden, embedding, target, weight, torch.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        # Chunks of one token leave the first three to the gradient's place.
+        small_chunks(patch, rows)
+        patch.setattr(loss, "BLOCK_LOGITS", 20)
+        total, nll = loss.weighted(hidden, embedding, target, weight, torch.float32)
     expected = plain(hidden.double(), embedding.double(), target, weight.double())[1]
     torch.testing.assert_close(nll.double(), expected.detach(), rtol=1e-4, atol=1e-4)
     total.backward()
