@@ -33,11 +33,11 @@ from pipeline import (
     optim,
     per_domain_adamw,
     processes,
+    refusals,
     settings,
 )
 from pipeline.backward import Batch, Left, Pass
 from pipeline.data.batches import Mixture
-from pipeline.errors import InputError
 from pipeline.mixing import registry
 from pipeline.mixing.apportion import systematic
 from pipeline.mixing.seams import Method, Needs, Signals, State, Statistics
@@ -138,9 +138,9 @@ class _Training:
     ) -> None:
         self.work, self.values, self.given = work, values, given
         self.device, self.asked = device, asked or interruption.Asked()
-        refuse_unmeasurable(work, method)
-        refuse_unshared(work, method, shard)
-        refuse_uncompiled(work, method, device)
+        refusals.unmeasurable(work, method)
+        refusals.unshared(work, method, shard)
+        refusals.uncompiled(work, method, devices.compiles(device))
         recipe = work.training
         self.method = method = method.informed(given.facts(recipe))
         self.train_rows, self.statistics_rows, self.comparison_rows = (
@@ -344,51 +344,3 @@ class _Training:
 def modules(rule: str) -> tuple[str, str]:
     """The modules whose code a run of this rule is a function of."""
     return "pipeline.pretrain", registry.kind(rule).__module__
-
-
-def refuse_unmeasurable(work: settings.Run, method: Method) -> None:
-    """Makes sure that the recipe's batches give the variances that the method wants.
-
-    Raises:
-        InputError: they would not, and the method would never see one.
-    """
-    need = method.needs().statistics
-    found = registry.unmeasurable(need, len(work.domains), work.training)
-    if found:
-        where = f"method {work.method_name!r} in scenario {work.scenario!r}"
-        raise InputError("\n".join(f"{where}: {problem}" for problem in found))
-
-
-def refuse_unshared(work: settings.Run, method: Method, shard: bool) -> None:
-    """Makes sure that the processes can train the run together.
-
-    Raises:
-        InputError: they cannot; what to do instead is said.
-    """
-    n, problems = processes.count(), []
-    if shard and n == 1:
-        problems.append("--shard is for several processes: start them with torchrun, or leave it")
-    if n > work.training.rows:
-        problems.append(f"{n} processes, but training.rows of {work.training.rows}: start fewer")
-    if n > 1 and method.needs().moments_per_domain:
-        problems.append(
-            f"method {work.method_name!r} keeps moments for each domain, which one process alone "
-            "can do: start it without torchrun"
-        )
-    if shard and work.training.compile:
-        problems.append("--shard does not go with training.compile: leave one of them")
-    if problems:
-        raise InputError("\n".join(problems))
-
-
-def refuse_uncompiled(work: settings.Run, method: Method, device: torch.device) -> None:
-    """Makes sure that the device can train the run.
-
-    Raises:
-        InputError: it would compile anew whenever a domain is without rows.
-    """
-    if devices.compiles(device) and method.needs().moments_per_domain:
-        raise InputError(
-            f"method {work.method_name!r} keeps moments for each domain, which device 'xla' cannot "
-            "do: train it on device: cpu or cuda"
-        )

@@ -32,10 +32,10 @@ LAYERS = {
     | {"planning", "writer", "stream", "processes", "torchrun"},
     1: {"data", "mixing", "model", "optim", "pieces", "tasks", "vectors"},
     2: {"gradients", "per_domain_adamw", "checkpoint", "lease", "records", "alarms"}
-    | {"budget", "events", "sharding"},
+    | {"budget", "events", "refusals", "sharding"},
     3: {"backward", "inputs", "run_folder", "throughput"},
     4: {"pretrain", "evaluation", "probe", "theory", "export", "watch"},
-    5: {"results", "finders"},
+    5: {"results", "finders", "commands"},
     6: {"__main__"},
 }
 """The parts of the package. A part imports itself and lower layers; layer 5, layer 0 alone."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import __main__
+from pipeline import __main__, commands
 from pipeline.errors import InputError
 from pipeline.planning import stages
 
@@ -93,7 +93,7 @@ def test_a_fault_of_ours_shows_its_traceback(tmp_path):
 
 def test_the_harness_gets_its_options_as_they_stand():
     given = ["--model", "pike", "--help", "-o", "out", "task"]
-    assert __main__.parser().parse_args(["lm-eval", *given]).given == given
+    assert commands.parser().parse_args(["lm-eval", *given]).given == given
 
 
 def test_a_missing_extra_is_named():
@@ -107,7 +107,7 @@ def test_a_missing_extra_is_named():
 def options(stage):
     """Names of the arguments that a stage's subcommand hands on."""
     (choices,) = (
-        action.choices for action in __main__.parser()._actions if hasattr(action, "choices")
+        action.choices for action in commands.parser()._actions if hasattr(action, "choices")
         and isinstance(action.choices, dict)
     )  # fmt: skip
     return {a.dest for a in choices[stage]._actions} - {"help", "given"}
@@ -158,5 +158,5 @@ def test_the_installed_command_is_the_same_function():
 def test_a_switch_of_the_environment_can_be_off(monkeypatch, value, expected):
     monkeypatch.setenv("PIKE_SHARD", value)
     monkeypatch.setenv("PIKE_TENSORBOARD", value)
-    chosen = __main__.parser().parse_args(["pretrain", "run.json", "--corpora", "corpora"])
+    chosen = commands.parser().parse_args(["pretrain", "run.json", "--corpora", "corpora"])
     assert (chosen.shard, chosen.tensorboard) == (expected, expected)

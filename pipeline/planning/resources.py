@@ -160,7 +160,7 @@ def of_run(values: Settings, vocabulary: int, device: Accelerator, processes: in
         vocabulary: Pieces of its tokenizer.
         device: The kind of device.
         processes: How many are asked to train it together. Its model may need more, and what
-            `pretrain.refuse_unshared` does not let them share takes fewer.
+            `refusals.unshared` does not let them share takes fewer.
     """
     shape = settings.Model(**values["model"])
     recipe = values["training"]
