@@ -1,5 +1,7 @@
 """AdamW and its schedule (Table `tab:hyperparameters`)."""
 
+import inspect
+
 import torch
 from torch import Tensor, nn
 
@@ -7,6 +9,25 @@ from pipeline import devices, processes, settings
 
 LEAST_RATE = 1e-30
 """Where steps are counted on the device, AdamW divides by the rate: there it is not quite 0."""
+
+
+class Uncompiled(torch.optim.Optimizer):
+    """An optimizer that is no part of a compiled program.
+
+    Torch keeps these methods out of one at their first call and imports its compiler to do so, for
+    two seconds and 90 MB of every process. Here they are without that.
+    """
+
+    add_param_group = inspect.unwrap(torch.optim.Optimizer.add_param_group)
+    zero_grad = inspect.unwrap(torch.optim.Optimizer.zero_grad)
+    state_dict = inspect.unwrap(torch.optim.Optimizer.state_dict)
+    load_state_dict = inspect.unwrap(torch.optim.Optimizer.load_state_dict)
+
+
+class AdamW(Uncompiled, torch.optim.AdamW):
+    """Torch's own."""
+
+    step = torch.no_grad()(inspect.unwrap(torch.optim.AdamW.step))
 
 
 def learning_rate(step: int, recipe: settings.Training) -> float:
@@ -24,13 +45,13 @@ def learning_rate(step: int, recipe: settings.Training) -> float:
     return (1 - share) * recipe.peak_learning_rate + share * recipe.final_learning_rate
 
 
-def adamw(model: nn.Module, recipe: settings.Training) -> torch.optim.AdamW:
+def adamw(model: nn.Module, recipe: settings.Training) -> AdamW:
     """AdamW that decays every matrix; gains of norms are not pulled to zero."""
     matrices = [p for p in model.parameters() if p.ndim >= 2]
     gains = [p for p in model.parameters() if p.ndim < 2]
     # A program that is compiled once counts its steps itself.
     compiled = devices.compiles(matrices[0].device)
-    return torch.optim.AdamW(
+    return AdamW(
         [
             {"params": matrices, "weight_decay": recipe.weight_decay},
             {"params": gains, "weight_decay": 0.0},

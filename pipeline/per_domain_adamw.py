@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from pipeline import optim, settings
 
 
-class PerDomainAdamW(torch.optim.Optimizer):
+class PerDomainAdamW(optim.Uncompiled):
     """theta <- theta - lr (decay theta + sum_k c_k mhat_k / (sqrt(vhat_k) + eps)).
 
     m_k and v_k are Adam's moments of the gradients of domain k alone, with the bias corrections of

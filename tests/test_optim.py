@@ -1,4 +1,7 @@
+import copy
 import dataclasses
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -112,3 +115,53 @@ def test_a_long_gradient_is_shortened_and_its_norm_returned(longest, left):
     net[0].grad, net[1].grad = torch.tensor([3.0]), torch.tensor([4.0])
     assert optim.clip_(net, longest).item() == pytest.approx(5.0)
     assert [weight.grad.item() for weight in net] == pytest.approx(left, rel=1e-5)
+
+
+def test_the_optimizer_is_torchs_own_to_the_bit():
+    """Twin models, three steps each, one by torch's class; states go from one to the other."""
+    torch.manual_seed(0)
+    ours = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.LayerNorm(3))
+    theirs = copy.deepcopy(ours)
+    mine = optim.adamw(ours, PAPER)
+    settings = {"lr": PAPER.initial_learning_rate, "betas": (PAPER.beta1, PAPER.beta2)}
+    groups = [
+        {"params": [theirs[0].weight], "weight_decay": PAPER.weight_decay},
+        {"params": [theirs[0].bias, *theirs[1].parameters()], "weight_decay": 0.0},
+    ]
+    torchs = torch.optim.AdamW(groups, **settings, eps=PAPER.epsilon, fused=True)
+    for _ in range(3):
+        x = torch.randn(5, 4)
+        for net, optimizer in ((ours, mine), (theirs, torchs)):
+            optimizer.zero_grad()
+            net(x).square().sum().backward()
+            optimizer.step()
+        torchs.load_state_dict(copy.deepcopy(mine.state_dict()))
+    for our, their in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert torch.equal(our, their)
+        assert our.requires_grad
+
+
+NEVER_COMPILED = """
+import sys
+import torch
+from pipeline import optim, per_domain_adamw, settings
+
+rates = {"peak_learning_rate": 1e-3, "initial_learning_rate": 0.0, "final_learning_rate": 0.0}
+every = {"steps": 1, "warmup_steps": 0, "checkpoint_every": 1, "resume_every": 1}
+recipe = settings.Training(rows=2, length=8, **every, **rates)
+model = torch.nn.Linear(2, 2)
+for one in (optim.adamw(model, recipe), per_domain_adamw.optimizer(model, recipe, 1)):
+    one.zero_grad()
+    model(torch.ones(1, 2)).sum().backward()
+    if hasattr(one, "take"):
+        one.take(0, 1.0)
+    one.step()
+    one.load_state_dict(one.state_dict())
+print("torch._dynamo" in sys.modules)
+"""
+
+
+def test_training_without_compiling_never_imports_torchs_compiler():
+    command = [sys.executable, "-c", NEVER_COMPILED]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
