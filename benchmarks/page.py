@@ -58,8 +58,12 @@ def page(results: Path) -> str:
 
 def _section(title: str, command: str, record: Record, bars: list[Bar]) -> str:
     lines = _table(bars)
-    missed = [f"- {bar.what}: {bar.why}." for bar in bars if bar.holds is False and bar.why]
-    reasons = ["", "Why a bar is missed:", "", *missed] if missed else []
+    missed: dict[str, list[str]] = {}
+    for bar in bars:
+        if bar.holds is False and bar.why:
+            missed.setdefault(bar.why, []).append(bar.what)
+    told = [f"- {'; '.join(those)}: {why}." for why, those in missed.items()]
+    reasons = ["", "Why a bar is missed:", "", *told] if told else []
     reasons += _missing(record)
     return "\n".join(
         [f"## {title}", "", f"`{command}`, {_where(record)}.", "", *lines, *reasons, ""]
