@@ -174,6 +174,7 @@ def watched(watch, seed, first, last):
     return found
 
 
+@pytest.mark.slow
 @effort(max_examples=40, deadline=None)
 @given(st.integers(0, 50), st.integers(0, 60), st.integers(0, 60), st.integers(1, 12))
 def test_a_run_that_was_killed_records_the_alarms_of_one_that_was_not(seed, kept, more, window):

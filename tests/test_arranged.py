@@ -84,6 +84,7 @@ def test_statistics_of_bfloat16_passes_are_added_up_in_float32():
     torch.testing.assert_close(by_two.squared_norm_K, ours.squared_norm_K, rtol=0.02, atol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
     [{"precision": "bfloat16"}, {"activation_checkpointing": True}],

@@ -127,6 +127,7 @@ def weights(run):
     return files.read_json(run.parent / files.MANIFEST)["weights_sha256"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
 def test_a_stopped_training_goes_on_and_ends_with_the_same_bits(signalled, corpora, capsys, name):
     plain = signalled("plain", None)
@@ -144,6 +145,7 @@ def test_a_stopped_training_goes_on_and_ends_with_the_same_bits(signalled, corpo
     assert weights(run) == weights(plain)
 
 
+@pytest.mark.slow
 def test_a_training_that_is_asked_to_save_saves_and_goes_on(signalled, corpora):
     run = signalled("saved", "SIGUSR1")
     pretrain.pretrain(run, corpora, device="cpu", threads=1)

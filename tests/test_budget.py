@@ -4,6 +4,7 @@ import re
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from pipeline import budget, files
 from pipeline.__main__ import main
@@ -40,6 +41,7 @@ def test_firing_steps_are_compared_with_the_others(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_run_shows_what_its_time_went_to(make_run, corpora, pike, capsys):
     run = make_run(rule="pike", method={**pike["method"], "batch": "training"})
     assert main(["pretrain", str(run), "--corpora", str(corpora), "--device=cpu", "--profile"]) == 0

@@ -51,6 +51,7 @@ class Scale(torch.nn.Module):
         return torch.stack([0 * self.w, self.w]).expand(*pairs_BxLx2.shape[:2], 2)
 
 
+@pytest.mark.slow
 def test_pike_in_a_loop_of_ones_own(capsys):
     module = runpy.run_path(str(EXAMPLES / "own_loop.py"))
     module["main"]()

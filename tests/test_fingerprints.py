@@ -127,6 +127,7 @@ def test_training_does_not_depend_on_what_comes_after_it():
         assert not closure & {"pipeline.probe", "pipeline.planning.runs", "pipeline.__main__"}
 
 
+@pytest.mark.slow
 def test_every_stage_has_a_fingerprint_of_its_own():
     codes = {stage: stages.code(stage) for stage in stages.STAGES}
     assert len(set(codes.values())) == len(codes)

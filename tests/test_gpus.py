@@ -56,6 +56,7 @@ def test_processes_that_start_together_take_different_gpus(start):
     assert all(taken == shown for taken, shown in answers)
 
 
+@pytest.mark.slow
 def test_one_more_waits_for_a_gpu_and_takes_that_of_a_killed_process(start):
     first, second = start("a,b"), start("a,b")
     taken = {process: process.stdout.readline().split()[0] for process in (first, second)}

@@ -42,6 +42,7 @@ def found(folder, weights):
 # Reference models.
 
 
+@pytest.mark.slow
 def test_the_proxy_weighs_losses_by_its_excess_over_the_reference(make_run, corpora, reference):
     run = make_run(**DOREMI)
     pretrain.pretrain(run, corpora, reference=reference, device="cpu", threads=1)
@@ -108,6 +109,7 @@ def test_a_reference_that_is_missing_is_named(make_run, corpora, tmp_path):
         pretrain.pretrain(make_run(**DOREMI), corpora, reference=tmp_path / "nowhere", device="cpu")
 
 
+@pytest.mark.slow
 def test_another_reference_is_another_run(make_run, corpora, reference, tmp_path, write_run):
     run = make_run(**DOREMI)
     values = settings.parse(settings.Run, files.read_json(run), "run")
@@ -123,6 +125,7 @@ def test_another_reference_is_another_run(make_run, corpora, reference, tmp_path
 # Found mixtures.
 
 
+@pytest.mark.slow
 def test_a_run_trains_on_the_mixture_that_it_is_given(make_run, corpora, tmp_path):
     run = make_run(rule="fixed", method={"mixture": "doremi"})
     mixture = found(tmp_path, {"hard": 2, "easy": 1})
@@ -143,6 +146,7 @@ def test_a_mixture_that_is_missing_or_not_asked_for_is_refused(make_run, corpora
         pretrain.pretrain(make_run("other"), corpora, mixture=mixture, device="cpu")
 
 
+@pytest.mark.slow
 def test_sizes_that_are_not_written_down_are_those_of_the_corpora(make_run, corpora):
     run = make_run(rule="temperature", method={"temperature": 1})
     pretrain.pretrain(run, corpora, device="cpu", threads=1)
@@ -168,6 +172,7 @@ class Comparing(Mix):
         return {**state, "seen": torch.cat([seen, signals.validation_loss_K[None]])}
 
 
+@pytest.mark.slow
 def test_losses_are_compared_on_the_same_rows_of_their_own_stream(make_run, corpora, monkeypatch):
     # A rate of next to nothing: the model stays as it is, and so must the losses.
     still = {"peak_learning_rate": 1e-12, "initial_learning_rate": 0.0, "final_learning_rate": 0.0}
@@ -186,6 +191,7 @@ def test_losses_are_compared_on_the_same_rows_of_their_own_stream(make_run, corp
         torch.testing.assert_close(losses, expected, rtol=1e-5, atol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "method"),
     [

@@ -140,6 +140,7 @@ INITS = {
 }
 
 
+@pytest.mark.slow
 def test_every_module_keeps_to_its_layer_and_behind_the_fences():
     assert [text for name, source in SOURCES.items() for text in violations(name, source)] == []
 

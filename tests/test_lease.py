@@ -160,6 +160,7 @@ def test_a_holder_on_another_machine_is_refused_at_its_next_heartbeat(tmp_path, 
         pass
 
 
+@pytest.mark.slow
 def test_a_holder_that_died_a_moment_ago_on_another_machine_is_waited_for(
     tmp_path, impatient, monkeypatch
 ):
@@ -257,6 +258,7 @@ def go(racers):
         racer.stdin.flush()
 
 
+@pytest.mark.slow
 def test_of_several_that_take_over_at_once_exactly_one_wins(tmp_path):
     for number in range(ROUNDS):
         dead = write_holder(tmp_path / str(number), host=os.uname().nodename, pid=2**22 + 1)

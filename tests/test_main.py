@@ -75,6 +75,7 @@ def test_a_wrong_call_leaves_with_code_2_and_shows_the_usage(arguments, capsys):
     assert "usage: pike" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_mistake_leaves_with_code_2_and_no_traceback(run_pipeline, tmp_path):
     done = run_pipeline("pretrain", tmp_path / "run.json", "--corpora", tmp_path)
     assert done.returncode == 2

@@ -161,6 +161,7 @@ print("torch._dynamo" in sys.modules)
 """
 
 
+@pytest.mark.slow
 def test_training_without_compiling_never_imports_torchs_compiler():
     command = [sys.executable, "-c", NEVER_COMPILED]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

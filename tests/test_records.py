@@ -139,12 +139,14 @@ def test_alarms_are_recorded_with_their_domain_if_they_have_one(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_the_joined_files_hold_every_step_once_and_in_order(tmp_path):
     written(tmp_path, 22).finish(22)
     assert [row["step"] for row in read(tmp_path, "steps")] == list(range(22))
     assert [row["step"] for row in read(tmp_path, "weights")] == [n // 2 for n in range(44)]
 
 
+@pytest.mark.slow
 def test_what_lies_behind_the_checkpoint_is_dropped_and_made_again(tmp_path):
     written(tmp_path, 7)
     # Killed at step 7: parts up to 6 were written, but the last whole checkpoint is that of 4.
@@ -159,6 +161,7 @@ def test_what_lies_behind_the_checkpoint_is_dropped_and_made_again(tmp_path):
     assert [row["step"] for row in read(tmp_path, "steps")] == list(range(8))
 
 
+@pytest.mark.slow
 def test_a_part_written_twice_counts_once(tmp_path):
     written(tmp_path, 4)
     records = Records(tmp_path)
@@ -168,6 +171,7 @@ def test_a_part_written_twice_counts_once(tmp_path):
     assert [row["step"] for row in read(tmp_path, "steps")] == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_finishing_twice_gives_the_same_files(tmp_path):
     records = written(tmp_path, 4)
     before = [path.read_bytes() for path in records.finish(4)]
@@ -198,6 +202,7 @@ def test_a_single_lost_part_is_missed(tmp_path, lost):
     assert not (tmp_path / "steps.parquet").exists()
 
 
+@pytest.mark.slow
 def test_beginning_anew_forgets_all_parts(tmp_path):
     written(tmp_path, 4)
     Records(tmp_path).clear()
@@ -205,6 +210,7 @@ def test_beginning_anew_forgets_all_parts(tmp_path):
     assert [row["step"] for row in read(tmp_path, "steps")] == [0, 1]
 
 
+@pytest.mark.slow
 def test_rows_that_no_part_holds_can_be_read_meanwhile(tmp_path):
     records = written(tmp_path, 4)
     add_step(records, 4)
@@ -235,6 +241,7 @@ def test_listeners_hear_every_row_by_its_columns(tmp_path):
     assert heard[3] == ("domain_losses", {"step": 0, "domain": "hi", "loss": None})
 
 
+@pytest.mark.slow
 def test_timings_add_up_over_parts_and_interruptions(tmp_path):
     written(tmp_path, 4)
     records = written(tmp_path, 8, since=4)

@@ -13,6 +13,7 @@ def rows(corpora, run):
     return {d: Corpus.open(corpora / d, "train").rows(length) for d in values["domains"]}
 
 
+@pytest.mark.slow
 def test_a_finished_run_says_how_often_it_read_each_domain(make_run, corpora):
     run = make_run(rule="single", method={"domain": "hard"})
     pretrain.pretrain(run, corpora, device="cpu", threads=1)
@@ -29,6 +30,7 @@ def test_a_run_that_must_exceed_its_cap_does_not_begin(make_run, corpora):
     assert not (run.parent / "checkpoints").exists()
 
 
+@pytest.mark.slow
 def test_a_run_stops_at_the_cap_of_a_domain(make_run, corpora):
     probe = make_run("probe")
     values, there = files.read_json(probe)["training"], rows(corpora, probe)

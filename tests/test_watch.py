@@ -112,6 +112,7 @@ def test_a_folder_without_runs_is_refused(tmp_path):
         watch.watch(tmp_path, once=True)
 
 
+@pytest.mark.slow
 def test_it_needs_no_torch_and_ends_without_a_terminal(finished):
     code = (
         "import sys; sys.modules['torch'] = None; from pipeline.__main__ import main; "

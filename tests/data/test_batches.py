@@ -24,6 +24,7 @@ def test_an_epoch_is_a_permutation(rows, seed, epoch):
     assert sorted(Order(rows, seed).at(positions).tolist()) == list(range(rows))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     rows=st.sampled_from([1, 2, 3, 48, 5000]),
@@ -81,6 +82,7 @@ def test_a_batch_has_exactly_the_rows_asked_for(corpora):
     assert tokens.dtype == domain.dtype == np.int64
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(counts=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=1, max_size=9))
 def test_counts_are_exact_and_epochs_complete(tmp_path_factory, make_corpus, counts):

@@ -11,6 +11,7 @@ from pipeline.errors import InputError
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(texts=st.lists(TEXTS, min_size=1, max_size=20), group=st.integers(1, 40))
 def test_what_is_written_is_read(tmp_path_factory, make_source, texts, group):

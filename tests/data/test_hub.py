@@ -108,6 +108,7 @@ def read(out):
     return [text for _, text in store.read(out)]
 
 
+@pytest.mark.slow
 def test_files_come_in_the_order_of_their_names(hub, tmp_path):
     out = download(tmp_path / "a")
     assert read(out) == EVERY
@@ -122,6 +123,7 @@ def test_files_come_in_the_order_of_their_names(hub, tmp_path):
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["web", "web.json"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2, 7])
 def test_how_many_files_are_fetched_at_once_changes_no_byte(hub, tmp_path, workers):
     values = {**DE, "bytes": 6000}
@@ -130,6 +132,7 @@ def test_how_many_files_are_fetched_at_once_changes_no_byte(hub, tmp_path, worke
     assert content(first) == content(other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 500, 3000, 10**6])
 def test_a_budget_ends_at_the_document_that_reaches_it(hub, tmp_path, limit):
     out = download(tmp_path / "a", {**DE, "bytes": limit})
@@ -149,6 +152,7 @@ def test_what_a_budget_does_not_need_is_not_fetched(hub, tmp_path):
     assert set(hub.sent) == {NAME.format(0)}
 
 
+@pytest.mark.slow
 def test_a_configuration_names_its_files(hub, tmp_path):
     out = download(tmp_path / "a", settings(config="de"))
     assert read(out) == EVERY
@@ -156,6 +160,7 @@ def test_a_configuration_names_its_files(hub, tmp_path):
     assert read(other) == texts(9)
 
 
+@pytest.mark.slow
 def test_parquet_is_read_in_its_order(hub, tmp_path):
     out = download(tmp_path / "a", settings(config="wiki"))
     assert list(store.read(out))[:2] == [("doc 0", texts(5)[0]), ("doc 1", texts(5)[1])]
@@ -171,6 +176,7 @@ def test_the_page_on_data_says_how_many_faults_are_injected():
     assert f"{len(DRILL)} faults of {len(hub_server.FAULTS)} kinds" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", [DE, settings(config="wiki")], ids=["json.gz", "parquet"])
 def test_no_fault_of_the_network_changes_a_byte(hub, tmp_path, monkeypatch, values):
     monkeypatch.setattr("pipeline.data.remote.BLOCK", 100)
@@ -188,6 +194,7 @@ def test_no_fault_of_the_network_changes_a_byte(hub, tmp_path, monkeypatch, valu
     assert sums[0] == sums[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["429", "500", "503", "reset", "refused"])
 def test_a_listing_is_asked_for_again(hub, tmp_path, fault):
     hub.spoils = lambda method, path: "/tree/" in path or "/revision/" in path
@@ -196,6 +203,7 @@ def test_a_listing_is_asked_for_again(hub, tmp_path, fault):
     assert hub.faults == []
 
 
+@pytest.mark.slow
 def test_a_hub_that_stays_away_is_named_and_finished_files_are_kept(hub, tmp_path, monkeypatch):
     monkeypatch.setattr("pipeline.hub.TRIES", 3)
     hub.spoils = lambda method, path: path.endswith(NAME.format(2))
@@ -210,6 +218,7 @@ def test_a_hub_that_stays_away_is_named_and_finished_files_are_kept(hub, tmp_pat
     assert content(tmp_path / "a" / "web") == content(download(tmp_path / "b"))
 
 
+@pytest.mark.slow
 def test_other_settings_begin_anew(hub, tmp_path, monkeypatch):
     monkeypatch.setattr("pipeline.hub.TRIES", 1)
     hub.spoils = lambda method, path: path.endswith(NAME.format(2))
@@ -221,6 +230,7 @@ def test_other_settings_begin_anew(hub, tmp_path, monkeypatch):
     assert read(download(tmp_path / "a", values)) == texts(9)
 
 
+@pytest.mark.slow
 def test_two_at_once_are_refused(hub, tmp_path):
     hub.spoils = lambda method, path: path.endswith(NAME.format(0)) and method == "GET"
     hub.faults, hub.slow_seconds = ["slow"], 0.2
@@ -234,6 +244,7 @@ def test_two_at_once_are_refused(hub, tmp_path):
     assert read(tmp_path / "a" / "web") == EVERY
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -254,6 +265,7 @@ def test_what_is_not_there_is_named(hub, tmp_path, monkeypatch, values, message)
         download(tmp_path / "a", settings(**values))
 
 
+@pytest.mark.slow
 def test_a_damaged_file_of_the_hub_itself_is_told_from_a_bad_connection(hub, tmp_path):
     whole = json_lines(texts(1))
     hub.repositories["datasets/owner/c4"][NAME.format(1)] = whole[: len(whole) // 2]
@@ -264,6 +276,7 @@ def test_a_damaged_file_of_the_hub_itself_is_told_from_a_bad_connection(hub, tmp
     assert read(download(tmp_path / "b", {**DE, "bytes": first}, workers=4)) == texts(0)
 
 
+@pytest.mark.slow
 def test_what_was_left_out_is_on_record(hub, tmp_path):
     lines = [{"text": "one"}, {"text": None}, {"text": " "}, {"text": "two"}]
     packed = gzip.compress("\n".join(map(json.dumps, lines)).encode())
@@ -311,6 +324,7 @@ def cached(hub, monkeypatch):
     return fetched
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", [DE, settings(config="de")], ids=["patterns", "configuration"])
 def test_offline_the_cache_gives_the_same_documents(hub, cached, tmp_path, values):
     online = download(tmp_path / "a", values)
@@ -320,6 +334,7 @@ def test_offline_the_cache_gives_the_same_documents(hub, cached, tmp_path, value
     assert not hub.asked
 
 
+@pytest.mark.slow
 def test_offline_a_gap_in_the_cache_is_not_stepped_over(hub, cached, tmp_path):
     cached(*(NAME.format(n) for n in (0, 2, 3)))
     with pytest.raises(InputError, match=r"00001-of-00004.*hf download"):
@@ -353,6 +368,7 @@ def build(folder, **values):
     return folder / "mt5.model"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("faults", [[], ["503", "reset", "cut", "429"]], ids=["quiet", "faults"])
 def test_a_tokenizer_of_the_hub_is_pinned_by_revision_and_checksum(hub, model, tmp_path, faults):
     hub.repositories["google/mt5-base"] = {"spiece.model": model.read_bytes()}

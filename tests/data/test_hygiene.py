@@ -69,6 +69,7 @@ def test_of_duplicates_the_first_is_kept(packed):
     assert manifest["floor_nats"] is None
 
 
+@pytest.mark.slow
 def test_duplicates_are_known_again_after_a_kill(packed, monkeypatch, tmp_path):
     monkeypatch.setattr("pipeline.data.documents.GROUP_BYTES", 10)
     monkeypatch.setattr("pipeline.data.packing.COMMIT_BATCHES", 2)

@@ -164,6 +164,7 @@ KEPT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", KEPT)
 def test_what_is_only_unusual_is_read_and_what_is_left_out_is_counted(tmp_path, case):
     given, texts, skipped = KEPT[case]

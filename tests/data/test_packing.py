@@ -155,6 +155,7 @@ def test_training_stops_at_the_document_that_reaches_the_limit(packed, letters, 
     assert Corpus.open(folder, "validation").tokens == len(whole)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=20)
 @given(
     texts=st.lists(st.text(LETTERS, min_size=1, max_size=9), min_size=30, max_size=60, unique=True),
@@ -279,6 +280,7 @@ def many(tmp_path, monkeypatch, letters, make_source):
     return made
 
 
+@pytest.mark.slow
 def test_the_number_of_processes_changes_no_byte(many):
     assert many("one") == many("three", workers=3)
 
@@ -304,6 +306,7 @@ def kill(many, monkeypatch, batch, error=Stopped):
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 4, 5, 23, 40])
 def test_a_packing_goes_on_where_it_was_killed(many, tmp_path, monkeypatch, batch):
     undisturbed = many("whole")
@@ -316,6 +319,7 @@ def test_a_packing_goes_on_where_it_was_killed(many, tmp_path, monkeypatch, batc
     assert len(seen) == total - begun // 4 * 4
 
 
+@pytest.mark.slow
 def test_what_was_torn_by_a_kill_is_cut_off(many, tmp_path, monkeypatch):
     undisturbed = many("whole")
     kill(many, monkeypatch, 20)
@@ -327,6 +331,7 @@ def test_what_was_torn_by_a_kill_is_cut_off(many, tmp_path, monkeypatch):
     assert many("killed") == undisturbed
 
 
+@pytest.mark.slow
 def test_what_was_lost_by_a_crash_is_not_gone_on_with(many, tmp_path, monkeypatch):
     undisturbed = many("whole")
     kill(many, monkeypatch, 20)
@@ -336,6 +341,7 @@ def test_what_was_lost_by_a_crash_is_not_gone_on_with(many, tmp_path, monkeypatc
     assert many("killed") == undisturbed
 
 
+@pytest.mark.slow
 def test_other_settings_begin_a_packing_anew(many, tmp_path, monkeypatch):
     kill(many, monkeypatch, 20)
     (tmp_path / "p.json").write_text(json.dumps({"validation_share": 0.5}))
@@ -365,6 +371,7 @@ def test_a_worker_that_is_killed_is_told(monkeypatch):
         list(pool.in_order(os._exit, [0], 2))
 
 
+@pytest.mark.slow
 def test_finished_work_outlives_a_worker_that_is_killed(many, tmp_path, monkeypatch):
     undisturbed = many("whole")
     seen = kill(many, monkeypatch, 22, pool.KilledError)

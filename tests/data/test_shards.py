@@ -30,6 +30,7 @@ def test_ids_take_two_bytes_while_they_fit(vocabulary, dtype):
     assert token_dtype(vocabulary) == np.dtype(dtype)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     tokens=st.lists(st.integers(0, 99), min_size=2, max_size=60),
@@ -54,6 +55,7 @@ def test_rows_across_shards_equal_the_flat_stream(
     assert corpus.span(start, stop).tolist() == tokens[start:stop]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(pieces=st.lists(st.lists(st.integers(0, 99), max_size=9), max_size=9))
 def test_shards_do_not_depend_on_how_tokens_were_appended(tmp_path_factory, pieces):

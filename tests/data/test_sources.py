@@ -100,6 +100,7 @@ def test_a_missing_package_is_named_with_its_remedy(monkeypatch):
         sources.kind("huggingface", "sources.mine")
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_named_and_left_clean(small_disk):
     with pytest.raises(InputError, match=r"cannot be written.*No space left"):
         # 200,000 letters of 4 bits each.

@@ -75,6 +75,7 @@ def test_texts_are_files_as_they_are(library):
     assert found == {"t.py": "y = 1\n"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("topic", ["code", "docstrings", "reference", "tables", "packages"])
 def test_every_python_has_the_topic_and_reads_it_alike(topic):
     first = documents(topic, 3)
@@ -103,6 +104,7 @@ def test_characters_are_named_64_a_document():
     assert "05D0 HEBREW LETTER ALEF" in whole
 
 
+@pytest.mark.slow
 def test_a_topic_that_this_python_lacks_is_named_with_those_it_has(monkeypatch):
     monkeypatch.setitem(stdlib.TOPICS, "headers", lambda skipped: iter(()))
     with pytest.raises(

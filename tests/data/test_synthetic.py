@@ -51,6 +51,7 @@ def test_the_hard_language_of_the_notes_has_1_287_nats():
     assert Synthetic(**HARD).entropy_nats_per_character == pytest.approx(1.287, abs=5e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", [EASY, HARD, NOISE, {**NOISE, "noise": 0.5, "successors": 3}])
 def test_a_text_costs_its_entropy_under_the_true_probabilities(values):
     language = Synthetic(**{**values, "documents": 200, "length": 500})

@@ -55,6 +55,7 @@ def test_texts_come_back_as_they_were(tmp_path, source, model):
     assert [tokenizer.decode(tokens) for tokens in tokenizer.encode(texts)] == texts
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(text=st.text(alphabet=sorted(set("".join(prose(0))))))
 def test_every_text_of_known_characters_comes_back(exact, text):
@@ -131,6 +132,7 @@ def test_validation_documents_are_not_trained_on(tmp_path, make_source):
     assert set(sample(folder, 10**6, 0.3)) == set(texts) - validation
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(
     lengths=st.lists(st.integers(1, 30), min_size=1, max_size=30),

@@ -95,6 +95,7 @@ def test_a_model_that_copies_wins_where_the_words_give_the_topic_away(packed, co
     assert found.accuracy["pmi"][0] < 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_an_untrained_model_is_at_chance(packed, seed):
     found = answers(initialised(NANO, 64, seed), noise(packed), budget=4096)
@@ -103,6 +104,7 @@ def test_an_untrained_model_is_at_chance(packed, seed):
         assert abs(value - 25) < 3 * stderr
 
 
+@pytest.mark.slow
 def test_noise_cannot_be_guessed_by_copying_or_counting(packed, copier, counter):
     made = noise(packed)
     for model in (copier, counter):

@@ -67,6 +67,7 @@ def rows(out, table):
     return pq.read_table(out / "step3" / f"{table}.parquet").to_pylist()
 
 
+@pytest.mark.slow
 def test_a_run_answers_each_task_as_it_is_asked(ask, benchmarks, asked, tokenizer, finished):
     out = ask(TASKS, benchmarks)
     accuracies, choices = rows(out, "accuracies"), rows(out, "choices")

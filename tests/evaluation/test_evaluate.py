@@ -66,6 +66,7 @@ def test_perplexities_follow_from_the_documents(finished, asked):
         assert len({d["document"] for d in own}) == len(own) >= 2
 
 
+@pytest.mark.slow
 def test_accuracies_follow_from_the_choices(finished, asked):
     out = asked(finished())
     choices = [c for c in rows(out, 3, "choices") if c["task"] == "continuation-hard"]
@@ -87,6 +88,7 @@ def test_only_the_last_checkpoint_on_demand(finished, asked):
     assert sorted(path.name for path in out.iterdir()) == ["manifest.json", "step3"]
 
 
+@pytest.mark.slow
 def test_a_second_evaluation_leaves_nothing_of_the_first(finished, asked):
     run = finished()
     asked(run)
@@ -110,6 +112,7 @@ def test_the_manifest_says_what_was_asked_and_lists_every_file(finished, asked):
     assert manifest["windows"]["easy"]["rows"] == 30
 
 
+@pytest.mark.slow
 def test_the_same_evaluation_writes_the_same_bytes(finished, asked):
     run = finished()
     first = {p.relative_to(run): p.read_bytes() for p in asked(run).rglob("*.*")}
@@ -142,6 +145,7 @@ def test_a_diverged_model_stops_it_naming_run_step_and_domain(finished, asked):
     assert not (run / "evaluations").exists()
 
 
+@pytest.mark.slow
 def test_a_failed_evaluation_leaves_the_one_before(finished, asked):
     run = finished()
     before = files.read_json(asked(run) / files.MANIFEST)

@@ -119,6 +119,7 @@ def test_a_language_without_words_is_cut_anywhere(packed):
     assert len(np.unique(made.candidate_IxNxW[:, :, 0])) > 20
 
 
+@pytest.mark.slow
 def test_the_same_candidate_is_not_offered_twice(packed):
     # Few symbols: stretches of three occur again and again.
     documents = np.random.default_rng(3).integers(2, 5, (40, 60)).tolist()
@@ -131,6 +132,7 @@ def test_the_same_candidate_is_not_offered_twice(packed):
             assert len(np.unique(candidates, axis=0)) == 4
 
 
+@pytest.mark.slow
 def test_the_true_one_stands_anywhere(packed):
     held_out, train = packed(texts(400, 30))
     made = items.build(held_out, train, Choice(items=400, context=6, candidate=4), ALL)

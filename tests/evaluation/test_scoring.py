@@ -93,6 +93,7 @@ def drawn(seed, count, shared, *, own=9, longest=7, candidates=5):
     ]
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 10_000),
     shared=st.integers(0, 12),

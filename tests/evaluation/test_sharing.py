@@ -60,6 +60,7 @@ def test_a_worthwhile_group_is_found_within_one_that_is_not():
     assert grouped(contexts) == [([0, 1], [1]), ([2, 3, 4], [1, 2, *DEMONSTRATIONS])]
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8), max_size=30),
     st.integers(0, 12),
@@ -75,6 +76,7 @@ def test_every_context_is_in_one_group_and_begins_with_its_prefix(contexts, wort
             assert len(contexts[member]) > len(prefix)
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8), max_size=30))
 def test_groups_never_read_more_tokens_than_one(contexts):
     def tokens(found):

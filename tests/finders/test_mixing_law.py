@@ -11,6 +11,7 @@ from pipeline.finders.mixing_law import MixingLaw, outside
 from pipeline.finders.seams import Proxy
 
 
+@pytest.mark.slow
 def test_without_noise_the_true_optimum_is_found():
     found = MixingLaw(kl=0).find(DOMAINS, proxies())
     assert_allclose(found.weights_K, optimum()[0], atol=0.004)
@@ -26,6 +27,7 @@ def test_without_noise_the_true_optimum_is_found():
     assert diagnostics["laws"]["code"]["t"]["prose"] == pytest.approx(1.5, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_with_noise_the_mixture_is_nearly_as_good():
     found = MixingLaw(kl=0).find(DOMAINS, proxies(noise=0.02))
     truth = float(LAWS.losses(found.weights_K[None]).mean())
@@ -37,12 +39,14 @@ def test_with_noise_the_mixture_is_nearly_as_good():
     assert all(0.01 < error < 0.06 for error in errors.values())
 
 
+@pytest.mark.slow
 def test_the_target_moves_the_mixture():
     found = MixingLaw(kl=0.05, target={"code": 3, "prose": 1, "talk": 1}).find(DOMAINS, proxies())
     expected = optimum(target_K=np.array([0.6, 0.2, 0.2]), kl=0.05)[0]
     assert_allclose(found.weights_K, expected, atol=0.004)
 
 
+@pytest.mark.slow
 def test_a_large_price_gives_the_prior():
     prior = {"code": 5, "prose": 3, "talk": 2}
     found = MixingLaw(kl=1e6, prior=prior).find(DOMAINS, proxies())
@@ -50,6 +54,7 @@ def test_a_large_price_gives_the_prior():
     assert found.diagnostics["kl_to_prior"] < 1e-9
 
 
+@pytest.mark.slow
 def test_no_domain_is_read_more_often_than_allowed():
     finder = MixingLaw(
         epochs=4, tokens_by_domain={"code": 250, "prose": 5e4, "talk": 5e4}, budget_tokens=1e4
@@ -60,6 +65,7 @@ def test_no_domain_is_read_more_often_than_allowed():
     assert MixingLaw().find(DOMAINS, proxies()).diagnostics["capped"] == []
 
 
+@pytest.mark.slow
 def test_domains_in_another_order_get_the_same_weights():
     def turned(run):
         return dataclasses.replace(
@@ -78,6 +84,7 @@ def test_outside_is_told_from_inside():
     assert outside(np.array([0.5, 0.4, 0.1]), triangle)
 
 
+@pytest.mark.slow
 def test_diagnostics_say_when_the_law_is_extrapolated():
     # Proxies close to equal parts, an optimum far from there.
     near = 0.9 / 3 + 0.1 * mixtures(24)
@@ -90,6 +97,7 @@ def test_diagnostics_say_when_the_law_is_extrapolated():
     assert MixingLaw(kl=1e6).find(DOMAINS, proxies()).diagnostics["outside_proxies"] is False
 
 
+@pytest.mark.slow
 def test_diagnostics_are_json():
     json.dumps(MixingLaw().find(DOMAINS, proxies(8)).diagnostics, allow_nan=False)
 

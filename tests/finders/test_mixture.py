@@ -103,6 +103,7 @@ def found(root, settings, runs=None):
     return files.read_json(root / "mixtures" / "law.json")
 
 
+@pytest.mark.slow
 def test_a_swarm_becomes_a_mixture(tmp_path):
     settings = swarm(tmp_path)
     record = found(tmp_path, settings)
@@ -135,12 +136,14 @@ def test_neither_the_order_nor_the_moment_changes_a_byte(tmp_path):
     assert (tmp_path / "mixtures" / "law.json").read_bytes() == first
 
 
+@pytest.mark.slow
 def test_the_order_in_the_settings_fills_no_folds(tmp_path):
     settings = swarm(tmp_path)
     turned = settings | {"proxies": dict(reversed(settings["proxies"].items()))}
     assert found(tmp_path, settings)["diagnostics"] == found(tmp_path, turned)["diagnostics"]
 
 
+@pytest.mark.slow
 def test_regmix_runs_as_a_stage(tmp_path):
     settings = swarm(tmp_path)
     settings |= {"finder": "regmix", "options": {"samples": 500, "kept": 8, "rounds": 50}}

@@ -18,6 +18,7 @@ def true_loss(weights_K):
     return float(LAWS.losses(weights_K[None])[0] @ TARGET_K)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "share"), [(24, 0.1), (50, 0.05)])
 def test_the_mixture_takes_most_of_what_can_be_gained(count, share):
     """Trees are rough: of uniform's excess over the optimum they leave up to `share`.
@@ -30,6 +31,7 @@ def test_the_mixture_takes_most_of_what_can_be_gained(count, share):
     assert true_loss(found.weights_K) - lowest < share * (true_loss(UNIFORM) - lowest)
 
 
+@pytest.mark.slow
 def test_the_same_proxies_give_the_same_bits():
     first, again = (
         RegMix(rounds=150, samples=2000).find(DOMAINS, proxies(noise=0.02)) for _ in range(2)
@@ -38,6 +40,7 @@ def test_the_same_proxies_give_the_same_bits():
     assert first.diagnostics == again.diagnostics
 
 
+@pytest.mark.slow
 def test_the_seed_decides_the_draw():
     one, two = (
         RegMix(rounds=150, samples=2000, kept=8, seed=s).find(DOMAINS, proxies()) for s in (0, 1)
@@ -45,6 +48,7 @@ def test_the_seed_decides_the_draw():
     assert np.abs(one.weights_K - two.weights_K).max() > 1e-6
 
 
+@pytest.mark.slow
 def test_few_proxies_are_enough_to_split():
     found = RegMix(rounds=150, samples=2000).find(DOMAINS, proxies(24))
     assert found.diagnostics["predicted_loss"] < found.diagnostics["predicted_loss_uniform"]
@@ -81,11 +85,13 @@ def test_the_draw_follows_the_prior():
     assert found.diagnostics["held_out_spearman"] is None
 
 
+@pytest.mark.slow
 def test_diagnostics_are_json():
     found = RegMix(rounds=150, samples=500, kept=8).find(DOMAINS, proxies(24))
     json.dumps(found.diagnostics, allow_nan=False)
 
 
+@pytest.mark.slow
 def test_too_few_proxies_are_counted():
     with pytest.raises(InputError, match=r"9 proxy run\(s\) are too few, at least 10 are needed"):
         RegMix().find(DOMAINS, proxies(9))

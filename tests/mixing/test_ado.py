@@ -42,6 +42,7 @@ def noisy(step):
     return lawful(step) + 0.1 * torch.rand(3, generator=generator, dtype=torch.float64)
 
 
+@pytest.mark.slow
 def test_the_laws_of_the_domains_are_found_to_four_digits():
     # Behind the first thousand steps the laws are straight enough for a cubic over 101 of them.
     method = ADO(first=2000, ignore=1000)
@@ -155,12 +156,14 @@ def test_the_state_does_not_grow_with_the_run():
     assert state["step_T"].tolist() == list(range(3, 298, 8))
 
 
+@pytest.mark.slow
 def test_a_thinned_history_gives_the_same_laws():
     whole, thinned = ADO(first=600, ignore=300), ADO(first=600, ignore=300, stride=1, points=40)
     expected_Kx3 = run(whole, 601)["law_Kx3"]
     torch.testing.assert_close(run(thinned, 601)["law_Kx3"], expected_Kx3, rtol=0.01, atol=0)
 
 
+@pytest.mark.slow
 def test_a_run_that_stops_and_goes_on_ends_with_the_same_bits():
     method = ADO(**SMALL)
     state = method.init(DOMAINS, 0)

@@ -123,6 +123,7 @@ def test_every_count_is_its_quota_rounded_up_or_down(weights, b, step):
     assert ((count_K - quota_K).abs() < 1 + 1e-6).all()
 
 
+@pytest.mark.slow
 @given(weights_lists, st.integers(1, 64))
 def test_rows_sum_to_the_quotas_over_the_steps(weights, b):
     weights_K = torch.tensor(weights, dtype=torch.float64)

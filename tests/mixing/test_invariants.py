@@ -103,6 +103,7 @@ def same(ours, theirs):
     return True
 
 
+@pytest.mark.slow
 @rules
 @few
 @given(st.integers(0, 10**6), st.integers(1, 1024), norms)

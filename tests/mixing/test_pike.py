@@ -165,6 +165,7 @@ def test_rows_come_from_a_stream_of_their_own_unless_asked_otherwise():
     assert not PiKE(zeta1=1, zeta2=1, batch="training").needs().statistics.fresh
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.floats(-50, 0), min_size=2, max_size=6),
     st.lists(st.floats(-50, 50), min_size=6, max_size=6),

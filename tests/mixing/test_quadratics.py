@@ -433,6 +433,7 @@ def test_three_quadratics_against_a_solver_of_the_surgeons_own_problem(method, t
     assert (update_D - expected_D).norm() <= 1e-4 * expected_D.norm()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(
     "method", [MGDA(), NashMTL(), UPGrad()], ids=["mgda", "nash-mtl", "upgrad"]
@@ -460,6 +461,7 @@ def test_no_loss_rises_where_a_surgeon_promises_it(method, seed):
     assert steps > 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_cagrad_comes_to_the_minimum_of_the_mean_loss(seed):
     # What its authors promise for c < 1, and what MGDA does not: theta solves sum_k g_k = 0.

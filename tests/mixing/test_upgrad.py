@@ -71,6 +71,7 @@ def test_opposite_gradients_leave_nothing():
     assert (combined(gradient_KxD) @ gradient_KxD).tolist() == pytest.approx([0, 0], abs=1e-8)
 
 
+@pytest.mark.slow
 def test_rounding_of_opposite_gradients_does_no_harm():
     # Products of float32 numbers: the matrix of cosines is singular but for their rounding.
     generator, method = torch.Generator().manual_seed(0), UPGrad()

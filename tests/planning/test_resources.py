@@ -41,6 +41,7 @@ shapes = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(shapes, st.integers(1, 500))
 def test_parameters_are_those_that_the_model_has(shape, pieces):
     vocabulary = model.padded_vocabulary(pieces, shape.vocabulary_multiple)

@@ -42,6 +42,7 @@ def lines(values):
     return str(caught.value).splitlines()
 
 
+@pytest.mark.slow
 @configs
 def test_every_shipped_configuration_is_sound(path):
     plan = runs.plan(runs.read(path), path.name)
@@ -280,6 +281,7 @@ def rooted(values, folder):
     return runs.Plan(**{**vars(plan), "results": str(folder)})
 
 
+@pytest.mark.slow
 def test_a_results_folder_belongs_to_one_configuration(small, tmp_path):
     plan = rooted(small, tmp_path / "results")
     root.write_settings(plan, "config.yaml")
@@ -292,6 +294,7 @@ def test_a_results_folder_belongs_to_one_configuration(small, tmp_path):
         root.write_settings(plan, "workflow/configs/paper.yaml")
 
 
+@pytest.mark.slow
 def test_another_experiment_of_the_same_file_is_refused_too(small, tmp_path):
     root.write_settings(rooted(small, tmp_path), "config.yaml")
     small["experiment"] = "another"
@@ -299,6 +302,7 @@ def test_another_experiment_of_the_same_file_is_refused_too(small, tmp_path):
         root.claim(rooted(small, tmp_path), "config.yaml")
 
 
+@pytest.mark.slow
 def test_a_changed_configuration_keeps_its_folder(small, tmp_path):
     root.write_settings(rooted(small, tmp_path), "config.yaml")
     small["methods"]["pike"]["zeta1"] = 9.0
@@ -310,6 +314,7 @@ def test_claiming_writes_nothing(small, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_only_settings_that_changed_are_written_again(small, tmp_path):
     root.write_settings(rooted(small, tmp_path), "config.yaml")
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}

@@ -19,6 +19,7 @@ def test_a_finished_run_may_be_run_again(finished, corpora, piked):
     assert manifest(finished)["resumes"] == 1
 
 
+@pytest.mark.slow
 def test_changed_settings_in_the_same_folder_start_anew(finished, make_run, corpora):
     changed = {"training": {"peak_learning_rate": 0.02}}
     run = make_run("finished", **changed)
@@ -27,6 +28,7 @@ def test_changed_settings_in_the_same_folder_start_anew(finished, make_run, corp
     assert manifest(run)["resumes"] == 0
 
 
+@pytest.mark.slow
 def test_other_text_in_the_same_place_starts_anew(finished, corpora, tmp_path):
     for domain, other in (("easy", "hard"), ("hard", "easy")):
         shutil.copytree(corpora / other, tmp_path / "corpora" / domain)
@@ -40,16 +42,19 @@ def test_a_run_that_begins_anew_is_not_complete_until_its_end(finished, make_run
     assert not (finished.parent / files.MANIFEST).exists()
 
 
+@pytest.mark.slow
 def test_a_damaged_last_checkpoint_costs_time_but_no_bit(finished, corpora, piked):
     damage(finished.parent / "checkpoints" / "step6" / checkpoint.MODEL)
     assert train(finished, corpora) == outcome(piked)
 
 
+@pytest.mark.slow
 def test_a_deleted_checkpoint_is_made_again(finished, corpora, piked):
     shutil.rmtree(finished.parent / "checkpoints" / "step3")
     assert train(finished, corpora) == outcome(piked)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_after_a_kill_behind_a_deleted_checkpoint(
     finished, corpora, piked, monkeypatch
 ):
@@ -70,6 +75,7 @@ def test_a_run_goes_on_after_a_kill_behind_a_deleted_checkpoint(
     assert manifest(finished)["resumes"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", [b"", b"{", b"{}"])
 def test_checkpoints_that_are_all_broken_start_anew(finished, corpora, piked, broken):
     for path in files.steps(finished.parent / "checkpoints").values():
@@ -78,6 +84,7 @@ def test_checkpoints_that_are_all_broken_start_anew(finished, corpora, piked, br
     assert manifest(finished)["resumes"] == 0
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_is_not_vouched_for(finished, corpora, piked):
     """Going on reads the last one alone."""
     folder = finished.parent / "checkpoints" / "step3"
@@ -96,6 +103,7 @@ def test_a_damaged_checkpoint_is_not_vouched_for(finished, corpora, piked):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", ["parts", "parts/step3"])
 def test_lost_records_are_not_papered_over(finished, corpora, piked, lost):
     shutil.rmtree(finished.parent / lost)
@@ -136,6 +144,7 @@ def test_a_later_versions_checkpoints_are_never_deleted(finished, corpora):
     assert path.exists()
 
 
+@pytest.mark.slow
 def test_a_run_says_why_it_starts_anew(finished, make_run, corpora, caplog):
     run = make_run("finished", seed=3)
     with caplog.at_level("INFO", "pike"):

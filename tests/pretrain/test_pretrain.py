@@ -26,6 +26,7 @@ from pipeline.records import TABLES
 PIKE = {"zeta1": 0.5, "zeta2": 0.1, "every": 2, "rows": 3}
 
 
+@pytest.mark.slow
 def test_a_run_ends_with_checkpoints_records_and_a_manifest(make_run, corpora):
     run = make_run(training={"resume_every": 2})
     result = train(run, corpora)
@@ -68,6 +69,7 @@ def test_every_step_is_recorded(mixed):
     assert rows(result, "weights")[0] == {"step": 0, "domain": "easy", "weight": 0.5, "count": 3}
 
 
+@pytest.mark.slow
 def test_the_pace_of_every_step_is_recorded(make_run, corpora):
     run = make_run()
     pretrain.pretrain(run, corpora, device="cpu", peak_flops=1e9)
@@ -100,12 +102,14 @@ def test_tensorboard_files_repeat_the_records_and_change_nothing(make_run, corpo
     assert "weights/weight/hard" in found.Tags()["scalars"]
 
 
+@pytest.mark.slow
 def test_training_lowers_the_loss(make_run, corpora):
     training = {"steps": 60, "checkpoint_every": 60, "resume_every": 60}
     steps = rows(train(make_run(training=training), corpora), "steps")
     assert steps[-1]["loss"] < steps[0]["loss"] - 0.5
 
 
+@pytest.mark.slow
 def test_a_method_of_one_domain_a_step_leaves_the_others_loss_empty(make_run, corpora):
     result = train(make_run(rule="round-robin"), corpora)
     given = [(row["step"], row["domain"], row["loss"]) for row in rows(result, "domain_losses")]
@@ -116,6 +120,7 @@ def test_a_method_of_one_domain_a_step_leaves_the_others_loss_empty(make_run, co
 # What a run is a function of.
 
 
+@pytest.mark.slow
 def test_the_same_run_elsewhere_ends_with_the_same_bits(make_run, corpora, pike, piked):
     torch.manual_seed(99)
     assert train(make_run(**pike), corpora) == outcome(piked)
@@ -127,6 +132,7 @@ def test_another_seed_is_another_run(make_run, corpora, mixed):
     assert first["checkpoints"][6] != second["checkpoints"][6]
 
 
+@pytest.mark.slow
 def test_statistics_do_not_change_the_rows_that_are_trained_on(make_run, corpora, pike, mixed):
     # Without a step size PiKE keeps equal weights: it must train on the rows of Mix.
     still = {**pike, "method": {**pike["method"], "zeta1": 0, "zeta2": 0}}
@@ -135,6 +141,7 @@ def test_statistics_do_not_change_the_rows_that_are_trained_on(make_run, corpora
     assert measured["steps"] == expected["steps"]
 
 
+@pytest.mark.slow
 def test_microbatches_change_the_last_bits_at_most(make_run, corpora, mixed):
     run = make_run(training={"microbatch_rows": 2})
     train(run, corpora)
@@ -174,6 +181,7 @@ def test_recorded_weights_follow_from_recorded_statistics(piked):
         assert own == pytest.approx(expected_K, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_domain_with_a_small_share_is_measured_on_the_rows_that_are_asked_for(
     make_run, corpora, pike
 ):
@@ -183,6 +191,7 @@ def test_a_domain_with_a_small_share_is_measured_on_the_rows_that_are_asked_for(
     assert [row["rows"] for row in rows(result, "gradient_statistics")[:2]] == [5, 3]
 
 
+@pytest.mark.slow
 def test_statistics_of_the_training_batch_come_from_its_rows(make_run, corpora, pike, tmp_path):
     method = {**pike["method"], "batch": "training"}
     result = train(make_run(rule="pike", method=method), corpora)
@@ -200,6 +209,7 @@ def test_statistics_of_the_training_batch_come_from_its_rows(make_run, corpora, 
     assert [a != b for a, b in itertools.pairwise(weights)] == [True, False, True, False, True]
 
 
+@pytest.mark.slow
 def test_measuring_in_the_pass_trains_as_measuring_beside_it_would(make_run, corpora, pike, mixed):
     still = {**pike["method"], "zeta1": 0, "zeta2": 0, "batch": "training"}
     run = make_run(rule="pike", method=still)
@@ -259,6 +269,7 @@ class Watching(Mix):
         return state
 
 
+@pytest.mark.slow
 def test_weights_of_the_losses_that_are_the_shares_give_mixs_bits(make_run, corpora, mixed):
     weighted = train_with(Weighted(), make_run(), corpora)
     assert {row["coefficient"] for row in weighted.pop("coefficients").to_pylist()} == {0.5}
@@ -267,6 +278,7 @@ def test_weights_of_the_losses_that_are_the_shares_give_mixs_bits(make_run, corp
     assert weighted == plain
 
 
+@pytest.mark.slow
 def test_a_combination_by_the_shares_gives_mixs_update(make_run, corpora, mixed):
     run = make_run()
     result, expected = train_with(Combined(), run, corpora), outcome(mixed)
@@ -277,6 +289,7 @@ def test_a_combination_by_the_shares_gives_mixs_update(make_run, corpora, mixed)
         assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_doubled_weights_of_the_losses_double_the_gradient(make_run, corpora, mixed):
     @dataclasses.dataclass(frozen=True)
     class Doubled(Mix):
@@ -290,6 +303,7 @@ def test_doubled_weights_of_the_losses_double_the_gradient(make_run, corpora, mi
     assert twice["loss"] == once["loss"]
 
 
+@pytest.mark.slow
 def test_a_method_sees_what_it_asks_for_and_its_state_is_kept(make_run, corpora):
     run = make_run()
     result = train_with(Watching(), run, corpora)
@@ -324,6 +338,7 @@ SHORT = {
 """Settings with which a rule has acted before the end of a tiny run."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", METHODS)
 def test_every_rule_trains(make_run, corpora, mixed, rule):
     steps = 50 if rule == "ado" else 8
@@ -341,6 +356,7 @@ def test_every_rule_trains(make_run, corpora, mixed, rule):
         assert moved or rows(result, "coefficients") or needs.moments_per_domain
 
 
+@pytest.mark.slow
 def test_systematic_rounding_serves_small_weights_over_the_steps(make_run, corpora):
     method = {"weights_by_domain": {"easy": 1, "hard": 15}}
     for rounding, rows_of_easy in (("largest-remainder", {0}), ("systematic", {2, 3, 4})):

@@ -1,5 +1,7 @@
 """Databases, tables, figures and a report of a made-up experiment."""
 
+from pathlib import Path
+
 import duckdb
 import pytest
 from made_up import OWN_FIGURES, build
@@ -7,6 +9,15 @@ from played import NAMES, PRINTED, insert, play
 
 from pipeline import files
 from pipeline.results import database, figures, report, tables
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Whatever waits for a made-up experiment's database is slow."""
+    for item in items:
+        here = item.path.parent == Path(__file__).parent
+        if here and {"made", "small"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker("slow")
 
 
 @pytest.fixture(scope="session")

@@ -210,6 +210,7 @@ def test_findings_of_the_theory_are_among_them(paper):
     assert rows == [("the bound", "1", "2")]
 
 
+@pytest.mark.slow
 def test_every_finding_is_a_row_of_the_table(paper):
     rows = paper.execute("select distinct section, row_label from table_audit").fetchall()
     assert len(rows) == paper.execute("select count(*) from audit").fetchone()[0]

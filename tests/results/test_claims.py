@@ -8,6 +8,8 @@ import pytest
 from pipeline.results import claims, database
 from pipeline.results.distributions import t_quantile
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def paper():

@@ -13,6 +13,8 @@ from pipeline.errors import InputError
 from pipeline.results import database
 from pipeline.results.compare import compare
 
+pytestmark = pytest.mark.slow
+
 RUN = "real/tiny/pike/seed0"
 
 

@@ -188,6 +188,7 @@ def many(wrong):
     return items
 
 
+@pytest.mark.slow
 def test_one_seed_is_tested_by_mcnemar_and_corrected_for_the_family(empty):
     answered(empty, "mix", copying, items=many(range(9)))
     answered(empty, "pike", copying, items=many([20]))

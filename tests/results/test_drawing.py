@@ -30,6 +30,7 @@ def test_styles_differ_beyond_the_number_of_colours():
     assert len(set(styles)) == len(styles)
 
 
+@pytest.mark.slow
 def test_equal_panels_give_equal_bytes(tmp_path):
     for out in ("a.svg", "b.svg"):
         drawing.draw("losses", [panel()], 3, tmp_path / out)
@@ -58,6 +59,7 @@ def test_places_map_data_to_the_picture(tmp_path):
     assert place["series"][1]["y"] == [3.0, None]
 
 
+@pytest.mark.slow
 def test_each_scenario_begins_a_row_and_is_named(tmp_path):
     panels = [panel("s--m--a"), panel("r--m--a", scenario="r"), panel("r--m--b", scenario="r")]
     data = drawing.draw("losses", panels, 2, tmp_path / "a.svg")

@@ -25,6 +25,7 @@ def test_every_table_of_the_paper_has_a_view_of_cells(created, number):
     assert set(tables.COLUMNS) <= {c[0] for c in answer.description}
 
 
+@pytest.mark.slow
 def test_ours_stand_in_the_papers_layout_and_its_own_rows_below(paper):
     train(paper, "symbols", "mix", {"easy": 8.0, "noise": 12.0}, accuracy={"continuation-easy": 30})
     ours, theirs = read(paper, "table1").values()
@@ -71,6 +72,7 @@ def test_a_stand_in_never_has_the_papers_numbers_beside_it(paper):
     assert ours["Mix"]["easy as C4 (en)"]["published"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pike", "beats"), [(7.0, True), (7.9, True), (8.5, False)])
 def test_pike_is_underlined_where_it_beats_all_three_ways_of_batching(paper, pike, beats):
     for method, value in {"mix": 9, "round-robin": 8, "random": 10, "pike": pike}.items():
@@ -80,6 +82,7 @@ def test_pike_is_underlined_where_it_beats_all_three_ways_of_batching(paper, pik
     assert marks == {"Mix": False, "Round-Robin": False, "Random": False, "PiKE": beats}
 
 
+@pytest.mark.slow
 def test_pike_is_not_underlined_where_one_of_the_three_is_missing(paper):
     for method, value in {"mix": 9, "round-robin": 8, "pike": 7}.items():
         train(paper, "symbols", method, {"easy": value})

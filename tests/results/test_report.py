@@ -11,6 +11,8 @@ from pipeline import files
 from pipeline.errors import InputError
 from pipeline.results import database, provenance, report
 
+pytestmark = pytest.mark.slow
+
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
 

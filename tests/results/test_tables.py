@@ -132,6 +132,7 @@ def test_csv_has_every_cell_of_the_grid():
     ]
 
 
+@pytest.mark.slow
 def test_all_three_files_are_written_and_come_out_the_same(shown, tmp_path):
     settings = shown / "settings/tables/perplexity.json"
     for out in ("perplexity.csv", "perplexity.tex"):

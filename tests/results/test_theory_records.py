@@ -8,6 +8,8 @@ from pipeline.errors import InputError
 from pipeline.results import database, figures, records, selection, tables, why
 from pipeline.theory import stage
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):

@@ -34,6 +34,7 @@ def test_what_occurs_twice_is_unfolded_once(made):
     assert "corpus/real/code  (above)" in text
 
 
+@pytest.mark.slow
 def test_stale_artifacts_are_marked(small, tmp_path):
     experiment = files.read_json(small)
     experiment["fingerprints"]["real/tiny/pike/seed0"] = "another"

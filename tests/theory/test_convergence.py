@@ -74,6 +74,7 @@ def test_what_is_not_seen_is_null():
     assert quiet((3, 3), "uniform", 1, 4) == {"max": same(None), "sum": same(None)}
 
 
+@pytest.mark.slow
 def test_runs_stay_below_the_bounds():
     rows = convergence.runs(2, 100, torch.Generator().manual_seed(0))
     assert len(rows) == 4 * 2 * 2 * 2

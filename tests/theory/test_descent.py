@@ -35,6 +35,7 @@ def test_definitions_always_hold_for_a_half_and_for_one(listed):
     assert descent.alignment(gradient_KxD) <= 1 + 1e-12
 
 
+@pytest.mark.slow
 @given(gradients)
 def test_gradients_are_small_together(listed):
     # Lemma `le: correlation_of_losses`, both parts.

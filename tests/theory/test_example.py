@@ -40,6 +40,7 @@ def test_optimal_share_by_hand(theta, sigma, expected):
 numbers = st.floats(0.05, 3)
 
 
+@pytest.mark.slow
 @given(st.tuples(numbers, numbers), st.tuples(numbers, numbers), st.floats(0.05, 1.5))
 def test_no_other_share_has_a_lower_expected_loss_and_conceptual_pike_has_the_same(
     theta, sigma, eta

@@ -9,6 +9,8 @@ import pytest
 from pipeline import files, fingerprints
 from pipeline.theory import finding, stage
 
+pytestmark = pytest.mark.slow
+
 SMALL = stage.Sizes(paths=40, draws=40, seeds=2, random=3)
 
 
