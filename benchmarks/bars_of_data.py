@@ -104,7 +104,6 @@ def of_memory(record: Record) -> list[Bar]:
             / sizes[smallest][stage]["peak_megabytes"]["rss"],
             "{:.2f} x",
             most=1.1,
-            why="see above: pages that were counted twice" if stage == "train" else "",
         )
         for stage in ("pack", "train")
     ]
@@ -112,9 +111,6 @@ def of_memory(record: Record) -> list[Bar]:
 
 
 _MEMORY = (
-    "with torch and the other libraries imported a process holds 266 MB before it does anything; a "
-    "batch's activations and logits are counted, too. The corpus itself adds little. What was "
-    "recorded of training on 10 GB is twice that of 1 GB, most likely one look at a child that "
-    "had not begun its own program and still had its parent's pages, all counted twice: the median "
-    "of all looks is lower than on 1 GB, and such children are left out since"
+    "with torch and the other libraries imported a process holds 260 MB before it does anything; a "
+    "batch's activations and logits are counted, too. The corpus itself adds little"
 )
