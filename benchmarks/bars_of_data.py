@@ -25,7 +25,7 @@ def of_packing(record: Record) -> list[Bar]:
             least=1.0,
             peer=f"{peer}: {speed[peer]:.1f} MB a CPU-second",
             why="it cannot be: it calls the same encoder. Its start takes more processor time than "
-            "the text does at this size, and few rounds on a busy machine leave that in"
+            "the text does at this size, and the median of three rounds leaves that in"
             if speed[peer] > speed["encode"]
             else "",
         )

@@ -1,6 +1,6 @@
 """How fast documents become tokens on disk, beside SentencePiece alone and other packers.
 
-    python -m benchmarks.packing [--megabytes 90] [--rounds 3] [--workers 2]
+    python -m benchmarks.packing [--megabytes 150] [--rounds 3] [--workers 2]
 
 Each way (`pike pack` from documents on disk to a finished corpus, and `benchmarks.packers`) runs in
 a process of its own, at two sizes; its speed is the further megabytes over the further CPU-seconds
@@ -38,7 +38,7 @@ PATIENCE = 20.0
 def main() -> None:
     """Measures, prints and records; or, in a child, does one variant's work."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--megabytes", type=int, default=90)
+    parser.add_argument("--megabytes", type=int, default=150)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--packers", default=",".join(["ours", *PACKERS]))
