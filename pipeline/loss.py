@@ -14,6 +14,7 @@ of the embedding is to be, and block after block of it takes their place.
 Shapes: N tokens, D model width, V vocabulary.
 """
 
+import itertools
 from typing import Any
 
 import torch
@@ -157,16 +158,9 @@ def _in_place(
     have; the second makes that gradient of them.
     """
     n, V = len(target_n), len(embedding_VxD)
-    height = max(1, BLOCK_LOGITS // n)
-    order_n = target_n.argsort()
-    edges = torch.arange(0, V + height, height, device=target_n.device)
-    bounds = torch.searchsorted(target_n[order_n], edges).tolist()
-    blocks = [
-        # Which pieces, and which tokens have one of them as their target.
-        (slice(begin, begin + height), order_n[low:high], target_n[order_n[low:high]] - begin)
-        for begin, low, high in zip(range(0, V, height), bounds, bounds[1:], strict=False)
-    ]
-    room_vxn = embedding_VxD.new_empty(min(height, V), n)
+    height = min(V, max(1, BLOCK_LOGITS // n))
+    blocks = _blocks(target_n, V, height)
+    room_vxn = embedding_VxD.new_empty(height, n)
     highest_n = embedding_VxD.new_full((n,), -torch.inf)
     sum_n, of_target_n = torch.zeros_like(highest_n), torch.empty_like(highest_n)
     shifts = []
@@ -188,6 +182,19 @@ def _in_place(
         of_hidden_nxD.addmm_(slope_vxn.T, factor_vxD)
         torch.mm(slope_vxn, hidden_nxD, out=of_embedding_VxD[pieces])
     return log_sum_n - of_target_n
+
+
+def _blocks(target_n: Tensor, V: int, height: int) -> list[tuple[slice, Tensor, Tensor]]:
+    """The vocabulary by `height`; the tokens whose target is in each, and where it is there."""
+    order_n = target_n.argsort()
+    begins = range(0, V, height)
+    edges = torch.tensor([*begins, V])
+    bounds = itertools.pairwise(torch.searchsorted(target_n[order_n], edges).tolist())
+    tokens = [order_n[low:high] for low, high in bounds]
+    return [
+        (slice(begin, begin + height), those, target_n[those] - begin)
+        for begin, those in zip(begins, tokens, strict=True)
+    ]
 
 
 def _product(a: Tensor, b: Tensor, out: Tensor) -> Tensor:
