@@ -4,14 +4,29 @@ import dataclasses
 import difflib
 import math
 import re
+import sys
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 from pipeline.errors import InputError
 
 T = TypeVar("T")
+
+WIDEST = 2**63 - 1
+"""The greatest whole number that a setting can be: the database has 64 bits for it."""
+
+
+def mapping(values: Any, where: str) -> Mapping[str, Any]:
+    """The values themselves, where their names are looked up before they are parsed.
+
+    Raises:
+        InputError: they are a list, a text or nothing.
+    """
+    if not isinstance(values, Mapping):
+        raise InputError(f"{where}: {unfit(values, Mapping)}")
+    return values
 
 
 def parse(kind: type[T], values: Mapping[str, Any], where: str) -> T:
@@ -33,6 +48,8 @@ def parse(kind: type[T], values: Mapping[str, Any], where: str) -> T:
 
 def check(kind: type[Any], values: Mapping[str, Any], where: str) -> list[str]:
     """Every reason why `values` do not make a `kind`; an empty list when they do."""
+    if not isinstance(values, Mapping):
+        return [f"{where}: {unfit(values, Mapping)}"]
     fields = {f.name: f for f in dataclasses.fields(kind)}
     hints = typing.get_type_hints(kind)
     problems = [unknown(name, fields, where) for name in values if name not in fields]
@@ -50,9 +67,9 @@ def check(kind: type[Any], values: Mapping[str, Any], where: str) -> list[str]:
 
 def unknown(name: str, known: typing.Iterable[str], where: str) -> str:
     """Message for a name that does not exist, with the nearest one that does."""
-    names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+    names = {other.lower(): other for other in sorted(known)}
+    near = difflib.get_close_matches(str(name).lower(), names, n=1, cutoff=0.5)
+    hint = f"did you mean {names[near[0]]!r}?" if near else f"known: {', '.join(names.values())}"
     return f"{where}: {name!r} is unknown: {hint}"
 
 
@@ -100,8 +117,7 @@ def _mismatch(value: Any, hint: Any, where: str) -> list[str]:
     if hint is Any:
         return []
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        fits = isinstance(value, Mapping)
-        return check(hint, value, where) if fits else [f"{where}: {value!r} is not a mapping"]
+        return check(hint, value, where)
     if origin in (Union, types.UnionType):
         if value is None and type(None) in inner:
             return []
@@ -109,41 +125,71 @@ def _mismatch(value: Any, hint: Any, where: str) -> list[str]:
     if origin is tuple and isinstance(value, list | tuple):
         return [p for i, v in enumerate(value) for p in _mismatch(v, inner[0], f"{where}[{i}]")]
     if origin in (dict, Mapping) and isinstance(value, Mapping):
-        return [p for k, v in value.items() for p in _mismatch(v, inner[1], f"{where}.{k}")]
-    if origin is Literal:
-        fits = value in inner
-    elif hint is float:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        fits = number and math.isfinite(value)
-    elif hint is int:
-        fits = isinstance(value, int) and not isinstance(value, bool)
-    else:
-        fits = isinstance(hint, type) and isinstance(value, hint)
-    return [] if fits else [f"{where}: {_unfit(value, hint)}"]
+        names = [p for k in value for p in _mismatch(k, inner[0], f"{where}: the name")]
+        return names + [p for k, v in value.items() for p in _mismatch(v, inner[1], f"{where}.{k}")]
+    return [] if fits(value, hint) else [f"{where}: {unfit(value, hint)}"]
 
 
-def _unfit(value: Any, hint: Any) -> str:
-    better = exponent(value) if hint is float else None
-    if better is not None:
+def fits(value: object, hint: Any) -> bool:
+    """Whether a value is of a type: no 8.0 is an int, no bool a number, no NaN a float."""
+    if get_origin(hint) is Literal:
+        return any(value == one and type(value) is type(one) for one in get_args(hint))
+    if hint is int:
+        return type(value) is int and -WIDEST <= value <= WIDEST
+    if hint is float:
+        return type(value) in (int, float) and abs(cast(float, value)) <= sys.float_info.max
+    return isinstance(hint, type) and isinstance(value, hint)
+
+
+def unfit(value: object, hint: Any) -> str:
+    """Why a value is not of a type that it does not fit, and how to write it where that is known.
+
+    Args:
+        value: The value.
+        hint: int, float, str, bool, a Literal, or a container.
+    """
+    if hint in (int, float) and isinstance(value, str) and (better := _unquoted(value, hint)):
         return f"{value!r} is a text in YAML: write {better}"
-    return f"{value!r} is not {_described(hint)}"
+    if hint in (int, float) and type(value) is int:
+        shown = value if abs(value) < 10**40 else "a number of more than 40 digits"
+        return f"{shown} is out of range: whole numbers lie between -{WIDEST} and {WIDEST}"
+    way_out = ""
+    if hint is int and isinstance(value, float) and value.is_integer():
+        way_out = f": write {int(value)}"
+    elif hint in (int, float) and isinstance(value, bool):
+        way_out = " (YAML reads yes, no, on and off as true and false)"
+    elif hint is str and not isinstance(value, Mapping | list | None):
+        way_out = ": put it in quotes (YAML reads yes, no, on, off, numbers and dates as such)"
+    return f"{value!r} is not {_described(hint)}{way_out}"
 
 
-def exponent(value: object) -> str | None:
-    """How YAML wants a number like 1e-2, which it takes for a text: 1.0e-2."""
-    parts = re.fullmatch(r"([+-]?\d+)(\.\d*)?[eE]([+-]?)(\d+)", str(value))
-    if parts is None or not isinstance(value, str):
+def _unquoted(value: str, hint: type) -> str | None:
+    """How YAML wants a number that it takes for a text: 8 for "8", 1.0e-2 for 1e-2."""
+    parts = re.fullmatch(r"([+-]?\d+)(\.\d*)?(?:[eE]([+-]?)(\d+))?", value.strip())
+    number = float(value) if parts else math.inf
+    if parts is None or not math.isfinite(number):
         return None
+    if hint is int:
+        return str(int(number)) if number.is_integer() and abs(number) < 2**53 else None
     whole, fraction, sign, power = parts.groups()
+    if power is None:
+        return value.strip()
     return f"{whole}{fraction or '.0'}e{sign or '+'}{power}"
 
 
 def _described(hint: Any) -> str:
     if get_origin(hint) is Literal:
         return "one of " + ", ".join(repr(choice) for choice in get_args(hint))
+    if get_origin(hint) in (Union, types.UnionType):
+        return _described(next(h for h in get_args(hint) if h is not type(None)))
+    if dataclasses.is_dataclass(hint):
+        needed = [field.name for field in dataclasses.fields(hint) if _required(field)]
+        return "a mapping" + (f" with {', '.join(needed)}" if needed else "")
     names = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
-    containers = {tuple: "a list", dict: "a mapping", Mapping: "a mapping"}
-    return names.get(hint) or containers.get(get_origin(hint), f"of type {hint}")
+    names[type(None)] = "null"
+    containers = {tuple: "a list", list: "a list", dict: "a mapping", Mapping: "a mapping"}
+    plain = get_origin(hint) or hint
+    return names.get(plain) or containers.get(plain) or f"of type {plain.__name__}"
 
 
 @dataclasses.dataclass(frozen=True)

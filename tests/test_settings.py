@@ -2,6 +2,8 @@ import dataclasses
 from typing import Any, Literal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipeline import settings
 from pipeline.errors import InputError
@@ -19,6 +21,7 @@ class Sample:
     share: float = 0.5
     loud: bool = False
     kind: Literal["a", "b"] = "a"
+    order: Literal[0, 1] = 0
     limit: int | None = None
     parts: tuple[float, ...] = ()
     weights: dict[str, float] | None = None
@@ -27,6 +30,12 @@ class Sample:
 
     def problems(self):
         return ["count: must be at least 1"] if self.count < 1 else []
+
+
+SWITCH = "(YAML reads yes, no, on and off as true and false)"
+QUOTES = "put it in quotes (YAML reads yes, no, on, off, numbers and dates as such)"
+RANGE = f"whole numbers lie between -{2**63 - 1} and {2**63 - 1}"
+RANGED = f"range: {RANGE}"
 
 
 def message(kind, values):
@@ -53,6 +62,24 @@ def test_plain_values_become_a_dataclass():
     assert isinstance(parsed.weights["en"], float)
 
 
+@pytest.mark.parametrize("values", [None, [1], "x", 3])
+def test_settings_that_are_no_mapping_are_refused(values):
+    assert message(Sample, values) == [f"here: {values!r} is not a mapping"]
+
+
+def test_a_missing_section_is_told_by_its_keys():
+    assert "here: model is missing: a mapping with layers, width, heads, head_width" in message(
+        settings.Run, {}
+    )
+
+
+@given(st.integers(min_value=-(2**63) + 1, max_value=2**63 - 1))
+def test_every_whole_number_of_64_bits_fits_and_none_written_as_another_thing(number):
+    assert settings.fits(number, int)
+    assert not settings.fits(float(number), int)
+    assert not settings.fits(str(number), int)
+
+
 def test_what_is_left_out_has_its_default():
     assert settings.parse(Sample, {"name": "x", "count": 1}, "here") == Sample("x", 1)
     assert settings.parse(Sample, {"name": "x", "count": 1, "limit": None}, "here").limit is None
@@ -62,7 +89,7 @@ def test_all_mistakes_are_reported_at_once():
     assert message(Sample, {"nam": "x", "count": "3", "share": "much"}) == [
         "here: 'nam' is unknown: did you mean 'name'?",
         "here: name is missing: a text",
-        "here.count: '3' is not a whole number",
+        "here.count: '3' is a text in YAML: write 3",
         "here.share: 'much' is not a number",
     ]
 
@@ -70,13 +97,26 @@ def test_all_mistakes_are_reported_at_once():
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ({"count": True}, "here.count: True is not a whole number"),
-        ({"count": 1.0}, "here.count: 1.0 is not a whole number"),
-        ({"share": True}, "here.share: True is not a number"),
+        ({"count": True}, f"here.count: True is not a whole number {SWITCH}"),
+        ({"count": 1.0}, "here.count: 1.0 is not a whole number: write 1"),
+        ({"count": 1.5}, "here.count: 1.5 is not a whole number"),
+        ({"count": "1e3"}, "here.count: '1e3' is a text in YAML: write 1000"),
+        ({"count": "1.5"}, "here.count: '1.5' is not a whole number"),
+        ({"count": float("inf")}, "here.count: inf is not a whole number"),
+        ({"count": 2**63}, f"here.count: {2**63} is out of range: {RANGE}"),
+        ({"count": 10**40}, f"here.count: a number of more than 40 digits is out of {RANGED}"),
+        ({"share": 10**400}, f"here.share: a number of more than 40 digits is out of {RANGED}"),
+        ({"share": "8"}, "here.share: '8' is a text in YAML: write 8"),
+        ({"share": "1e999"}, "here.share: '1e999' is not a number"),
+        ({"share": True}, f"here.share: True is not a number {SWITCH}"),
         ({"share": float("nan")}, "here.share: nan is not a number"),
         ({"share": float("inf")}, "here.share: inf is not a number"),
         ({"loud": 1}, "here.loud: 1 is not true or false"),
         ({"kind": "c"}, "here.kind: 'c' is not one of 'a', 'b'"),
+        ({"order": True}, "here.order: True is not one of 0, 1"),
+        ({"order": 1.0}, "here.order: 1.0 is not one of 0, 1"),
+        ({"weights": {False: 1}}, f"here.weights: the name: False is not a text: {QUOTES}"),
+        ({"name": 8}, f"here.name: 8 is not a text: {QUOTES}"),
         ({"limit": "x"}, "here.limit: 'x' is not a whole number"),
         ({"name": None}, "here.name: None is not a text"),
         ({"parts": [1, "x"]}, "here.parts[1]: 'x' is not a number"),
@@ -86,6 +126,7 @@ def test_all_mistakes_are_reported_at_once():
         ({"inner": 3}, "here.inner: 3 is not a mapping"),
         ({"inner": {"size": "x"}}, "here.inner.size: 'x' is not a whole number"),
         ({"inner": {}}, "here.inner: size is missing: a whole number"),
+        ({"inner": None}, "here.inner: None is not a mapping"),
         ({"count": 0}, "here.count: must be at least 1"),
     ],
 )
@@ -95,6 +136,8 @@ def test_a_value_that_does_not_fit_is_named_with_its_place(values, expected):
 
 def test_an_unknown_name_is_answered_with_the_nearest_or_with_all():
     assert settings.unknown("pike2", ["mix", "pike"], "rule").endswith("did you mean 'pike'?")
+    assert settings.unknown("PiKE", ["mix", "pike"], "rule").endswith("did you mean 'pike'?")
+    assert settings.unknown(False, ["mix", "pike"], "rule").endswith("known: mix, pike")
     assert settings.unknown("zzz", ["mix", "pike"], "rule") == (
         "rule: 'zzz' is unknown: known: mix, pike"
     )

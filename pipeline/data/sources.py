@@ -37,7 +37,7 @@ def parse(values: dict[str, Any], where: str) -> store.Source:
     Raises:
         InputError: what is wrong with them, all at once.
     """
-    if "kind" not in values:
+    if "kind" not in settings.mapping(values, where):
         raise InputError(f"{where}: kind is missing: one of {', '.join(sorted(SOURCES))}")
     fields = {name: value for name, value in values.items() if name != "kind"}
     for several in ("files", "data_files"):

@@ -200,9 +200,9 @@ def parse(values: dict[str, Any], where: str) -> File | Hub | Train:
         InputError: what is wrong with them, all at once.
     """
     kinds: dict[str, type[File | Hub | Train]] = {"file": File, "hub": Hub, "train": Train}
-    fields = {name: value for name, value in values.items() if name != "kind"}
+    fields = {n: value for n, value in settings.mapping(values, where).items() if n != "kind"}
     kind = values.get("kind")
-    if kind not in kinds:
+    if not isinstance(kind, str) or kind not in kinds:
         raise InputError(f"{where}.kind: {kind!r} is not one of {', '.join(map(repr, kinds))}")
     return settings.parse(kinds[kind], fields, where)
 

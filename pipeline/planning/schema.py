@@ -1,7 +1,8 @@
 """The configuration's JSON Schema, and its violations in words."""
 
 import functools
-import math
+import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -9,8 +10,9 @@ from typing import Any, cast
 import jsonschema
 import yaml
 
+from pipeline import settings
 from pipeline.planning import rules
-from pipeline.settings import exponent, unknown
+from pipeline.settings import unknown
 
 PATH = Path(__file__).resolve().parents[2] / "workflow" / "schemas" / "config.schema.yaml"
 
@@ -36,15 +38,40 @@ def document() -> dict[str, Any]:
     return yaml.safe_load(PATH.read_text(encoding="utf-8"))
 
 
-def _finite(_: Any, value: object) -> bool:
-    """YAML has .inf and .nan, the JSON of `run.json` has not."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and abs(cast(float, value)) < math.inf
+_TYPES: dict[str, Any] = {
+    "integer": int,
+    "number": float,
+    "string": str,
+    "boolean": bool,
+    "array": list,
+    "object": Mapping,
+    "null": type(None),
+}
+"""What the schema calls a type, and what `pipeline.settings` does."""
+
+
+def _pattern(_: Any, pattern: str, value: object, __: Any) -> Iterator[jsonschema.ValidationError]:
+    """The whole text must fit: to JSON Schema, `$` stands in front of a last line break, too."""
+    if isinstance(value, str) and not re.fullmatch(pattern, value):
+        yield jsonschema.ValidationError(f"{value!r} does not match {pattern!r}")
+
+
+def _enum(_: Any, known: list[Any], value: object, __: Any) -> Iterator[jsonschema.ValidationError]:
+    """The type must fit as well: to JSON Schema, 1.0 is 1."""
+    if not any(value == one and type(value) is type(one) for one in known):
+        yield jsonschema.ValidationError(f"{value!r} is not one of {known!r}")
+
+
+def _typed(hint: Any) -> Any:
+    return lambda _, value: settings.fits(value, hint)
 
 
 _Validator = cast(Any, jsonschema.validators).extend(
     jsonschema.Draft202012Validator,
-    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("number", _finite),
+    {"pattern": _pattern, "enum": _enum},
+    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine_many(
+        {name: _typed(hint) for name, hint in _TYPES.items()}
+    ),
 )
 
 
@@ -72,15 +99,34 @@ def _texts(error: Any, prefix: str) -> Iterator[str]:
         yield f"{where}: {missing!r} is missing" + (f": {described}" if described else "")
     elif error.validator == "enum" and isinstance(error.instance, str):
         yield unknown(error.instance, [str(v) for v in error.validator_value], where)
-    elif (
-        error.validator == "type"
-        and error.schema["type"] == "number"
-        and (better := exponent(error.instance))
-    ):
-        yield f"{where}: {error.instance!r} is a text in YAML: write {better}"
+    elif error.validator in ("oneOf", "anyOf") and (meant := _meant(error)):
+        for inner in meant:
+            yield from _texts(inner, prefix)
     else:
         described = error.schema.get("description")
-        yield f"{where}: {error.message}" + (f" ({described})" if described else "")
+        yield f"{where}: {_said(error)}" + (f" ({described})" if described else "")
+
+
+def _said(error: Any) -> str:
+    if error.validator in ("oneOf", "anyOf"):
+        return ", or ".join(dict.fromkeys(map(_said, error.context)))
+    if error.validator != "type":
+        return str(error.message)
+    first, *_ = [wanted] if isinstance(wanted := error.validator_value, str) else wanted
+    return settings.unfit(error.instance, _TYPES[first])
+
+
+def _meant(error: Any) -> list[Any]:
+    """What is wrong with the one of several forms that a value was meant to have, by its type."""
+    forms: dict[int, list[Any]] = defaultdict(list)
+    for inner in error.context:
+        forms[inner.relative_schema_path[0]].append(inner)
+    typed = [
+        inner
+        for inner in forms.values()
+        if not any(e.validator == "type" and not e.relative_path for e in inner)
+    ]
+    return typed[0] if len(typed) == 1 else []
 
 
 def _path(error: Any) -> str:

@@ -168,7 +168,7 @@ def test_settings_of_a_rule_of_ones_own_are_checked(own):
     values = {"rule": own, "zeta1": 1, "zeta2": 1, "speed": "low", "boost": {"en": True}}
     assert rules.problems(values, "here") == [
         "here.speed: 'low' is not one of 'high'",
-        "here.boost.en: True is not a number",
+        "here.boost.en: True is not a number (YAML reads yes, no, on and off as true and false)",
     ]
 
 

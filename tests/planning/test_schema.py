@@ -126,13 +126,13 @@ def found(config, path, value):
         (["methods", "pike", "tau"], 1, "methods.pike: 'tau' is unknown"),
         (["sources", "code", "topic"], "cod", "sources.code.topic: 'cod' is unknown: did you mean"),
         (["sources", "code"], {"kind": "python"}, "sources.code: 'topic' is missing: Which part"),
-        (["training", "text", "rows"], 2.5, "training.text.rows: 2.5 is not of type 'integer'"),
-        (["runs", 0, "seeds", 0], "0", "config.yaml: runs[0].seeds[0]: '0' is not of type"),
+        (["training", "text", "rows"], 2.5, "training.text.rows: 2.5 is not a whole number (Batch"),
+        (["runs", 0, "seeds", 0], "0", "runs[0].seeds[0]: '0' is a text in YAML: write 0"),
         (["models", "Nano"], {}, "config.yaml: models: 'Nano' does not match"),
         (["methods", "../../x"], {"rule": "mix"}, "methods: '../../x' does not match"),
         (["methods", "a b; rm"], {"rule": "mix"}, "methods: 'a b; rm' does not match"),
         (["results"], "a b; rm", "config.yaml: results: 'a b; rm' does not match"),
-        (["training", "text", "clip_norm"], float("inf"), "clip_norm: inf is not of type 'number'"),
+        (["training", "text", "clip_norm"], float("inf"), "clip_norm: inf is not a number"),
         (["methods", "pike", "zeta1"], float("nan"), "zeta1: nan is not a number"),
         (["methods", "pike", "zeta1"], "1e-2", "zeta1: '1e-2' is a text in YAML: write 1.0e-2"),
         (["methods", "pike", "zeta1"], "1.5e4", "zeta1: '1.5e4' is a text in YAML: write 1.5e+4"),
@@ -142,13 +142,46 @@ def found(config, path, value):
             "epsilon: '1e-8' is a text in YAML: write 1.0e-8",
         ),
         (["methods", "pike"], {"zeta1": 1}, "methods.pike: 'rule' is missing: The rule: a name"),
-        (["methods", "pike", "rule"], 3, "methods.pike.rule: 3 is not of type 'string'"),
-        (["methods", "pike"], 3, "methods.pike: 3 is not of type 'object'"),
-        (["methods"], 3, "config.yaml: methods: 3 is not of type 'object'"),
+        (["methods", "pike", "rule"], 3, "methods.pike.rule: 3 is not a text"),
+        (["methods", "pike"], 3, "methods.pike: 3 is not a mapping"),
+        (["methods"], 3, "config.yaml: methods: 3 is not a mapping"),
         (["methods", "pike", "zeta1"], "much", "zeta1: 'much' is not a number"),
     ],
 )
 def test_a_mistake_is_named_with_its_path_and_a_way_out(config, path, value, expected):
+    assert any(expected in line for line in found(config, path, value))
+
+
+CHOICE = {"items": 60.0, "context": 4, "candidate": 4, "distractors": 3, "distractors_from": "same"}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        (["evaluation", "standard", "rows"], 8.0, "rows: 8.0 is not a whole number: write 8 (Va"),
+        (["evaluation", "standard", "rows"], "1e3", "rows: '1e3' is a text in YAML: write 1000"),
+        (["evaluation", "standard", "rows"], True, "rows: True is not a whole number (YAML reads"),
+        (["evaluation", "standard", "choice"], CHOICE, "choice.items: 60.0 is not a whole number"),
+        (["evaluation", "standard", "choice"], 3, "3 is not null, or 3 is not a mapping"),
+        (["evaluation", "standard", "domains"], [3], "standard.domains[0]: 3 is not a text"),
+        (["packing", "shard_tokens"], 1000.0, "shard_tokens: 1000.0 is not a whole number: wri"),
+        (["packing", "tokens"], 1000.0, "packing.tokens: 1000.0 is not a whole number: write 10"),
+        (["sources", "easy", "order"], 1.0, "sources.easy.order: 1.0 is not one of [0, 1, 2]"),
+        (["sources", "easy", "order"], True, "sources.easy.order: True is not one of [0, 1, 2]"),
+        (["runs", 0, "seeds"], [0.0], "runs[0].seeds[0]: 0.0 is not a whole number: write 0"),
+        (["runs", 0, "seeds"], [2**64], "runs[0].seeds[0]: 18446744073709551616 is out of range"),
+        (["runs", 0, "seeds"], [-1], "runs[0].seeds[0]: -1 is less than the minimum of 0"),
+        (["training", "text", "epsilon"], 10**400, "epsilon: a number of more than 40 digits is"),
+        (["methods", "mix\n"], {"rule": "mix"}, r"methods: 'mix\n' does not match"),
+        (["experiment"], "mine\n", r"experiment: 'mine\n' does not match"),
+        (["results"], "mine\n", r"results: 'mine\n' does not match"),
+        (["results"], "-n", "results: '-n' does not match"),
+        (["models", False], {}, "models: False is not a text: put it in quotes (YAML reads yes"),
+        (["methods", "pike", "prior"], {False: 1}, "prior: the name: False is not a text"),
+        (["mixtures", "doremi"], {"finder": "best"}, "'swarm' is a required property, or 'meth"),
+    ],
+)
+def test_a_value_of_nearly_the_right_kind_is_refused(config, path, value, expected):
     assert any(expected in line for line in found(config, path, value))
 
 
