@@ -11,10 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from pipeline.errors import InputError
-from pipeline.planning import expansion, proxies, references, rules, schema, stages
+from pipeline.planning import expansion, proxies, references, rules, schema, stages, strict_yaml
 from pipeline.settings import unknown
 
 Settings = dict[str, Any]
@@ -223,15 +221,36 @@ def read(path: Path) -> Settings:
     """A configuration file's content.
 
     Raises:
-        InputError: the file is missing or is not YAML.
+        InputError: the file cannot be read, or is not a mapping in YAML (`strict_yaml`).
     """
     try:
-        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise InputError(f"{path} does not exist: check --configfile") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not valid YAML: {error}") from None
-    return loaded if isinstance(loaded, dict) else {}
+        raise InputError(f"{path} does not exist: check --config") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}): check --config") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 ({error}): save it as UTF-8") from None
+    loaded = strict_yaml.load(text, str(path))
+    if not isinstance(loaded, dict):
+        found = "is empty" if loaded is None else f"holds a {type(loaded).__name__}"
+        raise InputError(f"{path} {found}: a configuration is a mapping, such as config.yaml")
+    return loaded
+
+
+def check_files(paths: Sequence[Path]) -> None:
+    """Reads the files of a configuration again, which Snakemake has read and merged.
+
+    Raises:
+        InputError: `read` refuses one, or `--configfile` has taken a target for one.
+    """
+    for number, path in enumerate(paths):
+        if number and path.suffix not in (".yaml", ".yml"):
+            raise InputError(
+                f"--configfile takes all that stands behind it for configurations, {path} too: "
+                "put targets in front of it"
+            )
+        read(path)
 
 
 def plan(config: Mapping[str, Any], origin: str) -> Plan:

@@ -338,21 +338,59 @@ def test_a_configuration_is_read_from_yaml(tmp_path):
     assert runs.read(path) == {"experiment": "mine"}
 
 
-def test_an_empty_configuration_misses_everything(tmp_path):
-    path = tmp_path / "empty.yaml"
-    path.touch()
-    with pytest.raises(InputError, match=r"empty\.yaml: 'experiment' is missing"):
-        runs.plan(runs.read(path), path.name)
-
-
-@pytest.mark.parametrize("content", [b"a: [1", b"\xff\xfe\xff", b"a: \x00"])
-def test_a_configuration_that_is_no_yaml_is_named(tmp_path, content):
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", "is empty: a configuration is a mapping"),
+        (b"# nothing\n", "is empty: a configuration is a mapping"),
+        (b"- a\n", "holds a list: a configuration is a mapping"),
+        (b"a: [1", "is not valid YAML"),
+        (b"a:\n\tb: 1\n", "is not valid YAML"),
+        (b"a: \x00", "is not valid YAML"),
+        (b"\xff\xfe\xff", "is not UTF-8"),
+        ("a: 1\n".encode("utf-16"), "is not UTF-8"),
+    ],
+)
+def test_a_file_that_is_no_configuration_is_named(tmp_path, content, expected):
     path = tmp_path / "broken.yaml"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"broken\.yaml is not valid YAML"):
+    with pytest.raises(InputError, match=rf"broken\.yaml {expected}"):
         runs.read(path)
-    with pytest.raises(InputError, match=r"missing\.yaml does not exist: check --configfile"):
-        runs.read(tmp_path / "missing.yaml")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (".", "cannot be read (Is a directory): check --config"),
+        ("missing.yaml", "does not exist: check --config"),
+        ("x" * 300, "cannot be read (File name too long): check --config"),
+    ],
+)
+def test_a_path_that_is_no_file_is_named(tmp_path, name, expected):
+    with pytest.raises(InputError) as caught:
+        runs.read(tmp_path / name)
+    assert str(caught.value).endswith(expected)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path):
+    path = tmp_path / "marked.yaml"
+    path.write_bytes(b"\xef\xbb\xbfexperiment: mine\n")
+    assert runs.read(path) == {"experiment": "mine"}
+
+
+def test_what_snakemake_has_merged_is_read_again(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("methods:\n  mix: {rule: mix}\n  mix: {rule: pike}\n")
+    with pytest.raises(InputError, match=r"mine\.yaml: line 3: 'mix' is named a second time"):
+        runs.check_files([path])
+
+
+def test_a_target_behind_configfile_is_named(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("experiment: mine\n")
+    runs.check_files([path, path])
+    with pytest.raises(InputError, match=r"behind it .*manifest\.json too: put targets in front"):
+        runs.check_files([path, tmp_path / "manifest.json"])
 
 
 ASKED = {"tasks": ["piqa", "hellaswag_de"], "shots": [0, 7], "formulations": ["cf"], "items": 9}

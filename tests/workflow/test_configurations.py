@@ -132,7 +132,10 @@ def test_the_code_beside_the_snakefile_runs_in_any_directory(fresh):
 MISTAKES = {
     "a wrong key and a wrong type": (
         [("probe", "few", "microbatch", "two"), ("models", "tiny", "layer", 2)],
-        ["probe.few.microbatch: 'two' is not of type", "'layer' is unknown: did you mean 'layers'"],
+        [
+            "probe.few.microbatch: 'two' is not a whole number",
+            "'layer' is unknown: did you mean 'layers'",
+        ],
     ),
     "names that nothing bears": (
         [
@@ -181,6 +184,15 @@ def test_all_mistakes_are_named_before_any_job(fresh, mistakes):
     assert "config.yaml" in done.stdout
     assert "Traceback" not in done.stdout
     assert not fresh.path("results").exists()
+
+
+def test_a_method_named_twice_is_refused_though_snakemake_takes_the_last(fresh):
+    path = fresh.path("config.yaml")
+    text = path.read_text(encoding="utf-8")
+    path.write_text(f"{text}experiment: other\n", encoding="utf-8")
+    done = fresh.snakemake("--dry-run")
+    assert done.returncode == 1
+    assert "'experiment' is named a second time, after line" in done.stdout
 
 
 def test_what_only_the_methods_know_is_named_before_any_job(fresh):

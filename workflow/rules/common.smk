@@ -22,11 +22,13 @@ if threading.current_thread() is threading.main_thread():
     for number in (signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
 
-ORIGIN = " + ".join(
+CONFIGFILES = [
     os.path.relpath(f) for f in workflow.overwrite_configfiles or workflow.configfiles
-)
+]
+ORIGIN = " + ".join(CONFIGFILES)
 
 try:
+    runs.check_files([Path(f) for f in CONFIGFILES])
     PLAN = runs.plan(config, ORIGIN)
     root.claim(PLAN, ORIGIN)
 except InputError as mistake:
