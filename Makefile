@@ -24,7 +24,8 @@ SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile workflow/profiles
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-setup: $(READY) ## Make the environment in .venv (TORCH=cuda for NVIDIA GPUs)
+setup: $(READY) ## Make the environment in .venv (TORCH=cuda for NVIDIA GPUs, EXTRAS=hf,slurm for more)
+	$(if $(EXTRAS),$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints.txt --editable '.[$(EXTRAS)]')
 
 $(READY): pyproject.toml constraints-cpu.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11")'

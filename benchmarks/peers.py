@@ -1,6 +1,6 @@
 """Other people's packages that ours is measured beside, and how to have them.
 
-    pip install '.[hf,hub]'
+    make setup EXTRAS=hf
     pip install --no-deps -r benchmarks/peers.txt
 
 Without `--no-deps` some of them would replace NumPy, the Hub's clients or torch by older or larger
@@ -17,7 +17,7 @@ from typing import Any
 
 INSTALL = "pip install --no-deps -r benchmarks/peers.txt"
 PACKAGES = {
-    "datasets": ("datasets", "datasets", "pip install '.[hub]'"),
+    "datasets": ("datasets", "datasets", "make setup"),
     "datatrove": ("datatrove", "datatrove", INSTALL),
     "grain": ("grain", "grain", INSTALL),
     "litdata": ("litdata", "litdata", INSTALL),

@@ -4,7 +4,7 @@
                                  [--peer naive|harness]
 
 The peer `harness` is lm-evaluation-harness's Hugging Face back end itself, on a model of
-transformers with the same weights (it needs `pip install '.[lm-eval,hf]' accelerate`). The peer
+transformers with the same weights (it needs `make setup EXTRAS=lm-eval,bench`). The peer
 `naive` stands for the arithmetic of lm-evaluation-harness's Hugging Face back end, whether
 that is installed or not: every candidate behind its whole context, demonstrations included, is a
 row of its own; rows go eight at a time, the longest first, padded on the right; logits of every

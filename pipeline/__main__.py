@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipeline import commands, interruption, torchrun
-from pipeline.errors import InputError
+from pipeline.errors import InputError, install
 
 MISTAKE = 2
 """Exit code of what the user can mend; 1 is a fault of ours, `interruption.STOPPED` a signal's."""
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRAS:
             raise
-        advice = f"pip install '.[{EXTRAS[package]}]'"
+        advice = f"in the clone, run `{install(EXTRAS[package])}`"
         print(f"pike {command}: {package} is not installed: {advice}", file=sys.stderr)
         return MISTAKE
     except interruption.Interrupted as ended:

@@ -1,4 +1,4 @@
-"""The one exception that stands for a mistake of the user's."""
+"""The one exception that stands for a mistake of the user's, and the remedy of a common one."""
 
 
 class InputError(ValueError):
@@ -7,3 +7,11 @@ class InputError(ValueError):
     The message says what is wrong, where it was set and what to do. The command line prints it
     without a traceback and exits with code 2; every other exception is a fault of ours, code 1.
     """
+
+
+def install(*extras: str) -> str:
+    """The command that adds extras to the clone's environment, under its constraints.
+
+    `pip install '.[hf]'` would put a copy of the package in the place of the clone.
+    """
+    return f"make setup EXTRAS={','.join(extras)}"

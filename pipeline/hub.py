@@ -18,6 +18,7 @@ from huggingface_hub.errors import (  # type: ignore[attr-defined, unused-ignore
     OfflineModeIsEnabled,
 )
 
+from pipeline import settings
 from pipeline.errors import InputError
 
 log = logging.getLogger("pike")
@@ -49,8 +50,10 @@ def downloaded(
         remedy: What a user can do without the Hub, for the message.
 
     Raises:
-        InputError: it cannot be had.
+        InputError: it cannot be had, or the id is none.
     """
+    if wrong := settings.not_on_hub(repository):
+        raise InputError(wrong)
     ask = functools.partial(
         huggingface_hub.hf_hub_download, repository, file, repo_type=kind, revision=revision
     )

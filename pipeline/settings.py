@@ -73,6 +73,20 @@ def unknown(name: str, known: typing.Iterable[str], where: str) -> str:
     return f"{where}: {name!r} is unknown: {hint}"
 
 
+HUB_ID = r"([A-Za-z0-9]([\w.-]*[A-Za-z0-9_])?/)?[A-Za-z0-9]([\w.-]*[A-Za-z0-9_])?"
+"""An id on the Hugging Face Hub: owner/name, or a name alone."""
+
+
+def not_on_hub(name: str) -> str | None:
+    """Why a text is no id on the Hugging Face Hub; None when it may be one."""
+    if re.fullmatch(HUB_ID, name, re.ASCII) and len(name) <= 96 and not re.search(r"--|\.\.", name):
+        return None
+    page = re.search(rf"huggingface\.co/(?:datasets/)?({HUB_ID})", name, re.ASCII)
+    # An address goes on behind the id: /tree/main, /resolve/main/FILE, ?query.
+    advice = f"write {page[1]}" if page else "write owner/name, as the top of its page has it"
+    return f"{name!r} is not an id on the Hugging Face Hub: {advice}"
+
+
 def misplaced(
     given: typing.Iterable[str], domains: typing.Collection[str], where: str, lacks: str
 ) -> list[str]:

@@ -101,7 +101,7 @@ def test_a_missing_extra_is_named():
     done = without("lm_eval", "lm-eval", "ls")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.endswith(
-        "pike lm-eval: lm_eval is not installed: pip install '.[lm-eval]'\n"
+        "pike lm-eval: lm_eval is not installed: in the clone, run `make setup EXTRAS=lm-eval`\n"
     )
 
 

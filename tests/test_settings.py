@@ -143,6 +143,31 @@ def test_an_unknown_name_is_answered_with_the_nearest_or_with_all():
     )
 
 
+@pytest.mark.parametrize("name", ["gpt2", "allenai/c4", "Rowan/hellaswag", "a_b/c.d-e", "m--h"[:1]])
+def test_an_id_on_the_hub_is_taken(name):
+    assert settings.not_on_hub(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("--help", "write owner/name"),
+        ("", "write owner/name"),
+        ("a/b/c", "write owner/name"),
+        ("../c4", "write owner/name"),
+        ("allenai/c4\n", "write owner/name"),
+        ("allenai/" + "x" * 90, "write owner/name"),
+        ("https://huggingface.co/google/mt5-base", "write google/mt5-base"),
+        ("https://huggingface.co/datasets/allenai/c4/tree/main", "write allenai/c4"),
+        ("huggingface.co/datasets/allenai/c4?row=1", "write allenai/c4"),
+    ],
+)
+def test_what_is_no_id_on_the_hub_is_answered_with_one(name, advice):
+    problem = settings.not_on_hub(name)
+    assert problem is not None
+    assert advice in problem
+
+
 TRAINING = {
     "rows": 256,
     "length": 1024,

@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, install
 
 _EXTRAS = {"datasets": "hub", "huggingface_hub": "hub"}
 
@@ -27,5 +27,5 @@ def imported(place: str, where: str, name: object) -> Any:
             raise
         raise InputError(
             f"{where}.kind: {name!r} needs the package {error.name!r}, which is not installed: "
-            f"pip install '.[{_EXTRAS[error.name]}]'"
+            f"run `{install(_EXTRAS[error.name])}`"
         ) from error

@@ -18,6 +18,7 @@ import datasets
 import huggingface_hub
 from huggingface_hub import HfFileSystem, constants
 
+from pipeline import settings
 from pipeline.data import formats, remote
 from pipeline.data.documents import Document
 from pipeline.errors import InputError
@@ -53,7 +54,8 @@ class HuggingFace:
 
     def problems(self) -> list[str]:
         """Values that read nothing, or not the same thing twice."""
-        found = []
+        wrong = settings.not_on_hub(self.dataset)
+        found = [f"dataset: {wrong}"] if wrong else []
         if not re.fullmatch("[0-9a-f]{40}", self.revision):
             found.append(
                 f"revision: {self.revision!r} is not a commit of 40 hex digits; the dataset's page "

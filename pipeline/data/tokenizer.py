@@ -57,7 +57,8 @@ class Hub:
 
     def problems(self) -> list[str]:
         """What does not pin the file."""
-        found = []
+        wrong = settings.not_on_hub(self.repository)
+        found = [f"repository: {wrong}"] if wrong else []
         if not re.fullmatch("[0-9a-f]{40}", self.revision):
             found.append(f"revision: {self.revision!r} is not a commit of 40 hex digits")
         if not re.fullmatch("[0-9a-f]{64}", self.sha256):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from pipeline import settings
-from pipeline.errors import InputError
+from pipeline.errors import InputError, install
 from pipeline.finders import FINDERS
 from pipeline.finders.seams import Finder
 
@@ -30,7 +30,7 @@ def kind(finder: str) -> type[Any]:
             raise
         raise InputError(
             f"the finder {finder!r} needs the package {package!r}, which is not installed: "
-            "install this package with its extra `finders` (pip install -e '.[finders]')"
+            f"run `{install('finders')}`"
         ) from None
 
 

@@ -11,6 +11,7 @@ import jsonschema
 import yaml
 
 from pipeline import settings
+from pipeline.errors import InputError
 from pipeline.planning import rules
 from pipeline.settings import unknown
 
@@ -34,7 +35,16 @@ def _of_methods(config: Mapping[str, Any], origin: str) -> Iterator[str]:
 
 @functools.cache
 def document() -> dict[str, Any]:
-    """The schema itself."""
+    """The schema itself.
+
+    Raises:
+        InputError: this package is a copy without the clone, where the schema lies.
+    """
+    if not PATH.is_file():
+        raise InputError(
+            f"the workflow needs the clone of its repository, but this `pike` is a copy in "
+            f"{PATH.parents[2]}: run `make setup` in the clone, and then its .venv/bin/pike"
+        )
     return yaml.safe_load(PATH.read_text(encoding="utf-8"))
 
 
@@ -62,13 +72,20 @@ def _enum(_: Any, known: list[Any], value: object, __: Any) -> Iterator[jsonsche
         yield jsonschema.ValidationError(f"{value!r} is not one of {known!r}")
 
 
+def _format(_: Any, name: str, value: object, __: Any) -> Iterator[jsonschema.ValidationError]:
+    """The one format that the schema has is an id on the Hub."""
+    assert name == "hub-id", name
+    if isinstance(value, str) and (problem := settings.not_on_hub(value)):
+        yield jsonschema.ValidationError(problem)
+
+
 def _typed(hint: Any) -> Any:
     return lambda _, value: settings.fits(value, hint)
 
 
 _Validator = cast(Any, jsonschema.validators).extend(
     jsonschema.Draft202012Validator,
-    {"pattern": _pattern, "enum": _enum},
+    {"pattern": _pattern, "enum": _enum, "format": _format},
     type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine_many(
         {name: _typed(hint) for name, hint in _TYPES.items()}
     ),

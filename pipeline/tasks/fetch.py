@@ -1,8 +1,8 @@
 """`pike fetch`: the data sets of downstream tasks, by pinned id and revision.
 
-    benchmarks/{task}/{split}.jsonl          every labelled split, one record a line as stored
-    benchmarks/{task}/demonstrations.jsonl   the curated demonstrations' records
-    benchmarks/{task}/manifest.json          where it came from, licence, counts, SHA-256
+    tasks/{task}/{split}.jsonl          every labelled split, one record a line as stored
+    tasks/{task}/demonstrations.jsonl   the curated demonstrations' records
+    tasks/{task}/manifest.json          where it came from, licence, counts, SHA-256
 
 A file of a known SHA-256 is compared with it, and what was fetched once must come again under the
 same revision. Nothing of a data set is in this repository.
@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline import disk, files
-from pipeline.errors import InputError
+from pipeline.errors import InputError, install
 from pipeline.tasks import demonstrations, registry
 from pipeline.tasks.benchmark import DEMONSTRATIONS
 from pipeline.tasks.seams import Record, Row, Task
@@ -127,7 +127,7 @@ def _downloaded(task: Task, split: str, revision: str) -> Path:
             raise
         raise InputError(
             "fetching needs the package 'huggingface_hub', which is not installed: "
-            "pip install '.[hub]', or give files that you have with --from SPLIT=FILE"
+            f"run `{install('hub')}`, or give files that you have with --from SPLIT=FILE"
         ) from error
     path: Path = hub.downloaded(
         *(task.dataset.repository, task.dataset.files[split].path, revision),

@@ -96,7 +96,7 @@ def test_a_missing_package_is_named_with_its_remedy(monkeypatch):
     # None in sys.modules is how Python itself marks a module that cannot be imported.
     monkeypatch.setitem(sys.modules, "datasets", None)
     monkeypatch.delitem(sys.modules, "pipeline.data.hub", raising=False)
-    with pytest.raises(InputError, match=r"needs the package 'datasets'.*pip install '\.\[hub\]'"):
+    with pytest.raises(InputError, match=r"needs the package 'datasets'.*run `make setup EX"):
         sources.kind("huggingface", "sources.mine")
 
 

@@ -69,7 +69,7 @@ def test_a_missing_package_is_named_with_its_extra(finder, package):
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("pipeline.errors.InputError"), done.stderr
     assert f"needs the package {package!r}, which is not installed" in last
-    assert "pip install -e '.[finders]'" in last
+    assert "make setup EXTRAS=finders" in last
 
 
 def test_the_other_finders_need_neither_package():

@@ -9,6 +9,7 @@ from pipeline import settings
 from pipeline.data import SOURCES
 from pipeline.data.packing import Packing
 from pipeline.data.tokenizer import File, Train
+from pipeline.errors import InputError
 from pipeline.planning import schema
 
 DEFS = schema.document()["$defs"]
@@ -183,6 +184,27 @@ CHOICE = {"items": 60.0, "context": 4, "candidate": 4, "distractors": 3, "distra
 )
 def test_a_value_of_nearly_the_right_kind_is_refused(config, path, value, expected):
     assert any(expected in line for line in found(config, path, value))
+
+
+C4 = {"kind": "huggingface", "revision": "0" * 40, "field": "text", "bytes": 9, "licence": "none"}
+
+
+def test_the_page_of_a_data_set_is_answered_with_its_id(config):
+    page = "https://huggingface.co/datasets/allenai/c4/tree/main"
+    (line,) = found(config, ["sources", "c4"], {**C4, "dataset": page})
+    assert line == (
+        f"config.yaml: sources.c4.dataset: {page!r} is not an id on the Hugging Face Hub: write "
+        "allenai/c4 (Id on the Hub: owner/name)"
+    )
+    assert found(config, ["sources", "c4"], {**C4, "dataset": "allenai/c4"}) == []
+
+
+def test_a_package_without_the_clone_says_so(monkeypatch, tmp_path):
+    monkeypatch.setattr(schema, "PATH", tmp_path / "workflow" / "schemas" / "config.schema.yaml")
+    schema.document.cache_clear()
+    with pytest.raises(InputError, match=f"the workflow needs the clone .* a copy in {tmp_path}: "):
+        schema.document()
+    schema.document.cache_clear()
 
 
 def test_all_mistakes_are_reported_at_once(config):
