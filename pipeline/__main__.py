@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one subcommand and returns its exit code."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     words = sys.argv[1:] if arguments is None else arguments
-    chosen = vars(commands.parser().parse_args(words))
+    chosen = commands.chosen(words)
     command = chosen.pop("command")
     try:
         if command == "evaluate":

@@ -1,6 +1,7 @@
 """The command line in processes of its own, as users meet it."""
 
 import inspect
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -66,13 +67,68 @@ def test_the_module_is_the_command(run_pipeline):
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["train"], ["pretrain"], ["pretrain", "run.json"], ["query"], ["--fast"]],
+    [["train"], ["pretrain"], ["pretrain", "run.json"], ["query"], ["--fast"]],
 )
 def test_a_wrong_call_leaves_with_code_2_and_shows_the_usage(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         __main__.main(arguments)
     assert caught.value.code == 2
     assert "usage: pike" in capsys.readouterr().err
+
+
+def test_without_a_command_the_help_is_shown(capsys):
+    with pytest.raises(SystemExit) as caught:
+        __main__.main([])
+    assert caught.value.code == 2
+    assert "\n    pretrain " in capsys.readouterr().err
+
+
+def test_the_version_is_shown(capsys):
+    with pytest.raises(SystemExit) as caught:
+        __main__.main(["--version"])
+    assert caught.value.code == 0
+    assert re.match(r"pike \S+(, commit [0-9a-f]{40}\+?)?$", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["metods"], "pike: error: COMMAND: 'metods' is unknown: did you mean 'methods'?"),
+        (["Plan"], "pike: error: COMMAND: 'Plan' is unknown: did you mean 'plan'?"),
+        (["pretrain", "r", "--corpora", "c", "--threads", "0"], "'0' is not a whole number from 1"),
+        (["pretrain", "r", "--corpora", ""], "argument --corpora: the path is empty"),
+        (["pretrain", "r", "--corpora", "c", "--peak-flops", "nan"], "'nan' is not a number"),
+        (["pretrain", "r", "--corpora", "c", "--processes", "-1"], "'-1' is not a whole number"),
+        (["evaluate", "e", "--length", "0"], "'0' is not a whole number from 1"),
+        (["export", "r", "--out", "o", "--step", "-1"], "'-1' is not a whole number from 0"),
+        (["download", "s", "--out", "o", "--workers", "x"], "'x' is not a whole number from 1"),
+        (["corpus", "c", "--ngrams", "1.0"], "'1.0' is not a whole number from 1"),
+        (["watch", "results", "--every", "-1"], "argument --every: -1 must be above 0"),
+        (["watch", "results", "--every", "inf"], "argument --every: 'inf' is not a number"),
+        (["power", "--difference", "nan"], "argument --difference: 'nan' is not a number"),
+        (["power", "--difference", "1", "--seed-sd", "inf"], "--seed-sd: 'inf' is not a number"),
+    ],
+)
+def test_an_argument_that_nothing_can_be_done_with_is_named(arguments, expected, capsys):
+    with pytest.raises(SystemExit) as caught:
+        __main__.main(arguments)
+    assert caught.value.code == 2
+    assert expected in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["methods", "PiKE"], "pike methods: rule: 'PiKE' is unknown: did you mean 'pike'?"),
+        (["plan", "--config", "."], "pike plan: . cannot be read (Is a directory): check --conf"),
+        (["plan", "--config", "none"], "pike plan: none does not exist: check --config\n"),
+        (["power", "--difference", "1", "--power", "2"], "--power is 2: it must lie between 0.5"),
+        (["power", "--difference", "1", "--level", "0"], "--level is 0: it must lie between 0"),
+    ],
+)
+def test_a_mistake_is_told_in_the_words_of_the_command(arguments, expected, capsys):
+    assert __main__.main(arguments) == 2
+    assert expected in capsys.readouterr().err
 
 
 @pytest.mark.slow

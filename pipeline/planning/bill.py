@@ -1,5 +1,6 @@
 """The bill of an experiment before any of it runs: `pike plan`."""
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,24 +22,28 @@ def plan(configuration: Path, *, devices: Sequence[str], prices: Sequence[str] =
     Raises:
         InputError: the configuration is wrong, or a device or a price cannot be read.
     """
+    for device in devices:
+        if device not in accelerators.ACCELERATORS:
+            raise InputError(settings.unknown(device, accelerators.ACCELERATORS, "--devices"))
     planned = runs.plan(runs.read(configuration), str(configuration))
-    priced = _prices(prices)
+    priced = _prices(prices, devices)
     parts = [_for(jobs.Jobs(planned, accelerators.named(d)), priced.get(d)) for d in devices]
     return "\n\n".join(parts)
 
 
-def _prices(given: Sequence[str]) -> dict[str, float]:
-    found = {}
+def _prices(given: Sequence[str], devices: Sequence[str]) -> dict[str, float]:
+    found: dict[str, float] = {}
     for text in given:
         name, _, price = text.partition("=")
-        try:
-            found[name] = float(price)
-        except ValueError:
-            raise InputError(
-                f"--prices: {text!r} is not NAME=PRICE: write for instance h100=2.5"
-            ) from None
+        if not re.fullmatch(r"\d+(\.\d*)?|\.\d+", price, re.ASCII):
+            raise InputError(f"--prices: {text!r} is not NAME=PRICE: write for instance h100=2.5")
         if name not in accelerators.ACCELERATORS:
             raise InputError(settings.unknown(name, accelerators.ACCELERATORS, "--prices"))
+        if name in found:
+            raise InputError(f"--prices: {name} has two prices: leave one of them")
+        if name not in devices:
+            raise InputError(f"--prices: {name} is not planned for: add it to --devices")
+        found[name] = float(price)
     return found
 
 

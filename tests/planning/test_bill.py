@@ -67,10 +67,19 @@ def test_a_tokenizer_file_that_is_not_here_is_assumed_and_said(tmp_path):
     assert "tokenizer stdlib: its file is not here: 256,000 pieces are assumed" in text
 
 
-@pytest.mark.parametrize("price", ["h100", "h100=cheap", "h1oo=2"])
+@pytest.mark.parametrize(
+    "price", ["h100", "h100=cheap", "h1oo=2", "h100=-1", "h100=nan", "h100=inf", "h100=", "cpu=1"]
+)
 def test_a_price_that_cannot_be_read_is_refused(price):
     with pytest.raises(InputError, match="--prices"):
         bill.plan(ROOT / "config.yaml", devices=["h100"], prices=[price])
+
+
+def test_two_prices_of_one_device_and_a_device_that_there_is_not_are_refused():
+    with pytest.raises(InputError, match="--prices: h100 has two prices"):
+        bill.plan(ROOT / "config.yaml", devices=["h100"], prices=["h100=1", "h100=2"])
+    with pytest.raises(InputError, match=r"--devices: 'h1oo' is unknown: did you mean 'h100'\?"):
+        bill.plan(ROOT / "config.yaml", devices=["cpu", "h1oo"])
 
 
 def test_pieces_are_counted_in_a_tokenizer_file(tmp_path):
