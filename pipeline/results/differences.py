@@ -172,6 +172,8 @@ def _check(path: Path) -> None:
     wanted = {row for row in memory.execute(sql).fetchall() if row[0] in TABLES}
     memory.close()
     missing = sorted(f"{table}.{column}" for table, column in wanted - have)
+    if not wanted & have:
+        raise InputError(f"{path} is no database of an experiment: give one of `pike database`")
     if missing:
         raise InputError(
             f"{path} lacks {', '.join(missing)}: it was made by another version; make it anew from "

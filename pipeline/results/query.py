@@ -5,11 +5,13 @@ import io
 import json
 import math
 import textwrap
+from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
 import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.errors import InputError
@@ -31,33 +33,71 @@ def query(sql: str, database: Path, format: Format = "table") -> str | bytes:
             (bytes) are for machines.
 
     Raises:
-        InputError: there is no database, or the statement is wrong; the message is DuckDB's.
+        InputError: there is no database, the statement is wrong (the message is DuckDB's), there is
+            none or more than one, or `json` or `parquet` would lose a column.
     """
     connection = connect(database)
     try:
+        statement = _only(connection, sql)
         if format == "parquet":
-            return _parquet(connection, sql)
-        answer = connection.execute(sql)
+            return _parquet(connection, statement)
+        answer = connection.execute(statement)
         columns = [column[0] for column in answer.description or []]
         rows = answer.fetchall()
-    except duckdb.Error as error:
+    except (duckdb.Error, pa.ArrowException, UnicodeEncodeError) as error:
         hint = '`pike query "show tables"` lists tables and views'
         text = textwrap.indent(str(error).strip(), "  ")
+        if "pytz" in text:  # DuckDB wants it to show times with a time zone.
+            text += "\n  A time with a time zone is shown after ::timestamp or ::text behind it."
         raise InputError(f"the query cannot be answered ({hint}):\n{text}") from None
     finally:
         connection.close()
     if format == "csv":
         return comma_separated(columns, rows)
     if format == "json":
+        _refuse_twice(columns)
         objects = [{c: plain(v) for c, v in zip(columns, row, strict=True)} for row in rows]
         return json.dumps(objects, indent=2, ensure_ascii=False)
     return aligned(columns, rows)
 
 
-def _parquet(connection: duckdb.DuckDBPyConnection, sql: str) -> bytes:
-    relation = connection.sql(sql)
+def _only(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
+    """The one statement of a text; DuckDB would answer the last of several alone.
+
+    Raises:
+        InputError: there is none, or there are several.
+        duckdb.Error, UnicodeEncodeError: it is no SQL, or no text.
+    """
+    sql.encode()
+    statements = connection.extract_statements(sql)
+    if not statements:
+        raise InputError(f"{sql!r} holds no statement: ask for instance 'from runs'")
+    if len(statements) > 1:
+        raise InputError(
+            f"there are {len(statements)} statements: ask one at a time, without `;` between them"
+        )
+    return statements[0]
+
+
+def _refuse_twice(columns: list[str]) -> None:
+    """Objects have each name once: the values of the other columns would be lost.
+
+    Raises:
+        InputError: two columns have one name.
+    """
+    twice = [name for name, count in Counter(columns).items() if count > 1]
+    if twice:
+        raise InputError(
+            f"columns that have one name: {', '.join(twice)}: name them apart with `as`, or ask "
+            "for a table or csv"
+        )
+
+
+def _parquet(connection: duckdb.DuckDBPyConnection, statement: duckdb.Statement) -> bytes:
+    relation = connection.sql(statement)
     if relation is None:
         raise InputError("the statement has no rows to write as Parquet: ask with `select`")
+    _refuse_twice(relation.columns)
     out = io.BytesIO()
     pq.write_table(relation.to_arrow_table(), out)
     return out.getvalue()

@@ -22,9 +22,10 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
         InputError: there is no database, or it is not one.
     """
     if not database.is_file():
+        wrong = "is no file" if database.exists() else "does not exist"
         raise InputError(
-            f"{database} does not exist: make it with `snakemake --cores 2 {database}` "
-            "or `pike database`"
+            f"{database} {wrong}: a database is made by `snakemake --cores 2 results/pike.duckdb` "
+            "(where a configuration has another `results`, in that folder), or by `pike database`"
         )
     try:
         return duckdb.connect(

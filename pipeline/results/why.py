@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from pipeline.errors import InputError
 from pipeline.results.selection import Row, connect
 
@@ -25,7 +27,8 @@ def why(artifact: str, database: Path) -> str:
         database: The experiment's database.
 
     Raises:
-        InputError: there is no database or no such artifact; the message has near names.
+        InputError: there is no database, it is none of ours, or it has no such artifact; the
+            message has near names.
     """
     connection = connect(database)
     try:
@@ -38,6 +41,11 @@ def why(artifact: str, database: Path) -> str:
         stale: dict[str, list[str]] = {}
         for name, reason in connection.execute("select artifact, reason from stale").fetchall():
             stale.setdefault(name, []).append(reason)
+    except (duckdb.CatalogException, duckdb.BinderException):
+        raise InputError(
+            f"{database} has no lineage that this version reads: give a database that `pike "
+            "database` made with it"
+        ) from None
     finally:
         connection.close()
     lineage = {row["artifact"]: row for row in rows}

@@ -1,5 +1,6 @@
 import io
 import json
+import sys
 
 import pyarrow.parquet as pq
 import pytest
@@ -58,6 +59,8 @@ def test_an_answer_without_rows_still_has_columns(made):
         ("delete from runs", "read-only"),
         ("copy runs to '/nowhere/stolen.csv'", "disabled"),
         ("select * from read_csv('/etc/passwd')", "disabled"),
+        ("select * from runs where run = $1", "Values were not provided"),
+        ("from runs\udcff", "surrogates not allowed"),
     ],
 )
 @pytest.mark.parametrize("format", ["table", "parquet"])
@@ -67,9 +70,47 @@ def test_mistakes_are_explained(made, sql, message, format):
     assert "show tables" in str(error.value)
 
 
+@pytest.mark.parametrize("sql", ["", " ", ";", "-- from runs", "/* from runs */;"])
+@pytest.mark.parametrize("format", ["table", "parquet"])
+def test_a_text_without_a_statement_is_refused(made, sql, format):
+    with pytest.raises(InputError, match="holds no statement: ask for instance 'from runs'"):
+        query(sql, made / "pike.duckdb", format)
+
+
+def test_only_one_statement_is_answered(made):
+    assert query("select 1 as a;", made / "pike.duckdb", "csv") == "a\n1"
+    with pytest.raises(InputError, match="there are 2 statements: ask one at a time"):
+        query("select 1; select 2", made / "pike.duckdb")
+
+
+@pytest.mark.parametrize("format", ["json", "parquet"])
+def test_no_column_is_lost_to_another_of_its_name(made, format):
+    sql = "select 1 as a, 2 as a, 3 as b"
+    assert query(sql, made / "pike.duckdb", "csv") == "a,a,b\n1,2,3"
+    with pytest.raises(InputError, match="columns that have one name: a: name them apart"):
+        query(sql, made / "pike.duckdb", format)
+
+
+def test_what_parquet_cannot_hold_is_said(made):
+    with pytest.raises(InputError, match="Unhandled type for Arrow to Parquet"):
+        query("select interval 1 month", made / "pike.duckdb", "parquet")
+
+
+def test_a_time_with_a_zone_is_shown_or_answered_with_a_way_out(made, monkeypatch):
+    # None in sys.modules is how Python itself marks a module that cannot be imported.
+    monkeypatch.setitem(sys.modules, "pytz", None)
+    with pytest.raises(InputError, match="is shown after ::timestamp or ::text behind it"):
+        query("select now()", made / "pike.duckdb")
+    assert query("select now()::timestamp is null as x", made / "pike.duckdb", "csv") == "x\nFalse"
+
+
 def test_a_missing_database_says_how_to_make_it(tmp_path):
-    with pytest.raises(InputError, match="snakemake --cores"):
+    with pytest.raises(
+        InputError, match=r"does not exist: .*snakemake --cores 2 results/pike.duckdb"
+    ):
         query("select 1", tmp_path / "pike.duckdb")
+    with pytest.raises(InputError, match="is no file: a database is made by"):
+        query("select 1", tmp_path)
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path):

@@ -1,8 +1,10 @@
+import duckdb
 import pytest
 
 from pipeline import files
 from pipeline.errors import InputError
 from pipeline.results import database
+from pipeline.results.compare import compare
 from pipeline.results.why import why
 
 
@@ -32,6 +34,16 @@ def test_what_occurs_twice_is_unfolded_once(made):
     text = why("table/perplexity", made / "pike.duckdb")
     assert text.count("source/code  [") == 1
     assert "corpus/real/code  (above)" in text
+
+
+def test_a_database_of_somebody_elses_is_refused(tmp_path):
+    path = tmp_path / "other.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("create table lineage as select 'table/x' as artifact")
+    with pytest.raises(InputError, match=r"other\.duckdb has no lineage that this version reads"):
+        why("table/x", path)
+    with pytest.raises(InputError, match=r"other\.duckdb is no database of an experiment"):
+        compare(path, path)
 
 
 @pytest.mark.slow
