@@ -15,6 +15,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from pipeline.errors import InputError
+
 PACKAGE = Path(__file__).resolve().parent
 
 
@@ -98,8 +100,18 @@ def exists(module: str) -> bool:
 
 @functools.cache
 def tree(module: str) -> ast.Module:
-    """Syntax tree of a module's source."""
-    return ast.parse(_path(module).read_text(encoding="utf-8"))
+    """Syntax tree of a module's source.
+
+    Raises:
+        InputError: it is no Python.
+    """
+    path = _path(module)
+    try:
+        return ast.parse(path.read_bytes(), filename=str(path))
+    except SyntaxError as error:
+        raise InputError(f"{path}, line {error.lineno or 1}: {error.msg}: mend it") from None
+    except ValueError as error:
+        raise InputError(f"{path}: {error}: mend it") from None
 
 
 def _runtime_nodes(tree: ast.AST) -> Iterator[ast.AST]:
@@ -120,7 +132,9 @@ def _path(module: str) -> Path:
 @functools.cache
 def _root(top: str) -> Path:
     """The folder that holds a top-level module or package."""
-    spec = None if top == PACKAGE.name else importlib.util.find_spec(top)
+    # What runs (`__main__`) has no place that could be found.
+    known = top in (PACKAGE.name, "__main__")
+    spec = None if known else importlib.util.find_spec(top)
     if spec is not None and spec.submodule_search_locations:
         return Path(next(iter(spec.submodule_search_locations))).parent
     if spec is not None and spec.has_location and spec.origin is not None:

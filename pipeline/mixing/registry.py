@@ -1,5 +1,6 @@
 """From a method's name and plain settings to the method itself."""
 
+import dataclasses
 import importlib
 from collections.abc import Mapping
 from typing import Any, cast
@@ -20,9 +21,12 @@ def kind(rule: str) -> type[Any]:
     if not name:
         raise InputError(settings.unknown(rule, METHODS, "rule"))
     try:
-        return cast(type[Any], getattr(importlib.import_module(module), name))
+        found = getattr(importlib.import_module(module), name)
     except (ModuleNotFoundError, AttributeError) as error:
         raise InputError(f"rule: {rule!r} cannot be imported: {error}") from error
+    if not (isinstance(found, type) and dataclasses.is_dataclass(found)):
+        raise InputError(f"rule: {rule!r} is no dataclass of a method's settings (CONTRIBUTING.md)")
+    return found
 
 
 def build(rule: str, values: Mapping[str, Any], where: str) -> Method:

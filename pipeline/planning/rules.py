@@ -10,8 +10,9 @@ A rule is a name in `METHODS`, or `package.module:Class` for a class of the user
 import ast
 import dataclasses
 import functools
+import types
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Union, cast
 
 from pipeline import fingerprints
 from pipeline.errors import InputError
@@ -22,6 +23,8 @@ TYPES: dict[str, Any] = {t.__name__: t for t in (bool, dict, float, int, str, tu
     "Literal": Literal
 }
 """What a setting can be, beside None, unions of these, and names given to such types."""
+
+_WANTED = f"a setting is one of {', '.join(TYPES)} and None"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +71,8 @@ def problems(values: Mapping[str, Any], where: str) -> list[str]:
         kind = twin(rule)
     except InputError as error:
         return [f"{where}.{error}"]
+    except RecursionError:
+        return [f"{where}.rule: {rule}: its class, a type or an import refers to itself: unwind it"]
     return check(kind, {name: value for name, value in values.items() if name != "rule"}, where)
 
 
@@ -87,9 +92,37 @@ def place(rule: str) -> str:
             f"rule: there is no module {module!r}: install its package, or put the folder that "
             "holds it on PYTHONPATH"
         )
-    if not isinstance(_defined(name, module)[1], ast.ClassDef):
+    where, node = _defined(name, module)
+    if not isinstance(node, ast.ClassDef):
         raise InputError(f"rule: {module} defines no class {name!r}")
+    _refuse_without_hooks(rule, where, node)
     return rule
+
+
+def _refuse_without_hooks(rule: str, module: str, node: ast.ClassDef) -> None:
+    """Makes sure that a class can be a mixing method, unless it inherits what is not read here.
+
+    Raises:
+        InputError: it lacks what every method answers.
+    """
+    lineage = list(_lineage(module, node))
+    defined = {s.name for _, base in lineage for s in base.body if isinstance(s, ast.FunctionDef)}
+    read = {base.name for _, base in lineage}
+    bases = {ast.unparse(base).rpartition(".")[2] for _, each in lineage for base in each.bases}
+    missing = sorted(_hooks() - defined)
+    if missing and bases <= read | {"object"}:
+        raise InputError(
+            f"rule: {rule} is no mixing method: it has no {', '.join(missing)}: inherit "
+            "pipeline.mixing.seams:Neutral and define what is missing (CONTRIBUTING.md)"
+        )
+
+
+@functools.cache
+def _hooks() -> set[str]:
+    """What every mixing method answers."""
+    node = _defined("Method", "pipeline.mixing.seams")[1]
+    assert isinstance(node, ast.ClassDef), "the protocol of methods is a class"
+    return {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
 
 
 def about(rule: str) -> str:
@@ -106,7 +139,7 @@ def of(rule: str) -> Rule:
     """
     found = place(rule)
     module, _, name = found.partition(":")
-    _, node = _defined(name, module)
+    module, node = _defined(name, module)
     assert isinstance(node, ast.ClassDef), f"METHODS: {found} is no class"
     lineage = list(_lineage(module, node))
     settings: dict[str, Setting] = {}
@@ -118,7 +151,7 @@ def of(rule: str) -> Rule:
         place=found,
         about=sentences[0] if sentences else "",
         formula=ast.get_docstring(node) or "",
-        source=ast.get_docstring(fingerprints.tree(module)) or "",
+        source=ast.get_docstring(_tree(module)) or "",
         settings=tuple(settings.values()),
     )
 
@@ -157,7 +190,7 @@ def measured(rule: str) -> frozenset[str]:
         InputError: there is no such rule.
     """
     module, _, name = place(rule).partition(":")
-    _, node = _defined(name, module)
+    module, node = _defined(name, module)
     assert isinstance(node, ast.ClassDef), f"{rule} is no class"
     for _, base in _lineage(module, node):
         for method in base.body:
@@ -204,25 +237,49 @@ def _default(value: ast.expr | None) -> str | None:
 
 
 def _type(annotation: ast.expr, module: str, where: str) -> Any:
-    """The type that an annotation means, in the closed vocabulary of `TYPES`.
+    """The type that an annotation means, in the closed vocabulary of `TYPES`; nothing is run.
 
     Raises:
-        InputError: it holds another name.
+        InputError: it is another expression, or holds another name.
     """
-    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-        annotation = ast.parse(annotation.value, mode="eval").body
-    known = dict(TYPES)
-    for node in ast.walk(annotation):
-        if isinstance(node, ast.Name) and node.id not in known:
-            origin, meant = _defined(node.id, module)
-            if not isinstance(meant, ast.expr):
-                raise InputError(
-                    f"rule: {where} is of type {node.id}, but a setting is one of "
-                    f"{', '.join(TYPES)} and None"
-                )
-            known[node.id] = _type(meant, origin, where)
-    code = compile(ast.Expression(annotation), where, "eval")
-    return eval(code, {"__builtins__": {}}, known)
+    match annotation:
+        case ast.Constant(value=None):
+            return None
+        case ast.Constant(value=str(text)):
+            try:
+                return _type(ast.parse(text, mode="eval").body, module, where)
+            except SyntaxError:
+                raise _no_type(annotation, where) from None
+        case ast.Name(id=name) if name in TYPES:
+            return TYPES[name]
+        case ast.Name(id=name):
+            origin, meant = _defined(name, module)
+            if isinstance(meant, ast.expr):
+                return _type(meant, origin, where)
+        case ast.Attribute(value=ast.Name(id="typing"), attr=name) if name in TYPES:
+            return TYPES[name]
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return cast(Any, Union)[_type(left, module, where), _type(right, module, where)]
+        case ast.Subscript(value=of, slice=inner):
+            parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+            return _generic(_type(of, module, where), parts, module, where)
+    raise _no_type(annotation, where)
+
+
+def _generic(of: Any, parts: list[ast.expr], module: str, where: str) -> Any:
+    """A Literal of constants, a dict with types of its names and values, a tuple of any length."""
+    constants = [part.value for part in parts if isinstance(part, ast.Constant)]
+    if of is Literal and len(constants) == len(parts):
+        return cast(Any, Literal)[tuple(constants)]
+    if of is dict and len(parts) == 2:
+        return types.GenericAlias(dict, tuple(_type(part, module, where) for part in parts))
+    if of is tuple and len(parts) == 2 and constants == [...]:
+        return types.GenericAlias(tuple, (_type(parts[0], module, where), ...))
+    raise InputError(f"rule: {where} is of a type that no setting has: {_WANTED}")
+
+
+def _no_type(annotation: ast.expr, where: str) -> InputError:
+    return InputError(f"rule: {where} is of type {ast.unparse(annotation)}, but {_WANTED}")
 
 
 def _about(node: ast.ClassDef) -> Iterator[str]:
@@ -232,9 +289,16 @@ def _about(node: ast.ClassDef) -> Iterator[str]:
             yield ast.literal_eval(statement.value)
 
 
+def _tree(module: str) -> ast.Module:
+    try:
+        return fingerprints.tree(module)
+    except InputError as error:
+        raise InputError(f"rule: {error}") from None
+
+
 def _defined(name: str, module: str) -> tuple[str, ast.ClassDef | ast.expr | None]:
     """The class or the value that a name stands for in a module, and the module that defines it."""
-    tree = fingerprints.tree(module)
+    tree = _tree(module)
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and node.name == name:
             return module, node

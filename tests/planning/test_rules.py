@@ -91,6 +91,14 @@ def test_reading_every_rule_imports_no_torch():
             {"rule": "pipeline.mixing.mix:Mx"},
             ["here.rule: pipeline.mixing.mix defines no class 'Mx'"],
         ),
+        (
+            {"rule": "subprocess:Popen"},
+            ["here.rule: subprocess:Popen is no mixing method: it has no allocate, combine, inf"],
+        ),
+        ({"rule": "__main__:Rule"}, ["here.rule: there is no module '__main__'"]),
+        ({"rule": "sys:Rule"}, ["here.rule: there is no module 'sys'"]),
+        ({"rule": "os.path:join"}, ["here.rule: there is no module 'os.path'"]),
+        ({"rule": "shutil:move"}, ["here.rule: shutil defines no class 'move'"]),
     ],
 )
 def test_every_mistake_is_named_at_once(values, expected):
@@ -182,7 +190,63 @@ def test_a_type_that_no_setting_can_have_is_refused(own, tmp_path):
     place = tmp_path / "mine" / "rule.py"
     place.write_text(OWN.replace('"dict[str, float]"', "torch.Tensor"))
     (problem,) = rules.problems({"rule": own}, "here")
-    assert problem.startswith("here.rule: mine.rule:Mine.boost is of type torch, but a setting is")
+    assert problem.startswith("here.rule: mine.rule:Mine.boost is of type torch.Tensor, but a")
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        '__import__("os").mkdir("ran")',
+        'Literal[__import__("os").mkdir("ran")]',
+        'dict[str, __import__("os").mkdir("ran")]',
+        '[__import__("os").mkdir("ran")]',
+        '"import os"',
+        "Literal",
+        "list[int]",
+        "tuple[int, int]",
+        "int & float",
+    ],
+)
+def test_an_annotation_is_read_and_not_run(own, tmp_path, monkeypatch, annotation):
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / "mine" / "rule.py"
+    place.write_text(OWN.replace('"dict[str, float]"', annotation))
+    problems = rules.problems({"rule": own, "zeta1": 1, "zeta2": 1, "boost": 1}, "here")
+    assert not (tmp_path / "ran").exists()
+    if annotation != "Literal":
+        assert problems[0].startswith("here.rule: mine.rule:Mine.boost is of ")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"x = 1\nclass Mine(:\n", "rule.py, line 2: invalid syntax: mend it"),
+        (b"class Mine:\n\tpass\n  x\n", "rule.py, line 3: "),
+        (b"\xff\xfe", "rule.py, line 1: "),
+        (b"x = 1\0\n", "rule.py"),
+        (b"class Mine(Mine):\n    pass\n", "mine.rule:Mine: its class, a type or an import refers"),
+        (b"from mine.rule import Mine\n", "mine.rule:Mine: its class, a type or an import refers"),
+        (
+            b"class Mine:\n    a: int = 1\n",
+            "mine.rule:Mine is no mixing method: it has no allocate",
+        ),
+    ],
+)
+def test_a_file_that_is_no_rule_is_named_with_its_line(own, tmp_path, content, expected):
+    (tmp_path / "mine" / "rule.py").write_bytes(content)
+    (problem,) = rules.problems({"rule": own}, "here")
+    assert problem.startswith("here.rule: ")
+    assert expected in problem
+
+
+def test_a_base_class_is_looked_up_where_the_class_is_defined(own, tmp_path):
+    (tmp_path / "mine" / "again.py").write_text("from mine.rule import Mine\n")
+    assert [s.name for s in rules.of("mine.again:Mine").settings][:2] == ["zeta1", "zeta2"]
+
+
+def test_a_class_that_is_no_dataclass_is_refused():
+    with pytest.raises(InputError, match="rule: 'subprocess:Popen' is no dataclass"):
+        registry.kind("subprocess:Popen")
 
 
 def test_a_rule_of_ones_own_that_cannot_be_imported_is_refused(own):
