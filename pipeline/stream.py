@@ -23,8 +23,8 @@ SECONDS = 1.0
 def places(folder: Path) -> dict[int, Path]:
     """A run's files of live rows, by the step of the part before."""
     found = (folder / "live").glob("since-step*.jsonl")
-    numbers = {int(path.stem.removeprefix("since-step")): path for path in found}
-    return {step: numbers[step] for step in sorted(numbers)}
+    numbers = {path.stem.removeprefix("since-step"): path for path in found}
+    return {int(n): numbers[n] for n in sorted(filter(str.isdecimal, numbers), key=int)}
 
 
 class Stream:

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline import files, lease, stream
+from pipeline import files, lease, settings, stream
 from pipeline.errors import InputError
 
 Rows = list[dict[str, Any]]
@@ -55,7 +56,7 @@ def look(given: Path) -> str:
     """What there is to see now.
 
     Raises:
-        InputError: there is no run.
+        InputError: there is no run, or the one that is asked for cannot be read.
     """
     if (given / "run.json").exists():
         return "\n".join(_of_run(given))
@@ -63,7 +64,7 @@ def look(given: Path) -> str:
     if not folders:
         raise InputError(f"{given} holds no run (no run.json): give a run's folder or `results`")
     lines = [f"{'run':<44}{'state':<12}{'step':>18}{'loss':>9}{'token/s':>11}{'left':>10}"]
-    return "\n".join([*lines, *(_line(folder, given) for folder in folders)])
+    return "\n".join([*lines, *(_listed(folder, given) for folder in folders)])
 
 
 def rows(folder: Path, table: str, parts: int | None = None) -> Rows:
@@ -73,29 +74,44 @@ def rows(folder: Path, table: str, parts: int | None = None) -> Rows:
         folder: The run's.
         table: Name of the table.
         parts: How many of the newest parts to read; all when absent.
+
+    Raises:
+        InputError: a file is damaged.
     """
     if (folder / files.MANIFEST).exists():
-        return pq.read_table(folder / f"{table}.parquet").to_pylist()
+        return _stored(folder / f"{table}.parquet")
     written = files.steps(folder / "parts")
     found: Rows = []
     for part in list(written.values())[-parts if parts else None :]:
         # A part without the table, or one that is gone since it was listed.
         with contextlib.suppress(FileNotFoundError):
-            found += pq.read_table(part / f"{table}.parquet").to_pylist()
+            found += _stored(part / f"{table}.parquet")
     newest = max(written, default=0)
     for step, path in stream.places(folder).items():
         found += _live(path, table) if step >= newest else []
     return found
 
 
+def _stored(path: Path) -> Rows:
+    try:
+        return pq.read_table(path).to_pylist()
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{path} is not whole ({error}): start the run again") from None
+
+
 def _live(path: Path, table: str) -> Rows:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        lines = path.read_bytes().splitlines(keepends=True)
     except FileNotFoundError:
         return []
-    # The last line may be half written.
-    read = (json.loads(line) for line in lines if line.endswith("\n"))
-    return [row for row in read if row.pop("table") == table]
+    # The last line may be half written, and after a kill the next one follows it without a break.
+    found = []
+    for line in lines:
+        with contextlib.suppress(ValueError):
+            row = json.loads(line) if line.endswith(b"\n") else None
+            if isinstance(row, dict) and row.pop("table", None) == table:
+                found.append(row)
+    return found
 
 
 def _state(folder: Path) -> str:
@@ -109,10 +125,19 @@ def _state(folder: Path) -> str:
     return "stopped" if (folder / "starts.json").exists() else "waiting"
 
 
-def _line(folder: Path, root: Path) -> str:
+def _listed(folder: Path, root: Path) -> str:
+    """A run's line; one that cannot be read does not hide the others."""
+    name = f"{str(folder.relative_to(root)).removeprefix('runs/'):<44}"
+    try:
+        return name + _line(folder)
+    except InputError as error:
+        return f"{name}{'unreadable':<12}{error}"
+
+
+def _line(folder: Path) -> str:
     total, steps = _total(folder), rows(folder, "steps", parts=2)[-RECENT:]
     state = _state(folder)
-    start = f"{str(folder.relative_to(root)).removeprefix('runs/'):<44}{state:<12}"
+    start = f"{state:<12}"
     if not steps:
         return f"{start}{f'0/{total:,}':>18}"
     done = steps[-1]["step"] + 1
@@ -122,7 +147,13 @@ def _line(folder: Path, root: Path) -> str:
 
 
 def _total(folder: Path) -> int:
-    return int(files.read_json(folder / "run.json")["training"]["steps"])
+    path = folder / "run.json"
+    values = files.read_json(path)
+    steps: Any = values.get("training", {}).get("steps") if isinstance(values, dict) else None
+    if not settings.fits(steps, int) or steps < 1:
+        raise InputError(f"{path} says no training.steps: start the workflow, which writes it anew")
+    found: int = steps
+    return found
 
 
 def _of_run(folder: Path) -> list[str]:

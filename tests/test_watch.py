@@ -78,6 +78,40 @@ def test_rows_since_the_last_part_are_shown_at_once(folder):
     assert "1.00 GiB" in shown
 
 
+def test_a_line_that_is_no_record_is_passed_over(folder):
+    stream = Stream(folder)
+    stream.begin(3)
+    stepped(stream, 3, 0.25)
+    stepped(stream, 4, 0.25)
+    stream.begin(6)
+    path = folder / "live" / "since-step3.jsonl"
+    first, second = path.read_bytes().splitlines(keepends=True)
+    # Half a line of a killed run, and at once the next one's first line.
+    path.write_bytes(first[:20] + first + second + b"\xff\n3\n{}\n")
+    (folder / "live" / "since-step.jsonl").write_text("a copy")
+    assert [row["step"] for row in watch.rows(folder, "steps")] == [0, 1, 2, 4]
+
+
+@pytest.mark.parametrize("content", ["[]", "{", '{"training": {}}', '{"training": {"steps": 0}}'])
+def test_a_run_that_cannot_be_read_does_not_hide_the_others(folder, tmp_path, content):
+    other = tmp_path / "runs/languages/tiny/mix/seed0/run.json"
+    other.parent.mkdir(parents=True)
+    other.write_text(content)
+    _, broken, whole = watch.look(tmp_path).splitlines()
+    assert broken.split()[:2] == ["languages/tiny/mix/seed0", "unreadable"]
+    assert f"{other} " in broken
+    assert whole.split()[:3] == ["languages/tiny/pike/seed0", "stopped", "3/6"]
+    with pytest.raises(InputError, match=str(other)):
+        watch.look(other.parent)
+
+
+def test_a_damaged_part_is_named(folder):
+    path = folder / "parts" / "step3" / "steps.parquet"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(InputError, match=f"{path} is not whole"):
+        watch.look(folder)
+
+
 def test_what_goes_while_one_looks_is_left_out(folder, monkeypatch):
     read = pq.read_table
 
