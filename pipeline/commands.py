@@ -272,7 +272,7 @@ def _data_questions(commands: Any) -> None:
 def _export(commands: Any) -> None:
     about = "write a run's model as a directory that transformers loads"
     question = commands.add_parser("export", help=about, description=about)
-    question.set_defaults(place="pipeline.export.directory:export")
+    question.set_defaults(place="pipeline.export.asked:export")
     question.add_argument("given", metavar="RUN", type=_place, help="the folder of a finished run")
     question.add_argument("--step", type=_step, help="its checkpoint (default: the last)")
     _path(question, "--out", "the directory to make")

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 STAGES = list(stages.STAGES)
 QUESTIONS = {
     "compare": "pipeline.results.compare:compare",
-    "export": "pipeline.export.directory:export",
+    "export": "pipeline.export.asked:export",
     "fetch": "pipeline.tasks.fetch:fetch",
     "methods": "pipeline.mixing.catalogue:methods",
     "power": "pipeline.results.power:power",

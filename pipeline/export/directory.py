@@ -20,28 +20,22 @@ TEXTS, PIECES = 100, 60
 TOLERANCE = 1e-4
 
 
-def export(run: Path, *, out: Path, step: int | None = None) -> str:
+def write(run: Path, out: Path, step: int) -> str:
     """Writes the model directory of a finished run's checkpoint, and loads it as others will.
 
     Args:
         run: The run's folder.
         out: The directory to make; it appears whole or not at all.
-        step: Updates of the checkpoint; the last one when absent.
+        step: Updates of a checkpoint that the run has.
 
     Returns:
         What was made, in a line.
 
     Raises:
-        InputError: the run is not finished or has no such checkpoint, the tokenizer is not where it
-            was, transformers has no such architecture, or what it loads computes something else.
+        InputError: the tokenizer is not where it was, transformers has no such architecture, or
+            what it loads computes something else.
     """
     manifest = files.read_json(run / files.MANIFEST)
-    step = manifest["steps"] if step is None else step
-    if step not in manifest["checkpoints"]:
-        kept = ", ".join(map(str, manifest["checkpoints"]))
-        raise InputError(f"{run} keeps no checkpoint of step {step}: --step takes one of {kept}")
-    if out.exists():
-        raise InputError(f"{out} is there already: delete it, or give another --out")
     net = checkpoint.load_model(run / "checkpoints" / f"step{step}")
     length = manifest["settings"]["training"]["length"]
     ours = Tokenizer(_tokenizer(run, manifest))

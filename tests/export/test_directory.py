@@ -9,9 +9,10 @@ from pipeline import checkpoint, files, pretrain
 from pipeline.__main__ import main
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.errors import InputError
+from pipeline.export import asked
 
 transformers = pytest.importorskip("transformers")
-directory = pytest.importorskip("pipeline.export.directory")
+pytest.importorskip("pipeline.export.directory")
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ def run(tmp_path_factory, write_run, corpora, pike):
 @pytest.fixture(scope="module")
 def exported(run, tmp_path_factory):
     out = tmp_path_factory.mktemp("models") / "tiny"
-    said = directory.export(run, out=out)
+    said = asked.export(run, out=out)
     assert f"{out}: " in said
     assert "parameters after 6 steps, checked with transformers" in said
     return out
@@ -75,11 +76,11 @@ def test_an_earlier_checkpoint_is_exported_by_its_step(run, tmp_path, capsys):
 
 def test_what_cannot_be_exported_is_said_and_nothing_appears(run, exported, tmp_path):
     with pytest.raises(InputError, match="keeps no checkpoint of step 5: --step takes one of 0, 3"):
-        directory.export(run, out=tmp_path / "out", step=5)
+        asked.export(run, out=tmp_path / "out", step=5)
     with pytest.raises(InputError, match="is there already"):
-        directory.export(run, out=exported)
-    with pytest.raises(InputError, match=r"manifest\.json does not exist"):
-        directory.export(tmp_path, out=tmp_path / "out")
+        asked.export(run, out=exported)
+    with pytest.raises(InputError, match="is no finished run"):
+        asked.export(tmp_path, out=tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -92,5 +93,5 @@ def test_a_tokenizer_that_was_replaced_is_not_exported(run, corpora, tmp_path):
     files.write_json(tmp_path / "run" / files.MANIFEST, {**manifest, "inputs": inputs})
     (moved / "symbols.model").write_bytes(b"another")
     with pytest.raises(InputError, match=r"symbols\.model any more: put the file of SHA-256"):
-        directory.export(tmp_path / "run", out=tmp_path / "out")
+        asked.export(tmp_path / "run", out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
