@@ -25,7 +25,9 @@ help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 setup: $(READY) ## Make the environment in .venv (TORCH=cuda for NVIDIA GPUs, EXTRAS=hf,slurm for more)
-	$(if $(EXTRAS),$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints.txt --editable '.[$(EXTRAS)]')
+# lm-eval needs an older python-dateutil: held to ours, pip takes years-old versions of what asks for it.
+	$(if $(EXTRAS),grep -v '^python-dateutil==' $(VENV)/constraints.txt > $(VENV)/constraints-extras.txt)
+	$(if $(EXTRAS),$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints-extras.txt --editable '.[$(EXTRAS)]')
 
 $(READY): pyproject.toml constraints-cpu.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11")'
