@@ -11,7 +11,7 @@ import jsonschema
 import yaml
 
 from pipeline import settings
-from pipeline.errors import InputError
+from pipeline.errors import InputError, install
 from pipeline.planning import rules
 from pipeline.settings import unknown
 
@@ -41,9 +41,10 @@ def document() -> dict[str, Any]:
         InputError: this package is a copy without the clone, where the schema lies.
     """
     if not PATH.is_file():
+        # With an extra, make installs anew whatever is there.
         raise InputError(
             f"the workflow needs the clone of its repository, but this `pike` is a copy in "
-            f"{PATH.parents[2]}: run `make setup` in the clone, and then its .venv/bin/pike"
+            f"{PATH.parents[2]}: in the clone, run `{install('hub')}`, and then .venv/bin/pike"
         )
     return yaml.safe_load(PATH.read_text(encoding="utf-8"))
 
