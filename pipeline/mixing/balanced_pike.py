@@ -34,6 +34,13 @@ class BalancedPiKE(PiKE):
         """Line 7: (y*_k)^2 (zeta_1 |grad L_k|^2 - zeta_2 / (2b) sigma_k^2)."""
         return tilt(statistics.loss_K, self.tau) ** 2 * super().exponent(statistics, b)
 
+    def proposed(self, statistics: Statistics, b: int) -> dict[str, float]:
+        """PiKE's, of norms and variances times (y*_k)^2."""
+        factor_K = tilt(statistics.loss_K, self.tau) ** 2
+        names = ("squared_norm_K", "squared_norm_unbiased_K", "variance_K")
+        tilted = {name: factor_K * getattr(statistics, name) for name in names}
+        return super().proposed(dataclasses.replace(statistics, **tilted), b)
+
 
 def tilt(loss_K: Tensor, tau: float) -> Tensor:
     """Line 6 and Lemma `lemma:MinToMinMax`: y*_k = tau softmax(tau L)_k, which sum to tau.

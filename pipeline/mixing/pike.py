@@ -1,6 +1,7 @@
 """PiKE (Algorithm `alg: main`): weights follow gradient norms and variances."""
 
 import dataclasses
+import math
 from typing import ClassVar, Literal
 
 import torch
@@ -104,6 +105,14 @@ class PiKE(Neutral):
         """Line 8: (b_1, ..., b_K) <- round(b w)."""
         return apportion(self.weights(state, step), b)
 
+    def proposed(self, statistics: Statistics, b: int) -> dict[str, float]:
+        """Coefficients by the norm that the method uses."""
+        if self.norm == "plug-in":
+            statistics = dataclasses.replace(
+                statistics, squared_norm_unbiased_K=statistics.squared_norm_K
+            )
+        return proposed_coefficients(statistics, b)
+
     def observe(self, state: State, signals: Signals) -> State:
         """Lines 5-7, when there are statistics."""
         if signals.statistics is None:
@@ -133,3 +142,42 @@ def updated(log_weights_K: Tensor, exponent_K: Tensor, min_weight: float) -> Ten
     floor = min(min_weight, 1 / K)
     # What lies above the floor shares what the floors leave; the sum stays 1.
     return (floor + (1 - K * floor) * log_weights_K.exp()).log()
+
+
+def proposed_coefficients(statistics: Statistics, b: int, target: float = 0.1) -> dict[str, float]:
+    """Coefficients that make an update as strong as one wants, whatever the gradients' length.
+
+    An update adds e_k = zeta_1 |grad L_k|^2 - zeta_2 / (2b) sigma_k^2 to log w_k. From equal
+    weights the log odds of domain k against all others together change by e_k minus the mean of the
+    others' e_j, to first order in their spread, and exactly where the others are equal. zeta_1
+    alone makes that log(1 + target) for the domain with the longest gradient where
+
+        zeta_1 = log(1 + target) / (|g_k|^2 - mean of the others' |g_j|^2),
+
+    and zeta_2 alone makes it -log(1 + target) for the domain with the largest variance where
+
+        zeta_2 = log(1 + target) 2b / (sigma_k^2 - mean of the others' sigma_j^2).
+
+    Both together counteract each other where the longest gradient is the noisiest.
+
+    Args:
+        statistics: Its unbiased squared norms (below 0: 0) and variances are used, both in the unit
+            of a squared gradient; a domain whose number is NaN has no part in it.
+        b: Batch size in rows.
+        target: By which share the odds are to change in one update: 0.1 for 10 %.
+
+    Returns:
+        zeta1 and zeta2, in the inverse of that unit; infinity where no coefficient moves a weight.
+    """
+    norm_K, noise_K = statistics.squared_norm_unbiased_K.clamp(min=0), statistics.variance_K
+    spreads = {"zeta1": _lead(norm_K), "zeta2": _lead(noise_K / (2 * b))}
+    return {n: math.log1p(target) / v if v > 0 else math.inf for n, v in spreads.items()}
+
+
+def _lead(value_K: Tensor) -> float:
+    """The largest of the measured values minus the mean of the others; 0 for fewer than two."""
+    value_P = value_K[value_K.isfinite()]
+    if len(value_P) < 2:
+        return 0.0
+    largest = value_P.max()
+    return float(largest - (value_P.sum() - largest) / (len(value_P) - 1))

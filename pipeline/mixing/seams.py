@@ -174,6 +174,9 @@ class Method(Protocol):
     def observe(self, state: State, signals: Signals) -> State:
         """The next state, given what was measured."""
 
+    def proposed(self, statistics: Statistics, b: int) -> dict[str, float]:
+        """Settings by name, each of which alone would move one domain's odds by 10 % an update."""
+
 
 class Neutral:
     """The answers of a method that does not act in a place."""
@@ -201,6 +204,10 @@ class Neutral:
     def observe(self, state: State, signals: Signals) -> State:
         """The state stays."""
         return state
+
+    def proposed(self, statistics: Statistics, b: int) -> dict[str, float]:
+        """Nothing follows from statistics."""
+        return {}
 
 
 def uniform(k: int) -> Tensor:

@@ -105,3 +105,12 @@ def test_tau_and_pikes_own_settings_are_checked():
     assert "method.every: must be at least 1" in str(caught.value)
     with pytest.raises(InputError, match="tau is missing"):
         registry.build("balanced-pike", {"zeta1": 1, "zeta2": 1}, "method")
+
+
+def test_proposed_coefficients_count_the_tilt():
+    # Equal losses: (y*_k)^2 = (1/2)^2, so that zeta1 is four times PiKE's ln 1.1 / (3 - 1).
+    method, statistics = BalancedPiKE(zeta1=1, zeta2=0, tau=1), measured((3, 1), (2, 2))
+    zeta1 = method.proposed(statistics, 4)["zeta1"]
+    assert zeta1 == pytest.approx(4 * math.log(1.1) / 2)
+    proposed = BalancedPiKE(zeta1=zeta1, zeta2=0, tau=1)
+    torch.testing.assert_close(after(proposed, statistics, ("a", "b")), vector(1.1, 1) / 2.1)

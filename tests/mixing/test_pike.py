@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import InputError
 from pipeline.mixing import registry
-from pipeline.mixing.pike import PiKE, updated
+from pipeline.mixing.pike import PiKE, proposed_coefficients, updated
 from pipeline.mixing.seams import Signals, Statistics
 
 LN3 = math.log(3)
@@ -190,3 +190,45 @@ def test_all_unreasonable_settings_are_named_at_once():
 def test_a_prior_of_other_domains_is_refused():
     with pytest.raises(InputError, match="prior: domain 'hi' has no weight"):
         PiKE(zeta1=1, zeta2=1, prior={"en": 1}).init(("en", "hi"), 0)
+
+
+def test_proposed_coefficients_move_the_longest_and_the_noisiest_domain_as_asked():
+    # |g|^2 is 4 against 1, variance / (2b) 30 / 8 against 6 / 8: leads of 3 and 3.
+    statistics = measured((7.75, 1.75, 1.75), variance=(30, 6, 6), rows=(8, 8, 8))
+    torch.testing.assert_close(statistics.squared_norm_unbiased_K, vector(4, 1, 1))
+    zetas = proposed_coefficients(statistics, b=4)
+    assert zetas == pytest.approx({"zeta1": math.log(1.1) / 3, "zeta2": math.log(1.1) / 3})
+    domains = ("en", "hi", "de")
+    # The odds of the first domain were 1 : 2.
+    up_K = after(PiKE(zeta1=zetas["zeta1"], zeta2=0), statistics, domains=domains)
+    torch.testing.assert_close(up_K, vector(1.1, 1, 1) / 3.1)
+    down_K = after(PiKE(zeta1=0, zeta2=zetas["zeta2"]), statistics, domains=domains)
+    torch.testing.assert_close(down_K, vector(1 / 1.1, 1, 1) / (2 + 1 / 1.1))
+    doubled = proposed_coefficients(statistics, b=4, target=1.0)
+    assert doubled["zeta1"] == pytest.approx(math.log(2) / 3)
+
+
+@given(st.floats(1e-6, 1e6))
+def test_proposed_coefficients_undo_the_gradients_unit(scale):
+    zetas = proposed_coefficients(measured((5, 2), variance=(3, 1)), b=4)
+    scaled = proposed_coefficients(
+        measured((5 * scale, 2 * scale), variance=(3 * scale, scale)), b=4
+    )
+    assert {n: v * scale for n, v in scaled.items()} == pytest.approx(zetas)
+
+
+def test_nothing_is_proposed_where_no_coefficient_moves_a_weight():
+    none = {"zeta1": math.inf, "zeta2": math.inf}
+    assert proposed_coefficients(measured((2, 2), variance=(3, 3)), b=4) == none
+    # One domain alone was measured.
+    alone = measured((2, math.nan), variance=(3, math.nan), rows=(4, 0))
+    assert proposed_coefficients(alone, b=4) == none
+
+
+def test_a_method_proposes_by_the_norm_that_it_uses():
+    # 5 - 8 / 4 = 3 and 1 - 0 = 1: leads of 2 and, plug-in, of 4.
+    statistics = measured((5, 1), variance=(8, 0))
+    unbiased = PiKE(zeta1=1, zeta2=1).proposed(statistics, 4)
+    plug_in = PiKE(zeta1=1, zeta2=1, norm="plug-in").proposed(statistics, 4)
+    assert unbiased["zeta1"] == pytest.approx(math.log(1.1) / 2)
+    assert plug_in["zeta1"] == pytest.approx(math.log(1.1) / 4)
