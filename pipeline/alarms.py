@@ -4,10 +4,11 @@
     no-rows            a domain has not been in any batch for a while
     epochs             a domain's text has been repeated too often
     nan-signal         a gradient statistic of a domain that had rows is no finite number
+    never-moved        the method has mixed as its initial weights do (`pipeline.movement`)
 
 An alarm is raised once for a kind and a domain, and again only when its condition has gone and come
-back. The first two are for methods that adapt: a mixture that was chosen to hold one domain, or one
-at a time, is as chosen.
+back. The first two and the last are for methods that adapt: a mixture that was chosen to hold one
+domain, or one at a time, is as chosen.
 
 Shapes: K domains.
 """
@@ -20,6 +21,7 @@ import torch
 from torch import Tensor
 
 from pipeline.mixing.seams import State, Statistics
+from pipeline.movement import Movement
 from pipeline.settings import AlarmLimits
 
 log = logging.getLogger("pike")
@@ -35,7 +37,7 @@ class Alarm(NamedTuple):
     step: int
     """Step at whose end the condition held."""
     kind: str
-    """One of the four kinds."""
+    """One of the five kinds."""
     domain: str | None
     """The domain; None when it is about all of them."""
     message: str
@@ -46,7 +48,12 @@ class Alarms:
     """Watches one run. All that it remembers is `state`, which belongs into the checkpoint."""
 
     def __init__(
-        self, domains: Sequence[str], limits: AlarmLimits, adapts: bool, epoch_rows_K: Tensor
+        self,
+        domains: Sequence[str],
+        limits: AlarmLimits,
+        adapts: bool,
+        epoch_rows_K: Tensor,
+        movement: Movement | None = None,
     ) -> None:
         """Begins before step 0; assign `state` to go on from a checkpoint.
 
@@ -55,9 +62,10 @@ class Alarms:
             limits: When to warn.
             adapts: Whether the method follows signals, so that its weights can go astray.
             epoch_rows_K: Rows of each domain's corpus.
+            movement: Of a method that can fail to move a row.
         """
         self.domains, self.limits, self.adapts = tuple(domains), limits, adapts
-        self.epoch_rows_K = epoch_rows_K
+        self.epoch_rows_K, self.movement = epoch_rows_K, movement
         K = len(self.domains)
         self.state: State = {
             "weight_sum_K": torch.zeros(K, dtype=torch.float64),
@@ -66,10 +74,16 @@ class Alarms:
             "no-rows": torch.zeros(K, dtype=torch.bool),
             "epochs": torch.zeros(K, dtype=torch.bool),
             "nan-signal": torch.zeros(K, dtype=torch.bool),
+            **({} if movement is None else movement.begun()),
         }
 
     def after_step(
-        self, step: int, weights_K: Tensor, count_K: Tensor, positions_K: Tensor
+        self,
+        step: int,
+        weights_K: Tensor,
+        count_K: Tensor,
+        positions_K: Tensor,
+        coefficient_K: Tensor | None = None,
     ) -> list[Alarm]:
         """The alarms that one step raises; they are logged too.
 
@@ -78,16 +92,25 @@ class Alarms:
             weights_K: Its sampling weights.
             count_K: Rows of each domain in its batch.
             positions_K: Rows of each domain drawn until its end.
+            coefficient_K: Weights of its losses or gradients, where the method chose them.
         """
         found = self._epochs(step, positions_K)
         if self.adapts:
             found += self._no_rows(step, count_K)
             if len(self.domains) >= FEWEST_DOMAINS:
                 found += self._effective(step, weights_K)
+        if self.movement is not None:
+            changed, message = self.movement.after_step(
+                self.state, step, weights_K, count_K, coefficient_K
+            )
+            self.state = {**self.state, **changed}
+            found += [] if message is None else [Alarm(step, "never-moved", None, message)]
         return _logged(found)
 
     def of_statistics(self, step: int, measured: Statistics) -> list[Alarm]:
         """The alarms that gradient statistics raise; they are logged too."""
+        if self.movement is not None:
+            self.state = {**self.state, **self.movement.measured(self.state, step, measured)}
         # Without noise that can be told from the signal, the unbiased norm is NaN as the variance.
         numbers_3xK = torch.stack([measured.squared_norm_K, measured.loss_K, measured.variance_K])
         finite_3xK = numbers_3xK.isfinite()

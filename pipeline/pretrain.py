@@ -30,6 +30,7 @@ from pipeline import (
     interruption,
     lease,
     model,
+    movement,
     optim,
     per_domain_adamw,
     processes,
@@ -177,7 +178,11 @@ class _Training:
         epoch_rows = [corpus.rows(recipe.length) for corpus in given.corpora.values()]
         adapts = method.needs() != Needs()
         self.watch = alarms.Alarms(
-            work.domains, recipe.alarms, adapts, torch.tensor(epoch_rows, dtype=torch.float64)
+            work.domains,
+            recipe.alarms,
+            adapts,
+            torch.tensor(epoch_rows, dtype=torch.float64),
+            movement.Movement(method, work, self._counts) if movement.moves(method) else None,
         )
         self.folder = RunFolder(held, work, identity, self.model, self.optimizer)
         self.records = self.folder.records
@@ -249,7 +254,7 @@ class _Training:
             with timed("validation"):
                 self._observe_validation(at, compared.rows)
         weights_K = self.method.weights(at.method, at.step)
-        count_K = self._counts(at)
+        count_K = self._counts(at.method, at.step)
         with timed("data"):
             batch = self._batch(self.train_rows, count_K, at.positions_K)
             at.positions_K = at.positions_K + count_K
@@ -288,7 +293,9 @@ class _Training:
         self.records.add_mixture(at.step, domains, left.seen.loss_K, weights_K, count_K)
         if left.coefficient_K is not None:
             self.records.add_coefficients(at.step, domains, left.coefficient_K)
-        raised = self.watch.after_step(at.step, weights_K, count_K, at.positions_K)
+        raised = self.watch.after_step(
+            at.step, weights_K, count_K, at.positions_K, left.coefficient_K
+        )
         self.records.add_alarms(raised)
 
     def _observed(self, state: State, seen: Signals, batch: Batch) -> State:
@@ -301,19 +308,19 @@ class _Training:
             return self.method.observe(state, seen)
         return state
 
-    def _counts(self, at: checkpoint.Progress) -> Tensor:
+    def _counts(self, state: State, step: int) -> Tensor:
         """Rows b_K of each domain in the batch of a step."""
         b = self.work.training.rows
         if self.work.training.rounding == "systematic":
-            return systematic(self.method.weights(at.method, at.step), b, at.step)
-        return self.method.allocate(at.method, at.step, b)
+            return systematic(self.method.weights(state, step), b, step)
+        return self.method.allocate(state, step, b)
 
     def _batch(self, mixture: Mixture, count_K: Tensor, positions_K: Tensor) -> Batch:
         tokens, _ = mixture.batch(count_K.numpy(), positions_K.numpy())
         return Batch(torch.from_numpy(tokens).to(devices.of_rows(self.device)), count_K)
 
     def _fresh_rows(self, at: checkpoint.Progress, floor: int) -> list[Tensor]:
-        count_K = self._counts(at).clamp(min=floor)
+        count_K = self._counts(at.method, at.step).clamp(min=floor)
         batch = self._batch(self.statistics_rows, count_K, at.statistics_positions_K)
         at.statistics_positions_K = at.statistics_positions_K + count_K
         return batch.by_domain()

@@ -241,7 +241,8 @@ class AlarmLimits:
     epochs: float = 4.0
     """Times that a domain's text may be read; up to 4 harm little (arXiv 2305.16264)."""
     window: int = 100
-    """Steps without a row of a domain, and steps between looks at the weights."""
+    """Steps without a row of a domain, steps between looks at the weights, and steps in which a
+    method is to move a row at least."""
 
     def problems(self) -> list[str]:
         """Limits that say nothing."""

@@ -31,9 +31,9 @@ LAYERS = {
     }
     | {"planning", "writer", "stream", "processes", "torchrun"},
     1: {"data", "mixing", "model", "optim", "pieces", "tasks", "vectors"},
-    2: {"gradients", "per_domain_adamw", "checkpoint", "lease", "records", "alarms"}
+    2: {"gradients", "per_domain_adamw", "checkpoint", "lease", "records", "movement"}
     | {"budget", "events", "refusals", "sharding"},
-    3: {"backward", "inputs", "run_folder", "throughput"},
+    3: {"alarms", "backward", "inputs", "run_folder", "throughput"},
     4: {"pretrain", "evaluation", "probe", "theory", "export", "watch"},
     5: {"results", "finders", "commands"},
     6: {"__main__"},
@@ -71,6 +71,7 @@ FENCES = {
         "pipeline.throughput",
         "pipeline.records",
         "pipeline.alarms",
+        "pipeline.movement",
         "pipeline.pretrain",
         "pipeline.evaluation",
         "pipeline.export",
