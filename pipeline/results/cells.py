@@ -20,6 +20,9 @@ class Cell:
     beats: bool = False
     best: bool = False
     published: float | None = None
+    collapsed: bool = False
+    starved: bool = False
+    unmoved: bool = False
     runs: tuple[str, ...] = ()
     """The runs that the number is made of."""
 
@@ -33,6 +36,7 @@ def of(row: Row) -> Cell:
     published = row.get("published")
     if published is not None:
         shown = f"{shown} ({number(published, None, row['decimals'])})".strip()
+    marks = ("bold", "underlined", "beats", "best", "collapsed", "starved", "unmoved")
     return Cell(
         row["value"],
         row["error"],
@@ -40,7 +44,7 @@ def of(row: Row) -> Cell:
         faint=row.get("above_chance") is False,
         published=published,
         runs=row.get("runs", ()),
-        **{mark: bool(row.get(mark)) for mark in ("bold", "underlined", "beats", "best")},
+        **{mark: bool(row.get(mark)) for mark in marks},
     )
 
 

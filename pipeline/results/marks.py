@@ -1,9 +1,21 @@
-"""What bold, underlined and grey cells of a table mean, and how they are set."""
+"""What bold, underlined, grey and signed cells of a table mean, and how they are set."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+
+import duckdb
+
+from pipeline.results import selection
 
 RING = "\N{DEGREE SIGN}"
 """Stands behind what is grey, where there are no colours."""
+
+SIGNS = {
+    "faint": RING,
+    "collapsed": "\N{DAGGER}",
+    "starved": "\N{DOUBLE DAGGER}",
+    "unmoved": "\N{SECTION SIGN}",
+}
+"""What stands behind a cell with a mark that is no style."""
 
 NOTES = {
     "bold": "Bold: the best of its column, and ahead of the baseline by the paired test over at "
@@ -14,11 +26,17 @@ NOTES = {
     "rule of the paper's Tables 2 and 14; no test.",
     "best": "Italics: the best, but not shown to be ahead of the baseline.",
     "faint": f"{RING}, in grey: not above chance (one-sided, 95%, by its own error).",
+    "collapsed": f"{SIGNS['collapsed']}: in one of its runs the weights collapsed onto few domains "
+    "(alarm effective-domains).",
+    "starved": f"{SIGNS['starved']}: in one of its runs a domain had no row for a while (alarm "
+    "no-rows).",
+    "unmoved": f"{SIGNS['unmoved']}: in one of its runs the method never moved a row, so that it "
+    "trained as its initial weights alone do (alarm never-moved).",
 }
 """What each mark means."""
 
 MARKDOWN = {
-    "faint": f"{{}}{RING}",
+    **{mark: f"{{}}{sign}" for mark, sign in SIGNS.items()},
     "underlined": "<u>{}</u>",
     "beats": "<u>{}</u>",
     "best": "*{}*",
@@ -26,6 +44,9 @@ MARKDOWN = {
 }
 LATEX = {
     "faint": r"\textcolor{{gray}}{{{}}}",
+    "collapsed": r"{}\dag{{}}",
+    "starved": r"{}\ddag{{}}",
+    "unmoved": r"{}\S{{}}",
     "underlined": r"\underline{{{}}}",
     "beats": r"\underline{{{}}}",
     "best": r"\textit{{{}}}",
@@ -37,3 +58,27 @@ LATEX = {
 def notes(marks: Collection[str]) -> list[str]:
     """What those of the marks that a table has mean."""
     return [text for mark, text in NOTES.items() if mark in marks]
+
+
+def signs(marked: Collection[str]) -> str:
+    """The signs of those of the marks that have one."""
+    return "".join(sign for mark, sign in SIGNS.items() if mark in marked)
+
+
+def doubts(
+    connection: duckdb.DuckDBPyConnection, where: str
+) -> Mapping[tuple[str | None, ...], set[str]]:
+    """Marks that alarms give to the numbers of a scenario, a model and a method.
+
+    Args:
+        connection: An open database.
+        where: What reads it, for messages.
+
+    Raises:
+        InputError: the database is of an earlier version.
+    """
+    found: dict[tuple[str | None, ...], set[str]] = {}
+    for row in selection.rows(connection, "doubts", {}, where):
+        key = row["scenario"], row["model"], row["method"]
+        found.setdefault(key, set()).add(row["mark"])
+    return found

@@ -143,10 +143,17 @@ def _scenario(
         "join experiment as e on d.against = e.baseline "
         "where d.nll_high is not null order by d.model, m.position"
     )
+    doubts = marks.doubts(connection, "report")
     for verdict in verdicts:
-        same = [row for row in differences if row["model"] == verdict["model"]]
+        model = verdict["model"]
+        same = [row for row in differences if row["model"] == model]
         verdict["intervals"] = provenance.intervals(same)
-        verdict["accuracies"] = provenance.accuracies(connection, scenario, verdict["model"])
+        verdict["accuracies"] = provenance.accuracies(connection, scenario, model)
+        compared = [verdict["intervals"], *(block["rows"] for block in verdict["accuracies"])]
+        marked = {row["method"]: doubts.get((scenario, model, row["method"]), set())
+                  for rows in compared for row in rows}  # fmt: skip
+        verdict["signs"] = {method: marks.signs(found) for method, found in marked.items()}
+        verdict["notes"] = marks.notes(set().union(*marked.values()))
     about = named.section("scenarios").get(scenario, {})
     parts = [{**f, "panels": [p for p in f["panels"] if p["scenario"] == scenario]} for f in drawn]
     return {
@@ -216,11 +223,13 @@ def _header(text: str) -> tuple[str, str]:
 
 def _cell(row: dict[str, str]) -> dict[str, Any]:
     value, _, error = row["shown"].partition(" ± ")
+    found = [mark for mark in marks.NOTES if row[mark] == "1"]
     return {
         "value": value,
         "error": error,
         "made": provenance.anchor(row["runs"].split()),
-        **{mark: row[mark] == "1" for mark in marks.NOTES},
+        "signs": marks.signs(found) if value else "",
+        **{mark: mark in found for mark in marks.NOTES},
     }
 
 

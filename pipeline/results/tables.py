@@ -23,7 +23,8 @@ A table is one SQL file. Its view returns one row per cell, in the table's order
     published             optional: the paper's value, shown in brackets
 
 and any further columns (method, metric, shots ...) that a selection may name. The first paragraph
-of the comment that opens the file is the table's caption.
+of the comment that opens the file is the table's caption. Cells of a method whose runs warned get
+the signs of the view `doubts`.
 """
 
 import csv
@@ -120,7 +121,7 @@ def read(table: TableSettings, database: Path, where: str) -> list[Block]:
     connection = connect(database)
     try:
         found = rows(connection, table.view, table.selection, where)
-        made = _runs(connection)
+        made, doubts = _runs(connection), marks.doubts(connection, where)
     finally:
         connection.close()
     if not found:
@@ -135,7 +136,8 @@ def read(table: TableSettings, database: Path, where: str) -> list[Block]:
             "one that describes a table"
         )
     for row in found:
-        row["runs"] = made.get((row["scenario"], row["model"], row.get("method")), ())
+        key = row["scenario"], row["model"], row.get("method")
+        row |= {"runs": made.get(key, ()), **dict.fromkeys(doubts.get(key, ()), True)}
     sections = dict.fromkeys(row["section"] for row in found)
     return [block([row for row in found if row["section"] == name]) for name in sections]
 
@@ -289,5 +291,8 @@ def escaped(text: str) -> str:
         "^": r"\textasciicircum{}",
         "±": r"$\pm$",
         marks.RING: r"\textdegree{}",
+        marks.SIGNS["collapsed"]: r"\dag{}",
+        marks.SIGNS["starved"]: r"\ddag{}",
+        marks.SIGNS["unmoved"]: r"\S{}",
     }
     return "".join(special.get(character, character) for character in text)

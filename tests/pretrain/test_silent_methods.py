@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline import files, pretrain
+from pipeline.results import database, tables
 
 STEPS = {"steps": 12, "checkpoint_every": 4, "resume_every": 2, "alarms": {"window": 5}}
 
@@ -93,3 +94,40 @@ def test_a_silent_run_that_goes_on_records_the_same(make_run, corpora, pike):
         pretrain.pretrain(run, corpora, device="cpu", threads=1)
         assert (alarms(run), weights(run)) == (whole, bits)
     assert files.read_json(run.parent / files.MANIFEST)["resumes"] == 2
+
+
+@pytest.mark.slow
+def test_the_database_and_a_table_show_it(make_run, corpora, pike, tmp_path):
+    runs = {
+        name: make_run(name, training=STEPS, method_name=name, **method)
+        for name, method in {"mix": {}, "pike": pike, "silent": silenced(pike)}.items()
+    }
+    for run in runs.values():
+        pretrain.pretrain(run, corpora, device="cpu", threads=1)
+    root = corpora.parent
+    settings = {
+        "experiment": "silence",
+        "results": str(tmp_path),
+        "config": {},
+        "runs": {
+            f"languages/tiny/{name}/seed0": {
+                "folder": str(run.parent),
+                "settings": files.read_json(run),
+                "evaluations": False,
+                "probes": False,
+            }
+            for name, run in runs.items()
+        },
+        "corpora": {f"symbols/{d}": str(corpora / d) for d in ("easy", "hard")},
+        "sources": {d: str(root / d) for d in ("easy", "hard")},
+        "tokenizers": {"symbols": str(root / "symbols.json")},
+    }
+    files.write_json(tmp_path / "experiment.json", settings)
+    database.build(tmp_path / "experiment.json", tmp_path / "pike.duckdb")
+    files.write_json(tmp_path / "costs.json", {"name": "costs"})
+    tables.write(tmp_path / "costs.json", tmp_path / "pike.duckdb", tmp_path / "costs.md")
+    text = (tmp_path / "costs.md").read_text(encoding="utf-8")
+    rows = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if "|" in line}
+    assert "§" in rows["silent"]
+    assert "§" not in rows["pike"] + rows["mix"]
+    assert "§: in one of its runs the method never moved a row" in text

@@ -162,6 +162,15 @@ def test_alarms_are_listed_by_run_with_what_they_mean(text):
     ]
 
 
+def test_alarms_sign_their_method_wherever_it_is_compared(text):
+    section = text.split('<section id="scenario-real"')[1].split("</section>")[0]
+    # The two lists of differences, and the note behind the first; a table's cells.
+    assert section.count('<th scope="row">pike†‡</th>') == 2
+    assert '<th scope="row">round-robin</th>' in section
+    assert re.search(r'<p class="note">†: in one of its runs the weights collapsed', section)
+    assert re.search(r'<span class="error">± \d+\.\d+</span>†‡</td>', section)
+
+
 def test_runs_without_alarms_say_so(tmp_path):
     quiet = build(tmp_path, seeds=(0,), scenarios=("real",), methods=("mix",))
     database.build(quiet, tmp_path / "x.duckdb")

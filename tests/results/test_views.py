@@ -478,3 +478,18 @@ def test_speedups_say_what_is_not_reached(empty):
         "pike": "1.90 [1.50, 2.50]",
         "random": "not reached",
     }
+
+
+def test_only_a_run_that_never_moved_to_its_end_is_doubtful_for_it(empty):
+    moved, unmoved = run(empty, "mix"), run(empty, "pike")
+    for name, step, kind in (
+        (moved, 4, "never-moved"),
+        (unmoved, 4, "never-moved"),
+        (unmoved, 9, "never-moved"),
+        (unmoved, 2, "no-rows"),
+        (moved, 2, "epochs"),
+        (moved, 2, "nan-signal"),
+    ):
+        fill(empty, "alarms", {"run": name, "step": step, "kind": kind})
+    found = empty.execute("select run, mark from doubts").fetchall()
+    assert found == [(unmoved, "starved"), (unmoved, "unmoved")]
