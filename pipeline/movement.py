@@ -88,6 +88,9 @@ class Movement:
             chosen_K: Coefficients of losses or gradients, where the method chose them.
         """
         recipe = self.work.training
+        # Enough for all steps: no later look can warn.
+        if _moved(state) >= max(1, recipe.steps / recipe.alarms.window):
+            return {}, None
         apart_K = (weights_K - self.method.weights(self.start, step)).abs()
         by_counts = (count_K - self.counts(self.start, step)).abs().double()
         by_coefficients = torch.full_like(apart_K, -1.0)
@@ -125,8 +128,7 @@ class Movement:
         b, name = self.work.training.rows, self.work.method_name
         due = int(state["due_1"])
         steps = step + 1 - max(due, 0)
-        by_counts, by_weights, by_coefficients = state["moved_rows_3"].tolist()
-        moved = min(by_counts, by_weights) + by_coefficients
+        moved, by_weights = _moved(state), float(state["moved_rows_3"][1])
         if moved >= max(1, steps / self.work.training.alarms.window):
             return None
         if len(self.work.domains) == 1:
@@ -153,7 +155,7 @@ class Movement:
                 "nothing was measured that changed any: have it begin earlier"
                 f"{f' ({begin})' if begin else ''} or train for more steps"
             )
-        advice = [f"raise {' and '.join(own)}" if own else "its rule found nothing to change"]
+        advice = [f"raise {' and '.join(own)}" if own else "its rule finds little to change"]
         times = 1 / self.work.training.rows / change if change > NOISE else 0
         if own and times > 1:
             advice[0] += f" by about {shown(times)} times"
@@ -183,6 +185,12 @@ def moves(method: Method) -> bool:
     """
     needs = method.needs()
     return needs != Needs() and not needs.moments_per_domain
+
+
+def _moved(state: State) -> float:
+    """Rows that moved so far."""
+    by_counts, by_weights, by_coefficients = state["moved_rows_3"].tolist()
+    return float(min(by_counts, by_weights) + by_coefficients)
 
 
 def shown(value: float) -> str:

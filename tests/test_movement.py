@@ -228,3 +228,12 @@ def test_a_run_that_goes_on_tells_the_same(kept):
 
 def test_a_state_that_is_saved_holds_all_that_statistics_hold():
     assert [f.name for f in dataclasses.fields(Statistics)] == list(FIELDS)
+
+
+def test_a_run_that_moved_enough_for_all_its_steps_adds_up_no_more():
+    watch, counts = begun()
+    # 0.6 rows a step by weights, one by counts: 5 rows, for 20 steps of windows of 4, in 9 steps.
+    assert played(watch, counts, apart(0.05), steps=9) == {}
+    kept = {name: value.clone() for name, value in watch.state.items()}
+    assert played(watch, counts, apart(0), begin=9) == {}
+    assert torch.equal(watch.state["moved_rows_3"], kept["moved_rows_3"])
