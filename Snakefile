@@ -42,3 +42,6 @@ rule quick:
     input:
         expand(TABLE, table=QUICK.get("tables", [])),
         expand(FIGURE, figure=QUICK.get("figures", [])),
+
+
+refuse_unknown_rules()

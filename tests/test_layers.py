@@ -83,7 +83,8 @@ FENCES = {
 
 WORKFLOW_MAY_IMPORT = {
     "pipeline.errors",
-    *(f"pipeline.planning.{n}" for n in ("accelerators", "jobs", "root", "runs", "stages")),
+    *(f"pipeline.planning.{n}" for n in ("accelerators", "jobs", "profile", "root")),
+    *(f"pipeline.planning.{n}" for n in ("runs", "stages")),
 }
 
 

@@ -53,14 +53,14 @@ _ROWS = [
 ACCELERATORS = {row.name: row for row in _ROWS}
 
 
-def named(name: str) -> Accelerator:
-    """The device of a name.
+def named(name: str, where: str = "accelerator") -> Accelerator:
+    """The device of a name, which was set at `where`.
 
     Raises:
         InputError: there is none, with the nearest name.
     """
     if name not in ACCELERATORS:
-        raise InputError(unknown(name, ACCELERATORS, "accelerator"))
+        raise InputError(unknown(name, ACCELERATORS, where))
     return ACCELERATORS[name]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 # The package lies beside the Snakefile: it need not be installed for a dry run.
 sys.path.insert(0, str(workflow.basedir))
 
-from pipeline.planning import accelerators, jobs, root, runs, stages
+from pipeline.planning import accelerators, jobs, profile, root, runs, stages
 from pipeline.errors import InputError
 
 # Slurm sends the signal at which a training saves to all processes of a job: the Snakemake in it
@@ -28,6 +28,14 @@ CONFIGFILES = [
 ORIGIN = " + ".join(CONFIGFILES)
 
 try:
+    PROFILE = profile.read(
+        workflow.resource_settings.overwrite_resources or {},
+        workflow.resource_settings.default_resources or {},
+    )
+except InputError as mistake:
+    raise WorkflowError(f"the profile cannot be used:\n{mistake}") from None
+
+try:
     runs.check_files([Path(f) for f in CONFIGFILES])
     PLAN = runs.plan(config, ORIGIN)
     root.claim(PLAN, ORIGIN)
@@ -38,25 +46,14 @@ RESULTS = PLAN.results
 FINAL = "manifest.json"
 
 
-def set_for(rule, resource):
-    """What a profile sets for a rule's resource (set-resources); None where it says nothing."""
-    chosen = (workflow.resource_settings.overwrite_resources or {}).get(rule, {})
-    return str(chosen[resource].raw).strip("'\"") if resource in chosen else None
-
-
 def work_of(rule):
     """The jobs of the plan on the kind of device that the profile gives a rule: cpu, h100, ..."""
-    device = accelerators.named(set_for(rule, "accelerator") or "cpu")
-    return jobs.Jobs(PLAN, device, int(set_for(rule, "processes") or 1))
+    device = accelerators.named(PROFILE.of(rule, "accelerator", "cpu"))
+    return jobs.Jobs(PLAN, device, int(PROFILE.of(rule, "processes", "1")))
 
 
-TRAINS = ("pretrain", "evaluate", "probe")
-WORK = {rule: work_of(rule) for rule in TRAINS} | {None: work_of(None)}
-
-
-def longest(rule):
-    """Minutes that a job of the rule may last at most, where the profile has a limit."""
-    return int(set_for(rule, "longest") or 0)
+TRAINS = profile.TRAINS
+WORK = {rule: work_of(rule) for rule in (*TRAINS, None)}
 
 
 def takes(rule):
@@ -68,7 +65,7 @@ def takes(rule):
 
     def runtime(wildcards, attempt):
         minutes = attempt * (10 + math.ceil(job(wildcards).seconds / 30))
-        return min(minutes, longest(rule) or minutes)
+        return min(minutes, PROFILE.longest(rule) or minutes)
 
     def gpu(wildcards):
         return job(wildcards).devices if WORK[rule].device.memory else 0
@@ -97,11 +94,11 @@ def together(wildcards, resources):
 def slices(rule, names):
     """Further tries that the time limit of a profile takes: into how many jobs it cuts the longest
     that makes one of these, at most. Snakemake counts tries by rule, not by job."""
-    if not names or not longest(rule):
+    if not names or not PROFILE.longest(rule):
         return 0
     work = WORK[rule if rule in TRAINS else None]
     minutes = max(work.job(rule, name).seconds for name in names) / 60
-    return math.ceil(2 * minutes / longest(rule))
+    return math.ceil(2 * minutes / PROFILE.longest(rule))
 
 
 def allow_slices():
@@ -142,6 +139,20 @@ onstart:
     refuse_unfit_methods()
     allow_slices()
     root.write_settings(PLAN, ORIGIN)
+
+
+def refuse_unknown_rules():
+    """Once all rules are known: a profile's rules must be among them."""
+    known = [rule.name for rule in workflow.rules]
+    settings = workflow.resource_settings
+    try:
+        for key, named in {
+            "set-resources": settings.overwrite_resources,
+            "set-threads": settings.overwrite_threads,
+        }.items():
+            profile.refuse_unknown_rules(named or {}, known, key)
+    except InputError as mistake:
+        raise WorkflowError(f"the profile cannot be used:\n{mistake}") from None
 
 
 def refuse_unfit_finders():

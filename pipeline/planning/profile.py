@@ -1,0 +1,131 @@
+"""What a profile of the workflow sets for the jobs: read and judged before anything starts.
+
+Snakemake takes any name as a resource, and a job just does not see one that nothing reads. So the
+names that are read here, by Snakemake and by the Slurm plugin are held against what is set.
+"""
+
+import dataclasses
+import difflib
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from pipeline import interruption
+from pipeline.errors import InputError
+from pipeline.planning import accelerators
+from pipeline.settings import unknown
+
+TRAINS = ("pretrain", "evaluate", "probe")
+"""Rules whose jobs run on an accelerator."""
+
+READ_FOR = {
+    "accelerator": TRAINS,
+    "device": TRAINS,
+    "processes": ("pretrain",),
+    "save_on": ("pretrain",),
+    "wait": ("pretrain",),
+}
+"""Resources of these rules alone; `longest` and `python` belong to any."""
+
+DEVICES = ("auto", "cpu", "cuda", "xla")
+LEAST = {"processes": 1, "longest": 1, "wait": 0}
+"""Whole numbers."""
+POSITIVE = ("runtime", "mem_mb")
+"""Slurm takes 0 of these for no limit at all. Snakemake reads units, such as 2h, too."""
+ONE_NODE = ("nodes", "tasks", "tasks_per_node", "mpi")
+"""What would spread a job over several nodes: the Slurm plugin books them and uses one."""
+OTHERS = ("disk_mb", "gpu", "longest", "python", "slurm_account", "slurm_extra", "slurm_partition")
+NAMES = (*READ_FOR, *POSITIVE, *ONE_NODE, *OTHERS)
+CLOSE = 0.8
+"""Likeness from which an unknown name is a slip of the pen; others may be a plugin's."""
+READ_ELSEWHERE = ("tasks_per_gpu", "gpus", "cpus_per_task", "cpus_per_gpu", "gpu_model")
+"""Names of plugins that are close to others."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """Resources that a profile sets, as texts by rule and name (set-resources)."""
+
+    chosen: Mapping[str, Mapping[str, str]]
+
+    def of(self, rule: str | None, name: str, otherwise: str = "") -> str:
+        """What is set for a rule's resource."""
+        return self.chosen.get(rule or "", {}).get(name, otherwise)
+
+    def longest(self, rule: str | None) -> int:
+        """Minutes that a job of the rule may last at most; 0 without a limit."""
+        return int(self.of(rule, "longest", "0"))
+
+
+def read(resources: Mapping[str, Mapping[str, Any]], defaults: Mapping[str, Any]) -> Profile:
+    """Reads and judges what a profile sets.
+
+    Args:
+        resources: Snakemake's set-resources: its values by rule and name.
+        defaults: Its default-resources: its values by name.
+
+    Raises:
+        InputError: a value is not fit, or nothing reads it where it is set.
+    """
+    chosen = {rule: {n: _text(v) for n, v in own.items()} for rule, own in resources.items()}
+    for rule, values in chosen.items():
+        for name, value in values.items():
+            _judge(f"set-resources of {rule}: {name}", name, value)
+            if rule not in READ_FOR.get(name, (rule,)):
+                raise _unread(f"set-resources of {rule}: {name}", name)
+    for name, value in defaults.items():
+        _judge(f"default-resources: {name}", name, _text(value))
+        if name in READ_FOR or name == "longest":
+            raise _unread(f"default-resources: {name}", name)
+    return Profile(chosen)
+
+
+def refuse_unknown_rules(named: Collection[str], rules: Collection[str], where: str) -> None:
+    """Refuses rules that do not exist, which Snakemake would pass over.
+
+    Args:
+        named: The rules that a profile sets something for.
+        rules: Those of the workflow.
+        where: Key of the profile.
+
+    Raises:
+        InputError: there is one, with the nearest name.
+    """
+    for name in named:
+        if name not in rules:
+            raise InputError(unknown(name, rules, f"{where}: rule"))
+
+
+def _text(value: Any) -> str:
+    # Snakemake wraps a value; on the command line it may stand in quotes.
+    return str(getattr(value, "raw", value)).strip("'\"")
+
+
+def _unread(where: str, name: str) -> InputError:
+    rules = READ_FOR.get(name, ("any rule",))
+    return InputError(f"{where}: nothing reads it there: set it in set-resources of {_or(rules)}")
+
+
+def _judge(where: str, name: str, value: str) -> None:
+    if name in LEAST and not (value.isdecimal() and int(value) >= LEAST[name]):
+        unit = "processes" if name == "processes" else "minutes"
+        raise InputError(f"{where}: {value} is not a whole number of {unit} from {LEAST[name]} on")
+    if name in POSITIVE and value.lstrip("-").isdecimal() and int(value) < 1:
+        raise InputError(f"{where}: {value} is no limit: give 1 or more, or leave it out")
+    if name in ONE_NODE and value != "1":
+        raise InputError(
+            f"{where}: {value}: each job runs on one node, also a training of several processes: "
+            "leave it out; `processes` of pretrain says on how many devices of a node a run trains"
+        )
+    if name == "accelerator":
+        accelerators.named(value, where)
+    allowed = {"device": DEVICES, "save_on": interruption.SAVES}.get(name)
+    if allowed and value not in allowed:
+        raise InputError(f"{where}: {value} is unknown: give {_or(allowed)}")
+    near = difflib.get_close_matches(name, NAMES, n=1, cutoff=CLOSE)
+    if near and near[0] != name and name not in READ_ELSEWHERE:
+        raise InputError(f"{where}: nothing reads it: did you mean {near[0]}?")
+
+
+def _or(names: Collection[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last

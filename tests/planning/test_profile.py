@@ -1,0 +1,94 @@
+"""What profiles set, and what is refused before anything starts."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pipeline import devices
+from pipeline.errors import InputError
+from pipeline.planning import profile
+
+PROFILES = sorted((Path(__file__).resolve().parents[2] / "workflow" / "profiles").glob("*/*.yaml"))
+
+
+@pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.parent.name)
+def test_every_profile_that_is_shipped_is_fit(path):
+    values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    asked = values.get("set-resources", {})
+    found = profile.read(asked, values.get("default-resources", {}))
+    for rule, own in asked.items():
+        for name in own:
+            assert found.of(rule, name) == str(own[name]).strip("'\"")
+
+
+def test_what_is_not_set_is_the_callers_to_say():
+    found = profile.read({"pretrain": {"longest": 60, "python": "'.venv-tpu/bin/python'"}}, {})
+    assert (found.longest("pretrain"), found.longest("pack"), found.longest(None)) == (60, 0, 0)
+    assert found.of("pretrain", "python") == ".venv-tpu/bin/python"
+    assert found.of("pretrain", "accelerator", "cpu") == "cpu"
+
+
+WRONG = {
+    ("pretrain", "processes", "two"): "processes: two is not a whole number of processes from 1 on",
+    ("pretrain", "processes", 0): "processes: 0 is not a whole number of processes from 1 on",
+    ("pretrain", "processes", -1): "processes: -1 is not a whole number",
+    ("pretrain", "processes", 1.5): "processes: 1.5 is not a whole number",
+    ("pretrain", "longest", "soon"): "longest: soon is not a whole number of minutes from 1 on",
+    ("pack", "longest", 0): "set-resources of pack: longest: 0 is not",
+    ("pretrain", "wait", -1): "wait: -1 is not a whole number of minutes from 0 on",
+    ("table", "runtime", 0): "runtime: 0 is no limit: give 1 or more, or leave it out",
+    ("table", "mem_mb", -5): "mem_mb: -5 is no limit",
+    ("pretrain", "accelerator", "h1000"): "accelerator: 'h1000' is unknown: did you mean 'h100'?",
+    ("pretrain", "device", "gpu"): "device: gpu is unknown: give auto, cpu, cuda or xla",
+    ("pretrain", "save_on", "USR3"): "save_on: USR3 is unknown: give USR1 or USR2",
+    ("pretrain", "nodes", 2): "nodes: 2: each job runs on one node",
+    ("pack", "tasks", 4): "tasks: 4: each job runs on one node",
+    ("pretrain", "mpi", "srun"): "mpi: srun: each job runs on one node",
+    ("evaluate", "processes", 2): "set-resources of evaluate: processes: nothing reads it there: "
+    "set it in set-resources of pretrain",
+    ("pack", "accelerator", "h100"): "set it in set-resources of pretrain, evaluate or probe",
+    ("pretrain", "procesess", 2): "procesess: nothing reads it: did you mean processes?",
+    ("pretrain", "slurm_partion", "x"): "did you mean slurm_partition?",
+}
+
+
+@pytest.mark.parametrize(("setting", "message"), WRONG.items(), ids=lambda it: str(it)[:40])
+def test_what_is_not_fit_is_refused(setting, message):
+    rule, name, value = setting
+    with pytest.raises(InputError, match=re.escape(message)):
+        profile.read({rule: {name: value}}, {})
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["gpus", "mem", "disk", "mem_mb_per_cpu", "constraint", "qos", "cpus_per_gpu", "licence"],
+)
+def test_what_a_plugin_or_the_user_may_read_is_left_alone(name):
+    profile.read({"pretrain": {name: "1"}}, {name: "1"})
+
+
+def test_resources_with_units_or_computed_are_snakemakes_to_judge():
+    profile.read({"pretrain": {"runtime": "2h", "mem_mb": "1000 * attempt", "nodes": 1}}, {})
+
+
+@pytest.mark.parametrize("name", ["processes", "accelerator", "longest"])
+def test_what_is_read_rule_by_rule_is_refused_as_a_default(name):
+    with pytest.raises(InputError, match=f"default-resources: {name}: nothing reads it there"):
+        profile.read({}, {name: "h100" if name == "accelerator" else 2})
+
+
+def test_a_default_of_several_nodes_is_refused():
+    with pytest.raises(InputError, match="default-resources: nodes: 2: each job runs on one node"):
+        profile.read({}, {"nodes": 2})
+
+
+def test_a_rule_that_does_not_exist_is_refused():
+    profile.refuse_unknown_rules(["pack"], ["pack", "pretrain"], "set-threads")
+    with pytest.raises(InputError, match="set-threads: rule: 'pretrane' is unknown: did you mean"):
+        profile.refuse_unknown_rules(["pretrane"], ["pack", "pretrain"], "set-threads")
+
+
+def test_the_devices_are_those_that_jobs_know():
+    assert profile.DEVICES == devices.KINDS
