@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline import commands, interruption, torchrun
+from pipeline import commands, interruption, lease, torchrun
 from pipeline.errors import InputError, install
 
 MISTAKE = 2
@@ -36,6 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if command == "evaluate":
             chosen = _evaluation(chosen)
         elif command == "pretrain":
+            minutes = chosen.pop("wait")
+            if minutes and not torchrun.started():
+                lease.await_free(chosen["given"].parent, minutes)
             chosen = _shared_out(chosen, words)
         module, _, function = chosen.pop("place").partition(":")
         answer = getattr(importlib.import_module(module), function)(chosen.pop("given"), **chosen)

@@ -104,6 +104,8 @@ def _training_stages(commands: Any) -> None:
         help="signal that asks for a checkpoint (default: USR1); SIGTERM and SIGINT ask for one "
         "and end the run with exit code 75: the same command goes on",
     )
+    about = "minutes to wait for another process that writes the run (default: 0, refused at once)"
+    stage.add_argument("--wait", type=_minutes, default=0.0, metavar="MINUTES", help=about)
     stage.add_argument("--profile", action="store_true", help="show what the time went to")
     stage.add_argument(
         "--peak-flops",
@@ -377,6 +379,13 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
     return int(text)
+
+
+def _minutes(text: str) -> float:
+    number = _number(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text} must be 0 or more")
+    return number
 
 
 def _device(stage: argparse.ArgumentParser) -> None:

@@ -34,6 +34,8 @@ HEARTBEAT_SECONDS = 5.0
 STALE_SECONDS = 120.0
 WATCH_SECONDS = 1.0
 """Between two looks at a lease that is watched."""
+LOOK_SECONDS = 30.0
+"""Between two tries to take a lease that is waited for and not given back."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +90,31 @@ def held(folder: Path) -> Iterator[Lease]:
 def of_another(folder: Path) -> Iterator[Lease]:
     """The lease that another process of the same run holds, for one that writes nothing."""
     yield Lease(folder / "lease" / "of-another.json")
+
+
+def await_free(folder: Path, minutes: float) -> None:
+    """Waits while another living process holds the lease of a run directory.
+
+    Args:
+        folder: The run directory.
+        minutes: How long at most. Who takes the lease afterwards is refused if it is still held.
+    """
+    end = time.monotonic() + 60 * minutes
+    told = False
+    # A folder without a lease, also one that is not there, is left alone.
+    while any((folder / "lease").glob("*.json")):
+        try:
+            with held(folder):
+                return
+        except InputError as refused:
+            if time.monotonic() >= end:
+                return
+            if not told:
+                log.info("%s; waiting here for %g minutes at most", refused, minutes)
+                told = True
+        again = min(end, time.monotonic() + LOOK_SECONDS)
+        while time.monotonic() < again and any((folder / "lease").glob("*.json")):
+            time.sleep(WATCH_SECONDS)
 
 
 def _acquired(lease: Path) -> Path:

@@ -97,6 +97,38 @@ def test_a_second_holder_is_refused_and_told_who_holds(tmp_path, holder):
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["lease"]
 
 
+def test_a_living_holder_is_waited_for_until_it_ends(tmp_path, holder, monkeypatch, caplog):
+    caplog.set_level("INFO")
+    monkeypatch.setattr(lease, "WATCH_SECONDS", 0.01)
+    threading.Timer(0.2, holder.stdin.close).start()
+    lease.await_free(tmp_path / "run", minutes=1)
+    with lease.held(tmp_path / "run"):
+        pass
+    (told,) = caplog.messages
+    assert f"is being written by process {holder.pid} on" in told
+    assert told.endswith("waiting here for 1 minutes at most")
+
+
+def test_a_holder_that_does_not_end_is_waited_for_as_long_as_was_said(
+    tmp_path, holder, monkeypatch
+):
+    monkeypatch.setattr(lease, "WATCH_SECONDS", 0.01)
+    lease.await_free(tmp_path / "run", minutes=0.001)
+    with pytest.raises(InputError, match="is being written by"), lease.held(tmp_path / "run"):
+        pass
+
+
+def test_a_killed_holder_is_waited_for_no_longer_than_until_the_next_look(
+    tmp_path, holder, monkeypatch
+):
+    monkeypatch.setattr(lease, "WATCH_SECONDS", 0.01)
+    monkeypatch.setattr(lease, "LOOK_SECONDS", 0.05)
+    threading.Timer(0.1, holder.kill).start()
+    lease.await_free(tmp_path / "run", minutes=1)
+    with lease.held(tmp_path / "run"):
+        pass
+
+
 def test_the_same_process_cannot_hold_it_twice(tmp_path):
     refused = pytest.raises(InputError, match=f"process {os.getpid()} on")
     with lease.held(tmp_path), refused, lease.held(tmp_path):

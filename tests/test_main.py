@@ -1,6 +1,7 @@
 """The command line in processes of its own, as users meet it."""
 
 import inspect
+import os
 import re
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import __main__, commands
+from pipeline import __main__, commands, lease
 from pipeline.errors import InputError
 from pipeline.planning import stages
 
@@ -139,6 +140,25 @@ def test_a_mistake_leaves_with_code_2_and_no_traceback(run_pipeline, tmp_path):
     assert done.stderr == (
         f"pike pretrain: {tmp_path}/run.json does not exist: make it first, or check the path\n"
     )
+
+
+@pytest.mark.slow
+def test_a_run_that_another_process_writes_is_waited_for_where_asked(run_pipeline, tmp_path):
+    asked = ("pretrain", tmp_path / "run.json", "--corpora", tmp_path, "--wait", "0.001")
+    with lease.held(tmp_path):
+        done = run_pipeline(*asked)
+    first, last = done.stderr.splitlines()
+    assert first.startswith(f"{tmp_path} is being written by process {os.getpid()} on ")
+    assert first.endswith("; waiting here for 0.001 minutes at most")
+    assert last.endswith("run.json does not exist: make it first, or check the path")
+    assert "waiting" not in run_pipeline(*asked).stderr
+
+
+@pytest.mark.parametrize("minutes", ["-1", "nan", "inf", "soon"])
+def test_a_time_to_wait_that_is_none_is_refused(minutes, capsys):
+    with pytest.raises(SystemExit):
+        commands.parser().parse_args(["pretrain", "r", "--corpora", "c", "--wait", minutes])
+    assert "argument --wait" in capsys.readouterr().err
 
 
 def test_a_fault_of_ours_shows_its_traceback(tmp_path):

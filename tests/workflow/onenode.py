@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -51,6 +52,16 @@ class Slurm:
     def running(self):
         """Numbers of the jobs that run."""
         return self.ask("squeue", "-h", "-t", "R", "-o", "%i").split()
+
+    def kill(self, daemon):
+        """Kills slurmctld or slurmd, as a crash does."""
+        pid = Path(self.folder, f"run/{daemon}.pid")
+        os.kill(int(pid.read_text(encoding="utf-8")), signal.SIGKILL)
+
+    def restart(self, daemon, *options):
+        """Starts slurmctld or slurmd again; both go into the background by themselves."""
+        environment = {**os.environ, "SLURM_CONF": f"{self.folder}/slurm.conf"}
+        subprocess.run([daemon, *options], env=environment, check=True, timeout=60)
 
     def start(self, project, *arguments):
         """The workflow in a process group of its own, to be killed."""

@@ -18,6 +18,8 @@ rule pretrain:
         device="auto",
         # The signal at which a training saves and goes on: USR1 or USR2.
         save_on="USR1",
+        # Minutes that it waits for another process that writes the run.
+        wait=0,
     params:
         file=f"{RESULTS}/runs/{{run}}/run.json",
         settings=of_run,
@@ -28,7 +30,8 @@ rule pretrain:
     shell:
         "exec {resources.python:q} -m pipeline pretrain {params.file:q}"
         " --corpora {params.corpora:q} {params.others:q} --device {resources.device:q}"
-        " {params.together} --threads {threads} --save-on {resources.save_on:q} > {log:q} 2>&1"
+        " {params.together} --threads {threads} --save-on {resources.save_on:q}"
+        " --wait {resources.wait} > {log:q} 2>&1"
 
 
 rule mixture:
