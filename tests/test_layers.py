@@ -84,7 +84,7 @@ FENCES = {
 WORKFLOW_MAY_IMPORT = {
     "pipeline.errors",
     *(f"pipeline.planning.{n}" for n in ("accelerators", "jobs", "profile", "root")),
-    *(f"pipeline.planning.{n}" for n in ("runs", "stages")),
+    *(f"pipeline.planning.{n}" for n in ("runs", "slurm", "stages")),
 }
 
 

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,35 @@ def wait_begins(project, training):
     project.wait(
         lambda: log.exists() and held in log.read_text(encoding="utf-8"), "the second job's wait"
     )
+
+
+def test_a_job_that_never_has_memory_enough_says_so(untrained, slurm, tell):
+    where = "    device: auto\n    # Longest"
+    edit_profile(untrained, **{where: f"    mem_mb: 150\n{where}", "retries: 3": "retries: 0"})
+    process = slurm.start(untrained, untrained.manifest("mix"))
+    assert process.wait(timeout=900) == 1
+    text = untrained.path("started.log").read_text()
+    # The time limit allows one more.
+    assert submitted(untrained) == 2
+    (told,) = re.findall(r"^Slurm ended job .*", text, re.MULTILINE)
+    assert "because it took more memory than the 150 MB that it had asked for" in told
+    assert "raise mem_mb of pretrain under set-resources" in told
+    tell("Slurm: memory exceeded at each try, since the profile fixes it", "the workflow says so")
+
+
+def test_a_controller_that_is_gone_for_a_while_is_waited_for(
+    untrained, unbroken, slurm, workflow, tell
+):
+    process, _ = workflow()
+    os.kill(holder(untrained), signal.SIGSTOP)
+    started = untrained.path("started.log")
+    slurm.kill("slurmctld")
+    untrained.wait(lambda: "Falling back to" in started.read_text(), "a look while it is gone")
+    time.sleep(25)
+    slurm.restart("slurmctld")
+    os.kill(holder(untrained), signal.SIGCONT)
+    ends_well(process, untrained, unbroken, starts=1)
+    tell("Slurm: `slurmctld` killed, back after 25 s", "the workflow went on when it was back")
 
 
 def submit(project, slurm):

@@ -13,7 +13,7 @@ from pathlib import Path
 # The package lies beside the Snakefile: it need not be installed for a dry run.
 sys.path.insert(0, str(workflow.basedir))
 
-from pipeline.planning import accelerators, jobs, profile, root, runs, stages
+from pipeline.planning import accelerators, jobs, profile, root, runs, slurm, stages
 from pipeline.errors import InputError
 
 # Slurm sends the signal at which a training saves to all processes of a job: the Snakemake in it
@@ -134,7 +134,15 @@ wildcard_constraints:
     figure="[a-z0-9-]+",
 
 
+onerror:
+    for own in log:
+        for line in slurm.killed_for_memory(Path(own).read_text(encoding="utf-8")):
+            logger.error(line)
+
+
 onstart:
+    if workflow.executor_plugin.name == "slurm":
+        slurm.outlast_the_controller(sys.modules["snakemake_executor_plugin_slurm"])
     refuse_unfit_finders()
     refuse_unfit_methods()
     allow_slices()

@@ -1,0 +1,145 @@
+"""What is added to Snakemake's Slurm plugin, on the plugin itself, with programs that fail."""
+
+import asyncio
+import contextlib
+import logging
+import types
+
+import pytest
+
+from pipeline.planning import slurm
+
+plugin = pytest.importorskip("snakemake_executor_plugin_slurm", reason="pip install -e '.[slurm]'")
+log = logging.getLogger("slurm plugin")
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """A folder of programs that comes first in PATH, and how to write one."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    def write(name, text):
+        path = tmp_path / name
+        path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        path.chmod(0o755)
+
+    for name in ("squeue", "sacct", "scontrol"):
+        write(name, "echo unable to contact the controller >&2; exit 1")
+    return write
+
+
+def still_active(job):
+    """The jobs that a status check of the plugin keeps, of one."""
+    executor = object.__new__(plugin.Executor)
+    settings = types.SimpleNamespace(
+        status_command="squeue",
+        status_attempts=2,
+        init_seconds_before_status_checks=2,
+        keep_successful_logs=True,
+    )
+    executor.workflow = types.SimpleNamespace(executor_settings=settings)
+    executor.logger, executor.run_uuid = log, "run"
+    executor.status_rate_limiter = contextlib.AsyncExitStack()
+    executor._next_seconds_between_status_checks = 2
+    executor._status_query_calls = executor._status_query_failures = 0
+    executor._status_query_total_seconds = executor._status_query_max_seconds = 0.0
+    executor._status_query_min_seconds, executor._status_query_cycle_rows = None, []
+    executor.finished = []
+    executor.report_job_success = executor.finished.append
+
+    async def ask():
+        return [kept async for kept in executor.check_active_jobs([job])]
+
+    return asyncio.run(ask()), executor.finished
+
+
+@pytest.fixture
+def job():
+    return types.SimpleNamespace(external_jobid="7", aux={"slurm_logfile": None})
+
+
+@pytest.fixture
+def mended(monkeypatch):
+    monkeypatch.setattr(plugin, "query_job_status", plugin.query_job_status)
+    monkeypatch.setattr(plugin.Executor, "run_job", plugin.Executor.run_job)
+    return lambda: slurm.outlast_the_controller(plugin)
+
+
+def test_a_job_that_nobody_can_be_asked_about_is_kept(programs, job, mended, caplog):
+    # So the plugin itself: the job is neither kept nor reported, and the workflow waits for ever.
+    assert still_active(job) == ([], [])
+    mended()
+    assert still_active(job) == ([job], [])
+    assert "Slurm says nothing of the jobs" in caplog.text
+
+
+def test_an_answer_is_the_plugins_as_ever(programs, job, mended):
+    programs("scontrol", 'echo "MinJobAge = 600 sec"')
+    programs("squeue", 'echo "7|COMPLETED"')
+    mended()
+    assert still_active(job) == ([], [job])
+
+
+def test_nothing_is_submitted_before_the_controller_answers(
+    programs, mended, monkeypatch, tmp_path, caplog
+):
+    monkeypatch.setattr(slurm, "ASK_SECONDS", 0.01)
+    # It answers at the third time.
+    programs("scontrol", f"echo . >> {tmp_path}/asked; test $(wc -l < {tmp_path}/asked) -ge 3")
+    submitted = []
+    monkeypatch.setattr(plugin.Executor, "run_job", lambda self, job: submitted.append(job))
+    mended()
+    plugin.Executor.run_job(types.SimpleNamespace(logger=log), "job")
+    assert submitted == ["job"]
+    assert (tmp_path / "asked").read_text(encoding="utf-8") == ".\n.\n.\n"
+    assert caplog.messages == ["Slurm's controller does not answer: waiting to submit"]
+
+
+def test_a_controller_that_never_answers_is_not_waited_for_for_ever(programs, monkeypatch):
+    monkeypatch.setattr(slurm, "ASK_SECONDS", 0.01)
+    monkeypatch.setattr(slurm, "PATIENCE_SECONDS", 0.03)
+    slurm.await_controller(log)
+
+
+ENDINGS = {
+    "slurmstepd-vm: error: StepId=2.0 exceeded memory limit (322306048 > 52428800), being killed",
+    "slurmstepd: error: Exceeded job memory limit",
+    "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks have been",
+    "slurmstepd: error: Detected 1 oom-kill event(s) in step 7.0 cgroup.",
+}
+
+
+def written(folder, *tries):
+    """The log of a workflow whose job was tried so often, each with a text left, or None."""
+    lines = []
+    for number, text in enumerate(tries, start=7):
+        path = folder / "rule_pretrain" / "words_mix" / f"{number}.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines.append(f"Job 3 has been submitted with SLURM jobid {number} (log: {path}).\n")
+        if text is not None:
+            path.write_text(f"    resources: tmpdir=/tmp, mem_mb=150, mem=1\n{text}\n")
+    return "".join(lines)
+
+
+@pytest.mark.parametrize("ending", sorted(ENDINGS))
+def test_a_job_that_took_too_much_memory_is_told_of_once(tmp_path, ending):
+    (line,) = slurm.killed_for_memory(written(tmp_path, ending, ending))
+    assert line.startswith(
+        "Slurm ended job 8 (pretrain words_mix) because it took more memory than the 150 MB that "
+        "it had asked for: raise mem_mb of pretrain under set-resources"
+    )
+
+
+def test_a_job_that_slurm_says_it_of_is_told_of_without_its_log(tmp_path):
+    log = written(tmp_path, None) + (
+        "Error in group: message: SLURM-job '7' failed, SLURM status is: 'OUT_OF_MEMORY'. Reason"
+    )
+    (line,) = slurm.killed_for_memory(log)
+    assert "more memory than it had asked for" in line
+
+
+def test_other_failures_and_tries_that_ended_well_are_not_told_of(tmp_path):
+    (exceeded, *_) = ENDINGS
+    assert slurm.killed_for_memory(written(tmp_path, "Killed: time limit")) == []
+    assert slurm.killed_for_memory(written(tmp_path, exceeded, None)) == []
+    assert slurm.killed_for_memory("no Slurm here") == []
