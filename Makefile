@@ -8,6 +8,8 @@ PYTHON ?= python3
 CORES  ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 CONFIG ?= config.yaml
 # cpu: the versions that this release was tested with. cuda: the newest torch, with CUDA.
+# Where the CPU builds of torch are; without it, torch is the package index's own (TORCH_INDEX=).
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 # Whatever the environment was made with stays, unless another is asked for.
 ifndef TORCH
 TORCH  := $(or $(patsubst $(VENV)/.ready-%,%,$(firstword $(wildcard $(VENV)/.ready-*))),cpu)
@@ -30,18 +32,14 @@ setup: $(READY) ## Make the environment in .venv (TORCH=cuda for NVIDIA GPUs, EX
 	$(if $(EXTRAS),$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints-extras.txt --editable '.[$(EXTRAS)]')
 
 $(READY): pyproject.toml constraints-cpu.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11")'
-	$(PYTHON) -m venv $(VENV)
-	if [ "$(TORCH)" = cuda ]; then grep -v '^torch==' constraints-cpu.txt; else cat constraints-cpu.txt; fi > $(VENV)/constraints.txt
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints.txt --editable '.[finders,hub,test,lint]'
+	grep -v $(if $(filter cuda,$(TORCH)),'^torch==','^#') constraints-cpu.txt | \
+	  workflow/setup.sh $(PYTHON) $(VENV) finders,hub,test,lint $(if $(filter cuda,$(TORCH)),,$(TORCH_INDEX))
 	rm -f $(VENV)/.ready-* && touch $@
 
 setup-tpu: $(TPU_VENV)/.ready ## Make the environment for TPUs in .venv-tpu (6 GB)
 
 $(TPU_VENV)/.ready: pyproject.toml constraints-cpu.txt constraints-tpu.txt
-	$(PYTHON) -m venv $(TPU_VENV)
-	{ grep -v '^torch==' constraints-cpu.txt; cat constraints-tpu.txt; } > $(TPU_VENV)/constraints.txt
-	$(TPU_VENV)/bin/python -m pip install --disable-pip-version-check --quiet --constraint $(TPU_VENV)/constraints.txt --editable '.[tpu,test]'
+	{ grep -v '^torch==' constraints-cpu.txt; cat constraints-tpu.txt; } | workflow/setup.sh $(PYTHON) $(TPU_VENV) tpu,test
 	touch $@
 
 run: $(READY) ## Run the experiment (CONFIG=..., CORES=...) and build the report

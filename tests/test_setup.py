@@ -1,0 +1,128 @@
+"""The script behind `make setup`, with an interpreter that only seems to be one."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[1] / "workflow" / "setup.sh"
+
+PYTHON = """#!/bin/sh
+case "$*" in
+  -V) echo Python 3.14.2 ;;
+  *version_info*) {version} ;;
+  *ensurepip*) {ensurepip} ;;
+  *urlopen*) {answers} ;;
+  "-m venv "*) {venv} mkdir -p "$3/bin"; cp "$0" "$3/bin/python" ;;
+  "-m pip "*) echo "$*" >"$(dirname "$0")/../asked"; {pip} ;;
+esac
+"""
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch):
+    """Starts it with an interpreter of which some parts fail; its environment is `made`."""
+    # No GPU, whatever this machine has.
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("cat", "cp", "dirname", "mkdir", "rm", "sh", "sleep", "touch", "uname"):
+        (programs / name).symlink_to(shutil.which(name))
+    monkeypatch.setenv("PATH", str(programs))
+
+    def begin(*index, **parts):
+        values = dict.fromkeys(("version", "ensurepip", "answers", "pip"), "true")
+        python = tmp_path / "python"
+        python.write_text(PYTHON.format(**{**values, "venv": "", **parts}), encoding="utf-8")
+        python.chmod(0o755)
+        command = [SCRIPT, python, tmp_path / "made", "test", *index]
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    return begin
+
+
+def told(process, code):
+    output, _ = process.communicate("torch==2.13.0\n", timeout=60)
+    assert process.returncode == code, output
+    return output
+
+
+def test_an_environment_is_made_with_its_constraints(start, tmp_path):
+    assert told(start(), 0) == ""
+    assert (tmp_path / "made/constraints.txt").read_text(encoding="utf-8") == "torch==2.13.0\n"
+    asked = (tmp_path / "made/asked").read_text(encoding="utf-8")
+    assert "extra-index-url" not in asked
+    assert asked.endswith("--editable .[test]\n")
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ("version", "Python 3.14.2 will not do: Python 3.11, 3.12 or 3.13 is needed"),
+        ("ensurepip", "apt install python3-venv"),
+    ],
+)
+def test_what_is_missing_is_told_before_anything_is_made(start, tmp_path, part, message):
+    assert message in told(start(**{part: "exit 1"}), 1)
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"venv": 'mkdir "$3"; echo no space left; exit 1;'},
+        {"pip": "echo no network; exit 1"},
+    ],
+)
+def test_what_fails_in_the_middle_leaves_nothing(start, tmp_path, parts):
+    output = told(start(**parts), 1)
+    assert "try the same command again" in output
+    assert "was removed" in output
+    assert not (tmp_path / "made").exists()
+
+
+def test_an_environment_that_was_there_stays(start, tmp_path):
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made/old").touch()
+    assert "was removed" not in told(start(pip="exit 1"), 1)
+    assert (tmp_path / "made/old").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_leaves_nothing(start, tmp_path, number):
+    process = start(pip="exec sleep 60")
+    process.stdin.close()
+    process.stdin = None
+    end = time.monotonic() + 30
+    while not (tmp_path / "made/asked").exists():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    os.killpg(process.pid, number)
+    assert process.wait(timeout=30) == 1
+    process.stdout.close()
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_the_cpu_builds_of_torch_are_asked_for_where_their_index_answers(start, tmp_path, answers):
+    output = told(start("https://cpu.example", answers="true" if answers else "exit 1"), 0)
+    asked = (tmp_path / "made/asked").read_text(encoding="utf-8")
+    if os.uname().sysname == "Linux":
+        assert ("--extra-index-url https://cpu.example" in asked) == answers
+        assert ("does not answer" in output) != answers
+
+
+def test_a_machine_with_a_gpu_is_not_given_the_cpu_builds(start, tmp_path):
+    (tmp_path / "programs/nvidia-smi").symlink_to(shutil.which("sh"))
+    told(start("https://cpu.example"), 0)
+    assert "extra-index-url" not in (tmp_path / "made/asked").read_text(encoding="utf-8")
