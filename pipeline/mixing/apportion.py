@@ -44,7 +44,8 @@ def systematic(weights_K: Tensor, b: int, step: int) -> Tensor:
         b: Batch size.
         step: 0-based step.
     """
-    end_K = (weights_K / weights_K.sum()).cumsum(dim=0) * b
+    # Rounding may carry a sum of weights above 1, and so a stretch beyond the batch.
+    end_K = ((weights_K / weights_K.sum()).cumsum(dim=0) * b).clamp(max=b)
     end_K[-1] = b
     # Points in [0, x): those of u, u + 1, ... below x.
     below_K = (end_K - step * GOLDEN % 1).ceil().clamp(min=0)

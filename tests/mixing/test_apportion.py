@@ -2,7 +2,8 @@ import itertools
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given
+from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from pipeline.mixing.apportion import GOLDEN, apportion, systematic
@@ -90,6 +91,10 @@ def over_steps(weights, b, steps):
     return torch.stack([systematic(weights_K, b, step) for step in range(steps)])
 
 
+def over_steps_at(weights, b, step):
+    return systematic(torch.tensor(weights, dtype=torch.float64), b, step)
+
+
 def test_points_a_row_apart_fall_into_the_domains_stretches():
     # Quotas 1.2, 3.5 and 5.3 end at 1.2, 4.7 and 10. Step 0: points 0, 1, 2, ... 9.
     assert over_steps([0.12, 0.35, 0.53], 10, 1).tolist() == [[2, 3, 5]]
@@ -106,6 +111,49 @@ def test_a_small_weight_gets_its_rows_over_the_steps():
 
 def test_a_domain_without_weight_gets_no_row_at_any_step():
     assert over_steps([0.0, 0.7, 0.0, 0.3, 0.0], 7, 200)[:, [0, 2, 4]].sum() == 0
+
+
+def test_a_last_domain_without_weight_takes_no_row_back():
+    # Divided by their sum, 0.9999999999999999, they add up to 1.0000000000000002.
+    assert over_steps([0.3, 0.6, 0.1, 0], 24, 1).tolist() == [[8, 14, 2, 0]]
+    assert over_steps([1 / 6] * 6 + [0], 24, 1).tolist() == [[4, 4, 4, 4, 5, 3, 0]]
+
+
+@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("weights", [[1 / 6] * 6, [0.3, 0.6, 0.1], [0.1] * 5 + [0.5]])
+def test_a_zero_weight_in_any_place_gets_no_row_of_any_batch(weights, place):
+    place *= len(weights) // 3
+    with_zero = [*weights[:place], 0.0, *weights[place:]]
+    for b in range(1, 301):
+        for step in (0, 1, 377, 10**6):
+            count_K = over_steps_at(with_zero, b, step)
+            assert count_K.min() >= 0
+            assert count_K.sum() == b
+            assert count_K[place] == 0
+
+
+@pytest.mark.parametrize("K", [1, 2, 7])
+def test_one_domain_with_all_weight_gets_the_batch(K):
+    for k in range(K):
+        weights = [float(j == k) for j in range(K)]
+        for b, step in itertools.product((1, 24, 300), range(50)):
+            assert over_steps_at(weights, b, step).tolist() == [b * w for w in weights]
+
+
+@effort(max_examples=50)
+@given(
+    st.lists(st.one_of(st.just(0.0), st.floats(1e-300, 1)), min_size=1, max_size=20),
+    st.sampled_from([1 - 2**-52, 1 - 2**-53, 1.0, 1 + 2**-52, 1 + 2**-51]),
+    st.integers(1, 300),
+    st.one_of(st.just(0), st.integers(0, 10**7)),
+)
+def test_counts_of_weights_that_sum_to_nearly_one_are_never_negative(weights, off, b, step):
+    assume(sum(weights) > 0)
+    weights_K = torch.tensor(weights, dtype=torch.float64)
+    count_K = systematic(weights_K / weights_K.sum() * off, b, step)
+    assert count_K.min() >= 0
+    assert count_K.sum() == b
+    assert count_K[weights_K == 0].sum() == 0
 
 
 def test_the_golden_ratio_is_that():
