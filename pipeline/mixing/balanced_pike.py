@@ -45,8 +45,9 @@ class BalancedPiKE(PiKE):
 def tilt(loss_K: Tensor, tau: float) -> Tensor:
     """Line 6 and Lemma `lemma:MinToMinMax`: y*_k = tau softmax(tau L)_k, which sum to tau.
 
-    A domain without a loss (NaN) has no part in the sum and gets NaN.
+    A domain without a finite loss has no part in the sum and gets NaN.
     """
-    absent_K = loss_K.isnan()
-    y_K = tau * torch.softmax((tau * loss_K).masked_fill(absent_K, -torch.inf), dim=0)
+    tilted_K = tau * loss_K
+    absent_K = ~tilted_K.isfinite()
+    y_K = tau * torch.softmax(tilted_K.masked_fill(absent_K, -torch.inf), dim=0)
     return y_K.masked_fill(absent_K, torch.nan)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import sys
 from typing import ClassVar, Literal
 
 import torch
@@ -122,7 +123,7 @@ class PiKE(Neutral):
         return {"log_weights_K": log_weights_K}
 
     def exponent(self, statistics: Statistics, b: int) -> Tensor:
-        """Line 6: zeta_1 |grad L_k|^2 - zeta_2 / (2b) sigma_k^2."""
+        """Line 6: zeta_1 |grad L_k|^2 - zeta_2 / (2b) sigma_k^2; not finite where not measured."""
         if self.norm == "plug-in":
             squared_norm_K = statistics.squared_norm_K
         else:
@@ -133,9 +134,20 @@ class PiKE(Neutral):
 def updated(log_weights_K: Tensor, exponent_K: Tensor, min_weight: float) -> Tensor:
     """Lines 6-7: log w <- log w + exponent, normalised; then the floor.
 
-    A domain without an estimate (NaN) keeps its odds against the others' mean: exponent 0.
+    A domain whose exponent is no finite number was not measured and keeps its weight, hence its
+    odds against the others' mean; the others share the rest as if they were all.
     """
-    log_weights_K = torch.log_softmax(log_weights_K + exponent_K.nan_to_num(nan=0.0), dim=0)
+    known_K = exponent_K.isfinite()
+    if not known_K.all():
+        log_known_P = log_weights_K[known_K]
+        log_rest = log_known_P.logsumexp(dim=0)
+        if log_rest == -torch.inf:
+            return log_weights_K
+        # A rest that underflows is all floor.
+        floor = min_weight / max(float(log_rest.exp()), sys.float_info.min)
+        log_part_P = updated(log_known_P, exponent_K[known_K], floor)
+        return log_weights_K.masked_scatter(known_K, log_rest + log_part_P)
+    log_weights_K = torch.log_softmax(log_weights_K + exponent_K, dim=0)
     if min_weight == 0:
         return log_weights_K
     K = len(log_weights_K)

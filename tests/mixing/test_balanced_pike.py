@@ -53,8 +53,9 @@ def test_the_tilt_is_stable_for_losses_of_a_thousand():
     assert tilt(vector(1000.0, 0.0), 1.0).tolist() == [1.0, 0.0]
 
 
-def test_a_domain_without_a_loss_has_no_part_in_the_tilt():
-    y_K = tilt(vector(LN3, math.nan, 0), 1.0)
+@pytest.mark.parametrize("unknown", [math.nan, math.inf])
+def test_a_domain_without_a_loss_has_no_part_in_the_tilt(unknown):
+    y_K = tilt(vector(LN3, unknown, 0), 1.0)
     torch.testing.assert_close(y_K[[0, 2]], vector(0.75, 0.25))
     assert y_K[1].isnan()
 
@@ -85,11 +86,11 @@ def test_the_tilt_multiplies_the_variance_too():
     torch.testing.assert_close(exponent_K, vector(LN3 - 1, -1))
 
 
-def test_an_absent_domain_changes_by_normalisation_alone():
+def test_a_domain_without_an_estimate_keeps_its_weight():
     statistics = measured((1, 0, math.nan), (4.0, 4.0, math.nan))
     method = BalancedPiKE(zeta1=LN3, zeta2=0, tau=2)
     weights_K = after(method, statistics, ("en", "hi", "de"))
-    torch.testing.assert_close(weights_K, vector(3, 1, 1) / 5)
+    torch.testing.assert_close(weights_K, vector(1 / 2, 1 / 6, 1 / 3))
 
 
 def test_the_presets_are_pikes():

@@ -85,13 +85,47 @@ def test_an_unbiased_norm_below_zero_counts_as_zero():
     torch.testing.assert_close(after(PiKE(zeta1=LN3, zeta2=0), statistics), vector(0.5, 0.5))
 
 
-def test_an_absent_domain_changes_by_normalisation_alone():
+@pytest.mark.parametrize("unknown", [math.nan, math.inf, -math.inf])
+def test_a_domain_without_an_estimate_keeps_its_weight(unknown):
     statistics = measured(
-        (1, 0, math.nan), variance=(0, 0, math.nan), rows=(4, 4, 0), loss=(1, 1, math.nan)
+        (1, 0, unknown), variance=(0, 0, unknown), rows=(4, 4, 0), loss=(1, 1, unknown)
     )
     weights_K = after(PiKE(zeta1=LN3, zeta2=0), statistics, domains=("en", "hi", "de"))
-    # 3 : 1 : 1.
-    torch.testing.assert_close(weights_K, vector(3, 1, 1) / 5)
+    # A third stays; the others share two thirds as 3 : 1.
+    torch.testing.assert_close(weights_K, vector(1 / 2, 1 / 6, 1 / 3))
+
+
+def test_a_domain_that_is_never_measured_does_not_die_out():
+    method = PiKE(zeta1=0.1, zeta2=0, batch="training")
+    state = method.init(("en", "hi", "de"), 0)
+    statistics = measured(
+        (20, 20, math.nan), variance=(0, 0, math.nan), rows=(4, 4, 1), loss=(1, 1, 1)
+    )
+    for step in range(50):
+        state = method.observe(state, Signals(step=step, batch_rows=9, statistics=statistics))
+    torch.testing.assert_close(method.weights(state, 50), vector(1, 1, 1) / 3)
+
+
+def test_the_floor_leaves_the_weight_of_a_domain_without_an_estimate():
+    method = PiKE(zeta1=1, zeta2=0, min_weight=0.1, prior={"en": 1, "hi": 1, "de": 3})
+    statistics = measured(
+        (1000, 0, math.nan), variance=(0, 0, math.nan), rows=(4, 4, 0), loss=(1, 1, 1)
+    )
+    weights_K = after(method, statistics, domains=("en", "hi", "de"))
+    # Of the two fifths that the others share, a tenth is the floor of the second.
+    torch.testing.assert_close(weights_K, vector(0.3, 0.1, 0.6))
+
+
+@pytest.mark.parametrize("min_weight", [0.0, 0.1])
+def test_no_estimate_of_any_domain_changes_nothing(min_weight):
+    log_weights_K = vector(0.75, 0.25).log()
+    nothing_K = vector(math.nan, math.nan)
+    assert torch.equal(updated(log_weights_K, nothing_K, min_weight), log_weights_K)
+    # All that was measured weighs nothing, or too little for float64.
+    for weightless in (-math.inf, -2000.0):
+        log_weights_K, exponent_K = vector(0, weightless), vector(math.nan, 1)
+        weights_K = updated(log_weights_K, exponent_K, min_weight).exp()
+        assert weights_K.tolist() == [1, 0]
 
 
 def test_a_prior_is_where_the_weights_begin():
