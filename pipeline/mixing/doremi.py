@@ -32,7 +32,8 @@ class DoReMi(Neutral):
     smoothing: float = 1e-3
     """c, share of the uniform weights in every update; its code's default is 1e-4."""
     prior: dict[str, float] | None = None
-    """Sampling weights q and initial weights by domain; 1/K when absent."""
+    """Sampling weights q and initial weights by domain; 1/K when absent. A domain of weight 0 is no
+    part of the mixture: it keeps the weight 0, and the smoothing is over the others."""
 
     def problems(self) -> list[str]:
         """Settings with which no update can be made."""
@@ -73,7 +74,8 @@ class DoReMi(Neutral):
         domains' means weighed w.
         """
         assert signals.count_K is not None
-        pull_K = self.observe(state, signals)["dro_K"] / state["sampling_K"] * signals.count_K
+        dro_K, sampling_K = self.observe(state, signals)["dro_K"], state["sampling_K"]
+        pull_K = (dro_K / sampling_K * signals.count_K).masked_fill(sampling_K == 0, 0)
         return pull_K / pull_K.sum()
 
     def observe(self, state: State, signals: Signals) -> State:
@@ -87,7 +89,8 @@ class DoReMi(Neutral):
         last_K = torch.where(signals.excess_K.isnan(), state["excess_K"], signals.excess_K)
         excess_K = filled(signals.excess_K, state["excess_K"])
         dro_K = torch.softmax(state["dro_K"].log() + self.rate * excess_K, dim=0)
-        dro_K = (1 - self.smoothing) * dro_K + self.smoothing / len(dro_K)
+        mixed_K = (state["sampling_K"] > 0).double()
+        dro_K = (1 - self.smoothing) * dro_K + self.smoothing / int(mixed_K.sum()) * mixed_K
         updates = state["updates"] + 1
         average_K = state["average_K"] + (dro_K - state["average_K"]) / (updates + 1)
         return state | {

@@ -117,6 +117,20 @@ def test_before_any_excess_the_loss_is_mixs():
     torch.testing.assert_close(method.loss_weights(state, signals), vector(0.75, 0.25))
 
 
+def test_a_domain_of_prior_0_is_no_part_of_the_mixture():
+    method = DoReMi(reference="mix", smoothing=0.2, prior={"en": 1, "de": 0, "hi": 1})
+    state = method.init(("en", "de", "hi"), 0)
+    signals = seen(vector(LN3, math.nan, 0), torch.tensor([2, 0, 2]))
+    # 0.8 * 3/4 + 0.1, over the one half that is sampled.
+    torch.testing.assert_close(method.loss_weights(state, signals), vector(0.7, 0, 0.3))
+    for _ in range(3):
+        state = method.observe(state, signals)
+        for name in ("dro_K", "average_K"):
+            assert state[name][1] == 0
+            assert state[name].sum().item() == pytest.approx(1)
+    assert method.allocate(state, 3, 4).tolist() == [2, 0, 2]
+
+
 def test_rows_stay_as_sampled_while_the_weights_move():
     method = DoReMi(reference="mix")
     state = method.observe(method.init(("en", "hi"), 0), seen(vector(5, 0)))
