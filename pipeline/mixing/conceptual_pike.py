@@ -85,12 +85,12 @@ class ConceptualPiKE(Neutral):
     def observe(self, state: State, signals: Signals) -> State:
         """Lines 5-6, when there are statistics.
 
-        A domain without an estimate (NaN) keeps its weight; the others share the rest.
+        A domain without an estimate, no finite number, keeps its weight; the others share the rest.
         """
         if signals.statistics is None:
             return state
         lam_K, kap_K = self.bound(signals.statistics, signals.batch_rows)
-        weights_K, known_K = state["weights_K"].clone(), ~(lam_K + kap_K).isnan()
+        weights_K, known_K = state["weights_K"].clone(), (lam_K + kap_K).isfinite()
         if known_K.any():
             rest = weights_K[known_K].sum()
             weights_K[known_K] = rest * minimiser(lam_K[known_K], kap_K[known_K])
@@ -110,24 +110,27 @@ class ConceptualPiKE(Neutral):
 def minimiser(lam_K: Tensor, kap_K: Tensor) -> Tensor:
     """Lemma `le:optimal_w_for_relax_problem`: argmin of w . lam + w^2 . kap / 2 on the simplex.
 
-    w_k = max(0, -(mu + lam_k) / kap_k), mu by bisection such that they sum to 1. Where kap_k is 0
-    the formula is 0/0: such a domain's cost is linear, so that mu cannot fall below -lam_k, and
-    what the others leave at that mu goes to it (in equal parts to several with the same lam_k).
+    w_k = max(0, (nu - lam_k) / kap_k), where nu = -mu is the cost at the margin of all domains with
+    weight. Domain k has weight if the cheaper ones, each filled up to the cost lam_k, leave some:
+    sum_j max(0, lam_k - lam_j) / kap_j < 1. Over these A domains the sum of 1 gives nu, and
+
+        w_k = (1 + sum_j (lam_j - lam_k) / kap_j) / sum_j kap_k / kap_j,
+
+    where no kappa below the rounding of lambda is lost. A domain whose kappa is 0 ends the others
+    at nu = lam_k and takes what they leave (in equal parts, if there are several).
     """
-    flat_K = kap_K == 0
-    curved_K = kap_K.masked_fill(flat_K, 1)
-
-    def curved(mu: Tensor) -> Tensor:
-        return (-(mu + lam_K) / curved_K).clamp(min=0).masked_fill(flat_K, 0)
-
-    cheapest = lam_K.masked_fill(~flat_K, torch.inf).min()
-    if curved(-cheapest).sum() < 1:
-        linear_K = (flat_K & (lam_K == cheapest)).double()
-        weights_K = curved(-cheapest)
-        return weights_K + (1 - weights_K.sum()) * linear_K / linear_K.sum()
-    # At `low` one domain alone reaches 1, at `high` none is above 0.
-    low, high = (-(lam_K + kap_K)[~flat_K]).max(), (-lam_K[~flat_K]).max()
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (low, middle) if curved(middle).sum() < 1 else (middle, high)
-    weights_K = curved(low)
-    return weights_K / weights_K.sum()
+    gap_KxK = lam_K - lam_K[:, None]
+    # 0 / 0: a linear domain takes nothing below its own cost.
+    taken_KxK = ((-gap_KxK).clamp(min=0) / kap_K).nan_to_num(nan=0.0, posinf=torch.inf)
+    left_K = 1 - taken_KxK.sum(dim=1)
+    active_K = left_K > 0
+    linear_K = active_K & (kap_K == 0)
+    if linear_K.any():
+        first = int(linear_K.double().argmax())
+        return taken_KxK[first] + left_K[first] * linear_K / linear_K.sum()
+    # Numerator and denominator times the smallest kappa: neither overflows.
+    kap_A = kap_K[active_K]
+    least = kap_A.min()
+    above_A = gap_KxK[active_K][:, active_K] @ (least / kap_A)
+    part_A = (least + above_A).clamp(min=0) / (kap_A * (least / kap_A).sum())
+    return torch.zeros_like(lam_K).masked_scatter(active_K, part_A / part_A.sum())

@@ -1,4 +1,5 @@
 import math
+from fractions import Fraction
 
 import pytest
 import torch
@@ -65,6 +66,54 @@ def test_a_linear_item_that_costs_too_much_gets_nothing():
 def test_of_linear_items_the_cheapest_takes_all():
     assert minimiser(vector(1, -2, 3), vector(0, 0, 0)).tolist() == [0, 1, 0]
     assert minimiser(vector(1, -2, -2), vector(0, 0, 0)).tolist() == [0, 0.5, 0.5]
+
+
+def test_a_kappa_below_the_rounding_of_lambda_is_not_lost():
+    assert minimiser(vector(0.125), vector(1e-20)).tolist() == [1]
+    # Equal lambdas: 1 / kappa decides, 3 : 1.
+    torch.testing.assert_close(minimiser(vector(7, 7), vector(1e-20, 3e-20)), vector(3, 1) / 4)
+    # The second reaches the first's cost of 483,946 at 483946 / 5.6e10.
+    second = 483946 / 5.6e10
+    weights_K = minimiser(vector(483946, 0), vector(1.2e-11, 5.6e10))
+    torch.testing.assert_close(weights_K, vector(1 - second, second), rtol=1e-12, atol=0)
+
+
+def test_a_gradient_lost_in_its_noise_leaves_numbers():
+    method = ConceptualPiKE(L=1, eta=0.1, norm="plug-in")
+    assert after(method, measured((1e-18,), (100,)), domains=("en",)).tolist() == [1]
+
+
+def exact(lam, kap):
+    """The same by fractions: of all sets of cheapest domains, the largest with positive weights."""
+    cheapest = sorted(range(len(lam)), key=lambda k: lam[k])
+    for count in range(len(lam), 0, -1):
+        active = cheapest[:count]
+        nu = (1 + sum(lam[k] / kap[k] for k in active)) / sum(1 / kap[k] for k in active)
+        if all(nu > lam[k] for k in active):
+            return [float(max(0, nu - lam[k]) / kap[k]) for k in range(len(lam))]
+    raise AssertionError("the cheapest alone is always such a set")
+
+
+@few
+@given(
+    st.lists(
+        st.tuples(st.floats(-1e12, 1e12), st.integers(-25, 25).map(lambda power: 10.0**power)),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_fractions_give_the_same_for_kappas_of_any_size(items):
+    lam, kap = zip(*items, strict=True)
+    weights_K = minimiser(vector(*lam), vector(*kap))
+    expected = exact([Fraction(x) for x in lam], [Fraction(x) for x in kap])
+    torch.testing.assert_close(weights_K, vector(*expected), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("unknown", [math.nan, math.inf])
+def test_an_estimate_that_is_not_finite_is_none(unknown):
+    method = ConceptualPiKE(L=1, eta=1, norm="plug-in")
+    weights_K = after(method, measured((1, unknown), (0, unknown)))
+    assert weights_K.tolist() == [0.5, 0.5]
 
 
 @few
