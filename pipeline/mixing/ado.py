@@ -116,10 +116,10 @@ class ADO(Neutral):
             state["law_Kx3"] = self.fitted(state, step, signals.batch_rows)
         if state["law_Kx3"].isnan().any():
             return state
-        return state | self.policy(state, (step + 1) * signals.batch_rows, step + 1)
+        return state | self.policy(state, (step + 1) * signals.batch_rows, step)
 
     def policy(self, state: State, rows: int, t: int) -> State:
-        """The weights of step t, before which `rows` rows of all domains have been seen.
+        """The weights after step t, when `rows` rows of all domains have been seen.
 
         slope_k = max(alpha_k, 0.05) reducible_k / n;  rho ~ mu h^0.5 slope, at least `min_weight`;
         w = 0.9 average + 0.1 rho;  average <- average + (rho - average) / (t + 1).

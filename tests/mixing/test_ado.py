@@ -76,6 +76,14 @@ def test_one_step_of_the_policy():
     torch.testing.assert_close(after["average_K"], 0.8 * vector(0.2, 0.3, 0.5) + 0.2 * rho_K)
 
 
+def test_the_running_mean_counts_as_many_steps_as_there_were():
+    # The authors' loader divides by t + 1 after step t: by 41 at the first fit, after step 40.
+    method = ADO(**SMALL)
+    state = run(method, 41)
+    rho_K = (state["weights_K"] - 0.9 / 3) / 0.1
+    torch.testing.assert_close(state["average_K"], 1 / 3 + (rho_K - 1 / 3) / 41)
+
+
 def test_a_flat_exponent_counts_as_a_twentieth():
     law_Kx3 = torch.tensor([[0, 1, 0.001], [0, 1, 0.05], [0, 1, 0.001]]).double()
     method = ADO(**SMALL, min_weight=0)
