@@ -59,18 +59,49 @@ def check(kind: type[Any], values: Mapping[str, Any], where: str) -> list[str]:
         elif _required(field):
             meaning = field.metadata.get("meaning") or _described(hints[name])
             problems.append(f"{where}: {name} is missing: {meaning}")
-    further = getattr(kind, "problems", None)
-    if not problems and further is not None:
-        problems += [f"{where}.{problem}" for problem in further(_build(kind, values))]
+    if not problems and hasattr(kind, "problems"):
+        try:
+            problems += [f"{where}.{problem}" for problem in _build(kind, values).problems()]
+        except InputError as error:
+            # A `Judged` says where its settings are with its own name.
+            lines = str(error).splitlines()
+            problems += [f"{where}{line.removeprefix(kind.__name__)}" for line in lines]
     return problems
+
+
+class Judged:
+    """A dataclass whose settings are judged when it is made, whoever makes it."""
+
+    def problems(self) -> list[str]:
+        """Reasons why the settings are unreasonable, each beginning with the setting's name."""
+        return []
+
+    def __post_init__(self) -> None:
+        """Judges types, then what `problems` says.
+
+        Raises:
+            InputError: a setting is of the wrong type or unreasonable: all of them in one message.
+        """
+        kind = type(self)
+        hints = typing.get_type_hints(kind)
+        names = [f.name for f in dataclasses.fields(self)]  # type: ignore[arg-type]
+        found = [p for n in names for p in _mismatch(getattr(self, n), hints[n], f".{n}")]
+        found = found or [f".{problem}" for problem in self.problems()]
+        if found:
+            raise InputError("\n".join(f"{kind.__name__}{problem}" for problem in found))
 
 
 def unknown(name: str, known: typing.Iterable[str], where: str) -> str:
     """Message for a name that does not exist, with the nearest one that does."""
-    names = {other.lower(): other for other in sorted(known)}
-    near = difflib.get_close_matches(str(name).lower(), names, n=1, cutoff=0.5)
-    hint = f"did you mean {names[near[0]]!r}?" if near else f"known: {', '.join(names.values())}"
+    names = sorted(known)
+    hint = _nearest(name, names) or f"known: {', '.join(names)}"
     return f"{where}: {name!r} is unknown: {hint}"
+
+
+def _nearest(name: object, names: typing.Iterable[str]) -> str:
+    lowered = {other.lower(): other for other in names}
+    near = difflib.get_close_matches(str(name).lower(), lowered, n=1, cutoff=0.5)
+    return f"did you mean {lowered[near[0]]!r}?" if near else ""
 
 
 HUB_ID = r"([A-Za-z0-9]([\w.-]*[A-Za-z0-9_])?/)?[A-Za-z0-9]([\w.-]*[A-Za-z0-9_])?"
@@ -100,6 +131,21 @@ def misplaced(
     """
     found = [unknown(d, domains, where) for d in given if d not in domains]
     return found + [f"{where}: domain {d!r} {lacks}" for d in domains if d not in given]
+
+
+def indivisible(values: Mapping[str, float] | None, where: str) -> list[str]:
+    """Messages for numbers by domain that cannot be divided by their sum; none without numbers."""
+    if values is None:
+        return []
+    found = [f"{where}.{d}: {v} is negative" for d, v in values.items() if v < 0]
+    total = sum(values.values())
+    if not total > 0:
+        found.append(f"{where}: at least one must be positive")
+    if total == math.inf:
+        found.append(
+            f"{where}: the sum is beyond what a float64 can hold: divide all by the largest"
+        )
+    return found
 
 
 def _required(field: dataclasses.Field[Any]) -> bool:
@@ -167,7 +213,8 @@ def unfit(value: object, hint: Any) -> str:
     if hint in (int, float) and type(value) is int:
         shown = value if abs(value) < 10**40 else "a number of more than 40 digits"
         return f"{shown} is out of range: whole numbers lie between -{WIDEST} and {WIDEST}"
-    way_out = ""
+    near = _nearest(value, map(str, get_args(hint))) if get_origin(hint) is Literal else ""
+    way_out = f": {near}" if near else ""
     if hint is int and isinstance(value, float) and value.is_integer():
         way_out = f": write {int(value)}"
     elif hint in (int, float) and isinstance(value, bool):

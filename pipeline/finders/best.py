@@ -11,10 +11,11 @@ import numpy as np
 
 from pipeline.finders import swarm
 from pipeline.finders.seams import Found, Proxy
+from pipeline.settings import Judged, indivisible
 
 
 @dataclasses.dataclass(frozen=True)
-class Best:
+class Best(Judged):
     """No model of the loss: what was not trained cannot be found."""
 
     about: ClassVar[str] = "The mixture of the proxy run that ended with the lowest mean loss."
@@ -25,7 +26,7 @@ class Best:
 
     def problems(self) -> list[str]:
         """A target that is none."""
-        return swarm.checked(self.target, "target")
+        return indivisible(self.target, "target")
 
     def find(self, domains: tuple[str, ...], runs: Sequence[Proxy]) -> Found:
         """The mixture with the lowest sum_i u_i L_i.

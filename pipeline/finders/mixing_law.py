@@ -16,13 +16,14 @@ from pipeline.errors import InputError
 from pipeline.finders import law, swarm, validation
 from pipeline.finders.program import Program, solve
 from pipeline.finders.seams import Floats, Found, Proxy
+from pipeline.settings import Judged, indivisible
 
 OUTSIDE = 1e-6
 """A mixture further than this from every average of the proxies' mixtures lies outside of them."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MixingLaw:
+class MixingLaw(Judged):
     """min_w sum_i u_i L_i(w) + kl KL(w || prior), L_i(w) = c_i + exp(b_i + t_i . w)."""
 
     about: ClassVar[str] = (
@@ -54,7 +55,7 @@ class MixingLaw:
 
     def problems(self) -> list[str]:
         """Settings with which there is nothing to fit or to solve."""
-        found = swarm.checked(self.target, "target") + swarm.checked(self.prior, "prior")
+        found = indivisible(self.target, "target") + indivisible(self.prior, "prior")
         zero = [d for d, p in (self.prior or {}).items() if p == 0]
         found += [f"prior.{d}: must be positive, leave the domain out instead" for d in zero]
         found += ["kl: must not be negative"] if self.kl < 0 else []
@@ -64,7 +65,7 @@ class MixingLaw:
         caps = (self.epochs, self.tokens_by_domain, self.budget_tokens)
         if any(c is None for c in caps) != all(c is None for c in caps):
             found.append("epochs: give epochs, tokens_by_domain and budget_tokens, or none of them")
-        found += swarm.checked(self.tokens_by_domain, "tokens_by_domain")
+        found += indivisible(self.tokens_by_domain, "tokens_by_domain")
         positive = {"epochs": self.epochs, "budget_tokens": self.budget_tokens}
         found += [f"{n}: must be positive" for n, v in positive.items() if v is not None and v <= 0]
         return found

@@ -57,7 +57,7 @@ class Search:
             weights, where = proxy.weights_by_domain, f"proxies.{name}.weights_by_domain"
             if weights is None:
                 continue
-            found += swarm.checked(weights, where)
+            found += parsing.indivisible(weights, where)
             found += [
                 parsing.unknown(d, self.domains, where) for d in weights if d not in self.domains
             ]

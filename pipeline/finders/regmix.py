@@ -15,13 +15,14 @@ import numpy as np
 
 from pipeline.finders import swarm, validation
 from pipeline.finders.seams import Floats, Found, Proxy
+from pipeline.settings import Judged, indivisible
 
 LEAST_PER_FOLD = 2
 """Proxies in each part of the cross-validation, without which its score is one run's noise."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RegMix:
+class RegMix(Judged):
     """The mean of the mixtures to which gradient-boosted trees give the lowest loss."""
 
     about: ClassVar[str] = (
@@ -68,7 +69,7 @@ class RegMix:
 
     def problems(self) -> list[str]:
         """Settings with which nothing can be learned."""
-        found = swarm.checked(self.target, "target") + swarm.checked(self.prior, "prior")
+        found = indivisible(self.target, "target") + indivisible(self.prior, "prior")
         zero = [d for d, p in (self.prior or {}).items() if p == 0]
         found += [f"prior.{d}: must be positive, leave the domain out instead" for d in zero]
         least = {

@@ -43,16 +43,6 @@ def arrays(
     return np.stack(weights).astype(np.float64), np.stack(losses).astype(np.float64)
 
 
-def checked(values: Mapping[str, float] | None, setting: str) -> list[str]:
-    """Problems of numbers by domain that show without knowing the domains."""
-    if values is None:
-        return []
-    found = [f"{setting}.{d}: {v} is negative" for d, v in values.items() if v < 0]
-    if not sum(values.values()) > 0:
-        found.append(f"{setting}: at least one must be positive")
-    return found
-
-
 def placed(values: Mapping[str, float], domains: tuple[str, ...], setting: str) -> Floats:
     """The values in the order of the domains.
 

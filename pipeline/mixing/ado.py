@@ -12,6 +12,7 @@ from pipeline.mixing import prior, scaling_law
 from pipeline.mixing.absent import filled
 from pipeline.mixing.apportion import apportion
 from pipeline.mixing.seams import Needs, Neutral, Signals, State, uniform
+from pipeline.settings import indivisible
 
 log = logging.getLogger("pike")
 
@@ -72,7 +73,7 @@ class ADO(Neutral):
             found.append(f"points: must be at least {4 * FEWEST}")
         if not 0 <= self.min_weight < 1:
             found.append("min_weight: must lie in [0, 1)")
-        return found + ([] if self.prior is None else prior.checked(self.prior, "prior"))
+        return found + indivisible(self.prior, "prior")
 
     def needs(self) -> Needs:
         """The batch's losses and counts."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin
 
 from pipeline.mixing import METHODS, registry
-from pipeline.mixing.seams import Needs
+from pipeline.mixing.seams import Needs, Neutral
 from pipeline.planning import rules
 
 FRAME = """\
@@ -107,7 +107,10 @@ def needs(rule: str) -> Needs:
 
     Settings without a default are coefficients and names, on which no need depends.
     """
-    asked: Needs = registry.kind(rule)(**required(rule)).needs()
+    kind = registry.kind(rule)
+    if kind.needs is Neutral.needs:
+        return Needs()
+    asked: Needs = kind(**required(rule)).needs()
     return asked
 
 

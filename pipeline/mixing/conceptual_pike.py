@@ -17,6 +17,7 @@ from pipeline.mixing.seams import (
     StatisticsNeed,
     uniform,
 )
+from pipeline.settings import indivisible
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,7 +60,7 @@ class ConceptualPiKE(Neutral):
             found.append("first: must not be negative")
         if self.rows < 2:
             found.append("rows: the variance needs at least 2")
-        return found + ([] if self.prior is None else prior.checked(self.prior, "prior"))
+        return found + indivisible(self.prior, "prior")
 
     def needs(self) -> Needs:
         """Norms and variances."""

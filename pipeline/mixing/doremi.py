@@ -13,6 +13,7 @@ from pipeline.mixing import prior
 from pipeline.mixing.absent import filled
 from pipeline.mixing.apportion import apportion
 from pipeline.mixing.seams import Needs, Neutral, Signals, State, uniform
+from pipeline.settings import indivisible
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,7 +41,7 @@ class DoReMi(Neutral):
         found = [] if self.rate > 0 else ["rate: must be positive"]
         if not 0 < self.smoothing < 1:
             found.append("smoothing: must lie between 0 and 1; without it a weight can die out")
-        return found + ([] if self.prior is None else prior.checked(self.prior, "prior"))
+        return found + indivisible(self.prior, "prior")
 
     def needs(self) -> Needs:
         """Excess over the reference model, before the backward pass."""

@@ -9,6 +9,7 @@ from pipeline.errors import InputError
 from pipeline.mixing import prior
 from pipeline.mixing.apportion import apportion
 from pipeline.mixing.seams import Facts, Neutral, State
+from pipeline.settings import indivisible
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,9 +30,7 @@ class Fixed(Neutral):
         """Weights that are negative, all zero, missing or given twice."""
         if (self.weights_by_domain is None) == (self.mixture is None):
             return ["weights_by_domain: give either these or a mixture, not both"]
-        if self.weights_by_domain is None:
-            return []
-        return prior.checked(self.weights_by_domain, "weights_by_domain")
+        return indivisible(self.weights_by_domain, "weights_by_domain")
 
     def informed(self, facts: Facts) -> Self:
         """The same rule with the weights of the mixture that it names."""

@@ -13,6 +13,7 @@ from torch import Tensor
 from pipeline.mixing import prior
 from pipeline.mixing.apportion import apportion
 from pipeline.mixing.seams import Needs, Neutral, Signals, State, uniform
+from pipeline.settings import indivisible
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,7 +38,7 @@ class OnlineDataMixing(Neutral):
         found = [] if self.warmup >= 0 else ["warmup: must not be negative"]
         if not 0 <= self.memory < 1:
             found.append("memory: must lie in [0, 1)")
-        return found + ([] if self.prior is None else prior.checked(self.prior, "prior"))
+        return found + indivisible(self.prior, "prior")
 
     def needs(self) -> Needs:
         """The batch's losses."""

@@ -19,6 +19,7 @@ from pipeline.mixing.seams import (
     StatisticsNeed,
     uniform,
 )
+from pipeline.settings import indivisible
 
 PRESETS: dict[str, dict[str, int | str]] = {
     "paper": {"first": 0, "norm": "plug-in", "rows": 2},
@@ -61,7 +62,8 @@ class PiKE(Neutral):
     """Initial weights w' by domain; 1/K when absent."""
 
     def __post_init__(self) -> None:
-        """Fills what is not set from the preset."""
+        """Judges the settings, then fills what is not set from the preset."""
+        super().__post_init__()
         for name, value in PRESETS[self.preset].items():
             if getattr(self, name) is None:
                 filled = self.every if value == "every" else value
@@ -69,18 +71,15 @@ class PiKE(Neutral):
 
     def problems(self) -> list[str]:
         """Settings with which no update can be made."""
-        found = [
-            f"{n}: must not be negative"
-            for n in ("zeta1", "zeta2", "first")
-            if getattr(self, n) < 0
-        ]
+        least = ("zeta1", "zeta2", "first")
+        found = [f"{n}: must not be negative" for n in least if (getattr(self, n) or 0) < 0]
         if self.every < 1:
             found.append("every: must be at least 1")
         if self.rows is not None and self.rows < 2:
             found.append("rows: the variance needs at least 2")
         if not 0 <= self.min_weight < 1:
             found.append("min_weight: must lie in [0, 1)")
-        return found + ([] if self.prior is None else prior.checked(self.prior, "prior"))
+        return found + indivisible(self.prior, "prior")
 
     def needs(self) -> Needs:
         """Norms and variances every T_0 steps."""

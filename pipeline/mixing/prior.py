@@ -1,4 +1,4 @@
-"""Weights that a user writes down: by domain's name, checked, normalised to sum to 1."""
+"""Weights that a user writes down, in the order of the domains, normalised to sum to 1."""
 
 from collections.abc import Mapping
 
@@ -7,14 +7,6 @@ from torch import Tensor
 
 from pipeline.errors import InputError
 from pipeline.settings import misplaced
-
-
-def checked(weights: Mapping[str, float], setting: str) -> list[str]:
-    """Problems of written weights that show without knowing the domains."""
-    found = [f"{setting}.{d}: {w} is negative" for d, w in weights.items() if w < 0]
-    if not sum(weights.values()) > 0:
-        found.append(f"{setting}: at least one weight must be positive")
-    return found
 
 
 def ordered(weights: Mapping[str, float], domains: tuple[str, ...], setting: str) -> Tensor:

@@ -15,6 +15,8 @@ from typing import Protocol, Self
 import torch
 from torch import Tensor
 
+from pipeline.settings import Judged
+
 State = dict[str, Tensor]
 """All that a method remembers. It lies in the checkpoint, so it holds tensors only."""
 
@@ -77,41 +79,44 @@ class Signals:
 
 
 @dataclasses.dataclass(frozen=True)
-class StatisticsNeed:
-    """When and from which rows a method wants gradient statistics."""
+class _Due(Judged):
+    """Steps at which something is measured."""
 
     first: int
-    """Step of the first estimate."""
+    """The first of them."""
     every: int
-    """Steps between estimates (the paper's T_0)."""
+    """Steps from one to the next (the paper's T_0)."""
+
+    def problems(self) -> list[str]:
+        """Steps that are none."""
+        found = [] if self.first >= 0 else ["first: must not be negative"]
+        return found + ([] if self.every >= 1 else ["every: must be at least 1"])
+
+    def due(self, step: int) -> bool:
+        """Whether step `step` measures."""
+        return step >= self.first and (step - self.first) % self.every == 0
+
+
+@dataclasses.dataclass(frozen=True)
+class StatisticsNeed(_Due):
+    """When and from which rows a method wants gradient statistics."""
+
     fresh: bool
     """From rows of their own stream, before the batch is drawn; else from the training batch."""
     rows: int
     """At least this many rows of each domain; fresh rows only."""
 
-    def due(self, step: int) -> bool:
-        """Whether step `step` estimates."""
-        return step >= self.first and (step - self.first) % self.every == 0
-
 
 @dataclasses.dataclass(frozen=True)
-class ValidationNeed:
+class ValidationNeed(_Due):
     """When a method wants the domains' losses on rows of comparison, before the batch is drawn.
 
     They are the same at every look and come from a stream of their own through the training text,
     so that no method learns from what it is evaluated on.
     """
 
-    first: int
-    """Step of the first evaluation."""
-    every: int
-    """Steps between evaluations."""
     rows: int
     """Rows of each domain."""
-
-    def due(self, step: int) -> bool:
-        """Whether step `step` evaluates."""
-        return step >= self.first and (step - self.first) % self.every == 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,12 +183,8 @@ class Method(Protocol):
         """Settings by name, each of which alone would move one domain's odds by 10 % an update."""
 
 
-class Neutral:
-    """The answers of a method that does not act in a place."""
-
-    def problems(self) -> list[str]:
-        """No setting, no problem."""
-        return []
+class Neutral(Judged):
+    """The answers of a method that does not act in a place; its settings are judged when made."""
 
     def informed(self, facts: Facts) -> Self:
         """The settings say it all."""

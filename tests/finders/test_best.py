@@ -83,5 +83,7 @@ def test_a_target_must_be_of_these_domains():
         Best(target={"cod": 1, "prose": 1}).find(DOMAINS, RUNS)
     with pytest.raises(InputError, match="target: domain 'prose' is missing"):
         Best(target={"code": 1}).find(DOMAINS, RUNS)
-    assert Best(target={"code": -1, "prose": 2}).problems() == ["target.code: -1 is negative"]
-    assert Best(target={"code": 0}).problems() == ["target: at least one must be positive"]
+    with pytest.raises(InputError, match=r"^Best\.target\.code: -1 is negative$"):
+        Best(target={"code": -1, "prose": 2})
+    with pytest.raises(InputError, match=r"^Best\.target: at least one must be positive$"):
+        Best(target={"code": 0})
