@@ -107,7 +107,9 @@ class ADO(Neutral):
 
     def observe(self, state: State, signals: Signals) -> State:
         """Remembers the losses and the realised shares; fits when due; then the next weights."""
-        if signals.loss_K is None or signals.count_K is None or signals.loss_K.isnan().all():
+        assert signals.loss_K is not None
+        assert signals.count_K is not None
+        if signals.loss_K.isnan().all():
             return state
         step = signals.step
         state = self.remembered(state, signals.loss_K, step)

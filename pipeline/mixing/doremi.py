@@ -75,11 +75,15 @@ class DoReMi(Neutral):
         domains' means weighed w.
         """
         assert signals.count_K is not None
-        dro_K, sampling_K = self.observe(state, signals)["dro_K"], state["sampling_K"]
+        dro_K, sampling_K = self.updated(state, signals)["dro_K"], state["sampling_K"]
         pull_K = (dro_K / sampling_K * signals.count_K).masked_fill(sampling_K == 0, 0)
         return pull_K / pull_K.sum()
 
     def observe(self, state: State, signals: Signals) -> State:
+        """The state after `updated`."""
+        return self.updated(state, signals)
+
+    def updated(self, state: State, signals: Signals) -> State:
         """Adds eta excess_k to log w_k, normalises; w <- (1 - c) w + c / K; then the average.
 
         A domain without rows counts with its last excess, before it ever had one with the others'

@@ -6,6 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from pipeline.errors import InputError
 from pipeline.mixing.gramian import coefficients, of_present
 from pipeline.mixing.mix import Mix
 from pipeline.mixing.seams import Needs, Signals, State
@@ -59,12 +60,21 @@ class GradNorm(Mix):
 
         G_k = w_k |g_k| with w = P softmax(theta) over the P domains with a gradient;
         r_k = (L_k / L_k(first)) / mean. A domain absent then refers to its first loss after.
+
+        Raises:
+            InputError: the Gramian holds numbers that are not finite, or a loss is not positive.
         """
         if signals.gram_KxK is None or signals.loss_K is None or signals.step < self.first:
             return state
         initial_K = state["initial_loss_K"]
         initial_K = torch.where(initial_K.isnan(), signals.loss_K, initial_K)
         gram_PxP, present_P = of_present(signals)
+        if (signals.loss_K[present_P] <= 0).any():
+            raise InputError(
+                f"step {signals.step}: gradnorm divides by the domains' losses "
+                f"{signals.loss_K.tolist()}, and one of them is not positive: train with another "
+                "rule"
+            )
         z_P = state["theta_K"][present_P].softmax(dim=0)
         G_P = len(z_P) * z_P * gram_PxP.diagonal().sqrt()
         ratio_P = (signals.loss_K / initial_K)[present_P]

@@ -60,13 +60,17 @@ class OnlineDataMixing(Neutral):
         return apportion(state["weights_K"], b)
 
     def observe(self, state: State, signals: Signals) -> State:
-        """R_k <- m R_k + (1 - m) reward_k; a domain without rows keeps its reward."""
+        """R_k <- m R_k + (1 - m) reward_k.
+
+        A domain without rows, or whose reward is beyond a float64 (e^710; a loss over a weight of
+        0), keeps its reward.
+        """
         loss_K, t = signals.loss_K, signals.step + 1
         if loss_K is None or loss_K.isnan().all() or t <= self.warmup:
             return state
         gain_K = loss_K / state["weights_K"] if self.variant == "paper" else loss_K.exp()
         reward_K = self.memory * state["reward_K"] + (1 - self.memory) * gain_K
-        reward_K = torch.where(loss_K.isnan(), state["reward_K"], reward_K)
+        reward_K = torch.where(reward_K.isfinite(), reward_K, state["reward_K"])
         rule = exponential if self.variant == "paper" else linear
         return {"weights_K": rule(reward_K, t), "reward_K": reward_K}
 

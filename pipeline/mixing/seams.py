@@ -9,13 +9,17 @@ the CPU; a domain that a measurement does not cover is NaN in it, never 0.
 """
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Protocol, Self
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor
 
+from pipeline.errors import InputError
 from pipeline.settings import Judged
+
+T = TypeVar("T")
 
 State = dict[str, Tensor]
 """All that a method remembers. It lies in the checkpoint, so it holds tensors only."""
@@ -76,6 +80,41 @@ class Signals:
     """Mean over each domain's tokens of max(l - l_reference, 0), before the update."""
     validation_loss_K: Tensor | None = None
     """Mean loss of each domain's rows of comparison, nats per token, when due."""
+
+    def contradictions(self, K: int) -> list[str]:
+        """What cannot be true of K domains.
+
+        A domain without a measurement is NaN; an infinite loss is a measurement that no method can
+        follow. Statistics that are not finite count as none.
+        """
+        given = {n: v for n, v in vars(self).items() if isinstance(v, Tensor)}
+        if self.statistics is not None:
+            given |= {f"statistics.{n}": v for n, v in vars(self.statistics).items()}
+        shape = {"gram_KxK": (K, K)}
+        found = [
+            f"{n} has the shape {tuple(v.shape)}, but the state is of {K} domains"
+            for n, v in given.items()
+            if v.shape != shape.get(n, (K,))
+        ]
+        if found:
+            return found
+        for n in ("loss_K", "loss_after_K", "excess_K", "validation_loss_K"):
+            if n in given:
+                infinite = given[n].isinf().nonzero().flatten().tolist()
+                found += [
+                    f"{n} of the run's domain {k + 1} is {given[n][k]:g}: training diverges, lower "
+                    "its learning rate"
+                    for k in infinite
+                ]
+        if self.count_K is not None:
+            if (self.count_K < 0).any():
+                found.append(f"count_K: {self.count_K.tolist()} holds a negative count")
+            if self.count_K.sum() != self.batch_rows:
+                found.append(
+                    f"count_K: {self.count_K.tolist()} sums to {self.count_K.sum():g}, but the "
+                    f"batch has {self.batch_rows} rows (batch_rows)"
+                )
+        return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,6 +179,32 @@ class Needs:
     moments_per_domain: bool = False
     """An optimizer with moments for each domain, whose steps `combine` weighs by counts alone."""
 
+    def missing(self, hook: str, signals: Signals) -> list[str]:
+        """Signals that a hook must be given at this step and is not."""
+        wanted = {
+            "loss_weights": {"loss_K": self.weighs_losses, "excess_K": self.reference},
+            "combine": {"gram_KxK": self.gramian, "count_K": self.moments_per_domain},
+            "observe": {
+                "loss_K": self.losses,
+                "loss_after_K": self.losses_after,
+                "gram_KxK": self.gramian,
+                "excess_K": self.reference,
+            },
+        }[hook]
+        early = signals.statistics is not None or signals.validation_loss_K is not None
+        if hook == "observe" and early and signals.count_K is None:
+            # Measured before the batch was drawn.
+            return []
+        wanted["count_K"] = wanted.get("count_K", False) or wanted.get("loss_K", False)
+        due = self.statistics
+        if hook == "observe" and due is not None and not due.fresh and due.due(signals.step):
+            wanted["statistics"] = True
+        return [
+            f"{name} is missing: the method needs it (`needs`)"
+            for name, needed in wanted.items()
+            if needed and getattr(signals, name) is None
+        ]
+
 
 class Method(Protocol):
     """The four hooks of a mixing method, and what it asks for."""
@@ -183,8 +248,33 @@ class Method(Protocol):
         """Settings by name, each of which alone would move one domain's odds by 10 % an update."""
 
 
+def _judging(
+    name: str, hook: Callable[[Any, State, Signals], T]
+) -> Callable[[Any, State, Signals], T]:
+    @functools.wraps(hook)
+    def judged(self: Any, state: State, signals: Signals) -> T:
+        K = len(self.weights(state, signals.step))
+        problems = self.needs().missing(name, signals) + signals.contradictions(K)
+        if problems:
+            where = f"{type(self).__name__}.{name}, step {signals.step}"
+            raise InputError("\n".join(f"{where}: {problem}" for problem in problems))
+        return hook(self, state, signals)
+
+    return judged
+
+
 class Neutral(Judged):
-    """The answers of a method that does not act in a place; its settings are judged when made."""
+    """The answers of a method that does not act in a place.
+
+    Its settings are judged when it is made. Signals are judged before a hook sees them: an
+    InputError names those that are missing, infinite, or contradict each other.
+    """
+
+    def __init_subclass__(cls) -> None:
+        """Puts the judgement of signals before the class's own hooks."""
+        for name in ("loss_weights", "combine", "observe"):
+            if name in vars(cls):
+                setattr(cls, name, _judging(name, vars(cls)[name]))
 
     def informed(self, facts: Facts) -> Self:
         """The settings say it all."""

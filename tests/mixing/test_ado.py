@@ -20,8 +20,8 @@ def vector(*values):
 
 
 def seen(step, loss_K, count_K=(2, 1, 1)):
-    count_K = torch.tensor(count_K[: len(loss_K)])
-    return Signals(step=step, batch_rows=4, loss_K=loss_K, count_K=count_K)
+    count_K = torch.tensor(count_K)
+    return Signals(step=step, batch_rows=int(count_K.sum()), loss_K=loss_K, count_K=count_K)
 
 
 def lawful(step):

@@ -23,7 +23,9 @@ def vector(*values):
 
 
 def seen(excess_K, count_K=None, step=0):
-    return Signals(step=step, batch_rows=4, excess_K=excess_K, count_K=count_K)
+    count_K = torch.ones_like(excess_K) if count_K is None else count_K
+    given = {"count_K": count_K, "excess_K": excess_K, "loss_K": excess_K}
+    return Signals(step=step, batch_rows=int(count_K.sum()), **given)
 
 
 def trajectory(method, name):

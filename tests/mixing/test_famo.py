@@ -25,7 +25,9 @@ def vector(*values):
 
 
 def seen(before_K, after_K, step=0):
-    return Signals(step=step, batch_rows=64, loss_K=before_K, loss_after_K=after_K)
+    count_K = torch.ones_like(before_K)
+    losses = {"loss_K": before_K, "loss_after_K": after_K}
+    return Signals(step=step, batch_rows=len(count_K), count_K=count_K, **losses)
 
 
 @pytest.mark.parametrize("run", range(3))

@@ -22,7 +22,8 @@ def vector(*values):
 
 def seen(step, norm_K, loss_K):
     """Orthogonal gradients of the given norms."""
-    return Signals(step=step, batch_rows=4, gram_KxK=torch.diag(norm_K**2), loss_K=loss_K)
+    count_K, gram_KxK = torch.ones_like(norm_K), torch.diag(norm_K**2)
+    return Signals(step, len(count_K), count_K=count_K, gram_KxK=gram_KxK, loss_K=loss_K)
 
 
 def test_weights_begin_on_the_scale_of_mix():
@@ -112,3 +113,9 @@ def test_unreasonable_settings_are_named_at_once():
         parse(GradNorm, wrong, "method")
     for name in wrong:
         assert f"method.{name}: " in str(caught.value)
+
+
+def test_a_loss_that_is_not_positive_is_refused():
+    method = GradNorm(first=0)
+    with pytest.raises(InputError, match=r"step 3: gradnorm divides by .* \[2.0, 0.0\], and one"):
+        method.observe(method.init(("en", "hi"), 0), seen(3, vector(1, 1), vector(2, 0)))

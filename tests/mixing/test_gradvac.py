@@ -161,12 +161,6 @@ def test_a_step_leaves_the_state_before_it_as_it_was():
     assert torch.equal(before["target_KxK"], kept_KxK)
 
 
-def test_observing_without_a_gramian_changes_nothing():
-    method = GradVaccine()
-    state = method.init(("a", "b"), 0)
-    assert method.observe(state, Signals(step=0, batch_rows=4)) is state
-
-
 def test_torchjd_agrees_on_two_gradients():
     aggregation = pytest.importorskip("torchjd.aggregation")
     theirs = aggregation.GradVac(beta=0.3, eps=0.0)

@@ -1,5 +1,6 @@
 """What holds for every rule in the table, those to come included."""
 
+import dataclasses
 import math
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from pipeline import checkpoint, optim, settings
+from pipeline.errors import InputError
 from pipeline.mixing import METHODS, catalogue, registry
 from pipeline.mixing.seams import Facts, Needs, Signals, Statistics
 from pipeline.model import initialised
@@ -58,13 +60,13 @@ even_rules = pytest.mark.parametrize(
 )
 
 
-def signals(method, step, squared_norm, loss=None, b=64, cosine=-0.2):
+def signals(method, step, squared_norm, loss=None, cosine=-0.2):
     """All that a method may ask for, made of one number for each domain; NaN for one not there."""
     needs = method.needs()
     squared_norm_K = torch.tensor(squared_norm, dtype=torch.float64)
     loss_K = squared_norm_K / 10 + 1 if loss is None else torch.tensor(loss, dtype=torch.float64)
     present_K = ~squared_norm_K.isnan()
-    rows_K = present_K.double() * 8
+    rows_K = (present_K if present_K.any() else ~present_K).double() * 8
     norm_K = squared_norm_K.sqrt()
     one_KxK = torch.eye(len(norm_K), dtype=torch.float64)
     given = {
@@ -84,7 +86,7 @@ def signals(method, step, squared_norm, loss=None, b=64, cosine=-0.2):
         "excess_K": loss_K / 2 if needs.reference else None,
         "validation_loss_K": loss_K if needs.validation else None,
     }
-    return Signals(step=step, batch_rows=b, count_K=rows_K.long(), **given)
+    return Signals(step=step, batch_rows=int(rows_K.sum()), count_K=rows_K.long(), **given)
 
 
 def answers(method, state, seen):
@@ -212,6 +214,49 @@ def test_signals_that_cover_no_domain_change_nothing(rule):
     state = method.init(DOMAINS, 3)
     after = method.observe(state, signals(method, 0, [math.nan] * len(DOMAINS)))
     torch.testing.assert_close(method.weights(after, 0), method.weights(state, 0))
+
+
+SICK = ("squared_norm_K", "squared_norm_unbiased_K", "variance_K", "statistics_loss_K")
+SICK += ("loss_K", "loss_after_K", "excess_K", "validation_loss_K", "gram_KxK")
+sick_numbers = st.sampled_from([math.nan, math.inf, -math.inf, 1e-30, 1e30])
+
+
+def poisoned(seen, name, k, value):
+    """The signals with another number of domain k; that of a Gramian on its diagonal."""
+    owner, field = seen, name
+    if name in SICK[:4]:
+        owner, field = seen.statistics, name.removeprefix("statistics_")
+    if owner is None or getattr(owner, field) is None:
+        return seen
+    given = getattr(owner, field).clone()
+    given[(k, k) if name == "gram_KxK" else k] = value
+    changed = dataclasses.replace(owner, **{field: given})
+    return changed if owner is seen else dataclasses.replace(seen, statistics=changed)
+
+
+@pytest.mark.slow
+@adaptive_rules
+@few
+@given(st.lists(st.tuples(st.sampled_from(SICK), st.integers(0, 4), sick_numbers), min_size=1))
+def test_a_signal_that_is_no_number_is_ignored_or_refused_by_name(rule, sick):
+    method = build(rule)
+    state = method.init(DOMAINS, 3)
+    for step in range(LATE, LATE + 3):
+        seen = signals(method, step, [1.0, 2.0, 3.0, 4.0, 5.0])
+        for name, k, value in sick:
+            seen = poisoned(seen, name, k, value)
+        try:
+            given = answers(method, state, seen)
+            state = method.observe(state, seen)
+        except InputError as error:
+            if f"step {step}" in str(error):
+                return
+            raise
+        assert all(value.isfinite().all() for value in given.values())
+        weights_K = method.weights(state, step + 1)
+        assert weights_K.isfinite().all()
+        assert weights_K.min() >= 0
+        assert method.allocate(state, step + 1, 64).sum() == 64
 
 
 @rules_by_name

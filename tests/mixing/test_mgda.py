@@ -11,12 +11,12 @@ def matrix(*rows):
     return torch.tensor(rows, dtype=torch.float64)
 
 
-def combined(gradient_KxD, *, loss=(1.0, 1.0), **settings):
+def combined(gradient_KxD, *, loss=None, **settings):
     method = parse(MGDA, settings, "mgda")
     signals = Signals(
         step=4,
         batch_rows=4,
-        loss_K=torch.tensor(loss, dtype=torch.float64),
+        loss_K=torch.tensor(loss or [1.0] * len(gradient_KxD), dtype=torch.float64),
         gram_KxK=gradient_KxD @ gradient_KxD.T,
     )
     return method.combine(method.init(("a", "b", "c")[: len(gradient_KxD)], 0), signals)

@@ -25,7 +25,8 @@ def vector(*values):
 
 
 def seen(loss_K, step=0):
-    return Signals(step=step, batch_rows=64, loss_K=loss_K)
+    count_K = torch.ones_like(loss_K)
+    return Signals(step=step, batch_rows=len(count_K), count_K=count_K, loss_K=loss_K)
 
 
 @pytest.fixture(scope="module")
@@ -136,3 +137,15 @@ def test_unreasonable_settings_are_named_at_once():
         parse(OnlineDataMixing, {"warmup": -1, "memory": 1, "prior": {"en": 0}}, "method")
     for name in ("warmup", "memory", "prior"):
         assert f"method.{name}: " in str(caught.value)
+
+
+@pytest.mark.parametrize("variant", ["paper", "code"])
+def test_a_reward_beyond_a_float_is_none(variant):
+    # e^800, and a loss over a weight of 0.
+    method = OnlineDataMixing(variant=variant, warmup=0, prior={"en": 1, "hi": 0, "de": 1})
+    state = method.observe(method.init(("en", "hi", "de"), 0), seen(vector(1, 800, 1)))
+    if variant == "paper":
+        state = state | {"weights_K": vector(0.5, 0, 0.5)}
+        state = method.observe(state, seen(vector(1, 800, 1), step=1))
+    assert state["reward_K"][1] == 0
+    assert method.weights(state, 2).sum().item() == pytest.approx(1)
