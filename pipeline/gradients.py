@@ -13,6 +13,8 @@ Three ways lead to these numbers, all of them through `of_domain`: `statistics` 
 their own in a pass of its own; `of_batch_measured` and `gramian` measure the rows of a training
 batch on the way to its gradient, in passes that the step makes anyway.
 
+The model is ours, in shards or whole, or any other whole one that `model.token_losses` takes.
+
 Numbers stay on the device until all domains are done. Several processes take some of the rows each
 and sum gradients and numbers (`pipeline.processes`); whole micro-batches, where a variance is
 asked for, so that it is over the same ones as in one process.
@@ -27,7 +29,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pipeline import devices, pieces, processes
 from pipeline.clock import Timed, untimed
@@ -54,7 +56,7 @@ class DomainGradient:
 
 
 def of_domain(
-    model: Transformer,
+    model: nn.Module,
     tokens_RxL1: Tensor,
     microbatch: int,
     *,
@@ -73,7 +75,7 @@ def of_domain(
         spread: Whether the variance is wanted; without it, it is NaN.
         timed: Clock of the passes.
     """
-    parameters, device = trained(model), model.device
+    parameters, device = trained(model), _device(model)
     kept = [p.grad for p in parameters]
     R, n = len(tokens_RxL1), math.ceil(len(tokens_RxL1) / microbatch)
     # A program that measures one micro-batch, and finds NaN, is the one that measures several.
@@ -83,7 +85,7 @@ def of_domain(
     loss = torch.zeros((), dtype=torch.float64, device=device)
     weighted_squares = torch.zeros_like(loss)
     clear(model)
-    heard = parameters if model.gathered is None else model.gathered
+    heard = getattr(model, "gathered", None) or parameters
     with _arriving(heard if spread else [], timed) as squares:
         for piece in pieces.dealt(tokens_RxL1, every_R, microbatch, device, whole=spread):
             loss_s = _backward(model, piece, piece.weight_s / rows, timed)
@@ -93,10 +95,10 @@ def of_domain(
                 weighted_squares += total(squares) * devices.number(R**2 / piece.rows, device)
                 squares.clear()
             devices.start(device)
-    parts = [p.grad for p in parameters if p.grad is not None]
+    # A parameter that takes no part in the loss has a gradient of zero.
+    parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
     for p, before in zip(parameters, kept, strict=True):
         p.grad = before
-    assert len(parts) == len(parameters), "a parameter takes no part in the loss"
     processes.add_up_gradients(parts)
     processes.add_up([loss, weighted_squares])
     with timed("statistics"):
@@ -107,7 +109,7 @@ def of_domain(
     return DomainGradient(parts, squared_norm, variance, loss, R)
 
 
-def statistics(model: Transformer, rows_by_domain: Sequence[Tensor], microbatch: int) -> Statistics:
+def statistics(model: nn.Module, rows_by_domain: Sequence[Tensor], microbatch: int) -> Statistics:
     """Norms, variances and losses of each domain; memory of one gradient beside the model.
 
     Args:
@@ -123,7 +125,7 @@ def statistics(model: Transformer, rows_by_domain: Sequence[Tensor], microbatch:
 
 
 def of_batch_measured(
-    model: Transformer,
+    model: nn.Module,
     rows_by_domain: Sequence[Tensor],
     share_K: Tensor,
     microbatch: int,
@@ -153,7 +155,7 @@ def of_batch_measured(
 
 
 def gramian(
-    model: Transformer,
+    model: nn.Module,
     rows_by_domain: Sequence[Tensor],
     microbatch: int,
     *,
@@ -186,14 +188,14 @@ def gramian(
             found = []
             for (_, first), (_, second) in pairs:
                 found.append(inner(first, second))
-                devices.start(model.device)
+                devices.start(_device(model))
         for ((j, _), (k, _)), product in zip(pairs, found, strict=True):
             gram_KxK[j, k] = gram_KxK[k, j] = devices.on_host(product)
     return [None if g is None else g.parts for g in gradients], gram_KxK, measured
 
 
 def of_batch(
-    model: Transformer,
+    model: nn.Module,
     tokens_BxL1: Tensor,
     weight_B: Tensor,
     microbatch: int,
@@ -213,15 +215,15 @@ def of_batch(
     """
     clear(model)
     found = []
-    for piece in pieces.dealt(tokens_BxL1, weight_B, microbatch, model.device):
+    for piece in pieces.dealt(tokens_BxL1, weight_B, microbatch, _device(model)):
         loss_s = _backward(model, piece, piece.weight_s, timed)
-        devices.start(model.device)
+        devices.start(_device(model))
         found.append((piece, loss_s))
     processes.add_up_gradients([p.grad for p in trained(model) if p.grad is not None])
     return pieces.assembled(found, len(tokens_BxL1))
 
 
-def _backward(model: Transformer, piece: Piece, weight_s: Tensor, timed: Timed) -> Tensor:
+def _backward(model: nn.Module, piece: Piece, weight_s: Tensor, timed: Timed) -> Tensor:
     """One pass: adds the gradient of sum_s weight_s l_s, and returns the rows' losses l_s."""
     with timed("forward"):
         weighted, loss_s = weighted_loss(model, piece.tokens_sxL1, weight_s)
@@ -251,7 +253,7 @@ def _arriving(parameters: Sequence[Tensor], timed: Timed) -> Iterator[list[Tenso
 
 
 @torch.no_grad()
-def losses(model: Transformer, tokens_BxL1: Tensor, microbatch: int) -> Tensor:
+def losses(model: nn.Module, tokens_BxL1: Tensor, microbatch: int) -> Tensor:
     """Loss of each row, nats per token, without gradients."""
     return _of_rows(
         model, tokens_BxL1, microbatch, lambda tokens: token_losses(model, tokens).mean(dim=1)
@@ -259,9 +261,7 @@ def losses(model: Transformer, tokens_BxL1: Tensor, microbatch: int) -> Tensor:
 
 
 @torch.no_grad()
-def excess(
-    model: Transformer, reference: Transformer, tokens_BxL1: Tensor, microbatch: int
-) -> Tensor:
+def excess(model: nn.Module, reference: nn.Module, tokens_BxL1: Tensor, microbatch: int) -> Tensor:
     """Mean over each row's tokens of max(l - l_reference, 0), nats.
 
     Every token is clipped before the mean (DoReMi, Algorithm 1 of arXiv 2305.10429).
@@ -275,16 +275,21 @@ def excess(
 
 
 def _of_rows(
-    model: Transformer, tokens_BxL1: Tensor, microbatch: int, of_rows: Callable[[Tensor], Tensor]
+    model: nn.Module, tokens_BxL1: Tensor, microbatch: int, of_rows: Callable[[Tensor], Tensor]
 ) -> Tensor:
     """A number of each row, from passes without gradients."""
     found, every_B = [], torch.ones(len(tokens_BxL1), device=tokens_BxL1.device)
-    for piece in pieces.dealt(tokens_BxL1, every_B, microbatch, model.device):
+    for piece in pieces.dealt(tokens_BxL1, every_B, microbatch, _device(model)):
         number_s = of_rows(piece.tokens_sxL1)
-        devices.start(model.device)
+        devices.start(_device(model))
         found.append((piece, number_s))
-    model.let_go()
+    if isinstance(model, Transformer):
+        model.let_go()
     return pieces.assembled(found, len(tokens_BxL1))
+
+
+def _device(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device
 
 
 def numbers(g: DomainGradient | None) -> tuple[Tensor | None, int]:
