@@ -213,9 +213,11 @@ def unfit(value: object, hint: Any) -> str:
     if hint in (int, float) and type(value) is int:
         shown = value if abs(value) < 10**40 else "a number of more than 40 digits"
         return f"{shown} is out of range: whole numbers lie between -{WIDEST} and {WIDEST}"
-    near = _nearest(value, map(str, get_args(hint))) if get_origin(hint) is Literal else ""
-    way_out = f": {near}" if near else ""
-    if hint is int and isinstance(value, float) and value.is_integer():
+    way_out = ""
+    if isinstance(value, str) and get_origin(hint) is Literal:
+        near = _nearest(value, map(str, get_args(hint)))
+        way_out = f": {near}" if near else ""
+    elif hint is int and isinstance(value, float) and value.is_integer():
         way_out = f": write {int(value)}"
     elif hint in (int, float) and isinstance(value, bool):
         way_out = " (YAML reads yes, no, on and off as true and false)"

@@ -195,8 +195,8 @@ def test_the_arguments_of_a_command_are_those_of_its_function(stage):
     places = [stages.STAGES.get(stage) or QUESTIONS[stage]]
     if stage == "evaluate":
         places.append("pipeline.evaluation.directory:evaluate")
-    # The command itself starts the stage in so many processes.
-    names = {"processes"} if stage == "pretrain" else set()
+    # The command itself waits for the run and starts the stage in so many processes.
+    names = {"processes", "wait"} if stage == "pretrain" else set()
     for place in places:
         module, _, name = place.partition(":")
         try:

@@ -228,7 +228,7 @@ def test_a_prior_of_other_domains_is_refused():
 
 def test_proposed_coefficients_move_the_longest_and_the_noisiest_domain_as_asked():
     # |g|^2 is 4 against 1, variance / (2b) 30 / 8 against 6 / 8: leads of 3 and 3.
-    statistics = measured((7.75, 1.75, 1.75), variance=(30, 6, 6), rows=(8, 8, 8))
+    statistics = measured((7.75, 1.75, 1.75), variance=(30, 6, 6), rows=(8, 8, 8), loss=(1, 1, 1))
     torch.testing.assert_close(statistics.squared_norm_unbiased_K, vector(4, 1, 1))
     zetas = proposed_coefficients(statistics, b=4)
     assert zetas == pytest.approx({"zeta1": math.log(1.1) / 3, "zeta2": math.log(1.1) / 3})
