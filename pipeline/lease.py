@@ -5,7 +5,8 @@ token of its holder, which the holder touches every few seconds. Whoever finds a
 and says who holds it; a lease whose holder is dead is taken over, at once on the holder's own
 machine, after `STALE_SECONDS` without a heartbeat elsewhere. A holder elsewhere that was alive a
 moment ago is watched until its next heartbeat, or until there was none for so long: a job that was
-lost with its machine is often started again within seconds, and must not fail for it.
+lost with its machine is often started again within seconds, and must not fail for it. A container
+with process numbers of its own counts as another machine, whatever host name it bears.
 
 A lease is taken by renaming a folder into its place, which fails as long as that place holds a
 file, and a dead holder's file is deleted by its own name, so that of several who take over one wins
@@ -120,11 +121,8 @@ def await_free(folder: Path, minutes: float) -> None:
 def _acquired(lease: Path) -> Path:
     token = uuid.uuid4().hex
     claim = lease.with_name(f".lease.{token}")
-    holder = {
-        "host": socket.gethostname(),
-        "pid": os.getpid(),
-        "process": _process_start(os.getpid()),
-    }
+    process = _process_start(os.getpid())
+    holder = {**_machine(), "pid": os.getpid(), "process": process}
     try:
         claim.mkdir()
         name = f"{token}.json"
@@ -178,13 +176,24 @@ def _refusal(folder: Path, holder: dict[str, object]) -> str:
 
 def _alive(path: Path, now: float) -> bool:
     holder = _read(path)
-    if holder.get("host") == socket.gethostname():
+    if {name: holder.get(name) for name in _machine()} == _machine():
         pid = holder.get("pid")
         return isinstance(pid, int) and holder.get("process") == _process_start(pid) is not None
     try:
         return _beats(path, now)
     except FileNotFoundError:
         return False
+
+
+def _machine() -> dict[str, str | None]:
+    """Where a process's number means that process: a boot of a machine and a PID namespace."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    space = Path("/proc/self/ns/pid")
+    return {
+        "host": socket.gethostname(),
+        "boot": boot.read_text(encoding="utf-8").strip() if boot.exists() else None,
+        "pid_namespace": str(space.readlink()) if space.is_symlink() else None,
+    }
 
 
 def _beats(path: Path, now: float) -> bool:
@@ -194,7 +203,8 @@ def _beats(path: Path, now: float) -> bool:
         FileNotFoundError: its holder gave it back meanwhile.
     """
     last = path.stat().st_mtime
-    silent = now - last
+    # One that is dated in the future, by a clock that was set back, is as good as one of now.
+    silent = max(0.0, now - last)
     if silent < STALE_SECONDS:
         log.info("%s: another machine's; watching for its heartbeat", path)
     while silent < STALE_SECONDS:

@@ -305,3 +305,43 @@ def test_of_several_that_take_over_at_once_exactly_one_wins(tmp_path):
             results = sorted(answer(racer) for racer in racers)
             assert results == ["lost", "lost", "lost", "won"], f"round {number}"
             go(racers)
+
+
+@pytest.mark.parametrize("changed", ["boot", "pid_namespace"])
+def test_a_number_of_a_process_elsewhere_means_nothing_here(tmp_path, impatient, changed):
+    """Two containers may share a host name, and neither sees the other's processes."""
+    holder = {**lease._machine(), "pid": 2**22 + 1, "process": "1", changed: "another"}
+    path = write_holder(tmp_path, **holder)
+    with beating(path), pytest.raises(InputError, match="is being written"), lease.held(tmp_path):
+        pass
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a PID namespace")
+def test_a_living_holder_in_another_pid_namespace_keeps_its_lease(tmp_path):
+    inside = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", HOLDER]
+    if subprocess.run([*inside[:4], "true"], check=False, capture_output=True).returncode:
+        pytest.skip("this machine does not let tests make a PID namespace")
+    process = subprocess.Popen(
+        [*inside, tmp_path / "run"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert answer(process) == "held"
+    try:
+        with pytest.raises(InputError, match="is being written"), lease.held(tmp_path / "run"):
+            pass
+    finally:
+        stop(process)
+
+
+@pytest.mark.slow
+def test_a_lease_of_the_future_is_not_waited_for_longer(tmp_path, impatient, monkeypatch):
+    monkeypatch.setattr(lease, "STALE_SECONDS", 0.5)
+    path = write_holder(tmp_path, host="elsewhere", pid=1, process="1")
+    later = time.time() + 3600
+    os.utime(path, (later, later))
+    began = time.monotonic()
+    with lease.held(tmp_path):
+        assert 0.3 < time.monotonic() - began < 2
