@@ -8,9 +8,10 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from pipeline import commands, interruption, lease, torchrun
+from pipeline import commands, disk, interruption, lease, torchrun
 from pipeline.errors import InputError, install
 
 MISTAKE = 2
@@ -33,17 +34,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = commands.chosen(words)
     command = chosen.pop("command")
     try:
-        if command == "evaluate":
-            chosen = _evaluation(chosen)
-        elif command == "pretrain":
-            minutes = chosen.pop("wait")
-            if minutes and not torchrun.started():
-                lease.await_free(chosen["given"].parent, minutes)
-            chosen = _shared_out(chosen, words)
-        module, _, function = chosen.pop("place").partition(":")
-        answer = getattr(importlib.import_module(module), function)(chosen.pop("given"), **chosen)
+        return _shown(_answer(command, chosen, words))
     except InputError as error:
         print(f"pike {command}: {error}", file=sys.stderr)
+        return MISTAKE
+    except OSError as error:
+        told = disk.mistake(error, Path("the answer"))
+        if told is None:
+            raise
+        print(f"pike {command}: {told}", file=sys.stderr)
         return MISTAKE
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
@@ -58,7 +57,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"pike {command}: interrupted", file=sys.stderr)
         return 130
-    return _shown(answer)
+
+
+def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes | str | None:
+    """Calls what the subcommand stands for."""
+    if command == "evaluate":
+        chosen = _evaluation(chosen)
+    elif command == "pretrain":
+        minutes = chosen.pop("wait")
+        if minutes and not torchrun.started():
+            lease.await_free(chosen["given"].parent, minutes)
+        chosen = _shared_out(chosen, words)
+    module, _, function = chosen.pop("place").partition(":")
+    called = getattr(importlib.import_module(module), function)
+    answer: bytes | str | None = called(chosen.pop("given"), **chosen)
+    return answer
 
 
 def _shared_out(chosen: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
@@ -104,9 +117,11 @@ def _shown(answer: bytes | str | None) -> int:
         elif isinstance(answer, str):
             print(answer)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
         # The interpreter flushes again at its end; nothing must be left to write.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise
     return 0
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from pipeline import __main__, commands, lease
-from pipeline.errors import InputError
 from pipeline.planning import stages
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -161,11 +160,16 @@ def test_a_time_to_wait_that_is_none_is_refused(minutes, capsys):
     assert "argument --wait" in capsys.readouterr().err
 
 
-def test_a_fault_of_ours_shows_its_traceback(tmp_path):
-    # The folder given as settings is nothing that a user's message was written for.
-    with pytest.raises(OSError, match="Is a directory") as caught:
-        __main__.main(["pretrain", str(tmp_path), "--corpora", str(tmp_path)])
-    assert not isinstance(caught.value, InputError)
+def test_a_fault_of_ours_shows_its_traceback(monkeypatch):
+    monkeypatch.setattr("pipeline.results.why.why", {}.__getitem__)
+    with pytest.raises(TypeError):
+        __main__.main(["why", "table"])
+
+
+def test_a_folder_in_the_place_of_a_file_is_told(tmp_path, capsys):
+    assert __main__.main(["pretrain", str(tmp_path), "--corpora", str(tmp_path)]) == 2
+    told = f"pike pretrain: {tmp_path} cannot be used: [Errno 21] Is a directory"
+    assert capsys.readouterr().err.startswith(told)
 
 
 def test_the_harness_gets_its_options_as_they_stand():
@@ -237,3 +241,18 @@ def test_a_switch_of_the_environment_can_be_off(monkeypatch, value, expected):
     monkeypatch.setenv("PIKE_TENSORBOARD", value)
     chosen = commands.parser().parse_args(["pretrain", "run.json", "--corpora", "corpora"])
     assert (chosen.shard, chosen.tensorboard) == (expected, expected)
+
+
+def test_an_answer_that_cannot_be_written_is_told():
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "pipeline", "power", "--difference", "5"],
+            cwd=ROOT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("pike power: the answer cannot be written: [Errno 28] No space")
+    assert done.stderr.count("\n") == 1
