@@ -83,9 +83,9 @@ def prepared(root: Path) -> Path:
         files.write_json(root / f"{name}.json", values)
         sources.download(root / f"{name}.json", root / name)
     wanted = {"kind": "train", "model": "char", "vocabulary": 64, "characters": 4000}
-    files.write_json(root / "symbols.json", {**wanted, "validation_share": 0.2})
+    files.write_json(root / "symbols-settings.json", {**wanted, "validation_share": 0.2})
     model = root / "symbols.model"
-    tokenizer.build(root / "symbols.json", [root / name for name in DOMAINS], model)
+    tokenizer.build(root / "symbols-settings.json", [root / name for name in DOMAINS], model)
     files.write_json(root / "packing.json", {"validation_share": 0.2})
     for name in DOMAINS:
         packing.pack(root / "packing.json", root / name, model, root / "corpora" / name)

@@ -1,49 +1,59 @@
 """Files that appear whole or not at all, and the manifests that say what made them."""
 
 import contextlib
-import fcntl
+import functools
+import glob
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline import fingerprints
+from pipeline import disk, fingerprints, locks, ownership
 from pipeline.errors import InputError
 
-MANIFEST = "manifest.json"
+MANIFEST = ownership.MANIFEST
 WORK = ".work"
 """Within a folder in the making: what only serves to go on."""
 
 
 @contextlib.contextmanager
-def appearing(path: Path) -> Iterator[Path]:
+def appearing(path: Path, stage: str | None = None, inputs: Sequence[Path] = ()) -> Iterator[Path]:
     """Yields a path beside `path` to write to; on success it is synced and renamed into place.
 
     On any exception the partial file or folder is removed and `path` is as it was before.
+
+    Args:
+        path: The file or folder to be made.
+        stage: Name of the command whose output it is; only what the same command made is replaced
+            (`pipeline.ownership`), and what killed processes left beside it is removed. Absent:
+            it lies in a folder of ours that nobody else writes.
+        inputs: Files and folders that the command reads.
+
+    Raises:
+        InputError: of an output: it must not be written there, or the disk is full or not writable.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    remove(partial)
-    try:
-        yield partial
-        for file in [*sorted(partial.rglob("*")), partial]:
-            sync(file)
-        if partial.is_dir():
-            remove(path)
-        partial.replace(path)
-        sync(path.parent)
-    except BaseException:
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part") if path.name else path
+    with _output(path, stage, inputs, alone=False) if stage else _parent(path):
         remove(partial)
-        raise
+        try:
+            yield partial
+            _place(partial, path, stage)
+        except BaseException:
+            for left in (partial, *partial.parent.glob(f"{glob.escape(partial.name)}.*")):
+                remove(left)
+            raise
 
 
 @contextlib.contextmanager
 def resumable(
     path: Path,
+    stage: str,
     identity: Any,
+    inputs: Sequence[Path] = (),
     forget: tuple[type[BaseException], ...] = (),
     keep: tuple[type[BaseException], ...] = (),
 ) -> Iterator[Path]:
@@ -55,16 +65,17 @@ def resumable(
 
     Args:
         path: The folder to be made.
+        stage: Name of the command whose output it is.
         identity: JSON-able; all that the content is a function of.
+        inputs: Files and folders that the command reads.
         forget: Errors after which nothing is kept.
         keep: Kinds of them after which everything is.
 
     Raises:
-        InputError: another process is making the same folder.
+        InputError: as `appearing`, or another process is making the same folder.
     """
-    partial, key = path.with_name(f".{path.name}.part"), digest(identity)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(path.with_name(f".{path.name}.lock"), path):
+    partial, key = path.with_name(f".{path.name}.part") if path.name else path, digest(identity)
+    with _output(path, stage, inputs, alone=True):
         known = partial / WORK / "identity"
         if not known.is_file() or known.read_text(encoding="utf-8") != key:
             remove(partial)
@@ -77,31 +88,55 @@ def resumable(
                 remove(partial)
             raise
         remove(partial / WORK)
-        for file in [*sorted(partial.rglob("*")), partial]:
-            sync(file)
-        remove(path)
+        _place(partial, path, stage)
+
+
+def _place(partial: Path, path: Path, stage: str | None) -> None:
+    """Marks, syncs and renames what was made. A folder before it is deleted afterwards."""
+    if stage:
+        # It may have been put there meanwhile.
+        ownership.refuse(path, stage)
+        if partial.is_dir():
+            ownership.mark(partial, stage)
+        else:
+            ownership.append(path, stage, partial)
+    for file in [*sorted(partial.rglob("*")), partial]:
+        sync(file)
+    if partial.is_dir() and path.exists():
+        old = path.with_name(f".{path.name}.{os.getpid()}.old")
+        path.rename(old)
         partial.replace(path)
-        sync(path.parent)
+        remove(old)
+    else:
+        partial.replace(path)
+    sync(path.parent)
 
 
 @contextlib.contextmanager
-def _locked(lock: Path, made: Path) -> Iterator[None]:
-    """Holds a lock file, which is gone afterwards; the system frees it when its holder dies."""
-    while True:
-        with lock.open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(
-                    f"another process is making {made} (it holds {lock}): wait for it, or stop it"
-                ) from None
-            if not lock.exists() or lock.stat().st_ino != os.fstat(file.fileno()).st_ino:
-                continue  # Its holder has just deleted it.
-            try:
-                yield
-            finally:
-                lock.unlink(missing_ok=True)
-            return
+def _parent(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    yield
+
+
+@contextlib.contextmanager
+def _output(path: Path, stage: str, inputs: Sequence[Path], *, alone: bool) -> Iterator[None]:
+    """Guards the making of an output: others' files, leftovers, troubles of the disk."""
+    with disk.named(path):
+        ownership.refuse(path, stage, inputs)
+        with (
+            _parent(path),
+            locks.held(path, functools.partial(_sweep, path, resumed=alone), alone=alone),
+        ):
+            yield
+
+
+def _sweep(path: Path, *, resumed: bool) -> None:
+    """Removes what killed processes left of an output in the making, but what is to go on."""
+    number = r"\.\d+" if resumed else r"(\.\d+)?"
+    left = re.compile(rf"\.{re.escape(path.name)}({number}\.part(\..+)?|\.\d+\.old)")
+    for found in path.parent.iterdir():
+        if left.fullmatch(found.name):
+            remove(found)
 
 
 def sync(path: Path) -> None:
@@ -143,9 +178,11 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Writes indented JSON; the file appears whole or not at all."""
-    with appearing(path) as partial:
+def write_json(
+    path: Path, value: Any, stage: str | None = None, inputs: Sequence[Path] = ()
+) -> None:
+    """Writes indented JSON; the file appears whole or not at all, as `appearing` says."""
+    with appearing(path, stage, inputs) as partial:
         partial.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
@@ -153,7 +190,7 @@ def read_json(path: Path) -> Any:
     """Reads JSON.
 
     Raises:
-        InputError: the file is missing or is not JSON.
+        InputError: the file is missing, cannot be read or is not JSON.
     """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
@@ -161,7 +198,8 @@ def read_json(path: Path) -> Any:
         raise InputError(f"{path} does not exist: make it first, or check the path") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise InputError(
-            f"{path} is not valid JSON ({error}): delete it and make it anew"
+            f"{path} is not valid JSON ({error}): check the path; if a command wrote it, run that "
+            "command again"
         ) from None
 
 
@@ -175,6 +213,7 @@ def write_manifest(
     modules: Sequence[str],
     facts: Mapping[str, Any],
     known: Mapping[Path, str] | None = None,
+    alone: bool = False,
 ) -> None:
     """Writes the record of one stage's work; it is written last and marks the work as complete.
 
@@ -188,6 +227,7 @@ def write_manifest(
         modules: First-party modules whose code, with all that they import, did the work.
         facts: What is particular to the stage: counts, revisions, versions.
         known: SHA-256 of those of `files` that were hashed before.
+        alone: Whether it is an output itself and lies in no folder of its stage's.
     """
     here, known = path.parent, known or {}
     manifest = {
@@ -204,4 +244,4 @@ def write_manifest(
         "code": {"fingerprint": fingerprints.of(*modules), "commit": fingerprints.commit()},
         **facts,
     }
-    write_json(path, manifest)
+    write_json(path, manifest, stage if alone else None, inputs)

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
-from pipeline import checkpoint, devices, disk, files, gradients
+from pipeline import checkpoint, devices, files, gradients
 from pipeline import settings as parsing
 from pipeline.data.shards import Corpus
 from pipeline.errors import InputError
@@ -98,8 +98,7 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
     vocabulary = padded_vocabulary(pieces, work.model.vocabulary_multiple)
     steps = record["checkpoints"] if asked.checkpoints == "all" else record["checkpoints"][-1:]
     with (
-        disk.named(run),
-        files.appearing(run / "probes") as out,
+        files.appearing(run / "probes", "probe") as out,
         Progress(f"probe {record['run']}", total=len(steps), unit="checkpoint") as bar,
     ):
         out.mkdir()

@@ -75,7 +75,7 @@ def corpora(tmp_path_factory):
     model = root / "symbols.model"
     wanted = {"model": "char", "vocabulary": 64, "characters": 4000, "validation_share": 0.2}
     tokenizer.build(
-        _settings(root / "symbols.json", {"kind": "train", **wanted}),
+        _settings(root / "symbols-settings.json", {"kind": "train", **wanted}),
         [root / name for name in DOMAINS],
         model,
     )

@@ -134,7 +134,7 @@ def test_json_survives_writing_and_reading(tmp_path):
 @pytest.mark.parametrize("content", [b'{"a": 1', b"", b"\xff\xfe"])
 def test_broken_json_is_named_with_a_way_out(tmp_path, content):
     (tmp_path / "a.json").write_bytes(content)
-    with pytest.raises(InputError, match=r"a\.json is not valid JSON .*: delete it"):
+    with pytest.raises(InputError, match=r"a\.json is not valid JSON .*: check the path; if"):
         files.read_json(tmp_path / "a.json")
 
 
@@ -183,7 +183,7 @@ def stopped(place, identity, **options):
     """Begins a folder and fails."""
 
     def begin():
-        with files.resumable(place, identity, **options) as partial:
+        with files.resumable(place, "pack", identity, **options) as partial:
             (partial / "first").write_text("1")
             (partial / files.WORK / "note").write_text("-")
             raise OSError("stop")
@@ -196,21 +196,22 @@ def test_what_was_begun_is_gone_on_with(tmp_path):
     place = tmp_path / "made"
     stopped(place, {"a": 1})
     assert not place.exists()
-    with files.resumable(place, {"a": 1}) as partial:
+    with files.resumable(place, "pack", {"a": 1}) as partial:
         assert (partial / "first").read_text() == "1"
         assert (partial / files.WORK / "note").read_text() == "-"
         (partial / "second").write_text("2")
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["first", "made", "second"]
+    found = sorted(path.name for path in tmp_path.rglob("*"))
+    assert found == [".made-by", "first", "made", "second"]
 
 
 def test_with_another_identity_it_begins_empty(tmp_path):
     stopped(tmp_path / "made", 1)
-    with files.resumable(tmp_path / "made", 2) as partial:
+    with files.resumable(tmp_path / "made", "pack", 2) as partial:
         assert not (partial / "first").exists()
     # A finished folder is replaced whole.
-    with files.resumable(tmp_path / "made", 1) as partial:
+    with files.resumable(tmp_path / "made", "pack", 1) as partial:
         (partial / "other").write_text("")
-    assert [path.name for path in (tmp_path / "made").iterdir()] == ["other"]
+    assert names(tmp_path / "made") == [".made-by", "other"]
 
 
 def test_some_errors_leave_nothing_to_go_on_with(tmp_path):
@@ -219,12 +220,12 @@ def test_some_errors_leave_nothing_to_go_on_with(tmp_path):
 
 
 def test_a_folder_is_made_by_one_process_at_a_time(tmp_path):
-    with files.resumable(tmp_path / "made", 1) as partial:
+    with files.resumable(tmp_path / "made", "pack", 1) as partial:
         (partial / "mine").write_text("")
         with (
             pytest.raises(InputError, match=r"another process is making .*made"),
-            files.resumable(tmp_path / "made", 1),
+            files.resumable(tmp_path / "made", "pack", 1),
         ):
             pass
-    assert [path.name for path in (tmp_path / "made").iterdir()] == ["mine"]
+    assert names(tmp_path / "made") == [".made-by", "mine"]
     assert [path.name for path in tmp_path.iterdir()] == ["made"]

@@ -113,7 +113,11 @@ def test_only_the_last_checkpoint_on_demand(finished, probed):
     run = finished()
     probed(run)
     probed(run, checkpoints="last")
-    assert sorted(p.name for p in (run / "probes").iterdir()) == ["manifest.json", "step3.parquet"]
+    assert sorted(p.name for p in (run / "probes").iterdir()) == [
+        ".made-by",
+        "manifest.json",
+        "step3.parquet",
+    ]
 
 
 def test_the_manifest_lists_what_was_read_and_written(finished, probed):

@@ -69,6 +69,14 @@ class Part(Protocol):
 
 
 @runtime_checkable
+class OfFiles(Source, Protocol):
+    """A source of the user's own files."""
+
+    def paths(self) -> list[tuple[Path, str]]:
+        """Each file with its name."""
+
+
+@runtime_checkable
 class Partitioned(Source, Protocol):
     """A source of many files far away, each of which can be read by itself."""
 
@@ -149,7 +157,7 @@ def manifest(folder: Path) -> dict[str, Any]:
     facts: dict[str, Any] = files.read_json(path)
     if not isinstance(facts, dict) or facts.get("stage") != STAGE:
         raise InputError(f"{path} is not the manifest of a download: download the source anew")
-    remedy = f"delete {folder} and download it anew"
+    remedy = "download it anew"
     sealed = integrity.sealed(folder, facts, remedy)
     found = [problem for file in sealed if (problem := integrity.resized(file))]
     if found:
@@ -163,7 +171,7 @@ def refuse_damaged(folder: Path) -> None:
     Raises:
         InputError: as `manifest`, or files that were changed.
     """
-    remedy = f"delete {folder} and download it anew"
+    remedy = "download it anew"
     sealed = integrity.sealed(folder, manifest(folder), remedy)
     found = [text for _, text in integrity.problems(integrity.altered, sealed) if text]
     if found:
@@ -196,7 +204,7 @@ def of_files(listed: Iterable[Path]) -> Iterator[Document]:
 
 def unreadable(path: Path, error: Exception) -> InputError:
     """What to tell of a file that is not readable as Parquet."""
-    return InputError(f"{path} cannot be read ({error}): delete {path.parent} and download it anew")
+    return InputError(f"{path} cannot be read ({error}): download it anew")
 
 
 def totals(listed: Sequence[Path]) -> Totals:

@@ -101,9 +101,13 @@ def pack(
         "code": fingerprints.of(__name__),
     }
     with (
-        disk.named(out),
         files.resumable(
-            out, identity, forget=(InputError, OSError), keep=(pool.KilledError,)
+            out,
+            "pack",
+            identity,
+            [documents, settings_file, *inputs],
+            forget=(InputError, OSError),
+            keep=(pool.KilledError,),
         ) as partial,
         Progress(f"pack {documents.name}", total=_megabytes(source), unit="MB") as progress,
     ):

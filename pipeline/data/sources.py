@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow
 
-from pipeline import disk, files, fingerprints, settings
+from pipeline import files, fingerprints, settings
 from pipeline.data import SOURCES, extras, parts
 from pipeline.data import documents as store
 from pipeline.errors import InputError
@@ -63,15 +63,16 @@ def download(settings_file: Path, out: Path, *, workers: int | None = None) -> N
     where = f"sources.{out.name}"
     source = parse(values, where)
     modules = [__name__, SOURCES[values["kind"]].partition(":")[0]]
-    with disk.named(out):
-        if isinstance(source, store.Partitioned):
-            identity = {"settings": values, "code": fingerprints.of(*modules)}
-            with files.resumable(out, identity) as partial:
-                _fetch(source, values, where, partial, workers or WORKERS)
-        else:
-            with files.appearing(out) as partial:
-                partial.mkdir()
-                _read(source, values, where, partial, out.name)
+    own = source.paths() if isinstance(source, store.OfFiles) else []
+    inputs = [settings_file, *(path for path, _ in own)]
+    if isinstance(source, store.Partitioned):
+        identity = {"settings": values, "code": fingerprints.of(*modules)}
+        with files.resumable(out, store.STAGE, identity, inputs) as partial:
+            _fetch(source, values, where, partial, workers or WORKERS)
+    else:
+        with files.appearing(out, store.STAGE, inputs) as partial:
+            partial.mkdir()
+            _read(source, values, where, partial, out.name)
 
 
 def _read(source: store.Source, values: dict[str, Any], where: str, out: Path, name: str) -> None:

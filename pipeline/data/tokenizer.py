@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import sentencepiece
 
-from pipeline import disk, files, settings
+from pipeline import files, ownership, settings
 from pipeline.data import documents as store
 from pipeline.data import extras
 from pipeline.data.splits import is_validation, text_hash
 from pipeline.errors import InputError
 
+STAGE = "tokenizer"
 SPECIAL_PIECES = 3
 """pad = 0, eos = 1, unk = 2, as in T5; there is no bos."""
 
@@ -167,6 +168,12 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
     values = files.read_json(settings_file)
     where = f"tokenizers.{out.stem}"
     chosen = parse(values, where)
+    manifest = out.with_suffix(".json") if out.name else out
+    if manifest == out:
+        raise InputError(f"{out} would be the model and its manifest: name a .model file")
+    inputs = [settings_file, *sources, *([Path(chosen.path)] if isinstance(chosen, File) else [])]
+    for place in (out, manifest):
+        ownership.refuse(place, STAGE, inputs)
     sampled: dict[str, int] = {}
     if isinstance(chosen, File):
         content = _given(Path(chosen.path), chosen.sha256, where, "path")
@@ -180,17 +187,18 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
         content = _given(path, chosen.sha256, where, "file")
     else:
         content, sampled = _train(chosen, sources, where)
-    with disk.named(out), files.appearing(out) as partial:
+    with files.appearing(out, STAGE, inputs) as partial:
         partial.write_bytes(content)
     tokenizer = Tokenizer(out)
     files.write_manifest(
-        out.with_suffix(".json"),
-        stage="tokenizer",
+        manifest,
+        stage=STAGE,
         settings=values,
         inputs=[source / files.MANIFEST for source in sources],
         files=[out],
         modules=[__name__],
         facts={**tokenizer.facts(), "unknown": tokenizer.unknown, "training_characters": sampled},
+        alone=True,
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline import devices, disk, files
+from pipeline import devices, files, ownership
 from pipeline import settings as parsing
 from pipeline.errors import InputError
 from pipeline.evaluation import asking, readings
@@ -66,6 +66,7 @@ def evaluate(
     asked = parsing.parse(Evaluation, {**DEFAULTS, **values}, str(settings))
     if not asked.tasks:
         raise InputError(f"{settings}.tasks: name at least one task; a model is asked nothing else")
+    ownership.refuse(out, "evaluate", [settings, model, *([tasks] if tasks else [])])
     place = devices.pick(device, any_shape=True)
     given = Directory(model, dtype=dtype, length=length)
     benchmarks = downstream(asked, tasks, given.pieces, given.length)
@@ -74,7 +75,7 @@ def evaluate(
     how = _read(given, benchmarks, reading, options)
     rows, lines = _answered(given, benchmarks, how, options)
     told = {one.benchmark.asked.name: one.facts() for one in benchmarks}
-    with disk.named(out), files.appearing(out) as partial:
+    with files.appearing(out, "evaluate") as partial:
         written = rows.write(partial, 0)
         files.write_manifest(
             partial / files.MANIFEST,

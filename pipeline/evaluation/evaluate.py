@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from pipeline import checkpoint, devices, disk, files
+from pipeline import checkpoint, devices, files
 from pipeline import settings as parsing
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.errors import InputError
@@ -65,8 +65,7 @@ def evaluate(
     benchmarks = downstream(asked, tasks, pieces, work.training.length)
     steps = record["checkpoints"] if asked.checkpoints == "all" else record["checkpoints"][-1:]
     with (
-        disk.named(run),
-        files.appearing(run / "evaluations") as out,
+        files.appearing(run / "evaluations", "evaluate") as out,
         Progress(f"evaluate {record['run']}", total=len(steps), unit="checkpoint") as bar,
     ):
         written: list[Path] = []

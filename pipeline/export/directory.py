@@ -9,7 +9,7 @@ import torch
 import transformers
 from safetensors.torch import save_file
 
-from pipeline import checkpoint, disk, files, model
+from pipeline import checkpoint, disk, files, model, ownership
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.errors import InputError
 from pipeline.export import architecture, card, fast_tokenizer
@@ -36,10 +36,11 @@ def write(run: Path, out: Path, step: int) -> str:
             what it loads computes something else.
     """
     manifest = files.read_json(run / files.MANIFEST)
+    ownership.refuse(out, "export", [run])
     net = checkpoint.load_model(run / "checkpoints" / f"step{step}")
     length = manifest["settings"]["training"]["length"]
     ours = Tokenizer(_tokenizer(run, manifest))
-    with disk.named(out.parent), files.appearing(out) as partial:
+    with disk.named(out), files.appearing(out) as partial:
         partial.mkdir()
         _write_model(partial, net, ours, length)
         eos = _write_tokenizer(partial, ours, length)

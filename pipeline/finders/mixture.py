@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 from safetensors.numpy import load_file
 
-from pipeline import files
+from pipeline import files, ownership
 from pipeline import settings as parsing
 from pipeline.errors import InputError
 from pipeline.finders import registry, swarm
@@ -82,6 +82,7 @@ def find(settings: Path, runs: Sequence[Path], out: Path) -> None:
     asked = parsing.parse(Search, values, str(settings))
     finder = registry.build(asked.finder, asked.options, f"{settings}: options")
     _refuse_others(asked, runs, settings)
+    ownership.refuse(out, "mixture", [settings, *runs])
     # The order in which proxies are listed must not decide between equals or fill the folds.
     read = [_read(name, asked.proxies[name], asked, finder) for name in sorted(asked.proxies)]
     found = finder.find(asked.domains, [proxy for proxy, _ in read])
@@ -94,6 +95,7 @@ def find(settings: Path, runs: Sequence[Path], out: Path) -> None:
         files=[],
         modules=registry.modules(asked.finder),
         facts={"weights_by_domain": weights, "diagnostics": found.diagnostics},
+        alone=True,
     )
 
 
@@ -210,7 +212,7 @@ def _losses(name: str, folder: Path, steps: int, domains: tuple[str, ...]) -> Fl
 def _state(name: str, folder: Path) -> dict[str, npt.NDArray[Any]]:
     """State of the mixing method in a checkpoint."""
     path = folder / TRAINING
-    again = f"delete {folder} and run `pike pretrain` for {name} again"
+    again = f"run `pike pretrain` for {name} again"
     if not path.is_file() or not (folder / files.MANIFEST).is_file():
         raise InputError(f"proxy {name} has no checkpoint of its last step ({path}): {again}")
     if files.read_json(folder / files.MANIFEST)["sha256"][TRAINING] != files.sha256(path):

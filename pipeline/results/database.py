@@ -1,6 +1,7 @@
 """All records of an experiment in one DuckDB file, with the views that tables and figures read."""
 
-from collections.abc import Iterable, Mapping
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +29,29 @@ def build(settings: Path, out: Path) -> None:
             and says what to run.
     """
     experiment = read(settings)
-    with files.appearing(out) as partial:
-        connection = duckdb.connect(str(partial))
-        try:
-            create(connection)
-            fill(connection, experiment)
-        finally:
-            connection.close()
+    with (
+        files.appearing(out, "database", [settings]) as partial,
+        _written(out),
+        duckdb.connect(str(partial)) as connection,
+    ):
+        create(connection)
+        fill(connection, experiment)
+
+
+@contextlib.contextmanager
+def _written(out: Path) -> Iterator[None]:
+    """Turns DuckDB's own error for a full or unwritable disk into a message.
+
+    Raises:
+        InputError: the database could not be written.
+    """
+    try:
+        yield
+    except (duckdb.IOException, duckdb.FatalException) as error:
+        first = str(error).splitlines()[0]
+        raise InputError(
+            f"{out} cannot be written ({first}): free some space there, or give another --out"
+        ) from error
 
 
 def create(connection: duckdb.DuckDBPyConnection) -> None:

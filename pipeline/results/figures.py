@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pipeline import files
+from pipeline import files, ownership
 from pipeline.errors import InputError
 from pipeline.results import curves, drawing, mixtures
 from pipeline.results.drawing import Panel
@@ -42,6 +42,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
     """
     figure = parse(FigureSettings, files.read_json(settings), str(settings))
     kind = KINDS[figure.kind or figure.name]
+    ownership.siblings(out, (".svg", ".png", ".json"), "figure", [settings, database])
     connection = connect(database)
     try:
         found = rows(connection, kind.query, figure.selection, str(settings))

@@ -54,7 +54,7 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
         script=Markup((REPORT / "script.js").read_text(encoding="utf-8")),
         **page,
     )
-    with files.appearing(out) as partial:
+    with files.appearing(out, "report", [settings, database, tables, figures]) as partial:
         partial.write_text(html, encoding="utf-8")
 
 

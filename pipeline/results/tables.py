@@ -35,7 +35,7 @@ from pathlib import Path
 
 import duckdb
 
-from pipeline import files
+from pipeline import files, ownership
 from pipeline.errors import InputError
 from pipeline.results import marks, views
 from pipeline.results.cells import EMPTY, Cell, finite, number, of
@@ -102,13 +102,15 @@ def write(settings: Path, database: Path, out: Path) -> None:
         InputError: wrong settings, no database, or nothing selected.
     """
     table = parse(TableSettings, files.read_json(settings), str(settings))
+    inputs = [settings, database]
+    places = ownership.siblings(out, (".md", ".csv", ".tex"), "table", inputs)
     blocks = read(table, database, str(settings))
     for suffix, text in (
         (".md", markdown(table, blocks)),
         (".csv", comma_separated(blocks)),
         (".tex", latex(table, blocks)),
     ):
-        with files.appearing(out.with_suffix(suffix)) as partial:
+        with files.appearing(places[suffix], "table", inputs) as partial:
             partial.write_text(text, encoding="utf-8")
 
 

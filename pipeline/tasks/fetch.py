@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline import disk, files
+from pipeline import disk, files, ownership
 from pipeline.errors import InputError, install
 from pipeline.tasks import demonstrations, registry
 from pipeline.tasks.benchmark import DEMONSTRATIONS
@@ -84,6 +84,7 @@ def _files(task: Task, taken: Sequence[str]) -> dict[str, Path]:
 
 def _fetch(task: Task, place: Path, revision: str | None, own: Mapping[str, Path]) -> str:
     dataset, pinned = task.dataset, revision is None
+    ownership.refuse(place, "fetch", list(own.values()))
     log.info("%s: %s, licence: %s", task.name, dataset.repository, dataset.licence)
     if dataset.notice:
         log.warning("%s: %s", task.name, dataset.notice)
@@ -226,7 +227,7 @@ def _write(
     facts: Mapping[str, Any],
     identity: Mapping[str, Any],
 ) -> None:
-    with disk.named(place), files.appearing(place) as partial:
+    with files.appearing(place, "fetch") as partial:
         partial.mkdir()
         written = []
         for name, records in kept.items():
@@ -262,7 +263,7 @@ def _refuse_change(place: Path, made: Mapping[str, Any], identity: Mapping[str, 
             raise InputError(
                 f"{place / name} was fetched before under the same revision with SHA-256 "
                 f"{known['sha256']}, and came with {listed['sha256']} this time: if the new one is "
-                f"right, delete {place} and fetch again"
+                f"right, move {place} away and fetch again"
             )
 
 

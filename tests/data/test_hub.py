@@ -363,8 +363,8 @@ def model(tmp_path_factory, make_source):
 
 def build(folder, **values):
     known = {"kind": "hub", "repository": "google/mt5-base", "revision": COMMIT}
-    (folder / "mt5.json").write_text(json.dumps({**known, **values}))
-    tokenizer.build(folder / "mt5.json", [], folder / "mt5.model")
+    (folder / "settings.json").write_text(json.dumps({**known, **values}))
+    tokenizer.build(folder / "settings.json", [], folder / "mt5.model")
     return folder / "mt5.model"
 
 

@@ -396,3 +396,16 @@ def test_finished_work_outlives_a_worker_that_is_killed(many, tmp_path, monkeypa
 )
 def test_a_source_gets_the_processes_that_its_size_is_worth(source, expected):
     assert runs.processes(source) == expected
+
+
+def test_a_corpus_does_not_replace_what_it_is_made_of(packed, letters, tmp_path):
+    packed(words(0))
+    source = tmp_path / "data" / "domain"
+    for out, told in (
+        (source, "is the input"),
+        (source.parent, "holds the"),
+        (source / "c", "lies"),
+    ):
+        with pytest.raises(InputError, match=f"{out} {told}"):
+            pack(tmp_path / "packing.json", source, letters, out)
+    assert (source / files.MANIFEST).exists()

@@ -30,7 +30,11 @@ def download(folder, values, name="mine"):
 
 def test_a_download_is_documents_and_their_manifest(tmp_path):
     out = download(tmp_path, LANGUAGE)
-    assert sorted(f.name for f in out.iterdir()) == ["documents-00000.parquet", files.MANIFEST]
+    assert sorted(f.name for f in out.iterdir()) == [
+        ".made-by",
+        "documents-00000.parquet",
+        files.MANIFEST,
+    ]
     manifest = files.read_json(out / files.MANIFEST)
     assert manifest["stage"] == "download"
     assert manifest["settings"] == LANGUAGE
@@ -106,3 +110,20 @@ def test_a_full_disk_is_named_and_left_clean(small_disk):
         # 200,000 letters of 4 bits each.
         download(small_disk, {**LANGUAGE, "noise": 1.0, "symbols": 16, "length": 20_000})
     assert list((small_disk / "data").iterdir()) == []
+
+
+def test_a_folder_of_somebody_is_not_replaced(tmp_path):
+    mine = tmp_path / "data" / "mine"
+    mine.mkdir(parents=True)
+    (mine / "thesis.txt").write_text("years")
+    for values in (LANGUAGE, {"kind": "local", "files": str(mine / "*.txt")}):
+        with pytest.raises(InputError, match=r"mine (holds thesis\.txt|holds the input)"):
+            download(tmp_path, values)
+    assert [path.name for path in mine.iterdir()] == ["thesis.txt"]
+
+
+def test_a_download_does_not_replace_what_it_reads(tmp_path):
+    made = download(tmp_path, LANGUAGE)
+    with pytest.raises(InputError, match=r"holds the input .*documents-00000\.parquet"):
+        download(tmp_path, {"kind": "local", "files": str(made / "*.parquet")})
+    assert (made / "documents-00000.parquet").exists()

@@ -220,3 +220,28 @@ def test_the_identity_of_pieces_is_that_of_pieces_and_scores(tmp_path, make_sour
     # As often, though in another order.
     again = make(tmp_path, values, [make_source(tmp_path / "aba", ["aba"])], "aba")
     assert again.pieces_sha256 == twice
+
+
+def test_the_manifest_does_not_replace_the_settings(tmp_path):
+    given_settings = tmp_path / "tok.json"
+    given_settings.write_text(json.dumps({"kind": "file", "path": "given.model"}))
+    with pytest.raises(InputError, match=r"tok\.json is the input .*tok\.json, which would be"):
+        build(given_settings, [], tmp_path / "tok.model")
+    assert json.loads(given_settings.read_text())["kind"] == "file"
+
+
+def test_the_manifest_does_not_replace_the_model(tmp_path, exact):
+    given_settings = tmp_path / "settings.json"
+    given_settings.write_text(json.dumps({"kind": "file", "path": str(exact.path)}))
+    with pytest.raises(InputError, match=r"t\.json would be the model and its manifest: name a"):
+        build(given_settings, [], tmp_path / "t.json")
+    with pytest.raises(InputError, match="has no name of its own"):
+        build(given_settings, [], tmp_path / "..")
+    with pytest.raises(InputError, match="is the input"):
+        build(given_settings, [], exact.path)
+
+
+def test_a_tokenizer_may_be_built_anew(tmp_path, source):
+    for vocabulary in (60, 50):
+        made = make(tmp_path, {**TRAIN, "model": "bpe", "vocabulary": vocabulary}, [source])
+        assert made.vocabulary == vocabulary

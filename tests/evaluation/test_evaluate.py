@@ -85,7 +85,7 @@ def test_accuracies_follow_from_the_choices(finished, asked):
 
 def test_only_the_last_checkpoint_on_demand(finished, asked):
     out = asked(finished(), checkpoints="last")
-    assert sorted(path.name for path in out.iterdir()) == ["manifest.json", "step3"]
+    assert sorted(path.name for path in out.iterdir()) == [".made-by", "manifest.json", "step3"]
 
 
 @pytest.mark.slow

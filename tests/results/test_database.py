@@ -296,3 +296,13 @@ def test_a_run_that_lacks_its_name_is_refused(small, tmp_path):
     files.write_json(small, experiment)
     with pytest.raises(InputError, match="settings: seed is missing"):
         database.build(small, tmp_path / "x.duckdb")
+
+
+@pytest.mark.slow
+def test_a_database_of_somebody_is_not_replaced(small, tmp_path):
+    mine = tmp_path / "mine.duckdb"
+    duckdb.connect(str(mine)).execute("create table thesis as select 1 as year").close()
+    before = mine.read_bytes()
+    with pytest.raises(InputError, match=r"mine\.duckdb is there already, and no \.made-by there"):
+        database.build(small, mine)
+    assert mine.read_bytes() == before

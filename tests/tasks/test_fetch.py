@@ -59,6 +59,7 @@ def test_a_task_becomes_lines_of_json_with_a_manifest(tmp_path):
     )
     place = tmp_path / "piqa"
     assert sorted(path.name for path in place.iterdir()) == [
+        ".made-by",
         "demonstrations.jsonl",
         "manifest.json",
         "validation.jsonl",

@@ -23,7 +23,7 @@ def written(tmp_path_factory):
 
 def test_every_record_is_there_and_listed(written):
     manifest = files.read_json(written / files.MANIFEST)
-    names = {path.name for path in written.iterdir()} - {files.MANIFEST}
+    names = {path.name for path in written.iterdir()} - {files.MANIFEST, ".made-by"}
     assert set(manifest["files"]) == names
     assert {name.removesuffix(".parquet") for name in names} == {
         "example", "example_settings", "example_steps", "descent", "relaxed", "iterations",
