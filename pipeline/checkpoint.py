@@ -282,7 +282,7 @@ def _checked(folder: Path, *names: str) -> dict[str, Any]:
     if known.get("format", 1) > FORMAT:
         raise LaterFormatError(
             f"{folder} is of format {known['format']}, and this version of the code reads none "
-            f"above {FORMAT}: use the version that wrote it, or delete the folder"
+            f"above {FORMAT}: use the version that wrote it, or train in another folder"
         )
     sums = known.get("sha256", {})
     for name in names:
@@ -290,7 +290,7 @@ def _checked(folder: Path, *names: str) -> dict[str, Any]:
         if not path.exists() or files.sha256(path) != sums.get(name):
             raise InputError(
                 f"{path} is {'damaged' if path.exists() else 'missing'}: its checksum is not the "
-                f"manifest's; delete {folder} and train again"
+                f"manifest's; train again"
             )
     return known
 

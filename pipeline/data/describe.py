@@ -80,9 +80,7 @@ def _rows(folder: Path, ngrams: int | None) -> Iterator[Row]:
     for split in SPLITS:
         facts = manifest["splits"][split]
         if "lengths" not in facts:
-            raise InputError(
-                f"{folder} was packed before corpora were measured: delete it and pack it anew"
-            )
+            raise InputError(f"{folder} was packed before corpora were measured: pack it anew")
         yield {
             "tokenizer": folder.parent.name,
             "domain": manifest["source"],

@@ -35,7 +35,9 @@ def manifest_of(folder: Path) -> dict[str, Any]:
         raise InputError(f"{folder} holds no finished corpus (no {files.MANIFEST}): pack it first")
     manifest: dict[str, Any] = files.read_json(path)
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise InputError(f"{path} is not a corpus of format {FORMAT}: delete the folder, pack anew")
+        raise InputError(
+            f"{path} is not a corpus of format {FORMAT}: check the path, or pack it anew"
+        )
     return manifest
 
 
@@ -43,7 +45,7 @@ def sealed_split(
     folder: Path, split: str, manifest: dict[str, Any], dtype: np.dtype[Any]
 ) -> list[integrity.Sealed]:
     """A split's shards and the list of its documents."""
-    remedy, documents = f"delete {folder} and pack it anew", documents_file(split)
+    remedy, documents = "pack it anew", documents_file(split)
     sealed = [
         integrity.Sealed(folder / s["file"], s["tokens"] * dtype.itemsize, s["sha256"], remedy)
         for s in manifest["splits"][split]["shards"]
@@ -62,15 +64,11 @@ def refuse_contradiction(folder: Path, split: str, manifest: dict[str, Any]) -> 
     tokens, held = splits[split]["tokens"], sum(s["tokens"] for s in splits[split]["shards"])
     if tokens != held:
         raise InputError(
-            f"{path} says {tokens:,} {split} tokens, but its shards have {held:,}: "
-            f"delete {folder} and pack it anew"
+            f"{path} says {tokens:,} {split} tokens, but its shards have {held:,}: pack it anew"
         )
     shards = {name: part["shards"] for name, part in splits.items()}
     if manifest["fingerprint"] != data_fingerprint(manifest["dtype"], shards):
-        raise InputError(
-            f"{path} has a fingerprint that is not that of its shards: "
-            f"delete {folder} and pack it anew"
-        )
+        raise InputError(f"{path} has a fingerprint that is not that of its shards: pack it anew")
 
 
 def refuse_other_tokenizer(folder: Path, manifest: dict[str, Any]) -> None:
@@ -90,5 +88,5 @@ def refuse_other_tokenizer(folder: Path, manifest: dict[str, Any]) -> None:
         if {recorded, found} != {packed_with}:
             raise InputError(
                 f"{folder} was packed with the tokenizer of SHA-256 {packed_with}, but {path} has "
-                f"{found if found != packed_with else recorded}: delete {folder} and pack it anew"
+                f"{found if found != packed_with else recorded}: pack it anew"
             )

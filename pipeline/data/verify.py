@@ -91,11 +91,10 @@ def _manifest(folder: Path) -> dict[str, Any]:
 def _sealed(folder: Path, manifest: dict[str, Any]) -> list[integrity.Sealed]:
     verb = "download" if manifest["stage"] == store.STAGE else "pack"
     try:
-        return integrity.sealed(folder, manifest, f"delete {folder} and {verb} it anew")
+        return integrity.sealed(folder, manifest, f"{verb} it anew")
     except (KeyError, TypeError) as error:
         raise InputError(
-            f"{folder / files.MANIFEST} lists no files ({error!r}): delete {folder} and {verb} it "
-            "anew"
+            f"{folder / files.MANIFEST} lists no files ({error!r}): {verb} it anew"
         ) from None
 
 
@@ -103,7 +102,7 @@ def _inconsistent(folder: Path, manifest: dict[str, Any]) -> list[str]:
     """What of a corpus does not fit together though every file is as the manifest says."""
     if manifest["stage"] == store.STAGE:
         return []
-    remedy = f"delete {folder} and pack it anew"
+    remedy = "pack it anew"
     found = []
     try:
         sealing.refuse_other_tokenizer(folder, manifest)

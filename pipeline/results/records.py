@@ -47,7 +47,7 @@ def manifest(path: Path, remake: str) -> dict[str, Any]:
     found = files.read_json(path)
     wanted = {"stage", "settings", "inputs", "files", "code"}
     if not isinstance(found, dict) or not wanted <= found.keys():
-        raise InputError(f"{path} is not a whole manifest: delete it and {remake}")
+        raise InputError(f"{path} is not a whole manifest: {remake}")
     return found
 
 

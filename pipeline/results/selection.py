@@ -33,9 +33,9 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
         )
     except duckdb.Error as error:
         first = str(error).splitlines()[0]
-        raise InputError(
-            f"{database} cannot be opened ({first}): delete it and make it anew"
-        ) from None
+        locked = isinstance(error, duckdb.IOException) and "lock" in first
+        remedy = "wait until that process has closed it" if locked else "check the path"
+        raise InputError(f"{database} cannot be opened ({first}): {remedy}") from None
 
 
 def rows(

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 
 from pipeline.errors import InputError
@@ -49,3 +52,26 @@ def test_mistakes_are_named_where_they_were_made(connection, view, selection, me
 
 def test_seeds_may_be_selected_where_the_database_has_no_others(connection):
     assert rows(connection, "table_costs", {"seeds": [0, 1]}, "x")
+
+
+def test_nobody_is_told_to_delete_a_file(tmp_path):
+    (tmp_path / "passwd").write_text("root:x:0:0\n" * 1000)
+    with pytest.raises(InputError, match=r"passwd cannot be opened \(.*\): check the path$"):
+        connect(tmp_path / "passwd")
+
+
+def test_a_database_that_another_process_writes_is_waited_for(tmp_path):
+    code = (
+        "import duckdb, sys; held = duckdb.connect(sys.argv[1]); print('held', flush=True); "
+        "sys.stdin.read()"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, tmp_path / "pike.duckdb"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with holder:
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(InputError, match=r"lock.*: wait until that process has closed it$"):
+            connect(tmp_path / "pike.duckdb")
+        holder.stdin.close()
