@@ -6,16 +6,19 @@ system frees the lock when the process ends, however it ends, so that no two pro
 the same and none is lost to a killed one.
 """
 
+import contextlib
 import fcntl
 import logging
 import os
 import shutil
+import stat
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from pipeline import ownership
 from pipeline.errors import InputError
 
 log = logging.getLogger("pike")
@@ -23,7 +26,7 @@ log = logging.getLogger("pike")
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 WAIT_SECONDS = 2.0
 
-_held: list[IO[str]] = []
+_held: list[IO[bytes]] = []
 """The lock of this process: open as long as it lives."""
 
 
@@ -86,7 +89,7 @@ def take(folder: Path | None = None) -> str | None:
 
     Raises:
         InputError: more processes were started together than there are GPUs; they would wait for
-            each other for ever.
+            each other for ever; or the folder of the locks is another user's.
     """
     names = visible()
     if _held or len(names) < 2:
@@ -98,11 +101,12 @@ def take(folder: Path | None = None) -> str | None:
             f"GPUs: start torchrun with --nproc-per-node {len(names)}, or with --device cpu"
         )
     folder = folder or Path(tempfile.gettempdir(), f"pike-gpus-{os.getuid()}")
-    folder.mkdir(mode=0o700, exist_ok=True)
+    _make(folder)
     told = False
     while True:
         for name in names:
-            file = (folder / f"{name.replace('/', '-')}.lock").open("w")
+            path = folder / f"{name.replace('/', '-')}.lock"
+            file = open(path, "ab", opener=ownership.nofollow)  # noqa: SIM115 - held
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -115,3 +119,20 @@ def take(folder: Path | None = None) -> str | None:
             log.info("all %d GPUs are taken by other runs; waiting for one", len(names))
             told = True
         time.sleep(WAIT_SECONDS)
+
+
+def _make(folder: Path) -> None:
+    """Makes the folder of the locks, in which nobody else may put a file or a link.
+
+    Raises:
+        InputError: it is there already and others can.
+    """
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+    if not ours or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise InputError(
+            f"{folder}, where the locks of GPUs lie, is no folder that this user alone may write: "
+            "have its owner remove it, or set TMPDIR to a folder of your own"
+        )

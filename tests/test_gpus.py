@@ -144,3 +144,48 @@ def test_a_user_needs_no_name(tmp_path, driver, monkeypatch):
     monkeypatch.setenv(gpus.VISIBLE, "a,b")
     assert gpus.take() == "a"
     gpus._held[0].close()
+
+
+@pytest.mark.parametrize("kind", ["writable by all", "a link", "a file"])
+def test_a_folder_of_locks_that_others_may_write_is_refused(tmp_path, monkeypatch, kind):
+    monkeypatch.setenv(gpus.VISIBLE, "a,b")
+    folder = tmp_path / "locks"
+    if kind == "a link":
+        (tmp_path / "elsewhere").mkdir()
+        folder.symlink_to("elsewhere")
+    elif kind == "a file":
+        folder.touch()
+    else:
+        folder.mkdir()
+        folder.chmod(0o777)
+    with pytest.raises(InputError, match=r"locks.* set TMPDIR to a folder of your own"):
+        gpus.take(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_folder_of_locks_of_another_user_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv(gpus.VISIBLE, "a,b")
+    (tmp_path / "locks").mkdir(mode=0o700)
+    os.chown(tmp_path / "locks", 12345, 12345)
+    with pytest.raises(InputError, match="is no folder that this user alone may write"):
+        gpus.take(tmp_path / "locks")
+
+
+def test_a_link_in_the_place_of_a_lock_is_not_followed(tmp_path, monkeypatch):
+    monkeypatch.setenv(gpus.VISIBLE, "a,b")
+    (tmp_path / "thesis.txt").write_text("years")
+    (tmp_path / "locks").mkdir()
+    (tmp_path / "locks" / "a.lock").symlink_to(tmp_path / "thesis.txt")
+    with pytest.raises(OSError, match="symbolic links"):
+        gpus.take(tmp_path / "locks")
+    assert (tmp_path / "thesis.txt").read_text() == "years"
+
+
+def test_a_lock_keeps_what_is_in_its_file(tmp_path, monkeypatch):
+    monkeypatch.setenv(gpus.VISIBLE, "a,b")
+    monkeypatch.setattr(gpus, "_held", [])
+    (tmp_path / "locks").mkdir(mode=0o700)
+    (tmp_path / "locks" / "a.lock").write_text("kept")
+    assert gpus.take(tmp_path / "locks") == "a"
+    gpus._held[0].close()
+    assert (tmp_path / "locks" / "a.lock").read_text() == "kept"
