@@ -3,6 +3,7 @@
 Stages are imported when they are called, so that `pike query` does not wait for torch.
 """
 
+import contextlib
 import importlib
 import logging
 import os
@@ -61,17 +62,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes | str | None:
     """Calls what the subcommand stands for."""
-    if command == "evaluate":
-        chosen = _evaluation(chosen)
-    elif command == "pretrain":
-        minutes = chosen.pop("wait")
-        if minutes and not torchrun.started():
-            lease.await_free(chosen["given"].parent, minutes)
-        chosen = _shared_out(chosen, words)
-    module, _, function = chosen.pop("place").partition(":")
-    called = getattr(importlib.import_module(module), function)
-    answer: bytes | str | None = called(chosen.pop("given"), **chosen)
-    return answer
+    with contextlib.ExitStack() as during:
+        if command == "evaluate":
+            chosen = _evaluation(chosen)
+        elif command == "pretrain":
+            # Before torch is imported, which takes seconds.
+            during.enter_context(interruption.ignored(chosen["save_on"]))
+            minutes = chosen.pop("wait")
+            if minutes and not torchrun.started():
+                lease.await_free(chosen["given"].parent, minutes)
+            chosen = _shared_out(chosen, words)
+        module, _, function = chosen.pop("place").partition(":")
+        called = getattr(importlib.import_module(module), function)
+        answer: bytes | str | None = called(chosen.pop("given"), **chosen)
+        return answer
 
 
 def _shared_out(chosen: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:

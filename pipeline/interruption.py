@@ -79,6 +79,23 @@ class Asked:
 
 
 @contextlib.contextmanager
+def ignored(save_on: str) -> Iterator[None]:
+    """Ignores requests for a checkpoint inside the block, but within `watched`.
+
+    By default they would end the process. Before the training has begun there is nothing to save.
+
+    Args:
+        save_on: Signal that asks for a checkpoint: USR1 or USR2.
+    """
+    number = signal.Signals[f"SIG{save_on}"]
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
+@contextlib.contextmanager
 def watched(
     save_on: str = "USR1", highest: Callable[[int], int] = int, *, alone: bool = True
 ) -> Iterator[Asked]:

@@ -1,6 +1,8 @@
 """Signals: what they leave, and what a training does with them."""
 
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -152,3 +154,27 @@ def test_a_training_that_is_asked_to_save_saves_and_goes_on(signalled, corpora):
     assert files.read_json(run.parent / files.MANIFEST)["resumes"] == 0
     # Records are written with every checkpoint, and stay.
     assert 4 in files.steps(run.parent / "parts")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", interruption.SAVES)
+def test_a_signal_to_save_before_the_training_has_begun_ends_nothing(
+    tmp_path, pipeline_command, name
+):
+    """It comes while the modules are imported; the process then says that its file is missing."""
+    code = (
+        "import os, signal, sys\n"
+        "from importlib import abc\n"
+        "class Finder(abc.MetaPathFinder):\n"
+        "    def find_spec(self, module, *_):\n"
+        "        if module in ('torch', 'pipeline.pretrain'):\n"
+        f"            os.kill(os.getpid(), signal.SIG{name})\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "from pipeline.__main__ import main\n"
+        f"sys.exit(main(['pretrain', 'none.json', '--corpora', '.', '--save-on', '{name}']))\n"
+    )
+    command = pipeline_command()
+    command["args"] = [sys.executable, "-c", code]
+    done = subprocess.run(**command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "none.json does not exist" in done.stderr

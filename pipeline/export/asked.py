@@ -3,7 +3,7 @@
 import importlib
 from pathlib import Path
 
-from pipeline import files
+from pipeline import files, ownership
 from pipeline.errors import InputError
 
 
@@ -19,7 +19,7 @@ def export(run: Path, *, out: Path, step: int | None = None) -> str:
         What was made, in a line.
 
     Raises:
-        InputError: the run is not finished or has no such checkpoint, `out` is there already, or
+        InputError: the run is not finished or has no such checkpoint, `out` is somebody else's, or
             the directory cannot be made.
         ModuleNotFoundError: a package is not installed.
     """
@@ -33,8 +33,7 @@ def export(run: Path, *, out: Path, step: int | None = None) -> str:
     if step not in manifest["checkpoints"]:
         kept = ", ".join(map(str, manifest["checkpoints"]))
         raise InputError(f"{run} keeps no checkpoint of step {step}: --step takes one of {kept}")
-    if out.exists():
-        raise InputError(f"{out} is there already: delete it, or give another --out")
+    ownership.refuse(out, "export", [run])
     directory = importlib.import_module("pipeline.export.directory")
     answer: str = directory.write(run, out, step)
     return answer

@@ -9,7 +9,7 @@ import torch
 import transformers
 from safetensors.torch import save_file
 
-from pipeline import checkpoint, disk, files, model, ownership
+from pipeline import checkpoint, disk, files, model
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.errors import InputError
 from pipeline.export import architecture, card, fast_tokenizer
@@ -36,7 +36,6 @@ def write(run: Path, out: Path, step: int) -> str:
             what it loads computes something else.
     """
     manifest = files.read_json(run / files.MANIFEST)
-    ownership.refuse(out, "export", [run])
     net = checkpoint.load_model(run / "checkpoints" / f"step{step}")
     length = manifest["settings"]["training"]["length"]
     ours = Tokenizer(_tokenizer(run, manifest))
