@@ -9,6 +9,8 @@ starts.json             the step of each start: 0, and that of each going on
 manifest.json           appears last
 """
 
+import contextlib
+import fnmatch
 import functools
 import logging
 from collections.abc import Callable
@@ -20,11 +22,16 @@ import torch
 
 from pipeline import checkpoint, devices, files, lease, processes, settings
 from pipeline import model as models
+from pipeline.errors import InputError
 from pipeline.model import Transformer
 from pipeline.records import Part, Records
 from pipeline.writer import Writer
 
 log = logging.getLogger("pike")
+
+
+_OURS = {"checkpoints": "step*", "parts": "step*", "live": "since-step*.jsonl"}
+"""Folders of a run that training writes and clears away, and what is called how in them."""
 
 
 class RunFolder:
@@ -82,6 +89,7 @@ class RunFolder:
 
     def _cleared(self) -> Path | None:
         """Clears away what no run needs any more; the checkpoint to go on from, or None."""
+        _refuse_foreign(self.folder)
         files.remove(self.folder / files.MANIFEST)
         for left in (*self.folder.glob(".*.part"), *self.folder.glob("*/.*.part")):
             files.remove(left)
@@ -212,4 +220,28 @@ class RunFolder:
                 "versions": {"torch": torch.__version__, "numpy": np.__version__},
             },
             known=sums,
+        )
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """Refuses a folder in which training would clear away what no training wrote.
+
+    Raises:
+        InputError: it holds the manifest of something else, or other files under a run's names.
+    """
+    found = [
+        entry
+        for name, pattern in _OURS.items()
+        for entry in (folder / name).glob("*")
+        if not fnmatch.fnmatchcase(entry.name.removeprefix("."), f"{pattern}*")
+    ]
+    manifest = folder / files.MANIFEST
+    with contextlib.suppress(InputError):
+        values = files.read_json(manifest)
+        if not isinstance(values, dict) or values.get("stage") != "pretrain":
+            found.append(manifest)
+    if found:
+        raise InputError(
+            f"{folder} holds {', '.join(map(str, found[:3]))}, which no training wrote: put "
+            "run.json into a folder of its own"
         )

@@ -99,3 +99,16 @@ def test_a_method_that_names_no_domain_of_the_run_is_refused(make_run, corpora):
 def test_a_device_that_is_not_there_is_refused(make_run, corpora):
     with pytest.raises(InputError, match="device 'tpu' is unknown: choose one of auto, cpu, cuda"):
         pretrain.pretrain(make_run(), corpora, device="tpu")
+
+
+@pytest.mark.parametrize(
+    "name", ["checkpoints/epoch1.pt", "parts/1.txt", "live/x", "manifest.json"]
+)
+def test_what_no_training_wrote_is_not_cleared_away(make_run, corpora, name):
+    run = make_run()
+    theirs = run.parent / name
+    theirs.parent.mkdir(exist_ok=True)
+    theirs.write_text('{"stage": "pack"}')
+    told = refused(run, corpora)
+    assert f"{run.parent} holds {theirs}, which no training wrote" in told
+    assert theirs.read_text() == '{"stage": "pack"}'
