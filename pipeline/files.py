@@ -19,6 +19,8 @@ MANIFEST = ownership.MANIFEST
 WORK = ".work"
 """Within a folder in the making: what only serves to go on."""
 
+Stamp = tuple[int, int, int, int]
+
 
 @contextlib.contextmanager
 def appearing(path: Path, stage: str | None = None, inputs: Sequence[Path] = ()) -> Iterator[Path]:
@@ -166,6 +168,15 @@ def sha256(path: Path) -> str:
     """Hex SHA-256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def stamp(path: Path) -> Stamp:
+    """Inode, size and times of a file: writing to it, or another file in its place, changes them.
+
+    The time of the inode's last change guards the others: `cp -p`, `touch` or rsync cannot set it.
+    """
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def canonical(value: Any) -> str:

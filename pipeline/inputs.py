@@ -27,6 +27,15 @@ class Inputs:
     identity: dict[str, Any]
     """All that the run is a function of, of what lies here."""
 
+    def refuse_changed(self) -> None:
+        """Stops where a corpus was changed since it was opened: no checkpoint may hold that.
+
+        Raises:
+            InputError: which file, and what to do.
+        """
+        for corpus in self.corpora.values():
+            corpus.watched.refuse_changed()
+
     def facts(self, recipe: settings.Training) -> Facts:
         """What a method may ask of the run."""
         return Facts(

@@ -221,6 +221,7 @@ class _Training:
                     )
                     at.alarms = self.watch.state
                 if self.asked.to_save() or self.folder.due(at.step):
+                    self.given.refuse_changed()
                     self.folder.save(at)
                 if at.step < recipe.steps:
                     self.asked.end()

@@ -143,7 +143,7 @@ def _rows(asked: Probe, work: parsing.Run, corpora: Path) -> tuple[list[Tensor],
     """
     found, pieces, length = [], 0, work.training.length
     for domain in work.domains:
-        corpus = Corpus.open(corpora / domain, asked.split)
+        corpus = Corpus.open(corpora / domain, asked.split, verify=True)
         pieces = max(pieces, corpus.vocabulary)
         total = corpus.rows(length)
         if total < 1:

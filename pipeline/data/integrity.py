@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline import cpus, files
+from pipeline.errors import InputError
 
 
 class Sealed(NamedTuple):
@@ -65,3 +66,26 @@ def problems(
     several = list(listed)
     with ThreadPoolExecutor(max_workers=workers or cpus.available()) as pool:
         yield from zip(several, pool.map(check, several), strict=True)
+
+
+class Watched:
+    """Files that are read for hours, and what they were when that began."""
+
+    def __init__(self, listed: Iterable[Sealed]) -> None:
+        self._stamps = {file: _stamp(file) for file in listed}
+
+    def refuse_changed(self) -> None:
+        """Hashes again what was written to or replaced; without that, a look at each inode.
+
+        Raises:
+            InputError: a file is gone, or holds something else than its manifest says.
+        """
+        for file, before in self._stamps.items():
+            now = _stamp(file)
+            if now != before and (found := altered(file)):
+                raise InputError(f"{found} (it was changed while it was read)")
+            self._stamps[file] = now
+
+
+def _stamp(file: Sealed) -> files.Stamp | None:
+    return files.stamp(file.path) if file.path.exists() else None

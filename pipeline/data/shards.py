@@ -182,6 +182,8 @@ class Corpus:
     dtype: np.dtype[Any]
     fingerprint: str
     """Identity of the corpus's tokens, both splits."""
+    watched: integrity.Watched
+    """The split's files as they were before they were checked."""
     _starts: list[int]
     _maps: list[mmap.mmap]
     _shards: list[npt.NDArray[Any]]
@@ -193,6 +195,7 @@ class Corpus:
 
         Sizes of all files, sums of tokens and the fingerprint are compared with the manifest at
         every open; the files' SHA-256, which takes 2.5 CPU-seconds a gigabyte, only when `verify`.
+        Whatever makes a number verifies: training, evaluation and the probe.
 
         Raises:
             InputError: no manifest, one that contradicts itself, or missing, truncated or changed
@@ -216,6 +219,7 @@ class Corpus:
                 eos=tokenizer["eos"],
                 dtype=dtype,
                 fingerprint=manifest["fingerprint"],
+                watched=integrity.Watched(sealed),
                 _starts=starts,
                 _maps=[],
                 _shards=[],
@@ -243,9 +247,17 @@ class Corpus:
         return tokens_RxL1
 
     def read_into(self, tokens_RxL1: Tokens, row_R: npt.NDArray[np.integer[Any]]) -> None:
-        """As `read`, into an array that is there."""
+        """As `read`, into an array that is there.
+
+        Raises:
+            InputError: a token id lies outside the vocabulary.
+        """
         if not len(row_R):
             return
+        self._copy_into(tokens_RxL1, row_R)
+        self._refuse_foreign(tokens_RxL1)
+
+    def _copy_into(self, tokens_RxL1: Tokens, row_R: npt.NDArray[np.integer[Any]]) -> None:
         length = tokens_RxL1.shape[1] - 1
         row_R = np.asarray(row_R, dtype=np.int64)
         assert row_R.min() >= 0, row_R.min()
@@ -275,10 +287,27 @@ class Corpus:
                 pages.ask_for(self._maps[shard], start * size, stop * size)
 
     def span(self, start: int, stop: int) -> Tokens:
-        """The stream's tokens `start` to `stop` (exclusive), int64."""
+        """The stream's tokens `start` to `stop` (exclusive), int64.
+
+        Raises:
+            InputError: a token id lies outside the vocabulary.
+        """
         assert 0 <= start <= stop <= self.tokens, (start, stop, self.tokens)
         pieces = [self._shards[s][first:last] for s, first, last in self._pieces(start, stop)]
-        return np.concatenate(pieces).astype(np.int64) if pieces else np.empty(0, np.int64)
+        if not pieces:
+            return np.empty(0, np.int64)
+        found = np.concatenate(pieces).astype(np.int64)
+        self._refuse_foreign(found)
+        return found
+
+    def _refuse_foreign(self, tokens: Tokens) -> None:
+        """A model's embedding has no row for an id that no piece of the tokenizer has."""
+        if (largest := int(tokens.max())) >= self.vocabulary:
+            raise InputError(
+                f"{self.folder}: the {self.split} split holds the token id {largest:,}, but the "
+                f"tokenizer has {self.vocabulary:,} pieces: a shard was changed; delete the folder "
+                "and pack it anew"
+            )
 
     def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """Where tokens of the stream lie: shard, and first and last (exclusive) token in it."""

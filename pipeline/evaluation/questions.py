@@ -149,7 +149,7 @@ def _domain(
     tokenizer: Tokenizer,
     word_start_V: npt.NDArray[np.bool_] | None,
 ) -> Domain:
-    held_out = Corpus.open(folder, "validation")
+    held_out = Corpus.open(folder, "validation", verify=True)
     if held_out.manifest["tokenizer"]["sha256"] != tokenizer.sha256:
         raise InputError(
             f"{folder} was not packed with {tokenizer.path}: give the tokenizer that packed it, or "
@@ -159,7 +159,8 @@ def _domain(
     if asked.choice is None:
         return Domain(name, held_out, windows, None, None)
     assert word_start_V is not None
-    made = items.build(held_out, Corpus.open(folder, "train"), asked.choice, word_start_V)
+    train = Corpus.open(folder, "train", verify=True)
+    made = items.build(held_out, train, asked.choice, word_start_V)
     shortage = made.shortage(asked.choice)
     if shortage is not None:
         log.warning("continuation-%s is skipped: %s", name, shortage)

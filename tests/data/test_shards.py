@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -131,3 +133,27 @@ def test_a_full_disk_is_named(small_disk):
         ShardWriter(small_disk, "train", dtype=token_dtype(100), shard_tokens=10_000) as writer,
     ):
         writer.append(np.zeros(100_000, np.int64))
+
+
+def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path, make_corpus):
+    folder = make_corpus(tmp_path / "c", range(10))
+    corpus, shard = Corpus.open(folder, "train", verify=True), folder / "train-00000.bin"
+    os.utime(shard)
+    corpus.watched.refuse_changed()  # The same bytes at another time.
+    times, content = shard.stat(), shard.read_bytes()
+    shard.write_bytes(content[:-2] + content[:2])
+    os.utime(shard, ns=(times.st_atime_ns, times.st_mtime_ns))
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"train-00000\.bin was changed: .* while it was read"):
+            corpus.watched.refuse_changed()
+    shard.unlink()
+    with pytest.raises(InputError, match="is missing"):
+        corpus.watched.refuse_changed()
+
+
+def test_an_id_outside_the_vocabulary_reaches_no_model(tmp_path, make_corpus):
+    corpus = Corpus.open(make_corpus(tmp_path / "c", range(10), vocabulary=9), "train")
+    assert corpus.read(np.array([0]), 8).max() == 8
+    for read in (lambda: corpus.read(np.array([0]), 9), lambda: corpus.span(9, 10)):
+        with pytest.raises(InputError, match="holds the token id 9, but the tokenizer has 9 piec"):
+            read()

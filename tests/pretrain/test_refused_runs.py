@@ -62,6 +62,35 @@ def test_a_damaged_shard_is_named_before_any_step(make_run, corpora, tmp_path, h
     assert not (run.parent / "checkpoints").exists()
 
 
+def test_a_shard_that_changes_while_it_is_trained_on_ends_the_run(
+    make_run, corpora, tmp_path, monkeypatch
+):
+    """The checkpoints of before stay; with the shard as it was the run goes on from them."""
+    own = shutil.copytree(corpora, tmp_path / "corpora")
+    shard, begun = own / "hard" / "train-00000.bin", pretrain._Training._step
+    content = shard.read_bytes()
+
+    def step(self, at):
+        if at.step == 4:
+            shard.write_bytes(content[:2] + b"\xff\xff" + content[4:])
+        return begun(self, at)
+
+    run = make_run()
+    with monkeypatch.context() as patched:
+        patched.setattr(pretrain._Training, "_step", step)
+        message = refused(run, own)
+    assert f"{shard} was changed" in message or "holds the token id 65,535" in message
+    assert max(files.steps(run.parent / "checkpoints")) <= 4
+    assert not (run.parent / files.MANIFEST).exists()
+    assert f"{shard} was changed" in refused(run, own)
+    shard.write_bytes(content)
+    pretrain.pretrain(run, own, device="cpu", threads=1)
+    again = make_run("again")
+    pretrain.pretrain(again, corpora, device="cpu", threads=1)
+    ends = [files.read_json(r.parent / files.MANIFEST)["weights_sha256"] for r in (run, again)]
+    assert ends[0] == ends[1]
+
+
 def test_corpora_of_different_tokenizers_are_refused(make_run, corpora, tmp_path):
     shutil.copytree(corpora, tmp_path / "corpora")
     path = tmp_path / "corpora" / "hard" / files.MANIFEST
