@@ -85,8 +85,8 @@ FENCES = {
 
 WORKFLOW_MAY_IMPORT = {
     "pipeline.errors",
-    *(f"pipeline.planning.{n}" for n in ("accelerators", "jobs", "profile", "root")),
-    *(f"pipeline.planning.{n}" for n in ("runs", "slurm", "stages")),
+    *(f"pipeline.planning.{n}" for n in ("accelerators", "contents", "jobs", "outdated")),
+    *(f"pipeline.planning.{n}" for n in ("profile", "root", "runs", "slurm", "stages")),
 }
 
 

@@ -14,7 +14,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline import files
 from pipeline.errors import InputError
+from pipeline.planning import outdated, runs
 from pipeline.results.selection import connect
 
 Format = Literal["table", "csv", "json", "parquet"]
@@ -39,6 +41,8 @@ def query(sql: str, database: Path, format: Format = "table") -> str | bytes:
     connection = connect(database)
     try:
         statement = _only(connection, sql)
+        if "stale" in sql.lower():
+            _add_outdated(connection, database)
         if format == "parquet":
             return _parquet(connection, statement)
         answer = connection.execute(statement)
@@ -91,6 +95,33 @@ def _refuse_twice(columns: list[str]) -> None:
             f"columns that have one name: {', '.join(twice)}: name them apart with `as`, or ask "
             "for a table or csv"
         )
+
+
+def _add_outdated(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
+    """Lays over the view `stale` what the configuration of today would have made otherwise.
+
+    The view itself knows the settings and the code that the database was built with. Where the
+    configuration is not at hand, results that were copied without their clone, that is all.
+
+    Raises:
+        InputError: the configuration cannot be used.
+    """
+    stamps = [folder / "experiment.json" for folder in database.absolute().parents[:2]]
+    stamp: Any = next((files.read_json(path) for path in stamps if path.is_file()), {})
+    origin = Path(str(stamp.get("configuration")))
+    if not origin.is_file():
+        return
+    plan = runs.plan(runs.read(origin), str(origin))
+    connection.execute(
+        "create temp table outdated (artifact text, reason text, recorded text, expected text)"
+    )
+    if found := [list(one) for one in outdated.every(plan)]:
+        connection.executemany("insert into outdated values (?, ?, ?, ?)", found)
+    catalog = connection.execute("select current_catalog()").fetchall()[0][0]
+    connection.execute(
+        f'create temp view stale as select * from "{catalog}".main.stale '
+        "union select * from outdated order by artifact, reason"
+    )
 
 
 def _parquet(connection: duckdb.DuckDBPyConnection, statement: duckdb.Statement) -> bytes:

@@ -309,6 +309,42 @@ def test_a_changed_configuration_keeps_its_folder(small, tmp_path):
     root.claim(rooted(small, tmp_path), "config.yaml")
 
 
+@pytest.mark.slow
+def test_a_shared_folder_is_refused_to_a_clone_of_other_settings(small, tmp_path, monkeypatch):
+    clones = [tmp_path / "one", tmp_path / "two"]
+    for clone in clones:
+        clone.mkdir()
+    monkeypatch.chdir(clones[0])
+    root.write_settings(rooted(small, tmp_path / "shared"), "config.yaml")
+    monkeypatch.chdir(clones[1])
+    root.write_settings(rooted(small, tmp_path / "shared"), "config.yaml")  # The same settings.
+    small["methods"]["pike"]["zeta1"] = 9.0
+    with pytest.raises(InputError) as caught:
+        root.claim(rooted(small, tmp_path / "shared"), "config.yaml")
+    assert f"was begun by the clone {clones[0]}, whose config.yaml has other" in str(caught.value)
+    assert f"delete {tmp_path / 'shared' / 'experiment.json'}" in str(caught.value)
+    monkeypatch.chdir(clones[0])
+    root.write_settings(rooted(small, tmp_path / "shared"), "config.yaml")
+
+
+@pytest.mark.slow
+def test_a_whole_clone_may_be_moved_with_its_results(small, tmp_path, monkeypatch):
+    (tmp_path / "one").mkdir()
+    monkeypatch.chdir(tmp_path / "one")
+    root.write_settings(rooted(small, "results"), "config.yaml")
+    (tmp_path / "one").rename(tmp_path / "two")
+    monkeypatch.chdir(tmp_path / "two")
+    small["methods"]["pike"]["zeta1"] = 9.0
+    root.write_settings(rooted(small, "results"), "config.yaml")
+
+
+@pytest.mark.parametrize("spoiled", ["[]", '{"experiment": 3}', "{"])
+def test_a_spoiled_stamp_is_told(small, tmp_path, spoiled):
+    (tmp_path / "experiment.json").write_text(spoiled)
+    with pytest.raises(InputError, match=r"experiment\.json .*delete it"):
+        root.claim(rooted(small, tmp_path), "config.yaml")
+
+
 def test_claiming_writes_nothing(small, tmp_path):
     root.claim(rooted(small, tmp_path / "results"), "config.yaml")
     assert list(tmp_path.iterdir()) == []
@@ -322,8 +358,9 @@ def test_only_settings_that_changed_are_written_again(small, tmp_path):
     root.write_settings(rooted(small, tmp_path), "config.yaml")
     touched = {path for path, time in before.items() if path.stat().st_mtime_ns != time}
     inside = {str(path.relative_to(tmp_path)) for path in touched}
-    # The scenario `symbols` has a zeta1 of its own.
+    # The scenario `symbols` has a zeta1 of its own; the stamp of a shared root names the settings.
     assert inside == {
+        "experiment.json",
         "settings/experiment.json",
         "runs/stdlib/nano/pike/seed0/run.json",
         "runs/stdlib/nano/pike/seed1/run.json",

@@ -235,3 +235,60 @@ def append(project, name):
     """Changes a module of the copy in a way that changes nothing that it computes."""
     path = project.path(name)
     path.write_text(path.read_text(encoding="utf-8") + "\nUNUSED = 1\n", encoding="utf-8")
+
+
+def test_another_text_of_an_older_time_is_read_anew(finished):
+    """As `cp -p`, `mv` and rsync leave it: same name, same size, an older time."""
+    path = finished.path("text/07.txt")
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text[::-1], encoding="utf-8")
+    os.utime(path, (0, 0))
+    planned = finished.plan()
+    assert {"download notes", "tokenizer letters"} <= planned
+    assert trained(*METHODS) <= planned
+    path.write_text(text, encoding="utf-8")
+    assert finished.plan() == set()
+
+
+def test_a_large_text_that_is_touched_plans_nothing_and_braces_are_no_wildcards(fresh):
+    """Snakemake itself compares the content of small files only."""
+    path, target = fresh.path("text/{a} b{c.txt"), "results/data/notes/manifest.json"
+    path.write_text("mal adikto\n" * 200_000, encoding="utf-8")
+    fresh.make(target)
+    assert fresh.plan(target) == set()
+    time.sleep(1.1)
+    for text in fresh.path("text").iterdir():
+        os.utime(text)
+    assert fresh.plan(target) == set()
+    path.write_text("adikto mal\n" * 200_000, encoding="utf-8")
+    assert fresh.plan(target) == {"download notes"}
+
+
+def test_a_clone_may_lie_in_a_folder_with_braces(fresh, tmp_path):
+    project = fresh.copy(tmp_path / "a {clone}")
+    project.make("results/data/easy/manifest.json")
+
+
+def test_results_that_came_without_snakemakes_memory_are_compared_with_the_plan(finished):
+    shutil.rmtree(finished.path(".snakemake"))
+    assert finished.plan() == set()
+    finished.configure(lambda config: config["methods"]["balanced"].update(tau=2))
+    append(finished, "pipeline/mixing/fixed.py")
+    assert finished.plan("--rerun-triggers", "mtime", "input") == set()
+    planned = finished.plan()
+    assert planned == trained("balanced", "mostly-easy")
+    told = finished.pike("query", "select artifact, reason from stale").stdout
+    assert told.split("\n")[2:4] == [
+        f"run/{run('balanced')}     settings",
+        f"run/{run('mostly-easy')}  code",
+    ]
+    assert finished.plan("results/tables/accuracy.md") == set()
+
+
+def test_runs_that_are_gone_are_missed(finished):
+    shutil.rmtree(finished.path("results/runs"))
+    done = finished.run("snakemake", "--dry-run")
+    assert "4 runs that results/pike.duckdb holds are not there, the first results/" in done.stdout
+    assert "`snakemake --forcerun database`" in done.stdout
+    assert "Nothing to be done" in done.stdout
+    assert stages(METHODS, "pretrain") <= finished.plan("--forcerun", "database")

@@ -13,7 +13,8 @@ from pathlib import Path
 # The package lies beside the Snakefile: it need not be installed for a dry run.
 sys.path.insert(0, str(workflow.basedir))
 
-from pipeline.planning import accelerators, jobs, profile, root, runs, slurm, stages
+from pipeline.planning import accelerators, contents, jobs, outdated, profile
+from pipeline.planning import root, runs, slurm, stages
 from pipeline.errors import InputError
 
 # Slurm sends the signal at which a training saves to all processes of a job: the Snakemake in it
@@ -39,10 +40,12 @@ try:
     runs.check_files([Path(f) for f in CONFIGFILES])
     PLAN = runs.plan(config, ORIGIN)
     root.claim(PLAN, ORIGIN)
+    GONE = root.gone(PLAN) if workflow.is_main_process else []
 except InputError as mistake:
     raise WorkflowError(f"the configuration cannot be used:\n{mistake}") from None
 
 RESULTS = PLAN.results
+CONTENTS = contents.Contents(Path(".snakemake", "contents.json"))
 FINAL = "manifest.json"
 
 
@@ -118,9 +121,10 @@ PYTHON = sys.executable
 
 # The fingerprints are of the code beside the Snakefile; so is the code that the jobs run, from
 # any working directory.
-shell.prefix(
-    f'export PYTHONPATH={shlex.quote(str(workflow.basedir))}"${{{{PYTHONPATH:+:$PYTHONPATH}}}}"; '
-)
+# The prefix is a format: braces of its own are doubled.
+BESIDE = f"export PYTHONPATH={shlex.quote(str(workflow.basedir))}"
+BESIDE += '"${PYTHONPATH:+:$PYTHONPATH}"; '
+shell.prefix(BESIDE.replace("{", "{{").replace("}", "}}"))
 
 
 wildcard_constraints:
@@ -163,6 +167,32 @@ def refuse_unknown_rules():
         raise WorkflowError(f"the profile cannot be used:\n{mistake}") from None
 
 
+if GONE:
+    logger.warning(
+        f"{len(GONE)} runs that {RESULTS}/pike.duckdb holds are not there, the first {GONE[0]}: "
+        "what was made of them stands and is not made again for that; to train them again, "
+        "`snakemake --forcerun database`"
+    )
+
+
+def remade(stage):
+    """An input function without a file: has finished work made again that the plan would do
+    otherwise. Snakemake sees that in its own memory, which stays behind where results are copied.
+
+    `--rerun-triggers mtime` keeps such work, as it keeps what Snakemake itself finds changed.
+    """
+
+    def none(wildcards):
+        name = "/".join(map(str, wildcards))
+        triggers = {trigger.name.lower() for trigger in workflow.rerun_triggers}
+        if workflow.is_main_process and "params" in triggers:
+            if any(outdated.of(PLAN, stage, name)):
+                workflow.dag.forcefiles.add(outdated.manifest(PLAN, stage, name))
+        return []
+
+    return none
+
+
 def refuse_unfit_finders():
     """Before a proxy is trained, asks the finder of its mixture whether it can be used."""
     if PLAN.mixtures and "pretrain" in {
@@ -196,10 +226,26 @@ def of_run(wildcards):
     return PLAN.named("runs", wildcards.run)
 
 
-def files_of_source(wildcards):
-    """The user's own files that a source reads; none for one that reads no files."""
-    patterns = runs.files_of(PLAN.named("sources", wildcards.source))
-    # A pattern that fits no file is Snakemake's to report, before the first job.
+def given(files):
+    """An input function of the user's own files, whose times say nothing.
+
+    A file that was moved or copied into their place keeps an older time, and one that was touched
+    holds what it held. What counts is what they hold: `content` below, among the rule's params.
+
+    Snakemake takes braces in an input's name for a wildcard and has no escape: such a file is not
+    declared, but read and watched like the others."""
+    return ancient(lambda wildcards: [p for p in files(wildcards) if "{" not in p])
+
+
+def content(files):
+    """A parameter of a rule: digest of the user's own files that it reads."""
+    return lambda wildcards: CONTENTS.digest(
+        f"{files.__name__} {'/'.join(map(str, wildcards))}", files(wildcards)
+    )
+
+
+def matching(patterns):
+    """The files that fit; a pattern that fits none is Snakemake's to report, before a job."""
     return [
         path
         for pattern in patterns
@@ -207,22 +253,26 @@ def files_of_source(wildcards):
     ]
 
 
-def unwanted_texts(wildcards):
-    """The evaluation items that no corpus may hold; none unless asked for."""
-    patterns = runs.files_of(
-        PLAN.config["packing"].get("hygiene", {}).get("decontaminate", {})
-    )
-    tasks = f"{RESULTS}/tasks/"
-    # Of a fetched task the manifest stands for its files, which its fetching makes.
-    return [
-        (
-            f"{tasks}{pattern.removeprefix(tasks).partition('/')[0]}/{FINAL}"
-            if pattern.startswith(tasks)
-            else path
-        )
-        for pattern in patterns
-        for path in sorted(glob.glob(pattern, recursive=True)) or [pattern]
-    ]
+def files_of_source(wildcards):
+    """The user's own files that a source reads; none for one that reads no files."""
+    return matching(runs.files_of(PLAN.named("sources", wildcards.source)))
+
+
+UNWANTED = runs.files_of(
+    PLAN.config["packing"].get("hygiene", {}).get("decontaminate", {})
+)
+TASKS = f"{RESULTS}/tasks/"
+
+
+def unwanted_tasks(wildcards):
+    """Fetched tasks whose items no corpus may hold: their manifests, which fetching makes."""
+    named = [p.removeprefix(TASKS) for p in UNWANTED if p.startswith(TASKS)]
+    return [f"{TASKS}{name.partition('/')[0]}/{FINAL}" for name in named]
+
+
+def unwanted_files(wildcards):
+    """The user's own files of evaluation items that no corpus may hold."""
+    return matching(p for p in UNWANTED if not p.startswith(TASKS))
 
 
 def files_of_task(wildcards):

@@ -5,7 +5,8 @@
 rule download:
     """A source's documents, with its revision and licence on record."""
     input:
-        files_of_source,
+        remade("download"),
+        given(files_of_source),
     output:
         f"{RESULTS}/data/{{source}}/{FINAL}",
     log:
@@ -19,6 +20,7 @@ rule download:
         code=lambda wildcards: stages.code(
             "download", PLAN.sources[wildcards.source]["kind"]
         ),
+        content=content(files_of_source),
         folder=subpath(output[0], parent=True),
     shell:
         "exec {resources.python:q} -m pipeline download {params.file:q}"
@@ -28,7 +30,8 @@ rule download:
 rule tokenizer:
     """A SentencePiece model: a given file, or one trained on training documents."""
     input:
-        file_of_tokenizer,
+        remade("tokenizer"),
+        given(file_of_tokenizer),
         documents=documents_of_tokenizer,
     output:
         model=f"{RESULTS}/tokenizers/{{tokenizer}}.model",
@@ -42,6 +45,7 @@ rule tokenizer:
         file=f"{RESULTS}/settings/tokenizers/{{tokenizer}}.json",
         settings=lambda wildcards: PLAN.tokenizers[wildcards.tokenizer],
         code=stages.code("tokenizer"),
+        content=content(file_of_tokenizer),
         folders=lambda wildcards, input: [
             str(Path(path).parent) for path in input.documents
         ],
@@ -53,7 +57,9 @@ rule tokenizer:
 rule pack:
     """A source's documents as shards of tokens."""
     input:
-        unwanted_texts,
+        remade("pack"),
+        unwanted_tasks,
+        given(unwanted_files),
         documents=f"{RESULTS}/data/{{source}}/{FINAL}",
         tokenizer=f"{RESULTS}/tokenizers/{{tokenizer}}.model",
     output:
@@ -70,6 +76,7 @@ rule pack:
             f"{wildcards.tokenizer}/{wildcards.source}"
         ],
         code=stages.code("pack"),
+        content=content(unwanted_files),
         documents=subpath(input.documents, parent=True),
         folder=subpath(output[0], parent=True),
     shell:
@@ -81,7 +88,7 @@ rule pack:
 rule fetch:
     """A downstream task's data set, checked against its known checksums."""
     input:
-        files_of_task,
+        given(files_of_task),
     output:
         f"{RESULTS}/tasks/{{task}}/{FINAL}",
     log:
@@ -95,6 +102,7 @@ rule fetch:
         given=arguments_of_task,
         settings=lambda wildcards: PLAN.tasks[wildcards.task],
         code=lambda wildcards: stages.code("fetch", wildcards.task),
+        content=content(files_of_task),
         folder=f"{RESULTS}/tasks",
     shell:
         "exec {resources.python:q} -m pipeline fetch {wildcards.task:q} --out {params.folder:q}"

@@ -4,6 +4,7 @@
 rule evaluate:
     """All checkpoints of one run that its evaluation asks for."""
     input:
+        remade("evaluate"),
         further_corpora,
         run=f"{RESULTS}/runs/{{run}}/{FINAL}",
         tokenizer=tokenizer_of_run,

@@ -5,6 +5,7 @@ rule pretrain:
     """One run. Its checkpoints and records lie beside the manifest, which appears last: a failed
     job loses its declared outputs, but never a checkpoint."""
     input:
+        remade("pretrain"),
         unpack(read_by_run),
     output:
         f"{RESULTS}/runs/{{run}}/{FINAL}",
@@ -37,6 +38,7 @@ rule pretrain:
 rule mixture:
     """The mixture that a finder makes of the runs of its proxies."""
     input:
+        remade("mixture"),
         proxies_of_mixture,
     output:
         f"{RESULTS}/mixtures/{{mixture}}.json",

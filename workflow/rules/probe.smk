@@ -4,6 +4,7 @@
 rule probe:
     """All checkpoints of one run that its probe asks for."""
     input:
+        remade("probe"),
         run=f"{RESULTS}/runs/{{run}}/{FINAL}",
     output:
         f"{RESULTS}/runs/{{run}}/probes/{FINAL}",
