@@ -206,7 +206,7 @@ class Records:
         self._refuse_gaps(step)
         written = []
         for name in TABLES:
-            parts = [pq.read_table(part / f"{name}.parquet") for part in self._parts().values()]
+            parts = [self._read(part, name) for part in self._parts().values()]
             if name == "timings":
                 parts.append(_table(list(self.clock.seconds.items()), TABLES[name]))
             table = pa.concat_tables(parts)
@@ -229,13 +229,29 @@ class Records:
     def _refuse_gaps(self, step: int) -> None:
         """Refuses a part up to `step` that was lost: nobody would miss its rows afterwards."""
         parts = {number: part for number, part in self._parts().items() if number <= step}
-        columns = [pq.read_table(p / "steps.parquet", columns=["step"]) for p in parts.values()]
-        found = [number for column in columns for number in column["step"].to_pylist()]
+        columns = [self._read(part, "steps")["step"] for part in parts.values()]
+        found = [number for column in columns for number in column.to_pylist()]
         if step not in parts or found != list(range(step)):
             raise InputError(
                 f"{self._folder / 'parts'} does not hold all records up to step {step}: delete "
                 f"{self._folder / 'checkpoints'} to train the run anew"
             )
+
+    def _read(self, part: Path, name: str) -> pa.Table:
+        """A table of a part."""
+        path = part / f"{name}.parquet"
+        try:
+            found = pq.read_table(path)
+        except (pa.ArrowException, OSError) as error:
+            found, problem = None, str(error).splitlines()[0]
+        else:
+            problem = f"its columns are {', '.join(found.schema.names)}"
+        if found is None or found.schema.remove_metadata() != TABLES[name]:
+            raise InputError(
+                f"{path} is not a whole table of {name} ({problem}): delete "
+                f"{self._folder / 'checkpoints'} to train the run anew"
+            )
+        return found
 
     def _parts(self) -> dict[int, Path]:
         return files.steps(self._folder / "parts")

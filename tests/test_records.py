@@ -292,3 +292,14 @@ def test_a_full_disk_is_named_with_a_way_out(small_disk):
     with pytest.raises(InputError, match=r"No space left on device.*free some space"):
         records.write(records.taken(1))
     assert list((disk / "parts").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["steps", "weights"])
+def test_a_part_that_is_cut_or_of_other_columns_is_refused(tmp_path, name):
+    records = written(tmp_path, 6)
+    path = tmp_path / "parts" / "step4" / f"{name}.parquet"
+    whole = path.read_bytes()
+    for spoiled in (whole[:-9], b"", (path.parent / "timings.parquet").read_bytes()):
+        path.write_bytes(spoiled)
+        with pytest.raises(InputError, match=rf"{name}\.parquet is not a whole table of {name}"):
+            records.finish(6)
