@@ -22,7 +22,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from pipeline import files, processes, settings
+from pipeline import files, manifests, processes, settings
 from pipeline.errors import InputError
 from pipeline.model import Transformer
 
@@ -142,7 +142,14 @@ def load_model(folder: Path) -> Transformer:
     shape = settings.parse(settings.Model, manifest["model"], f"{folder}/{files.MANIFEST}: model")
     with torch.device("meta"):
         model = Transformer(shape, manifest["vocabulary"])
-    model.load_state_dict(load_file(folder / MODEL), assign=True)
+    found = load_file(folder / MODEL)
+    own = model.state_dict()
+    if {n: t.shape for n, t in found.items()} != {n: t.shape for n, t in own.items()}:
+        raise InputError(
+            f"{folder / files.MANIFEST} describes a model of other shapes than {MODEL} holds: "
+            f"delete {folder} and train again"
+        )
+    model.load_state_dict(found, assign=True)
     return model.eval()
 
 
@@ -277,14 +284,13 @@ def _within(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str) -> I
 
 
 def _checked(folder: Path, *names: str) -> dict[str, Any]:
-    manifest = files.read_json(folder / files.MANIFEST)
-    known = manifest if isinstance(manifest, dict) else {}
+    known = manifests.of_checkpoint(folder)
     if known.get("format", 1) > FORMAT:
         raise LaterFormatError(
             f"{folder} is of format {known['format']}, and this version of the code reads none "
             f"above {FORMAT}: use the version that wrote it, or train in another folder"
         )
-    sums = known.get("sha256", {})
+    sums = known["sha256"]
     for name in names:
         path = folder / name
         if not path.exists() or files.sha256(path) != sums.get(name):

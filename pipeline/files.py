@@ -204,14 +204,19 @@ def read_json(path: Path) -> Any:
         InputError: the file is missing, cannot be read or is not JSON.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except FileNotFoundError:
         raise InputError(f"{path} does not exist: make it first, or check the path") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(
             f"{path} is not valid JSON ({error}): check the path; if a command wrote it, run that "
             "command again"
         ) from None
+
+
+def _refuse_constant(name: str) -> None:
+    """JSON has no NaN and no infinities, and nothing here writes them."""
+    raise ValueError(f"{name} is no number")
 
 
 def write_manifest(

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import checkpoint, files, settings
+from pipeline import manifests as reading
 from pipeline.data.sealing import refuse_other_tokenizer
 from pipeline.data.shards import Corpus
 from pipeline.errors import InputError
@@ -66,7 +67,7 @@ def read(
     identity: dict[str, Any] = {"corpora": {d: c.fingerprint for d, c in opened_corpora.items()}}
     weights = model = None
     if mixture is not None:
-        weights = files.read_json(mixture)["weights_by_domain"]
+        weights = reading.read(mixture, "mixture")["weights_by_domain"]
         identity["mixture"] = weights
         manifests.append(mixture)
     if reference is not None:
@@ -137,7 +138,7 @@ def _refuse_unneeded(
 
 def _reference(folder: Path, work: settings.Run) -> tuple[Transformer, str]:
     """The model after the last step of a finished run, and the checksum of its weights."""
-    found = files.read_json(folder / files.MANIFEST)
+    found, _ = reading.of_run(folder)
     known = set(found["domains"])
     if not set(work.domains) <= known:
         raise InputError(

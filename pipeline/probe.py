@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
-from pipeline import checkpoint, devices, files, gradients
+from pipeline import checkpoint, devices, files, gradients, manifests
 from pipeline import settings as parsing
 from pipeline.data.shards import Corpus
 from pipeline.errors import InputError
@@ -89,8 +89,7 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
     """
     values = files.read_json(settings)
     asked = parsing.parse(Probe, values, str(settings))
-    record = files.read_json(run / files.MANIFEST)
-    work = parsing.parse(parsing.Run, record["settings"], f"{run / files.MANIFEST}: settings")
+    record, work = manifests.of_run(run)
     devices.keep_freed_memory()
     place = devices.pick(device)
     rows_by_domain, pieces = _rows(asked, work, corpora)

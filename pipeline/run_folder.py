@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from pipeline import checkpoint, devices, files, lease, processes, settings
+from pipeline import checkpoint, devices, files, lease, manifests, processes, settings
 from pipeline import model as models
 from pipeline.errors import InputError
 from pipeline.model import Transformer
@@ -118,8 +118,14 @@ class RunFolder:
 
     def _note_start(self, step: int) -> None:
         path = self.folder / "starts.json"
-        starts = files.read_json(path) if path.exists() else []
+        starts = self._starts() if path.exists() else []
         files.write_json(path, [*starts, step])
+
+    def _starts(self) -> list[int]:
+        path = self.folder / "starts.json"
+        starts: list[int] = files.read_json(path)
+        manifests.require(starts, [int], path, f"delete {self.checkpoints} to train the run anew")
+        return starts
 
     def due(self, step: int) -> bool:
         """Whether a checkpoint is due after so many updates."""
@@ -194,7 +200,7 @@ class RunFolder:
         tables = self.records.finish(recipe.steps)
         seconds = self.records.seconds()
         tokens = recipe.steps * recipe.rows * recipe.length
-        starts = files.read_json(self.folder / "starts.json")
+        starts = self._starts()
         files.write_manifest(
             self.folder / files.MANIFEST,
             stage="pretrain",

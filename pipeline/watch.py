@@ -148,12 +148,7 @@ def _line(folder: Path) -> str:
 
 def _total(folder: Path) -> int:
     path = folder / "run.json"
-    values = files.read_json(path)
-    steps: Any = values.get("training", {}).get("steps") if isinstance(values, dict) else None
-    if not settings.fits(steps, int) or steps < 1:
-        raise InputError(f"{path} says no training.steps: start the workflow, which writes it anew")
-    found: int = steps
-    return found
+    return settings.parse(settings.Run, files.read_json(path), str(path)).training.steps
 
 
 def _of_run(folder: Path) -> list[str]:

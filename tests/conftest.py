@@ -136,14 +136,22 @@ def finish_untrained():
                 checkpoint.Progress(step, {}, none, none),
                 "identity",
             )
+        values = files.read_json(path)
+        values["training"]["steps"] = 3
         files.write_manifest(
             path.parent / files.MANIFEST,
             stage="pretrain",
-            settings=files.read_json(path),
+            settings=values,
             inputs=[],
             files=[],
             modules=[],
-            facts={"run": "languages/tiny/any/seed0", "checkpoints": [0, 3]},
+            facts={
+                "run": "languages/tiny/any/seed0",
+                "domains": list(work.domains),
+                "steps": 3,
+                "checkpoints": [0, 3],
+                "weights_sha256": checkpoint.weights_sha256(path.parent / "checkpoints" / "step3"),
+            },
         )
         return path.parent
 

@@ -60,6 +60,12 @@ def saved(folder, steps=3, identity="ours"):
     return path, net, optimizer
 
 
+def copied(path, step):
+    """The same checkpoint as one of another step."""
+    copy = shutil.copytree(path, path.with_name(f"step{step}")) / files.MANIFEST
+    files.write_json(copy, {**files.read_json(copy), "step": step})
+
+
 def same(first, second):
     return all(torch.equal(first[name], second[name]) for name in first) and len(first) == len(
         second
@@ -291,15 +297,14 @@ def test_the_newest_is_the_one_of_the_largest_number(tmp_path):
     saved(tmp_path, steps=0)
     path, _, _ = saved(tmp_path, steps=2)
     for step in (4, 6, 8, 10):
-        saved_at = tmp_path / f"step{step}"
-        shutil.copytree(path, saved_at)
+        copied(path, step)
     assert checkpoint.resumable(tmp_path, "ours", 2) == tmp_path / "step10"
 
 
 def test_a_kept_checkpoint_that_is_missing_is_made_again(tmp_path):
     path, _, _ = saved(tmp_path, steps=0)
     for step in (2, 5, 6, 7):
-        shutil.copytree(path, tmp_path / f"step{step}")
+        copied(path, step)
     # Of 0, 2, 4 and 6, which are kept, 4 was deleted: go on from 2.
     assert checkpoint.resumable(tmp_path, "ours", 2) == tmp_path / "step2"
 
@@ -325,3 +330,25 @@ def test_a_full_disk_leaves_the_checkpoint_before(small_disk):
         saved(disk, steps=2)
     assert sorted(p.name for p in disk.iterdir()) == ["filler", "step1"]
     assert same(checkpoint.load_model(path).state_dict(), net.state_dict())
+
+
+def test_a_manifest_of_another_step_is_refused(tmp_path):
+    path, net, optimizer = saved(tmp_path)
+    manifest = files.read_json(path / files.MANIFEST)
+    files.write_json(path / files.MANIFEST, {**manifest, "step": 2})
+    for use in (
+        lambda: checkpoint.load_model(path),
+        lambda: checkpoint.weights_sha256(path),
+        lambda: checkpoint.restore(path, net, optimizer, CPU),
+    ):
+        with pytest.raises(InputError, match="says step 2, but lies in step3: delete"):
+            use()
+
+
+def test_a_manifest_of_another_shape_is_refused(tmp_path):
+    path, _, _ = saved(tmp_path)
+    manifest = files.read_json(path / files.MANIFEST)
+    manifest["model"]["layers"] += 1
+    files.write_json(path / files.MANIFEST, manifest)
+    with pytest.raises(InputError, match="describes a model of other shapes than"):
+        checkpoint.load_model(path)

@@ -35,7 +35,15 @@ def table(run, name):
 
 def found(folder, weights):
     path = folder / "found.json"
-    files.write_json(path, {"weights_by_domain": weights})
+    files.write_manifest(
+        path,
+        stage="mixture",
+        settings={},
+        inputs=[],
+        files=[],
+        modules=[],
+        facts={"weights_by_domain": weights},
+    )
     return path
 
 
@@ -99,7 +107,8 @@ def test_a_reference_that_knows_not_all_domains_is_refused(
 ):
     other = shutil.copytree(reference, tmp_path / "other")
     manifest = files.read_json(other / files.MANIFEST)
-    files.write_json(other / files.MANIFEST, {**manifest, "domains": ["easy"]})
+    manifest["settings"]["domains"] = manifest["domains"] = ["easy"]
+    files.write_json(other / files.MANIFEST, manifest)
     with pytest.raises(InputError, match="trained on easy, but the run on easy, hard"):
         pretrain.pretrain(make_run(**DOREMI), corpora, reference=other, device="cpu")
 

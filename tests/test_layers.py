@@ -28,6 +28,7 @@ LAYERS = {
         "loss",
         "ownership",
         "fingerprints",
+        "manifests",
         "progress",
         "settings",
     }

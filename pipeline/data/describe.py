@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pipeline import files
+from pipeline import files, manifests
 from pipeline.data.sealing import SPLITS, manifest_of
 from pipeline.data.shards import Corpus
 from pipeline.errors import InputError
@@ -66,7 +66,7 @@ def _folders(place: Path) -> list[Path]:
     found = [
         path.parent
         for path in sorted(place.rglob(files.MANIFEST))
-        if files.read_json(path).get("stage") == "pack"
+        if manifests.stage_of(path) == "pack"
     ]
     if not found:
         raise InputError(f"{place} holds no corpus: name a folder such as results/corpora")
@@ -79,8 +79,8 @@ def _rows(folder: Path, ngrams: int | None) -> Iterator[Row]:
     shared = None if ngrams is None else overlap(folder, ngrams)
     for split in SPLITS:
         facts = manifest["splits"][split]
-        if "lengths" not in facts:
-            raise InputError(f"{folder} was packed before corpora were measured: pack it anew")
+        remedy = "it was packed before corpora were measured: pack it anew"
+        manifests.require(facts, manifests.MEASURED, folder / files.MANIFEST, remedy)
         yield {
             "tokenizer": folder.parent.name,
             "domain": manifest["source"],

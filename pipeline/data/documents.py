@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline import disk, files
+from pipeline import disk, files, manifests
 from pipeline.data import integrity
 from pipeline.errors import InputError
 
@@ -154,10 +154,8 @@ def manifest(folder: Path) -> dict[str, Any]:
         raise InputError(
             f"{folder} holds no finished documents (no {files.MANIFEST}): download them first"
         )
-    facts: dict[str, Any] = files.read_json(path)
-    if not isinstance(facts, dict) or facts.get("stage") != STAGE:
-        raise InputError(f"{path} is not the manifest of a download: download the source anew")
     remedy = "download it anew"
+    facts = manifests.read(path, STAGE, remedy)
     sealed = integrity.sealed(folder, facts, remedy)
     found = [problem for file in sealed if (problem := integrity.resized(file))]
     if found:

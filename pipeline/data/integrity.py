@@ -20,11 +20,7 @@ class Sealed(NamedTuple):
 
 
 def sealed(folder: Path, manifest: dict[str, Any], remedy: str) -> list[Sealed]:
-    """The files that a folder's manifest lists.
-
-    Raises:
-        KeyError, TypeError: the manifest lists no files.
-    """
+    """The files that a folder's manifest lists."""
     return [
         Sealed(folder / name, facts["bytes"], facts["sha256"], remedy)
         for name, facts in manifest["files"].items()

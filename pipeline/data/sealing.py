@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import files
+from pipeline import files, manifests
 from pipeline.data import integrity
 from pipeline.errors import InputError
 
@@ -33,11 +33,9 @@ def manifest_of(folder: Path) -> dict[str, Any]:
     path = folder / files.MANIFEST
     if not path.exists():
         raise InputError(f"{folder} holds no finished corpus (no {files.MANIFEST}): pack it first")
-    manifest: dict[str, Any] = files.read_json(path)
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise InputError(
-            f"{path} is not a corpus of format {FORMAT}: check the path, or pack it anew"
-        )
+    manifest = manifests.read(path, "pack", "pack it anew")
+    if manifest["format"] != FORMAT:
+        raise InputError(f"{path} is not a corpus of format {FORMAT}: pack it anew")
     return manifest
 
 
@@ -50,7 +48,9 @@ def sealed_split(
         integrity.Sealed(folder / s["file"], s["tokens"] * dtype.itemsize, s["sha256"], remedy)
         for s in manifest["splits"][split]["shards"]
     ]
-    facts = manifest["files"][documents]
+    facts = manifest["files"].get(documents)
+    if facts is None:
+        raise InputError(f"{folder / files.MANIFEST} does not list {documents}: {remedy}")
     return [*sealed, integrity.Sealed(folder / documents, facts["bytes"], facts["sha256"], remedy)]
 
 

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 import numpy.typing as npt
 
-from pipeline import disk, files
+from pipeline import disk
 from pipeline.data import integrity, pages
 from pipeline.data.sealing import (
     SPLITS,
@@ -203,31 +203,26 @@ class Corpus:
         """
         assert split in SPLITS, split
         manifest = manifest_of(folder)
-        try:
-            facts, tokenizer = manifest["splits"][split], manifest["tokenizer"]
-            dtype = np.dtype(manifest["dtype"]).newbyteorder("<")
-            listed: list[dict[str, Any]] = facts["shards"]
-            sealed = sealed_split(folder, split, manifest, dtype)
-            starts = np.cumsum([0] + [s["tokens"] for s in listed]).tolist()
-            refuse_contradiction(folder, split, manifest)
-            known = cls(
-                folder=folder,
-                split=split,
-                manifest=manifest,
-                tokens=facts["tokens"],
-                vocabulary=tokenizer["vocabulary"],
-                eos=tokenizer["eos"],
-                dtype=dtype,
-                fingerprint=manifest["fingerprint"],
-                watched=integrity.Watched(sealed),
-                _starts=starts,
-                _maps=[],
-                _shards=[],
-            )
-        except (KeyError, TypeError) as error:
-            raise InputError(
-                f"{folder / files.MANIFEST} is not the manifest of a corpus ({error!r}): pack anew"
-            ) from None
+        facts, tokenizer = manifest["splits"][split], manifest["tokenizer"]
+        dtype = np.dtype(manifest["dtype"]).newbyteorder("<")
+        listed: list[dict[str, Any]] = facts["shards"]
+        sealed = sealed_split(folder, split, manifest, dtype)
+        starts = np.cumsum([0] + [s["tokens"] for s in listed]).tolist()
+        refuse_contradiction(folder, split, manifest)
+        known = cls(
+            folder=folder,
+            split=split,
+            manifest=manifest,
+            tokens=facts["tokens"],
+            vocabulary=tokenizer["vocabulary"],
+            eos=tokenizer["eos"],
+            dtype=dtype,
+            fingerprint=manifest["fingerprint"],
+            watched=integrity.Watched(sealed),
+            _starts=starts,
+            _maps=[],
+            _shards=[],
+        )
         check = integrity.altered if verify else integrity.resized
         found = [problem for _, problem in integrity.problems(check, sealed) if problem]
         if found:

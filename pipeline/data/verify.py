@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import files
+from pipeline import files, manifests
 from pipeline.data import documents as store
 from pipeline.data import integrity, sealing
 from pipeline.data.shards import Corpus
@@ -76,26 +76,20 @@ def _folders(place: Path) -> list[Path]:
 
 
 def _ours(path: Path) -> bool:
-    content = files.read_json(path)
-    return isinstance(content, dict) and content.get("stage") in _STAGES
+    return manifests.stage_of(path) in _STAGES
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
     path = folder / files.MANIFEST
     if not _ours(path):
         raise InputError(f"{path} is neither of documents nor of a corpus: name another folder")
-    found: dict[str, Any] = files.read_json(path)
-    return found
+    stage = manifests.stage_of(path)
+    return store.manifest(folder) if stage == store.STAGE else sealing.manifest_of(folder)
 
 
 def _sealed(folder: Path, manifest: dict[str, Any]) -> list[integrity.Sealed]:
     verb = "download" if manifest["stage"] == store.STAGE else "pack"
-    try:
-        return integrity.sealed(folder, manifest, f"{verb} it anew")
-    except (KeyError, TypeError) as error:
-        raise InputError(
-            f"{folder / files.MANIFEST} lists no files ({error!r}): {verb} it anew"
-        ) from None
+    return integrity.sealed(folder, manifest, f"{verb} it anew")
 
 
 def _inconsistent(folder: Path, manifest: dict[str, Any]) -> list[str]:

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from pipeline import checkpoint, devices, files
+from pipeline import checkpoint, devices, files, manifests
 from pipeline import settings as parsing
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.errors import InputError
@@ -56,8 +56,7 @@ def evaluate(
     """
     values = files.read_json(settings)
     asked = parsing.parse(Evaluation, values, str(settings))
-    record = files.read_json(run / files.MANIFEST)
-    work = parsing.parse(parsing.Run, record["settings"], f"{run / files.MANIFEST}: settings")
+    record, work = manifests.of_run(run)
     devices.keep_freed_memory()
     place = devices.pick(device, any_shape=True)
     pieces = Tokenizer(tokenizer)

@@ -20,7 +20,7 @@ from lm_eval.api.registry import register_model
 from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 
 from pipeline import checkpoint as checkpoints
-from pipeline import devices, files
+from pipeline import devices, files, settings
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.errors import InputError
 from pipeline.evaluation.encoding import Tokens
@@ -100,7 +100,7 @@ class Checkpoint(LM):  # type: ignore[misc]
         self.length = length or _trained_length(folder)
         self.start: Tokens = (self.tokens.eos,) if document_start else ()
         self.batch_tokens = batch_tokens
-        self.weights_sha256 = files.read_json(folder / files.MANIFEST)["sha256"][checkpoints.MODEL]
+        self.weights_sha256 = checkpoints.weights_sha256(folder)
 
     def loglikelihood(
         self, requests: Sequence[Instance], disable_tqdm: bool = False
@@ -215,4 +215,4 @@ def _trained_length(folder: Path) -> int:
             f"{path} does not exist, so that nothing says how many tokens {folder} reads at once: "
             "add length=N to --model_args"
         )
-    return int(files.read_json(path)["training"]["length"])
+    return settings.parse(settings.Run, files.read_json(path), str(path)).training.length

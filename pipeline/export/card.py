@@ -9,7 +9,8 @@ from typing import Any
 import jinja2
 import pyarrow.parquet as pq
 
-from pipeline import files
+from pipeline import files, manifests
+from pipeline.errors import InputError
 
 TEMPLATE = Path(__file__).with_name("card.md")
 
@@ -26,10 +27,10 @@ def text(run: Path, step: int, facts: dict[str, Any]) -> str:
     Raises:
         InputError: a manifest is missing.
     """
-    manifest = files.read_json(run / files.MANIFEST)
+    manifest, _ = manifests.of_run(run)
     training = manifest["settings"]["training"]
     read = _read(run, step, training["length"])
-    corpora = [files.read_json(path) for path in corpus_manifests(run, manifest)]
+    corpora = [manifests.read(path, "pack") for path in corpus_manifests(run, manifest)]
     domains = [
         {
             "name": name,
@@ -49,9 +50,18 @@ def text(run: Path, step: int, facts: dict[str, Any]) -> str:
 
 
 def corpus_manifests(run: Path, manifest: dict[str, Any]) -> list[Path]:
-    """Those of a finished run's corpora, in the order of its domains."""
+    """Those of a finished run's corpora, in the order of its domains.
+
+    Raises:
+        InputError: the run's manifest does not name one.
+    """
     inputs = [run / name for name in manifest["inputs"]]
     by_domain = {path.parent.name: path for path in inputs if path.name == files.MANIFEST}
+    lost = [domain for domain in manifest["domains"] if domain not in by_domain]
+    if lost:
+        raise InputError(
+            f"{run / files.MANIFEST} names no corpus of {', '.join(lost)}: train the run again"
+        )
     return [by_domain[domain] for domain in manifest["domains"]]
 
 

@@ -9,7 +9,7 @@ import torch
 import transformers
 from safetensors.torch import save_file
 
-from pipeline import checkpoint, disk, files, model
+from pipeline import checkpoint, disk, files, manifests, model
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.errors import InputError
 from pipeline.export import architecture, card, fast_tokenizer
@@ -35,9 +35,9 @@ def write(run: Path, out: Path, step: int) -> str:
         InputError: the tokenizer is not where it was, transformers has no such architecture, or
             what it loads computes something else.
     """
-    manifest = files.read_json(run / files.MANIFEST)
+    manifest, work = manifests.of_run(run)
     net = checkpoint.load_model(run / "checkpoints" / f"step{step}")
-    length = manifest["settings"]["training"]["length"]
+    length = work.training.length
     ours = Tokenizer(_tokenizer(run, manifest))
     with disk.named(out), files.appearing(out) as partial:
         partial.mkdir()
@@ -63,7 +63,7 @@ def write(run: Path, out: Path, step: int) -> str:
 def _tokenizer(run: Path, manifest: dict[str, Any]) -> Path:
     """The model file that the run's corpora were packed with."""
     corpus = card.corpus_manifests(run, manifest)[0]
-    packed = files.read_json(corpus)
+    packed = manifests.read(corpus, "pack")
     found = [corpus.parent / name for name in packed["inputs"] if name.endswith(".model")]
     wanted = packed["tokenizer"]["sha256"]
     for path in found:

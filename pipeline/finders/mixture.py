@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 from safetensors.numpy import load_file
 
-from pipeline import files, ownership
+from pipeline import files, manifests, ownership
 from pipeline import settings as parsing
 from pipeline.errors import InputError
 from pipeline.finders import registry, swarm
@@ -122,7 +122,7 @@ def _read(name: str, source: ProxyRun, asked: Search, finder: Finder) -> tuple[P
     path = folder / files.MANIFEST
     if not path.is_file():
         raise InputError(f"proxy {name}: {path} does not exist: train the run to its end first")
-    record = files.read_json(path)
+    record = manifests.read(path, "pretrain", "train the run again")
     _refuse_other_domains(name, record["domains"], domains)
     if source.weights_by_domain is None:
         weights_K = _constant(name, folder, record, domains) if finder.reads == "losses" else None
@@ -194,7 +194,9 @@ def _losses(name: str, folder: Path, steps: int, domains: tuple[str, ...]) -> Fl
     again = f"run `pike evaluate` for {name} again"
     if not (folder / files.MANIFEST).is_file() or not path.is_file():
         raise InputError(f"proxy {name} has no evaluation after its last step ({path}): {again}")
-    listed = files.read_json(folder / files.MANIFEST)["files"].get(f"step{steps}/{path.name}")
+    listed = manifests.read(folder / files.MANIFEST, "evaluate", again)["files"].get(
+        f"step{steps}/{path.name}"
+    )
     if listed is None or listed["sha256"] != files.sha256(path):
         raise InputError(f"{path} is not the file that its manifest lists: {again}")
     columns = pq.read_table(path, columns=["step", "domain", "nll"]).to_pydict()
@@ -215,7 +217,7 @@ def _state(name: str, folder: Path) -> dict[str, npt.NDArray[Any]]:
     again = f"run `pike pretrain` for {name} again"
     if not path.is_file() or not (folder / files.MANIFEST).is_file():
         raise InputError(f"proxy {name} has no checkpoint of its last step ({path}): {again}")
-    if files.read_json(folder / files.MANIFEST)["sha256"][TRAINING] != files.sha256(path):
+    if manifests.of_checkpoint(folder)["sha256"].get(TRAINING) != files.sha256(path):
         raise InputError(f"{path} is damaged: its checksum is not its manifest's; {again}")
     return {
         key.removeprefix(METHOD): value

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pipeline import files
+from pipeline import manifests
 from pipeline.planning import resources
 from pipeline.planning.accelerators import Accelerator
 from pipeline.planning.runs import Plan
@@ -123,7 +123,7 @@ class Jobs:
         values = self.plan.named("tokenizers", tokenizer)
         made, path = Path(self.plan.results, "tokenizers", f"{tokenizer}.json"), values.get("path")
         if made.is_file():
-            return int(files.read_json(made)["vocabulary"])
+            return int(manifests.read(made, "tokenizer")["vocabulary"])
         if path and Path(path).is_file():
             return pieces(Path(path))
         return values.get("vocabulary") or KNOWN_PIECES.get(values.get("repository", ""))

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipeline import files
+from pipeline import files, manifests
+from pipeline.errors import InputError
 from pipeline.results import records, views
 from pipeline.results.experiment import Experiment
 
@@ -140,28 +141,48 @@ def _artifact(manifest: _Found, inputs: list[str], root: Path, sums: Mapping[str
     )
 
 
-def _manifest(name: str, path: Path, remake: str) -> _Found:
-    return _Found(name, path, records.manifest(path, remake))
+def _manifest(name: str, path: Path, stage: str, remake: str) -> _Found:
+    """A manifest, which is of what its place says.
+
+    Raises:
+        InputError: it is missing, not whole, or of another run, source or task.
+    """
+    content = records.manifest(path, stage, remake)
+    key = {"pretrain": "run", "evaluate": "run", "probe": "run", "pack": "source", "fetch": "task"}
+    wanted = name.partition("/")[2] if key.get(stage) != "source" else name.rpartition("/")[2]
+    own = content.get(key.get(stage, ""), wanted)
+    if own != wanted:
+        raise InputError(f"{path} is of {own!r}, not of {wanted!r}: {remake}")
+    return _Found(name, path, content)
 
 
 def _manifests(experiment: Experiment) -> Iterator[_Found]:
     """Every manifest, sources first."""
     for source, folder in experiment.sources.items():
         remake = f"run `pike download` for {source}"
-        yield _manifest(f"source/{source}", Path(folder) / files.MANIFEST, remake)
+        yield _manifest(f"source/{source}", Path(folder) / files.MANIFEST, "download", remake)
     for tokenizer, path in experiment.tokenizers.items():
         yield _manifest(
-            f"tokenizer/{tokenizer}", Path(path), f"run `pike tokenizer` for {tokenizer}"
+            f"tokenizer/{tokenizer}",
+            Path(path),
+            "tokenizer",
+            f"run `pike tokenizer` for {tokenizer}",
         )
     for corpus, folder in experiment.corpora.items():
         remake = f"run `pike pack` for {corpus}"
-        yield _manifest(f"corpus/{corpus}", Path(folder) / files.MANIFEST, remake)
+        yield _manifest(f"corpus/{corpus}", Path(folder) / files.MANIFEST, "pack", remake)
     for task, folder in experiment.tasks.items():
-        yield _manifest(f"task/{task}", Path(folder) / files.MANIFEST, f"run `pike fetch {task}`")
+        yield _manifest(
+            f"task/{task}", Path(folder) / files.MANIFEST, "fetch", f"run `pike fetch {task}`"
+        )
     for mixture, path in experiment.mixtures.items():
-        yield _manifest(f"mixture/{mixture}", Path(path), f"run `pike mixture` for {mixture}")
+        yield _manifest(
+            f"mixture/{mixture}", Path(path), "mixture", f"run `pike mixture` for {mixture}"
+        )
     if experiment.theory is not None:
-        yield _manifest("theory", Path(experiment.theory) / files.MANIFEST, "run `pike theory`")
+        yield _manifest(
+            "theory", Path(experiment.theory) / files.MANIFEST, "theory", "run `pike theory`"
+        )
     yield from _of_runs(experiment)
 
 
@@ -169,24 +190,26 @@ def _of_runs(experiment: Experiment) -> Iterator[_Found]:
     """The manifests of the runs, and of what was measured of their checkpoints."""
     for run, record in experiment.runs.items():
         here = Path(record.folder)
-        own = _manifest(f"run/{run}", here / files.MANIFEST, f"run `pike pretrain` for {run}")
+        own = _manifest(
+            f"run/{run}", here / files.MANIFEST, "pretrain", f"run `pike pretrain` for {run}"
+        )
         yield own
         yield from _checkpoints(own)
         if record.evaluations:
             place, remake = here / "evaluations" / files.MANIFEST, f"run `pike evaluate` for {run}"
-            yield _manifest(f"evaluation/{run}", place, remake)
+            yield _manifest(f"evaluation/{run}", place, "evaluate", remake)
         if record.probes:
             place, remake = here / "probes" / files.MANIFEST, f"run `pike probe` for {run}"
-            yield _manifest(f"probe/{run}", place, remake)
+            yield _manifest(f"probe/{run}", place, "probe", remake)
 
 
 def _checkpoints(run: _Found) -> Iterator[_Found]:
     """The kept checkpoints that are there: some may be deleted to save space."""
-    for step in run.content.get("checkpoints", []):
+    for step in run.content["checkpoints"]:
         path = run.path.parent / "checkpoints" / f"step{step}" / files.MANIFEST
         if not path.is_file():
             continue
-        own = files.read_json(path)
+        own = manifests.of_checkpoint(path.parent)
         content = {
             "stage": run.content["stage"],
             "settings": {"model": own["model"], "vocabulary": own["vocabulary"]},

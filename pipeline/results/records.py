@@ -6,7 +6,7 @@ from typing import Any
 
 import duckdb
 
-from pipeline import files
+from pipeline import files, manifests
 from pipeline.errors import InputError
 from pipeline.results.experiment import RunRecord
 
@@ -32,11 +32,12 @@ OF_THEORY = (
 OF_EVALUATION = ("perplexities", "documents", "accuracies", "choices")
 
 
-def manifest(path: Path, remake: str) -> dict[str, Any]:
+def manifest(path: Path, stage: str, remake: str) -> dict[str, Any]:
     """Reads one manifest.
 
     Args:
         path: The manifest's place.
+        stage: The stage that wrote it.
         remake: What makes it, for the message.
 
     Raises:
@@ -44,11 +45,7 @@ def manifest(path: Path, remake: str) -> dict[str, Any]:
     """
     if not path.is_file():
         raise InputError(f"{path} does not exist: {remake}")
-    found = files.read_json(path)
-    wanted = {"stage", "settings", "inputs", "files", "code"}
-    if not isinstance(found, dict) or not wanted <= found.keys():
-        raise InputError(f"{path} is not a whole manifest: {remake}")
-    return found
+    return manifests.read(path, stage, remake)
 
 
 def check(path: Path, listed: Mapping[str, Any] | None, remake: str) -> None:
@@ -95,7 +92,7 @@ class Loader:
             InputError: one is missing, truncated or altered.
         """
         folder, remake = Path(record.folder), f"run `pike pretrain` for {run} again"
-        listed = manifest(folder / files.MANIFEST, remake)["files"]
+        listed = manifest(folder / files.MANIFEST, "pretrain", remake)["files"]
         for table in OF_TRAINING:
             path = folder / f"{table}.parquet"
             check(path, listed.get(path.name), remake)
@@ -109,7 +106,7 @@ class Loader:
         """
         folder = Path(record.folder) / "evaluations"
         remake = f"run `pike evaluate` for {run} again"
-        listed = manifest(folder / files.MANIFEST, remake)["files"]
+        listed = manifest(folder / files.MANIFEST, "evaluate", remake)["files"]
         for step in _steps(folder, {Path(name).parent.name for name in listed}, remake):
             for table in OF_EVALUATION:
                 path = folder / f"step{step}" / f"{table}.parquet"
@@ -124,10 +121,10 @@ class Loader:
         """
         folder = Path(record.folder) / "probes"
         remake = f"run `pike probe` for {run} again"
-        listed = manifest(folder / files.MANIFEST, remake)["files"]
+        listed = manifest(folder / files.MANIFEST, "probe", remake)["files"]
         for step in _steps(folder, {Path(name).stem for name in listed}, remake):
             path = folder / f"step{step}.parquet"
-            check(path, listed[path.name], remake)
+            check(path, listed.get(path.name), remake)
             self._load("similarities", run, path, remake)
 
     def theory(self, folder: Path) -> None:
@@ -137,7 +134,7 @@ class Loader:
             InputError: one is missing, truncated or altered.
         """
         remake = "run `pike theory` again"
-        listed = manifest(folder / files.MANIFEST, remake)["files"]
+        listed = manifest(folder / files.MANIFEST, "theory", remake)["files"]
         for table in OF_THEORY:
             path = folder / f"{table.removeprefix('theory_')}.parquet"
             check(path, listed.get(path.name), remake)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pipeline import files
+from pipeline import files, manifests
 from pipeline.errors import InputError
 from pipeline.tasks import demonstrations, formats, registry
 from pipeline.tasks.formats import Formulation
@@ -166,8 +166,8 @@ def _manifest(place: Path, task: Task) -> Mapping[str, Any]:
             f"{path} does not exist: {task.name} was not fetched; do it with "
             f"`pike fetch {task.name} --out {place.parent}`"
         )
-    found = files.read_json(path)
-    if found.get("stage") != "fetch" or found.get("task") != task.name:
+    found = manifests.read(path, "fetch", "fetch it anew")
+    if found["task"] != task.name:
         raise InputError(f"{path} is not the manifest of {task.name}: fetch it anew")
     return found
 

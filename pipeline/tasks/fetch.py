@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline import files, ownership
+from pipeline import files, manifests, ownership
 from pipeline.errors import InputError, install
 from pipeline.tasks import demonstrations, registry
 from pipeline.tasks.benchmark import DEMONSTRATIONS
@@ -255,7 +255,7 @@ def _refuse_change(place: Path, made: Mapping[str, Any], identity: Mapping[str, 
     """
     if not (place / files.MANIFEST).is_file():
         return
-    before = files.read_json(place / files.MANIFEST)
+    before = manifests.read(place / files.MANIFEST, "fetch", f"delete {place} and fetch again")
     same = all(before.get(name) == value for name, value in identity.items())
     for name, listed in made["files"].items():
         known = before["files"].get(name, listed)

@@ -18,7 +18,8 @@ def write_corpus(folder, train, validation=(1, 1), *, shard_tokens=2**20, vocabu
     for split, tokens in (("train", train), ("validation", validation)):
         with shards.ShardWriter(folder, split, dtype=dtype, shard_tokens=shard_tokens) as writer:
             writer.append(np.asarray(tokens))
-        splits[split] = {"tokens": len(tokens), "shards": writer.close()}
+        splits[split] = {"tokens": len(tokens), "documents": 1, "bytes": 0}
+        splits[split]["shards"] = writer.close()
         path = folder / sealing.documents_file(split)
         np.save(path, np.array([(len(tokens), 0, 0)], shards.DOCUMENT))
         for written in (path, *(folder / shard["file"] for shard in splits[split]["shards"])):
@@ -28,7 +29,12 @@ def write_corpus(folder, train, validation=(1, 1), *, shard_tokens=2**20, vocabu
             }
     manifest = {
         "stage": "pack",
+        "settings": {},
+        "inputs": {},
+        "code": {"fingerprint": "by hand", "commit": None},
         "format": sealing.FORMAT,
+        "source": folder.name,
+        "licence": "CC0-1.0",
         "dtype": dtype.name,
         "tokenizer": {"vocabulary": vocabulary, "eos": eos, "sha256": f"of {vocabulary} pieces"},
         "splits": splits,

@@ -64,7 +64,7 @@ def test_unfinished_documents_are_not_read(tmp_path, make_source):
 
 def test_another_manifest_is_not_taken_for_documents(tmp_path):
     files.write_json(tmp_path / files.MANIFEST, {"stage": "pack"})
-    with pytest.raises(InputError, match="not the manifest of a download"):
+    with pytest.raises(InputError, match="not the manifest of the stage 'download'"):
         store.manifest(tmp_path)
 
 

@@ -84,7 +84,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
 
 def test_a_manifest_without_files_is_refused(corpus):
     rewrite(corpus, lambda manifest: manifest.pop("files"))
-    with pytest.raises(InputError, match="lists no files"):
+    with pytest.raises(InputError, match="files is missing"):
         verify([str(corpus)])
 
 

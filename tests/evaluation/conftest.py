@@ -39,7 +39,12 @@ def packed(tmp_path):
                 text = hashlib.sha256(np.array(document, "<u2").tobytes()).digest()
                 table[row] = (len(document) + 1, size, int.from_bytes(text[:8], "big"))
             np.save(folder / documents_file(split), table)
-            splits[split] = {"tokens": writer.tokens, "shards": shards}
+            splits[split] = {
+                "tokens": writer.tokens,
+                "documents": len(documents),
+                "bytes": int(table["bytes"].sum()),
+                "shards": shards,
+            }
         files.write_manifest(
             folder / files.MANIFEST,
             stage="pack",
@@ -49,6 +54,8 @@ def packed(tmp_path):
             modules=[],
             facts={
                 "format": 1,
+                "source": "by hand",
+                "licence": "CC0-1.0",
                 "tokenizer": {"sha256": "-", "vocabulary": vocabulary, "eos": EOS},
                 "dtype": "uint16",
                 "splits": splits,

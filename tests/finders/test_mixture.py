@@ -31,11 +31,23 @@ def trained(folder, *, method=None, domains=DOMAINS, steps=STEPS, weights=None):
     files.write_manifest(
         folder / "manifest.json",
         stage="pretrain",
-        settings={"domains": list(domains), "method": method or {}},
+        settings={
+            **dict.fromkeys(("scenario", "model_name", "method_name"), "any"),
+            "seed": 0,
+            "domains": list(domains),
+            "training": {"steps": steps},
+            "method": method or {},
+        },
         inputs=[],
         files=[folder / "weights.parquet"],
         modules=["pipeline.files"],
-        facts={"domains": list(domains), "steps": steps, "weights_sha256": "0" * 64},
+        facts={
+            "run": "any/any/any/seed0",
+            "domains": list(domains),
+            "steps": steps,
+            "checkpoints": [steps],
+            "weights_sha256": "0" * 64,
+        },
     )
 
 
@@ -63,7 +75,7 @@ def evaluated(folder, loss, *, steps=STEPS):
         inputs=[folder / "manifest.json"],
         files=[path],
         modules=["pipeline.files"],
-        facts={"steps": [steps]},
+        facts={"run": "any/any/any/seed0", "steps": [steps]},
     )
 
 

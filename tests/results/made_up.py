@@ -73,6 +73,9 @@ def _data(results, scenario, experiment):
             modules=["pipeline.files"],
             facts={
                 "documents": 2,
+                "bytes": 3 * len(source),
+                "skipped": {},
+                "entropy_nats_per_character": None,
                 "revision": f"revision of {source}, which is a long story",
                 "licence": "PSF-2.0",
                 "versions": {"python": "3.11.7"},
@@ -86,7 +89,7 @@ def _data(results, scenario, experiment):
         inputs=sources,
         files=[tokenizer],
         modules=["pipeline.files"],
-        facts={"versions": {"sentencepiece": "0.2.3"}},
+        facts={"vocabulary": VOCABULARY, "versions": {"sentencepiece": "0.2.3"}},
     )
     experiment["tokenizers"][scenario] = str(tokenizer.with_suffix(".json"))
     for source in DOMAINS[scenario]:
@@ -107,6 +110,7 @@ def _data(results, scenario, experiment):
 
 def _corpus_facts(source):
     split = {
+        "shards": [],
         "tokens": 900_000,
         "documents": 900,
         "bytes": 2_000_000,
@@ -116,7 +120,13 @@ def _corpus_facts(source):
         "entropy_nats": 4.5,
         "lengths": {"512": 700, "1024": 200},
     }
-    smaller = {"tokens": 80_000, "documents": 80, "bytes": 180_000, "characters": 170_000}
+    smaller = {
+        "shards": [],
+        "tokens": 80_000,
+        "documents": 80,
+        "bytes": 180_000,
+        "characters": 170_000,
+    }
     return {
         "format": 1,
         "source": source,
@@ -282,6 +292,10 @@ def _weight(method, step, k, domains):
     return 1 / domains
 
 
+def _of_run(folder):
+    return {"run": "/".join(folder.parts[-4:]), "steps": CHECKPOINTS}
+
+
 def _evaluations(folder, scenario, method, rng):
     written = []
     for step in CHECKPOINTS:
@@ -295,7 +309,7 @@ def _evaluations(folder, scenario, method, rng):
         inputs=[folder / files.MANIFEST],
         files=written,
         modules=["pipeline.errors"],
-        facts={},
+        facts=_of_run(folder),
     )
 
 
@@ -395,5 +409,5 @@ def _probes(folder, scenario, rng):
         inputs=[folder / files.MANIFEST],
         files=written,
         modules=["pipeline.errors"],
-        facts={},
+        facts=_of_run(folder),
     )
