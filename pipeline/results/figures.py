@@ -59,6 +59,8 @@ def write(settings: Path, database: Path, out: Path) -> None:
         )
     data = drawing.draw(figure.name, panels, kind.columns, out)
     facts = {"name": figure.name, "caption": kind.caption, "lines": kind.lines}
+    # What the report takes into its page must be what was drawn.
+    facts["svg_sha256"] = files.sha256(out.with_suffix(".svg"))
     drawing.write_data(out, {**facts, **data})
 
 

@@ -13,12 +13,22 @@ import jinja2
 import yaml
 from markupsafe import Markup
 
-from pipeline import files
+from pipeline import files, manifests
 from pipeline.errors import InputError
 from pipeline.results import experiment, inline, marks, provenance, views
 from pipeline.results.drawing import INK
 from pipeline.results.provenance import REPORT, counted
 from pipeline.results.selection import Row, connect
+
+FIGURE = {
+    "name": str,
+    "caption": str,
+    "lines": str,
+    "svg_sha256": str,
+    "legend": [{"key": str, "colour": str}],
+    "panels": [{"id": str, "scenario": str, "model": str, "box": list, "series": list}],
+}
+"""What is read of a figure's numbers."""
 
 
 def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path) -> None:
@@ -234,11 +244,18 @@ def _cell(row: dict[str, str]) -> dict[str, Any]:
 
 
 def read_figure(folder: Path, name: str) -> dict[str, Any]:
-    """A figure's data with the SVG of each panel."""
-    data = dict(files.read_json(folder / f"{name}.json"))
-    path = folder / f"{name}.svg"
+    """A figure's data with the SVG of each panel, which becomes a part of the page.
+
+    Raises:
+        InputError: the SVG is missing or is not the one that was drawn, or its data are not whole.
+    """
+    data, path = files.read_json(folder / f"{name}.json"), folder / f"{name}.svg"
+    remake = f"make it with `snakemake --cores 2 --force {path}`"
     if not path.is_file():
-        raise InputError(f"{path} does not exist: make it with `snakemake {path}`")
+        raise InputError(f"{path} does not exist: {remake}")
+    manifests.require(data, FIGURE, folder / f"{name}.json", remake)
+    if files.sha256(path) != data["svg_sha256"]:
+        raise InputError(f"{path} was changed since it was drawn: {remake}")
     pieces = inline.panels(path.read_text(encoding="utf-8"), data)
     data["panels"] = [{**panel, "svg": Markup(pieces[panel["id"]])} for panel in data["panels"]]
     return data

@@ -302,3 +302,18 @@ def test_the_papers_own_come_apart_from_ours():
     ours, paper = report._sorted(made)
     assert [one["name"] for one in ours] == ["costs", "table_of_ours", "claims"]
     assert [one["name"] for one in paper] == ["table1", "figure3"]
+
+
+def test_a_figure_that_was_changed_gets_no_place_in_the_page(shown, tmp_path):
+    for suffix in (".svg", ".json"):
+        shutil.copy(shown / "figures" / f"losses{suffix}", tmp_path)
+    path = tmp_path / "losses.svg"
+    assert report.read_figure(tmp_path, "losses")["panels"]
+    drawn = path.read_text(encoding="utf-8")
+    path.write_text(drawn.replace("</svg>", "<script>alert(1)</script></svg>"), encoding="utf-8")
+    with pytest.raises(InputError, match=r"losses\.svg was changed since it was drawn: make it"):
+        report.read_figure(tmp_path, "losses")
+    path.write_text(drawn, encoding="utf-8")
+    files.write_json(tmp_path / "losses.json", {"name": "losses"})
+    with pytest.raises(InputError, match=r"losses\.json is not whole"):
+        report.read_figure(tmp_path, "losses")
