@@ -27,6 +27,7 @@ LAYERS = {
         "locks",
         "loss",
         "ownership",
+        "patterns",
         "fingerprints",
         "manifests",
         "progress",
@@ -86,6 +87,7 @@ FENCES = {
 
 WORKFLOW_MAY_IMPORT = {
     "pipeline.errors",
+    "pipeline.patterns",
     *(f"pipeline.planning.{n}" for n in ("accelerators", "contents", "jobs", "outdated")),
     *(f"pipeline.planning.{n}" for n in ("profile", "root", "runs", "slurm", "stages")),
 }

@@ -4,7 +4,6 @@ Legend of shapes: N documents, G n-grams, W words of a text.
 """
 
 import functools
-import glob
 import gzip
 import json
 import re
@@ -19,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline import patterns
 from pipeline.data.splits import text_hash
 from pipeline.errors import InputError
 
@@ -125,13 +125,13 @@ def paths(chosen: Decontamination) -> list[Path]:
     """
     found: dict[str, None] = {}
     for pattern in chosen.files:
-        matches = [m for m in glob.glob(pattern, recursive=True) if Path(m).is_file()]  # noqa: PTH207
+        matches = patterns.files(pattern)
         if not matches:
             raise InputError(
                 f"packing.hygiene.decontaminate.files: no file matches {pattern!r} from "
                 f"{Path.cwd()}"
             )
-        found.update(dict.fromkeys(sorted(matches)))
+        found.update(dict.fromkeys(matches))
     return [Path(name) for name in found]
 
 

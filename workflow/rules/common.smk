@@ -1,6 +1,5 @@
 """The plan of the experiment, and what every rule takes from it."""
 
-import glob
 import importlib.util
 import math
 import os
@@ -13,6 +12,7 @@ from pathlib import Path
 # The package lies beside the Snakefile: it need not be installed for a dry run.
 sys.path.insert(0, str(workflow.basedir))
 
+from pipeline import patterns
 from pipeline.planning import accelerators, contents, jobs, outdated, profile
 from pipeline.planning import root, runs, slurm, stages
 from pipeline.errors import InputError
@@ -244,13 +244,12 @@ def content(files):
     )
 
 
-def matching(patterns):
+def matching(named):
     """The files that fit; a pattern that fits none is Snakemake's to report, before a job."""
-    return [
-        path
-        for pattern in patterns
-        for path in sorted(glob.glob(pattern, recursive=True)) or [pattern]
-    ]
+    try:
+        return [path for one in named for path in patterns.files(one) or [one]]
+    except InputError as mistake:
+        raise WorkflowError(str(mistake)) from None
 
 
 def files_of_source(wildcards):
