@@ -19,6 +19,8 @@ GROUP_BYTES = 4 * 2**20
 """UTF-8 bytes of text in a row group: what a reader or a writer holds at once."""
 FILE_BYTES = 256 * 2**20
 """UTF-8 bytes of text in a file."""
+CUT = "write `documents: paragraphs` (or lines, or 2000 characters) beside its `files`"
+"""What to do where a text file of the user's own is one document and should be several."""
 
 
 class Document(NamedTuple):
@@ -161,6 +163,15 @@ def manifest(folder: Path) -> dict[str, Any]:
     if found:
         raise InputError("\n".join(found))
     return facts
+
+
+def more(folder: Path) -> str:
+    """What gives a source more documents."""
+    facts = manifest(folder)
+    whole = facts["settings"].get("documents", "file") == "file"
+    if whole and any(".txt" in read["file"] for read in facts.get("source_files", [])):
+        return f"each text file is one document: {CUT} (sources.{folder.name})"
+    return "give the source more documents"
 
 
 def refuse_damaged(folder: Path) -> None:

@@ -16,11 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipeline.data import cutting
 from pipeline.data.documents import Document
 from pipeline.errors import InputError
 
 _BOM = b"\xef\xbb\xbf"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _CHUNK = 2**20
+_BATCH_BYTES = 2**29
+"""Text of a batch of Parquet records at most, if its footer tells the truth."""
+_LEAST_ROWS, _MOST_ROWS = 8, 1024
+"""Records of a batch."""
 
 Utf8Policy = Literal["error", "replace", "drop"]
 
@@ -43,6 +49,10 @@ class Reading:
     """Opens the file's bytes; seeking is asked of Parquet alone."""
     skipped: Counter[str]
     """Documents left out, by reason."""
+    shorter: str
+    """What to do with a document that is too long."""
+    cut: str = "file"
+    """How a text file is cut into documents: see `pipeline.data.cutting.cut`."""
 
     @contextlib.contextmanager
     def stream(self) -> Iterator[BinaryIO]:
@@ -54,7 +64,12 @@ class Reading:
         try:
             with self.opened() as stream:
                 yield stream
-        except (OSError, pa.ArrowInvalid, EOFError) as error:
+        except pa.ArrowMemoryError as error:
+            raise InputError(
+                f"{self.place} does not fit into memory ({error}): write it anew with shorter "
+                "texts in smaller pages"
+            ) from error
+        except (OSError, pa.ArrowException, EOFError) as error:
             raise InputError(f"{self.place} cannot be read: {error}: {self.remedy}") from error
 
     def decoded(self, content: bytes, place: str) -> str | None:
@@ -64,6 +79,14 @@ class Reading:
         except UnicodeDecodeError as error:
             return self._by_policy(content.decode(errors="replace"), f"{place}: {error}")
 
+    def too_long(self, number: int | None) -> InputError:
+        """What to tell of a document, or of a line, that is too long."""
+        where = self.place if number is None else f"{self.place}:{number}"
+        return InputError(
+            f"{where} is longer than {cutting.LIMIT:,} bytes, the limit of a document: "
+            f"{self.shorter}"
+        )
+
     def documents(self, identity: object, value: object, place: str) -> Iterator[Document]:
         """The document of a value, or none when it is null, blank or to be dropped."""
         if value is None:
@@ -71,20 +94,24 @@ class Reading:
             return
         if not isinstance(value, str):
             raise InputError(f"{place}: {self.field!r} is {value!r:.80}, not a text")
+        named = isinstance(identity, str | int) and not isinstance(identity, bool)
+        kept = self._encodable(value, place)
+        name = self._encodable(str(identity) if named else place, f"{place}: the id")
+        if kept is None or name is None:
+            return
+        if not kept.strip():
+            self.skipped["blank"] += 1
+            return
+        yield Document(name, kept)
+
+    def _encodable(self, value: str, place: str) -> str | None:
+        """A text without lone surrogates, which JSON can escape and UTF-8 cannot hold."""
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            # A lone surrogate, which JSON can write as \ud800 and UTF-8 cannot.
             mended = value.encode(errors="surrogatepass").decode(errors="replace")
-            kept = self._by_policy(mended, f"{place}: {error}")
-            if kept is None:
-                return
-            value = kept
-        if not value.strip():
-            self.skipped["blank"] += 1
-            return
-        named = isinstance(identity, str | int) and not isinstance(identity, bool)
-        yield Document(str(identity) if named else place, value)
+            return self._by_policy(mended, f"{place}: {error}")
+        return value
 
     def _by_policy(self, mended: str, problem: str) -> str | None:
         if self.invalid_utf8 == "error":
@@ -96,16 +123,17 @@ class Reading:
 
 
 def _text(reading: Reading) -> Iterator[Document]:
-    with reading.stream() as stream:
-        content = stream.read().removeprefix(_BOM)
-    text = reading.decoded(content, reading.name)
-    if text is not None:
-        yield from reading.documents(reading.name, text, reading.name)
+    for number, content in cutting.cut(_chunks(reading), reading.cut, reading.too_long):
+        place = reading.name if number is None else f"{reading.name}:{number}"
+        text = reading.decoded(content, place)
+        if text is not None:
+            yield from reading.documents(place, text, place)
 
 
 def _json_lines(reading: Reading) -> Iterator[Document]:
     number = 0
-    for number, line in enumerate(_lines(reading), start=1):
+    lines = cutting.joined(_chunks(reading), lambda chunk: chunk.split(b"\n"), reading.too_long)
+    for number, line in enumerate(lines, start=1):
         place = f"{reading.name}:{number}"
         text = reading.decoded(line, place)
         if text is None:
@@ -117,6 +145,8 @@ def _json_lines(reading: Reading) -> Iterator[Document]:
             record = json.loads(text)
         except ValueError as error:
             raise InputError(f"{place}: malformed JSON ({error}): mend the line") from None
+        except RecursionError:
+            raise InputError(f"{place}: JSON is nested too deeply: mend the line") from None
         if not isinstance(record, dict):
             raise InputError(f"{place}: {text!r:.80} is not a JSON object")
         value = _column(record, reading.field, place)
@@ -127,50 +157,92 @@ def _json_lines(reading: Reading) -> Iterator[Document]:
         )
 
 
-def _lines(reading: Reading) -> Iterator[bytes]:
-    """Lines of a file; the first one without a byte order mark.
+def _chunks(reading: Reading) -> Iterator[bytes]:
+    """The file's bytes, unpacked, without a byte order mark; no chunk is empty.
 
     Raises:
-        InputError: the compressed stream is truncated or damaged. Only pyarrow's streams notice
-            it for zstd; `zstandard` and `fsspec` end in silence.
+        InputError: UTF-16, or a compressed stream that is truncated or damaged. Only pyarrow's
+            streams notice it for zstd; `zstandard` and `fsspec` end in silence.
     """
     codec = {".gz": "gzip", ".zst": "zstd"}.get(PurePosixPath(reading.name).suffix)
     with reading.stream() as file:
         stream: Any = pa.CompressedInputStream(pa.PythonFile(file, "r"), codec) if codec else file
-        rest, mark = b"", _BOM
-        while chunk := stream.read(_CHUNK):
-            *lines, rest = (rest + chunk).removeprefix(mark).split(b"\n")
-            mark = b""
-            yield from lines
-        if rest:
-            yield rest
+        chunk = stream.read(_CHUNK)
+        if chunk.startswith(_UTF16):
+            raise InputError(
+                f"{reading.place} is UTF-16 (it begins with its byte order mark): convert it, as "
+                "with iconv -f UTF-16 -t UTF-8"
+            )
+        chunk = chunk.removeprefix(_BOM) or stream.read(_CHUNK)
+        while chunk:
+            yield chunk
+            chunk = stream.read(_CHUNK)
 
 
 def _parquet(reading: Reading) -> Iterator[Document]:
-    path, field = reading.place, reading.field
     with reading.stream() as stream, pq.ParquetFile(stream) as file:
-        columns = file.schema_arrow
-        _column(dict.fromkeys(columns.names), field, path)
-        asked = [field, "id"] if "id" in columns.names and field != "id" else [field]
+        asked = _asked(file.schema_arrow, reading)
         number = 0
-        for batch in file.iter_batches(batch_size=1024, columns=asked):
-            texts = _as_bytes(batch.column(field), f"{path}: column {field!r}")
-            ids = batch.column("id").to_pylist() if "id" in asked else [None] * len(batch)
-            for content, identity in zip(texts, ids, strict=True):
+        for batch in _batches(file, asked):
+            columns = [_values(batch.column(name)) for name in asked]
+            for values in zip(*columns, strict=True):
                 number += 1
                 place = f"{reading.name}:{number}"
-                text = None if content is None else reading.decoded(content, place)
-                if content is None or text is not None:
-                    yield from reading.documents(identity, text, place)
+                if values[0] is not None and len(values[0]) > cutting.LIMIT:
+                    raise reading.too_long(number)
+                decoded = [reading.decoded(v, place) if isinstance(v, bytes) else v for v in values]
+                # None of a value that is there: it is not UTF-8 and the document is left out.
+                if [v is None for v in decoded] == [v is None for v in values]:
+                    yield from reading.documents([*decoded, None][1], decoded[0], place)
 
 
-def _as_bytes(column: pa.Array, place: str) -> list[bytes | None]:
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise InputError(f"{place} is of type {column.type}, not text: name another in `field`")
-    # As bytes, since pyarrow does not check that a text column holds valid UTF-8.
-    whole: list[bytes | None] = pc.cast(pc.cast(column, kind), pa.large_binary()).to_pylist()
-    return whole
+def _asked(columns: pa.Schema, reading: Reading) -> list[str]:
+    """The text's column and, where it can name documents, that of the ids."""
+    path, field = reading.place, reading.field
+    _column(dict.fromkeys(columns.names), field, path)
+    if columns.names.count(field) > 1:
+        raise InputError(f"{path} has several columns {field!r}: name another in `field`")
+    kind = columns.field(field).type
+    if not _is_text(_unfolded(kind)):
+        raise InputError(
+            f"{path}: column {field!r} is of type {kind}, not text: name another in `field`"
+        )
+    if field == "id" or columns.names.count("id") != 1:
+        return [field]
+    kind = _unfolded(columns.field("id").type)
+    return [field, "id"] if _is_text(kind) or pa.types.is_integer(kind) else [field]
+
+
+def _unfolded(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _batches(file: pq.ParquetFile, asked: list[str]) -> Iterator[pa.RecordBatch]:
+    """Records in batches of few rows where one text, repeated in all of them, might not fit.
+
+    A dictionary unfolds a file without limit: no row is longer than its column, though.
+    """
+    plain = [n for n in asked if not pa.types.is_dictionary(file.schema_arrow.field(n).type)]
+    for group in range(file.num_row_groups):
+        facts = file.metadata.row_group(group)
+        columns = map(facts.column, range(facts.num_columns))
+        size = sum(c.total_uncompressed_size for c in columns if c.path_in_schema in plain)
+        rows = min(max(_BATCH_BYTES // max(size, 1), _LEAST_ROWS), _MOST_ROWS)
+        yield from file.iter_batches(batch_size=rows, row_groups=[group], columns=asked)
+
+
+def _values(column: pa.Array) -> Iterator[Any]:
+    """Numbers, or texts as bytes: pyarrow does not check that a text column holds UTF-8."""
+    if pa.types.is_dictionary(column.type):
+        values = list(_values(column.dictionary))
+        return (None if at is None else values[at] for at in column.indices.to_pylist())
+    if _is_text(column.type):
+        column = pc.cast(column, pa.large_binary())
+    return (value.as_py() for value in column)
 
 
 def _column(record: dict[str, object], field: str, place: str) -> object:
@@ -196,8 +268,13 @@ FORMATS: dict[str, Callable[[Reading], Iterator[Document]]] = {
     ".jsonl.zst": _json_lines,
     ".parquet": _parquet,
     ".txt": _text,
+    ".txt.gz": _text,
+    ".txt.zst": _text,
 }
 """Suffix: reader."""
+
+TEXT = tuple(name for name, reader in FORMATS.items() if reader is _text)
+"""Suffixes of text that can be cut into documents."""
 
 
 def documents(reading: Reading) -> Iterator[Document]:

@@ -227,6 +227,7 @@ class HubFile:
             invalid_utf8=self.source.invalid_utf8,
             opened=self._opened,
             skipped=skipped,
+            shorter="leave the file out of data_files",
         )
         yield from formats.documents(reading)
 

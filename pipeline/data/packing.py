@@ -114,7 +114,7 @@ def pack(
         work = _Work(chosen, documents, encoder, partial)
         splits = work.run(workers or cpus.available(), progress)
         facts = {name: split.close(encoder.unknown) for name, split in splits.items()}
-        _refuse(chosen, documents.name, facts)
+        _refuse(chosen, documents, facts)
         files.write_manifest(
             partial / files.MANIFEST,
             stage="pack",
@@ -234,16 +234,18 @@ def _megabytes(source: dict[str, Any]) -> int:
     return max(1, round(source["bytes"] / 1e6))
 
 
-def _refuse(chosen: Packing, domain: str, facts: dict[str, dict[str, Any]]) -> None:
+def _refuse(chosen: Packing, source: Path, facts: dict[str, dict[str, Any]]) -> None:
     """Stops at a corpus that nobody can want."""
+    domain = source.name
     documents = sum(split["documents"] for split in facts.values())
     tokens = sum(split["tokens"] for split in facts.values())
     for name, split in facts.items():
         if split["tokens"] < LEAST_TOKENS:
             raise InputError(
                 f"domain {domain!r}: {split['documents']:,} of {documents:,} documents, "
-                f"{split['tokens']:,} of {tokens:,} tokens are for {name}: give the source more "
-                f"documents or change packing.validation_share ({chosen.validation_share})"
+                f"{split['tokens']:,} of {tokens:,} tokens are for {name}: "
+                f"{store.more(source)}, or change packing.validation_share "
+                f"({chosen.validation_share})"
             )
     unknown = sum(split["unknown_tokens"] for split in facts.values())
     if unknown > chosen.unknown_share_limit * tokens:

@@ -271,7 +271,8 @@ def _train(chosen: Train, sources: Sequence[Path], where: str) -> tuple[bytes, d
     sentences = [line for name in texts for text in texts[name] for line in _sentences(text)]
     found = len(set().union(*sentences)) if sentences else 0
     if not found:
-        raise InputError(f"{where}: no training text in {sampled}: give its sources more documents")
+        more = dict.fromkeys(map(store.more, sources))
+        raise InputError(f"{where}: no training text in {sampled}: {'; '.join(more)}")
     if chosen.model == "char" and chosen.vocabulary < found + SPECIAL_PIECES + 2:
         raise InputError(
             f"{where}.vocabulary: {found} different characters, the special pieces, a space and a "

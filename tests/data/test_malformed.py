@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pytest
 
 from pipeline import files
 from pipeline.data import documents as store
-from pipeline.data import sources
+from pipeline.data import formats, sources
 from pipeline.errors import InputError
 
 GOOD = [{"text": "one", "id": "1"}, {"text": "two", "id": "2"}]
@@ -28,8 +29,12 @@ def zst(content):
 
 def parquet(table):
     sink = io.BytesIO()
-    pq.write_table(pa.table(table), sink)
+    pq.write_table(table if isinstance(table, pa.Table) else pa.table(table), sink)
     return sink.getvalue()
+
+
+def nested(depth):
+    return b'{"text": "one", "n": ' + b"[" * depth + b"]" * depth + b"}\n"
 
 
 def without(content, *places):
@@ -43,6 +48,8 @@ def without(content, *places):
 LARGE = lines(*({"text": os.urandom(40).hex()} for _ in range(300)))
 STRINGS = {"text": ["one", "two"]}
 NESTED = {"text": [{"a": 1}, {"a": 2}]}
+BROKEN_ID = {"text": ["one"], "id": pa.array([b"\xff"]).view(pa.string())}
+TWICE = pa.table([["one"], ["two"]], names=["text", "text"])
 
 MISTAKES = {
     "truncated gz": ("a.jsonl.gz", gzip.compress(LARGE)[:-200], r"a\.jsonl\.gz cannot be read"),
@@ -62,8 +69,19 @@ MISTAKES = {
     "gz of nothing": ("a.jsonl.gz", gzip.compress(b""), "unpacks to nothing"),
     "parquet without rows": ("a.parquet", parquet({"text": pa.array([], pa.string())}), "no docu"),
     "blanks alone": ("a.jsonl", lines({"text": " "}, {"text": ""}), "left out: 2 blank"),
-    "invalid UTF-8": ("a.jsonl", b'{"text": "caf\xe9"}\n', r"a\.jsonl:1: .*utf-8"),
-    "UTF-16": ("a.jsonl", '{"text": "one"}\n'.encode("utf-16"), r"a\.jsonl:1"),
+    "invalid UTF-8": ("a.jsonl", b'{"text": "ab\xe9"}\n', r"a\.jsonl:1: .*utf-8"),
+    "UTF-16": ("a.jsonl", '{"text": "one"}\n'.encode("utf-16"), r"a\.jsonl is UTF-16.*iconv"),
+    "zst with rubbish behind": ("a.jsonl.zst", zst(LARGE) + b"rubbish" * 9, "cannot be read"),
+    "CR alone ends lines of JSON": ("a.jsonl", lines(*GOOD).replace(b"\n", b"\r"), "malformed"),
+    "JSON nested 990 deep": ("a.jsonl", nested(990), r"a\.jsonl:1: JSON is nested too deeply"),
+    "lone surrogate in an id": (
+        "a.jsonl",
+        b'{"text": "a", "id": "\\ud800"}\n',
+        r"a\.jsonl:1: the id",
+    ),
+    "invalid UTF-8 in an id": ("a.parquet", parquet(BROKEN_ID), r"a\.parquet:1: .*utf-8"),
+    "two columns of one name": ("a.parquet", parquet(TWICE), "several columns 'text'"),
+    "nulls alone in parquet": ("a.parquet", parquet({"text": pa.nulls(3)}), "is of type null, not"),
     "lone surrogate": ("a.jsonl", b'{"text": "\\ud800"}\n', r"a\.jsonl:1: .*surrogates"),
     "half a line of JSON": ("a.jsonl", lines(*GOOD)[:-9], r"a\.jsonl:2: malformed JSON"),
     "two records in a line": ("a.jsonl", b'{"text": "a"}{"text": "b"}\n', "malformed JSON"),
@@ -180,6 +198,64 @@ def test_a_link_to_itself_is_no_file(tmp_path):
     assert download(tmp_path)[0] == ["one", "two"]
     with pytest.raises(InputError, match="no file matches"):
         download(tmp_path, files=f"{tmp_path}/in/loop.jsonl")
+
+
+def test_links_to_a_folder_within_itself_give_no_document_twice(tmp_path):
+    path = write(tmp_path, "b/a.jsonl", lines(*GOOD))
+    for name in ("up", "also-up"):
+        path.with_name(name).symlink_to("..")
+    assert download(tmp_path)[0] == ["one", "two"]
+
+
+def test_pipes_devices_and_folders_are_left_out(tmp_path):
+    path = write(tmp_path, "a.jsonl", lines(*GOOD))
+    os.mkfifo(path.with_name("pipe.txt"))
+    path.with_name("zero.txt").symlink_to("/dev/zero")
+    path.with_name("folder.txt").mkdir()
+    assert download(tmp_path)[0] == ["one", "two"]
+    with pytest.raises(InputError, match=r"no file matches .*: name its files: .*/in/\*\*"):
+        download(tmp_path, files=f"{tmp_path}/in")
+
+
+def test_a_name_that_is_not_utf8_is_told(tmp_path):
+    write(tmp_path, os.fsdecode(b"ab\xe9.jsonl"), lines(*GOOD))
+    with pytest.raises(InputError, match=r"ab\\udce9\.jsonl' is not UTF-8: rename it"):
+        download(tmp_path)
+
+
+def test_of_many_unknown_files_three_are_named(tmp_path):
+    for number in range(9):
+        write(tmp_path, f"{number}.csv", b"text")
+    with pytest.raises(InputError, match=r"/1\.csv, .*/2\.csv, \.\.\.: formats are told"):
+        download(tmp_path)
+
+
+def test_a_file_that_is_written_to_meanwhile_is_named(tmp_path):
+    path = write(tmp_path, "a.jsonl", lines(*GOOD))
+    source = sources.parse({"kind": "local", "files": str(path)}, "sources.web")
+    found = source.read(Counter())
+    assert next(found).text == "one"
+    path.write_bytes(lines(*GOOD[:1]))
+    with pytest.raises(InputError, match=r"a\.jsonl was changed while it was read: start again"):
+        list(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int32(), pa.string())])
+def test_a_text_that_unfolds_without_limit_is_read_in_few_rows(tmp_path, monkeypatch, kind):
+    """200 rows that all name one text of 1 MB, in a file of some kB."""
+    monkeypatch.setattr(formats, "_BATCH_BYTES", 2**24)
+    path = write(tmp_path, "a.parquet", b"")
+    text = pa.array(["x" * 1_000_000]).dictionary_encode().take(pa.array([0] * 200))
+    with pq.ParquetWriter(path, pa.schema([("text", kind)]), compression="zstd") as writer:
+        writer.write_table(pa.table({"text": text.cast(kind)}))
+    source = sources.parse({"kind": "local", "files": str(path)}, "sources.web")
+    before = pa.total_allocated_bytes()
+    found = 0
+    for document in source.read(Counter()):
+        found += len(document.text)
+        assert pa.total_allocated_bytes() - before < 2**25
+    assert found == 200_000_000
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -1,0 +1,218 @@
+"""Texts that are cut into documents: by hand, and against the text as a whole."""
+
+import gzip
+import json
+import tracemalloc
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline import files
+from pipeline.data import cutting, packing, sources, tokenizer
+from pipeline.errors import InputError
+
+
+class TooLongError(Exception):
+    """What the tests raise of a document that is too long."""
+
+
+def cut(content, how, chunk=3):
+    """Documents of bytes that come in small chunks."""
+    chunks = (content[at : at + chunk] for at in range(0, len(content), chunk))
+    return list(cutting.cut(chunks, how, TooLongError))
+
+
+def test_paragraphs_are_set_off_by_blank_lines_and_bear_the_number_of_their_line():
+    text = b"\none\n two \n\n \t\nthree\r\nfour\r\n\r\n\r\nfive"
+    assert cut(text, "paragraphs") == [(2, b"one\n two "), (6, b"three\r\nfour"), (10, b"five")]
+
+
+def test_lines_bear_their_number_as_an_editor_shows_it():
+    for end in (b"\n", b"\r\n", b"\r"):
+        text = end.join([b"one", b"", b" two "])
+        assert cut(text, "lines") == cut(text + end, "lines")
+        assert cut(text, "lines") == [(1, b"one"), (2, b""), (3, b" two ")]
+
+
+def test_characters_end_behind_a_blank_where_there_is_one():
+    assert cut(b"one two three fourteen", "8 characters") == [
+        *((1, b"one two "), (2, b"three "), (3, b"fourteen")),
+    ]
+    assert cut("äöü\nß".encode(), "2 characters") == [
+        *((1, "äö".encode()), (2, "ü\n".encode()), (3, "ß".encode())),
+    ]
+
+
+def test_a_file_is_one_document_without_a_number():
+    assert cut(b"one\n\ntwo\n", "file") == [(None, b"one\n\ntwo\n")]
+
+
+TEXTS = st.text(alphabet="a é\u0905\U0001f600\n\r\t", max_size=40)
+
+
+@given(text=TEXTS, chunk=st.integers(1, 9), size=st.integers(1, 12))
+def test_pieces_make_up_the_text(text, chunk, size):
+    pieces = [piece.decode() for _, piece in cut(text.encode(), f"{size} characters", chunk)]
+    assert "".join(pieces) == text
+    assert all(0 < len(piece) <= size for piece in pieces)
+
+
+@given(content=st.binary(max_size=30), chunk=st.integers(1, 9), size=st.integers(1, 12))
+def test_pieces_of_any_bytes_make_up_the_bytes(content, chunk, size):
+    assert b"".join(piece for _, piece in cut(content, f"{size} characters", chunk)) == content
+
+
+@given(text=TEXTS, chunk=st.integers(1, 9))
+def test_lines_are_those_that_python_reads(text, chunk):
+    # With universal line ends, which are what the documents lose.
+    expected = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n")
+    found = [(number, line.decode()) for number, line in cut(text.encode(), "lines", chunk)]
+    assert found == list(enumerate(expected, start=1))[: len(found)]
+    assert len(found) == len(expected) or text == ""
+
+
+@given(text=TEXTS, chunk=st.integers(1, 9))
+def test_paragraphs_hold_every_line_that_is_not_blank(text, chunk):
+    content = text.encode()
+    lines = [line for _, line in cut(content, "lines", chunk) if line.strip()]
+    paragraphs = [paragraph for _, paragraph in cut(content, "paragraphs", chunk)]
+    assert [line for part in paragraphs for line in part.splitlines()] == lines
+    assert all(paragraph in content for paragraph in paragraphs)
+
+
+@pytest.mark.parametrize(
+    ("how", "place"), [("file", None), ("lines", 3), ("paragraphs", 3), ("json", 3)]
+)
+def test_a_document_above_the_limit_is_refused_where_it_begins(monkeypatch, how, place):
+    monkeypatch.setattr(cutting, "LIMIT", 20)
+    text = b"one\n\n" + b"a long line, far longer than the others" * 3
+    of_json = cutting.joined([text], lambda chunk: chunk.split(b"\n"), TooLongError)
+    with pytest.raises(TooLongError) as told:
+        list(of_json) if how == "json" else cut(text, how)
+    assert told.value.args == (place,)
+    assert cut(text, "9 characters")[0] == (1, b"one\n\na ")
+
+
+@pytest.mark.parametrize(
+    "how", ["file ", "paragraph", "0 characters", "-1 characters", "2000", "9e3 characters"]
+)
+def test_what_is_no_way_to_cut_is_named(how):
+    assert cutting.problems(how) == [
+        f"{how!r} is none of file, paragraphs, lines and, for example, 2000 characters"
+    ]
+
+
+def test_longer_pieces_than_a_document_may_be_are_refused():
+    assert cutting.problems("100000000 characters")[0].endswith("at most 67108864 characters")
+    assert not cutting.problems("67108864 characters")
+
+
+def download(folder, **values):
+    """Documents of a source of the files in `in`."""
+    settings = {"kind": "local", "files": f"{folder}/in/*", **values}
+    (folder / "s.json").write_text(json.dumps(settings))
+    source = sources.parse(settings, "sources.mine")
+    sources.download(folder / "s.json", folder / "mine")
+    manifest = files.read_json(folder / "mine" / files.MANIFEST)
+    found = {document.id: document.text for document in source.read(Counter())}
+    assert len(found) == manifest["documents"]
+    return found, manifest["skipped"]
+
+
+@pytest.fixture
+def text(tmp_path):
+    (tmp_path / "in").mkdir()
+    return tmp_path / "in" / "a.txt"
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_one_text_file_gives_a_document_a_paragraph(tmp_path, text, suffix):
+    content = "\ufeffeins\nzwei\n\n\ndrei\n".encode()
+    text.with_name(f"a.txt{suffix}").write_bytes(gzip.compress(content) if suffix else content)
+    found = download(tmp_path, documents="paragraphs")
+    assert found == ({f"a.txt{suffix}:1": "eins\nzwei", f"a.txt{suffix}:5": "drei"}, {})
+
+
+def test_blank_lines_are_counted_where_lines_are_documents(tmp_path, text):
+    text.write_text("one\n\n  \ntwo\n")
+    assert download(tmp_path, documents="lines") == (
+        {"a.txt:1": "one", "a.txt:4": "two"},
+        {"blank": 2},
+    )
+
+
+def test_invalid_utf8_leaves_out_the_document_that_holds_it(tmp_path, text):
+    text.write_bytes(b"one\n\ntw\xffo\n\nthree")
+    with pytest.raises(InputError, match=r"a\.txt:3: .*0xff.*invalid_utf8"):
+        download(tmp_path, documents="paragraphs")
+    found, skipped = download(tmp_path, documents="6 characters", invalid_utf8="drop")
+    # Pieces: "one\n\n", "tw\xffo\n\n", "three".
+    assert list(found.values()) == ["one\n\n", "three"]
+    assert skipped == {"invalid UTF-8, drop": 1}
+
+
+def test_a_single_text_file_needs_the_setting(tmp_path, text):
+    text.write_text("one\n\ntwo\n")
+    message = r"a\.txt is the only file.*write `documents: paragraphs` \(or lines, or 2000 char"
+    with pytest.raises(InputError, match=message):
+        download(tmp_path)
+    text.with_name("b.txt").write_text("three")
+    assert len(download(tmp_path)[0]) == 2
+
+
+def test_too_few_text_files_need_it_too(tmp_path, text):
+    text.write_text("one two three four five six")
+    text.with_name("b.txt").write_text("seven eight nine ten eleven")
+    download(tmp_path)
+    settings, model = tmp_path / "settings.json", tmp_path / "letters.model"
+    letters = {"kind": "train", "model": "char", "vocabulary": 40, "characters": 100}
+    message = r"each text file is one document: write `documents: paragraphs`.*\(sources\.mine\)"
+    settings.write_text(json.dumps({**letters, "validation_share": 1 - 1e-9}))
+    with pytest.raises(InputError, match=f"no training text.*{message}"):
+        tokenizer.build(settings, [tmp_path / "mine"], model)
+    settings.write_text(json.dumps({**letters, "validation_share": 0}))
+    tokenizer.build(settings, [tmp_path / "mine"], model)
+    settings.write_text(json.dumps({"validation_share": 1e-9}))
+    with pytest.raises(
+        InputError, match=f"0 of 2 documents.* for validation: {message}, or change"
+    ):
+        packing.pack(settings, tmp_path / "mine", model, tmp_path / "corpus" / "mine")
+
+
+@pytest.mark.parametrize("name", ["b.jsonl", "b.parquet"])
+def test_formats_with_documents_of_their_own_refuse_the_setting(tmp_path, text, name):
+    text.write_text("one")
+    text.with_name(name).write_bytes(b'{"text": "two"}\n')
+    with pytest.raises(InputError, match=f"documents: 'lines' is for text files, but .*{name} has"):
+        download(tmp_path, documents="lines")
+
+
+def test_a_document_above_the_limit_is_named_with_what_to_write(tmp_path, text, monkeypatch):
+    monkeypatch.setattr(cutting, "LIMIT", 1000)
+    text.write_text("short\n" + "long " * 300)
+    text.with_name("b.txt").write_text("short")
+    with pytest.raises(InputError, match=r"a\.txt is longer than 1,000 bytes.*documents: para"):
+        download(tmp_path)
+    with pytest.raises(InputError, match=r"a\.txt:2 is longer .*documents: 2000 characters`"):
+        download(tmp_path, documents="lines")
+    assert len(download(tmp_path, documents="250 characters")[0]) == 8
+    text.with_name("c.jsonl").write_text('{"text": "short"}\n' + json.dumps({"text": "x" * 1000}))
+    with pytest.raises(InputError, match=r"c\.jsonl:2 is longer .*cut it into several"):
+        download(tmp_path, files=f"{text.parent}/*.jsonl")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["paragraphs", "lines", "1000 characters"])
+def test_memory_does_not_grow_with_the_file(how):
+    def peak(megabytes):
+        block = b"words of a line that is not long\n" * 30 + b"\n"
+        tracemalloc.start()
+        chunks = (block * (2**20 // len(block)) for _ in range(megabytes))
+        assert sum(1 for _ in cutting.cut(chunks, how, TooLongError)) > 900 * megabytes
+        held = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return held
+
+    assert peak(8) < 1.1 * peak(2)
