@@ -102,8 +102,8 @@ class Tokenizer:
         """Loads a model file.
 
         Raises:
-            InputError: no such file, not a SentencePiece model, or one without an end-of-sentence
-                or unknown piece.
+            InputError: no such file, not a SentencePiece model, or one with a piece that is not
+                UTF-8, or without an end-of-sentence or unknown piece.
         """
         if not path.is_file():
             raise InputError(f"{path} does not exist: make the tokenizer first, or check the path")
@@ -255,7 +255,17 @@ def _load(content: bytes, place: str) -> sentencepiece.SentencePieceProcessor:
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=content)
     except RuntimeError:
-        raise InputError(f"{place} is not a SentencePiece model: check the path") from None
+        processor = None
+    # Of no bytes at all SentencePiece makes a processor without pieces.
+    if processor is None or not content:
+        raise InputError(f"{place} is not a SentencePiece model: check the path")
+    try:
+        for number in range(processor.get_piece_size()):
+            processor.id_to_piece(number)
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{place} is damaged: piece {number} is not UTF-8 ({error}): fetch it anew"
+        ) from None
     if processor.eos_id() < 0 or processor.unk_id() < 0:
         raise InputError(f"{place} has no end-of-sentence or no unknown piece: take another model")
     return processor

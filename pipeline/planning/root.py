@@ -52,8 +52,8 @@ def _stamp(path: Path) -> Settings:
     found = files.read_json(path) if path.exists() else {}
     if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
         raise InputError(
-            f"{path} does not say which experiment the folder holds: give another (results: ...), or "
-            "move the file away"
+            f"{path} does not say which experiment the folder holds: give another (results:) "
+            "or move the file away"
         )
     return found
 

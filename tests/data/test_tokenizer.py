@@ -245,3 +245,58 @@ def test_a_tokenizer_may_be_built_anew(tmp_path, source):
     for vocabulary in (60, 50):
         made = make(tmp_path, {**TRAIN, "model": "bpe", "vocabulary": vocabulary}, [source])
         assert made.vocabulary == vocabulary
+
+
+def changed(content, draw):
+    """A model with a few bytes changed, left out or added."""
+    spoilt = bytearray(content)
+    for _ in range(draw.choice((1, 1, 1, 2, 5))):
+        place = draw.randrange(len(spoilt))
+        how = draw.randrange(8)
+        if how < 4:
+            spoilt[place] ^= 1 << draw.randrange(8)
+        elif how < 6:
+            spoilt[place] = draw.randrange(256)
+        elif how == 6:
+            del spoilt[place : place + draw.randrange(1, 9)]
+        else:
+            spoilt[place:place] = draw.randbytes(draw.randrange(1, 9))
+    return bytes(spoilt)
+
+
+@pytest.mark.parametrize(
+    "count", [10, pytest.param(400, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_a_changed_model_is_refused_or_works(tmp_path, exact, count):
+    content, outcomes = exact.path.read_bytes(), set()
+    for seed in range(count):
+        (tmp_path / "given.model").write_bytes(changed(content, random.Random(seed)))
+        try:
+            tokenizer = make(tmp_path, {"kind": "file", "path": str(tmp_path / "given.model")})
+        except InputError:
+            outcomes.add("refused")
+            continue
+        outcomes.add("works")
+        encoded = tokenizer.encode(["the row\n of a batch", "", "\u0939\U0001f600"])
+        assert all(0 <= token < tokenizer.vocabulary for ids in encoded for token in ids)
+        assert 0 <= tokenizer.eos < tokenizer.vocabulary
+        tokenizer.decode(encoded[0])
+    assert outcomes == {"refused", "works"}
+
+
+def test_a_piece_that_is_not_utf8_is_told(tmp_path, exact):
+    piece = max((exact._processor.id_to_piece(n) for n in range(3, exact.vocabulary)), key=len)
+    spoilt = exact.path.read_bytes().replace(piece.encode(), b"\xff" * len(piece.encode()), 1)
+    (tmp_path / "given.model").write_bytes(spoilt)
+    message = r"tokenizers\.tok\.path: .*given\.model is damaged: piece \d+ is not UTF-8"
+    with pytest.raises(InputError, match=message):
+        make(tmp_path, {"kind": "file", "path": str(tmp_path / "given.model")})
+    with pytest.raises(InputError, match=r"given\.model is damaged"):
+        Tokenizer(tmp_path / "given.model")
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 9, b"\xff" * 9])
+def test_bytes_that_are_no_model_are_told(tmp_path, content):
+    (tmp_path / "given.model").write_bytes(content)
+    with pytest.raises(InputError, match="is not a SentencePiece model"):
+        make(tmp_path, {"kind": "file", "path": str(tmp_path / "given.model")})
