@@ -1,6 +1,9 @@
 """One configuration replaces another; two live side by side; mistakes come before any job."""
 
+from pathlib import Path
+
 import pytest
+import yaml
 
 from pipeline import files, fingerprints
 
@@ -15,6 +18,35 @@ def other(config):
     config["scenarios"] = {"alone": config["scenarios"]["words"] | {"domains": ["easy", "hard"]}}
     entry = {"scenarios": ["alone"], "models": ["small"], "methods": ["turns"], "seeds": [3]}
     config.update(runs=[entry], tables={"perplexity": {}}, figures={})
+
+
+CONFIGS = Path(__file__).parents[2] / "workflow" / "configs"
+SHIPPED = sorted(path.name for path in CONFIGS.glob("*.yaml"))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_configuration_plans_in_a_fresh_clone(default, name):
+    """Nothing but the tree is there: no text of one's own, no results."""
+    chosen = f"workflow/configs/{name}"
+    runs = yaml.safe_load(default.path(chosen).read_text(encoding="utf-8"))["runs"]
+    scenario, model, method = (runs[0][part][0] for part in ("scenarios", "models", "methods"))
+    planned = default.plan("--configfile", chosen)
+    assert f"{scenario}/{model}/{method}/seed{runs[0]['seeds'][0]}" in pretrained(planned)
+    assert "report" in planned
+
+
+def test_one_text_file_a_domain_is_enough_where_documents_says_how_to_cut_it(fresh):
+    paragraphs = "\n\n".join(f"This is paragraph {n}, of {n * n}.\n" for n in range(100))
+    fresh.path("big.txt").write_text(paragraphs, encoding="utf-8")
+    corpus = "results/corpora/letters/notes/manifest.json"
+    fresh.configure(lambda config: config["sources"]["notes"].update(files="big.txt"))
+    done = fresh.snakemake("--cores", 1, corpus)
+    assert done.returncode == 1
+    assert "write `documents: paragraphs`" in done.stdout
+    fresh.configure(lambda config: config["sources"]["notes"].update(documents="paragraphs"))
+    fresh.make("--cores", 1, corpus)
+    splits = files.read_json(fresh.path(corpus))["splits"]
+    assert sum(split["documents"] for split in splits.values()) == 100
 
 
 def pretrained(planned):
