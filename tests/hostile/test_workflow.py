@@ -1,0 +1,58 @@
+"""What Snakemake alone sees of a configuration: a dry run says what is wrong."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from trials import MISTAKE, Trial, judged, link, put, remove, state, values
+
+ROOT = Path(__file__).resolve().parents[2]
+DRY = ("-n", "--snakefile", str(ROOT / "Snakefile"), "--configfile", "config.yaml")
+STAMP = "results/experiment.json"
+OTHER = '{"experiment": "other", "configuration": "other.yaml"}'
+TRIALS = [
+    Trial("a pattern that fits no file", "", ("none/*.txt",),
+          (values("config.yaml", {"sources/notes/files": "none/*.txt"}),)),
+    Trial("no text", "", ("text/*.jsonl",), (remove("text/notes.jsonl"),)),
+    Trial("braces in a file's name", "", ("{a}.jsonl",), (put("text/{a}.jsonl", '{"text": "a"}'),)),
+    Trial("a folder that is a file", "", ("results",), (put("results", "my results\n"),)),
+    Trial("a results folder of another experiment", "", ("results", "other"), (put(STAMP, OTHER),)),
+    Trial("a results folder of nobody", "", ("experiment.json",), (put(STAMP, "[]"),)),
+    Trial("a results folder half begun", "", ("experiment.json",), (put(STAMP, '{"exper'),)),
+    Trial("a results folder in a link to itself", "", ("results",), (link("results", "results"),)),
+    Trial("an unknown rule", "", ("pikee",),
+          (values("config.yaml", {"methods/pike/rule": "pikee"}),)),
+    Trial("an unknown target", "none", ("none",)),
+]  # fmt: skip
+
+
+@pytest.mark.workflow
+@pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.bad)
+def test_a_dry_run_is_refused(refuses, unmade, trial):
+    refuses(trial, unmade, dry_run)
+
+
+def dry_run(trial, sound, root):
+    """How Snakemake answers, whose own exit code is 1."""
+    project = root / "home" / "project"
+    shutil.copytree(sound, project, symlinks=True)
+    for edit in trial.edits:
+        edit(project)
+    before = state(root)
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", *trial.command.split(), *DRY],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    shutil.rmtree(project / ".snakemake", ignore_errors=True)
+    printed = done.stdout + done.stderr
+    crashed = "Traceback" in printed
+    code = MISTAKE if done.returncode == 1 else done.returncode
+    return judged(trial, code, printed, crashed, before, state(root))
