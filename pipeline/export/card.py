@@ -10,6 +10,7 @@ import jinja2
 import pyarrow.parquet as pq
 
 from pipeline import files, manifests
+from pipeline.data import integrity
 from pipeline.errors import InputError
 
 TEMPLATE = Path(__file__).with_name("card.md")
@@ -29,7 +30,7 @@ def text(run: Path, step: int, facts: dict[str, Any]) -> str:
     """
     manifest, _ = manifests.of_run(run)
     training = manifest["settings"]["training"]
-    read = _read(run, step, training["length"])
+    read = _read(run, manifest, step)
     corpora = [manifests.read(path, "pack") for path in corpus_manifests(run, manifest)]
     domains = [
         {
@@ -65,9 +66,14 @@ def corpus_manifests(run: Path, manifest: dict[str, Any]) -> list[Path]:
     return [by_domain[domain] for domain in manifest["domains"]]
 
 
-def _read(run: Path, step: int, length: int) -> dict[str, int]:
+def _read(run: Path, manifest: dict[str, Any], step: int) -> dict[str, int]:
     """Tokens of each domain that the first `step` batches held."""
-    rows = pq.read_table(run / "weights.parquet", columns=["step", "domain", "count"])
+    path, length = run / "weights.parquet", manifest["settings"]["training"]["length"]
+    listed = integrity.sealed(run, manifest, "train the run again")
+    for problem in (integrity.altered(file) for file in listed if file.path == path):
+        if problem:
+            raise InputError(problem)
+    rows = pq.read_table(path, columns=["step", "domain", "count"])
     before = rows.filter(rows["step"].to_numpy() < step)
     summed = before.group_by("domain").aggregate([("count", "sum")]).to_pylist()
     return {row["domain"]: row["count_sum"] * length for row in summed}

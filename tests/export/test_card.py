@@ -1,0 +1,20 @@
+import pytest
+
+from pipeline import pretrain
+from pipeline.errors import InputError
+from pipeline.export import card
+
+FACTS = dict.fromkeys(
+    ("name", "vocabulary", "pieces", "eos", "tokenizer_sha256", "transformers", "difference"), 1
+)
+
+
+@pytest.mark.slow
+def test_the_card_counts_rows_of_records_that_are_whole(make_run, corpora):
+    run = make_run().parent
+    pretrain.pretrain(run / "run.json", corpora, device="cpu", threads=1)
+    assert "languages/tiny/any/seed0 after 3 steps" in card.text(run, 3, {**FACTS, "texts": 1})
+    weights = (run / "weights.parquet").read_bytes()
+    (run / "weights.parquet").write_bytes(weights[:-9])
+    with pytest.raises(InputError, match=r"weights\.parquet has .* bytes, the manifest says .*"):
+        card.text(run, 3, {**FACTS, "texts": 1})
