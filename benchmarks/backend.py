@@ -9,8 +9,8 @@ from lm_eval.models.huggingface import HFLM
 from benchmarks import twin
 from benchmarks.scoring import ROWS, Scorer
 from pipeline.evaluation.scoring import Question
-from pipeline.evaluation.uncertainty import Floats
-from pipeline.model import Transformer
+from pipeline.model.transformer import Transformer
+from pipeline.statistics.clustered import Floats
 
 LENGTH = 4096
 

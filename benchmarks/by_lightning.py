@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 
 from benchmarks.by_transformers import gpt2_model
 from benchmarks.trainers import CLIP, DECAY, RATE, Endless, Loop, Size, Trainer
-from pipeline.model import parameter_count
+from pipeline.model.transformer import parameter_count
 
 
 class _Module(lightning.LightningModule):

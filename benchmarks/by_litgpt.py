@@ -12,7 +12,7 @@ from litgpt.utils import chunked_cross_entropy
 from torch import Tensor, nn
 
 from benchmarks.trainers import CLIP, DECAY, RATE, Size, Trainer
-from pipeline.model import MLP_RATIO, parameter_count
+from pipeline.model.transformer import MLP_RATIO, parameter_count
 
 
 def eager(

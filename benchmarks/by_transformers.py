@@ -10,8 +10,8 @@ import transformers
 from torch import Tensor, nn
 
 from benchmarks.trainers import CLIP, DECAY, MANY, RATE, Endless, Loop, Size, Trainer
-from pipeline.export import architecture
-from pipeline.model import MLP_RATIO, parameter_count
+from pipeline.model import hf_config
+from pipeline.model.transformer import MLP_RATIO, parameter_count
 
 
 def plain(net: nn.Module, tokens_BxL1: Tensor) -> Trainer:
@@ -37,7 +37,7 @@ def made(config: Any) -> nn.Module:
 
 def persimmon(size: Size, tokens_BxL1: Tensor) -> Trainer:
     """The same function as ours."""
-    values = architecture.config(size.model, size.vocabulary, size.length)
+    values = hf_config.config(size.model, size.vocabulary, size.length)
     return plain(made(transformers.PersimmonConfig(**values)), tokens_BxL1)
 
 

@@ -29,9 +29,10 @@ import torch
 import torch._dynamo  # An optimizer asks for it at its first step; here it is loaded once.
 
 from benchmarks import faults, faults_of_two, machine
-from pipeline import files, pretrain
 from pipeline.data import packing, sources, tokenizer
 from pipeline.planning import stages
+from pipeline.runtime import atomic_files
+from pipeline.training import train
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "drill.md"
@@ -80,13 +81,13 @@ RUN = {
 def prepared(root: Path) -> Path:
     """Corpora of the domains."""
     for name, values in DOMAINS.items():
-        files.write_json(root / f"{name}.json", values)
+        atomic_files.write_json(root / f"{name}.json", values)
         sources.download(root / f"{name}.json", root / name)
     wanted = {"kind": "train", "model": "char", "vocabulary": 64, "characters": 4000}
-    files.write_json(root / "symbols-settings.json", {**wanted, "validation_share": 0.2})
+    atomic_files.write_json(root / "symbols-settings.json", {**wanted, "validation_share": 0.2})
     model = root / "symbols.model"
     tokenizer.build(root / "symbols-settings.json", [root / name for name in DOMAINS], model)
-    files.write_json(root / "packing.json", {"validation_share": 0.2})
+    atomic_files.write_json(root / "packing.json", {"validation_share": 0.2})
     for name in DOMAINS:
         packing.pack(root / "packing.json", root / name, model, root / "corpora" / name)
     return root / "corpora"
@@ -96,7 +97,7 @@ def one(root: Path, name: str, processes: int = 1) -> faults.Training:
     """A run that has not begun."""
     folder = root / name
     folder.mkdir()
-    files.write_json(folder / "run.json", RUN)
+    atomic_files.write_json(folder / "run.json", RUN)
     return faults.Training(folder, root / "corpora", processes=processes)
 
 
@@ -124,7 +125,7 @@ def _drilled(root: Path, processes: int, drills: Iterable[tuple[str, faults.Dril
         except PermissionError as error:
             rows.append((kind, str(error), "not drilled"))
             continue
-        if not (run.folder / files.MANIFEST).exists():
+        if not (run.folder / atomic_files.MANIFEST).exists():
             run.finish()
         same = faults.outcome(run.folder) == expected
         rows.append((kind, story, "same bits" if same else "CHANGED"))
@@ -191,7 +192,7 @@ def of_trainings(root: Path) -> list[Row]:
     """Drills without the workflow."""
     torch.set_num_threads(1)
     # Every process forked from this one finds them done.
-    assert stages.STAGES["pretrain"].startswith(pretrain.__name__)
+    assert stages.STAGES["pretrain"].startswith(train.__name__)
     stages.code("pretrain", "pike")
     # In a process of its own: its threads must not be there when others are forked.
     ready = os.fork()
@@ -214,7 +215,7 @@ def drill() -> int:
             rows = tested(root, TESTS[part]) if part in TESTS else of_trainings(root)
         bad += sum(row[2] == "CHANGED" for row in rows)
         noted = {"machine": machine.described(load_before), "date": time.strftime("%Y-%m-%d")}
-        record = files.read_json(RECORD) if RECORD.exists() else {}
+        record = atomic_files.read_json(RECORD) if RECORD.exists() else {}
         record[part] = {"rows": rows, **noted}
         RECORD.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
         PAGE.write_text(page(record), encoding="utf-8")

@@ -7,7 +7,7 @@ two checkpoints the gradient of each of `--pool` rows of a domain is made, one b
 population: its mean's squared norm and its variance are the truth. Estimates are made from rows
 drawn with replacement, so that their expectation is known; since they are functions of inner
 products alone, the pool's Gramian gives thousands of them. A few are made by
-`pipeline.gradients.statistics` too, and must be the same.
+`pipeline.model.gradients.statistics` too, and must be the same.
 
 Records go to benchmarks/results/estimators.json, the page to docs/estimators.md.
 
@@ -29,12 +29,15 @@ import yaml
 from torch import Tensor
 
 from benchmarks import machine
-from pipeline import checkpoint, files, gradients, pretrain, settings
+from pipeline import settings
 from pipeline.data import packing, sources, tokenizer
 from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus
-from pipeline.model import Transformer
-from pipeline.vectors import trained
+from pipeline.model import checkpoint, gradients
+from pipeline.model.gradient_vectors import trained
+from pipeline.model.transformer import Transformer
+from pipeline.runtime import atomic_files
+from pipeline.training import train
 
 ROOT = Path(__file__).resolve().parents[1]
 DOMAINS = ("code", "prose", "reference")
@@ -89,12 +92,12 @@ def packed(folder: Path) -> Path:
     config = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
     for domain in DOMAINS:
         wanted = {**config["sources"][domain], "bytes": 600_000}
-        files.write_json(folder / f"{domain}.json", wanted)
+        atomic_files.write_json(folder / f"{domain}.json", wanted)
         sources.download(folder / f"{domain}.json", folder / domain)
-    files.write_json(folder / "tokenizer.json", {**TOKENIZER, "validation_share": 0.1})
+    atomic_files.write_json(folder / "tokenizer.json", {**TOKENIZER, "validation_share": 0.1})
     model = folder / "text.model"
     tokenizer.build(folder / "tokenizer.json", [folder / d for d in DOMAINS], model)
-    files.write_json(folder / "packing.json", {"validation_share": 0.1})
+    atomic_files.write_json(folder / "packing.json", {"validation_share": 0.1})
     for domain in DOMAINS:
         packing.pack(folder / "packing.json", folder / domain, model, folder / "corpora" / domain)
     return folder / "corpora"
@@ -105,7 +108,7 @@ def trained_run(folder: Path, corpora: Path, steps: int) -> Path:
     rates = {"peak_learning_rate": 1e-2, "initial_learning_rate": 1e-4, "final_learning_rate": 1e-4}
     training = {"rows": 24, "length": 64, "steps": steps, "warmup_steps": steps // 10, **rates}
     folder.mkdir()
-    files.write_json(
+    atomic_files.write_json(
         folder / "run.json",
         {
             "scenario": "text",
@@ -120,7 +123,7 @@ def trained_run(folder: Path, corpora: Path, steps: int) -> Path:
             "method": {},
         },
     )
-    pretrain.pretrain(folder / "run.json", corpora, device="cpu", threads=1)
+    train.pretrain(folder / "run.json", corpora, device="cpu", threads=1)
     return folder
 
 
@@ -173,7 +176,7 @@ def row_products(model: Transformer, tokens_PxL1: Tensor) -> Tensor:
 
 
 def estimates(gram_bxb: Tensor, sizes: list[int]) -> dict[str, Any]:
-    """What `pipeline.gradients` makes of rows with these inner products, by micro-batch."""
+    """What `pipeline.model.gradients` makes of rows with these inner products, by micro-batch."""
     b, plug_in = len(gram_bxb), float(gram_bxb.mean())
     variance = {}
     for s in sizes:

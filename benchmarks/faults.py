@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from pipeline import files, lease
 from pipeline.__main__ import main
-from pipeline.records import TABLES
+from pipeline.runtime import atomic_files, run_lock
+from pipeline.training.metric_log import TABLES
 
 CLOCK = {"seconds", "tokens_per_second", "model_flops_utilisation", "memory_bytes"}
 """Columns that tell of the machine."""
@@ -27,7 +27,7 @@ class Training:
     folder: Path
     corpora: Path
     process: int = 0
-    stale: float = lease.STALE_SECONDS
+    stale: float = run_lock.STALE_SECONDS
     processes: int = 1
     """How many train it together."""
     codes: list[int] = dataclasses.field(default_factory=list)
@@ -40,7 +40,7 @@ class Training:
         with (self.folder / "log").open("a") as log:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
-        lease.STALE_SECONDS, lease.WATCH_SECONDS = self.stale, 0.2
+        run_lock.STALE_SECONDS, run_lock.WATCH_SECONDS = self.stale, 0.2
         words = ["pretrain", str(self.folder / "run.json"), "--corpora", str(self.corpora)]
         code = 1
         try:
@@ -67,7 +67,9 @@ class Training:
     def at(self, step: int) -> bool:
         """Starts and waits for a checkpoint of so many updates."""
         self.start()
-        return self.reach(lambda: max(files.steps(self.folder / "checkpoints"), default=0) >= step)
+        return self.reach(
+            lambda: max(atomic_files.steps(self.folder / "checkpoints"), default=0) >= step
+        )
 
     def send(self, number: int) -> int:
         """Sends a signal to the process and waits for its end."""
@@ -84,16 +86,16 @@ class Training:
 
     def newest(self) -> Path:
         """The newest checkpoint."""
-        return list(files.steps(self.folder / "checkpoints").values())[-1]
+        return list(atomic_files.steps(self.folder / "checkpoints").values())[-1]
 
 
 def outcome(folder: Path) -> dict[str, object]:
     """What a finished run has left: bits of its kept checkpoints, rows of its records."""
-    manifest = files.read_json(folder / files.MANIFEST)
+    manifest = atomic_files.read_json(folder / atomic_files.MANIFEST)
     found: dict[str, object] = {"weights": manifest["weights_sha256"]}
     for step in manifest["checkpoints"]:
         model = folder / "checkpoints" / f"step{step}" / "model.safetensors"
-        found[f"step{step}"] = files.sha256(model)
+        found[f"step{step}"] = atomic_files.sha256(model)
     for name in TABLES:
         if name != "timings":
             rows = pq.read_table(folder / f"{name}.parquet")
@@ -112,7 +114,7 @@ def ended(number: int, step: int) -> Drill:
     def drill(run: Training) -> str:
         run.at(step)
         code = run.send(number)
-        stands = max(files.steps(run.folder / "checkpoints"))
+        stands = max(atomic_files.steps(run.folder / "checkpoints"))
         return f"at step {step} or later; exit code {code}, saved up to step {stands}"
 
     return drill
@@ -195,7 +197,7 @@ def elsewhere(age: float) -> Drill:
         run.send(signal.SIGKILL)
         shutil.rmtree(run.folder / "lease")
         other = run.folder / "lease" / "0.json"
-        files.write_json(other, {"host": "elsewhere", "pid": 1, "process": "1"})
+        atomic_files.write_json(other, {"host": "elsewhere", "pid": 1, "process": "1"})
         os.utime(other, (time.time() - age, time.time() - age))
         run.stale, began = 2.0, time.monotonic()
         run.start()
@@ -235,7 +237,7 @@ def flip(folder: Path) -> None:
 
 def forget(folder: Path) -> None:
     """The manifest is lost."""
-    (folder / files.MANIFEST).unlink()
+    (folder / atomic_files.MANIFEST).unlink()
 
 
 def full(run: Training) -> str:
@@ -251,7 +253,7 @@ def full(run: Training) -> str:
     shutil.copy(own / "run.json", run.folder)
     run.start()
     code = run.wait()
-    stands = max(files.steps(run.folder / "checkpoints"), default=0)
+    stands = max(atomic_files.steps(run.folder / "checkpoints"), default=0)
     subprocess.run(["mount", "-o", "remount,size=64m", str(run.folder)], check=True)
     run.start()
     last = run.wait()

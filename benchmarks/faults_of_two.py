@@ -5,13 +5,13 @@ import signal
 import time
 
 from benchmarks.faults import Drill, Training, ended
-from pipeline import files
+from pipeline.runtime import atomic_files
 
 
 def first(run: Training) -> int:
     """The first of the processes: it holds the lease."""
     (path,) = run.folder.glob("lease/*.json")
-    return int(files.read_json(path)["pid"])
+    return int(atomic_files.read_json(path)["pid"])
 
 
 def one_killed(run: Training) -> str:

@@ -2,7 +2,7 @@
 
     python -m benchmarks.firing [--models nano,micro,small,base] [--rounds N] [--threads 1]
 
-Every way takes whole steps through `pipeline.backward.Pass` and the optimizer, on its own copy of
+Every way takes whole steps through `model.backward.Pass` and the optimizer, on its own copy of
 the same model and on the same rows of three domains:
 
     mix               an ordinary step
@@ -32,11 +32,13 @@ import torch
 from benchmarks import machine
 from benchmarks.mixing import Live
 from benchmarks.recipe import steady
-from pipeline import devices, gradients, optim, settings
-from pipeline.backward import Batch, Pass
-from pipeline.mixing import registry
-from pipeline.mixing.seams import Method
-from pipeline.model import initialised, parameter_count
+from pike_mixing import registry
+from pike_mixing.interface import Method
+from pipeline import settings
+from pipeline.model import adamw, gradients
+from pipeline.model.backward import Batch, Pass
+from pipeline.model.transformer import initialised, parameter_count
+from pipeline.runtime import devices
 
 ROOT = Path(__file__).resolve().parents[1]
 DOMAINS = ("one", "two", "three")
@@ -112,7 +114,7 @@ class Contender:
         self.method: Method = registry.build(rule, values, f"benchmark: {rule}")
         recipe = steady(size.rows, size.length, 1e-3)
         self.model = initialised(size.model, size.vocabulary, 0)
-        self.optimizer = optim.adamw(self.model, recipe)
+        self.optimizer = adamw.adamw(self.model, recipe)
         microbatch = microbatch or size.rows
         self.passing = Pass(self.model, self.optimizer, recipe.clip_norm, microbatch)
         self.state = self.method.init(DOMAINS, 0)

@@ -5,7 +5,7 @@
 A step is the paper's (Table `tab:hyperparameters`): 256 rows of 1024 tokens, in bfloat16, with
 compiled blocks, as `pike pretrain` takes it. The peak is what the same card does in products of
 large bfloat16 matrices, measured before and after the steps of each size; the better of both
-counts. Utilisation is model FLOPs (`pipeline.throughput`) over that. Steps are timed by the clock,
+counts. Utilisation is model FLOPs (`training.throughput`) over that. Steps are timed by the clock,
 from one wait for the device to the next; medians are reported, and how many hours the paper's
 120,000 steps would take.
 """
@@ -23,10 +23,13 @@ import torch
 
 from benchmarks import machine
 from benchmarks.recipe import steady
-from pipeline import devices, optim, settings, throughput
-from pipeline.backward import Batch, Pass
-from pipeline.mixing import registry
-from pipeline.model import initialised, parameter_count
+from pike_mixing import registry
+from pipeline import settings
+from pipeline.model import adamw
+from pipeline.model.backward import Batch, Pass
+from pipeline.model.transformer import initialised, parameter_count
+from pipeline.runtime import devices
+from pipeline.training import throughput
 
 ROOT = Path(__file__).resolve().parents[1]
 PAPER_STEPS = 120_000
@@ -115,7 +118,7 @@ def measured(size: Size, device: torch.device, steps: int, *, compiled: bool) ->
     if compiled:
         devices.keep_compilations()
     net = initialised(size.model, size.vocabulary, 0).to(device).arranged(recipe)
-    optimizer = optim.adamw(net, recipe)
+    optimizer = adamw.adamw(net, recipe)
     passing = Pass(net, optimizer, recipe.clip_norm, size.microbatch)
     method = registry.build("mix", {}, "benchmark")
     state, count_K = method.init(("all",), 0), torch.tensor([size.rows])

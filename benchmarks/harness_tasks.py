@@ -10,7 +10,7 @@ from typing import Any
 import datasets
 from lm_eval.tasks.hellaswag.utils import preprocess
 
-from pipeline import files
+from pipeline.runtime import atomic_files
 from pipeline.tasks import benchmark as fetched
 from pipeline.tasks.benchmark import Benchmark
 
@@ -72,7 +72,7 @@ def definitions(one: Benchmark) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _records(one: Benchmark) -> tuple[list[Any], list[Any]]:
     """What was fetched, as it is stored: rows that are asked, and demonstrations."""
-    folder, manifest = one.manifest.parent, files.read_json(one.manifest)
+    folder, manifest = one.manifest.parent, atomic_files.read_json(one.manifest)
     found = fetched.records(folder, one.task.split, manifest)
     if one.task.curated:
         solved = fetched.records(folder, fetched.DEMONSTRATIONS, manifest)[: one.asked.shots]

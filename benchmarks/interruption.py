@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import machine
-from pipeline import files
 from pipeline.data import packing, sources, tokenizer
+from pipeline.runtime import atomic_files
 
 ROOT = Path(__file__).resolve().parents[1]
 LAUNCHER = """
@@ -72,12 +72,12 @@ class Kill:
 def corpora(folder: Path) -> Path:
     """Two small synthetic languages, packed; the folder of their corpora."""
     for name, values in LANGUAGES.items():
-        files.write_json(folder / f"{name}.json", values)
+        atomic_files.write_json(folder / f"{name}.json", values)
         sources.download(folder / f"{name}.json", folder / name)
-    files.write_json(folder / "tokenizer.json", {"kind": "train", **TOKENIZER})
+    atomic_files.write_json(folder / "tokenizer.json", {"kind": "train", **TOKENIZER})
     model = folder / "symbols.model"
     tokenizer.build(folder / "tokenizer.json", [folder / name for name in LANGUAGES], model)
-    files.write_json(folder / "packing.json", {"validation_share": 0.2})
+    atomic_files.write_json(folder / "packing.json", {"validation_share": 0.2})
     for name in LANGUAGES:
         packing.pack(folder / "packing.json", folder / name, model, folder / "corpora" / name)
     return folder / "corpora"
@@ -88,7 +88,7 @@ def run_file(folder: Path, steps: int) -> Path:
     rates = {"peak_learning_rate": 0.01, "initial_learning_rate": 0.0, "final_learning_rate": 0.001}
     training = {"rows": 8, "length": 32, "steps": steps, "warmup_steps": 10, **rates}
     often = {"checkpoint_every": 25, "resume_every": 2, "resume_keep": 2}
-    files.write_json(folder / "run.json", {**RUN, "training": {**training, **often}})
+    atomic_files.write_json(folder / "run.json", {**RUN, "training": {**training, **often}})
     return folder / "run.json"
 
 
@@ -111,7 +111,7 @@ def train(run: Path, corpora: Path) -> str:
         check=True,
         stderr=subprocess.DEVNULL,
     )
-    return files.read_json(run.parent / files.MANIFEST)["weights_sha256"]
+    return atomic_files.read_json(run.parent / atomic_files.MANIFEST)["weights_sha256"]
 
 
 def kill(run: Path, corpora: Path, kills: int, seed: int) -> list[Kill]:
@@ -129,7 +129,7 @@ def kill(run: Path, corpora: Path, kills: int, seed: int) -> list[Kill]:
         assert launcher.stdin is not None
         assert launcher.stdout is not None
         launcher.stdout.readline()
-        while len(seen) < kills and not (run.parent / files.MANIFEST).exists():
+        while len(seen) < kills and not (run.parent / atomic_files.MANIFEST).exists():
             launcher.stdin.write("\n")
             launcher.stdin.flush()
             before = set(_partials(run.parent))
@@ -154,10 +154,10 @@ def _await_partial(folder: Path, before: set[Path], further: int) -> None:
 
     A process killed before may have left one: that of the new process has another name.
     """
-    goal = max(files.steps(folder / "checkpoints"), default=0) + further
+    goal = max(atomic_files.steps(folder / "checkpoints"), default=0) + further
     until = time.monotonic() + 120
-    while time.monotonic() < until and not (folder / files.MANIFEST).exists():
-        reached = max(files.steps(folder / "checkpoints"), default=0) >= goal
+    while time.monotonic() < until and not (folder / atomic_files.MANIFEST).exists():
+        reached = max(atomic_files.steps(folder / "checkpoints"), default=0) >= goal
         if reached and set(_partials(folder)) - before:
             return
         time.sleep(0.0005)
@@ -176,7 +176,7 @@ def main() -> None:
         run = run_file(folder / "broken", steps)
         seen = kill(run, packed, chosen.kills, chosen.seed)
         found = train(run, packed)
-        resumes = files.read_json(run.parent / files.MANIFEST)["resumes"]
+        resumes = atomic_files.read_json(run.parent / atomic_files.MANIFEST)["resumes"]
     killed = [one for one in seen if one.code == -signal.SIGKILL]
     result = {
         "seed": chosen.seed,

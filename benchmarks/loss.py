@@ -7,7 +7,7 @@ of the embedding. In each round every variant makes one, in an order that turns;
 ratios to the plain one of the same round are reported, above 1 = faster. Memory is what a process
 needs at its peak beyond the inputs and the embedding's gradient, told by Linux.
 
-Runs have the C library keep freed memory (`pipeline.devices`), which helps plain logits most: a
+Runs have the C library keep freed memory (`runtime.devices`), which helps plain logits most: a
 process that knows no such thing spends a part of its time on page faults. The option measures that.
 
 `torch.nn.functional.linear_cross_entropy` is measured where torch has it; its sums take no weight
@@ -31,7 +31,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from benchmarks import machine
-from pipeline import devices, loss
+from pipeline.model import loss
+from pipeline.runtime import devices
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -32,9 +32,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks import machine
-from pipeline import files
 from pipeline.data import documents as store
 from pipeline.data import tokenizer
+from pipeline.runtime import atomic_files
 
 ROOT = Path(__file__).resolve().parents[1]
 SETTINGS: dict[str, Any] = {"layers": 4, "width": 128, "heads": 4, "head_width": 32}
@@ -66,7 +66,7 @@ def main() -> None:
                 "date": time.strftime("%Y-%m-%d"),
             }
             # A later size may not come to its end.
-            files.write_json(ROOT / "benchmarks" / "results" / "memory.json", result)
+            atomic_files.write_json(ROOT / "benchmarks" / "results" / "memory.json", result)
             print(json.dumps(result, indent=2), flush=True)
 
 
@@ -78,9 +78,9 @@ def _measured(folder: Path, gigabytes: float, chosen: argparse.Namespace) -> dic
     written = time.perf_counter() - began
     values = {"kind": "train", "model": "unigram", "vocabulary": VOCABULARY}
     values |= {"characters": 1_000_000, "validation_share": 0.01}
-    files.write_json(folder / "tokenizer.json", values)
+    atomic_files.write_json(folder / "tokenizer.json", values)
     tokenizer.build(folder / "tokenizer.json", [source], model)
-    files.write_json(folder / "packing.json", {"validation_share": 0.01})
+    atomic_files.write_json(folder / "packing.json", {"validation_share": 0.01})
     places = {"--documents": source, "--tokenizer": model, "--out": corpus}
     named = [str(part) for pair in places.items() for part in pair]
     packing = _watched(
@@ -91,8 +91,8 @@ def _measured(folder: Path, gigabytes: float, chosen: argparse.Namespace) -> dic
         path.unlink()
     run = _run_file(folder / "run", chosen.steps)
     training = _watched("pretrain", str(run), "--corpora", str(corpus.parent), "--device", "cpu")
-    facts = files.read_json(corpus / files.MANIFEST)
-    weights = files.read_json(run.parent / files.MANIFEST)["parameters"]
+    facts = atomic_files.read_json(corpus / atomic_files.MANIFEST)
+    weights = atomic_files.read_json(run.parent / atomic_files.MANIFEST)["parameters"]
     shutil.rmtree(folder)
     return {
         "bytes": sum(split["bytes"] for split in facts["splits"].values()),
@@ -117,8 +117,8 @@ def _write(folder: Path, size: float) -> None:
         "skipped": {},
         "entropy_nats_per_character": None,
     }
-    files.write_manifest(
-        folder / files.MANIFEST,
+    atomic_files.write_manifest(
+        folder / atomic_files.MANIFEST,
         stage=store.STAGE,
         settings={},
         inputs=[],
@@ -180,7 +180,7 @@ def _run_file(folder: Path, steps: int) -> Path:
         "training": {**training, "checkpoint_every": steps, "resume_every": steps},
     }
     folder.mkdir()
-    files.write_json(folder / "run.json", run)
+    atomic_files.write_json(folder / "run.json", run)
     return folder / "run.json"
 
 

@@ -3,7 +3,7 @@
     python -m benchmarks.mixing [--rounds 15] [--models nano,micro] [--threads 1]
 
 Every rule trains its own copy of the same model on the same rows through the training loop's own
-parts (`pipeline.backward.Pass`, `pipeline.gradients`, the optimizer). In each round every rule
+parts (`model.backward.Pass`, `model.gradients`, the optimizer). In each round every rule
 takes some steps, in an order that turns from round to round, and is compared with the Mix of the
 same round; medians and quartiles over rounds are reported. A second Mix, named `mix again`, shows
 how noisy the machine was. On a busy machine the processor's time says more than the clock's.
@@ -36,11 +36,12 @@ from torch.utils._pytree import tree_leaves
 
 from benchmarks import machine
 from benchmarks.recipe import steady
-from pipeline import gradients, optim, per_domain_adamw, settings
-from pipeline.backward import Batch, Pass
-from pipeline.mixing import METHODS, registry
-from pipeline.mixing.seams import Facts, Signals
-from pipeline.model import Transformer, initialised
+from pike_mixing import METHODS, registry
+from pike_mixing.interface import Facts, Signals
+from pipeline import settings
+from pipeline.model import adamw, gradients, per_domain_adamw
+from pipeline.model.backward import Batch, Pass
+from pipeline.model.transformer import Transformer, initialised
 
 ROOT = Path(__file__).resolve().parents[1]
 DOMAINS = ("code", "prose", "reference", "tables", "unicode")
@@ -112,7 +113,7 @@ class Seconds(NamedTuple):
 
 
 class Contender:
-    """One rule with its own model, taking the steps of `pipeline.pretrain`."""
+    """One rule with its own model, taking the steps of `pipeline.training.train`."""
 
     def __init__(self, rule: str, shape: settings.Model, microbatch: int = RECIPE.rows) -> None:
         facts = Facts(
@@ -130,7 +131,7 @@ class Contender:
                 self.model, RECIPE, K
             )
         else:
-            self.optimizer = optim.adamw(self.model, RECIPE)
+            self.optimizer = adamw.adamw(self.model, RECIPE)
         reference: Transformer | None = None
         if self.needs.reference:
             reference = initialised(shape, VOCABULARY, 1).requires_grad_(False).eval()

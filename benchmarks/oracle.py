@@ -35,12 +35,12 @@ from lm_eval.tasks import TaskManager
 
 from benchmarks import standins, twin
 from benchmarks.harness_tasks import NATIVE, definitions
-from pipeline import checkpoint
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import asking, grading
-from pipeline.evaluation.encoding import Item, encoded
 from pipeline.evaluation.harness import Checkpoint
-from pipeline.evaluation.uncertainty import Floats
+from pipeline.evaluation.prompt_encoding import Item, encoded
+from pipeline.model import checkpoint
+from pipeline.statistics.clustered import Floats
 from pipeline.tasks import benchmark as fetched
 from pipeline.tasks import registry
 from pipeline.tasks.benchmark import Benchmark

@@ -23,10 +23,10 @@ from typing import Any
 
 from benchmarks import machine, peers
 from benchmarks.packers import FAST_MODEL, MODEL, PACKERS
-from pipeline import files
 from pipeline.data import documents as store
 from pipeline.data import sources, tokenizer
-from pipeline.export import fast_tokenizer
+from pipeline.model import hf_tokenizer
+from pipeline.runtime import atomic_files
 
 ROOT = Path(__file__).resolve().parents[1]
 SET_CHILD_SUBREAPER = 36
@@ -84,20 +84,20 @@ def _measured(folder: Path, chosen: argparse.Namespace) -> dict[str, Any]:
             "machine": machine.described(load),
             "date": time.strftime("%Y-%m-%d"),
         }
-        files.write_json(ROOT / "benchmarks" / "results" / "packing.json", result)
+        atomic_files.write_json(ROOT / "benchmarks" / "results" / "packing.json", result)
     return result
 
 
 def _prepared(folder: Path, megabytes: int) -> dict[str, float]:
     """Documents of two sizes and a tokenizer; returns the sizes in megabytes."""
     settings = folder / "settings.json"
-    files.write_json(settings, {"kind": "python", "topic": "code"})
+    atomic_files.write_json(settings, {"kind": "python", "topic": "code"})
     sources.download(settings, folder / "code")
     texts = [text for _, text in store.read(folder / "code")]
     sizes = {}
     for name, wanted in (("small", megabytes / 3), ("large", megabytes)):
         # The same text again and again, each time another document.
-        files.write_json(
+        atomic_files.write_json(
             folder / f"{name}.json", {"kind": "local", "files": f"{folder}/{name}.jsonl"}
         )
         total, number = 0, 0
@@ -107,12 +107,12 @@ def _prepared(folder: Path, megabytes: int) -> dict[str, float]:
                 out.write(json.dumps({"text": text}) + "\n")
                 total, number = total + len(text.encode()), number + 1
         sources.download(folder / f"{name}.json", folder / name)
-        sizes[name] = files.read_json(folder / name / files.MANIFEST)["bytes"] / 1e6
+        sizes[name] = atomic_files.read_json(folder / name / atomic_files.MANIFEST)["bytes"] / 1e6
     train = {"kind": "train", "model": "unigram", "vocabulary": 8192, "characters": 1_000_000}
-    files.write_json(settings, {**train, "validation_share": 0.05})
+    atomic_files.write_json(settings, {**train, "validation_share": 0.05})
     tokenizer.build(settings, [folder / "code"], folder / MODEL)
-    fast_tokenizer.converted(folder / MODEL).save(str(folder / FAST_MODEL))
-    files.write_json(folder / "packing.json", {"validation_share": 0.05})
+    hf_tokenizer.converted(folder / MODEL).save(str(folder / FAST_MODEL))
+    atomic_files.write_json(folder / "packing.json", {"validation_share": 0.05})
     return sizes
 
 

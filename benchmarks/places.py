@@ -19,7 +19,7 @@ from typing import Any
 import duckdb
 
 from benchmarks import machine
-from pipeline import files
+from pipeline.runtime import atomic_files
 
 ROOT = Path(__file__).resolve().parents[1]
 CLOCK = {"seconds", "share", "wall_seconds", "tokens_per_second", "resumes"} | {
@@ -58,9 +58,9 @@ def weights(results: Path) -> dict[str, str]:
     """SHA-256 of each run's final weights, that of the file itself, by run."""
     found = {}
     for path in sorted(results.glob("runs/*/*/*/seed*/manifest.json")):
-        manifest = files.read_json(path)
+        manifest = atomic_files.read_json(path)
         model = path.parent / "checkpoints" / f"step{manifest['steps']}" / "model.safetensors"
-        found[manifest["run"]] = files.sha256(model)
+        found[manifest["run"]] = atomic_files.sha256(model)
     return found
 
 

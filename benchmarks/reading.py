@@ -29,8 +29,8 @@ import numpy as np
 
 from benchmarks import machine, peers
 from benchmarks.readers import LENGTH, PREPARE, READERS, Read, folders
-from pipeline import files
-from pipeline.data import sealing, shards
+from pipeline.data import corpus_manifest, shards
+from pipeline.runtime import atomic_files
 
 ROOT = Path(__file__).resolve().parents[1]
 COUNTS = (43, 43, 43, 43, 42, 42)
@@ -71,7 +71,7 @@ def main() -> None:
         "machine": machine.described(load) | {"threads": 1},
         "date": time.strftime("%Y-%m-%d"),
     }
-    files.write_json(ROOT / "benchmarks" / "results" / "reading.json", result)
+    atomic_files.write_json(ROOT / "benchmarks" / "results" / "reading.json", result)
     print(json.dumps(result, indent=2))
 
 
@@ -185,20 +185,20 @@ def _corpus(folder: Path, tokens: int) -> None:
         writer = shards.ShardWriter(folder, split, dtype=np.dtype("<u2"), shard_tokens=2**26)
         writer.append(part)
         splits[split] = {"tokens": len(part), "shards": writer.close()}
-        path = folder / sealing.documents_file(split)
+        path = folder / corpus_manifest.documents_file(split)
         np.save(path, np.array([(len(part), 0, 0)], shards.DOCUMENT))
-        listed[path.name] = {"bytes": path.stat().st_size, "sha256": files.sha256(path)}
+        listed[path.name] = {"bytes": path.stat().st_size, "sha256": atomic_files.sha256(path)}
     shards_of = {split: facts["shards"] for split, facts in splits.items()}
     manifest: dict[str, Any] = {
         "stage": "pack",
-        "format": sealing.FORMAT,
+        "format": corpus_manifest.FORMAT,
         "dtype": "uint16",
         "tokenizer": {"vocabulary": 32_000, "eos": 1, "sha256": "-"},
         "splits": splits,
         "files": listed,
-        "fingerprint": sealing.data_fingerprint("uint16", shards_of),
+        "fingerprint": corpus_manifest.data_fingerprint("uint16", shards_of),
     }
-    files.write_json(folder / files.MANIFEST, manifest)
+    atomic_files.write_json(folder / atomic_files.MANIFEST, manifest)
 
 
 def _drop(folder: Path) -> None:

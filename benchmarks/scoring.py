@@ -43,8 +43,8 @@ from torch import Tensor, nn
 from benchmarks import machine
 from pipeline import settings
 from pipeline.evaluation.scoring import Question, score
-from pipeline.evaluation.uncertainty import Floats
-from pipeline.model import Sight, Transformer, initialised
+from pipeline.model.transformer import Sight, Transformer, initialised
+from pipeline.statistics.clustered import Floats
 
 ROOT = Path(__file__).resolve().parents[1]
 VOCABULARY = 32_128

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import torch
 
-from pipeline import checkpoint, files, settings
+from pipeline import settings
 from pipeline.data import sources
 from pipeline.data.tokenizer import Tokenizer, build
-from pipeline.model import initialised, padded_vocabulary
+from pipeline.model import checkpoint
+from pipeline.model.transformer import initialised, padded_vocabulary
+from pipeline.runtime import atomic_files
 from pipeline.tasks import registry
 from pipeline.tasks.benchmark import Asked
 from pipeline.tasks.fetch import fetch
@@ -44,7 +46,7 @@ def tokenizers(root: Path) -> dict[str, Tokenizer]:
     lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
     (root / "texts.jsonl").write_text(lines, encoding="utf-8")
     wanted = {"kind": "local", "files": [str(root / "texts.jsonl")], "licence": "our own"}
-    files.write_json(root / "source.json", wanted)
+    atomic_files.write_json(root / "source.json", wanted)
     sources.download(root / "source.json", root / "source")
     made = {}
     for model in ("unigram", "bpe"):
@@ -52,7 +54,7 @@ def tokenizers(root: Path) -> dict[str, Tokenizer]:
             name = f"{model}, {'with' if newlines else 'without'} line breaks"
             values = {"kind": "train", "model": model, "vocabulary": 700, "characters": 10**6}
             values |= {"validation_share": 0.0, "newlines": newlines}
-            files.write_json(root / "tokenizer.json", values)
+            atomic_files.write_json(root / "tokenizer.json", values)
             path = root / f"{model}{newlines:d}.model"
             build(root / "tokenizer.json", [root / "source"], path)
             made[name] = Tokenizer(path)

@@ -18,10 +18,12 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from benchmarks.recipe import steady
-from pipeline import devices, optim, settings
-from pipeline.backward import Batch, Pass
-from pipeline.mixing import registry
-from pipeline.model import initialised, parameter_count
+from pike_mixing import registry
+from pipeline import settings
+from pipeline.model import adamw
+from pipeline.model.backward import Batch, Pass
+from pipeline.model.transformer import initialised, parameter_count
+from pipeline.runtime import devices
 
 RATE, DECAY, CLIP = 1e-4, 0.1, 1.0
 MANY = 100_000
@@ -109,7 +111,7 @@ def ours(size: Size, tokens_BxL1: Tensor, *, compiled: bool = False) -> Trainer:
     if compiled:
         devices.keep_compilations()
     net = initialised(size.model, size.vocabulary, 0).arranged(recipe)
-    optimizer = optim.adamw(net, recipe)
+    optimizer = adamw.adamw(net, recipe)
     passing = Pass(net, optimizer, CLIP, size.rows)
     method = registry.build("mix", {}, "benchmark")
     state, count_K = method.init(("all",), 0), torch.tensor([size.rows])

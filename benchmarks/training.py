@@ -6,7 +6,7 @@ Every trainer takes whole steps in a loop as its own users write it (forward, lo
 clipping at 1, AdamW) on its own copy of a decoder of the same shape and on the same tokens, all
 in float32:
 
-    ours             `pipeline.backward.Pass` and the optimizer, as `pike pretrain` runs Mix
+    ours             `pipeline.model.backward.Pass` and the optimizer, as `pike pretrain` runs Mix
     ours compiled    the same with `compile: true`
     persimmon        transformers' model that computes the same as ours, in a plain loop
     gpt2             transformers' GPT-2, likewise
@@ -21,7 +21,7 @@ in float32:
 In each round every trainer takes a step, in an order that turns, and is compared with ours of that
 round in processor time; medians and ranges are reported. The limit is what the same processor does
 in products of the step's own matrices (`gemm`), measured in every round, too: a step's share of it
-is its model FLOPs (`pipeline.throughput`) by its processor time over that rate.
+is its model FLOPs (`pipeline.training.throughput`) by its processor time over that rate.
 
 It needs the extra `[bench]`, and litgpt beside it: `pip install --no-deps litgpt`, whose own
 requirements would take an older huggingface_hub. A peer whose package is not there is named as
@@ -46,8 +46,9 @@ import torch
 
 from benchmarks import machine, trainers
 from benchmarks.trainers import SIZES, Size
-from pipeline import devices, throughput
-from pipeline.model import MLP_RATIO, initialised
+from pipeline.model.transformer import MLP_RATIO, initialised
+from pipeline.runtime import devices
+from pipeline.training import throughput
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("transformers", "accelerate", "lightning", "litgpt")

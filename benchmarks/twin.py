@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from transformers import PersimmonConfig, PersimmonForCausalLM, PreTrainedTokenizer
 
+from pike_mixing.errors import InputError
 from pipeline.data.tokenizer import Tokenizer
-from pipeline.errors import InputError
-from pipeline.model import NORM_EPSILON, ROTARY_BASE, Transformer
+from pipeline.model.transformer import NORM_EPSILON, ROTARY_BASE, Transformer
 
 
 def persimmon(model: Transformer, *, length: int, eos: int) -> PersimmonForCausalLM:

@@ -17,7 +17,7 @@ from datasets import Dataset, disable_progress_bars
 from torch import nn
 from torch.nn import functional
 
-from pipeline.mixing import ADO, Signals
+from pike_mixing import ADO, Signals
 
 LENGTH = 32
 CHARACTERS = " abcdefghijklmnopqrstuvwxyz0123456789+="

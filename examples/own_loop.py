@@ -2,7 +2,7 @@
 
     python examples/own_loop.py
 
-Of this repository it uses `pipeline.mixing` alone. `train` is the loop; `statistics` measures what
+Of this repository it uses `pike_mixing` alone. `train` is the loop; `statistics` measures what
 PiKE asks for.
 
 Shapes: K domains, B rows of a batch, L symbols of a row, V symbols in all, P parameters.
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pipeline.mixing import PiKE, Signals, Statistics
+from pike_mixing import PiKE, Signals, Statistics
 
 LENGTH, SYMBOLS = 18, 16
 

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline import commands, disk, interruption, lease, torchrun
-from pipeline.errors import InputError, install
+from pike_mixing.errors import InputError, install
+from pipeline import cli, errors
+from pipeline.runtime import launch, run_lock, signal_handler
 
 MISTAKE = 2
 """Exit code of what the user can mend; 1 is a fault of ours, `interruption.STOPPED` a signal's."""
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one subcommand and returns its exit code."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     words = sys.argv[1:] if arguments is None else arguments
-    chosen = commands.chosen(words)
+    chosen = cli.chosen(words)
     command = chosen.pop("command")
     try:
         return _shown(_answer(command, chosen, words))
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"pike {command}: {error}", file=sys.stderr)
         return MISTAKE
     except OSError as error:
-        told = disk.mistake(error, Path("the answer"))
+        told = errors.mistake(error, Path("the answer"))
         if told is None:
             raise
         print(f"pike {command}: {told}", file=sys.stderr)
@@ -52,9 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         advice = f"in the clone, run `{install(EXTRAS[package])}`"
         print(f"pike {command}: {package} is not installed: {advice}", file=sys.stderr)
         return MISTAKE
-    except interruption.Interrupted as ended:
+    except signal_handler.Interrupted as ended:
         print(f"pike {command}: {ended}", file=sys.stderr)
-        return interruption.STOPPED
+        return signal_handler.STOPPED
     except KeyboardInterrupt:
         print(f"pike {command}: interrupted", file=sys.stderr)
         return 130
@@ -67,10 +68,10 @@ def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes
             chosen = _evaluation(chosen)
         elif command == "pretrain":
             # Before torch is imported, which takes seconds.
-            during.enter_context(interruption.ignored(chosen["save_on"]))
+            during.enter_context(signal_handler.ignored(chosen["save_on"]))
             minutes = chosen.pop("wait")
-            if minutes and not torchrun.started():
-                lease.await_free(chosen["given"].parent, minutes)
+            if minutes and not launch.started():
+                run_lock.await_free(chosen["given"].parent, minutes)
             chosen = _shared_out(chosen, words)
         module, _, function = chosen.pop("place").partition(":")
         called = getattr(importlib.import_module(module), function)
@@ -84,8 +85,8 @@ def _shared_out(chosen: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
     if processes == 1:
         return chosen
     each = None if threads is None else max(1, threads // processes)
-    if not torchrun.started():
-        torchrun.become(processes, words, chosen["save_on"], each or 1)
+    if not launch.started():
+        launch.become(processes, words, chosen["save_on"], each or 1)
     return {**chosen, "threads": each}
 
 

@@ -1,17 +1,56 @@
-"""The one exception that stands for a mistake of the user's, and the remedy of a common one."""
+"""Troubles of the disk that a user can mend, said plainly."""
+
+import contextlib
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+
+from pike_mixing.errors import InputError
+
+_MENDABLE = {
+    errno.ENOSPC: "free some space there, or give another results folder",
+    errno.EDQUOT: "raise the quota there, or give another results folder",
+    errno.EFBIG: "raise the limit of a file's size (ulimit -f), or give another results folder",
+    errno.EROFS: "mount it writable, or give another results folder",
+    errno.EACCES: "give this user the right to it, or give another results folder",
+    errno.EPERM: "give this user the right to it, or give another results folder",
+    errno.ENOTDIR: "a file is in the place of a folder: give another path",
+    errno.EEXIST: "a file is in the place of a folder: give another path",
+    errno.EISDIR: "a folder is in the place of a file: give another path",
+    errno.ENAMETOOLONG: "give a shorter name",
+    errno.ELOOP: "a symbolic link is in its place or leads to itself: give another path",
+    errno.EBUSY: "it is in use, or something is mounted there: give a folder below it",
+}
 
 
-class InputError(ValueError):
-    """Something the user can mend: a wrong setting, a broken file, a full disk.
+@contextlib.contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Turns a full or unwritable disk inside the block into a message that names `path`.
 
-    The message says what is wrong, where it was set and what to do. The command line prints it
-    without a traceback and exits with code 2; every other exception is a fault of ours, code 1.
+    Raises:
+        InputError: the disk is full, over quota or not writable, or something else is in the
+            place. Other errors pass unchanged.
     """
+    try:
+        yield
+    except OSError as error:
+        told = mistake(error, path)
+        if told is None:
+            raise
+        raise told from error
 
 
-def install(*extras: str) -> str:
-    """The command that adds extras to the clone's environment, under its constraints.
+def mistake(error: OSError, path: Path) -> InputError | None:
+    """What a user is told of a trouble that they can mend; None for any other.
 
-    `pip install '.[hf]'` would put a copy of the package in the place of the clone.
+    Args:
+        error: The trouble.
+        path: What was being written. An error that names a file elsewhere is of that file.
     """
-    return f"make setup EXTRAS={','.join(extras)}"
+    remedy = _MENDABLE.get(error.errno or 0)
+    if remedy is None:
+        return None
+    named = error.filename if isinstance(error.filename, str) else str(path)
+    if path.absolute().parent in Path(named).absolute().parents:
+        return InputError(f"{path} cannot be written: {error}: {remedy}")
+    return InputError(f"{named} cannot be used: {error}: {remedy}")

@@ -13,10 +13,13 @@ import torch
 import yaml
 from fetched import asked, benchmarks, standin, tokenizers
 
-from pipeline import checkpoint, files, settings
+from pike_mixing.settings import parse
+from pipeline import settings
 from pipeline.data import packing, sources, tokenizer
-from pipeline.model import initialised, padded_vocabulary
-from pipeline.optim import adamw
+from pipeline.model import checkpoint
+from pipeline.model.adamw import adamw
+from pipeline.model.transformer import initialised, padded_vocabulary
+from pipeline.runtime import atomic_files
 
 __all__ = ["asked", "benchmarks", "standin", "tokenizers"]
 
@@ -62,7 +65,7 @@ PIKE = {
 
 
 def _settings(path, values):
-    files.write_json(path, values)
+    atomic_files.write_json(path, values)
     return path
 
 
@@ -122,7 +125,7 @@ def finish_untrained():
     """
 
     def finish(path, pieces, change=None):
-        work = settings.parse(settings.Run, files.read_json(path), "run.json")
+        work = parse(settings.Run, atomic_files.read_json(path), "run.json")
         for step in (0, 3):
             vocabulary = padded_vocabulary(pieces, work.model.vocabulary_multiple)
             model = initialised(work.model, vocabulary, seed=step)
@@ -136,10 +139,10 @@ def finish_untrained():
                 checkpoint.Progress(step, {}, none, none),
                 "identity",
             )
-        values = files.read_json(path)
+        values = atomic_files.read_json(path)
         values["training"]["steps"] = 3
-        files.write_manifest(
-            path.parent / files.MANIFEST,
+        atomic_files.write_manifest(
+            path.parent / atomic_files.MANIFEST,
             stage="pretrain",
             settings=values,
             inputs=[],

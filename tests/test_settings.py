@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pike_mixing.errors import InputError
+from pike_mixing.settings import fits, parse, unknown
 from pipeline import settings
-from pipeline.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +41,7 @@ RANGED = f"range: {RANGE}"
 
 def message(kind, values):
     with pytest.raises(InputError) as caught:
-        settings.parse(kind, values, "here")
+        parse(kind, values, "here")
     return str(caught.value).splitlines()
 
 
@@ -55,7 +56,7 @@ def test_plain_values_become_a_dataclass():
         "limit": 7,
         "free": {"any": [1]},
     }
-    parsed = settings.parse(Sample, values, "here")
+    parsed = parse(Sample, values, "here")
     assert parsed == Sample("x", 3, 1.0, parts=(1.0, 2.5), weights={"en": 1.0}, inner=Inner(4),
                             limit=7, free={"any": [1]})  # fmt: skip
     assert isinstance(parsed.share, float)
@@ -75,14 +76,14 @@ def test_a_missing_section_is_told_by_its_keys():
 
 @given(st.integers(min_value=-(2**63) + 1, max_value=2**63 - 1))
 def test_every_whole_number_of_64_bits_fits_and_none_written_as_another_thing(number):
-    assert settings.fits(number, int)
-    assert not settings.fits(float(number), int)
-    assert not settings.fits(str(number), int)
+    assert fits(number, int)
+    assert not fits(float(number), int)
+    assert not fits(str(number), int)
 
 
 def test_what_is_left_out_has_its_default():
-    assert settings.parse(Sample, {"name": "x", "count": 1}, "here") == Sample("x", 1)
-    assert settings.parse(Sample, {"name": "x", "count": 1, "limit": None}, "here").limit is None
+    assert parse(Sample, {"name": "x", "count": 1}, "here") == Sample("x", 1)
+    assert parse(Sample, {"name": "x", "count": 1, "limit": None}, "here").limit is None
 
 
 def test_all_mistakes_are_reported_at_once():
@@ -135,12 +136,10 @@ def test_a_value_that_does_not_fit_is_named_with_its_place(values, expected):
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_or_with_all():
-    assert settings.unknown("pike2", ["mix", "pike"], "rule").endswith("did you mean 'pike'?")
-    assert settings.unknown("PiKE", ["mix", "pike"], "rule").endswith("did you mean 'pike'?")
-    assert settings.unknown(False, ["mix", "pike"], "rule").endswith("known: mix, pike")
-    assert settings.unknown("zzz", ["mix", "pike"], "rule") == (
-        "rule: 'zzz' is unknown: known: mix, pike"
-    )
+    assert unknown("pike2", ["mix", "pike"], "rule").endswith("did you mean 'pike'?")
+    assert unknown("PiKE", ["mix", "pike"], "rule").endswith("did you mean 'pike'?")
+    assert unknown(False, ["mix", "pike"], "rule").endswith("known: mix, pike")
+    assert unknown("zzz", ["mix", "pike"], "rule") == ("rule: 'zzz' is unknown: known: mix, pike")
 
 
 @pytest.mark.parametrize("name", ["gpt2", "allenai/c4", "Rowan/hellaswag", "a_b/c.d-e", "m--h"[:1]])
@@ -182,7 +181,7 @@ TRAINING = {
 
 
 def test_the_recipes_defaults_are_the_papers():
-    recipe = settings.parse(settings.Training, TRAINING, "here")
+    recipe = parse(settings.Training, TRAINING, "here")
     assert (recipe.beta1, recipe.beta2) == (0.95, 0.98)
     assert recipe.weight_decay == 0.1
     assert recipe.clip_norm == 1.0

@@ -13,6 +13,6 @@ imported when asked for, since `datasets` takes seconds to import and may not be
 SOURCES = {
     "huggingface": "pipeline.data.hub:HuggingFace",
     "local": "pipeline.data.local:Local",
-    "python": "pipeline.data.stdlib:Python",
+    "python": "pipeline.data.python_stdlib:Python",
     "synthetic": "pipeline.data.synthetic:Synthetic",
 }

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline import files
-from pipeline.data import pages
+from pike_mixing.errors import InputError
+from pipeline.data import mapped_pages
 from pipeline.data.shards import Corpus
-from pipeline.errors import InputError
+from pipeline.runtime import atomic_files
 
 BLOCK = 4096
 """Positions whose rows are computed at once; a batch then costs microseconds."""
@@ -42,7 +42,7 @@ class Order:
         """Order of `rows` rows under a JSON-able key."""
         assert rows >= 1
         self.rows = rows
-        seeds = hashlib.shake_256(files.canonical(key).encode()).digest(8 * _ROUNDS)
+        seeds = hashlib.shake_256(atomic_files.canonical(key).encode()).digest(8 * _ROUNDS)
         self._keys = np.frombuffer(seeds, "<u8").astype(np.uint64)
         bits = (rows - 1).bit_length()
         self._low = np.uint64(bits // 2)
@@ -178,11 +178,11 @@ class Mixture:
 
         Asking costs as much as reading rows that are there, and saves waiting for each in turn.
         """
-        waits = pages.waits()
+        waits = mapped_pages.waits()
         for corpus, row_R in wanted:
             start = int(row_R[0]) * self.length
             corpus.span(start, start + 1)
-            if pages.waits() > waits:
+            if mapped_pages.waits() > waits:
                 for every, rows_R in wanted:
                     every.ask_for(rows_R, self.length)
                 return

@@ -13,10 +13,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pipeline import files, manifests
-from pipeline.data.sealing import SPLITS, manifest_of
+from pike_mixing.errors import InputError
+from pipeline.data.corpus_manifest import SPLITS, manifest_of
 from pipeline.data.shards import Corpus
-from pipeline.errors import InputError
+from pipeline.runtime import atomic_files, manifests
 
 Format = Literal["table", "csv", "json"]
 Row = dict[str, Any]
@@ -61,11 +61,11 @@ def corpus(given: Sequence[str], *, format: Format = "table", ngrams: int | None
 
 
 def _folders(place: Path) -> list[Path]:
-    if (place / files.MANIFEST).is_file():
+    if (place / atomic_files.MANIFEST).is_file():
         return [place]
     found = [
         path.parent
-        for path in sorted(place.rglob(files.MANIFEST))
+        for path in sorted(place.rglob(atomic_files.MANIFEST))
         if manifests.stage_of(path) == "pack"
     ]
     if not found:
@@ -80,7 +80,7 @@ def _rows(folder: Path, ngrams: int | None) -> Iterator[Row]:
     for split in SPLITS:
         facts = manifest["splits"][split]
         remedy = "it was packed before corpora were measured: pack it anew"
-        manifests.require(facts, manifests.MEASURED, folder / files.MANIFEST, remedy)
+        manifests.require(facts, manifests.MEASURED, folder / atomic_files.MANIFEST, remedy)
         yield {
             "tokenizer": folder.parent.name,
             "domain": manifest["source"],

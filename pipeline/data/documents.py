@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline import disk, files, manifests
-from pipeline.data import integrity
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
+from pipeline import errors
+from pipeline.runtime import atomic_files, checksums, manifests
 
 STAGE = "download"
 SCHEMA = pa.schema([("id", pa.string()), ("text", pa.string())])
@@ -120,7 +120,7 @@ def write(documents: Iterable[Document], folder: Path) -> Totals:
     try:
         for group in _groups(documents, digest):
             size = sum(len(text.encode()) for text in group["text"])
-            with disk.named(folder):
+            with errors.named(folder):
                 if writer is None or room <= 0:
                     if writer is not None:
                         writer.close()
@@ -134,7 +134,7 @@ def write(documents: Iterable[Document], folder: Path) -> Totals:
             counts["bytes"] += size
     finally:
         if writer is not None:
-            with disk.named(folder):
+            with errors.named(folder):
                 writer.close()
     return Totals(
         written,
@@ -151,15 +151,15 @@ def manifest(folder: Path) -> dict[str, Any]:
     Raises:
         InputError: no finished documents, or missing or truncated files, which are named.
     """
-    path = folder / files.MANIFEST
+    path = folder / atomic_files.MANIFEST
     if not path.exists():
         raise InputError(
-            f"{folder} holds no finished documents (no {files.MANIFEST}): download them first"
+            f"{folder} holds no finished documents (no {atomic_files.MANIFEST}): download first"
         )
     remedy = "download it anew"
     facts = manifests.read(path, STAGE, remedy)
-    sealed = integrity.sealed(folder, facts, remedy)
-    found = [problem for file in sealed if (problem := integrity.resized(file))]
+    sealed = checksums.sealed(folder, facts, remedy)
+    found = [problem for file in sealed if (problem := checksums.resized(file))]
     if found:
         raise InputError("\n".join(found))
     return facts
@@ -181,8 +181,8 @@ def refuse_damaged(folder: Path) -> None:
         InputError: as `manifest`, or files that were changed.
     """
     remedy = "download it anew"
-    sealed = integrity.sealed(folder, manifest(folder), remedy)
-    found = [text for _, text in integrity.problems(integrity.altered, sealed) if text]
+    sealed = checksums.sealed(folder, manifest(folder), remedy)
+    found = [text for _, text in checksums.problems(checksums.altered, sealed) if text]
     if found:
         raise InputError("\n".join(found))
 

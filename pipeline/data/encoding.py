@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline.data import documents as store
-from pipeline.data.hygiene import Hygiene
-from pipeline.data.hygiene import items as evaluation_items
+from pipeline.data.filters import Hygiene
+from pipeline.data.filters import items as evaluation_items
 from pipeline.data.shards import token_dtype
 from pipeline.data.tokenizer import Tokenizer
 

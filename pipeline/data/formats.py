@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pike_mixing.errors import InputError
 from pipeline.data import cutting
 from pipeline.data.documents import Document
-from pipeline.errors import InputError
 
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")

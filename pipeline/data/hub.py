@@ -18,11 +18,11 @@ import datasets
 import huggingface_hub
 from huggingface_hub import HfFileSystem, constants
 
+from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.data import formats, remote
 from pipeline.data.documents import Document
-from pipeline.errors import InputError
-from pipeline.hub import FAILURES, patiently
+from pipeline.runtime.hub import FAILURES, patiently
 
 _NUMBERED = re.compile(r"(.*\D|)(\d+)(-of-)(\d+)(\D.*)")
 """c4-de.tfrecord-00000-of-02048.json.gz"""

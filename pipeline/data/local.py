@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline import files, patterns
+from pike_mixing.errors import InputError
 from pipeline.data import cutting, formats
 from pipeline.data.documents import CUT, Document
-from pipeline.errors import InputError
+from pipeline.runtime import atomic_files, file_patterns
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,10 @@ class Local:
     def facts(self, documents_sha256: str) -> dict[str, Any]:
         """The revision, which is the identity of all files, and the files."""
         listed = [
-            {"file": name, "bytes": _state(path)[0], "sha256": files.sha256(path)}
+            {"file": name, "bytes": _state(path)[0], "sha256": atomic_files.sha256(path)}
             for path, name in self.paths()
         ]
-        return {"revision": f"sha256 {files.digest(listed)}", "source_files": listed}
+        return {"revision": f"sha256 {atomic_files.digest(listed)}", "source_files": listed}
 
     def paths(self) -> list[tuple[Path, str]]:
         """Each file with its name relative to the innermost folder that holds them all.
@@ -78,7 +78,7 @@ class Local:
         """
         found: set[str] = set()
         for pattern in self.files:
-            here = patterns.files(pattern)
+            here = file_patterns.files(pattern)
             if not here:
                 hint = f": name its files: {pattern}/**" if Path(pattern).is_dir() else ""
                 raise InputError(f"files: no file matches {pattern!r} from {Path.cwd()}{hint}")

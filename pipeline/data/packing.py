@@ -15,18 +15,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline import cpus, disk, files, fingerprints, settings
+from pike_mixing.errors import InputError
+from pike_mixing.settings import parse
+from pipeline import errors
 from pipeline.data import documents as store
-from pipeline.data import encoding, hygiene, pool
+from pipeline.data import encoding, filters, worker_pool
+from pipeline.data.corpus_manifest import FORMAT, SPLITS, data_fingerprint
 from pipeline.data.encoding import UNTOUCHED
-from pipeline.data.hygiene import Hygiene, Seen
-from pipeline.data.sealing import FORMAT, SPLITS, data_fingerprint
+from pipeline.data.filters import Hygiene, Seen
 from pipeline.data.shards import token_dtype
+from pipeline.data.split_writer import SplitWriter
 from pipeline.data.splits import are_validation
 from pipeline.data.tokenizer import Tokenizer
-from pipeline.data.writing import SplitWriter
-from pipeline.errors import InputError
-from pipeline.progress import Progress
+from pipeline.runtime import atomic_files, code_fingerprint, cpus
+from pipeline.runtime.progress import Progress
 
 log = logging.getLogger("pike")
 
@@ -88,26 +90,26 @@ def pack(
             know the text, a full disk, a worker that was killed, or another process that is making
             the same corpus.
     """
-    values = files.read_json(settings_file)
-    chosen = settings.parse(Packing, values, "packing")
+    values = atomic_files.read_json(settings_file)
+    chosen = parse(Packing, values, "packing")
     source = store.manifest(documents)
     encoder = Tokenizer(tokenizer)
     unwanted = chosen.hygiene.decontaminate
-    inputs = [documents / files.MANIFEST, tokenizer]
-    inputs += hygiene.paths(unwanted) if unwanted else []
+    inputs = [documents / atomic_files.MANIFEST, tokenizer]
+    inputs += filters.paths(unwanted) if unwanted else []
     identity = {
         "settings": values,
-        "inputs": [files.sha256(path) for path in inputs],
-        "code": fingerprints.of(__name__),
+        "inputs": [atomic_files.sha256(path) for path in inputs],
+        "code": code_fingerprint.of(__name__),
     }
     with (
-        files.resumable(
+        atomic_files.resumable(
             out,
             "pack",
             identity,
             [documents, settings_file, *inputs],
             forget=(InputError, OSError),
-            keep=(pool.KilledError,),
+            keep=(worker_pool.KilledError,),
         ) as partial,
         Progress(f"pack {documents.name}", total=_megabytes(source), unit="MB") as progress,
     ):
@@ -115,8 +117,8 @@ def pack(
         splits = work.run(workers or cpus.available(), progress)
         facts = {name: split.close(encoder.unknown) for name, split in splits.items()}
         _refuse(chosen, documents, facts)
-        files.write_manifest(
-            partial / files.MANIFEST,
+        atomic_files.write_manifest(
+            partial / atomic_files.MANIFEST,
             stage="pack",
             settings=values,
             # The folder is renamed beside itself: paths relative to it stay right.
@@ -140,9 +142,9 @@ class _Work:
         self._chosen, self._tokenizer, self._out = chosen, tokenizer, out
         self._limit = math.inf if chosen.tokens is None else chosen.tokens
         self._documents = documents
-        path = out / files.WORK / "state.json"
+        path = out / atomic_files.WORK / "state.json"
         begin: dict[str, Any] = {"batches": 0, "read": 0, "splits": {}, "skipped": {}, "items": {}}
-        state: dict[str, Any] = files.read_json(path) if path.exists() else begin
+        state: dict[str, Any] = atomic_files.read_json(path) if path.exists() else begin
         self._done: int = state["batches"]
         self._read: int = state["read"]
         self._skipped = Counter[str](state["skipped"])
@@ -175,7 +177,7 @@ class _Work:
         progress.add(self._read / 1e6)
         workers = max(1, min(workers, len(left) // LEAST_BATCHES))
         try:
-            with contextlib.closing(pool.in_order(call, left, workers)) as encoded:
+            with contextlib.closing(worker_pool.in_order(call, left, workers)) as encoded:
                 for batch in encoded:
                     self._add(batch)
                     progress.add(batch.read_bytes / 1e6, tokens=f"{self._splits['train'].tokens:,}")
@@ -214,7 +216,7 @@ class _Work:
         told = [f"{count:,} {reason}" for reason, count in found["dropped"].items()]
         log.info("%s: left out: %s", self._documents.name, ", ".join(told) or "none")
         if chosen.decontaminate is not None:
-            report = hygiene.items(chosen.decontaminate).report(self._items)
+            report = filters.items(chosen.decontaminate).report(self._items)
             # The floor is that of the text as it was made.
             return {"hygiene": {**found, "contamination": report}, "floor_nats": None}
         return {"hygiene": found, "floor_nats": None}
@@ -224,8 +226,8 @@ class _Work:
         splits = {name: split.state(self._done) for name, split in self._splits.items()}
         state = {"batches": self._done, "read": self._read, "splits": splits}
         state |= {"skipped": self._skipped, "items": self._items}
-        with disk.named(self._out):
-            files.write_json(self._out / files.WORK / "state.json", state)
+        with errors.named(self._out):
+            atomic_files.write_json(self._out / atomic_files.WORK / "state.json", state)
         for split in self._splits.values():
             split.forget(self._done - COMMIT_BATCHES)
 

@@ -14,7 +14,7 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined, unused-ignore]
     hf_raise_for_status,
 )
 
-from pipeline.hub import FAILURES, patiently
+from pipeline.runtime.hub import FAILURES, patiently
 
 BLOCK = 8 * 2**20
 """Bytes fetched at once."""

@@ -16,16 +16,17 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 import numpy.typing as npt
 
-from pipeline import disk
-from pipeline.data import integrity, pages
-from pipeline.data.sealing import (
+from pike_mixing.errors import InputError
+from pipeline import errors
+from pipeline.data import mapped_pages
+from pipeline.data.corpus_manifest import (
     SPLITS,
     documents_file,
     manifest_of,
     refuse_contradiction,
     sealed_split,
 )
-from pipeline.errors import InputError
+from pipeline.runtime import checksums
 
 DOCUMENT = np.dtype([("tokens", "<u4"), ("bytes", "<u4"), ("hash", "<u8")])
 """One document of a split: tokens (EOS included), UTF-8 bytes, first 8 bytes of its SHA-256."""
@@ -108,7 +109,7 @@ class ShardWriter:
         """
         stream = np.ascontiguousarray(tokens, dtype=self._dtype)
         self.tokens += len(stream)
-        with disk.named(self._folder):
+        with errors.named(self._folder):
             while len(stream):
                 if self._file is None:
                     self._file = self._path().open("wb")
@@ -123,7 +124,7 @@ class ShardWriter:
 
     def close(self) -> list[dict[str, Any]]:
         """Ends the last shard; returns file, tokens and SHA-256 of each shard in order."""
-        with disk.named(self._folder):
+        with errors.named(self._folder):
             self._finish()
         return self._shards
 
@@ -156,7 +157,7 @@ class ShardWriter:
     ) -> None:
         """Closes the open file; after an error its last bytes do not matter."""
         if self._file is not None:
-            with disk.named(self._folder):
+            with errors.named(self._folder):
                 self._file.close()
 
 
@@ -182,7 +183,7 @@ class Corpus:
     dtype: np.dtype[Any]
     fingerprint: str
     """Identity of the corpus's tokens, both splits."""
-    watched: integrity.Watched
+    watched: checksums.Watched
     """The split's files as they were before they were checked."""
     _starts: list[int]
     _maps: list[mmap.mmap]
@@ -218,16 +219,16 @@ class Corpus:
             eos=tokenizer["eos"],
             dtype=dtype,
             fingerprint=manifest["fingerprint"],
-            watched=integrity.Watched(sealed),
+            watched=checksums.Watched(sealed),
             _starts=starts,
             _maps=[],
             _shards=[],
         )
-        check = integrity.altered if verify else integrity.resized
-        found = [problem for _, problem in integrity.problems(check, sealed) if problem]
+        check = checksums.altered if verify else checksums.resized
+        found = [problem for _, problem in checksums.problems(check, sealed) if problem]
         if found:
             raise InputError("\n".join(found))
-        known._maps.extend(pages.mapped(folder / shard["file"]) for shard in listed)
+        known._maps.extend(mapped_pages.mapped(folder / shard["file"]) for shard in listed)
         known._shards.extend(np.frombuffer(file, dtype) for file in known._maps)
         return known
 
@@ -279,7 +280,7 @@ class Corpus:
         size = self.dtype.itemsize
         for row in np.sort(row_R).tolist():
             for shard, start, stop in self._pieces(row * length, (row + 1) * length + 1):
-                pages.ask_for(self._maps[shard], start * size, stop * size)
+                mapped_pages.ask_for(self._maps[shard], start * size, stop * size)
 
     def span(self, start: int, stop: int) -> Tokens:
         """The stream's tokens `start` to `stop` (exclusive), int64.

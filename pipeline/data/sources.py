@@ -9,11 +9,13 @@ from typing import Any
 
 import pyarrow
 
-from pipeline import files, fingerprints, settings
-from pipeline.data import SOURCES, extras, parts
+from pike_mixing import settings
+from pike_mixing.errors import InputError
+from pike_mixing.settings import mapping, unknown
+from pipeline.data import SOURCES, parallel_download
 from pipeline.data import documents as store
-from pipeline.errors import InputError
-from pipeline.progress import Progress
+from pipeline.runtime import atomic_files, code_fingerprint, optional_imports
+from pipeline.runtime.progress import Progress
 
 WORKERS = 4
 """Files of a source that are fetched at once."""
@@ -26,8 +28,8 @@ def kind(name: object, where: str) -> type[store.Source]:
         InputError: no such kind, or a package that it needs is not installed.
     """
     if not isinstance(name, str) or name not in SOURCES:
-        raise InputError(settings.unknown(str(name), SOURCES, f"{where}.kind"))
-    found: type[store.Source] = extras.imported(SOURCES[name], where, name)
+        raise InputError(unknown(str(name), SOURCES, f"{where}.kind"))
+    found: type[store.Source] = optional_imports.imported(SOURCES[name], where, name)
     return found
 
 
@@ -37,7 +39,7 @@ def parse(values: dict[str, Any], where: str) -> store.Source:
     Raises:
         InputError: what is wrong with them, all at once.
     """
-    if "kind" not in settings.mapping(values, where):
+    if "kind" not in mapping(values, where):
         raise InputError(f"{where}: kind is missing: one of {', '.join(sorted(SOURCES))}")
     fields = {name: value for name, value in values.items() if name != "kind"}
     for several in ("files", "data_files"):
@@ -59,18 +61,18 @@ def download(settings_file: Path, out: Path, *, workers: int | None = None) -> N
     Raises:
         InputError: wrong settings, a source that cannot be read, no documents, or a full disk.
     """
-    values = files.read_json(settings_file)
+    values = atomic_files.read_json(settings_file)
     where = f"sources.{out.name}"
     source = parse(values, where)
     modules = [__name__, SOURCES[values["kind"]].partition(":")[0]]
     own = source.paths() if isinstance(source, store.OfFiles) else []
     inputs = [settings_file, *(path for path, _ in own)]
     if isinstance(source, store.Partitioned):
-        identity = {"settings": values, "code": fingerprints.of(*modules)}
-        with files.resumable(out, store.STAGE, identity, inputs) as partial:
+        identity = {"settings": values, "code": code_fingerprint.of(*modules)}
+        with atomic_files.resumable(out, store.STAGE, identity, inputs) as partial:
             _fetch(source, values, where, partial, workers or WORKERS)
     else:
-        with files.appearing(out, store.STAGE, inputs) as partial:
+        with atomic_files.appearing(out, store.STAGE, inputs) as partial:
             partial.mkdir()
             _read(source, values, where, partial, out.name)
 
@@ -91,7 +93,7 @@ def _fetch(
     listed = source.parts()
     total = None if source.bytes is None else round(source.bytes / 1e6)
     with Progress(f"download {where.partition('.')[2]}", total=total, unit="MB") as progress:
-        written = parts.write(listed, out, source.bytes, workers, progress)
+        written = parallel_download.write(listed, out, source.bytes, workers, progress)
     totals = store.totals(written.files)
     if not totals.documents:
         raise _empty(where, written.skipped)
@@ -107,8 +109,8 @@ def _seal(
     skipped: Counter[str],
     further: dict[str, Any],
 ) -> None:
-    files.write_manifest(
-        out / files.MANIFEST,
+    atomic_files.write_manifest(
+        out / atomic_files.MANIFEST,
         stage=store.STAGE,
         settings=values,
         inputs=[],

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline import files
 from pipeline.data.documents import Document
+from pipeline.runtime import atomic_files
 
 Uint64s = npt.NDArray[np.uint64]
 
@@ -128,7 +128,7 @@ class Synthetic:
         """The revision: the version of the generator and the identity of the language."""
         alone = {"family": None, "overlap": 0.0}
         values = {n: v for n, v in asdict(self).items() if alone.get(n, self) != v}
-        language = files.digest(values)[:16]
+        language = atomic_files.digest(values)[:16]
         return {"revision": f"synthetic-1 settings {language} documents {documents_sha256}"}
 
     def table(self) -> npt.NDArray[np.int64]:
@@ -179,7 +179,7 @@ class Synthetic:
 
 
 def _hash(purpose: str, seed: int, counter: Uint64s) -> Uint64s:
-    key = int(files.digest([purpose, seed])[:16], 16)
+    key = int(atomic_files.digest([purpose, seed])[:16], 16)
     return _mix(_mix(counter * _GOLDEN + np.uint64(key)))
 
 

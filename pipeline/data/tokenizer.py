@@ -14,11 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import sentencepiece
 
-from pipeline import files, ownership, settings
+from pike_mixing import settings as parsing
+from pike_mixing.errors import InputError
+from pike_mixing.settings import mapping
+from pipeline import settings
 from pipeline.data import documents as store
-from pipeline.data import extras
 from pipeline.data.splits import is_validation, text_hash
-from pipeline.errors import InputError
+from pipeline.runtime import atomic_files, optional_imports, ownership
 
 STAGE = "tokenizer"
 SPECIAL_PIECES = 3
@@ -109,7 +111,7 @@ class Tokenizer:
             raise InputError(f"{path} does not exist: make the tokenizer first, or check the path")
         self._processor = _load(path.read_bytes(), str(path))
         self.path = path
-        self.sha256 = files.sha256(path)
+        self.sha256 = atomic_files.sha256(path)
         self.vocabulary: int = self._processor.get_piece_size()
         self.eos: int = self._processor.eos_id()
         self.unknown: int = self._processor.unk_id()
@@ -165,7 +167,7 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
     Raises:
         InputError: wrong settings, a file that is no usable model, or too little text.
     """
-    values = files.read_json(settings_file)
+    values = atomic_files.read_json(settings_file)
     where = f"tokenizers.{out.stem}"
     chosen = parse(values, where)
     manifest = out.with_suffix(".json") if out.name else out
@@ -178,7 +180,7 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
     if isinstance(chosen, File):
         content = _given(Path(chosen.path), chosen.sha256, where, "path")
     elif isinstance(chosen, Hub):
-        fetch = extras.imported("pipeline.hub:downloaded", where, "hub")
+        fetch = optional_imports.imported("pipeline.runtime.hub:downloaded", where, "hub")
         path = fetch(
             *(chosen.repository, chosen.file, chosen.revision),
             kind="model",
@@ -187,14 +189,14 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
         content = _given(path, chosen.sha256, where, "file")
     else:
         content, sampled = _train(chosen, sources, where)
-    with files.appearing(out, STAGE, inputs) as partial:
+    with atomic_files.appearing(out, STAGE, inputs) as partial:
         partial.write_bytes(content)
     tokenizer = Tokenizer(out)
-    files.write_manifest(
+    atomic_files.write_manifest(
         manifest,
         stage=STAGE,
         settings=values,
-        inputs=[source / files.MANIFEST for source in sources],
+        inputs=[source / atomic_files.MANIFEST for source in sources],
         files=[out],
         modules=[__name__],
         facts={**tokenizer.facts(), "unknown": tokenizer.unknown, "training_characters": sampled},
@@ -209,11 +211,11 @@ def parse(values: dict[str, Any], where: str) -> File | Hub | Train:
         InputError: what is wrong with them, all at once.
     """
     kinds: dict[str, type[File | Hub | Train]] = {"file": File, "hub": Hub, "train": Train}
-    fields = {n: value for n, value in settings.mapping(values, where).items() if n != "kind"}
+    fields = {n: value for n, value in mapping(values, where).items() if n != "kind"}
     kind = values.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
         raise InputError(f"{where}.kind: {kind!r} is not one of {', '.join(map(repr, kinds))}")
-    return settings.parse(kinds[kind], fields, where)
+    return parsing.parse(kinds[kind], fields, where)
 
 
 def sample(folder: Path, characters: int, validation_share: float) -> list[str]:
@@ -243,7 +245,7 @@ def _given(path: Path, sha256: str | None, where: str, key: str) -> bytes:
     """The content of a model file that a setting names."""
     if not path.is_file():
         raise InputError(f"{where}.{key}: {path} does not exist (from {Path.cwd()})")
-    found = files.sha256(path)
+    found = atomic_files.sha256(path)
     if sha256 is not None and found != sha256.lower():
         raise InputError(f"{where}.sha256: {path} has SHA-256 {found}, not {sha256}: fetch it anew")
     content = path.read_bytes()

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import files, manifests
+from pike_mixing.errors import InputError
+from pipeline.data import corpus_manifest
 from pipeline.data import documents as store
-from pipeline.data import integrity, sealing
 from pipeline.data.shards import Corpus
-from pipeline.errors import InputError
-from pipeline.progress import Progress
+from pipeline.runtime import atomic_files, checksums, manifests
+from pipeline.runtime.progress import Progress
 
 log = logging.getLogger("pike")
 
@@ -47,7 +47,7 @@ def verify(given: Sequence[str], *, workers: int | None = None) -> str:
     began = time.monotonic()
     size = sum(file.bytes for file in every)
     with Progress("verify", total=round(size / 1e6), unit="MB") as progress:
-        for file, problem in integrity.problems(integrity.altered, every, workers):
+        for file, problem in checksums.problems(checksums.altered, every, workers):
             if problem:
                 broken[file.path] = problem
             progress.add(file.bytes / 1e6)
@@ -64,13 +64,13 @@ def verify(given: Sequence[str], *, workers: int | None = None) -> str:
 
 def _folders(place: Path) -> list[Path]:
     """The folder itself where it holds a manifest of ours, or all such folders below it."""
-    if (place / files.MANIFEST).is_file():
+    if (place / atomic_files.MANIFEST).is_file():
         return [place]
-    found = [path.parent for path in sorted(place.rglob(files.MANIFEST)) if _ours(path)]
+    found = [path.parent for path in sorted(place.rglob(atomic_files.MANIFEST)) if _ours(path)]
     if not found:
         raise InputError(
-            f"{place} holds no documents and no corpus (no {files.MANIFEST} of a download or a "
-            "packing): name a folder such as results/corpora"
+            f"{place} holds no documents or corpus (no {atomic_files.MANIFEST} of a download or "
+            "a packing): name a folder such as results/corpora"
         )
     return found
 
@@ -80,16 +80,16 @@ def _ours(path: Path) -> bool:
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
-    path = folder / files.MANIFEST
+    path = folder / atomic_files.MANIFEST
     if not _ours(path):
         raise InputError(f"{path} is neither of documents nor of a corpus: name another folder")
     stage = manifests.stage_of(path)
-    return store.manifest(folder) if stage == store.STAGE else sealing.manifest_of(folder)
+    return store.manifest(folder) if stage == store.STAGE else corpus_manifest.manifest_of(folder)
 
 
-def _sealed(folder: Path, manifest: dict[str, Any]) -> list[integrity.Sealed]:
+def _sealed(folder: Path, manifest: dict[str, Any]) -> list[checksums.Sealed]:
     verb = "download" if manifest["stage"] == store.STAGE else "pack"
-    return integrity.sealed(folder, manifest, f"{verb} it anew")
+    return checksums.sealed(folder, manifest, f"{verb} it anew")
 
 
 def _inconsistent(folder: Path, manifest: dict[str, Any]) -> list[str]:
@@ -99,8 +99,8 @@ def _inconsistent(folder: Path, manifest: dict[str, Any]) -> list[str]:
     remedy = "pack it anew"
     found = []
     try:
-        sealing.refuse_other_tokenizer(folder, manifest)
-        for split in sealing.SPLITS:
+        corpus_manifest.refuse_other_tokenizer(folder, manifest)
+        for split in corpus_manifest.SPLITS:
             corpus = Corpus.open(folder, split)
             ends = np.cumsum(corpus.documents()["tokens"], dtype=np.int64)
             if not len(ends) or ends[-1] != corpus.tokens:
@@ -124,7 +124,7 @@ def _told(found: list[str], total: int) -> str:
     return "\n".join([f"{len(found):,} problems in {total:,} files:", *found[:_MANY], *more])
 
 
-def _line(folder: Path, manifest: dict[str, Any], listed: list[integrity.Sealed]) -> str:
+def _line(folder: Path, manifest: dict[str, Any], listed: list[checksums.Sealed]) -> str:
     size = sum(file.bytes for file in listed)
     kind = _STAGES[manifest["stage"]]
     return f"{folder}: {kind}, {len(listed):,} files, {size / 1e6:,.1f} MB, whole"

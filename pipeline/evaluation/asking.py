@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from pipeline.errors import InputError
-from pipeline.evaluation.encoding import Item
+from pike_mixing.errors import InputError
 from pipeline.evaluation.grading import Grades, grade
+from pipeline.evaluation.prompt_encoding import Item
 from pipeline.evaluation.scoring import Question, score
-from pipeline.evaluation.uncertainty import Floats
+from pipeline.statistics.clustered import Floats
 from pipeline.tasks.benchmark import Benchmark
 
 

@@ -16,8 +16,8 @@ import torch
 
 from pipeline.evaluation.items import Items
 from pipeline.evaluation.scoring import Question, score
-from pipeline.evaluation.uncertainty import Floats, clustered_mean
-from pipeline.model import Transformer
+from pipeline.model.transformer import Transformer
+from pipeline.statistics.clustered import Floats, clustered_mean
 
 SHOTS = 0
 FORMULATION = "pmi"

@@ -11,16 +11,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline import devices, files, ownership
-from pipeline import settings as parsing
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
+from pike_mixing.settings import parse
 from pipeline.evaluation import asking, readings
 from pipeline.evaluation.grading import HEADLINE
 from pipeline.evaluation.huggingface import Directory
+from pipeline.evaluation.output_tables import Rows
 from pipeline.evaluation.questions import Downstream, Evaluation, downstream
 from pipeline.evaluation.readings import Verdict
-from pipeline.evaluation.tables import Rows
-from pipeline.progress import Progress
+from pipeline.runtime import atomic_files, devices, ownership
+from pipeline.runtime.progress import Progress
 
 log = logging.getLogger("pike")
 
@@ -60,10 +60,10 @@ def evaluate(
             cannot be loaded, a question that does not fit, or a likelihood that is no finite
             number.
     """
-    values = files.read_json(settings)
+    values = atomic_files.read_json(settings)
     if not isinstance(values, dict):
         raise InputError(f'{settings} is no table of settings: write {{"tasks": [...]}}')
-    asked = parsing.parse(Evaluation, {**DEFAULTS, **values}, str(settings))
+    asked = parse(Evaluation, {**DEFAULTS, **values}, str(settings))
     if not asked.tasks:
         raise InputError(f"{settings}.tasks: name at least one task; a model is asked nothing else")
     ownership.refuse(out, "evaluate", [settings, model, *([tasks] if tasks else [])])
@@ -75,10 +75,10 @@ def evaluate(
     how = _read(given, benchmarks, reading, options)
     rows, lines = _answered(given, benchmarks, how, options)
     told = {one.benchmark.asked.name: one.facts() for one in benchmarks}
-    with files.appearing(out, "evaluate") as partial:
+    with atomic_files.appearing(out, "evaluate") as partial:
         written = rows.write(partial, 0)
-        files.write_manifest(
-            partial / files.MANIFEST,
+        atomic_files.write_manifest(
+            partial / atomic_files.MANIFEST,
             stage="evaluate",
             settings=values,
             inputs=[*given.files, *dict.fromkeys(b.benchmark.manifest for b in benchmarks)],

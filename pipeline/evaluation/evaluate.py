@@ -19,15 +19,17 @@ from typing import Any
 
 import torch
 
-from pipeline import checkpoint, devices, files, manifests
+from pike_mixing.errors import InputError
+from pike_mixing.settings import parse
 from pipeline import settings as parsing
 from pipeline.data.tokenizer import Tokenizer
-from pipeline.errors import InputError
 from pipeline.evaluation import asking, choice, perplexity
+from pipeline.evaluation.output_tables import Rows
 from pipeline.evaluation.questions import Domain, Downstream, Evaluation, downstream, prepared
-from pipeline.evaluation.tables import Rows
-from pipeline.model import Transformer, padded_vocabulary
-from pipeline.progress import Progress
+from pipeline.model import checkpoint
+from pipeline.model.transformer import Transformer, padded_vocabulary
+from pipeline.runtime import atomic_files, devices, manifests
+from pipeline.runtime.progress import Progress
 
 
 def evaluate(
@@ -54,8 +56,8 @@ def evaluate(
             checkpoints, a tokenizer that is not theirs, a question that does not fit the model, or
             a loss that is no finite number.
     """
-    values = files.read_json(settings)
-    asked = parsing.parse(Evaluation, values, str(settings))
+    values = atomic_files.read_json(settings)
+    asked = parse(Evaluation, values, str(settings))
     record, work = manifests.of_run(run)
     devices.keep_freed_memory()
     place = devices.pick(device, any_shape=True)
@@ -64,7 +66,7 @@ def evaluate(
     benchmarks = downstream(asked, tasks, pieces, work.training.length)
     steps = record["checkpoints"] if asked.checkpoints == "all" else record["checkpoints"][-1:]
     with (
-        files.appearing(run / "evaluations", "evaluate") as out,
+        atomic_files.appearing(run / "evaluations", "evaluate") as out,
         Progress(f"evaluate {record['run']}", total=len(steps), unit="checkpoint") as bar,
     ):
         written: list[Path] = []
@@ -76,9 +78,9 @@ def evaluate(
             bar.add(1, step=step)
         folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
         folders += [corpora / domain.name for domain in domains]
-        read = [*(folder / files.MANIFEST for folder in folders), tokenizer]
-        files.write_manifest(
-            out / files.MANIFEST,
+        read = [*(folder / atomic_files.MANIFEST for folder in folders), tokenizer]
+        atomic_files.write_manifest(
+            out / atomic_files.MANIFEST,
             stage="evaluate",
             settings=values,
             inputs=[*read, *dict.fromkeys(b.benchmark.manifest for b in benchmarks)],

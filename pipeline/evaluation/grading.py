@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.errors import InputError
-from pipeline.evaluation.encoding import Item
-from pipeline.evaluation.uncertainty import Floats, clustered_mean
+from pike_mixing.errors import InputError
+from pipeline.evaluation.prompt_encoding import Item
+from pipeline.statistics.clustered import Floats, clustered_mean
 
 HEADLINE = "per_token"
 """The paper's "average log-likelihood"."""

@@ -19,13 +19,15 @@ from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
 from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 
-from pipeline import checkpoint as checkpoints
-from pipeline import devices, files, settings
+from pike_mixing.errors import InputError
+from pike_mixing.settings import parse
+from pipeline import settings
 from pipeline.data.tokenizer import Tokenizer
-from pipeline.errors import InputError
-from pipeline.evaluation.encoding import Tokens
+from pipeline.evaluation.prompt_encoding import Tokens
 from pipeline.evaluation.scoring import Question, log_likelihoods, score_and_greedy
-from pipeline.model import padded_vocabulary
+from pipeline.model import checkpoint as checkpoints
+from pipeline.model.transformer import padded_vocabulary
+from pipeline.runtime import atomic_files, devices
 
 log = logging.getLogger("pike")
 
@@ -215,4 +217,4 @@ def _trained_length(folder: Path) -> int:
             f"{path} does not exist, so that nothing says how many tokens {folder} reads at once: "
             "add length=N to --model_args"
         )
-    return settings.parse(settings.Run, files.read_json(path), str(path)).training.length
+    return parse(settings.Run, atomic_files.read_json(path), str(path)).training.length

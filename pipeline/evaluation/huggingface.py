@@ -13,7 +13,7 @@ import torch
 import transformers
 from safetensors import SafetensorError
 
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 from pipeline.evaluation import readings
 
 DTYPES = ("float32", "bfloat16", "float16")

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from pipeline.data.batches import Order
 from pipeline.data.shards import Corpus
-from pipeline.evaluation.repeats import Hashes, occurring, window_hashes
+from pipeline.evaluation.ngram_overlap import Hashes, occurring, window_hashes
 
 Ints = npt.NDArray[np.int64]
 

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from pike_mixing.errors import InputError
 from pipeline.data.shards import Corpus
-from pipeline.errors import InputError
-from pipeline.evaluation.uncertainty import Floats, clustered_mean
-from pipeline.model import Transformer, token_losses
+from pipeline.model.transformer import Transformer, token_losses
+from pipeline.statistics.clustered import Floats, clustered_mean
 
 Ints = npt.NDArray[np.int64]
 

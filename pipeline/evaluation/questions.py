@@ -12,10 +12,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from pike_mixing.errors import InputError
 from pipeline.data.shards import Corpus
 from pipeline.data.tokenizer import Tokenizer
-from pipeline.errors import InputError
-from pipeline.evaluation import encoding, items, perplexity
+from pipeline.evaluation import items, perplexity, prompt_encoding
 from pipeline.settings import Run
 from pipeline.tasks import benchmark
 
@@ -74,7 +74,7 @@ class Downstream:
     """One way of asking one downstream task, in the tokens of the run's tokenizer."""
 
     benchmark: benchmark.Benchmark
-    items: Sequence[encoding.Item]
+    items: Sequence[prompt_encoding.Item]
 
     def facts(self) -> dict[str, Any]:
         """What a manifest says of it."""
@@ -105,7 +105,7 @@ def prepared(asked: Evaluation, work: Run, corpora: Path, tokenizer: Tokenizer) 
 
 
 def downstream(
-    asked: Evaluation, folder: Path | None, tokenizer: encoding.Encoder, length: int
+    asked: Evaluation, folder: Path | None, tokenizer: prompt_encoding.Encoder, length: int
 ) -> list[Downstream]:
     """The questions of the downstream tasks.
 
@@ -126,7 +126,7 @@ def downstream(
             f"{asked.tasks[0].name} is asked: name the folder of the fetched tasks with --tasks"
         )
     loaded = [benchmark.load(folder, one) for one in asked.tasks]
-    return [Downstream(one, encoding.encoded(one, tokenizer, length)) for one in loaded]
+    return [Downstream(one, prompt_encoding.encoded(one, tokenizer, length)) for one in loaded]
 
 
 def word_starts(tokenizer: Tokenizer) -> npt.NDArray[np.bool_]:

@@ -22,11 +22,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 from pipeline.evaluation import scoring
 from pipeline.evaluation.scoring import Question
-from pipeline.evaluation.uncertainty import Floats
-from pipeline.model import Sight
+from pipeline.model.transformer import Sight
+from pipeline.statistics.clustered import Floats
 
 Reading = Literal["blocks", "rows"]
 """Candidates side by side behind one context, or each in a row of its own."""

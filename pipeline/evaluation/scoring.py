@@ -19,11 +19,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pipeline.errors import InputError
-from pipeline.evaluation import sharing
-from pipeline.evaluation.rows import CONTEXT, Row, row, side_by_side
-from pipeline.evaluation.uncertainty import Floats
-from pipeline.model import Sight
+from pike_mixing.errors import InputError
+from pipeline.evaluation import shared_contexts
+from pipeline.evaluation.batch_layout import CONTEXT, Row, row, side_by_side
+from pipeline.model.transformer import Sight
+from pipeline.statistics.clustered import Floats
 
 LOGITS_AT_ONCE = 2**23
 """Logits are made for so many (token, piece) pairs at a time: 32 MiB in float32, which a CPU's
@@ -36,7 +36,7 @@ Request = tuple[Sequence[int] | Ints, Sequence[int] | Ints]
 
 
 class Model(Protocol):
-    """What is asked of a model: `pipeline.model.Transformer`, or whatever reads as it does."""
+    """What is asked of a model: `model.transformer.Transformer`, or whatever reads as it does."""
 
     vocabulary: int
 
@@ -132,7 +132,7 @@ def _answered(
     contexts, candidates = checked(questions, model.vocabulary, longest)
     found: dict[int, Score] = {}
     with torch.inference_mode():
-        for group in sharing.groups(contexts):
+        for group in shared_contexts.groups(contexts):
             prefix_P = torch.from_numpy(group.prefix_P).to(device)
             P = len(prefix_P)
             shared = model.remember(prefix_P) if P else None

@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.planning import proxies
+from pipeline.planning import dependencies
 
 Settings = dict[str, Any]
 
 
-def run_settings(config: Settings, run: proxies.Run) -> Settings:
+def run_settings(config: Settings, run: dependencies.Run) -> Settings:
     """The content of a run's run.json."""
     chosen = config["scenarios"][run.scenario]
-    values = proxies.method_settings(config, run.scenario, run.method)
+    values = dependencies.method_settings(config, run.scenario, run.method)
     return {
         "scenario": run.scenario,
         "model_name": run.model,
@@ -22,13 +22,13 @@ def run_settings(config: Settings, run: proxies.Run) -> Settings:
         "domains": chosen["domains"],
         "tokenizer": chosen["tokenizer"],
         "model": ordered(config["models"][run.model]),
-        "training": ordered(config["training"][proxies.recipe(config, run)]),
+        "training": ordered(config["training"][dependencies.recipe(config, run)]),
         "rule": values["rule"],
         "method": ordered({key: value for key, value in values.items() if key != "rule"}),
     }
 
 
-def evaluation(config: Settings, run: proxies.Run, *, asked: bool) -> Settings:
+def evaluation(config: Settings, run: dependencies.Run, *, asked: bool) -> Settings:
     """How a run is evaluated; of one that only serves others, the losses after its last step."""
     named = config["evaluation"][config["scenarios"][run.scenario]["evaluation"]]
     if not asked:
@@ -39,7 +39,7 @@ def evaluation(config: Settings, run: proxies.Run, *, asked: bool) -> Settings:
     return found
 
 
-def probe(config: Settings, run: proxies.Run) -> Settings | None:
+def probe(config: Settings, run: dependencies.Run) -> Settings | None:
     """How a run's gradients are compared; None where its scenario leaves it out."""
     named = config["scenarios"][run.scenario].get("probe")
     if named is None:
@@ -63,11 +63,11 @@ def _ways(entry: Settings) -> list[Settings]:
 
 
 def mixture_settings(
-    config: Settings, mixture: proxies.Mixture, runs: Mapping[str, Settings]
+    config: Settings, mixture: dependencies.Mixture, runs: Mapping[str, Settings]
 ) -> Settings:
     """What a finder is given: its options, and the runs that it reads."""
     values, results = config["mixtures"][mixture.mixture], str(Path(config["results"]))
-    names = [str(run) for run in proxies.found_from(config, mixture)]
+    names = [str(run) for run in dependencies.found_from(config, mixture)]
     return ordered(
         {
             "finder": values["finder"],

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pipeline import manifests
 from pipeline.planning import resources
-from pipeline.planning.accelerators import Accelerator
-from pipeline.planning.runs import Plan
+from pipeline.planning.planner import Plan
+from pipeline.runtime import manifests
+from pipeline.runtime.accelerators import Accelerator
 
 ASSUMED_PIECES = 256_000
 """Vocabulary of a tokenizer file that is not there yet."""

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline import files
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 from pipeline.planning import stages
-from pipeline.planning.runs import Plan
+from pipeline.planning.planner import Plan
+from pipeline.runtime import atomic_files
 
 
 class Difference(NamedTuple):
@@ -60,11 +60,14 @@ def of(plan: Plan, stage: str, name: str) -> Iterator[Difference]:
     made = MADE[stage]
     settings, artifact = plan.named(made.section, name), made.artifact.format(name)
     try:
-        found = files.read_json(Path(manifest(plan, stage, name)))
-        recorded, fingerprint = files.digest(found["settings"]), str(found["code"]["fingerprint"])
+        found = atomic_files.read_json(Path(manifest(plan, stage, name)))
+        recorded, fingerprint = (
+            atomic_files.digest(found["settings"]),
+            str(found["code"]["fingerprint"]),
+        )
     except (InputError, KeyError, TypeError, ValueError):
         return
-    if recorded != (expected := files.digest(settings)):
+    if recorded != (expected := atomic_files.digest(settings)):
         yield Difference(artifact, "settings", recorded, expected)
     if fingerprint != (expected := stages.code(stage, settings.get(made.part))):
         yield Difference(artifact, "code", fingerprint, expected)

@@ -9,10 +9,9 @@ import difflib
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from pipeline import interruption
-from pipeline.errors import InputError
-from pipeline.planning import accelerators
-from pipeline.settings import unknown
+from pike_mixing.errors import InputError
+from pike_mixing.settings import unknown
+from pipeline.runtime import accelerators, signal_handler
 
 TRAINS = ("pretrain", "evaluate", "probe")
 """Rules whose jobs run on an accelerator."""
@@ -118,7 +117,7 @@ def _judge(where: str, name: str, value: str) -> None:
         )
     if name == "accelerator":
         accelerators.named(value, where)
-    allowed = {"device": DEVICES, "save_on": interruption.SAVES}.get(name)
+    allowed = {"device": DEVICES, "save_on": signal_handler.SAVES}.get(name)
     if allowed and value not in allowed:
         raise InputError(f"{where}: {value} is unknown: give {_or(allowed)}")
     near = difflib.get_close_matches(name, NAMES, n=1, cutoff=CLOSE)

@@ -3,11 +3,11 @@
 Snakemake asks for the rules' resources, `pike plan` for the bill; a plan must not wait for torch,
 so the formulas stand here and tests hold them to the model itself.
 
-Parameters N follow `pipeline.model`. Training FLOPs are 6 N + 12 layers H W L per token (Chowdhery
+Parameters N follow `model.transformer`. Training FLOPs: 6 N + 12 layers H W L per token (Chowdhery
 et al. 2022, Appendix B: a forward pass is a third of it, attention is counted whole). Memory of a
 training state is 16 bytes per parameter: weight, gradient and AdamW's two moments in float32
 (Rajbhandari et al. 2020, Section 3). Activations are the tensors that the backward pass of
-`pipeline.model` reads: per token and block 4 D of the stream and its norms, 8 D of the MLP, and
+`model.transformer` reads: per token and block 4 D of the stream and its norms, 8 D of the MLP, and
 9 H W of the attention.
 
 Shapes: K domains, L tokens of a row, D model width, H heads, W head width, V vocabulary.
@@ -19,8 +19,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline import settings
-from pipeline.planning import accelerators, rules
-from pipeline.planning.accelerators import Accelerator
+from pipeline.planning import method_docs
+from pipeline.runtime import accelerators
+from pipeline.runtime.accelerators import Accelerator
 
 Settings = Mapping[str, Any]
 
@@ -111,7 +112,7 @@ def logits(shape: settings.Model, vocabulary: int, tokens: int) -> int:
 
 def states(values: Settings, parameters: int) -> int:
     """Bytes of weights, gradients and moments, and of what the method keeps beside them."""
-    needs, K = rules.measured(values["rule"]), len(values["domains"])
+    needs, K = method_docs.measured(values["rule"]), len(values["domains"])
     numbers = 4
     if "statistics" in needs:
         numbers += 1
@@ -126,7 +127,7 @@ def states(values: Settings, parameters: int) -> int:
 
 def passes(values: Settings) -> float:
     """Forward passes over a batch that one update costs: 3 of Mix, a backward pass being two."""
-    needs, recipe = rules.measured(values["rule"]), values["training"]
+    needs, recipe = method_docs.measured(values["rule"]), values["training"]
     found = 3.0 + sum(n in needs for n in ("weighs_losses", "losses_after"))
     if "reference" in needs:
         found += 2
@@ -146,7 +147,7 @@ def _number(values: Settings, name: str) -> int:
     """A method's setting, or its default; 0 without one."""
     given = values["method"].get(name)
     if given is None:
-        known = {s.name: s.default for s in rules.of(values["rule"]).settings}
+        known = {s.name: s.default for s in method_docs.of(values["rule"]).settings}
         default = known.get(name)
         given = int(default) if default and default.isdecimal() else 0
     return int(given)
@@ -212,7 +213,7 @@ def _holding(state: float, room: float) -> int:
 
 def _sharing(values: Settings) -> int:
     """Processes that can train a run together, at most."""
-    alone = "moments_per_domain" in rules.measured(values["rule"])
+    alone = "moments_per_domain" in method_docs.measured(values["rule"])
     return 1 if alone else int(values["training"]["rows"])
 
 

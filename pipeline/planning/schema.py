@@ -10,10 +10,10 @@ from typing import Any, cast
 import jsonschema
 import yaml
 
+from pike_mixing.errors import InputError, install
+from pike_mixing.settings import fits, unfit, unknown
 from pipeline import settings
-from pipeline.errors import InputError, install
-from pipeline.planning import rules
-from pipeline.settings import unknown
+from pipeline.planning import method_docs
 
 PATH = Path(__file__).resolve().parents[2] / "workflow" / "schemas" / "config.schema.yaml"
 
@@ -30,7 +30,7 @@ def _of_methods(config: Mapping[str, Any], origin: str) -> Iterator[str]:
     methods = config.get("methods")
     for name, values in methods.items() if isinstance(methods, Mapping) else ():
         if isinstance(values, Mapping) and isinstance(values.get("rule"), str):
-            yield from rules.problems(values, f"{origin}: methods.{name}")
+            yield from method_docs.problems(values, f"{origin}: methods.{name}")
 
 
 @functools.cache
@@ -81,7 +81,7 @@ def _format(_: Any, name: str, value: object, __: Any) -> Iterator[jsonschema.Va
 
 
 def _typed(hint: Any) -> Any:
-    return lambda _, value: settings.fits(value, hint)
+    return lambda _, value: fits(value, hint)
 
 
 _Validator = cast(Any, jsonschema.validators).extend(
@@ -131,7 +131,7 @@ def _said(error: Any) -> str:
     if error.validator != "type":
         return str(error.message)
     first, *_ = [wanted] if isinstance(wanted := error.validator_value, str) else wanted
-    return settings.unfit(error.instance, _TYPES[first])
+    return unfit(error.instance, _TYPES[first])
 
 
 def _meant(error: Any) -> list[Any]:

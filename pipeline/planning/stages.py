@@ -3,10 +3,10 @@
 import functools
 import re
 
-from pipeline import fingerprints
+from pike_mixing.finders import FINDERS
 from pipeline.data import SOURCES
-from pipeline.finders import FINDERS
-from pipeline.planning import rules
+from pipeline.planning import method_docs
+from pipeline.runtime import code_fingerprint
 from pipeline.tasks import TASKS
 
 STAGES = {
@@ -14,10 +14,10 @@ STAGES = {
     "tokenizer": "pipeline.data.tokenizer:build",
     "pack": "pipeline.data.packing:pack",
     "fetch": "pipeline.tasks.fetch:fetch",
-    "pretrain": "pipeline.pretrain:pretrain",
-    "mixture": "pipeline.finders.mixture:find",
+    "pretrain": "pipeline.training.train:pretrain",
+    "mixture": "pipeline.training.find_mixture:find",
     "evaluate": "pipeline.evaluation.evaluate:evaluate",
-    "probe": "pipeline.probe:probe",
+    "probe": "pipeline.evaluation.gradient_probe:probe",
     "theory": "pipeline.theory.stage:write",
     "database": "pipeline.results.database:build",
     "table": "pipeline.results.tables:write",
@@ -33,7 +33,7 @@ def _of_task(name: str) -> str:
 
 PARTS = {
     "download": SOURCES.__getitem__,
-    "pretrain": rules.place,
+    "pretrain": method_docs.place,
     "mixture": FINDERS.__getitem__,
     "fetch": _of_task,
 }
@@ -58,5 +58,7 @@ def code(stage: str, part: str | None = None) -> str:
             a source.
     """
     places = [STAGES[stage], *([PARTS[stage](part)] if part else [])]
-    python = fingerprints.of(*(place.partition(":")[0] for place in places))
-    return "-".join([python, *(fingerprints.of_files(folder) for folder in ASSETS.get(stage, []))])
+    python = code_fingerprint.of(*(place.partition(":")[0] for place in places))
+    return "-".join(
+        [python, *(code_fingerprint.of_files(folder) for folder in ASSETS.get(stage, []))]
+    )

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 
 LARGEST = 1_000_000
 """Values that a configuration holds at most; those of an anchor count wherever it is used."""

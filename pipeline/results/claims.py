@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import duckdb
 
-from pipeline.results import outcomes, paired
-from pipeline.results.paired import Estimate
+from pipeline.results import outcomes
+from pipeline.statistics import paired
+from pipeline.statistics.paired import Estimate
 
 Pair = tuple[str, str]
 """A method, and the one that it is compared with."""

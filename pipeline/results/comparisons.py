@@ -9,9 +9,10 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from pipeline.results import outcomes, paired
+from pipeline.results import outcomes
 from pipeline.results.outcomes import Differences
-from pipeline.results.paired import Estimate, Floats
+from pipeline.statistics import paired
+from pipeline.statistics.paired import Estimate, Floats
 
 MEAN = "mean"
 """What stands for the task in the rows of the mean over tasks."""

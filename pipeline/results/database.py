@@ -7,12 +7,12 @@ from typing import Any
 
 import duckdb
 
-from pipeline import files
-from pipeline.errors import InputError
-from pipeline.planning import roles
-from pipeline.progress import Progress
-from pipeline.results import claims, comparisons, defaults, lineage, records, speedups, views
+from pike_mixing.errors import InputError
+from pipeline.planning import paper_roles
+from pipeline.results import claims, comparisons, defaults, lineage, record_loader, speedups, views
 from pipeline.results.experiment import Experiment, read
+from pipeline.runtime import atomic_files
+from pipeline.runtime.progress import Progress
 
 PAPER = Path(__file__).parents[1] / "paper"
 
@@ -30,7 +30,7 @@ def build(settings: Path, out: Path) -> None:
     """
     experiment = read(settings)
     with (
-        files.appearing(out, "database", [settings]) as partial,
+        atomic_files.appearing(out, "database", [settings]) as partial,
         _written(out),
         duckdb.connect(str(partial)) as connection,
     ):
@@ -73,7 +73,7 @@ def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
     _corpora(connection, found)
     fill_paper(connection, experiment.config)
     insert(connection, "defaults", defaults.rows())
-    loader = records.Loader(connection)
+    loader = record_loader.Loader(connection)
     with Progress("database", total=len(experiment.runs), unit="run") as progress:
         for run, record in experiment.runs.items():
             _run(connection, experiment, run, found)
@@ -102,7 +102,7 @@ def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Iterable[lis
 
 def _names(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
     name, compared = experiment.experiment, [experiment.baseline, experiment.oracle]
-    insert(connection, "experiment", [[name, *compared, files.canonical(experiment.config)]])
+    insert(connection, "experiment", [[name, *compared, atomic_files.canonical(experiment.config)]])
     scenarios = experiment.scenarios()
     insert(connection, "scenarios", ([name, i] for i, name in enumerate(scenarios)))
     insert(connection, "methods", ([name, i] for i, name in enumerate(experiment.methods())))
@@ -145,13 +145,13 @@ def _run(
                 run,
                 *(expected[n] for n in ("scenario", "model_name", "method_name", "seed")),
                 *(facts[n] for n in ("steps", "tokens", "parameters")),
-                files.canonical(made.settings),
+                atomic_files.canonical(made.settings),
                 made.code_commit,
                 made.code_fingerprint,
                 *(facts[n] for n in keys),
                 expected["tokenizer"],
                 facts.get("weights_sha256"),
-                files.canonical(expected),
+                atomic_files.canonical(expected),
                 experiment.fingerprints.get(run),
             ]
         ],
@@ -193,15 +193,15 @@ def fill_paper(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any])
             f"insert into {table} "
             f"select {columns} from read_csv('{quoted}', header = true, all_varchar = true)"
         )
-    insert(connection, "published_names", map(list, roles.pairs(config)))
+    insert(connection, "published_names", map(list, paper_roles.pairs(config)))
 
 
 def _lineage(connection: duckdb.DuckDBPyConnection, found: lineage.Lineage) -> None:
     rows = []
     for made in sorted(found.artifacts.values(), key=lambda artifact: artifact.name):
         row = [made.name, made.path, made.sha256, made.produced_by, list(made.inputs)]
-        row += [None if made.settings is None else files.canonical(made.settings)]
+        row += [None if made.settings is None else atomic_files.canonical(made.settings)]
         row += [made.code_fingerprint, made.code_commit]
-        rows.append([*row, None if made.facts is None else files.canonical(made.facts)])
+        rows.append([*row, None if made.facts is None else atomic_files.canonical(made.facts)])
     insert(connection, "lineage", rows)
     insert(connection, "lineage_inputs", map(list, found.reads))

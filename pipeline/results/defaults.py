@@ -3,8 +3,9 @@
 import ast
 import dataclasses
 
-from pipeline import files, settings
-from pipeline.planning import rules
+from pipeline import settings
+from pipeline.planning import method_docs
+from pipeline.runtime import atomic_files
 
 
 def rows() -> list[list[str]]:
@@ -16,7 +17,7 @@ def rows() -> list[list[str]]:
     }
     pike = {
         setting.name: ast.literal_eval(setting.default)
-        for setting in rules.of("pike").settings
+        for setting in method_docs.of("pike").settings
         if setting.default not in (None, "None")
     }
-    return [["training", files.canonical(recipe)], ["pike", files.canonical(pike)]]
+    return [["training", atomic_files.canonical(recipe)], ["pike", atomic_files.canonical(pike)]]

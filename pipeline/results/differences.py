@@ -10,10 +10,11 @@ from typing import Any
 
 import duckdb
 
-from pipeline.errors import InputError
-from pipeline.planning import roles
-from pipeline.results import comparisons, paired, views
+from pike_mixing.errors import InputError
+from pipeline.planning import paper_roles
+from pipeline.results import comparisons, views
 from pipeline.results.selection import connect
+from pipeline.statistics import paired
 
 FIRST, SECOND = "first", "second"
 TABLES = ("runs", "domains", "corpora", "perplexities", "documents", "accuracies", "choices")
@@ -157,7 +158,7 @@ def both(first: Path, second: Path) -> duckdb.DuckDBPyConnection:
         connection.execute(f"create view {name} as {views.texts()[name]}")
     connection.execute(PAIRED)
     for side in (FIRST, SECOND):
-        connection.execute(SIDE.format(side=side, continuation=roles.CONTINUATION))
+        connection.execute(SIDE.format(side=side, continuation=paper_roles.CONTINUATION))
     comparisons.fill(connection)
     return connection
 

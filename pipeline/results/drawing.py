@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from pipeline import files
+from pipeline.runtime import atomic_files
 
 # Told apart by people with any colour vision, and at least 3 : 1 against white and #16181d.
 PALETTE = ("#0a77bd", "#d55e00", "#0a9268", "#b0609a", "#9a7400", "#7a6ad8", "#4d8a94")
@@ -288,11 +288,11 @@ def _save(figure: Figure, out: Path) -> None:
     ):
         buffer = io.BytesIO()
         figure.savefig(buffer, format=suffix[1:], metadata=facts, **options)
-        with files.appearing(out.with_suffix(suffix), "figure") as partial:
+        with atomic_files.appearing(out.with_suffix(suffix), "figure") as partial:
             partial.write_bytes(buffer.getvalue())
 
 
 def write_data(out: Path, data: dict[str, Any]) -> None:
     """Writes the figure's numbers beside it, as .json on one line."""
-    with files.appearing(out.with_suffix(".json"), "figure") as partial:
+    with atomic_files.appearing(out.with_suffix(".json"), "figure") as partial:
         partial.write_text(json.dumps(data, allow_nan=False) + "\n", encoding="utf-8")

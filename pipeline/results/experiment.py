@@ -4,8 +4,9 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from pipeline import files, settings
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
+from pike_mixing.settings import parse
+from pipeline.runtime import atomic_files
 
 RUN_NAMES = ("scenario", "model_name", "method_name", "seed", "domains", "tokenizer")
 
@@ -96,7 +97,7 @@ def read(path: Path) -> Experiment:
     Raises:
         InputError: the file is missing, is not JSON or has wrong keys.
     """
-    values: Any = files.read_json(path)
+    values: Any = atomic_files.read_json(path)
     if not isinstance(values, dict):
         raise InputError(f"{path} does not hold a JSON object: have the workflow write it anew")
-    return settings.parse(Experiment, values, str(path))
+    return parse(Experiment, values, str(path))

@@ -4,12 +4,12 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pipeline import files, ownership
-from pipeline.errors import InputError
-from pipeline.results import curves, drawing, mixtures
+from pike_mixing.errors import InputError
+from pike_mixing.settings import parse, unknown
+from pipeline.results import curves, drawing, example_curves
 from pipeline.results.drawing import Panel
 from pipeline.results.selection import Row, connect, rows
-from pipeline.settings import parse, unknown
+from pipeline.runtime import atomic_files, ownership
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +40,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
     Raises:
         InputError: wrong settings, no database, or nothing selected.
     """
-    figure = parse(FigureSettings, files.read_json(settings), str(settings))
+    figure = parse(FigureSettings, atomic_files.read_json(settings), str(settings))
     kind = KINDS[figure.kind or figure.name]
     ownership.siblings(out, (".svg", ".png", ".json"), "figure", [settings, database])
     connection = connect(database)
@@ -60,7 +60,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
     data = drawing.draw(figure.name, panels, kind.columns, out)
     facts = {"name": figure.name, "caption": kind.caption, "lines": kind.lines}
     # What the report takes into its page must be what was drawn.
-    facts["svg_sha256"] = files.sha256(out.with_suffix(".svg"))
+    facts["svg_sha256"] = atomic_files.sha256(out.with_suffix(".svg"))
     drawing.write_data(out, {**facts, **data})
 
 
@@ -165,7 +165,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "figure3": Kind(
         "figure3",
-        mixtures.example,
+        example_curves.example,
         2,
         "mixtures",
         "The paper's Figure 3: Example 1, two quadratic losses, under the mixture that is best "

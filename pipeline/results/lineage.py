@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipeline import files, manifests
-from pipeline.errors import InputError
-from pipeline.results import records, views
+from pike_mixing.errors import InputError
+from pipeline.results import record_loader, views
 from pipeline.results.experiment import Experiment
+from pipeline.runtime import atomic_files, manifests
 
 RUN_NAMES = {
     "scenarios": "scenario",
@@ -111,12 +111,12 @@ def _stands_on(experiment: Experiment, view: str, settings: Mapping[str, Any]) -
     """
     read, selection = views.base_tables(view), settings.get("selection", {})
     stages = {
-        "evaluation": records.OF_EVALUATION,
+        "evaluation": record_loader.OF_EVALUATION,
         "probe": ("similarities",),
-        "run": records.OF_TRAINING,
+        "run": record_loader.OF_TRAINING,
     }
     wanted = [stage for stage, tables in stages.items() if read & set(tables)]
-    if read & set(records.OF_THEORY):
+    if read & set(record_loader.OF_THEORY):
         yield "theory"
     else:
         wanted = wanted or ["run"]
@@ -147,7 +147,7 @@ def _manifest(name: str, path: Path, stage: str, remake: str) -> _Found:
     Raises:
         InputError: it is missing, not whole, or of another run, source or task.
     """
-    content = records.manifest(path, stage, remake)
+    content = record_loader.manifest(path, stage, remake)
     key = {"pretrain": "run", "evaluate": "run", "probe": "run", "pack": "source", "fetch": "task"}
     wanted = name.partition("/")[2] if key.get(stage) != "source" else name.rpartition("/")[2]
     own = content.get(key.get(stage, ""), wanted)
@@ -160,7 +160,9 @@ def _manifests(experiment: Experiment) -> Iterator[_Found]:
     """Every manifest, sources first."""
     for source, folder in experiment.sources.items():
         remake = f"run `pike download` for {source}"
-        yield _manifest(f"source/{source}", Path(folder) / files.MANIFEST, "download", remake)
+        yield _manifest(
+            f"source/{source}", Path(folder) / atomic_files.MANIFEST, "download", remake
+        )
     for tokenizer, path in experiment.tokenizers.items():
         yield _manifest(
             f"tokenizer/{tokenizer}",
@@ -170,10 +172,13 @@ def _manifests(experiment: Experiment) -> Iterator[_Found]:
         )
     for corpus, folder in experiment.corpora.items():
         remake = f"run `pike pack` for {corpus}"
-        yield _manifest(f"corpus/{corpus}", Path(folder) / files.MANIFEST, "pack", remake)
+        yield _manifest(f"corpus/{corpus}", Path(folder) / atomic_files.MANIFEST, "pack", remake)
     for task, folder in experiment.tasks.items():
         yield _manifest(
-            f"task/{task}", Path(folder) / files.MANIFEST, "fetch", f"run `pike fetch {task}`"
+            f"task/{task}",
+            Path(folder) / atomic_files.MANIFEST,
+            "fetch",
+            f"run `pike fetch {task}`",
         )
     for mixture, path in experiment.mixtures.items():
         yield _manifest(
@@ -181,7 +186,7 @@ def _manifests(experiment: Experiment) -> Iterator[_Found]:
         )
     if experiment.theory is not None:
         yield _manifest(
-            "theory", Path(experiment.theory) / files.MANIFEST, "theory", "run `pike theory`"
+            "theory", Path(experiment.theory) / atomic_files.MANIFEST, "theory", "run `pike theory`"
         )
     yield from _of_runs(experiment)
 
@@ -191,29 +196,32 @@ def _of_runs(experiment: Experiment) -> Iterator[_Found]:
     for run, record in experiment.runs.items():
         here = Path(record.folder)
         own = _manifest(
-            f"run/{run}", here / files.MANIFEST, "pretrain", f"run `pike pretrain` for {run}"
+            f"run/{run}", here / atomic_files.MANIFEST, "pretrain", f"run `pike pretrain` for {run}"
         )
         yield own
         yield from _checkpoints(own)
         if record.evaluations:
-            place, remake = here / "evaluations" / files.MANIFEST, f"run `pike evaluate` for {run}"
+            place, remake = (
+                here / "evaluations" / atomic_files.MANIFEST,
+                f"run `pike evaluate` for {run}",
+            )
             yield _manifest(f"evaluation/{run}", place, "evaluate", remake)
         if record.probes:
-            place, remake = here / "probes" / files.MANIFEST, f"run `pike probe` for {run}"
+            place, remake = here / "probes" / atomic_files.MANIFEST, f"run `pike probe` for {run}"
             yield _manifest(f"probe/{run}", place, "probe", remake)
 
 
 def _checkpoints(run: _Found) -> Iterator[_Found]:
     """The kept checkpoints that are there: some may be deleted to save space."""
     for step in run.content["checkpoints"]:
-        path = run.path.parent / "checkpoints" / f"step{step}" / files.MANIFEST
+        path = run.path.parent / "checkpoints" / f"step{step}" / atomic_files.MANIFEST
         if not path.is_file():
             continue
         own = manifests.of_checkpoint(path.parent)
         content = {
             "stage": run.content["stage"],
             "settings": {"model": own["model"], "vocabulary": own["vocabulary"]},
-            "inputs": {os.path.relpath(run.path, path.parent): files.sha256(run.path)},
+            "inputs": {os.path.relpath(run.path, path.parent): atomic_files.sha256(run.path)},
             "files": {name: {"sha256": digest} for name, digest in own["sha256"].items()},
             "code": run.content["code"],
             "step": own["step"],
@@ -236,7 +244,7 @@ def _owners(found: list[_Found]) -> tuple[dict[str, str], dict[str, str]]:
             owners[place], sums[place] = manifest.name, facts["sha256"]
     for manifest in found:
         place = _absolute(manifest.path)
-        owners[place], sums[place] = manifest.name, files.sha256(manifest.path)
+        owners[place], sums[place] = manifest.name, atomic_files.sha256(manifest.path)
     return owners, sums
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.results.paired import Floats
+from pipeline.statistics.paired import Floats
 
 Ints = npt.NDArray[np.int64]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import duckdb
 
-from pipeline.errors import InputError
-from pipeline.results.distributions import NORMAL, normal_quantile, t_quantile
+from pike_mixing.errors import InputError
 from pipeline.results.selection import connect
+from pipeline.statistics.distributions import NORMAL, normal_quantile, t_quantile
 
 MOST_SEEDS = 10_000
 

@@ -14,10 +14,10 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline import files
-from pipeline.errors import InputError
-from pipeline.planning import outdated, runs
+from pike_mixing.errors import InputError
+from pipeline.planning import outdated, planner
 from pipeline.results.selection import connect
+from pipeline.runtime import atomic_files
 
 Format = Literal["table", "csv", "json", "parquet"]
 
@@ -107,11 +107,11 @@ def _add_outdated(connection: duckdb.DuckDBPyConnection, database: Path) -> None
         InputError: the configuration cannot be used.
     """
     stamps = [folder / "experiment.json" for folder in database.absolute().parents[:2]]
-    stamp: Any = next((files.read_json(path) for path in stamps if path.is_file()), {})
+    stamp: Any = next((atomic_files.read_json(path) for path in stamps if path.is_file()), {})
     origin = Path(str(stamp.get("configuration")))
     if not origin.is_file():
         return
-    plan = runs.plan(runs.read(origin), str(origin))
+    plan = planner.plan(planner.read(origin), str(origin))
     connection.execute(
         "create temp table outdated (artifact text, reason text, recorded text, expected text)"
     )

@@ -13,12 +13,12 @@ import jinja2
 import yaml
 from markupsafe import Markup
 
-from pipeline import files, manifests
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 from pipeline.results import experiment, inline, marks, provenance, views
 from pipeline.results.drawing import INK
 from pipeline.results.provenance import REPORT, counted
 from pipeline.results.selection import Row, connect
+from pipeline.runtime import atomic_files, manifests
 
 FIGURE = {
     "name": str,
@@ -64,7 +64,7 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
         script=Markup((REPORT / "script.js").read_text(encoding="utf-8")),
         **page,
     )
-    with files.appearing(out, "report", [settings, database, tables, figures]) as partial:
+    with atomic_files.appearing(out, "report", [settings, database, tables, figures]) as partial:
         partial.write_text(html, encoding="utf-8")
 
 
@@ -249,12 +249,12 @@ def read_figure(folder: Path, name: str) -> dict[str, Any]:
     Raises:
         InputError: the SVG is missing or is not the one that was drawn, or its data are not whole.
     """
-    data, path = files.read_json(folder / f"{name}.json"), folder / f"{name}.svg"
+    data, path = atomic_files.read_json(folder / f"{name}.json"), folder / f"{name}.svg"
     remake = f"make it with `snakemake --cores 2 --force {path}`"
     if not path.is_file():
         raise InputError(f"{path} does not exist: {remake}")
     manifests.require(data, FIGURE, folder / f"{name}.json", remake)
-    if files.sha256(path) != data["svg_sha256"]:
+    if atomic_files.sha256(path) != data["svg_sha256"]:
         raise InputError(f"{path} was changed since it was drawn: {remake}")
     pieces = inline.panels(path.read_text(encoding="utf-8"), data)
     data["panels"] = [{**panel, "svg": Markup(pieces[panel["id"]])} for panel in data["panels"]]

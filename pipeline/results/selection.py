@@ -6,8 +6,8 @@ from typing import Any
 
 import duckdb
 
-from pipeline import settings
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
+from pike_mixing.settings import unknown
 
 Row = dict[str, Any]
 
@@ -60,7 +60,7 @@ def rows(
     views = "select view_name from duckdb_views() where not internal"
     known = [name for (name,) in connection.execute(views).fetchall()]
     if view not in known:
-        raise InputError(settings.unknown(view, known, f"{where}.query"))
+        raise InputError(unknown(view, known, f"{where}.query"))
     answer = connection.execute(f"select * from {view}")
     columns = [column[0] for column in answer.description or []]
     found = [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]
@@ -73,9 +73,7 @@ def rows(
             values = f"select distinct {column} from runs"
             present = [value for (value,) in connection.execute(values).fetchall()]
             problems += [
-                settings.unknown(str(v), map(str, present), place)
-                for v in wanted
-                if v not in present
+                unknown(str(v), map(str, present), place) for v in wanted if v not in present
             ]
             if column not in columns and set(present) - set(wanted):
                 problems.append(
@@ -83,7 +81,7 @@ def rows(
                     f"holds only the selected {key}"
                 )
         elif column not in columns:
-            problems.append(settings.unknown(key, [*RUN_COLUMNS, *columns], f"{where}.selection"))
+            problems.append(unknown(key, [*RUN_COLUMNS, *columns], f"{where}.selection"))
         found = [row for row in found if row.get(column) is None or row[column] in wanted]
     if problems:
         raise InputError("\n".join(problems))

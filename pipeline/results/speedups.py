@@ -13,9 +13,10 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.results import outcomes, paired
+from pipeline.results import outcomes
 from pipeline.results.outcomes import Checkpoint
-from pipeline.results.paired import Floats
+from pipeline.statistics import paired
+from pipeline.statistics.paired import Floats
 
 NO_SKILL = ("answer_only",)
 """Metrics that are no skill: there is nothing to reach."""

@@ -35,12 +35,12 @@ from pathlib import Path
 
 import duckdb
 
-from pipeline import files, ownership
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
+from pike_mixing.settings import parse
 from pipeline.results import marks, views
 from pipeline.results.cells import EMPTY, Cell, finite, number, of
 from pipeline.results.selection import Row, connect, rows
-from pipeline.settings import parse
+from pipeline.runtime import atomic_files, ownership
 
 COLUMNS = (
     "scenario", "model", "section", "kind", "row_position", "row_label", "column_position",
@@ -101,7 +101,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
     Raises:
         InputError: wrong settings, no database, or nothing selected.
     """
-    table = parse(TableSettings, files.read_json(settings), str(settings))
+    table = parse(TableSettings, atomic_files.read_json(settings), str(settings))
     inputs = [settings, database]
     places = ownership.siblings(out, (".md", ".csv", ".tex"), "table", inputs)
     blocks = read(table, database, str(settings))
@@ -110,7 +110,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
         (".csv", comma_separated(blocks)),
         (".tex", latex(table, blocks)),
     ):
-        with files.appearing(places[suffix], "table", inputs) as partial:
+        with atomic_files.appearing(places[suffix], "table", inputs) as partial:
             partial.write_text(text, encoding="utf-8")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 from pipeline.results.selection import Row, connect
 
 FACTS = ("revision", "licence", "device", "weights_sha256", "data_fingerprint")

@@ -1,7 +1,7 @@
 """ARC-Easy (Clark et al. 2018): questions of school examinations in science, 3 to 5 options."""
 
 from pipeline.tasks import fields, lettered
-from pipeline.tasks.seams import DataFile, DataSet, Record, Row, Style, Task
+from pipeline.tasks.task import DataFile, DataSet, Record, Row, Style, Task
 
 
 def row(record: Record, place: str) -> Row:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pipeline import files, manifests
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
+from pipeline.runtime import atomic_files, manifests
 from pipeline.tasks import demonstrations, formats, registry
 from pipeline.tasks.formats import Formulation
-from pipeline.tasks.seams import Record, Row, Task
+from pipeline.tasks.task import Record, Row, Task
 
 DEMONSTRATIONS = "demonstrations"
 """Name of the file that holds the curated demonstrations' records."""
@@ -103,7 +103,7 @@ class Benchmark:
         whole = [formats.joined(self.solved, prompt.context) for prompt in self.prompts]
         for row, text, prompt in zip(self.rows, whole, self.prompts, strict=True):
             told = [row.id, text, *prompt.candidates, prompt.unconditional, row.gold]
-            digest.update(files.canonical(told).encode() + b"\n")
+            digest.update(atomic_files.canonical(told).encode() + b"\n")
         return digest.hexdigest()
 
 
@@ -139,7 +139,7 @@ def load(folder: Path, asked: Asked) -> Benchmark:
         behind = list(_rows(task, split, found, range(count, len(found)), asked.leave_out))
         candidates = demonstrations.hashed(task, rows, behind, asked.demonstrations_seed)
     shots = demonstrations.chosen(task, rows, candidates, asked.shots)
-    return Benchmark(task, asked, rows, shots, place / files.MANIFEST)
+    return Benchmark(task, asked, rows, shots, place / atomic_files.MANIFEST)
 
 
 def records(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[Record]:
@@ -160,7 +160,7 @@ def records(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[Record
 
 
 def _manifest(place: Path, task: Task) -> Mapping[str, Any]:
-    path = place / files.MANIFEST
+    path = place / atomic_files.MANIFEST
     if not path.is_file():
         raise InputError(
             f"{path} does not exist: {task.name} was not fetched; do it with "

@@ -1,7 +1,7 @@
 """CommonsenseQA (Talmor et al. 2018): questions about everyday concepts, 5 options."""
 
 from pipeline.tasks import fields, lettered
-from pipeline.tasks.seams import DataFile, DataSet, Record, Row, Style, Task
+from pipeline.tasks.task import DataFile, DataSet, Record, Row, Style, Task
 
 
 def row(record: Record, place: str) -> Row:

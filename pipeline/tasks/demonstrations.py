@@ -9,8 +9,8 @@ generator takes part, so that no library's version can change them.
 import hashlib
 from collections.abc import Iterable, Sequence
 
-from pipeline.errors import InputError
-from pipeline.tasks.seams import Row, Task
+from pike_mixing.errors import InputError
+from pipeline.tasks.task import Row, Task
 
 SALT = "pike-demos-v1"
 

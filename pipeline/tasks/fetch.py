@@ -20,11 +20,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline import files, manifests, ownership
-from pipeline.errors import InputError, install
+from pike_mixing.errors import InputError, install
+from pipeline.runtime import atomic_files, manifests, ownership
 from pipeline.tasks import demonstrations, registry
 from pipeline.tasks.benchmark import DEMONSTRATIONS
-from pipeline.tasks.seams import Record, Row, Task
+from pipeline.tasks.task import Record, Row, Task
 
 log = logging.getLogger("pike")
 
@@ -122,7 +122,7 @@ def _downloaded(task: Task, split: str, revision: str) -> Path:
         InputError: it cannot be had, or the package is not installed.
     """
     try:
-        hub = importlib.import_module("pipeline.hub")
+        hub = importlib.import_module("pipeline.runtime.hub")
     except ModuleNotFoundError as error:
         if error.name != "huggingface_hub":
             raise
@@ -141,7 +141,7 @@ def _downloaded(task: Task, split: str, revision: str) -> Path:
 def _known(path: Path, expected: str | None, task: Task) -> str:
     if not path.is_file():
         raise InputError(f"--from: {path} does not exist (from {Path.cwd()})")
-    found = files.sha256(path)
+    found = atomic_files.sha256(path)
     if expected is not None and found != expected:
         raise InputError(
             f"{task.name}: {path} has SHA-256 {found}, not {expected}: it is another version of "
@@ -227,7 +227,7 @@ def _write(
     facts: Mapping[str, Any],
     identity: Mapping[str, Any],
 ) -> None:
-    with files.appearing(place, "fetch") as partial:
+    with atomic_files.appearing(place, "fetch") as partial:
         partial.mkdir()
         written = []
         for name, records in kept.items():
@@ -235,8 +235,8 @@ def _write(
             lines = (json.dumps(r, ensure_ascii=False, sort_keys=True) + "\n" for r in records)
             path.write_text("".join(lines), encoding="utf-8")
             written.append(path)
-        files.write_manifest(
-            partial / files.MANIFEST,
+        atomic_files.write_manifest(
+            partial / atomic_files.MANIFEST,
             stage="fetch",
             settings={},
             inputs=[],
@@ -244,7 +244,7 @@ def _write(
             modules=[__name__],
             facts=facts,
         )
-        _refuse_change(place, files.read_json(partial / files.MANIFEST), identity)
+        _refuse_change(place, atomic_files.read_json(partial / atomic_files.MANIFEST), identity)
 
 
 def _refuse_change(place: Path, made: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
@@ -253,9 +253,11 @@ def _refuse_change(place: Path, made: Mapping[str, Any], identity: Mapping[str, 
     Raises:
         InputError: it did not.
     """
-    if not (place / files.MANIFEST).is_file():
+    if not (place / atomic_files.MANIFEST).is_file():
         return
-    before = manifests.read(place / files.MANIFEST, "fetch", f"delete {place} and fetch again")
+    before = manifests.read(
+        place / atomic_files.MANIFEST, "fetch", f"delete {place} and fetch again"
+    )
     same = all(before.get(name) == value for name, value in identity.items())
     for name, listed in made["files"].items():
         known = before["files"].get(name, listed)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 
 
 def value(record: Mapping[str, Any], name: str, place: str) -> Any:

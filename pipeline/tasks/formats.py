@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pipeline.tasks.seams import Row, Style
+from pipeline.tasks.task import Row, Style
 
 Formulation = Literal["cf", "mcf", "hyb"]
 

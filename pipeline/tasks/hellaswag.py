@@ -2,9 +2,9 @@
 
 import re
 
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 from pipeline.tasks import fields
-from pipeline.tasks.seams import DataFile, DataSet, Record, Row, Style, Task
+from pipeline.tasks.task import DataFile, DataSet, Record, Row, Style, Task
 
 STYLE = Style(label="", answer=False, instruction="Choose the best continuation:")
 

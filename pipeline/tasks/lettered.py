@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 from pipeline.tasks import fields
-from pipeline.tasks.seams import Record
+from pipeline.tasks.task import Record
 
 
 def options(record: Record, place: str) -> tuple[tuple[str, ...], int]:

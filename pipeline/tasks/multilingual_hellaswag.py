@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from pipeline.tasks import hellaswag
-from pipeline.tasks.seams import DataFile, DataSet, Record, Row, Task
+from pipeline.tasks.task import DataFile, DataSet, Record, Row, Task
 
 NOTICE = (
     "CC BY-NC 4.0: NON-COMMERCIAL use only. Machine translations by the Okapi project; give credit "

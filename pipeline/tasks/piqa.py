@@ -3,7 +3,7 @@
 import hashlib
 
 from pipeline.tasks import fields
-from pipeline.tasks.seams import DataFile, DataSet, Record, Row, Style, Task
+from pipeline.tasks.task import DataFile, DataSet, Record, Row, Style, Task
 
 
 def row(record: Record, place: str) -> Row:

@@ -2,10 +2,10 @@
 
 import re
 
-from pipeline.errors import InputError
-from pipeline.settings import unknown
+from pike_mixing.errors import InputError
+from pike_mixing.settings import unknown
 from pipeline.tasks import arc_easy, csqa, hellaswag, multilingual_hellaswag, piqa
-from pipeline.tasks.seams import Task
+from pipeline.tasks.task import Task
 
 TASKS = {
     task.name: task

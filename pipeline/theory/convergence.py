@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipeline.mixing.conceptual_pike import ConceptualPiKE
-from pipeline.mixing.seams import Signals
+from pike_mixing.interface import Signals
+from pike_mixing.rules.conceptual_pike import ConceptualPiKE
 from pipeline.theory.problem import Problem, along_axes, leaning, vector
 
 Row = dict[str, Any]

@@ -6,7 +6,7 @@ and beta = 1 or, where it matters, 1/2.
 
 import dataclasses
 
-from pipeline.mixing.conceptual_pike import ConceptualPiKE, minimiser
+from pike_mixing.rules.conceptual_pike import ConceptualPiKE, minimiser
 from pipeline.theory.convergence import Constants
 from pipeline.theory.finding import Finding
 from pipeline.theory.problem import along_axes, vector

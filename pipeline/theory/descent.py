@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipeline.mixing.conceptual_pike import ConceptualPiKE, minimiser
+from pike_mixing.rules.conceptual_pike import ConceptualPiKE, minimiser
 from pipeline.theory import relaxed
 from pipeline.theory.problem import Problem, along_axes, leaning, vector
 

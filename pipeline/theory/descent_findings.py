@@ -2,7 +2,7 @@
 
 import torch
 
-from pipeline.mixing.conceptual_pike import ConceptualPiKE, minimiser
+from pike_mixing.rules.conceptual_pike import ConceptualPiKE, minimiser
 from pipeline.theory import descent
 from pipeline.theory.finding import Finding
 from pipeline.theory.problem import Problem, along_axes, leaning, vector

@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipeline.mixing.conceptual_pike import ConceptualPiKE, minimiser
-from pipeline.mixing.seams import Statistics
+from pike_mixing.interface import Statistics
+from pike_mixing.rules.conceptual_pike import ConceptualPiKE, minimiser
 from pipeline.theory.finding import Finding
 from pipeline.theory.problem import vector
 

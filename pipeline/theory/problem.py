@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from pipeline.mixing.seams import Statistics
+from pike_mixing.interface import Statistics
 
 
 def vector(*values: float) -> Tensor:

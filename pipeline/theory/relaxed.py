@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipeline.mixing.conceptual_pike import minimiser
+from pike_mixing.rules.conceptual_pike import minimiser
 from pipeline.theory.problem import vector
 
 Row = dict[str, Any]

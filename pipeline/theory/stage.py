@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from pipeline import files
+from pipeline.runtime import atomic_files
 from pipeline.theory import (
     convergence,
     convergence_findings,
@@ -55,14 +55,14 @@ def write(out: Path) -> None:
 
 def write_sized(out: Path, sizes: Sizes) -> None:
     """The same, with as much simulated as is asked for."""
-    with files.appearing(out, "theory") as partial:
+    with atomic_files.appearing(out, "theory") as partial:
         partial.mkdir()
         for name, rows in records(sizes).items():
             pq.write_table(
                 pa.Table.from_pylist(rows), partial / f"{name}.parquet", compression="zstd"
             )
-        files.write_manifest(
-            partial / files.MANIFEST,
+        atomic_files.write_manifest(
+            partial / atomic_files.MANIFEST,
             stage="theory",
             settings={"seed": SEED, **dataclasses.asdict(sizes)},
             inputs=[],

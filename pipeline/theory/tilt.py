@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipeline.mixing.balanced_pike import tilt
-from pipeline.mixing.conceptual_pike import minimiser
+from pike_mixing.rules.balanced_pike import tilt
+from pike_mixing.rules.conceptual_pike import minimiser
 from pipeline.theory.finding import Finding
 from pipeline.theory.problem import vector
 

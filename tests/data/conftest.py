@@ -6,9 +6,9 @@ import subprocess
 import numpy as np
 import pytest
 
-from pipeline import files
+from pipeline.data import corpus_manifest, shards
 from pipeline.data import documents as store
-from pipeline.data import sealing, shards
+from pipeline.runtime import atomic_files
 
 
 def write_corpus(folder, train, validation=(1, 1), *, shard_tokens=2**20, vocabulary=100, eos=1):
@@ -20,30 +20,30 @@ def write_corpus(folder, train, validation=(1, 1), *, shard_tokens=2**20, vocabu
             writer.append(np.asarray(tokens))
         splits[split] = {"tokens": len(tokens), "documents": 1, "bytes": 0}
         splits[split]["shards"] = writer.close()
-        path = folder / sealing.documents_file(split)
+        path = folder / corpus_manifest.documents_file(split)
         np.save(path, np.array([(len(tokens), 0, 0)], shards.DOCUMENT))
         for written in (path, *(folder / shard["file"] for shard in splits[split]["shards"])):
             listed[written.name] = {
                 "bytes": written.stat().st_size,
-                "sha256": files.sha256(written),
+                "sha256": atomic_files.sha256(written),
             }
     manifest = {
         "stage": "pack",
         "settings": {},
         "inputs": {},
         "code": {"fingerprint": "by hand", "commit": None},
-        "format": sealing.FORMAT,
+        "format": corpus_manifest.FORMAT,
         "source": folder.name,
         "licence": "CC0-1.0",
         "dtype": dtype.name,
         "tokenizer": {"vocabulary": vocabulary, "eos": eos, "sha256": f"of {vocabulary} pieces"},
         "splits": splits,
         "files": listed,
-        "fingerprint": sealing.data_fingerprint(
+        "fingerprint": corpus_manifest.data_fingerprint(
             dtype.name, {name: split["shards"] for name, split in splits.items()}
         ),
     }
-    files.write_json(folder / files.MANIFEST, manifest)
+    atomic_files.write_json(folder / atomic_files.MANIFEST, manifest)
     return folder
 
 
@@ -60,8 +60,8 @@ def write_source(folder, texts, *, entropy=None):
         "skipped": {"blank": 2},
         "entropy_nats_per_character": entropy,
     }
-    files.write_manifest(
-        folder / files.MANIFEST,
+    atomic_files.write_manifest(
+        folder / atomic_files.MANIFEST,
         stage=store.STAGE,
         settings={},
         inputs=[],

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pike_mixing.errors import InputError
 from pipeline.data.batches import BLOCK, Mixture, Order
 from pipeline.data.shards import Corpus
-from pipeline.errors import InputError
 
 
 @pytest.fixture
@@ -191,7 +191,7 @@ def test_rows_that_come_from_the_disk_are_the_same_rows(tmp_path, make_corpus, m
         ask_for(corpus, row_R, length)
 
     monkeypatch.setattr(Corpus, "ask_for", told)
-    monkeypatch.setattr("pipeline.data.pages.waits", iter([0, 1]).__next__)
+    monkeypatch.setattr("pipeline.data.mapped_pages.waits", iter([0, 1]).__next__)
     loaded, domain_B = Mixture(corpora, 4, 0, "train").batch(counts + 5, positions)
     # The first row showed that there was a wait.
     assert asked == [("a", 14), ("b", 5)]

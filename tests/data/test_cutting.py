@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline import files
+from pike_mixing.errors import InputError
 from pipeline.data import cutting, packing, sources, tokenizer
-from pipeline.errors import InputError
+from pipeline.runtime import atomic_files
 
 
 class TooLongError(Exception):
@@ -115,7 +115,7 @@ def download(folder, **values):
     (folder / "s.json").write_text(json.dumps(settings))
     source = sources.parse(settings, "sources.mine")
     sources.download(folder / "s.json", folder / "mine")
-    manifest = files.read_json(folder / "mine" / files.MANIFEST)
+    manifest = atomic_files.read_json(folder / "mine" / atomic_files.MANIFEST)
     found = {document.id: document.text for document in source.read(Counter())}
     assert len(found) == manifest["documents"]
     return found, manifest["skipped"]

@@ -6,10 +6,10 @@ import math
 import numpy as np
 import pytest
 
+from pike_mixing.errors import InputError
 from pipeline.data import packing, tokenizer
 from pipeline.data.describe import corpus, overlap
-from pipeline.data.writing import entropy
-from pipeline.errors import InputError
+from pipeline.data.split_writer import entropy
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline import files
+from pike_mixing.errors import InputError
 from pipeline.data import documents as store
-from pipeline.errors import InputError
+from pipeline.runtime import atomic_files
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
@@ -57,13 +57,13 @@ def test_the_hash_tells_ids_and_texts_apart(tmp_path):
 
 def test_unfinished_documents_are_not_read(tmp_path, make_source):
     folder = make_source(tmp_path / "source", ["text"])
-    (folder / files.MANIFEST).unlink()
+    (folder / atomic_files.MANIFEST).unlink()
     with pytest.raises(InputError, match="no finished documents"):
         store.manifest(folder)
 
 
 def test_another_manifest_is_not_taken_for_documents(tmp_path):
-    files.write_json(tmp_path / files.MANIFEST, {"stage": "pack"})
+    atomic_files.write_json(tmp_path / atomic_files.MANIFEST, {"stage": "pack"})
     with pytest.raises(InputError, match="not the manifest of the stage 'download'"):
         store.manifest(tmp_path)
 

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from hub_server import COMMIT
 
-from pipeline import files
+from pike_mixing.errors import InputError
 from pipeline.data import documents as store
 from pipeline.data import sources, tokenizer
-from pipeline.errors import InputError
+from pipeline.runtime import atomic_files
 
 pytest.importorskip("datasets", reason="the extra `hub` is not installed")
 huggingface_hub = pytest.importorskip("huggingface_hub")
@@ -59,7 +59,7 @@ def hub(monkeypatch, tmp_path):
             "datasets.config.HUB_DATASETS_URL": running.url
             + "/datasets/{repo_id}/resolve/{revision}/{path}",
             "datasets.config.HF_DATASETS_CACHE": tmp_path / "datasets",
-            "pipeline.hub.FIRST_WAIT": 0.01,
+            "pipeline.runtime.hub.FIRST_WAIT": 0.01,
             "pipeline.data.remote.BLOCK": 512,
         }.items():
             monkeypatch.setattr(constant, value)
@@ -115,7 +115,7 @@ def test_files_come_in_the_order_of_their_names(hub, tmp_path):
     ids = [name for name, _ in store.read(out)]
     assert ids[0] == f"{NAME.format(0)}:1"
     assert ids[-1] == f"{NAME.format(3)}:40"
-    manifest = files.read_json(out / files.MANIFEST)
+    manifest = atomic_files.read_json(out / atomic_files.MANIFEST)
     assert manifest["revision"] == COMMIT
     assert manifest["licence"] == "ODC-BY"
     assert [file["file"] for file in manifest["source_files"]] == [NAME.format(n) for n in range(4)]
@@ -143,7 +143,7 @@ def test_a_budget_ends_at_the_document_that_reaches_it(hub, tmp_path, limit):
         expected.append(text)
         total += len(text)
     assert read(out) == expected
-    manifest = files.read_json(out / files.MANIFEST)
+    manifest = atomic_files.read_json(out / atomic_files.MANIFEST)
     assert (manifest["documents"], manifest["bytes"]) == (len(expected), total)
 
 
@@ -181,8 +181,8 @@ def test_the_page_on_data_says_how_many_faults_are_injected():
 def test_no_fault_of_the_network_changes_a_byte(hub, tmp_path, monkeypatch, values):
     monkeypatch.setattr("pipeline.data.remote.BLOCK", 100)
     # On a busy machine one block may meet them all.
-    monkeypatch.setattr("pipeline.hub.TRIES", len(DRILL) + 1)
-    monkeypatch.setattr("pipeline.hub.LONGEST_WAIT", 0.02)
+    monkeypatch.setattr("pipeline.runtime.hub.TRIES", len(DRILL) + 1)
+    monkeypatch.setattr("pipeline.runtime.hub.LONGEST_WAIT", 0.02)
     undisturbed = content(download(tmp_path / "a", values))
     hub.faults = random.Random(0).sample(DRILL, len(DRILL))
     hub.spoils = lambda method, path: method == "GET" and path.endswith((".gz", ".parquet"))
@@ -190,7 +190,10 @@ def test_no_fault_of_the_network_changes_a_byte(hub, tmp_path, monkeypatch, valu
     disturbed = content(download(tmp_path / "b", values, workers=2))
     assert hub.faults == []
     assert disturbed == undisturbed
-    sums = [files.read_json(tmp_path / name / "web" / files.MANIFEST)["files"] for name in "ab"]
+    sums = [
+        atomic_files.read_json(tmp_path / name / "web" / atomic_files.MANIFEST)["files"]
+        for name in "ab"
+    ]
     assert sums[0] == sums[1]
 
 
@@ -205,7 +208,7 @@ def test_a_listing_is_asked_for_again(hub, tmp_path, fault):
 
 @pytest.mark.slow
 def test_a_hub_that_stays_away_is_named_and_finished_files_are_kept(hub, tmp_path, monkeypatch):
-    monkeypatch.setattr("pipeline.hub.TRIES", 3)
+    monkeypatch.setattr("pipeline.runtime.hub.TRIES", 3)
     hub.spoils = lambda method, path: path.endswith(NAME.format(2))
     hub.faults = ["503"] * 100
     with pytest.raises(InputError, match=r"00002-of-00004.*503.*finished files are not fetched"):
@@ -220,7 +223,7 @@ def test_a_hub_that_stays_away_is_named_and_finished_files_are_kept(hub, tmp_pat
 
 @pytest.mark.slow
 def test_other_settings_begin_anew(hub, tmp_path, monkeypatch):
-    monkeypatch.setattr("pipeline.hub.TRIES", 1)
+    monkeypatch.setattr("pipeline.runtime.hub.TRIES", 1)
     hub.spoils = lambda method, path: path.endswith(NAME.format(2))
     hub.faults = ["503"] * 100
     with pytest.raises(InputError):
@@ -260,7 +263,7 @@ def test_two_at_once_are_refused(hub, tmp_path):
     ],
 )
 def test_what_is_not_there_is_named(hub, tmp_path, monkeypatch, values, message):
-    monkeypatch.setattr("pipeline.hub.TRIES", 2)
+    monkeypatch.setattr("pipeline.runtime.hub.TRIES", 2)
     with pytest.raises(InputError, match=message):
         download(tmp_path / "a", settings(**values))
 
@@ -283,7 +286,7 @@ def test_what_was_left_out_is_on_record(hub, tmp_path):
     hub.repositories["datasets/owner/c4"]["few/a.json.gz"] = packed
     out = download(tmp_path / "a", settings(data_files=["few/*"]))
     assert read(out) == ["one", "two"]
-    assert files.read_json(out / files.MANIFEST)["skipped"] == {"blank": 1, "null": 1}
+    assert atomic_files.read_json(out / atomic_files.MANIFEST)["skipped"] == {"blank": 1, "null": 1}
     hub.repositories["datasets/owner/c4"]["few/a.json.gz"] = gzip.compress(b'{"text": " "}')
     with pytest.raises(InputError, match=r"sources\.web gives no documents \(left out: 1 blank"):
         download(tmp_path / "b", settings(data_files=["few/*"]))
@@ -373,14 +376,16 @@ def build(folder, **values):
 def test_a_tokenizer_of_the_hub_is_pinned_by_revision_and_checksum(hub, model, tmp_path, faults):
     hub.repositories["google/mt5-base"] = {"spiece.model": model.read_bytes()}
     hub.faults = faults
-    built = build(tmp_path, sha256=files.sha256(model))
+    built = build(tmp_path, sha256=atomic_files.sha256(model))
     assert built.read_bytes() == model.read_bytes()
     assert hub.faults == []
-    assert files.read_json(tmp_path / "mt5.json")["settings"]["repository"] == "google/mt5-base"
+    assert (
+        atomic_files.read_json(tmp_path / "mt5.json")["settings"]["repository"] == "google/mt5-base"
+    )
 
 
 def test_another_tokenizer_than_the_pinned_one_is_refused(hub, model, tmp_path, monkeypatch):
-    monkeypatch.setattr("pipeline.hub.TRIES", 2)
+    monkeypatch.setattr("pipeline.runtime.hub.TRIES", 2)
     hub.repositories["google/mt5-base"] = {"spiece.model": model.read_bytes()}
     for values, message in (
         ({"sha256": "0" * 64}, r"tokenizers\.mt5\.sha256: .* not 0000"),

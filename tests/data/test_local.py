@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pike_mixing.errors import InputError
 from pipeline.data import sources
-from pipeline.errors import InputError
 
 
 @pytest.fixture(autouse=True)

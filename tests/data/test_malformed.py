@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline import files
+from pike_mixing.errors import InputError
 from pipeline.data import documents as store
 from pipeline.data import formats, sources
-from pipeline.errors import InputError
+from pipeline.runtime import atomic_files
 
 GOOD = [{"text": "one", "id": "1"}, {"text": "two", "id": "2"}]
 
@@ -105,7 +105,7 @@ def download(folder, **values):
     (folder / "s.json").write_text(json.dumps(settings))
     sources.download(folder / "s.json", folder / "out" / "web")
     found = [text for _, text in store.read(folder / "out" / "web")]
-    return found, files.read_json(folder / "out" / "web" / files.MANIFEST)["skipped"]
+    return found, atomic_files.read_json(folder / "out" / "web" / atomic_files.MANIFEST)["skipped"]
 
 
 def write(folder, name, content):

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline import files
-from pipeline.data import encoding, pool
+from pike_mixing.errors import InputError
+from pipeline.data import encoding, worker_pool
 from pipeline.data.packing import pack, unigram_nats
 from pipeline.data.shards import Corpus
 from pipeline.data.splits import is_validation, text_hash
 from pipeline.data.tokenizer import Tokenizer, build
-from pipeline.errors import InputError
-from pipeline.planning import runs
+from pipeline.planning import planner
+from pipeline.runtime import atomic_files
 
 LETTERS = "abcdefgh"
 
@@ -98,7 +98,7 @@ def test_duplicates_do_not_cross(packed):
 
 def test_the_manifest_counts_exactly(packed, letters):
     texts = words(0)
-    manifest = files.read_json(packed(texts) / files.MANIFEST)
+    manifest = atomic_files.read_json(packed(texts) / atomic_files.MANIFEST)
     splits = manifest["splits"]
     for total, expected in (
         ("documents", len(texts)),
@@ -119,8 +119,8 @@ def test_the_manifest_counts_exactly(packed, letters):
 
 
 def test_characters_and_bytes_differ_beyond_ascii(packed):
-    manifest = files.read_json(
-        packed(["ab\u0905" * 20] * 2 + words(0), unknown_share_limit=1) / files.MANIFEST
+    manifest = atomic_files.read_json(
+        packed(["ab\u0905" * 20] * 2 + words(0), unknown_share_limit=1) / atomic_files.MANIFEST
     )
     train, validation = manifest["splits"]["train"], manifest["splits"]["validation"]
     extra = train["bytes"] + validation["bytes"] - train["characters"] - validation["characters"]
@@ -193,7 +193,7 @@ def test_the_manifest_has_the_unigram_loss_of_its_tokens(packed, letters):
         np.bincount(corpus.span(0, corpus.tokens), minlength=size)
         for corpus in (Corpus.open(folder, split) for split in ("train", "validation"))
     )
-    nats = files.read_json(folder / files.MANIFEST)["unigram_nats"]
+    nats = atomic_files.read_json(folder / atomic_files.MANIFEST)["unigram_nats"]
     assert nats == pytest.approx(unigram_nats(train, validation))
     assert math.log(8) < nats < math.log(size)
 
@@ -201,14 +201,14 @@ def test_the_manifest_has_the_unigram_loss_of_its_tokens(packed, letters):
 def test_the_floor_shares_the_entropy_out_over_tokens(packed):
     # Documents of 9 letters are 10 tokens: each bears 0.9 of a letter's entropy.
     texts = ["".join(random.Random(n).choices(LETTERS, k=9)) for n in range(60)]
-    manifest = files.read_json(packed(texts, entropy=2.0) / files.MANIFEST)
+    manifest = atomic_files.read_json(packed(texts, entropy=2.0) / atomic_files.MANIFEST)
     assert manifest["floor_nats"] == pytest.approx(1.8)
 
 
 def test_unknown_tokens_leave_no_floor(packed):
     texts = [text + "\u0905" for text in words(0)]
     folder = packed(texts, entropy=2.0, unknown_share_limit=1)
-    assert files.read_json(folder / files.MANIFEST)["floor_nats"] is None
+    assert atomic_files.read_json(folder / atomic_files.MANIFEST)["floor_nats"] is None
 
 
 def test_a_tokenizer_that_does_not_know_the_text_is_refused(packed, tmp_path):
@@ -367,14 +367,14 @@ def test_the_list_of_documents_is_written_as_numpy_writes_it(packed, tmp_path):
 
 
 def test_a_worker_that_is_killed_is_told(monkeypatch):
-    with pytest.raises(pool.KilledError, match="one of 2 worker processes was killed"):
-        list(pool.in_order(os._exit, [0], 2))
+    with pytest.raises(worker_pool.KilledError, match="one of 2 worker processes was killed"):
+        list(worker_pool.in_order(os._exit, [0], 2))
 
 
 @pytest.mark.slow
 def test_finished_work_outlives_a_worker_that_is_killed(many, tmp_path, monkeypatch):
     undisturbed = many("whole")
-    seen = kill(many, monkeypatch, 22, pool.KilledError)
+    seen = kill(many, monkeypatch, 22, worker_pool.KilledError)
     assert (tmp_path / "killed" / ".web.part" / "train-00000.bin").stat().st_size
     total = len(encoding.batches(sorted((tmp_path / "data/web").glob("*.parq*"))))
     seen.clear()
@@ -395,7 +395,7 @@ def test_finished_work_outlives_a_worker_that_is_killed(many, tmp_path, monkeypa
     ],
 )
 def test_a_source_gets_the_processes_that_its_size_is_worth(source, expected):
-    assert runs.processes(source) == expected
+    assert planner.processes(source) == expected
 
 
 def test_a_corpus_does_not_replace_what_it_is_made_of(packed, letters, tmp_path):
@@ -408,4 +408,4 @@ def test_a_corpus_does_not_replace_what_it_is_made_of(packed, letters, tmp_path)
     ):
         with pytest.raises(InputError, match=f"{out} {told}"):
             pack(tmp_path / "packing.json", source, letters, out)
-    assert (source / files.MANIFEST).exists()
+    assert (source / atomic_files.MANIFEST).exists()

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import files
 from pipeline.data import tokenizer
+from pipeline.runtime import atomic_files
 
 ROOT = Path(__file__).parents[2]
 BATCHES = 800
@@ -24,10 +24,10 @@ def packing(tmp_path, monkeypatch, make_source):
     texts = [f"{number} " + "abcdefgh " * 900 for number in range(BATCHES)]
     source = make_source(tmp_path / "data" / "web", texts)
     values = {"kind": "train", "model": "char", "vocabulary": 40, "characters": 20_000}
-    files.write_json(tmp_path / "t.json", {**values, "validation_share": 0.1})
+    atomic_files.write_json(tmp_path / "t.json", {**values, "validation_share": 0.1})
     tokenizer.build(tmp_path / "t.json", [source], tmp_path / "letters.model")
     settings = {"validation_share": 0.1, "shard_tokens": 200_000}
-    files.write_json(tmp_path / "p.json", settings)
+    atomic_files.write_json(tmp_path / "p.json", settings)
 
     def start(name):
         places = ["--documents", source, "--tokenizer", tmp_path / "letters.model"]
@@ -44,7 +44,7 @@ def packing(tmp_path, monkeypatch, make_source):
 
 
 def state(partial):
-    path = partial / files.WORK / "state.json"
+    path = partial / atomic_files.WORK / "state.json"
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline import files
+from pike_mixing.errors import InputError
 from pipeline.data.shards import Corpus, ShardWriter, token_dtype
-from pipeline.errors import InputError
+from pipeline.runtime import atomic_files
 
 
 def test_a_row_is_its_tokens_and_the_target_of_its_last_one(tmp_path, make_corpus):
@@ -115,14 +115,14 @@ def test_a_flipped_bit_is_found_by_verifying(tmp_path, make_corpus, name):
 
 def test_an_unfinished_corpus_is_not_opened(tmp_path, make_corpus):
     folder = make_corpus(tmp_path / "c", range(10))
-    (folder / files.MANIFEST).unlink()
+    (folder / atomic_files.MANIFEST).unlink()
     with pytest.raises(InputError, match="no finished corpus"):
         Corpus.open(folder, "train")
 
 
 @pytest.mark.parametrize("manifest", [{"format": 0}, {"format": 1}, []])
 def test_another_manifest_is_not_taken_for_a_corpus(tmp_path, manifest):
-    files.write_json(tmp_path / files.MANIFEST, manifest)
+    atomic_files.write_json(tmp_path / atomic_files.MANIFEST, manifest)
     with pytest.raises(InputError, match="is not"):
         Corpus.open(tmp_path, "train")
 

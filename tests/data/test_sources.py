@@ -3,10 +3,10 @@ import sys
 
 import pytest
 
-from pipeline import files
+from pike_mixing.errors import InputError
 from pipeline.data import documents as store
 from pipeline.data import sources
-from pipeline.errors import InputError
+from pipeline.runtime import atomic_files
 
 LANGUAGE = {
     "kind": "synthetic",
@@ -33,9 +33,9 @@ def test_a_download_is_documents_and_their_manifest(tmp_path):
     assert sorted(f.name for f in out.iterdir()) == [
         ".made-by",
         "documents-00000.parquet",
-        files.MANIFEST,
+        atomic_files.MANIFEST,
     ]
-    manifest = files.read_json(out / files.MANIFEST)
+    manifest = atomic_files.read_json(out / atomic_files.MANIFEST)
     assert manifest["stage"] == "download"
     assert manifest["settings"] == LANGUAGE
     assert (manifest["documents"], manifest["characters"], manifest["bytes"]) == (10, 300, 300)
@@ -50,23 +50,23 @@ def test_a_download_done_again_has_the_same_bytes(tmp_path):
     for name in "12":
         (tmp_path / name).mkdir()
     first, second = (download(tmp_path / name, LANGUAGE) for name in "12")
-    for name in ("documents-00000.parquet", files.MANIFEST):
+    for name in ("documents-00000.parquet", atomic_files.MANIFEST):
         assert (first / name).read_bytes() == (second / name).read_bytes()
-    before = (first / files.MANIFEST).read_bytes()
+    before = (first / atomic_files.MANIFEST).read_bytes()
     download(tmp_path / "1", LANGUAGE)
-    assert (first / files.MANIFEST).read_bytes() == before
+    assert (first / atomic_files.MANIFEST).read_bytes() == before
 
 
 @pytest.mark.parametrize(("limit", "documents"), [(1, 1), (30, 1), (31, 2), (10_000, 10)])
 def test_reading_stops_at_the_document_that_reaches_the_limit(tmp_path, limit, documents):
     out = download(tmp_path, {**LANGUAGE, "bytes": limit})
-    assert files.read_json(out / files.MANIFEST)["documents"] == documents
+    assert atomic_files.read_json(out / atomic_files.MANIFEST)["documents"] == documents
 
 
 def test_what_was_left_out_is_on_record(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "one"}\n{"text": " "}\n{"text": null}\n')
     out = download(tmp_path, {"kind": "local", "files": f"{tmp_path}/a.jsonl", "licence": "MIT"})
-    manifest = files.read_json(out / files.MANIFEST)
+    manifest = atomic_files.read_json(out / atomic_files.MANIFEST)
     assert manifest["skipped"] == {"blank": 1, "null": 1}
     assert manifest["licence"] == "MIT"
     assert manifest["entropy_nats_per_character"] is None

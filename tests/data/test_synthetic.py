@@ -5,9 +5,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from pipeline import files, settings
+from pike_mixing.errors import InputError
+from pike_mixing.settings import parse
 from pipeline.data.synthetic import Synthetic
-from pipeline.errors import InputError
+from pipeline.runtime import atomic_files
 
 EASY = {
     "order": 1,
@@ -24,7 +25,7 @@ NOISE = {**EASY, "order": 0, "symbols": 256, "noise": 1.0}
 
 
 def made(values):
-    return list(settings.parse(Synthetic, values, "sources.s").read(Counter()))
+    return list(parse(Synthetic, values, "sources.s").read(Counter()))
 
 
 @pytest.mark.parametrize(
@@ -165,7 +166,7 @@ def agreeing(first, second):
 
 def test_a_language_by_itself_is_what_it_was_before_there_were_families():
     values = {key: value for key, value in EASY.items() if key not in ("family", "overlap")}
-    before = files.digest({**values, "bytes": None, "licence": "CC0-1.0"})[:16]
+    before = atomic_files.digest({**values, "bytes": None, "licence": "CC0-1.0"})[:16]
     language = Synthetic(**EASY)
     assert language.facts("0")["revision"] == f"synthetic-1 settings {before} documents 0"
     assert Synthetic(**FAMILY, overlap=0.5).facts("0") != language.facts("0")

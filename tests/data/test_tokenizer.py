@@ -7,10 +7,10 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline import files
+from pike_mixing.errors import InputError
 from pipeline.data.splits import is_validation, text_hash
 from pipeline.data.tokenizer import Tokenizer, build, sample
-from pipeline.errors import InputError
+from pipeline.runtime import atomic_files
 
 WORDS = ["the", "a", "of", "token", "row", "domain", "step", "weight", "batch", "corpus", "model"]
 TRAIN = {
@@ -114,13 +114,15 @@ def test_training_again_gives_the_same_bytes(tmp_path, source, model):
 
 def test_the_manifest_says_what_was_made(tmp_path, source):
     tokenizer = make(tmp_path, TRAIN, [source])
-    manifest = files.read_json(tmp_path / "tok.json")
+    manifest = atomic_files.read_json(tmp_path / "tok.json")
     assert manifest["stage"] == "tokenizer"
     assert manifest["settings"] == TRAIN
-    assert manifest["sha256"] == files.sha256(tmp_path / "tok.model") == tokenizer.sha256
+    assert manifest["sha256"] == atomic_files.sha256(tmp_path / "tok.model") == tokenizer.sha256
     assert manifest["vocabulary"] == tokenizer.vocabulary <= 60
     assert manifest["sentencepiece"] == sentencepiece.__version__
-    assert list(manifest["inputs"].values()) == [files.sha256(source / files.MANIFEST)]
+    assert list(manifest["inputs"].values()) == [
+        atomic_files.sha256(source / atomic_files.MANIFEST)
+    ]
     assert 0 < manifest["training_characters"]["prose"] <= 20_000
 
 
@@ -166,7 +168,7 @@ def test_a_given_model_is_copied(tmp_path, exact):
     values = {"kind": "file", "path": str(exact.path), "sha256": exact.sha256.upper()}
     copied = make(tmp_path, values)
     assert copied.sha256 == exact.sha256
-    assert files.read_json(tmp_path / "tok.json")["pieces_sha256"] == exact.pieces_sha256
+    assert atomic_files.read_json(tmp_path / "tok.json")["pieces_sha256"] == exact.pieces_sha256
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,11 @@ import json
 import numpy as np
 import pytest
 
-from pipeline import files
-from pipeline.data import sealing
+from pike_mixing.errors import InputError
+from pipeline.data import corpus_manifest
 from pipeline.data.shards import Corpus
 from pipeline.data.verify import verify
-from pipeline.errors import InputError
+from pipeline.runtime import atomic_files
 
 
 @pytest.fixture
@@ -23,9 +23,9 @@ def source(tmp_path, make_source):
 
 
 def rewrite(folder, change):
-    manifest = files.read_json(folder / files.MANIFEST)
+    manifest = atomic_files.read_json(folder / atomic_files.MANIFEST)
     change(manifest)
-    (folder / files.MANIFEST).write_text(json.dumps(manifest))
+    (folder / atomic_files.MANIFEST).write_text(json.dumps(manifest))
 
 
 def flip(path, place=3, bit=0):
@@ -77,7 +77,7 @@ def test_a_missing_file_is_named(corpus):
 def test_a_folder_of_something_else_is_refused(tmp_path):
     with pytest.raises(InputError, match="holds no documents and no corpus"):
         verify([str(tmp_path)])
-    files.write_json(tmp_path / files.MANIFEST, {"stage": "pretrain", "files": {}})
+    atomic_files.write_json(tmp_path / atomic_files.MANIFEST, {"stage": "pretrain", "files": {}})
     with pytest.raises(InputError, match="neither of documents nor of a corpus"):
         verify([str(tmp_path)])
 
@@ -106,7 +106,10 @@ def reseal(folder, name):
 
     def change(manifest):
         path = folder / name
-        manifest["files"][name] = {"bytes": path.stat().st_size, "sha256": files.sha256(path)}
+        manifest["files"][name] = {
+            "bytes": path.stat().st_size,
+            "sha256": atomic_files.sha256(path),
+        }
 
     rewrite(folder, change)
 
@@ -116,7 +119,7 @@ def reseal(folder, name):
     [([20], "documents do not add up"), ([5, 20], "document does not end with the end's token")],
 )
 def test_documents_must_fit_the_stream(corpus, lengths, problem):
-    name = sealing.documents_file("train")
+    name = corpus_manifest.documents_file("train")
     found = np.zeros(len(lengths), np.load(corpus / name).dtype)
     found["tokens"] = lengths
     np.save(corpus / name, found)
@@ -137,18 +140,18 @@ def test_a_tokenizer_that_was_replaced_is_refused(corpus):
     model.write_bytes(b"pieces")
 
     def change(manifest):
-        manifest["tokenizer"]["sha256"] = files.sha256(model)
-        manifest["inputs"] = {"../../../tokenizers/tok.model": files.sha256(model)}
+        manifest["tokenizer"]["sha256"] = atomic_files.sha256(model)
+        manifest["inputs"] = {"../../../tokenizers/tok.model": atomic_files.sha256(model)}
 
     rewrite(corpus, change)
-    manifest = files.read_json(corpus / files.MANIFEST)
-    sealing.refuse_other_tokenizer(corpus, manifest)
+    manifest = atomic_files.read_json(corpus / atomic_files.MANIFEST)
+    corpus_manifest.refuse_other_tokenizer(corpus, manifest)
     assert "whole" in verify([str(corpus)])
     model.write_bytes(b"other pieces")
     with pytest.raises(InputError, match=r"was packed with the tokenizer of SHA-256.*tok\.model"):
-        sealing.refuse_other_tokenizer(corpus, manifest)
+        corpus_manifest.refuse_other_tokenizer(corpus, manifest)
     with pytest.raises(InputError, match="was packed with the tokenizer"):
         verify([str(corpus)])
     # Moved without its tokenizer, a corpus is as good as before.
     model.unlink()
-    sealing.refuse_other_tokenizer(corpus, manifest)
+    corpus_manifest.refuse_other_tokenizer(corpus, manifest)

@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from pipeline import files
-from pipeline.data.sealing import data_fingerprint, documents_file
+from pipeline.data.corpus_manifest import data_fingerprint, documents_file
 from pipeline.data.shards import DOCUMENT, Corpus, ShardWriter
+from pipeline.runtime import atomic_files
 
 EOS = 1
 
@@ -45,8 +45,8 @@ def packed(tmp_path):
                 "bytes": int(table["bytes"].sum()),
                 "shards": shards,
             }
-        files.write_manifest(
-            folder / files.MANIFEST,
+        atomic_files.write_manifest(
+            folder / atomic_files.MANIFEST,
             stage="pack",
             settings={},
             inputs=[],

@@ -3,11 +3,11 @@ import math
 import pytest
 import torch
 
+from pike_mixing.errors import InputError
 from pipeline import settings
-from pipeline.errors import InputError
 from pipeline.evaluation import asking
-from pipeline.evaluation.encoding import encoded
-from pipeline.model import initialised
+from pipeline.evaluation.prompt_encoding import encoded
+from pipeline.model.transformer import initialised
 from pipeline.tasks.benchmark import load
 
 CPU = torch.device("cpu")

@@ -7,7 +7,7 @@ import torch
 from pipeline import settings
 from pipeline.evaluation import choice, items
 from pipeline.evaluation.items import Choice, Items
-from pipeline.model import initialised, token_losses
+from pipeline.model.transformer import initialised, token_losses
 
 CPU = torch.device("cpu")
 ALL = np.ones(64, bool)

@@ -5,9 +5,9 @@ import shutil
 import numpy as np
 import pytest
 
-from pipeline import files
 from pipeline.__main__ import main
-from pipeline.data.sealing import documents_file
+from pipeline.data.corpus_manifest import documents_file
+from pipeline.runtime import atomic_files
 
 EVALUATION = {
     "rows": 30,
@@ -27,7 +27,7 @@ def asked(tmp_path, corpora, make_run, finish_untrained, capsys):
     def ask(command, damage):
         damage(own / "hard")
         path = tmp_path / "settings.json"
-        files.write_json(path, EVALUATION if command == "evaluate" else PROBE)
+        atomic_files.write_json(path, EVALUATION if command == "evaluate" else PROBE)
         further = ["--tokenizer", corpora.parent / "symbols.model"] * (command == "evaluate")
         given = [command, path, "--run", run, "--corpora", own, "--device", "cpu", *further]
         assert main(list(map(str, given))) == 2

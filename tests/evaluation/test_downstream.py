@@ -4,12 +4,13 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from pipeline import checkpoint, files
+from pike_mixing.errors import InputError
 from pipeline.data import packing, sources
-from pipeline.errors import InputError
 from pipeline.evaluation import asking
-from pipeline.evaluation.encoding import encoded
 from pipeline.evaluation.evaluate import evaluate
+from pipeline.evaluation.prompt_encoding import encoded
+from pipeline.model import checkpoint
+from pipeline.runtime import atomic_files
 from pipeline.tasks.benchmark import load
 
 LENGTH = 400
@@ -29,11 +30,11 @@ def prose(tokenizer, tmp_path_factory):
     """Folder with a corpus of the tokenizer's own text."""
     root = tmp_path_factory.mktemp("prose")
     texts = str(tokenizer.path.parent / "texts.jsonl")
-    files.write_json(
+    atomic_files.write_json(
         root / "source.json", {"kind": "local", "files": [texts], "licence": "our own"}
     )
     sources.download(root / "source.json", root / "documents")
-    files.write_json(root / "packing.json", {"validation_share": 0.5})
+    atomic_files.write_json(root / "packing.json", {"validation_share": 0.5})
     packing.pack(
         root / "packing.json", root / "documents", tokenizer.path, root / "corpora" / "prose"
     )
@@ -56,7 +57,7 @@ def ask(tmp_path, prose, tokenizer, finished):
     def evaluated(tasks, folder):
         path = tmp_path / "evaluation.json"
         asked = {"rows": 2, "batch_tokens": 4096, "checkpoints": "last", "tasks": tasks}
-        files.write_json(path, asked)
+        atomic_files.write_json(path, asked)
         evaluate(path, finished, prose, tokenizer.path, tasks=folder, device="cpu")
         return finished / "evaluations"
 
@@ -90,7 +91,7 @@ def test_a_run_answers_each_task_as_it_is_asked(ask, benchmarks, asked, tokenize
 
 
 def test_the_manifest_names_the_data_sets_and_all_that_was_asked(ask, benchmarks):
-    manifest = files.read_json(ask(TASKS, benchmarks) / files.MANIFEST)
+    manifest = atomic_files.read_json(ask(TASKS, benchmarks) / atomic_files.MANIFEST)
     read = {name for name in manifest["inputs"] if "tmp" not in name}
     assert {name.split("/")[-2] for name in read} >= {"arc_easy", "piqa"}
     asked = manifest["tasks"]["arc_easy, 7-shot, mcf"]
@@ -103,7 +104,7 @@ def test_dropped_demonstrations_are_counted(ask, benchmarks):
     out = ask([{"task": "hellaswag", "shots": 7, "formulation": "hyb"}], benchmarks)
     used = [choice["shots_used"] for choice in rows(out, "choices")]
     assert min(used) < 7
-    facts = files.read_json(out / files.MANIFEST)["tasks"]["hellaswag, 7-shot, hyb"]
+    facts = atomic_files.read_json(out / atomic_files.MANIFEST)["tasks"]["hellaswag, 7-shot, hyb"]
     assert facts["items_with_fewer_shots"] == sum(n < 7 for n in used)
 
 

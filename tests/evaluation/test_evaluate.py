@@ -4,9 +4,10 @@ import math
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline import checkpoint, files
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 from pipeline.evaluation.evaluate import evaluate
+from pipeline.model import checkpoint
+from pipeline.runtime import atomic_files
 
 ASKED = {
     "rows": 30,
@@ -32,7 +33,7 @@ def asked(tmp_path, corpora):
 
     def ask(run, **changes):
         path = tmp_path / "evaluation.json"
-        files.write_json(path, {**ASKED, **changes})
+        atomic_files.write_json(path, {**ASKED, **changes})
         evaluate(path, run, corpora, corpora.parent / "symbols.model", device="cpu")
         return run / "evaluations"
 
@@ -98,15 +99,15 @@ def test_a_second_evaluation_leaves_nothing_of_the_first(finished, asked):
 
 def test_the_manifest_says_what_was_asked_and_lists_every_file(finished, asked):
     out = asked(finished())
-    manifest = files.read_json(out / files.MANIFEST)
+    manifest = atomic_files.read_json(out / atomic_files.MANIFEST)
     assert manifest["stage"] == "evaluate"
     assert manifest["settings"] == ASKED
     assert manifest["steps"] == [0, 3]
     assert len(manifest["files"]) == 8
     for name, recorded in manifest["files"].items():
-        assert files.sha256(out / name) == recorded["sha256"]
+        assert atomic_files.sha256(out / name) == recorded["sha256"]
     for name, recorded in manifest["inputs"].items():
-        assert files.sha256(out / name) == recorded
+        assert atomic_files.sha256(out / name) == recorded
     task = manifest["tasks"]["continuation-hard"]
     assert (task["items"], task["chance"]) == (20, 25.0)
     assert manifest["windows"]["easy"]["rows"] == 30
@@ -127,7 +128,7 @@ def test_a_domain_without_long_documents_is_skipped_and_said_so(finished, asked,
     assert rows(out, 3, "accuracies") == []
     assert rows(out, 3, "choices") == []
     assert len(rows(out, 3, "perplexities")) == 2
-    skipped = files.read_json(out / files.MANIFEST)["skipped"]
+    skipped = atomic_files.read_json(out / atomic_files.MANIFEST)["skipped"]
     assert set(skipped) == {"continuation-easy", "continuation-hard"}
     assert "each needs 249 tokens" in skipped["continuation-easy"]
     assert "continuation-easy is skipped" in caplog.text
@@ -148,12 +149,12 @@ def test_a_diverged_model_stops_it_naming_run_step_and_domain(finished, asked):
 @pytest.mark.slow
 def test_a_failed_evaluation_leaves_the_one_before(finished, asked):
     run = finished()
-    before = files.read_json(asked(run) / files.MANIFEST)
+    before = atomic_files.read_json(asked(run) / atomic_files.MANIFEST)
     weights = run / "checkpoints" / "step3" / checkpoint.MODEL
     weights.write_bytes(weights.read_bytes()[:-1] + b"\x00")
     with pytest.raises(InputError, match="damaged"):
         asked(run)
-    assert files.read_json(run / "evaluations" / files.MANIFEST) == before
+    assert atomic_files.read_json(run / "evaluations" / atomic_files.MANIFEST) == before
 
 
 def test_a_model_of_another_vocabulary_is_refused(finished, asked):

@@ -3,9 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 from pipeline.evaluation import grading
-from pipeline.evaluation.encoding import Item, encoded
+from pipeline.evaluation.prompt_encoding import Item, encoded
 from pipeline.tasks.benchmark import load
 
 

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from benchmarks import standins
-from pipeline import checkpoint, files
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
+from pipeline.model import checkpoint
+from pipeline.runtime import atomic_files
 
 pytest.importorskip("lm_eval")
 
@@ -28,7 +29,7 @@ def tokenizer(tokenizers):
 def step(tmp_path_factory, tokenizer):
     """A checkpoint within a run whose rows are 48 tokens long."""
     run = tmp_path_factory.mktemp("run")
-    files.write_json(run / "run.json", {"training": {"length": LENGTH}})
+    atomic_files.write_json(run / "run.json", {"training": {"length": LENGTH}})
     return standins.checkpointed(run / "checkpoints" / "step0", tokenizer)
 
 
@@ -171,7 +172,7 @@ def test_wrong_arguments_are_named(load, changes, expected):
 
 
 def test_another_tokenizer_is_refused(load, step, tmp_path):
-    manifest = files.read_json(step / files.MANIFEST)
+    manifest = atomic_files.read_json(step / atomic_files.MANIFEST)
     place = tmp_path / "step0"
     place.mkdir()
     model = checkpoint.load_model(step)
@@ -179,7 +180,7 @@ def test_another_tokenizer_is_refused(load, step, tmp_path):
     for path in step.iterdir():
         (place / path.name).write_bytes(path.read_bytes())
     shape = {**manifest["model"], "vocabulary_multiple": 1}
-    files.write_json(place / files.MANIFEST, {**manifest, "model": shape})
+    atomic_files.write_json(place / atomic_files.MANIFEST, {**manifest, "model": shape})
     with pytest.raises(InputError, match=r"an embedding of 768 pieces, which is not that of"):
         load(checkpoint=str(place))
 
@@ -214,7 +215,7 @@ def test_the_command_runs_a_task_of_the_harness(run_pipeline, step, tokenizer, t
     done = run_pipeline(*given, "--model_args", weights)
     assert done.returncode == 0, done.stderr
     (result,) = tmp_path.glob("out_*.json")
-    found = files.read_json(result)
+    found = atomic_files.read_json(result)
     assert found["results"]["own_task"]["acc,none"] == 0.5
     assert found["config"]["tokenizer_sha256"] == tokenizer.sha256
     done = run_pipeline(*given, "--model_args", "checkpoint=nowhere,tokenizer=x")

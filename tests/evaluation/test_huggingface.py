@@ -7,12 +7,13 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from pipeline import __main__, files, settings
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
+from pipeline import __main__, settings
 from pipeline.evaluation import readings, scoring
-from pipeline.evaluation.encoding import encoded
+from pipeline.evaluation.prompt_encoding import encoded
 from pipeline.evaluation.scoring import Question
-from pipeline.model import initialised
+from pipeline.model.transformer import initialised
+from pipeline.runtime import atomic_files
 from pipeline.tasks.benchmark import load
 
 pytest.importorskip("transformers")
@@ -219,7 +220,7 @@ def test_the_command_asks_a_directory(saved, asking, benchmarks, tmp_path, capsy
     given += ["--length", "512"] if name == "bloom" else []
     assert __main__.main([*map(str, given), "--device", "cpu"]) == 0
     said = capsys.readouterr().out
-    manifest = files.read_json(out / files.MANIFEST)
+    manifest = atomic_files.read_json(out / atomic_files.MANIFEST)
     assert (manifest["reading"], manifest["length"]) == (reading, 512)
     assert f"read by {reading}: {manifest['reading_reason']}" in said
     assert {"model.safetensors", "tokenizer.json", "config.json"} <= {
@@ -243,11 +244,13 @@ def test_the_command_asks_a_directory(saved, asking, benchmarks, tmp_path, capsy
 def test_a_runs_settings_and_rows_on_request_give_the_same(saved, asking, benchmarks, tmp_path):
     place, tables = saved(), []
     of_run = {"rows": 8, "batch_tokens": 512, "checkpoints": "all", "domains": ["prose"]}
-    files.write_json(tmp_path / "run.json", {**files.read_json(asking), **of_run})
+    atomic_files.write_json(tmp_path / "run.json", {**atomic_files.read_json(asking), **of_run})
     for path, reading in ((asking, "auto"), (tmp_path / "run.json", "rows")):
         out = tmp_path / reading
         directory.evaluate(path, place, out, tasks=benchmarks, device="cpu", reading=reading)
-        assert (files.read_json(out / files.MANIFEST)["reading"] == "rows") == (reading == "rows")
+        assert (atomic_files.read_json(out / atomic_files.MANIFEST)["reading"] == "rows") == (
+            reading == "rows"
+        )
         tables.append(pq.read_table(out / "accuracies.parquet").to_pylist())
     assert tables[0] == tables[1]
 
@@ -271,8 +274,8 @@ def test_what_cannot_be_loaded_is_named(saved, tmp_path):
     place = saved(folder="whole")
     refused(place, "dtype 'int8' is unknown", dtype="int8")
     lacking = saved(folder="lacking", tie_word_embeddings=True)
-    told = files.read_json(lacking / "config.json")
-    files.write_json(lacking / "config.json", {**told, "num_hidden_layers": 3})
+    told = atomic_files.read_json(lacking / "config.json")
+    atomic_files.write_json(lacking / "config.json", {**told, "num_hidden_layers": 3})
     refused(lacking, r"lacks 9 weights of LlamaForCausalLM, model.layers.2")
     (place / "model.safetensors").write_bytes(b"not safetensors")
     refused(place, r"whole cannot be loaded: ")
@@ -281,8 +284,8 @@ def test_what_cannot_be_loaded_is_named(saved, tmp_path):
     silent = saved(name="bloom", folder="silent")
     refused(silent, "does not say how many tokens .* give --length")
     strange = saved(folder="strange")
-    told = files.read_json(strange / "config.json")
-    files.write_json(strange / "config.json", {**told, "model_type": "made_up"})
+    told = atomic_files.read_json(strange / "config.json")
+    atomic_files.write_json(strange / "config.json", {**told, "model_type": "made_up"})
     refused(strange, "strange cannot be loaded: ValueError")
     bare = saved(folder="bare")
     for name in ("tokenizer.json", "tokenizer_config.json"):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from pike_mixing.errors import InputError
 from pipeline import settings
-from pipeline.errors import InputError
 from pipeline.evaluation import perplexity
-from pipeline.model import initialised
+from pipeline.model.transformer import initialised
 
 CPU = torch.device("cpu")
 # With their EOS 3, 4 and 4 tokens: with L = 5 the targets are tokens 1-5 and 6-10 of the stream.

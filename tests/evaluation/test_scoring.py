@@ -8,11 +8,11 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from pike_mixing.errors import InputError
 from pipeline import settings
-from pipeline.errors import InputError
 from pipeline.evaluation import scoring
 from pipeline.evaluation.scoring import Question
-from pipeline.model import initialised
+from pipeline.model.transformer import initialised
 
 CPU = torch.device("cpu")
 VOCABULARY = 64

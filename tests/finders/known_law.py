@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from pipeline.finders.law import Laws
-from pipeline.finders.seams import Proxy
+from pike_mixing.finders.interface import Proxy
+from pike_mixing.finders.law import Laws
 
 DOMAINS = ("code", "prose", "talk")
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from pipeline.errors import InputError
-from pipeline.finders.best import Best
-from pipeline.finders.seams import Proxy
+from pike_mixing.errors import InputError
+from pike_mixing.finders.best import Best
+from pike_mixing.finders.interface import Proxy
 
 DOMAINS = ("code", "prose")
 

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from pipeline.errors import InputError
-from pipeline.finders import FINDERS, registry
-from pipeline.finders.best import Best
+from pike_mixing.errors import InputError
+from pike_mixing.finders import FINDERS, registry
+from pike_mixing.finders.best import Best
 
 
 @pytest.mark.parametrize("name", FINDERS)
@@ -54,7 +54,10 @@ def test_every_mixture_that_cannot_be_found_is_refused_at_once_and_each_reason_o
 
 
 def test_the_fingerprint_is_of_the_finder_too():
-    assert registry.modules("best") == ("pipeline.finders.mixture", "pipeline.finders.best")
+    assert registry.modules("best") == (
+        "pipeline.training.find_mixture",
+        "pike_mixing.finders.best",
+    )
 
 
 @pytest.mark.parametrize(("finder", "package"), [("regmix", "lightgbm"), ("mixing-law", "scipy")])
@@ -62,7 +65,7 @@ def test_a_missing_package_is_named_with_its_extra(finder, package):
     # None in sys.modules is how Python itself marks a module that cannot be imported.
     code = (
         f"import sys; sys.modules[{package!r}] = None\n"
-        "from pipeline.finders import registry\n"
+        "from pike_mixing.finders import registry\n"
         f"registry.kind({finder!r})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -75,7 +78,7 @@ def test_a_missing_package_is_named_with_its_extra(finder, package):
 def test_the_other_finders_need_neither_package():
     code = (
         "import sys; sys.modules.update(scipy=None, lightgbm=None)\n"
-        "from pipeline.finders import mixture, registry\n"
+        "from pike_mixing.finders import mixture, registry\n"
         "registry.kind('best'), registry.kind('average')\n"
         "assert 'torch' not in sys.modules"
     )

@@ -3,8 +3,8 @@ import pytest
 from known_law import LAWS, mixtures
 from numpy.testing import assert_allclose
 
-from pipeline.errors import InputError
-from pipeline.finders import law
+from pike_mixing.errors import InputError
+from pike_mixing.finders import law
 
 
 def fitted(weights_NxK, loss_NxK, *, starts=64, huber=0.02):

@@ -7,9 +7,9 @@ import pytest
 from known_law import DOMAINS, LAWS, mixtures, optimum, proxies
 from numpy.testing import assert_allclose
 
-from pipeline.errors import InputError
-from pipeline.finders.mixing_law import MixingLaw, outside
-from pipeline.finders.seams import Proxy
+from pike_mixing.errors import InputError
+from pike_mixing.finders.interface import Proxy
+from pike_mixing.finders.mixing_law import MixingLaw, outside
 
 
 @pytest.mark.slow

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from known_law import LAWS, optimum
 from numpy.testing import assert_allclose
 
-from pipeline.errors import InputError
-from pipeline.finders import program
-from pipeline.finders.law import Laws
-from pipeline.finders.program import Program, solve
+from pike_mixing.errors import InputError
+from pike_mixing.finders import program
+from pike_mixing.finders.law import Laws
+from pike_mixing.finders.program import Program, solve
 
 UNIFORM = np.full(3, 1 / 3)
 PRIOR = np.array([0.6, 0.3, 0.1])

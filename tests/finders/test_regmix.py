@@ -7,8 +7,8 @@ import pytest
 from known_law import DOMAINS, LAWS, optimum, proxies
 from numpy.testing import assert_allclose, assert_array_equal
 
-from pipeline.errors import InputError
-from pipeline.finders.regmix import RegMix
+from pike_mixing.errors import InputError
+from pike_mixing.finders.regmix import RegMix
 
 UNIFORM = np.full(3, 1 / 3)
 TARGET = {"code": 3, "prose": 1, "talk": 1}

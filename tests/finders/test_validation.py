@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.finders import validation
+from pike_mixing.finders import validation
 
 
 @given(st.integers(2, 60), st.integers(2, 12), st.integers(0, 5))

@@ -9,7 +9,7 @@ import pytest
 import torch
 from trials import OUTCOMES, REFUSED, RUN, attempt, called
 
-from pipeline.planning import runs
+from pipeline.planning import planner
 
 HERE = Path(__file__).parent
 COUNTED = pytest.StashKey[dict[str, Counter]]()
@@ -62,7 +62,7 @@ def written(project):
 def sound(tmp_path_factory):
     """A project in which every stage has been made."""
     project = written(tmp_path_factory.mktemp("sound"))
-    plan = runs.plan(runs.read(project / "config.yaml"), "config.yaml")
+    plan = planner.plan(planner.read(project / "config.yaml"), "config.yaml")
     for name, content in plan.settings_files().items():
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text(json.dumps(content), encoding="utf-8")

@@ -258,7 +258,7 @@ RULES = [
     ),
     own("a class of the standard library", "subprocess:Popen", "Popen"),
     own("a function", "os:system", "os"),
-    own("a class of the package", "pipeline.files:Path", "Path"),
+    own("a class of the package", "pipeline.runtime.atomic_files:Path", "Path"),
     own("nothing behind the colon", "hostile_a:", module="hostile_a.py", code=PACKAGE),
     own("nothing before the colon", ":Own", "rule"),
     own("two colons", "a:b:c", "a"),

@@ -1,7 +1,7 @@
 import os
 
-from pipeline import files
-from pipeline.planning.contents import Contents
+from pipeline.planning.file_contents import Contents
+from pipeline.runtime import atomic_files
 
 
 def test_a_digest_follows_bytes_and_names_and_not_times(tmp_path):
@@ -23,8 +23,8 @@ def test_a_digest_follows_bytes_and_names_and_not_times(tmp_path):
 def test_a_file_is_hashed_once_until_it_is_written_to(tmp_path, monkeypatch):
     path, hashed = tmp_path / "a.txt", []
     path.write_text("one")
-    real = files.sha256
-    monkeypatch.setattr(files, "sha256", lambda path: hashed.append(path) or real(path))
+    real = atomic_files.sha256
+    monkeypatch.setattr(atomic_files, "sha256", lambda path: hashed.append(path) or real(path))
     for _ in range(3):
         Contents(tmp_path / "contents.json").digest("text", [str(path)])
     assert hashed == [path]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline.planning import expansion, references
-from pipeline.planning.proxies import Run
+from pipeline.planning import cross_checks, expansion
+from pipeline.planning.dependencies import Run
 
 RUN = Run("symbols", "nano", "mix", 0)
 SETTINGS = {"rows": 8, "microbatch": 4, "checkpoints": "all", "split": "validation"}
@@ -34,5 +34,5 @@ def test_a_scenario_without_a_probe_has_none():
 def test_a_probe_of_an_unknown_method_is_refused(config):
     values = config()
     next(iter(values["probe"].values()))["methods"] = ["mixx"]
-    found = references.problems(values, "config.yaml")
+    found = cross_checks.problems(values, "config.yaml")
     assert any(".methods: 'mixx' is unknown: did you mean 'mix'?" in line for line in found)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline import devices
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 from pipeline.planning import profile
+from pipeline.runtime import devices
 
 PROFILES = sorted((Path(__file__).resolve().parents[2] / "workflow" / "profiles").glob("*/*.yaml"))
 

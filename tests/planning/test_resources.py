@@ -8,11 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
-from pipeline import loss, model, settings
-from pipeline.errors import InputError
-from pipeline.mixing import METHODS, catalogue
-from pipeline.mixing.seams import Needs
-from pipeline.planning import accelerators, resources, rules
+from pike_mixing import METHODS
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Needs
+from pipeline import settings
+from pipeline.model import loss, transformer
+from pipeline.planning import method_catalogue, method_docs, resources
+from pipeline.runtime import accelerators
 
 SMALL = {"layers": 12, "width": 768, "heads": 12, "head_width": 64}
 LARGE = {"layers": 36, "width": 1280, "heads": 20, "head_width": 64}
@@ -44,10 +46,10 @@ shapes = st.builds(
 @pytest.mark.slow
 @given(shapes, st.integers(1, 500))
 def test_parameters_are_those_that_the_model_has(shape, pieces):
-    vocabulary = model.padded_vocabulary(pieces, shape.vocabulary_multiple)
+    vocabulary = transformer.padded_vocabulary(pieces, shape.vocabulary_multiple)
     with torch.device("meta"):
-        made = model.Transformer(shape, vocabulary)
-    assert resources.parameters(shape, pieces) == model.parameter_count(made)
+        made = transformer.Transformer(shape, vocabulary)
+    assert resources.parameters(shape, pieces) == transformer.parameter_count(made)
 
 
 def test_parameters_of_the_papers_models():
@@ -61,10 +63,10 @@ def test_parameters_of_the_papers_models():
 def measured_model(precision, B, L, V=512):
     """A model on random rows: its shape, and a function of its weighted loss."""
     shape = settings.Model(layers=3, width=64, heads=2, head_width=32)
-    made = model.initialised(shape, V, seed=0)
-    made.precision = model.PRECISIONS[precision]
+    made = transformer.initialised(shape, V, seed=0)
+    made.precision = transformer.PRECISIONS[precision]
     tokens = torch.randint(0, V, (B, L + 1), generator=torch.Generator().manual_seed(0))
-    return shape, made, lambda: model.weighted_loss(made, tokens, torch.full((B,), 1 / B))[0]
+    return shape, made, lambda: transformer.weighted_loss(made, tokens, torch.full((B,), 1 / B))[0]
 
 
 def test_flops_are_those_of_a_training_step_within_a_sixth():
@@ -125,10 +127,10 @@ def test_passes_beyond_mix():
 
 @pytest.mark.parametrize("rule", METHODS)
 def test_a_rules_needs_are_read_from_its_source(rule):
-    asked, nothing = catalogue.needs(rule), Needs()
+    asked, nothing = method_catalogue.needs(rule), Needs()
     fields = [f.name for f in dataclasses.fields(Needs)]
     filled = {n for n in fields if getattr(asked, n) != getattr(nothing, n)}
-    assert rules.measured(rule) == filled
+    assert method_docs.measured(rule) == filled
 
 
 @pytest.mark.parametrize(

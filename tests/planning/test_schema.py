@@ -5,11 +5,11 @@ import importlib
 
 import pytest
 
+from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.data import SOURCES
 from pipeline.data.packing import Packing
 from pipeline.data.tokenizer import File, Train
-from pipeline.errors import InputError
 from pipeline.planning import schema
 
 DEFS = schema.document()["$defs"]

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 from pipeline.planning import strict_yaml
 
 TENS = "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9))

@@ -7,8 +7,8 @@ import pytest
 from made_up import OWN_FIGURES, build
 from played import NAMES, PRINTED, insert, play
 
-from pipeline import files
 from pipeline.results import database, figures, report, tables
+from pipeline.runtime import atomic_files
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -85,7 +85,7 @@ def shown(made):
     ):
         for name in names:
             own = made / "settings" / f"{kind}s" / f"{name}.json"
-            files.write_json(own, {"name": name, "selection": selection})
+            atomic_files.write_json(own, {"name": name, "selection": selection})
             write(own, made / "pike.duckdb", made / f"{kind}s" / f"{name}{suffix}")
     report.write(
         made / "settings" / "experiment.json",

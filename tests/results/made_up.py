@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline import files
+from pipeline.runtime import atomic_files
 
 DOMAINS = {"real": ["code", "prose", "headers"], "languages": ["easy", "hard", "noise"]}
 FLOORS = {"easy": math.log(2), "hard": 1.287, "noise": math.log(256)}
@@ -49,7 +49,7 @@ def build(root, seeds=(0, 1), scenarios=("real", "languages"), methods=tuple(MET
             for seed in seeds:
                 _run(results, scenario, method, seed, experiment)
     path = results / "settings" / "experiment.json"
-    files.write_json(path, experiment)
+    atomic_files.write_json(path, experiment)
     return path
 
 
@@ -63,14 +63,14 @@ def _data(results, scenario, experiment):
         record = write_parquet(
             folder / "documents-00000.parquet", {"id": ["0", "1"], "text": [source, source * 2]}
         )
-        sources.append(folder / files.MANIFEST)
-        files.write_manifest(
+        sources.append(folder / atomic_files.MANIFEST)
+        atomic_files.write_manifest(
             sources[-1],
             stage="download",
             settings={"kind": "synthetic" if source in FLOORS else "python", "name": source},
             inputs=[],
             files=[record],
-            modules=["pipeline.files"],
+            modules=["pipeline.runtime.atomic_files"],
             facts={
                 "documents": 2,
                 "bytes": 3 * len(source),
@@ -82,13 +82,13 @@ def _data(results, scenario, experiment):
             },
         )
         experiment["sources"][source] = str(folder)
-    files.write_manifest(
+    atomic_files.write_manifest(
         tokenizer.with_suffix(".json"),
         stage="tokenizer",
         settings={"name": scenario, "vocabulary": VOCABULARY},
         inputs=sources,
         files=[tokenizer],
-        modules=["pipeline.files"],
+        modules=["pipeline.runtime.atomic_files"],
         facts={"vocabulary": VOCABULARY, "versions": {"sentencepiece": "0.2.3"}},
     )
     experiment["tokenizers"][scenario] = str(tokenizer.with_suffix(".json"))
@@ -96,13 +96,13 @@ def _data(results, scenario, experiment):
         folder = results / "corpora" / scenario / source
         folder.mkdir(parents=True)
         (folder / "train-00000.bin").write_bytes(b"\0" * 64)
-        files.write_manifest(
-            folder / files.MANIFEST,
+        atomic_files.write_manifest(
+            folder / atomic_files.MANIFEST,
             stage="pack",
             settings={"name": source},
-            inputs=[results / "data" / source / files.MANIFEST, tokenizer],
+            inputs=[results / "data" / source / atomic_files.MANIFEST, tokenizer],
             files=[folder / "train-00000.bin"],
-            modules=["pipeline.files"],
+            modules=["pipeline.runtime.atomic_files"],
             facts=_corpus_facts(source),
         )
         experiment["corpora"][f"{scenario}/{source}"] = str(folder)
@@ -159,7 +159,7 @@ def _run(results, scenario, method, seed, experiment):
         "rule": rule,
         "method": values,
     }
-    files.write_json(folder / "run.json", settings)
+    atomic_files.write_json(folder / "run.json", settings)
     rng = np.random.default_rng([seed, *name.encode()])
     records = _training(folder, scenario, method, rng)
     weights = []
@@ -167,20 +167,25 @@ def _run(results, scenario, method, seed, experiment):
         here = folder / "checkpoints" / f"step{step}"
         here.mkdir(parents=True)
         (here / "model.safetensors").write_bytes(f"{name} {step}".encode())
-        sums = {"model.safetensors": files.sha256(here / "model.safetensors")}
+        sums = {"model.safetensors": atomic_files.sha256(here / "model.safetensors")}
         own = {"step": step, "identity": "i", "model": settings["model"]}
-        files.write_json(here / files.MANIFEST, {**own, "vocabulary": VOCABULARY, "sha256": sums})
+        atomic_files.write_json(
+            here / atomic_files.MANIFEST, {**own, "vocabulary": VOCABULARY, "sha256": sums}
+        )
         weights.append(here / "model.safetensors")
-    files.write_manifest(
-        folder / files.MANIFEST,
+    atomic_files.write_manifest(
+        folder / atomic_files.MANIFEST,
         stage="pretrain",
         settings=settings,
         inputs=[
-            *(results / "corpora" / scenario / d / files.MANIFEST for d in DOMAINS[scenario]),
+            *(
+                results / "corpora" / scenario / d / atomic_files.MANIFEST
+                for d in DOMAINS[scenario]
+            ),
             folder / "run.json",
         ],
         files=[*records, *weights],
-        modules=["pipeline.files"],
+        modules=["pipeline.runtime.atomic_files"],
         facts={
             "run": name,
             "domains": DOMAINS[scenario],
@@ -200,7 +205,7 @@ def _run(results, scenario, method, seed, experiment):
     _evaluations(folder, scenario, method, rng)
     _probes(folder, scenario, rng)
     experiment["runs"][name] = {"folder": str(folder), "settings": settings}
-    manifest = files.read_json(folder / files.MANIFEST)
+    manifest = atomic_files.read_json(folder / atomic_files.MANIFEST)
     experiment["fingerprints"][name] = manifest["code"]["fingerprint"]
 
 
@@ -302,11 +307,11 @@ def _evaluations(folder, scenario, method, rng):
         here = folder / "evaluations" / f"step{step}"
         tables = _perplexities(scenario, method, step, rng) | _choices(scenario, step, rng)
         written += [write_parquet(here / f"{name}.parquet", t) for name, t in tables.items()]
-    files.write_manifest(
-        folder / "evaluations" / files.MANIFEST,
+    atomic_files.write_manifest(
+        folder / "evaluations" / atomic_files.MANIFEST,
         stage="evaluate",
         settings={"items": 20},
-        inputs=[folder / files.MANIFEST],
+        inputs=[folder / atomic_files.MANIFEST],
         files=written,
         modules=["pipeline.errors"],
         facts=_of_run(folder),
@@ -402,11 +407,11 @@ def _probes(folder, scenario, rng):
                 },
             )
         )
-    files.write_manifest(
-        folder / "probes" / files.MANIFEST,
+    atomic_files.write_manifest(
+        folder / "probes" / atomic_files.MANIFEST,
         stage="probe",
         settings={"rows": 16},
-        inputs=[folder / files.MANIFEST],
+        inputs=[folder / atomic_files.MANIFEST],
         files=written,
         modules=["pipeline.errors"],
         facts=_of_run(folder),

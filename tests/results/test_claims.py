@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from pipeline.results import claims, database
-from pipeline.results.distributions import t_quantile
+from pipeline.statistics.distributions import t_quantile
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 from made_up import build
 
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 from pipeline.results import database
 from pipeline.results.compare import compare
 

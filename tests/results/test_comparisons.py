@@ -7,7 +7,8 @@ import duckdb
 import numpy as np
 import pytest
 
-from pipeline.results import comparisons, outcomes, paired, views
+from pipeline.results import comparisons, outcomes, views
+from pipeline.statistics import paired
 
 # Four items of two documents: candidates, the true one, and how many tokens each candidate shares
 # with the context.

@@ -2,19 +2,19 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline import files
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 from pipeline.results import database
+from pipeline.runtime import atomic_files
 
 
 def rewrite(path, table):
     """Replaces a record and its entry in the manifest, as if a stage had written it so."""
     pq.write_table(table, path)
-    folder = path.parent if (path.parent / files.MANIFEST).exists() else path.parent.parent
-    manifest = files.read_json(folder / files.MANIFEST)
-    entry = {"bytes": path.stat().st_size, "sha256": files.sha256(path)}
+    folder = path.parent if (path.parent / atomic_files.MANIFEST).exists() else path.parent.parent
+    manifest = atomic_files.read_json(folder / atomic_files.MANIFEST)
+    entry = {"bytes": path.stat().st_size, "sha256": atomic_files.sha256(path)}
     manifest["files"][str(path.relative_to(folder))] = entry
-    files.write_json(folder / files.MANIFEST, manifest)
+    atomic_files.write_json(folder / atomic_files.MANIFEST, manifest)
 
 
 def ask(path, sql):
@@ -146,9 +146,9 @@ def test_order_of_names_is_that_of_the_experiment(made):
 
 
 def test_methods_without_runs_keep_their_place(small, tmp_path):
-    experiment = files.read_json(small)
+    experiment = atomic_files.read_json(small)
     experiment["config"]["methods"] = {"mix": {}, "random": {}, "pike": {}}
-    files.write_json(small, experiment)
+    atomic_files.write_json(small, experiment)
     database.build(small, tmp_path / "x.duckdb")
     found = ask(tmp_path / "x.duckdb", "select method, position from methods where position = 2")
     assert found == [("pike", 2)]
@@ -219,11 +219,11 @@ def test_a_record_that_is_no_parquet_is_refused(small, tmp_path):
     path = tmp_path / "results/runs/real/tiny/mix/seed0/weights.parquet"
     table = pq.read_table(path)
     rewrite(path, table)
-    manifest = files.read_json(path.parent / files.MANIFEST)
+    manifest = atomic_files.read_json(path.parent / atomic_files.MANIFEST)
     path.write_bytes(b"PAR1 is how it begins")
-    entry = {"bytes": path.stat().st_size, "sha256": files.sha256(path)}
+    entry = {"bytes": path.stat().st_size, "sha256": atomic_files.sha256(path)}
     manifest["files"][path.name] = entry
-    files.write_json(path.parent / files.MANIFEST, manifest)
+    atomic_files.write_json(path.parent / atomic_files.MANIFEST, manifest)
     with pytest.raises(InputError, match="not a whole record of weights"):
         database.build(small, tmp_path / "x.duckdb")
 
@@ -245,24 +245,24 @@ def test_columns_may_lie_in_any_order_beside_unknown_ones(small, tmp_path):
 
 
 def test_runs_without_evaluations_or_probes_need_none(small, tmp_path):
-    experiment = files.read_json(small)
+    experiment = atomic_files.read_json(small)
     for run in experiment["runs"].values():
         run |= {"evaluations": False, "probes": False}
-    files.write_json(small, experiment)
+    atomic_files.write_json(small, experiment)
     for part in ("evaluations", "probes"):
         for folder in (tmp_path / "results/runs").rglob(part):
-            files.remove(folder)
+            atomic_files.remove(folder)
     database.build(small, tmp_path / "x.duckdb")
     assert ask(tmp_path / "x.duckdb", "select count(*) from perplexities") == [(0,)]
 
 
 def test_changed_code_marks_a_run_as_stale(small, tmp_path):
-    experiment = files.read_json(small)
+    experiment = atomic_files.read_json(small)
     experiment["fingerprints"]["real/tiny/pike/seed0"] = "another"
     experiment["runs"]["real/tiny/mix/seed0"]["settings"]["method"] = {"tau": 1}
-    files.write_json(small, experiment)
+    atomic_files.write_json(small, experiment)
     manifest = tmp_path / "results/data/code/manifest.json"
-    files.write_json(manifest, files.read_json(manifest) | {"revision": "later"})
+    atomic_files.write_json(manifest, atomic_files.read_json(manifest) | {"revision": "later"})
     database.build(small, tmp_path / "x.duckdb")
     assert ask(tmp_path / "x.duckdb", "select artifact, reason from stale") == [
         ("corpus/real/code", "input source/code"),
@@ -285,15 +285,15 @@ def test_a_fresh_experiment_has_nothing_stale(made):
     ],
 )
 def test_wrong_settings_are_refused(small, tmp_path, change, message):
-    files.write_json(small, files.read_json(small) | change)
+    atomic_files.write_json(small, atomic_files.read_json(small) | change)
     with pytest.raises(InputError, match=message):
         database.build(small, tmp_path / "x.duckdb")
 
 
 def test_a_run_that_lacks_its_name_is_refused(small, tmp_path):
-    experiment = files.read_json(small)
+    experiment = atomic_files.read_json(small)
     del experiment["runs"]["real/tiny/mix/seed0"]["settings"]["seed"]
-    files.write_json(small, experiment)
+    atomic_files.write_json(small, experiment)
     with pytest.raises(InputError, match="settings: seed is missing"):
         database.build(small, tmp_path / "x.duckdb")
 

@@ -1,13 +1,13 @@
 import pytest
 from made_up import OWN_FIGURES
 
-from pipeline import files
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 from pipeline.results import figures, tables
+from pipeline.runtime import atomic_files
 
 
 def read(shown, name):
-    return files.read_json(shown / f"figures/{name}.json")
+    return atomic_files.read_json(shown / f"figures/{name}.json")
 
 
 def test_losses_have_a_panel_per_domain_and_a_line_per_method(shown):
@@ -41,9 +41,9 @@ def test_weights_have_a_panel_per_method_and_a_line_per_domain(shown):
 def test_similarities_are_those_of_the_baseline_unless_methods_are_selected(made, tmp_path):
     for selection, methods in (({}, {"mix"}), ({"methods": ["pike"]}, {"pike"})):
         values = {"name": "similarities", "selection": {"scenarios": ["real"], **selection}}
-        files.write_json(tmp_path / "settings.json", values)
+        atomic_files.write_json(tmp_path / "settings.json", values)
         figures.write(tmp_path / "settings.json", made / "pike.duckdb", tmp_path / "x.svg")
-        data = files.read_json(tmp_path / "x.json")
+        data = atomic_files.read_json(tmp_path / "x.json")
         assert {p["title"] for p in data["panels"]} == methods
 
 
@@ -82,13 +82,13 @@ def test_svg_names_every_line(shown):
     ],
 )
 def test_wrong_settings_are_refused(made, tmp_path, values, message):
-    files.write_json(tmp_path / "figure.json", values)
+    atomic_files.write_json(tmp_path / "figure.json", values)
     with pytest.raises(InputError, match=message):
         figures.write(tmp_path / "figure.json", made / "pike.duckdb", tmp_path / "x.svg")
 
 
 def test_a_figure_does_not_replace_its_settings(made, tmp_path):
-    files.write_json(tmp_path / "x.json", {"name": "losses"})
+    atomic_files.write_json(tmp_path / "x.json", {"name": "losses"})
     with pytest.raises(InputError, match=r"x\.json is the input .*x\.json, which would be lost"):
         figures.write(tmp_path / "x.json", made / "pike.duckdb", tmp_path / "x.svg")
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
@@ -97,6 +97,6 @@ def test_a_figure_does_not_replace_its_settings(made, tmp_path):
 @pytest.mark.parametrize(("write", "stage"), [(figures.write, "figure"), (tables.write, "table")])
 def test_an_output_without_its_suffix_is_refused(made, tmp_path, write, stage):
     name = "losses" if stage == "figure" else "costs"
-    files.write_json(tmp_path / "x.json", {"name": name})
+    atomic_files.write_json(tmp_path / "x.json", {"name": name})
     with pytest.raises(InputError, match=rf"v1\.2 has no suffix of a {stage}: name a file with \."):
         write(tmp_path / "x.json", made / "pike.duckdb", tmp_path / "v1.2")

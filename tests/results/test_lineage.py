@@ -1,8 +1,8 @@
 import json
 
-from pipeline import files
 from pipeline.results import experiment, lineage
 from pipeline.results.selection import connect
+from pipeline.runtime import atomic_files
 
 
 def rows(path, sql):
@@ -44,7 +44,7 @@ def test_paths_are_relative_to_the_results_and_hold_what_their_sums_say(made):
     found = rows(made / "pike.duckdb", "select path, sha256 from lineage where sha256 is not null")
     assert len(found) > 100
     for path, digest in found:
-        assert files.sha256(made / path) == digest, path
+        assert atomic_files.sha256(made / path) == digest, path
 
 
 def test_a_run_stands_on_its_corpora_and_settings(made):
@@ -75,10 +75,10 @@ def test_tables_stand_on_what_their_views_read(made):
 
 
 def test_a_selection_narrows_what_a_table_stands_on(small):
-    values = files.read_json(small)
+    values = atomic_files.read_json(small)
     selection = {"methods": ["pike"], "seeds": [0]}
     values["tables"] = {"perplexity": {"name": "perplexity", "selection": selection}, "costs": {}}
-    files.write_json(small, values)
+    atomic_files.write_json(small, values)
     found = lineage.read(experiment.read(small)).artifacts
     assert found["table/perplexity"].inputs == ("evaluation/real/tiny/pike/seed0",)
     assert len(found["table/costs"].inputs) == 2
@@ -87,7 +87,7 @@ def test_a_selection_narrows_what_a_table_stands_on(small):
 
 def test_deleted_checkpoints_are_left_out(small, tmp_path):
     run = "real/tiny/mix/seed0"
-    files.remove(tmp_path / "results/runs" / run / "checkpoints" / "step20")
+    atomic_files.remove(tmp_path / "results/runs" / run / "checkpoints" / "step20")
     found = lineage.read(experiment.read(small)).artifacts
     assert f"checkpoint/{run}/step10" in found
     assert f"checkpoint/{run}/step20" not in found

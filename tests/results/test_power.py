@@ -3,7 +3,7 @@ import re
 import duckdb
 import pytest
 
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 from pipeline.results import power, views
 
 
@@ -27,7 +27,7 @@ def test_seeds_by_hand():
 def test_promised_power_is_reached():
     # The test's own power at 785 paired items, D = 5, q = 0.2: by the binomial, summed by hand.
     numpy = pytest.importorskip("numpy")
-    paired = pytest.importorskip("pipeline.results.paired")
+    paired = pytest.importorskip("pipeline.statistics.paired")
     items = power.paired_items(0.05, 0.2, 0.8, 0.05)
     draw = paired.stream("power")
     counts = draw.multinomial(items, [0.125, 0.075, 0.8], 600)

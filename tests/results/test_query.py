@@ -5,7 +5,7 @@ import sys
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 from pipeline.results.query import query
 
 NUMBERS = "select * from (values ('a', 1.5, 1), ('bcd', null, 22)) as t (name, x, n) order by n"

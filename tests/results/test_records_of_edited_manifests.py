@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from made_up import build
 from test_manifests import edited
 
-from pipeline import files
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 from pipeline.results import experiment, lineage
+from pipeline.runtime import atomic_files
 
 PLACES = {
     "source": "data/code/manifest.json",
@@ -55,7 +55,7 @@ def test_a_manifest_of_something_else_is_refused(named, kind, key, other):
     path = Path(named.results) / PLACES[kind]
     before = path.read_text(encoding="utf-8")
     try:
-        files.write_json(path, {**json.loads(before), key: other})
+        atomic_files.write_json(path, {**json.loads(before), key: other})
         with pytest.raises(InputError, match=f"is of '{other}', not of "):
             lineage.read(named)
     finally:

@@ -7,9 +7,9 @@ import subprocess
 import pytest
 from made_up import build
 
-from pipeline import files
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 from pipeline.results import database, provenance, report
+from pipeline.runtime import atomic_files
 
 pytestmark = pytest.mark.slow
 
@@ -184,10 +184,10 @@ def test_runs_without_alarms_say_so(tmp_path):
 
 
 def test_stale_runs_are_flagged_and_names_are_escaped(small, tmp_path):
-    experiment = files.read_json(small)
+    experiment = atomic_files.read_json(small)
     experiment["experiment"] = "a <b> & c"
     experiment["fingerprints"]["real/tiny/pike/seed0"] = "another"
-    files.write_json(small, experiment)
+    atomic_files.write_json(small, experiment)
     database.build(small, tmp_path / "x.duckdb")
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -201,9 +201,9 @@ def test_stale_runs_are_flagged_and_names_are_escaped(small, tmp_path):
 
 
 def test_a_missing_table_is_named_with_what_makes_it(small, tmp_path):
-    experiment = files.read_json(small)
+    experiment = atomic_files.read_json(small)
     experiment["tables"] = {"perplexity": {}}
-    files.write_json(small, experiment)
+    atomic_files.write_json(small, experiment)
     database.build(small, tmp_path / "x.duckdb")
     with pytest.raises(InputError, match=r"make it with `snakemake .*perplexity\.md`"):
         report.write(small, tmp_path / "x.duckdb", tmp_path, tmp_path, tmp_path / "index.html")
@@ -314,6 +314,6 @@ def test_a_figure_that_was_changed_gets_no_place_in_the_page(shown, tmp_path):
     with pytest.raises(InputError, match=r"losses\.svg was changed since it was drawn: make it"):
         report.read_figure(tmp_path, "losses")
     path.write_text(drawn, encoding="utf-8")
-    files.write_json(tmp_path / "losses.json", {"name": "losses"})
+    atomic_files.write_json(tmp_path / "losses.json", {"name": "losses"})
     with pytest.raises(InputError, match=r"losses\.json is not whole"):
         report.read_figure(tmp_path, "losses")

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 from pipeline.results.selection import connect, rows
 
 

@@ -2,9 +2,9 @@ import csv
 
 import pytest
 
-from pipeline import files
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 from pipeline.results import cells, tables
+from pipeline.runtime import atomic_files
 
 
 def row(label, column, value, error=None, *, kind="method", place=0, better="lower", **more):
@@ -202,7 +202,7 @@ def test_accuracy_table_shows_chance_and_items(shown):
     ],
 )
 def test_wrong_settings_are_refused(made, tmp_path, values, message):
-    files.write_json(tmp_path / "table.json", values)
+    atomic_files.write_json(tmp_path / "table.json", values)
     with pytest.raises(InputError, match=message):
         tables.write(tmp_path / "table.json", made / "pike.duckdb", tmp_path / "x.md")
 

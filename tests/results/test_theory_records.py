@@ -3,9 +3,9 @@
 import duckdb
 import pytest
 
-from pipeline import files
-from pipeline.errors import InputError
-from pipeline.results import database, figures, records, selection, tables, why
+from pike_mixing.errors import InputError
+from pipeline.results import database, figures, record_loader, selection, tables, why
+from pipeline.runtime import atomic_files
 from pipeline.theory import stage
 
 pytestmark = pytest.mark.slow
@@ -22,7 +22,7 @@ def settings(root, theory):
     empty = {"config": {}, "runs": {}, "corpora": {}, "sources": {}, "tokenizers": {}}
     shown = {"tables": {"audit": {"name": "audit", "selection": {}}}}
     path = root / "settings.json"
-    files.write_json(
+    atomic_files.write_json(
         path,
         {
             "experiment": "e",
@@ -48,8 +48,10 @@ def opened(built):
 
 
 def test_every_record_is_a_table_with_its_rows(opened, folder):
-    assert {f"theory_{path.stem}" for path in folder.glob("*.parquet")} == set(records.OF_THEORY)
-    for table in records.OF_THEORY:
+    assert {f"theory_{path.stem}" for path in folder.glob("*.parquet")} == set(
+        record_loader.OF_THEORY
+    )
+    for table in record_loader.OF_THEORY:
         file = folder / f"{table.removeprefix('theory_')}.parquet"
         (rows,) = opened.execute(f"select count(*) from {table}").fetchone()
         assert rows > 0
@@ -83,9 +85,9 @@ def test_the_chain_behind_the_audit_ends_at_the_theory(built):
 
 
 def test_figure_3_is_drawn_from_the_theory_alone(built, tmp_path):
-    files.write_json(tmp_path / "figure3.json", {"name": "figure3", "selection": {}})
+    atomic_files.write_json(tmp_path / "figure3.json", {"name": "figure3", "selection": {}})
     figures.write(tmp_path / "figure3.json", built, tmp_path / "out.svg")
-    data = files.read_json(tmp_path / "out.json")
+    data = atomic_files.read_json(tmp_path / "out.json")
     loss, share = data["panels"]
     assert [loss["title"], share["title"]] == ["expected loss", "share of task 1"]
     assert loss["scale"] == "log"
@@ -102,7 +104,7 @@ def test_figure_3_is_drawn_from_the_theory_alone(built, tmp_path):
 
 
 def test_the_table_of_the_theory_says_what_was_checked(built, tmp_path):
-    files.write_json(tmp_path / "theory.json", {"name": "theory", "selection": {}})
+    atomic_files.write_json(tmp_path / "theory.json", {"name": "theory", "selection": {}})
     tables.write(tmp_path / "theory.json", built, tmp_path / "theory.md")
     text = (tmp_path / "theory.md").read_text(encoding="utf-8")
     assert "| noise in one task alone | 1 | 0.061" in text
@@ -122,7 +124,7 @@ def test_the_table_of_the_theory_says_what_was_checked(built, tmp_path):
 
 
 def test_figure_3_without_the_theory_is_refused(made, tmp_path):
-    files.write_json(tmp_path / "figure3.json", {"name": "figure3", "selection": {}})
+    atomic_files.write_json(tmp_path / "figure3.json", {"name": "figure3", "selection": {}})
     with pytest.raises(InputError, match="'figure3' is empty"):
         figures.write(tmp_path / "figure3.json", made / "pike.duckdb", tmp_path / "out.svg")
 

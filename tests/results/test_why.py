@@ -1,11 +1,11 @@
 import duckdb
 import pytest
 
-from pipeline import files
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 from pipeline.results import database
 from pipeline.results.compare import compare
 from pipeline.results.why import why
+from pipeline.runtime import atomic_files
 
 
 def test_a_checkpoint_leads_to_revisions_and_code(made):
@@ -17,9 +17,11 @@ def test_a_checkpoint_leads_to_revisions_and_code(made):
     assert depth["corpus/real/prose"] == 4
     assert depth["source/code"] == 6
     assert "revision revision of prose, which is a long story, licence PSF-2.0" in text
-    weights = files.read_json(made / "runs/real/tiny/pike/seed0/manifest.json")["weights_sha256"]
+    weights = atomic_files.read_json(made / "runs/real/tiny/pike/seed0/manifest.json")[
+        "weights_sha256"
+    ]
     assert f"weights_sha256 {weights[:16]}, data" in text
-    manifest = files.read_json(made / "runs/real/tiny/pike/seed0/manifest.json")
+    manifest = atomic_files.read_json(made / "runs/real/tiny/pike/seed0/manifest.json")
     assert f"[pretrain, code {manifest['code']['fingerprint']}" in text
 
 
@@ -48,9 +50,9 @@ def test_a_database_of_somebody_elses_is_refused(tmp_path):
 
 @pytest.mark.slow
 def test_stale_artifacts_are_marked(small, tmp_path):
-    experiment = files.read_json(small)
+    experiment = atomic_files.read_json(small)
     experiment["fingerprints"]["real/tiny/pike/seed0"] = "another"
-    files.write_json(small, experiment)
+    atomic_files.write_json(small, experiment)
     database.build(small, tmp_path / "x.duckdb")
     assert "OUT OF DATE: code changed" in why("run/real/tiny/pike/seed0", tmp_path / "x.duckdb")
     assert "OUT OF DATE" not in why("run/real/tiny/mix/seed0", tmp_path / "x.duckdb")

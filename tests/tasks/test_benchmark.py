@@ -3,8 +3,9 @@ import shutil
 
 import pytest
 
-from pipeline import files, settings
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
+from pike_mixing.settings import parse
+from pipeline.runtime import atomic_files
 from pipeline.tasks.benchmark import Asked, load
 
 
@@ -20,18 +21,18 @@ def rewrite(folder, name, change):
     records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     change(records)
     path.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
-    manifest = files.read_json(folder / "manifest.json")
-    manifest["files"][path.name]["sha256"] = files.sha256(path)
-    files.write_json(folder / "manifest.json", manifest)
+    manifest = atomic_files.read_json(folder / "manifest.json")
+    manifest["files"][path.name]["sha256"] = atomic_files.sha256(path)
+    atomic_files.write_json(folder / "manifest.json", manifest)
 
 
 def test_settings_are_checked_all_at_once():
     with pytest.raises(InputError) as caught:
-        settings.parse(Asked, {"task": "piqa", "shots": -1, "formulation": "abc"}, "tasks[0]")
+        parse(Asked, {"task": "piqa", "shots": -1, "formulation": "abc"}, "tasks[0]")
     assert "tasks[0].formulation: 'abc' is not one of 'cf', 'mcf', 'hyb'" in str(caught.value)
     values = {"task": "piqa", "shots": -1, "formulation": "cf", "items": 0}
     with pytest.raises(InputError, match=r"(?s)shots: must not be negative.*items: must be at"):
-        settings.parse(Asked, values, "tasks[0]")
+        parse(Asked, values, "tasks[0]")
 
 
 def test_rows_are_the_first_of_the_split(benchmarks, asked):

@@ -2,10 +2,10 @@ import hashlib
 
 import pytest
 
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 from pipeline.tasks import arc_easy, demonstrations, hellaswag, multilingual_hellaswag, registry
 from pipeline.tasks.benchmark import load
-from pipeline.tasks.seams import Row
+from pipeline.tasks.task import Row
 
 GERMAN = multilingual_hellaswag.task("de")
 

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline import __main__, files
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
+from pipeline import __main__
+from pipeline.runtime import atomic_files
 from pipeline.tasks import fetch, piqa, registry
 
 STANDINS = Path(__file__).parent / "standins"
@@ -67,15 +68,15 @@ def test_a_task_becomes_lines_of_json_with_a_manifest(tmp_path):
     assert records(place / "validation.jsonl") == records(PIQA / "validation.jsonl")
     kept = records(place / "demonstrations.jsonl")
     assert [record["goal"] for record in kept] == list(piqa.TASK.curated)
-    manifest = files.read_json(place / "manifest.json")
+    manifest = atomic_files.read_json(place / "manifest.json")
     assert manifest["task"] == "piqa"
     assert manifest["dataset"] == "baber/piqa"
     assert manifest["revision"] == OTHER
     assert manifest["licence"].startswith("AFL-3.0")
     assert manifest["rows"] == {"validation": 12, "demonstrations": 7}
-    assert manifest["sources"]["train"]["sha256"] == files.sha256(PIQA / "train.jsonl")
+    assert manifest["sources"]["train"]["sha256"] == atomic_files.sha256(PIQA / "train.jsonl")
     listed = manifest["files"]["validation.jsonl"]["sha256"]
-    assert listed == files.sha256(place / "validation.jsonl")
+    assert listed == atomic_files.sha256(place / "validation.jsonl")
     assert f"piqa: 12 rows of validation, 7 rows of demonstrations in {place}" in told
     assert "licence: AFL-3.0" in told
 
@@ -105,7 +106,7 @@ def test_the_hubs_cache_serves_without_a_connection(tmp_path, cache):
     # The checksum of this file is not known, its pinned commit is.
     cache("hellaswag_de")
     fetch.fetch(["hellaswag_de"], out=tmp_path, revision=None, taken=[])
-    manifest = files.read_json(tmp_path / "hellaswag_de" / "manifest.json")
+    manifest = atomic_files.read_json(tmp_path / "hellaswag_de" / "manifest.json")
     assert manifest["revision"] == registry.TASKS["hellaswag_de"].dataset.revision
 
 
@@ -195,14 +196,14 @@ def test_a_few_rows_that_cannot_be_asked_are_listed(tmp_path, own):
         ["piqa"], out=tmp_path, revision=OTHER, taken=taken(own, "validation", "train")
     )
     assert "1 rows cannot be asked; put them into leave_out:\n    validation:100: 'sol2'" in told
-    assert list(files.read_json(tmp_path / "piqa" / "manifest.json")["unusable"]) == [
+    assert list(atomic_files.read_json(tmp_path / "piqa" / "manifest.json")["unusable"]) == [
         "validation:100"
     ]
 
 
 def test_own_files_need_no_further_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    monkeypatch.delitem(sys.modules, "pipeline.hub", raising=False)
+    monkeypatch.delitem(sys.modules, "pipeline.runtime.hub", raising=False)
     given = {"out": tmp_path, "revision": OTHER}
     fetch.fetch(["piqa"], **given, taken=taken(PIQA, "validation", "train"))
     with pytest.raises(InputError, match="run `make setup EXTRAS=hub`"):

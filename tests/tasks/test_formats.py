@@ -5,7 +5,7 @@ import pytest
 
 from pipeline.tasks import arc_easy, formats, hellaswag, piqa, registry
 from pipeline.tasks.benchmark import load
-from pipeline.tasks.seams import Row
+from pipeline.tasks.task import Row
 
 GOLDEN = Path(__file__).parent / "standins" / "prompts.json"
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
 from pipeline.tasks import (
     arc_easy,
     csqa,

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pipeline.mixing.conceptual_pike import minimiser
+from pike_mixing.rules.conceptual_pike import minimiser
 from pipeline.theory import relaxed
 from pipeline.theory.problem import vector
 

@@ -6,7 +6,7 @@ import math
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline import files, fingerprints
+from pipeline.runtime import atomic_files, code_fingerprint
 from pipeline.theory import finding, stage
 
 pytestmark = pytest.mark.slow
@@ -22,8 +22,8 @@ def written(tmp_path_factory):
 
 
 def test_every_record_is_there_and_listed(written):
-    manifest = files.read_json(written / files.MANIFEST)
-    names = {path.name for path in written.iterdir()} - {files.MANIFEST, ".made-by"}
+    manifest = atomic_files.read_json(written / atomic_files.MANIFEST)
+    names = {path.name for path in written.iterdir()} - {atomic_files.MANIFEST, ".made-by"}
     assert set(manifest["files"]) == names
     assert {name.removesuffix(".parquet") for name in names} == {
         "example", "example_settings", "example_steps", "descent", "relaxed", "iterations",
@@ -32,9 +32,9 @@ def test_every_record_is_there_and_listed(written):
     assert manifest["stage"] == "theory"
     assert manifest["inputs"] == {}
     assert manifest["settings"] == {"seed": 0, "paths": 40, "draws": 40, "seeds": 2, "random": 3}
-    assert manifest["code"]["fingerprint"] == fingerprints.of("pipeline.theory.stage")
+    assert manifest["code"]["fingerprint"] == code_fingerprint.of("pipeline.theory.stage")
     for name, facts in manifest["files"].items():
-        assert facts["sha256"] == files.sha256(written / name)
+        assert facts["sha256"] == atomic_files.sha256(written / name)
 
 
 def test_findings_have_the_columns_that_the_audit_reads(written):

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.mixing.balanced_pike import tilt
+from pike_mixing.rules.balanced_pike import tilt
 from pipeline.theory import tilt as theory
 from pipeline.theory.problem import vector
 

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from benchmarks import faults
-from pipeline import files
+from pipeline.runtime import atomic_files
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = Path(__file__).with_name("config.yaml")
@@ -108,9 +108,9 @@ class Project:
         """SHA-256 of each finished run's final weights, that of the file itself."""
         found = {}
         for manifest in sorted(self.path(RUNS).glob("*/seed*/manifest.json")):
-            values = files.read_json(manifest)
+            values = atomic_files.read_json(manifest)
             model = manifest.parent / f"checkpoints/step{values['steps']}/model.safetensors"
-            assert files.sha256(model) == values["weights_sha256"]
+            assert atomic_files.sha256(model) == values["weights_sha256"]
             found[manifest.parent.parent.name] = values["weights_sha256"]
         return found
 
@@ -140,7 +140,7 @@ class Project:
 
     def checkpoint(self, method):
         """Updates at the newest checkpoint of a method's run; -1 without one."""
-        return max(files.steps(self.path(f"{RUNS}/{method}/seed0/checkpoints")), default=-1)
+        return max(atomic_files.steps(self.path(f"{RUNS}/{method}/seed0/checkpoints")), default=-1)
 
     def reach(self, method, updates, process):
         """Waits for a checkpoint of at least so many updates, while the process runs."""

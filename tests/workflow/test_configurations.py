@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline import files, fingerprints
+from pipeline.runtime import atomic_files, code_fingerprint
 
 pytestmark = pytest.mark.workflow
 
@@ -45,7 +45,7 @@ def test_one_text_file_a_domain_is_enough_where_documents_says_how_to_cut_it(fre
     assert "write `documents: paragraphs`" in done.stdout
     fresh.configure(lambda config: config["sources"]["notes"].update(documents="paragraphs"))
     fresh.make("--cores", 1, corpus)
-    splits = files.read_json(fresh.path(corpus))["splits"]
+    splits = atomic_files.read_json(fresh.path(corpus))["splits"]
     assert sum(split["documents"] for split in splits.values()) == 100
 
 
@@ -157,8 +157,8 @@ def test_the_code_beside_the_snakefile_runs_in_any_directory(fresh):
     code = f"from pipeline import fingerprints; print(fingerprints.of(*{modules}))"
     fresh.path("ask.py").write_text(code, encoding="utf-8")
     expected = fresh.run("ask").stdout.strip()
-    assert expected != fingerprints.of(*modules)
-    assert files.read_json(manifest)["code"]["fingerprint"] == expected
+    assert expected != code_fingerprint.of(*modules)
+    assert atomic_files.read_json(manifest)["code"]["fingerprint"] == expected
 
 
 MISTAKES = {

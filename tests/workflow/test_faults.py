@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from benchmarks import faults
-from pipeline import files
+from pipeline.runtime import atomic_files
 
 pytestmark = pytest.mark.workflow
 
@@ -19,7 +19,7 @@ FOLDER = "results/runs/words/tiny/mix/seed0"
 def training(project):
     """Number of the process that trains mix."""
     (path,) = project.path(FOLDER).glob("lease/*.json")
-    return files.read_json(path)["pid"]
+    return atomic_files.read_json(path)["pid"]
 
 
 def begun(project, updates, *options):
@@ -45,7 +45,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(untrained, unbroken, tell):
     assert process.wait(timeout=600) == 1
     stands = untrained.checkpoint("mix")
     goes_on(untrained, unbroken)
-    assert files.read_json(untrained.path(f"{FOLDER}/starts.json")) == [0, stands]
+    assert atomic_files.read_json(untrained.path(f"{FOLDER}/starts.json")) == [0, stands]
     tell("Ctrl-C: SIGINT to the workflow and its jobs", f"saved at step {stands}; the same command")
 
 
@@ -84,7 +84,7 @@ def test_a_workflow_tries_again_by_itself_with_more_memory_and_time(
     asked = [int(text) for text in re.findall(r"resources: .*?mem_mb=(\d+)", log(untrained))]
     assert asked == [asked[0], 2 * asked[0], 3 * asked[0]]
     assert untrained.outcomes() == {"mix": unbroken["mix"]}
-    assert len(files.read_json(untrained.path(f"{FOLDER}/starts.json"))) == 3
+    assert len(atomic_files.read_json(untrained.path(f"{FOLDER}/starts.json"))) == 3
     tell(fault, f"the workflow tried again by itself, with {', '.join(map(str, asked))} MB")
 
 
@@ -114,7 +114,7 @@ def test_a_checkpoint_cut_in_half_is_not_gone_on_from(untrained, unbroken, tell)
     faults.truncate(untrained.path(f"{FOLDER}/checkpoints/step{stands}"))
     assert untrained.snakemake("--unlock").returncode == 0
     goes_on(untrained, unbroken)
-    last = files.read_json(untrained.path(f"{FOLDER}/starts.json"))[-1]
+    last = atomic_files.read_json(untrained.path(f"{FOLDER}/starts.json"))[-1]
     assert last < stands
     tell(
         "the newest checkpoint cut in half after a kill",

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from pipeline import files
+from pipeline.runtime import atomic_files
 
 pytestmark = pytest.mark.workflow
 
@@ -15,7 +15,7 @@ MIX = "results/runs/words/tiny/mix"
 
 
 def resumes(project, method):
-    return files.read_json(project.path(project.manifest(method)))["resumes"]
+    return atomic_files.read_json(project.path(project.manifest(method)))["resumes"]
 
 
 def unlock(project):
@@ -122,7 +122,7 @@ def test_a_training_that_fails_keeps_its_checkpoints_and_stops_no_other(finished
     assert done.returncode == 1
     assert "is not a finite number at step" in done.stdout
     assert "lower training.peak_learning_rate" in done.stdout
-    assert max(files.steps(folder / "checkpoints")) >= 1
+    assert max(atomic_files.steps(folder / "checkpoints")) >= 1
     assert not (folder / "manifest.json").exists()
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from pipeline import files
+from pipeline.runtime import atomic_files
 
 pytestmark = pytest.mark.workflow
 
@@ -54,7 +54,7 @@ def test_a_training_that_the_profile_shares_out_books_a_gpu_and_a_core_for_each_
 def test_a_training_is_shared_out_where_the_profile_says_so_and_not_made_again_for_it(untrained):
     target = untrained.manifest("mix")
     untrained.make(target, *TWO)
-    assert files.read_json(untrained.path(target))["processes"] == 2
+    assert atomic_files.read_json(untrained.path(target))["processes"] == 2
     assert untrained.plan(target) == set()
 
 

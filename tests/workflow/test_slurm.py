@@ -7,7 +7,7 @@ import pytest
 from onenode import command, edit_profile, started
 
 from benchmarks import places
-from pipeline import files
+from pipeline.runtime import atomic_files
 
 pytestmark = pytest.mark.workflow
 
@@ -81,4 +81,4 @@ def test_a_run_of_two_processes_has_two_gpus_of_its_own(untrained, slurm):
     assert len(environments) >= 3
     assert all("CUDA_VISIBLE_DEVICES=0,1\0" in each for each in environments)
     assert process.wait(timeout=600) == 0, untrained.path("started.log").read_text()
-    assert files.read_json(untrained.path(untrained.manifest("mix")))["processes"] == 2
+    assert atomic_files.read_json(untrained.path(untrained.manifest("mix")))["processes"] == 2

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from onenode import PROFILE, edit_profile, started
 
-from pipeline import files
+from pipeline.runtime import atomic_files
 
 pytestmark = pytest.mark.workflow
 
@@ -41,13 +41,13 @@ def ends_well(process, project, unbroken, starts=None):
     """Waits for the workflow, whose run must be as ever, and have begun so often."""
     assert process.wait(timeout=900) == 0, project.path("started.log").read_text() + project.logs()
     assert project.outcomes() == {"mix": unbroken["mix"]}
-    assert starts in (None, len(files.read_json(project.path(f"{FOLDER}/starts.json"))))
+    assert starts in (None, len(atomic_files.read_json(project.path(f"{FOLDER}/starts.json"))))
 
 
 def holder(project):
     """Number of the process that trains mix."""
     (path,) = project.path(FOLDER).glob("lease/*.json")
-    return files.read_json(path)["pid"]
+    return atomic_files.read_json(path)["pid"]
 
 
 def back_in_the_queue(project, slurm, job):
@@ -105,7 +105,7 @@ def test_a_time_limit_costs_no_step(untrained, unbroken, slurm, workflow, tell):
     untrained.wait(lambda: slurm.state(job) == "TIMEOUT", "the time limit", seconds=600)
     # On a busy machine it takes more than two.
     ends_well(process, untrained, unbroken)
-    stands = files.read_json(untrained.path(f"{FOLDER}/starts.json"))[1]
+    stands = atomic_files.read_json(untrained.path(f"{FOLDER}/starts.json"))[1]
     assert stands > before
     tell(
         "Slurm: time limit of a minute",

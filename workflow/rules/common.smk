@@ -12,10 +12,10 @@ from pathlib import Path
 # The package lies beside the Snakefile: it need not be installed for a dry run.
 sys.path.insert(0, str(workflow.basedir))
 
-from pipeline import patterns
-from pipeline.planning import accelerators, contents, jobs, outdated, profile
-from pipeline.planning import root, runs, slurm, stages
-from pipeline.errors import InputError
+from pike_mixing.errors import InputError
+from pipeline.planning import file_contents, jobs, outdated, output_root
+from pipeline.planning import planner, profile, slurm, stages
+from pipeline.runtime import accelerators, file_patterns
 
 # Slurm sends the signal at which a training saves to all processes of a job: the Snakemake in it
 # would end by it, and the job with it. What it starts ignores it too, but for trainings.
@@ -37,15 +37,15 @@ except InputError as mistake:
     raise WorkflowError(f"the profile cannot be used:\n{mistake}") from None
 
 try:
-    runs.check_files([Path(f) for f in CONFIGFILES])
-    PLAN = runs.plan(config, ORIGIN)
-    root.claim(PLAN, ORIGIN)
-    GONE = root.gone(PLAN) if workflow.is_main_process else []
+    planner.check_files([Path(f) for f in CONFIGFILES])
+    PLAN = planner.plan(config, ORIGIN)
+    output_root.claim(PLAN, ORIGIN)
+    GONE = output_root.gone(PLAN) if workflow.is_main_process else []
 except InputError as mistake:
     raise WorkflowError(f"the configuration cannot be used:\n{mistake}") from None
 
 RESULTS = PLAN.results
-CONTENTS = contents.Contents(Path(".snakemake", "contents.json"))
+CONTENTS = file_contents.Contents(Path(".snakemake", "contents.json"))
 FINAL = "manifest.json"
 
 
@@ -150,7 +150,7 @@ onstart:
     refuse_unfit_finders()
     refuse_unfit_methods()
     allow_slices()
-    root.write_settings(PLAN, ORIGIN)
+    output_root.write_settings(PLAN, ORIGIN)
 
 
 def refuse_unknown_rules():
@@ -199,7 +199,9 @@ def refuse_unfit_finders():
         j.rule.name for j in workflow.dag.needrun_jobs()
     }:
         try:
-            importlib.import_module("pipeline.finders.registry").refuse(PLAN.mixtures)
+            importlib.import_module("pike_mixing.finders.registry").refuse(
+                PLAN.mixtures
+            )
         except InputError as mistake:
             raise WorkflowError(
                 f"the configuration cannot be used:\n{mistake}"
@@ -216,7 +218,7 @@ def refuse_unfit_methods():
         logger.warning("without torch here, each training job checks its own method")
         return
     try:
-        importlib.import_module("pipeline.mixing.unfit").refuse(PLAN.runs.values())
+        importlib.import_module("pipeline.planning.unfit").refuse(PLAN.runs.values())
     except InputError as mistake:
         raise WorkflowError(f"the configuration cannot be used:\n{mistake}") from None
 
@@ -247,17 +249,17 @@ def content(files):
 def matching(named):
     """The files that fit; a pattern that fits none is Snakemake's to report, before a job."""
     try:
-        return [path for one in named for path in patterns.files(one) or [one]]
+        return [path for one in named for path in file_patterns.files(one) or [one]]
     except InputError as mistake:
         raise WorkflowError(str(mistake)) from None
 
 
 def files_of_source(wildcards):
     """The user's own files that a source reads; none for one that reads no files."""
-    return matching(runs.files_of(PLAN.named("sources", wildcards.source)))
+    return matching(planner.files_of(PLAN.named("sources", wildcards.source)))
 
 
-UNWANTED = runs.files_of(
+UNWANTED = planner.files_of(
     PLAN.config["packing"].get("hygiene", {}).get("decontaminate", {})
 )
 TASKS = f"{RESULTS}/tasks/"
@@ -350,7 +352,7 @@ def tokenizer_of_run(wildcards):
 
 def file_of_tokenizer(wildcards):
     """The user's own SentencePiece model; none for a tokenizer that is trained."""
-    return runs.files_of(PLAN.named("tokenizers", wildcards.tokenizer))
+    return planner.files_of(PLAN.named("tokenizers", wildcards.tokenizer))
 
 
 def documents_of_tokenizer(wildcards):

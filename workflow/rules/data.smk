@@ -66,7 +66,7 @@ rule pack:
         f"{RESULTS}/corpora/{{tokenizer}}/{{source}}/{FINAL}",
     log:
         f"{RESULTS}/logs/pack/{{tokenizer}}/{{source}}.log",
-    threads: lambda wildcards: runs.processes(PLAN.sources[wildcards.source])
+    threads: lambda wildcards: planner.processes(PLAN.sources[wildcards.source])
     resources:
         **takes("pack"),
         python=PYTHON,

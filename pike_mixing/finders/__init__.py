@@ -1,0 +1,12 @@
+"""Finders of static mixtures: they read many small finished runs and say what to train on.
+
+`FINDERS` is the one table of names. A finder's module is imported when it is asked for, so that
+nobody needs the libraries of a finder that he does not use.
+"""
+
+FINDERS = {
+    "regmix": "pike_mixing.finders.regmix:RegMix",
+    "mixing-law": "pike_mixing.finders.mixing_law:MixingLaw",
+    "best": "pike_mixing.finders.best:Best",
+    "average": "pike_mixing.finders.average:Average",
+}

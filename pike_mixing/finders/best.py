@@ -1,0 +1,64 @@
+"""The oracle by search: the best of the static mixtures that were trained.
+
+Shapes: K domains, N proxy runs, M different mixtures.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from pike_mixing.finders import swarm
+from pike_mixing.finders.interface import Found, Proxy
+from pike_mixing.settings import Judged, indivisible
+
+
+@dataclasses.dataclass(frozen=True)
+class Best(Judged):
+    """No model of the loss: what was not trained cannot be found."""
+
+    about: ClassVar[str] = "The mixture of the proxy run that ended with the lowest mean loss."
+    reads: ClassVar[Literal["losses", "state"]] = "losses"
+
+    target: dict[str, float] | None = None
+    """Weight of each domain's loss in the mean, divided by their sum; 1/K when absent."""
+
+    def problems(self) -> list[str]:
+        """A target that is none."""
+        return indivisible(self.target, "target")
+
+    def find(self, domains: tuple[str, ...], runs: Sequence[Proxy]) -> Found:
+        """The mixture with the lowest sum_i u_i L_i.
+
+        Runs of the same mixture (other seeds) count as one, with the mean of their losses: else
+        the mixture with the luckiest seed would win. Of equal losses the first name wins.
+
+        Raises:
+            InputError: no runs, or one without a static mixture or with a loss that is not finite.
+        """
+        runs = sorted(runs, key=lambda run: run.name)
+        weights_NxK, loss_NxK = swarm.arrays(runs)
+        target_K = swarm.shares(self.target, domains, "target")
+        mixtures, place_N = np.unique(weights_NxK, axis=0, return_inverse=True)
+        place_N = place_N.ravel()  # NumPy 2.0 alone gives a column.
+        loss_M = np.bincount(place_N, loss_NxK @ target_K) / np.bincount(place_N)
+        name_M = [
+            next(run.name for run, place in zip(runs, place_N, strict=True) if place == mixture)
+            for mixture in range(len(mixtures))
+        ]
+        order = sorted(range(len(mixtures)), key=lambda mixture: (loss_M[mixture], name_M[mixture]))
+        first, second = order[0], order[1] if len(order) > 1 else None
+        return Found(
+            mixtures[first],
+            {
+                "run": name_M[first],
+                "loss": float(loss_M[first]),
+                "runner_up": None if second is None else name_M[second],
+                "runner_up_loss": None if second is None else float(loss_M[second]),
+                "spread": float(np.ptp(loss_M)),
+                "runs": len(runs),
+                "mixtures": len(mixtures),
+                "effective_domains": swarm.effective(mixtures[first]),
+            },
+        )

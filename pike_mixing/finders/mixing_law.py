@@ -1,0 +1,170 @@
+"""The mixing law as a finder: fit the law to the proxies, then solve a convex program for w.
+
+The law is that of arXiv 2403.16952; the pull to a prior and the caps on repetition are olmix's.
+
+Shapes: K domains, N proxy runs.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from scipy import optimize
+
+from pike_mixing.errors import InputError
+from pike_mixing.finders import law, swarm, validation
+from pike_mixing.finders.interface import Floats, Found, Proxy
+from pike_mixing.finders.program import Program, solve
+from pike_mixing.settings import Judged, indivisible
+
+OUTSIDE = 1e-6
+"""A mixture further than this from every average of the proxies' mixtures lies outside of them."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MixingLaw(Judged):
+    """min_w sum_i u_i L_i(w) + kl KL(w || prior), L_i(w) = c_i + exp(b_i + t_i . w)."""
+
+    about: ClassVar[str] = (
+        "Fits how each domain's loss falls with the mixture, and solves for the best mixture that "
+        "stays near a prior."
+    )
+    reads: ClassVar[Literal["losses", "state"]] = "losses"
+
+    target: dict[str, float] | None = None
+    """Weight u of each domain's loss in the objective, divided by their sum; 1/K when absent."""
+    kl: float = 0.05
+    """Price of a nat of divergence from the prior, in nats per token; 0 trusts the law alone."""
+    prior: dict[str, float] | None = None
+    """The mixture to stay near, divided by its sum; 1/K when absent."""
+    epochs: float | None = None
+    """No domain is read more than this many times: w_k <= epochs tokens_k / budget."""
+    tokens_by_domain: dict[str, float] | None = None
+    """Training tokens of each domain; needed with epochs."""
+    budget_tokens: float | None = None
+    """Tokens of the final run: rows x length x steps; needed with epochs."""
+    huber: float = 0.02
+    """Errors beyond this many nats count linearly: a proxy that went astray does not decide."""
+    starts: int = 64
+    """Values of c, from 0 to just below the lowest loss, for which s is fitted at first."""
+    folds: int = 10
+    """Parts of the cross-validation; no more parts than proxies means leave one out."""
+    seed: int = 0
+    """Seed of the parts."""
+
+    def problems(self) -> list[str]:
+        """Settings with which there is nothing to fit or to solve."""
+        found = indivisible(self.target, "target") + indivisible(self.prior, "prior")
+        zero = [d for d, p in (self.prior or {}).items() if p == 0]
+        found += [f"prior.{d}: must be positive, leave the domain out instead" for d in zero]
+        found += ["kl: must not be negative"] if self.kl < 0 else []
+        found += ["huber: must be positive"] if self.huber <= 0 else []
+        found += ["starts: must be at least 2"] if self.starts < 2 else []
+        found += ["folds: must be at least 2"] if self.folds < 2 else []
+        caps = (self.epochs, self.tokens_by_domain, self.budget_tokens)
+        if any(c is None for c in caps) != all(c is None for c in caps):
+            found.append("epochs: give epochs, tokens_by_domain and budget_tokens, or none of them")
+        found += indivisible(self.tokens_by_domain, "tokens_by_domain")
+        positive = {"epochs": self.epochs, "budget_tokens": self.budget_tokens}
+        found += [f"{n}: must be positive" for n, v in positive.items() if v is not None and v <= 0]
+        return found
+
+    def find(self, domains: tuple[str, ...], runs: Sequence[Proxy]) -> Found:
+        """The optimum of the program, proved to be one.
+
+        Raises:
+            InputError: too few proxies, mixtures that leave a direction untried, losses that are
+                not positive, caps without room for a mixture, or a fit or a program that does not
+                converge.
+        """
+        K = len(domains)
+        weights_NxK, loss_NxK = self._arrays(K, runs)
+        laws = law.fit(weights_NxK, loss_NxK, starts=self.starts, huber=self.huber)
+        program = Program(
+            laws=laws,
+            target_K=swarm.shares(self.target, domains, "target"),
+            kl=self.kl,
+            prior_K=swarm.shares(self.prior, domains, "prior"),
+            cap_K=self._caps(domains),
+        )
+        weights_K, residual = solve(program)
+        uniform_K, full_K = np.full(K, 1 / K), weights_K >= program.cap_K - 1e-9
+        diagnostics = {
+            "runs": len(runs),
+            **self._validated(domains, weights_NxK, loss_NxK, program.target_K),
+            "predicted_loss": program.loss(weights_K),
+            "predicted_loss_by_domain": _named(domains, laws.losses(weights_K[None])[0]),
+            "predicted_loss_uniform": program.loss(uniform_K),
+            "predicted_loss_prior": program.loss(program.prior_K),
+            "best_proxy_loss": float((loss_NxK @ program.target_K).min()),
+            "kl_to_prior": program.divergence(weights_K),
+            "kkt_residual": residual,
+            "capped": [d for d, full in zip(domains, full_K, strict=True) if full],
+            "outside_proxies": outside(weights_K, weights_NxK),
+            "effective_domains": swarm.effective(weights_K),
+            "laws": {
+                d: {"c": float(c), "b": float(b), "t": _named(domains, t_K)}
+                for d, c, b, t_K in zip(domains, laws.c_K, laws.b_K, laws.t_KxK, strict=True)
+            },
+        }
+        return Found(weights_K, diagnostics)
+
+    def _arrays(self, K: int, runs: Sequence[Proxy]) -> tuple[Floats, Floats]:
+        # A part of the cross-validation is left out, and K + 1 coefficients still need K + 1 runs.
+        count = K + 1
+        while count - -(-count // min(self.folds, count)) < K + 1:
+            count += 1
+        weights_NxK, loss_NxK = swarm.arrays(
+            runs,
+            at_least=count,
+            because=f"each of {K} laws has {K + 1} coefficients and {self.folds} parts take turns "
+            "in being held out",
+        )
+        if (loss_NxK <= 0).any():
+            raise InputError("the proxies' losses must be positive: they are nats per token")
+        for rest, _ in validation.folds(len(runs), self.folds, self.seed):
+            rank = np.linalg.matrix_rank(weights_NxK[rest], tol=1e-6)
+            if rank < K:
+                raise InputError(
+                    f"the proxies' mixtures span {rank} of {K} directions: the law cannot tell "
+                    "the domains' effects apart; add proxy runs with other mixtures, drawn at "
+                    "random"
+                )
+        return weights_NxK, loss_NxK
+
+    def _caps(self, domains: tuple[str, ...]) -> Floats:
+        if self.epochs is None or self.tokens_by_domain is None or self.budget_tokens is None:
+            return np.full(len(domains), np.inf)
+        tokens_K = swarm.placed(self.tokens_by_domain, domains, "tokens_by_domain")
+        return self.epochs * tokens_K / self.budget_tokens
+
+    def _validated(
+        self, domains: tuple[str, ...], weights_NxK: Floats, loss_NxK: Floats, target_K: Floats
+    ) -> dict[str, Any]:
+        """Errors on proxies that the fit has not seen; those that it has seen beside them."""
+        held_out_NxK = np.empty_like(loss_NxK)
+        for rest, part in validation.folds(len(loss_NxK), self.folds, self.seed):
+            laws = law.fit(weights_NxK[rest], loss_NxK[rest], starts=self.starts, huber=self.huber)
+            held_out_NxK[part] = laws.losses(weights_NxK[part])
+        predicted_N, actual_N = held_out_NxK @ target_K, loss_NxK @ target_K
+        errors = [validation.rmse(held_out_NxK[:, k], loss_NxK[:, k]) for k in range(len(domains))]
+        return {
+            "held_out_rmse_by_domain": dict(zip(domains, errors, strict=True)),
+            "held_out_rmse": validation.rmse(predicted_N, actual_N),
+            "held_out_spearman": validation.spearman(predicted_N, actual_N),
+            "held_out_r_squared": validation.r_squared(predicted_N, actual_N),
+        }
+
+
+def outside(weights_K: Floats, weights_NxK: Floats) -> bool:
+    """Whether a mixture is no average of the proxies' mixtures: the law is then extrapolated.
+
+    Non-negative multiples of mixtures that add up to a mixture are an average: all sum to 1.
+    """
+    _, distance = optimize.nnls(weights_NxK.T, weights_K)
+    return bool(distance > OUTSIDE)
+
+
+def _named(domains: tuple[str, ...], values_K: Floats) -> dict[str, float]:
+    return dict(zip(domains, values_K.tolist(), strict=True))

@@ -1,0 +1,142 @@
+"""The mixture of lowest predicted loss near a prior: a convex program, and proof of its solution.
+
+    min_w  sum_i u_i L_i(w) + kl sum_k w_k log(w_k / p_k)
+    with   sum_k w_k = 1 and 0 <= w_k <= cap_k
+
+Every L_i is a constant plus the exponential of an affine function, hence convex; so are their sum
+with u_i >= 0 and the divergence. Every point that meets the KKT conditions is therefore the
+optimum, and strictly the only one when kl > 0.
+
+Shapes: K domains.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize
+
+from pike_mixing.errors import InputError
+from pike_mixing.finders.interface import Floats
+from pike_mixing.finders.law import Laws
+
+TOLERANCE = 1e-6
+"""Largest residual of the KKT conditions, in nats per token of the objective over 1 + kl."""
+SMALLEST = 1e-12
+"""Weights below this are not told from 0; the divergence's slope is infinite there."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """The program's data."""
+
+    laws: Laws
+    target_K: Floats
+    """u: weight of each domain's loss, summing to 1."""
+    kl: float
+    """Price of the divergence from the prior, nats per nat."""
+    prior_K: Floats
+    """p: positive where kl > 0."""
+    cap_K: Floats
+    """Largest weight of each domain; infinite when there is none."""
+
+    def loss(self, weights_K: Floats) -> float:
+        """The objective without the divergence, nats per token."""
+        return float(self.laws.losses(weights_K[None])[0] @ self.target_K)
+
+    def slope(self, weights_K: Floats) -> Floats:
+        """Gradient of `loss`."""
+        reducible_K = np.exp(self.laws.b_K + self.laws.t_KxK @ weights_K)
+        return (self.target_K * reducible_K) @ self.laws.t_KxK
+
+    def divergence(self, weights_K: Floats) -> float:
+        """KL(w || p), nats."""
+        some_K = weights_K > 0
+        return float((weights_K[some_K] * np.log(weights_K[some_K] / self.prior_K[some_K])).sum())
+
+    def residual(self, weights_K: Floats) -> float:
+        """How far w is from meeting the KKT conditions, nats per token; 0 at the optimum alone.
+
+        The conditions say that w minimises the program whose loss is replaced by its tangent at
+        w: then w_k = min(cap_k, p_k exp((nu - slope_k) / kl)) for one nu (kl = 0: the domains of
+        least slope are full). The residual is what that program's minimum v gains over w; since
+        the loss is convex, w's objective is above the optimum by no more than this.
+        """
+        slope_K = self.slope(weights_K)
+        best_K = self.of_tangent(slope_K, self.kl)
+        gain = float(slope_K @ (weights_K - best_K))
+        if self.kl > 0:
+            gain += self.kl * (self.divergence(weights_K) - self.divergence(best_K))
+        return max(gain, 0.0)
+
+    def of_tangent(self, slope_K: Floats, kl: float) -> Floats:
+        """argmin_v slope . v + kl KL(v || p) within the constraints, in closed form."""
+        if kl == 0:
+            order = np.argsort(slope_K, kind="stable")
+            room_K = np.minimum(self.cap_K[order], 1)
+            filled_K = np.diff(np.minimum(np.cumsum(room_K), 1), prepend=0)
+            return filled_K[np.argsort(order)]
+        room_K = np.minimum(self.cap_K, 1)
+        if room_K.sum() <= 1 + 1e-12:
+            return room_K / room_K.sum()
+        log_K = np.log(self.prior_K) - slope_K / kl
+        log_K -= np.logaddexp.reduce(log_K)
+        with np.errstate(divide="ignore"):
+            log_room_K = np.log(room_K)
+        if (log_K <= log_room_K).all():
+            return np.exp(log_K)
+
+        def weights(nu: float) -> Floats:
+            return np.exp(np.minimum(log_room_K, log_K + nu))
+
+        # Below 0 the weights sum to less than 1; where all are full, to more.
+        full = float((log_room_K - log_K).max())
+        nu = optimize.brentq(lambda nu: weights(nu).sum() - 1, -1e-9, full, xtol=1e-15)
+        return weights(nu)
+
+
+def solve(program: Program) -> tuple[Floats, float]:
+    """The optimal weights and the residual of their KKT conditions.
+
+    Raises:
+        InputError: the caps leave less than a whole mixture, or the solver did not reach the
+            optimum.
+    """
+    if program.cap_K.sum() < 1:
+        raise InputError(
+            f"epochs: the repetition caps sum to {program.cap_K.sum():.3g}, less than a whole "
+            "mixture: there is too little text for the budget; raise epochs, add text or lower "
+            "budget_tokens"
+        )
+    K = len(program.cap_K)
+    lower = SMALLEST if program.kl > 0 else 0.0
+    # Brings values and slopes near 1 whatever the price.
+    scale = 1 + program.kl
+
+    def objective(weights_K: Floats) -> float:
+        penalty = program.kl * program.divergence(weights_K) if program.kl > 0 else 0.0
+        return (program.loss(weights_K) + penalty) / scale
+
+    def slope(weights_K: Floats) -> Floats:
+        slope_K = program.slope(weights_K)
+        if program.kl > 0:
+            slope_K = slope_K + program.kl * (np.log(weights_K / program.prior_K) + 1)
+        return slope_K / scale
+
+    done = optimize.minimize(
+        objective,
+        np.maximum(program.of_tangent(np.zeros(K), 1.0), lower),
+        jac=slope,
+        method="SLSQP",
+        bounds=[(lower, max(lower, min(1.0, cap))) for cap in program.cap_K],
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 1, "jac": np.ones_like},
+        options={"maxiter": 1000, "ftol": 1e-15},
+    )
+    weights_K = np.minimum(np.maximum(done.x, 0), program.cap_K)
+    weights_K = weights_K / weights_K.sum()
+    residual = program.residual(weights_K)
+    if not residual <= TOLERANCE * scale:
+        raise InputError(
+            f"the program for the mixture was not solved: its KKT residual is {residual:.2g} nats "
+            f"({done.message}): raise kl, or leave out proxy runs that diverged"
+        )
+    return weights_K, residual

@@ -1,0 +1,198 @@
+"""RegMix (arXiv 2407.01492): boosted trees learn the loss from the mixture, then are searched.
+
+Its code trains 512 proxies, and stops the boosting by the score on the test set. Here 20 to 50
+proxies must do, and the rounds are chosen by cross-validation among them.
+
+Shapes: K domains, N proxy runs, S drawn mixtures.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import lightgbm as lgb
+import numpy as np
+
+from pike_mixing.finders import swarm, validation
+from pike_mixing.finders.interface import Floats, Found, Proxy
+from pike_mixing.settings import Judged, indivisible
+
+LEAST_PER_FOLD = 2
+"""Proxies in each part of the cross-validation, without which its score is one run's noise."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RegMix(Judged):
+    """The mean of the mixtures to which gradient-boosted trees give the lowest loss."""
+
+    about: ClassVar[str] = (
+        "Learns the loss from the mixture by boosted trees, and averages the best of many "
+        "mixtures drawn at random."
+    )
+    reads: ClassVar[Literal["losses", "state"]] = "losses"
+
+    target: dict[str, float] | None = None
+    """Weight of each domain's loss in what is learned, divided by their sum; 1/K when absent."""
+    samples: int = 100_000
+    """Mixtures drawn from the Dirichlet distribution and scored."""
+    kept: int = 128
+    """The best of them are averaged; all that tie with the last of these are taken too.
+
+    Trees are constant by pieces, and few proxies make large pieces: among equal scores the draw
+    alone would choose."""
+    prior: dict[str, float] | None = None
+    """Mean of the Dirichlet distribution; 1/K when absent. Take that of the proxies' mixtures."""
+    concentration: float = 1.0
+    """Its parameters are concentration K prior_k: with equal parts, 1 draws evenly.
+
+    Trees predict the same beyond the proxies as at their edge. So draw from where they lie."""
+    learning_rate: float = 0.03
+    """Share of each tree that is added. The paper's 0.01 needs thousands of trees."""
+    rounds: int = 1000
+    """Trees at most."""
+    patience: int = 50
+    """Trees without a lower held-out error after which the boosting stops.
+
+    Of few proxies the error falls unevenly: RegMix's 3 may stop at a bump."""
+    leaves: int = 4
+    """Leaves per tree: 3 splits, enough for two domains to act together.
+
+    LightGBM's 31 would give each of 30 proxies a leaf of its own."""
+    min_data_in_leaf: int = 3
+    """Proxies that a leaf holds at least.
+
+    LightGBM's 20 forbids every split below 40 proxies: the prediction would be one constant."""
+    folds: int = 5
+    """Parts of the cross-validation."""
+    seed: int = 0
+    """Seed of the drawn mixtures and of the parts."""
+
+    def problems(self) -> list[str]:
+        """Settings with which nothing can be learned."""
+        found = indivisible(self.target, "target") + indivisible(self.prior, "prior")
+        zero = [d for d, p in (self.prior or {}).items() if p == 0]
+        found += [f"prior.{d}: must be positive, leave the domain out instead" for d in zero]
+        least = {
+            "samples": 1,
+            "kept": 1,
+            "rounds": 1,
+            "patience": 1,
+            "leaves": 2,
+            "min_data_in_leaf": 1,
+            "folds": 2,
+        }
+        found += [f"{n}: must be at least {v}" for n, v in least.items() if getattr(self, n) < v]
+        found += [
+            f"{n}: must be positive"
+            for n in ("concentration", "learning_rate")
+            if getattr(self, n) <= 0
+        ]
+        if self.kept > self.samples:
+            found.append(f"kept: must not be more than samples ({self.samples})")
+        return found
+
+    def find(self, domains: tuple[str, ...], runs: Sequence[Proxy]) -> Found:
+        """The mean of the drawn mixtures with the lowest predicted sum_i u_i L_i.
+
+        Raises:
+            InputError: too few proxies, or one without a static mixture or a finite loss.
+        """
+        weights_NxK, loss_NxK = swarm.arrays(
+            runs, at_least=self._at_least(), because=self._reason()
+        )
+        target_N = loss_NxK @ swarm.shares(self.target, domains, "target")
+        trees, rounds = self._fit(weights_NxK, target_N)
+        prior_K = swarm.shares(self.prior, domains, "prior")
+        drawn_SxK = np.random.default_rng(self.seed).dirichlet(
+            self.concentration * len(domains) * prior_K, self.samples
+        )
+        score_S = _predicted(trees, drawn_SxK)
+        chosen_S = score_S <= np.partition(score_S, self.kept - 1)[self.kept - 1]
+        weights_K = drawn_SxK[chosen_S].mean(axis=0)
+        uniform_K = np.full(len(domains), 1 / len(domains))
+        predicted_2 = _predicted(trees, np.stack([weights_K, uniform_K]))
+        return Found(
+            weights_K,
+            {
+                "runs": len(runs),
+                **self._validated(weights_NxK, target_N),
+                "trees": rounds,
+                "averaged": int(chosen_S.sum()),
+                "predicted_loss": float(predicted_2[0]),
+                "predicted_loss_uniform": float(predicted_2[1]),
+                "best_proxy_loss": float(target_N.min()),
+                "effective_domains": swarm.effective(weights_K),
+            },
+        )
+
+    def _at_least(self) -> int:
+        # The outer cross-validation leaves one part out; the inner one needs whole parts of the
+        # rest, and a split needs two leaves' worth of what then remains.
+        count = max(LEAST_PER_FOLD * self.folds, 2 * self.min_data_in_leaf)
+        while _remaining(_remaining(count, self.folds), self.folds) < 2 * self.min_data_in_leaf:
+            count += 1
+        return count
+
+    def _reason(self) -> str:
+        return (
+            f"{self.folds} parts take turns in being held out, twice nested, and a split of the "
+            f"rest needs {2 * self.min_data_in_leaf} runs"
+        )
+
+    def _fit(self, weights_NxK: Floats, target_N: Floats) -> tuple[lgb.Booster, int]:
+        """Trees on all the proxies, as many as do best on held-out ones.
+
+        The number is that with the lowest mean squared error over the parts; 1 tree at least.
+        """
+        parameters = self._parameters()
+        scores = lgb.cv(
+            parameters,
+            _data(weights_NxK, target_N),
+            num_boost_round=self.rounds,
+            folds=validation.folds(len(target_N), self.folds, self.seed),
+            callbacks=[lgb.early_stopping(self.patience, verbose=False)],
+        )
+        rounds = 1 + int(np.argmin(np.asarray(scores["valid l2-mean"])))
+        return lgb.train(parameters, _data(weights_NxK, target_N), num_boost_round=rounds), rounds
+
+    def _parameters(self) -> dict[str, Any]:
+        """LightGBM's parameters; the same data give the same bits."""
+        return {
+            "objective": "regression",
+            "metric": "l2",
+            "learning_rate": self.learning_rate,
+            "num_leaves": self.leaves,
+            "min_data_in_leaf": self.min_data_in_leaf,
+            # Bins of 3 proxies, the default, would hide where a split is best.
+            "min_data_in_bin": 1,
+            "seed": self.seed,
+            "deterministic": True,
+            "force_row_wise": True,
+            "num_threads": 1,
+            "verbosity": -1,
+        }
+
+    def _validated(self, weights_NxK: Floats, target_N: Floats) -> dict[str, Any]:
+        """Errors on proxies that saw neither the trees nor the choice of their number."""
+        predicted_N = np.empty_like(target_N)
+        for rest, part in validation.folds(len(target_N), self.folds, self.seed):
+            trees, _ = self._fit(weights_NxK[rest], target_N[rest])
+            predicted_N[part] = _predicted(trees, weights_NxK[part])
+        return {
+            "held_out_rmse": validation.rmse(predicted_N, target_N),
+            "held_out_spearman": validation.spearman(predicted_N, target_N),
+            "held_out_r_squared": validation.r_squared(predicted_N, target_N),
+        }
+
+
+def _remaining(count: int, folds: int) -> int:
+    """Proxies left when the largest part is held out."""
+    return count - -(-count // min(folds, count))
+
+
+def _data(weights_NxK: Floats, target_N: Floats) -> lgb.Dataset:
+    return lgb.Dataset(weights_NxK, target_N, free_raw_data=False)
+
+
+def _predicted(trees: lgb.Booster, weights_SxK: Floats) -> Floats:
+    return np.asarray(trees.predict(weights_SxK, num_threads=1), dtype=np.float64)

@@ -1,0 +1,73 @@
+"""Proxy runs as arrays, and the numbers that a user writes down by domain.
+
+Shapes: K domains, N proxy runs.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from pike_mixing.errors import InputError
+from pike_mixing.finders.interface import Floats, Proxy
+from pike_mixing.settings import misplaced
+
+
+def arrays(
+    runs: Sequence[Proxy], *, at_least: int = 1, because: str = "there is nothing to choose from"
+) -> tuple[Floats, Floats]:
+    """Mixtures and losses, [N, K] each.
+
+    Raises:
+        InputError: fewer runs than `at_least`; the message gives `because` as the reason. Or a
+            run without a static mixture, or whose loss is no finite number.
+    """
+    if len(runs) < at_least:
+        raise InputError(
+            f"{len(runs)} proxy run(s) are too few, at least {at_least} are needed: {because}; "
+            "add proxy runs"
+        )
+    for run in runs:
+        if run.weights_K is None:
+            raise InputError(
+                f"proxy {run.name} has no static mixture: only runs whose weights never change "
+                "can be compared by their weights; leave it out"
+            )
+        assert run.loss_K is not None, "the stage reads the losses of every proxy"
+        if not np.isfinite(run.loss_K).all():
+            raise InputError(
+                f"proxy {run.name} has a loss that is no finite number: the run has diverged; "
+                "leave it out, or train it again with a lower training.peak_learning_rate"
+            )
+    weights = [run.weights_K for run in runs if run.weights_K is not None]
+    losses = [run.loss_K for run in runs if run.loss_K is not None]
+    return np.stack(weights).astype(np.float64), np.stack(losses).astype(np.float64)
+
+
+def placed(values: Mapping[str, float], domains: tuple[str, ...], setting: str) -> Floats:
+    """The values in the order of the domains.
+
+    Raises:
+        InputError: a value names no domain, or a domain has no value.
+    """
+    problems = misplaced(values, domains, setting, "is missing")
+    if problems:
+        raise InputError("\n".join(problems))
+    return np.array([values[d] for d in domains], dtype=np.float64)
+
+
+def shares(values: Mapping[str, float] | None, domains: tuple[str, ...], setting: str) -> Floats:
+    """The values in the order of the domains, divided by their sum; 1/K each when absent.
+
+    Raises:
+        InputError: a value names no domain, or a domain has no value.
+    """
+    if values is None:
+        return np.full(len(domains), 1 / len(domains))
+    placed_K = placed(values, domains, setting)
+    return placed_K / placed_K.sum()
+
+
+def effective(weights_K: Floats) -> float:
+    """Effective number of domains exp(H(w)): K when all are equal, 1 when one has all."""
+    positive_K = weights_K[weights_K > 0]
+    return float(np.exp(-(positive_K * np.log(positive_K)).sum()))

@@ -1,0 +1,48 @@
+"""How well a fit predicts proxy runs that it has not seen.
+
+Shapes: N proxy runs, F folds.
+"""
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from pike_mixing.finders.interface import Floats
+
+Ints = npt.NDArray[np.int64]
+
+
+def folds(runs: int, count: int, seed: int) -> list[tuple[Ints, Ints]]:
+    """Splits `runs` proxies into `count` parts of nearly equal size, in an order of the seed's.
+
+    Returns:
+        For each part the indices of the proxies outside it and inside it, in ascending order.
+        One proxy per part (leave one out) when there are no more proxies than parts.
+    """
+    part_N = np.empty(runs, dtype=np.int64)
+    part_N[np.random.default_rng(seed).permutation(runs)] = np.arange(runs) % count
+    return [
+        (np.flatnonzero(part_N != part), np.flatnonzero(part_N == part))
+        for part in range(min(runs, count))
+    ]
+
+
+def spearman(predicted_N: Floats, actual_N: Floats) -> float | None:
+    """Correlation of the ranks; None when one of the two is constant."""
+    if np.ptp(predicted_N) == 0 or np.ptp(actual_N) == 0:
+        return None
+    return float(stats.spearmanr(predicted_N, actual_N).statistic)
+
+
+def r_squared(predicted_N: Floats, actual_N: Floats) -> float | None:
+    """Share of the variance that is predicted: 1 is perfect, 0 no better than the mean.
+
+    None when the losses do not vary.
+    """
+    spread = ((actual_N - actual_N.mean()) ** 2).sum()
+    return float(1 - ((actual_N - predicted_N) ** 2).sum() / spread) if spread > 0 else None
+
+
+def rmse(predicted_N: Floats, actual_N: Floats) -> float:
+    """Root of the mean squared error."""
+    return float(np.sqrt(((predicted_N - actual_N) ** 2).mean()))

@@ -1,0 +1,91 @@
+"""The Gramian as a surgeon sees it: of the domains in the batch, with no negative eigenvalue.
+
+A surgeon combines the domains' gradients g_k into one, sum_k c_k g_k, with coefficients that are a
+function of the inner products G_jk = g_j . g_k alone.
+
+Shapes: K domains, P of them with a gradient.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Signals
+
+Scale = Literal["mix", "reference"]
+"""Factor of the update. mix: where all domains have the same gradient, the update is that gradient,
+as in Mix, so that one learning rate, weight decay and clipping fit every method. reference: the
+factor of the method's authors, for which the same gradients can give K times as much."""
+
+
+def coefficients(signals: Signals, solve: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """Coefficients c_K of the K gradients; 0 for a domain without one.
+
+    Args:
+        signals: Signals with a Gramian.
+        solve: From the Gramian of the domains with a gradient (P x P, see `of_present`) and their
+            indices to their coefficients c_P.
+
+    Raises:
+        InputError: the Gramian holds numbers that are not finite, or `solve` raises it.
+    """
+    gram_PxP, present_P = of_present(signals)
+    coefficient_K = torch.zeros(len(_gramian(signals)), dtype=torch.float64)
+    if len(present_P):
+        coefficient_K[present_P] = solve(gram_PxP, present_P)
+    return coefficient_K
+
+
+def of_present(signals: Signals) -> tuple[Tensor, Tensor]:
+    """Gramian of the domains that have a gradient (P x P), and their indices.
+
+    A domain has none when the batch has no rows of it (NaN) or when its gradient is exactly zero.
+
+    Raises:
+        InputError: an inner product of gradients is not a finite number.
+    """
+    gram_KxK = _gramian(signals)
+    # NaN > 0 is False.
+    present_P = (gram_KxK.diagonal() > 0).nonzero().flatten()
+    gram_PxP = gram_KxK[present_P][:, present_P]
+    if not gram_PxP.isfinite().all():
+        raise InputError(
+            f"step {signals.step}: an inner product of the domains' gradients is not a finite "
+            "number: lower training.peak_learning_rate or lengthen training.warmup_steps; the "
+            "checkpoints before this step are sound"
+        )
+    return _semidefinite(gram_PxP), present_P
+
+
+def not_converged(rule: str, step: int, why: str) -> InputError:
+    """The error of a solver that found no coefficients. There are no others to fall back on."""
+    return InputError(
+        f"step {step}: {rule} found no coefficients for the domains' gradients: {why}. Nearly "
+        "opposite gradients do this, or a training that diverges: lower "
+        "training.peak_learning_rate, give the batch more rows, or train with another rule; the "
+        "checkpoints before this step are sound"
+    )
+
+
+def _gramian(signals: Signals) -> Tensor:
+    assert signals.gram_KxK is not None, "a method that needs a Gramian was given none"
+    return signals.gram_KxK
+
+
+def _semidefinite(gram_PxP: Tensor) -> Tensor:
+    """The Gramian without negative eigenvalues, or itself when it has none.
+
+    Products of float32 gradients are off by some 1e-7 |g_j| |g_k|. Where gradients nearly coincide
+    the matrix of cosines has eigenvalues below that, which can come out negative.
+    """
+    if not len(gram_PxP):
+        return gram_PxP
+    norm_P = gram_PxP.diagonal().sqrt()
+    lengths_PxP = torch.outer(norm_P, norm_P)
+    eigenvalue_P, vector_PxP = torch.linalg.eigh(gram_PxP / lengths_PxP)
+    if eigenvalue_P[0] >= 0:
+        return gram_PxP
+    return (vector_PxP * eigenvalue_P.clamp(min=0)) @ vector_PxP.T * lengths_PxP

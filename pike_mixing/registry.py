@@ -1,0 +1,38 @@
+"""From a method's name and plain settings to the method itself."""
+
+import dataclasses
+import importlib
+from collections.abc import Mapping
+from typing import Any, cast
+
+from pike_mixing import METHODS
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Method
+from pike_mixing.settings import parse, unknown
+
+
+def kind(rule: str) -> type[Any]:
+    """The settings dataclass of a rule: a name in `METHODS`, or one's own `package.module:Class`.
+
+    Raises:
+        InputError: there is no such rule.
+    """
+    module, _, name = METHODS.get(rule, rule).partition(":")
+    if not name:
+        raise InputError(unknown(rule, METHODS, "rule"))
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ModuleNotFoundError, AttributeError) as error:
+        raise InputError(f"rule: {rule!r} cannot be imported: {error}") from error
+    if not (isinstance(found, type) and dataclasses.is_dataclass(found)):
+        raise InputError(f"rule: {rule!r} is no dataclass of a method's settings (CONTRIBUTING.md)")
+    return found
+
+
+def build(rule: str, values: Mapping[str, Any], where: str) -> Method:
+    """The method of a rule with its settings.
+
+    Raises:
+        InputError: unknown rule, or settings that do not fit it; all of them in one message.
+    """
+    return cast(Method, parse(kind(rule), values, where))

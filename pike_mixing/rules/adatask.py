@@ -1,0 +1,37 @@
+"""AdaTask (Yang et al. 2023, "AdaTask: A Task-Aware Adaptive Learning Rate Approach ...")."""
+
+import dataclasses
+from typing import ClassVar
+
+from torch import Tensor
+
+from pike_mixing.interface import Needs, Signals, State
+from pike_mixing.numerics.gramian import Scale
+from pike_mixing.rules.mix import Mix
+
+
+@dataclasses.dataclass(frozen=True)
+class AdaTask(Mix):
+    """Mix, where Adam keeps moments for each domain and adds up the K steps instead of gradients.
+
+    The only method here that is no function of the gradients of one step: the optimizer's state is
+    K times as large.
+    """
+
+    about: ClassVar[str] = (
+        "Equal shares, but the optimizer keeps a memory of its own for each domain."
+    )
+
+    scale: Scale = "mix"
+    """mix: mean of the domains' Adam steps; reference: their sum, so that K equal gradients move
+    the parameters K times as far."""
+
+    def needs(self) -> Needs:
+        """Moments for each domain."""
+        return Needs(moments_per_domain=True)
+
+    def combine(self, state: State, signals: Signals) -> Tensor:
+        """Coefficients of the domains' Adam steps; 0 for a domain without rows."""
+        assert signals.count_K is not None, "the batch's counts are known before its gradients"
+        present_K = (signals.count_K > 0).double()
+        return present_K / present_K.sum() if self.scale == "mix" else present_K

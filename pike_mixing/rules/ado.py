@@ -1,0 +1,190 @@
+"""ADO: domains whose scaling law still falls get more (arXiv 2410.11820)."""
+
+import dataclasses
+import logging
+import math
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from pike_mixing import by_domain
+from pike_mixing.apportion import apportion
+from pike_mixing.interface import Needs, Neutral, Signals, State, uniform
+from pike_mixing.numerics import scaling_law
+from pike_mixing.numerics.absent import filled
+from pike_mixing.settings import indivisible
+
+log = logging.getLogger("pike")
+
+FEWEST = 10
+"""Points below which a law of three parameters says nothing."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ADO(Neutral):
+    """Fits each domain's loss over rows and samples by how fast its law still falls.
+
+    The history is smoothed as it comes and thinned by half whenever `points` are kept, so that the
+    state does not grow with the run.
+    """
+
+    about: ClassVar[str] = (
+        "Fits a law to each domain's falling loss and reads more where the loss still falls "
+        "fastest."
+    )
+
+    first: int = 1000
+    """Step of the first fit."""
+    every: int = 1000
+    """Steps between fits."""
+    ignore: int = 500
+    """Steps at the beginning that no fit sees."""
+    stride: int = 10
+    """Steps between the points of a fit."""
+    window: int = 101
+    """Steps over which a cubic smooths the losses (Savitzky-Golay); odd."""
+    points: int = 2000
+    """Points kept at most."""
+    min_weight: float = 0.01
+    """Floor of the preferred weights, before they are divided by their sum."""
+    min_log_irreducible: float = 0.5
+    """No law ends below e^this nats, 1.65; lower it where losses themselves go lower."""
+    prior: dict[str, float] | None = None
+    """Weights mu by domain before the first fit, and factor of the policy; 1/K when absent."""
+
+    def problems(self) -> list[str]:
+        """Settings with which no fit can be made."""
+        positive = ("every", "stride")
+        found = [f"{n}: must be at least 1" for n in positive if getattr(self, n) < 1]
+        if self.window < 5 or self.window % 2 == 0:
+            found.append("window: must be odd and at least 5")
+        if self.ignore < 0:
+            found.append("ignore: must not be negative")
+        if not found:
+            fewest = self.ignore + (FEWEST - 1) * self.stride
+            if self.first < fewest:
+                found.append(
+                    f"first: the first fit needs {FEWEST} points, one in {self.stride} steps, "
+                    f"behind the {self.ignore} ignored: at least {fewest}"
+                )
+            if self.first < self.window - 1:
+                found.append(f"first: the first fit needs a whole window: {self.window - 1}")
+        if self.points < 4 * FEWEST:
+            found.append(f"points: must be at least {4 * FEWEST}")
+        if not 0 <= self.min_weight < 1:
+            found.append("min_weight: must lie in [0, 1)")
+        return found + indivisible(self.prior, "prior")
+
+    def needs(self) -> Needs:
+        """The batch's losses and counts."""
+        return Needs(losses=True)
+
+    def init(self, domains: tuple[str, ...], seed: int) -> State:
+        """Everything at mu; an empty history and no laws (NaN)."""
+        K = len(domains)
+        weights_K = uniform(K)
+        if self.prior is not None:
+            weights_K = by_domain.ordered(self.prior, domains, "prior")
+        return {
+            "prior_K": weights_K,
+            "weights_K": weights_K.clone(),
+            "share_K": weights_K.clone(),
+            "average_K": weights_K.clone(),
+            "law_Kx3": torch.full((K, 3), torch.nan, dtype=torch.float64),
+            "recent_WxK": torch.empty((0, K), dtype=torch.float64),
+            "smooth_TxK": torch.empty((0, K), dtype=torch.float64),
+            "step_T": torch.empty(0, dtype=torch.int64),
+            "stride": torch.tensor(self.stride),
+        }
+
+    def weights(self, state: State, step: int) -> Tensor:
+        """W after the last step."""
+        return state["weights_K"]
+
+    def allocate(self, state: State, step: int, b: int) -> Tensor:
+        """B w rows, rounded."""
+        return apportion(state["weights_K"], b)
+
+    def observe(self, state: State, signals: Signals) -> State:
+        """Remembers the losses and the realised shares; fits when due; then the next weights."""
+        assert signals.loss_K is not None
+        assert signals.count_K is not None
+        if signals.loss_K.isnan().all():
+            return state
+        step = signals.step
+        state = self.remembered(state, signals.loss_K, step)
+        realised_K = signals.count_K.double() / signals.batch_rows
+        state["share_K"] = 0.9 * state["share_K"] + 0.1 * realised_K
+        if step >= self.first and (step - self.first) % self.every == 0:
+            state["law_Kx3"] = self.fitted(state, step, signals.batch_rows)
+        if state["law_Kx3"].isnan().any():
+            return state
+        return state | self.policy(state, (step + 1) * signals.batch_rows, step)
+
+    def policy(self, state: State, rows: int, t: int) -> State:
+        """The weights after step t, when `rows` rows of all domains have been seen.
+
+        slope_k = max(alpha_k, 0.05) reducible_k / n;  rho ~ mu h^0.5 slope, at least `min_weight`;
+        w = 0.9 average + 0.1 rho;  average <- average + (rho - average) / (t + 1).
+        """
+        alpha_K = state["law_Kx3"][:, 2].clamp(min=0.05)
+        slope_K = alpha_K * scaling_law.reducible(state["law_Kx3"], rows) / rows
+        rho_K = state["prior_K"] * state["share_K"].sqrt() * slope_K
+        rho_K = (rho_K / rho_K.sum()).clamp(min=self.min_weight)
+        rho_K = rho_K / rho_K.sum()
+        average_K = state["average_K"]
+        return {
+            "weights_K": 0.9 * average_K + 0.1 * rho_K,
+            "average_K": average_K + (rho_K - average_K) / (t + 1),
+        }
+
+    def remembered(self, state: State, loss_K: Tensor, step: int) -> State:
+        """The state with a step's losses; a domain without rows repeats its last loss."""
+        recent_WxK = state["recent_WxK"]
+        last_K = recent_WxK[-1] if len(recent_WxK) else torch.full_like(loss_K, torch.nan)
+        recent_WxK = torch.cat([recent_WxK, filled(loss_K, last_K)[None]])[-self.window :]
+        state = state | {"recent_WxK": recent_WxK}
+        if len(recent_WxK) < self.window:
+            return state
+        # The first full window smooths the beginning of the series too, later ones their middle.
+        begin = 0 if step == self.window - 1 else self.window // 2
+        step_T, smooth_TxK = self.smoothed(state, step, begin, self.window // 2 + 1)
+        step_T = torch.cat([state["step_T"], step_T])
+        smooth_TxK = torch.cat([state["smooth_TxK"], smooth_TxK])
+        if len(step_T) > self.points:
+            stride = 2 * state["stride"]
+            kept_T = (step_T - self.ignore) % stride == 0
+            state["stride"], step_T, smooth_TxK = stride, step_T[kept_T], smooth_TxK[kept_T]
+        return state | {"step_T": step_T, "smooth_TxK": smooth_TxK}
+
+    def smoothed(self, state: State, step: int, begin: int, end: int) -> tuple[Tensor, Tensor]:
+        """Steps and smoothed losses of those places of the window that are points of a fit."""
+        place = torch.arange(begin, end)
+        step_P = step - self.window + 1 + place
+        point_P = (step_P >= self.ignore) & ((step_P - self.ignore) % state["stride"] == 0)
+        if not point_P.any():
+            return step_P[:0], state["recent_WxK"][:0]
+        rows_PxW = scaling_law.smoothing(self.window)[place[point_P]]
+        return step_P[point_P], rows_PxW @ state["recent_WxK"]
+
+    def fitted(self, state: State, step: int, b: int) -> Tensor:
+        """The law of each domain, from the history and the end of the last window.
+
+        A loop that began to observe too late to have enough points keeps the laws that it has.
+        """
+        if len(state["recent_WxK"]) < self.window:
+            return state["law_Kx3"]
+        step_T, smooth_TxK = self.smoothed(state, step, self.window // 2 + 1, self.window)
+        step_T = torch.cat([state["step_T"], step_T])
+        smooth_TxK = torch.cat([state["smooth_TxK"], smooth_TxK])
+        if len(step_T) < FEWEST:
+            return state["law_Kx3"]
+        for k in (smooth_TxK.amin(dim=0) < math.exp(self.min_log_irreducible)).nonzero():
+            log.warning(
+                "ADO, step %d: the loss of the run's domain %d has fallen below "
+                "e^min_log_irreducible, where its law cannot follow: lower the setting",
+                step,
+                int(k) + 1,
+            )
+        return scaling_law.fit(b * (step_T + 1), smooth_TxK, self.min_log_irreducible)

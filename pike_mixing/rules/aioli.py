@@ -1,0 +1,141 @@
+"""Aioli: learns in short excursions how each domain helps each other (arXiv 2411.05735).
+
+A round of `every` steps begins with `sweeps` sweeps over the domains. In a slot of `slot` steps
+the batch leans to one domain; the fall of all losses over the slot is what that mixture teaches.
+The rest of the round trains on the weights that follow from it.
+"""
+
+import dataclasses
+import hashlib
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from pike_mixing.apportion import apportion
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Needs, Neutral, Signals, State, ValidationNeed, uniform
+from pike_mixing.numerics import visits
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Aioli(Neutral):
+    """w ~ exp(eta times the column sums of A), A the smoothed matrix of what helps what."""
+
+    about: ClassVar[str] = (
+        "Tries in short excursions how far each domain lowers the losses of all, then reads more "
+        "of those that help most."
+    )
+
+    eta: float = 1.0
+    """Step of the logarithm of the weights; the entries of A sum to 1."""
+    ema: float = 0.1
+    """Share of the old A in the new one."""
+    lean: float = 0.75
+    """Weight of the slot's domain; the others share the rest."""
+    sweeps: int = 2
+    """Slots of each domain in a round."""
+    slot: int = 10
+    """Steps of a slot. Held-out losses are measured so often in the rest of a round too, unused."""
+    every: int = 200
+    """Steps of a round."""
+    rows: int = 16
+    """Rows of comparison of each domain."""
+
+    def problems(self) -> list[str]:
+        """Settings with which no update can be made."""
+        found = [] if self.eta > 0 else ["eta: must be positive"]
+        if not 0 <= self.ema < 1:
+            found.append("ema: must lie in [0, 1)")
+        if not 0 < self.lean <= 1:
+            found.append("lean: must lie in (0, 1]")
+        counts = ("sweeps", "slot", "rows")
+        found += [f"{n}: must be at least 1" for n in counts if getattr(self, n) < 1]
+        if not found and self.every % self.slot:
+            found.append(f"every: must be a multiple of slot, {self.slot}")
+        return found
+
+    def needs(self) -> Needs:
+        """Losses on rows of comparison at the ends of the slots."""
+        return Needs(validation=ValidationNeed(0, self.slot, self.rows))
+
+    def init(self, domains: tuple[str, ...], seed: int) -> State:
+        """Equal weights, no A, and keys for the random order of the slots.
+
+        Raises:
+            InputError: a round is too short for its slots, or `lean` leans to no domain.
+        """
+        K, steps = len(domains), self.sweeps * len(domains) * self.slot
+        if steps >= self.every:
+            raise InputError(
+                f"every: {self.every} steps do not hold {self.sweeps} x {K} slots of {self.slot} "
+                f"and a rest: raise it above {steps}, or lower sweeps or slot"
+            )
+        if K > 1 and abs(self.lean - 1 / K) < 1e-6:
+            raise InputError(f"lean: {self.lean} leans to none of {K} domains: raise it")
+        return {
+            "weights_K": uniform(K),
+            "fall_KxK": torch.zeros((K, K), dtype=torch.float64),
+            "graph_KxK": torch.full((K, K), torch.nan, dtype=torch.float64),
+            "last_K": torch.full((K,), torch.nan, dtype=torch.float64),
+            "key_K": visits.keys(domains, seed),
+        }
+
+    def weights(self, state: State, step: int) -> Tensor:
+        """The slot's leaning mixture, or the weights of the last update."""
+        k, weights_K = self.leaning(state, step), state["weights_K"]
+        return weights_K if k is None else mixtures(len(weights_K), self.lean)[k]
+
+    def allocate(self, state: State, step: int, b: int) -> Tensor:
+        """B w rows, rounded."""
+        return apportion(self.weights(state, step), b)
+
+    def observe(self, state: State, signals: Signals) -> State:
+        """Credits the slot that has ended with the fall of all losses; after the last, updates w.
+
+        A domain without a loss has not fallen.
+        """
+        if signals.validation_loss_K is None:
+            return state
+        loss_K = torch.where(
+            signals.validation_loss_K.isnan(), state["last_K"], signals.validation_loss_K
+        )
+        ended = self.leaning(state, signals.step - 1)
+        if ended is None:
+            return state | {"last_K": loss_K, "fall_KxK": torch.zeros_like(state["fall_KxK"])}
+        fall_K = (state["last_K"] - loss_K).nan_to_num(nan=0.0)
+        fall_KxK = state["fall_KxK"].index_add(1, torch.tensor([ended]), fall_K[:, None])
+        state = state | {"last_K": loss_K, "fall_KxK": fall_KxK}
+        return state if self.leaning(state, signals.step) is not None else self.updated(state)
+
+    def updated(self, state: State) -> State:
+        """A from M A^T = falls^T, shifted to be non-negative, of sum 1, averaged; then w."""
+        K, old_KxK = len(state["weights_K"]), state["graph_KxK"]
+        graph_KxK = torch.linalg.solve(mixtures(K, self.lean), state["fall_KxK"].T).T
+        graph_KxK = graph_KxK - graph_KxK.min().clamp(max=0)
+        if not graph_KxK.any():
+            return state
+        graph_KxK = graph_KxK / graph_KxK.sum()
+        if not old_KxK.isnan().any():
+            graph_KxK = (1 - self.ema) * graph_KxK + self.ema * old_KxK
+        weights_K = torch.softmax(self.eta * graph_KxK.sum(dim=0), dim=0)
+        return state | {"weights_K": weights_K, "graph_KxK": graph_KxK}
+
+    def leaning(self, state: State, step: int) -> int | None:
+        """The domain of the slot that a step lies in; None in the rest of the round."""
+        key_K, place = state["key_K"].tolist(), step % self.every // self.slot
+        if place >= self.sweeps * len(key_K):
+            return None
+        sweep = f"round {step // self.every} sweep {place // len(key_K)}"
+
+        def drawn(k: int) -> bytes:
+            return hashlib.sha256(f"{key_K[k]} {sweep}".encode()).digest()
+
+        return sorted(range(len(key_K)), key=drawn)[place % len(key_K)]
+
+
+def mixtures(K: int, lean: float) -> Tensor:
+    """M_KxK: row i is the mixture that leans to domain i, `lean` on it and the rest elsewhere."""
+    others = (1 - lean) / max(K - 1, 1)
+    leaning_KxK = torch.full((K, K), others, dtype=torch.float64)
+    return leaning_KxK.fill_diagonal_(lean if K > 1 else 1.0)

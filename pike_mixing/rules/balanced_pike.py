@@ -1,0 +1,53 @@
+"""Balanced-PiKE (Algorithm `alg: fair_main`): PiKE on the tilted loss, for even losses."""
+
+import dataclasses
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from pike_mixing.interface import Statistics
+from pike_mixing.rules.pike import PiKE
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BalancedPiKE(PiKE):
+    """PiKE with its exponents multiplied by (y*_k)^2.
+
+    tau is a step size too: at equal losses (y*_k)^2 is (tau / K)^2, for K = 3 that is 0.11, 1 and
+    2.8 at tau 1, 3 and 5.
+    """
+
+    about: ClassVar[str] = (
+        "As PiKE, but domains with a higher loss count for more, so that none is left behind; tau "
+        "says how much."
+    )
+
+    tau: float
+    """Weight of the worst loss: 0 is the mean of the losses, infinity the largest of them."""
+
+    def problems(self) -> list[str]:
+        """PiKE's, and a tau that tilts nothing."""
+        return super().problems() + ([] if self.tau > 0 else ["tau: must be positive"])
+
+    def exponent(self, statistics: Statistics, b: int) -> Tensor:
+        """Line 7: (y*_k)^2 (zeta_1 |grad L_k|^2 - zeta_2 / (2b) sigma_k^2)."""
+        return tilt(statistics.loss_K, self.tau) ** 2 * super().exponent(statistics, b)
+
+    def proposed(self, statistics: Statistics, b: int) -> dict[str, float]:
+        """PiKE's, of norms and variances times (y*_k)^2."""
+        factor_K = tilt(statistics.loss_K, self.tau) ** 2
+        names = ("squared_norm_K", "squared_norm_unbiased_K", "variance_K")
+        tilted = {name: factor_K * getattr(statistics, name) for name in names}
+        return super().proposed(dataclasses.replace(statistics, **tilted), b)
+
+
+def tilt(loss_K: Tensor, tau: float) -> Tensor:
+    """Line 6 and Lemma `lemma:MinToMinMax`: y*_k = tau softmax(tau L)_k, which sum to tau.
+
+    A domain without a finite loss has no part in the sum and gets NaN.
+    """
+    tilted_K = tau * loss_K
+    absent_K = ~tilted_K.isfinite()
+    y_K = tau * torch.softmax(tilted_K.masked_fill(absent_K, -torch.inf), dim=0)
+    return y_K.masked_fill(absent_K, torch.nan)

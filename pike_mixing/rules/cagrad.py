@@ -1,0 +1,59 @@
+"""CAGrad (Liu et al. 2021, "Conflict-Averse Gradient Descent", Algorithm 1)."""
+
+import dataclasses
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from pike_mixing.interface import Needs, Signals, State
+from pike_mixing.numerics.gramian import Scale, coefficients, not_converged
+from pike_mixing.numerics.simplex import lowest
+from pike_mixing.rules.mix import Mix
+
+
+@dataclasses.dataclass(frozen=True)
+class CAGrad(Mix):
+    """Mix, where the update is best for the worst domain within a ball around the mean gradient."""
+
+    about: ClassVar[str] = (
+        "Equal shares; the update is near the mean gradient and best for the domain that gains "
+        "least."
+    )
+
+    c: float = 0.4
+    """Radius of the ball in lengths of the mean gradient; 0 is the mean gradient itself."""
+    scale: Scale = "mix"
+    """mix: the update divided by 1 + c; reference: the update of Algorithm 1."""
+
+    def problems(self) -> list[str]:
+        """A ball in which the mean loss may rise."""
+        return [] if 0 <= self.c < 1 else ["c: must lie in [0, 1)"]
+
+    def needs(self) -> Needs:
+        """The Gramian of every batch."""
+        return Needs(gramian=True)
+
+    def combine(self, state: State, signals: Signals) -> Tensor:
+        """Coefficients of g_0 + sqrt(phi) / |g_w| g_w, with g_0 the mean gradient.
+
+        sqrt(phi) = c |g_0|, and w minimises g_w . g_0 + sqrt(phi) |g_w| over the simplex.
+
+        Raises:
+            InputError: the Gramian holds numbers that are not finite, or no solution was found.
+        """
+
+        def solve(gram_PxP: Tensor, present_P: Tensor) -> Tensor:
+            mean_P = torch.full((len(gram_PxP),), 1 / len(gram_PxP), dtype=torch.float64)
+            dot_P = gram_PxP @ mean_P
+            radius = self.c * float((mean_P @ dot_P).clamp(min=0).sqrt())
+            shrink = 1 + self.c if self.scale == "mix" else 1.0
+            if radius == 0:
+                return mean_P / shrink
+            point = lowest(dot_P, radius, gram_PxP)
+            if not point.optimal:
+                why = f"the weights are off by {point.excess:.1g}"
+                raise not_converged("cagrad", signals.step, why)
+            return (mean_P + radius / point.length * point.weights_P) / shrink
+
+        return coefficients(signals, solve)

@@ -1,0 +1,137 @@
+"""Conceptual PiKE (Algorithm `alg: Basic PiKE`): the weights that minimise the descent bound."""
+
+import dataclasses
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from pike_mixing import by_domain
+from pike_mixing.apportion import apportion
+from pike_mixing.interface import (
+    Needs,
+    Neutral,
+    Signals,
+    State,
+    Statistics,
+    StatisticsNeed,
+    uniform,
+)
+from pike_mixing.settings import indivisible
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ConceptualPiKE(Neutral):
+    """Solves equation `eq:relax_problem` anew at every estimate; a weight can be exactly 0."""
+
+    about: ClassVar[str] = (
+        "PiKE as its theory has it: at each estimate the shares that minimise the bound on the "
+        "next loss."
+    )
+
+    L: float
+    """Lipschitz constant of the gradients (Assumption `as:assumption1`)."""
+    eta: float
+    """Step size of the SGD that the bound is about."""
+    beta: float = 1.0
+    """1 for gradients without conflict; a constant, as its formula is -inf where b_k = 0."""
+    gamma: float = 1.0
+    """1 + (K - 1) c for c-aligned gradients: 1 for orthogonal ones."""
+    every: int = 1
+    """Steps between estimates: 1 in the algorithm."""
+    first: int = 0
+    """Step of the first estimate."""
+    norm: Literal["plug-in", "unbiased"] = "unbiased"
+    """Estimate of |grad L_k|^2: of the rows' mean gradient, or that minus variance / rows."""
+    batch: Literal["fresh", "training"] = "fresh"
+    """Rows of the estimate: drawn for it from their own stream, or those of the training batch."""
+    rows: int = 8
+    """At least this many fresh rows of each domain in an estimate; its share of b if larger."""
+    prior: dict[str, float] | None = None
+    """Weights w' by domain before the first estimate; 1/K when absent."""
+
+    def problems(self) -> list[str]:
+        """Settings with which no update can be made."""
+        constants = ("L", "eta", "beta", "gamma")
+        found = [f"{n}: must be positive" for n in constants if not getattr(self, n) > 0]
+        if self.every < 1:
+            found.append("every: must be at least 1")
+        if self.first < 0:
+            found.append("first: must not be negative")
+        if self.rows < 2:
+            found.append("rows: the variance needs at least 2")
+        return found + indivisible(self.prior, "prior")
+
+    def needs(self) -> Needs:
+        """Norms and variances."""
+        return Needs(
+            statistics=StatisticsNeed(self.first, self.every, self.batch == "fresh", self.rows)
+        )
+
+    def init(self, domains: tuple[str, ...], seed: int) -> State:
+        """Line 2: w_k <- 1/K or w'_k."""
+        weights_K = uniform(len(domains))
+        if self.prior is not None:
+            weights_K = by_domain.ordered(self.prior, domains, "prior")
+        return {"weights_K": weights_K}
+
+    def weights(self, state: State, step: int) -> Tensor:
+        """W after the last estimate."""
+        return state["weights_K"]
+
+    def allocate(self, state: State, step: int, b: int) -> Tensor:
+        """Line 7: (b_1, ..., b_K) <- round(b w*)."""
+        return apportion(state["weights_K"], b)
+
+    def observe(self, state: State, signals: Signals) -> State:
+        """Lines 5-6, when there are statistics.
+
+        A domain without an estimate, no finite number, keeps its weight; the others share the rest.
+        """
+        if signals.statistics is None:
+            return state
+        lam_K, kap_K = self.bound(signals.statistics, signals.batch_rows)
+        weights_K, known_K = state["weights_K"].clone(), (lam_K + kap_K).isfinite()
+        if known_K.any():
+            rest = weights_K[known_K].sum()
+            weights_K[known_K] = rest * minimiser(lam_K[known_K], kap_K[known_K])
+        return {"weights_K": weights_K}
+
+    def bound(self, statistics: Statistics, b: int) -> tuple[Tensor, Tensor]:
+        """Line 5: lambda_k = -eta beta |g|^2 + L eta^2 sigma_k^2 / (2b) and kappa_k."""
+        squared_norm_K = statistics.squared_norm_K
+        if self.norm == "unbiased":
+            squared_norm_K = statistics.squared_norm_unbiased_K.clamp(min=0)
+        noise_K = self.L * self.eta**2 / (2 * b) * statistics.variance_K
+        lam_K = noise_K - self.eta * self.beta * squared_norm_K
+        kap_K = self.L * self.eta**2 * self.gamma * squared_norm_K
+        return lam_K, kap_K
+
+
+def minimiser(lam_K: Tensor, kap_K: Tensor) -> Tensor:
+    """Lemma `le:optimal_w_for_relax_problem`: argmin of w . lam + w^2 . kap / 2 on the simplex.
+
+    w_k = max(0, (nu - lam_k) / kap_k), where nu = -mu is the cost at the margin of all domains with
+    weight. Domain k has weight if the cheaper ones, each filled up to the cost lam_k, leave some:
+    sum_j max(0, lam_k - lam_j) / kap_j < 1. Over these A domains the sum of 1 gives nu, and
+
+        w_k = (1 + sum_j (lam_j - lam_k) / kap_j) / sum_j kap_k / kap_j,
+
+    where no kappa below the rounding of lambda is lost. A domain whose kappa is 0 ends the others
+    at nu = lam_k and takes what they leave (in equal parts, if there are several).
+    """
+    gap_KxK = lam_K - lam_K[:, None]
+    # 0 / 0: a linear domain takes nothing below its own cost.
+    taken_KxK = ((-gap_KxK).clamp(min=0) / kap_K).nan_to_num(nan=0.0, posinf=torch.inf)
+    left_K = 1 - taken_KxK.sum(dim=1)
+    active_K = left_K > 0
+    linear_K = active_K & (kap_K == 0)
+    if linear_K.any():
+        first = int(linear_K.double().argmax())
+        return taken_KxK[first] + left_K[first] * linear_K / linear_K.sum()
+    # Numerator and denominator times the smallest kappa: neither overflows.
+    kap_A = kap_K[active_K]
+    least = kap_A.min()
+    above_A = gap_KxK[active_K][:, active_K] @ (least / kap_A)
+    part_A = (least + above_A).clamp(min=0) / (kap_A * (least / kap_A).sum())
+    return torch.zeros_like(lam_K).masked_scatter(active_K, part_A / part_A.sum())

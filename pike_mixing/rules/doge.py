@@ -1,0 +1,92 @@
+"""DoGE's proxy (Fan et al. 2024, arXiv 2310.15393): domains that point where all point gain.
+
+Its average weights are the mixture of the final run; `fixed` trains with them.
+"""
+
+import dataclasses
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from pike_mixing.interface import Needs, Signals, State
+from pike_mixing.numerics.gramian import coefficients, of_present
+from pike_mixing.rules.mix import Mix
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DoGE(Mix):
+    """Mix, where gradients add up by weights that follow their alignment with all domains'.
+
+    The target is the sum of the domains' gradients on the training batch (the paper's universal
+    generalisation), so that everything is a function of the Gramian.
+    """
+
+    about: ClassVar[str] = (
+        "Equal shares, but gradients are weighed by how well they agree with those of all "
+        "domains. The average weights are the mixture for another run."
+    )
+
+    rate: float = 0.01
+    """Step of the logarithm of the weights: the learning rate over mu, 5e-4 / 0.05 in the code."""
+    cap: float = 5.0
+    """Alignments are clipped to [0, cap]: conflict takes no weight but what the others gain."""
+    clip_norm: float = 1.0
+    """Each domain's gradient is clipped to this norm before all else."""
+    self_term: bool = True
+    """Whether a domain's own gradient is part of its target, as in the code, against its intent."""
+
+    def problems(self) -> list[str]:
+        """Settings with which no update can be made."""
+        positive = ("rate", "cap", "clip_norm")
+        return [f"{n}: must be positive" for n in positive if not getattr(self, n) > 0]
+
+    def needs(self) -> Needs:
+        """The Gramian."""
+        return Needs(gramian=True)
+
+    def init(self, domains: tuple[str, ...], seed: int) -> State:
+        """The proxy's weights 1/K; their average is over updates alone."""
+        state = super().init(domains, seed)
+        averaged = {n: state["weights_K"].clone() for n in ("proxy_K", "average_K")}
+        return {**state, **averaged, "updates": torch.tensor(0)}
+
+    def combine(self, state: State, signals: Signals) -> Tensor | None:
+        """w_k after this batch's update, times the clipping of g_k.
+
+        Raises:
+            InputError: the Gramian holds numbers that are not finite.
+        """
+        proxy_K = self.observe(state, signals)["proxy_K"]
+
+        def solve(gram_PxP: Tensor, present_P: Tensor) -> Tensor:
+            proxy_P = proxy_K[present_P]
+            return proxy_P / proxy_P.sum() * self.clipping(gram_PxP)
+
+        return coefficients(signals, solve)
+
+    def observe(self, state: State, signals: Signals) -> State:
+        """Adds rate clip(g_k . sum_j g_j / mean |g|) to log w_k and normalises; then the average.
+
+        A domain without a gradient keeps its weight.
+        """
+        if signals.gram_KxK is None:
+            return state
+        gram_PxP, present_P = of_present(signals)
+        if not len(present_P):
+            return state
+        scale_P = self.clipping(gram_PxP)
+        gram_PxP = scale_P[:, None] * gram_PxP * scale_P
+        norm_P, own_P = gram_PxP.diagonal().sqrt(), gram_PxP.diagonal()
+        reach_P = gram_PxP.sum(dim=1) - (0 if self.self_term else own_P)
+        score_P = (reach_P / norm_P.mean()).clamp(0, self.cap)
+        old_P = state["proxy_K"][present_P]
+        new_P = old_P.sum() * torch.softmax(old_P.log() + self.rate * score_P, dim=0)
+        proxy_K = state["proxy_K"].index_copy(0, present_P, new_P)
+        updates = state["updates"] + 1
+        average_K = state["average_K"] + (proxy_K - state["average_K"]) / updates
+        return state | {"proxy_K": proxy_K, "average_K": average_K, "updates": updates}
+
+    def clipping(self, gram_PxP: Tensor) -> Tensor:
+        """Factors that bring each gradient's norm down to `clip_norm`."""
+        return (self.clip_norm / gram_PxP.diagonal().sqrt()).clamp(max=1)

@@ -1,0 +1,106 @@
+"""DoReMi's proxy: group DRO over the domains' excess losses (arXiv 2305.10429, Algorithm 1).
+
+Its average weights are the mixture of the final run; `fixed` trains with them.
+"""
+
+import dataclasses
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from pike_mixing import by_domain
+from pike_mixing.apportion import apportion
+from pike_mixing.interface import Needs, Neutral, Signals, State, uniform
+from pike_mixing.numerics.absent import filled
+from pike_mixing.settings import indivisible
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DoReMi(Neutral):
+    """Samples with fixed weights q; the loss weighs most where the model trails the reference."""
+
+    about: ClassVar[str] = (
+        "Shares stay as they began, but losses are weighed: more where the model trails a "
+        "reference model that was trained before. The average weights are the mixture for another "
+        "run."
+    )
+
+    reference: str
+    """Name of the method whose run, of the same model and seed, is the reference model."""
+    rate: float = 1.0
+    """eta, step of the logarithm of the weights per nat of excess."""
+    smoothing: float = 1e-3
+    """c, share of the uniform weights in every update; its code's default is 1e-4."""
+    prior: dict[str, float] | None = None
+    """Sampling weights q and initial weights by domain; 1/K when absent. A domain of weight 0 is no
+    part of the mixture: it keeps the weight 0, and the smoothing is over the others."""
+
+    def problems(self) -> list[str]:
+        """Settings with which no update can be made."""
+        found = [] if self.rate > 0 else ["rate: must be positive"]
+        if not 0 < self.smoothing < 1:
+            found.append("smoothing: must lie between 0 and 1; without it a weight can die out")
+        return found + indivisible(self.prior, "prior")
+
+    def needs(self) -> Needs:
+        """Excess over the reference model, before the backward pass."""
+        return Needs(losses=True, reference=True)
+
+    def init(self, domains: tuple[str, ...], seed: int) -> State:
+        """Weights and their running average, q, and the last excess of each domain (NaN: none)."""
+        weights_K = uniform(len(domains))
+        if self.prior is not None:
+            weights_K = by_domain.ordered(self.prior, domains, "prior")
+        return {
+            "sampling_K": weights_K,
+            "dro_K": weights_K.clone(),
+            "average_K": weights_K.clone(),
+            "excess_K": torch.full_like(weights_K, torch.nan),
+            "updates": torch.tensor(0),
+        }
+
+    def weights(self, state: State, step: int) -> Tensor:
+        """The fixed q: the proxy weighs losses, not rows."""
+        return state["sampling_K"]
+
+    def allocate(self, state: State, step: int, b: int) -> Tensor:
+        """B q rows, rounded."""
+        return apportion(state["sampling_K"], b)
+
+    def loss_weights(self, state: State, signals: Signals) -> Tensor | None:
+        """(w_k / q_k) b_k / sum_j (w_j / q_j) b_j, with the weights that this batch leads to.
+
+        So the loss is the mean over the batch's tokens, each weighed w/q: not the sum of the
+        domains' means weighed w.
+        """
+        assert signals.count_K is not None
+        dro_K, sampling_K = self.updated(state, signals)["dro_K"], state["sampling_K"]
+        pull_K = (dro_K / sampling_K * signals.count_K).masked_fill(sampling_K == 0, 0)
+        return pull_K / pull_K.sum()
+
+    def observe(self, state: State, signals: Signals) -> State:
+        """The state after `updated`."""
+        return self.updated(state, signals)
+
+    def updated(self, state: State, signals: Signals) -> State:
+        """Adds eta excess_k to log w_k, normalises; w <- (1 - c) w + c / K; then the average.
+
+        A domain without rows counts with its last excess, before it ever had one with the others'
+        mean, which leaves its odds as they are.
+        """
+        if signals.excess_K is None or signals.excess_K.isnan().all():
+            return state
+        last_K = torch.where(signals.excess_K.isnan(), state["excess_K"], signals.excess_K)
+        excess_K = filled(signals.excess_K, state["excess_K"])
+        dro_K = torch.softmax(state["dro_K"].log() + self.rate * excess_K, dim=0)
+        mixed_K = (state["sampling_K"] > 0).double()
+        dro_K = (1 - self.smoothing) * dro_K + self.smoothing / int(mixed_K.sum()) * mixed_K
+        updates = state["updates"] + 1
+        average_K = state["average_K"] + (dro_K - state["average_K"]) / (updates + 1)
+        return state | {
+            "dro_K": dro_K,
+            "average_K": average_K,
+            "excess_K": last_K,
+            "updates": updates,
+        }

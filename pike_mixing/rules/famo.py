@@ -1,0 +1,112 @@
+"""FAMO: loss weights under which all log-losses fall at the same pace (arXiv 2306.03792)."""
+
+import dataclasses
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from pike_mixing import by_domain
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Needs, Signals, State
+from pike_mixing.rules.mix import Mix
+
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+"""Adam's constants for the logits; the last one also keeps a loss off its lower bound."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FAMO(Mix):
+    """Mix, where the domain whose log-loss fell least gains weight in the loss."""
+
+    about: ClassVar[str] = (
+        "Equal shares, but losses are weighed so that all of them fall at the same pace."
+    )
+
+    rate: float = 0.025
+    """Adam's step on the logits xi."""
+    gamma: float = 0.01
+    """Decay of the logits, as a gradient inside Adam; its sources use 1e-5 to 1e-2."""
+    lower_bounds: dict[str, float] | None = None
+    """Nats per token m_k that no loss of a domain reaches, such as its entropy; 0 when absent."""
+
+    def problems(self) -> list[str]:
+        """Settings with which no update can be made."""
+        found = [] if self.rate > 0 else ["rate: must be positive"]
+        if self.gamma < 0:
+            found.append("gamma: must not be negative")
+        bounds = (self.lower_bounds or {}).items()
+        return found + [f"lower_bounds.{d}: {m} is negative" for d, m in bounds if m < 0]
+
+    def needs(self) -> Needs:
+        """The losses of the batch before and after the update."""
+        return Needs(losses=True, weighs_losses=True, losses_after=True)
+
+    def init(self, domains: tuple[str, ...], seed: int) -> State:
+        """Logits 0, Adam's moments 0, and the number of updates that each logit has had."""
+        state = super().init(domains, seed)
+        zero_K = torch.zeros_like(state["weights_K"])
+        bounds = self.lower_bounds or dict.fromkeys(domains, 0.0)
+        return {
+            **state,
+            "logits_K": zero_K,
+            "bound_K": by_domain.placed(bounds, domains, "lower_bounds", "bound"),
+            "first_K": zero_K.clone(),
+            "second_K": zero_K.clone(),
+            "updates_K": torch.zeros(len(domains), dtype=torch.int64),
+        }
+
+    def loss_weights(self, state: State, signals: Signals) -> Tensor | None:
+        """(z_k / D_k) / sum_j z_j / D_j with z = softmax(xi): the gradient of sum_k z_k log D_k.
+
+        They sum to 1, Mix's scale. A domain without rows has weight 0.
+        """
+        assert signals.loss_K is not None
+        pull_K = soft(state["logits_K"], signals.loss_K) / self.gap(state, signals.loss_K, signals)
+        return (pull_K / pull_K.nansum()).nan_to_num(nan=0.0)
+
+    def observe(self, state: State, signals: Signals) -> State:
+        """Adam on xi with gradient z (delta - z . delta) + gamma xi, delta the fall of log D."""
+        if signals.loss_K is None or signals.loss_after_K is None:
+            return state
+        before_K = self.gap(state, signals.loss_K, signals)
+        delta_K = before_K.log() - self.gap(state, signals.loss_after_K, signals).log()
+        z_K = soft(state["logits_K"], delta_K)
+        slope_K = z_K * (delta_K - (z_K * delta_K).nansum()) + self.gamma * state["logits_K"]
+        present_K = ~slope_K.isnan()
+        first_K = BETA1 * state["first_K"] + (1 - BETA1) * slope_K
+        second_K = BETA2 * state["second_K"] + (1 - BETA2) * slope_K**2
+        updates_K = state["updates_K"] + 1
+        # Exponents in float64: 1 - 0.999 has four digits in float32.
+        mean_K = first_K / (1 - BETA1 ** updates_K.double())
+        square_K = second_K / (1 - BETA2 ** updates_K.double())
+        moved = {
+            "logits_K": state["logits_K"] - self.rate * mean_K / (square_K.sqrt() + EPSILON),
+            "first_K": first_K,
+            "second_K": second_K,
+            "updates_K": updates_K,
+        }
+        return state | {n: torch.where(present_K, new, state[n]) for n, new in moved.items()}
+
+    def gap(self, state: State, loss_K: Tensor, signals: Signals) -> Tensor:
+        """D_k = L_k - m_k + 1e-8; NaN for a domain without rows.
+
+        Raises:
+            InputError: a loss lies below its bound; its logarithm would be NaN for ever.
+        """
+        below = (loss_K < state["bound_K"]).nonzero().flatten().tolist()
+        if below:
+            raise InputError(
+                "\n".join(
+                    f"lower_bounds: {state['bound_K'][k]:g} of the run's domain {k + 1} is above "
+                    f"its loss {loss_K[k]:g} at step {signals.step}: lower it"
+                    for k in below
+                )
+            )
+        return loss_K - state["bound_K"] + EPSILON
+
+
+def soft(logits_K: Tensor, measured_K: Tensor) -> Tensor:
+    """Softmax of the logits of the domains that were measured; NaN for the others."""
+    z_K = torch.softmax(logits_K.masked_fill(measured_K.isnan(), -torch.inf), dim=0)
+    return z_K.masked_fill(measured_K.isnan(), torch.nan)

@@ -1,0 +1,55 @@
+"""Fixed weights: a mixture that someone chose (GLaM's, one's own), or that other runs found."""
+
+import dataclasses
+from typing import ClassVar, Self
+
+from torch import Tensor
+
+from pike_mixing import by_domain
+from pike_mixing.apportion import apportion
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Facts, Neutral, State
+from pike_mixing.settings import indivisible
+
+
+@dataclasses.dataclass(frozen=True)
+class Fixed(Neutral):
+    """b_t = b w with the same w at every step."""
+
+    about: ClassVar[str] = (
+        "Every batch holds the domains in shares that someone chose beforehand, or that other runs "
+        "found."
+    )
+
+    weights_by_domain: dict[str, float] | None = None
+    """Weight of each domain; divided by their sum."""
+    mixture: str | None = None
+    """Instead: name of a mixture that the experiment finds (mixtures)."""
+
+    def problems(self) -> list[str]:
+        """Weights that are negative, all zero, missing or given twice."""
+        if (self.weights_by_domain is None) == (self.mixture is None):
+            return ["weights_by_domain: give either these or a mixture, not both"]
+        return indivisible(self.weights_by_domain, "weights_by_domain")
+
+    def informed(self, facts: Facts) -> Self:
+        """The same rule with the weights of the mixture that it names."""
+        if self.mixture is None:
+            return self
+        if facts.mixture is None:
+            raise InputError(f"mixture: the weights of {self.mixture!r} were not given to the run")
+        return dataclasses.replace(self, weights_by_domain=dict(facts.mixture), mixture=None)
+
+    def init(self, domains: tuple[str, ...], seed: int) -> State:
+        """The normalised weights."""
+        assert self.weights_by_domain is not None, "a mixture's weights come through `informed`"
+        weights_K = by_domain.ordered(self.weights_by_domain, domains, "weights_by_domain")
+        return {"weights_K": weights_K}
+
+    def weights(self, state: State, step: int) -> Tensor:
+        """The same at every step."""
+        return state["weights_K"]
+
+    def allocate(self, state: State, step: int, b: int) -> Tensor:
+        """B w rows, rounded."""
+        return apportion(state["weights_K"], b)

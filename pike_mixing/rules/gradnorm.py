@@ -1,0 +1,87 @@
+"""GradNorm (Chen et al. 2018, arXiv 1711.02257): slow domains get a larger gradient."""
+
+import dataclasses
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Needs, Signals, State
+from pike_mixing.numerics.gramian import coefficients, of_present
+from pike_mixing.rules.mix import Mix
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GradNorm(Mix):
+    """Mix, with coefficients w_k / K that bring each |w_k g_k| to its training rate's share.
+
+    Differs from LibMTL in the update of the weights: theta takes a gradient step of its own, in
+    units of the mean gradient, where LibMTL's takes one of the model's optimizer with its decay.
+    A language model's gradients shrink by orders of magnitude: no rate in their units would last.
+    """
+
+    about: ClassVar[str] = (
+        "Equal shares, but gradients are scaled so that slow domains get longer ones."
+    )
+
+    rate: float = 0.025
+    """Step of theta, the logarithms of the weights."""
+    alpha: float = 1.5
+    """Strength with which a slow domain's gradient is raised; 0 makes all gradients equal."""
+    first: int = 100
+    """Step whose losses the training rates refer to; equal weights up to it."""
+
+    def problems(self) -> list[str]:
+        """Settings with which no update can be made."""
+        found = [f"{n}: must not be negative" for n in ("alpha", "first") if getattr(self, n) < 0]
+        return found + ([] if self.rate > 0 else ["rate: must be positive"])
+
+    def needs(self) -> Needs:
+        """The Gramian, for its diagonal, and the losses."""
+        return Needs(losses=True, gramian=True)
+
+    def init(self, domains: tuple[str, ...], seed: int) -> State:
+        """Theta 0; no losses to refer to (NaN)."""
+        state = super().init(domains, seed)
+        zero_K = torch.zeros_like(state["weights_K"])
+        return {**state, "theta_K": zero_K, "initial_loss_K": torch.full_like(zero_K, torch.nan)}
+
+    def combine(self, state: State, signals: Signals) -> Tensor | None:
+        """The softmax of theta, w_k / K: on the scale of Mix.
+
+        Raises:
+            InputError: the Gramian holds numbers that are not finite.
+        """
+        return coefficients(signals, lambda _, present: state["theta_K"][present].softmax(dim=0))
+
+    def observe(self, state: State, signals: Signals) -> State:
+        """Gradient step of theta on sum_k |G_k - mean(G) r_k^alpha|, the target held constant.
+
+        G_k = w_k |g_k| with w = P softmax(theta) over the P domains with a gradient;
+        r_k = (L_k / L_k(first)) / mean. A domain absent then refers to its first loss after.
+
+        Raises:
+            InputError: the Gramian holds numbers that are not finite, or a loss is not positive.
+        """
+        if signals.gram_KxK is None or signals.loss_K is None or signals.step < self.first:
+            return state
+        initial_K = state["initial_loss_K"]
+        initial_K = torch.where(initial_K.isnan(), signals.loss_K, initial_K)
+        gram_PxP, present_P = of_present(signals)
+        if (signals.loss_K[present_P] <= 0).any():
+            raise InputError(
+                f"step {signals.step}: gradnorm divides by the domains' losses "
+                f"{signals.loss_K.tolist()}, and one of them is not positive: train with another "
+                "rule"
+            )
+        z_P = state["theta_K"][present_P].softmax(dim=0)
+        G_P = len(z_P) * z_P * gram_PxP.diagonal().sqrt()
+        ratio_P = (signals.loss_K / initial_K)[present_P]
+        gap_P = G_P - G_P.mean() * (ratio_P / ratio_P.mean()) ** self.alpha
+        # Norms of float32 gradients are known to 1e-7: a smaller gap has no sign.
+        side_P = gap_P.sign() * (gap_P.abs() > 1e-6 * G_P.mean())
+        # dG_k / dtheta_j = G_k ([j = k] - z_j).
+        slope_P = (side_P * G_P - z_P * (side_P * G_P).sum()) / G_P.mean()
+        theta_K = state["theta_K"].index_add(0, present_P, slope_P, alpha=-self.rate)
+        return state | {"theta_K": theta_K, "initial_loss_K": initial_K}

@@ -1,0 +1,28 @@
+"""Mix: every batch holds every domain in equal parts (Building Block #1)."""
+
+import dataclasses
+from typing import ClassVar
+
+from torch import Tensor
+
+from pike_mixing.apportion import apportion
+from pike_mixing.interface import Neutral, State, uniform
+
+
+@dataclasses.dataclass(frozen=True)
+class Mix(Neutral):
+    """b_t = b (1/K, ..., 1/K)."""
+
+    about: ClassVar[str] = "Every batch holds every domain in equal parts. The baseline."
+
+    def init(self, domains: tuple[str, ...], seed: int) -> State:
+        """Weights 1/K."""
+        return {"weights_K": uniform(len(domains))}
+
+    def weights(self, state: State, step: int) -> Tensor:
+        """1/K at every step."""
+        return state["weights_K"]
+
+    def allocate(self, state: State, step: int, b: int) -> Tensor:
+        """b/K rows of each domain, rounded."""
+        return apportion(state["weights_K"], b)

@@ -1,0 +1,94 @@
+"""Online Data Mixing: a bandit whose arms are the domains and whose reward is the loss.
+
+Source: arXiv 2312.02406 and its repository `alon-albalak/online-data-mixing`, which differ.
+"""
+
+import dataclasses
+import math
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from pike_mixing import by_domain
+from pike_mixing.apportion import apportion
+from pike_mixing.interface import Needs, Neutral, Signals, State, uniform
+from pike_mixing.settings import indivisible
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OnlineDataMixing(Neutral):
+    """Domains with a high loss get more, every domain gets at least the exploration rate eps_t."""
+
+    about: ClassVar[str] = (
+        "A bandit: reads more of domains with a high loss and never quite forgets the others."
+    )
+
+    variant: Literal["paper", "code"] = "paper"
+    """Paper: reward L / w, weights ~ exp(eps R). Code: reward exp(L), weights ~ R."""
+    warmup: int = 2000
+    """Steps with the initial weights and without rewards: exp(L) of a first loss is 60,000."""
+    memory: float = 0.9
+    """Share of the old reward in the new one."""
+    prior: dict[str, float] | None = None
+    """Weights of the warm-up by domain; 1/K when absent."""
+
+    def problems(self) -> list[str]:
+        """Settings with which no update can be made."""
+        found = [] if self.warmup >= 0 else ["warmup: must not be negative"]
+        if not 0 <= self.memory < 1:
+            found.append("memory: must lie in [0, 1)")
+        return found + indivisible(self.prior, "prior")
+
+    def needs(self) -> Needs:
+        """The batch's losses."""
+        return Needs(losses=True)
+
+    def init(self, domains: tuple[str, ...], seed: int) -> State:
+        """The initial weights, no reward."""
+        weights_K = uniform(len(domains))
+        if self.prior is not None:
+            weights_K = by_domain.ordered(self.prior, domains, "prior")
+        return {"weights_K": weights_K, "reward_K": torch.zeros_like(weights_K)}
+
+    def weights(self, state: State, step: int) -> Tensor:
+        """W after the last update."""
+        return state["weights_K"]
+
+    def allocate(self, state: State, step: int, b: int) -> Tensor:
+        """B w rows, rounded."""
+        return apportion(state["weights_K"], b)
+
+    def observe(self, state: State, signals: Signals) -> State:
+        """R_k <- m R_k + (1 - m) reward_k.
+
+        A domain without rows, or whose reward is beyond a float64 (e^710; a loss over a weight of
+        0), keeps its reward.
+        """
+        loss_K, t = signals.loss_K, signals.step + 1
+        if loss_K is None or loss_K.isnan().all() or t <= self.warmup:
+            return state
+        gain_K = loss_K / state["weights_K"] if self.variant == "paper" else loss_K.exp()
+        reward_K = self.memory * state["reward_K"] + (1 - self.memory) * gain_K
+        reward_K = torch.where(reward_K.isfinite(), reward_K, state["reward_K"])
+        rule = exponential if self.variant == "paper" else linear
+        return {"weights_K": rule(reward_K, t), "reward_K": reward_K}
+
+
+def exponential(reward_K: Tensor, t: int) -> Tensor:
+    """Exp3 after t steps: w ~ exp(eps_{t-1} R), of which a share K eps_t goes to exploration."""
+    K = len(reward_K)
+    eps = exploration(K, t)
+    return (1 - K * eps) * torch.softmax(exploration(K, t - 1) * reward_K, dim=0) + eps
+
+
+def linear(reward_K: Tensor, t: int) -> Tensor:
+    """The released code's rule for mixed batches: w ~ R, with the same exploration."""
+    K = len(reward_K)
+    eps = exploration(K, t)
+    return (1 - K * eps) * reward_K / reward_K.sum() + eps
+
+
+def exploration(K: int, t: int) -> float:
+    """eps_t = min(1/K, sqrt(ln K / (K t)))."""
+    return min(1 / K, math.sqrt(math.log(K) / (K * t))) if t else 1 / K

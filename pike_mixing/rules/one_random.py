@@ -1,0 +1,34 @@
+"""Random: each batch holds one domain, drawn uniformly (Building Block #1)."""
+
+import dataclasses
+import hashlib
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from pike_mixing.interface import Neutral, State
+
+
+@dataclasses.dataclass(frozen=True)
+class Random(Neutral):
+    """b_t = b e_{k*} with k* ~ Uniform({1, ..., K})."""
+
+    about: ClassVar[str] = "Each batch holds one domain alone, drawn at random."
+
+    def init(self, domains: tuple[str, ...], seed: int) -> State:
+        """The seed of the draws; the domain of a step is a function of (seed, step) alone."""
+        one_hot_KxK = torch.eye(len(domains), dtype=torch.float64)
+        return {"one_hot_KxK": one_hot_KxK, "seed": torch.tensor(seed, dtype=torch.int64)}
+
+    def weights(self, state: State, step: int) -> Tensor:
+        """All weight on the drawn domain."""
+        one_hot_KxK = state["one_hot_KxK"]
+        key = f"random domain {int(state['seed'])} {step}".encode()
+        draw = int.from_bytes(hashlib.sha256(key).digest()[:8], "big")
+        # 64 bits modulo K: no domain is favoured by more than K / 2^64.
+        return one_hot_KxK[draw % len(one_hot_KxK)]
+
+    def allocate(self, state: State, step: int, b: int) -> Tensor:
+        """B rows of the drawn domain."""
+        return (b * self.weights(state, step)).to(torch.int64)

@@ -1,0 +1,64 @@
+"""PCGrad (Yu et al. 2020, "Gradient Surgery for Multi-Task Learning", Algorithm 1)."""
+
+import dataclasses
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from pike_mixing.interface import Needs, Signals, State
+from pike_mixing.numerics import visits
+from pike_mixing.numerics.gramian import Scale, coefficients
+from pike_mixing.rules.mix import Mix
+
+
+@dataclasses.dataclass(frozen=True)
+class PCGrad(Mix):
+    """Mix, where a gradient loses what it has against another domain's.
+
+    Without a conflict (no negative inner product) the update is the mean of the domains' gradients.
+    """
+
+    about: ClassVar[str] = (
+        "Equal shares; where two domains' gradients conflict, the conflicting part is removed."
+    )
+
+    scale: Scale = "mix"
+    """mix: mean of the K altered gradients; reference: their sum."""
+
+    def needs(self) -> Needs:
+        """The Gramian of every batch."""
+        return Needs(gramian=True)
+
+    def init(self, domains: tuple[str, ...], seed: int) -> State:
+        """Weights 1/K, and keys for the random order of the projections."""
+        return {**super().init(domains, seed), "key_K": visits.keys(domains, seed)}
+
+    def combine(self, state: State, signals: Signals) -> Tensor:
+        """Coefficients of the sum of the projected gradients, lines 8-9.
+
+        Raises:
+            InputError: the Gramian holds numbers that are not finite.
+        """
+
+        def solve(gram_PxP: Tensor, present_P: Tensor) -> Tensor:
+            order = visits.orders(state["key_K"][present_P], signals.step)
+            sum_P = projected(gram_PxP, order).sum(dim=0)
+            return sum_P / len(sum_P) if self.scale == "mix" else sum_P
+
+        return coefficients(signals, solve)
+
+
+def projected(gram_PxP: Tensor, orders: list[list[int]]) -> Tensor:
+    """Lines 2-7 for all i: g'_i = sum_j a_ij g_j as the coefficients a_PxP.
+
+    Starting from g'_i = g_i, for j in random order: if g'_i . g_j < 0,
+    g'_i <- g'_i - (g'_i . g_j) / |g_j|^2 g_j, with the original g_j.
+    """
+    a_PxP = torch.eye(len(gram_PxP), dtype=torch.float64)
+    for a_P, order in zip(a_PxP, orders, strict=True):
+        for j in order:
+            dot = a_P @ gram_PxP[j]
+            if dot < 0:
+                a_P[j] -= dot / gram_PxP[j, j]
+    return a_PxP

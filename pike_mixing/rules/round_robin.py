@@ -1,0 +1,29 @@
+"""Round-Robin: each batch holds one domain, the domains take turns (Building Block #1)."""
+
+import dataclasses
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from pike_mixing.interface import Neutral, State
+
+
+@dataclasses.dataclass(frozen=True)
+class RoundRobin(Neutral):
+    """b_t = b e_{(t mod K) + 1}."""
+
+    about: ClassVar[str] = "Each batch holds one domain alone; the domains take turns."
+
+    def init(self, domains: tuple[str, ...], seed: int) -> State:
+        """Only the number of domains."""
+        return {"one_hot_KxK": torch.eye(len(domains), dtype=torch.float64)}
+
+    def weights(self, state: State, step: int) -> Tensor:
+        """All weight on the domain whose turn it is."""
+        one_hot_KxK = state["one_hot_KxK"]
+        return one_hot_KxK[step % len(one_hot_KxK)]
+
+    def allocate(self, state: State, step: int, b: int) -> Tensor:
+        """B rows of the domain whose turn it is."""
+        return (b * self.weights(state, step)).to(torch.int64)

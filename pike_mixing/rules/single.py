@@ -1,0 +1,36 @@
+"""Single: one domain alone, the paper's reference for what mixing gains."""
+
+import dataclasses
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Neutral, State
+from pike_mixing.settings import unknown
+
+
+@dataclasses.dataclass(frozen=True)
+class Single(Neutral):
+    """b_t = b e_k for one k."""
+
+    about: ClassVar[str] = "All batches hold the same one domain; the others are never seen."
+
+    domain: str
+    """The domain trained on."""
+
+    def init(self, domains: tuple[str, ...], seed: int) -> State:
+        """All weight on the domain."""
+        if self.domain not in domains:
+            raise InputError(unknown(self.domain, domains, "domain"))
+        one_hot = [float(d == self.domain) for d in domains]
+        return {"weights_K": torch.tensor(one_hot, dtype=torch.float64)}
+
+    def weights(self, state: State, step: int) -> Tensor:
+        """The same at every step."""
+        return state["weights_K"]
+
+    def allocate(self, state: State, step: int, b: int) -> Tensor:
+        """B rows of the domain."""
+        return (b * state["weights_K"]).to(torch.int64)

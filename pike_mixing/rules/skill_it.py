@@ -1,0 +1,93 @@
+"""Skill-it: weights follow the losses of the skills that a domain teaches.
+
+Source: arXiv 2307.14430, online sampling, as trained by `HazyResearch/aioli`.
+"""
+
+import dataclasses
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from pike_mixing import by_domain
+from pike_mixing.apportion import apportion
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Needs, Neutral, Signals, State, ValidationNeed
+from pike_mixing.numerics.absent import filled
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SkillIt(Neutral):
+    """w ~ exp(eta A . sum of the last losses), from equal weights anew at every update."""
+
+    about: ClassVar[str] = (
+        "Shares follow the losses, looked at now and then: more of a domain whose loss is high, or "
+        "which helps others whose loss is high."
+    )
+
+    eta: float = 0.2
+    """Step per nat; losses enter as they are, so that twice the nats square the odds."""
+    window: int = 3
+    """Evaluations whose losses are summed."""
+    every: int = 400
+    """Steps between evaluations."""
+    rows: int = 16
+    """Rows of comparison of each domain."""
+    graph: dict[str, dict[str, float]] | None = None
+    """A: graph[i][j] is how much training on i helps j; each domain itself alone when absent."""
+
+    def problems(self) -> list[str]:
+        """Settings with which no update can be made."""
+        found = [] if self.eta > 0 else ["eta: must be positive"]
+        counts = ("window", "every", "rows")
+        found += [f"{n}: must be at least 1" for n in counts if getattr(self, n) < 1]
+        entries = [(i, j, v) for i, row in (self.graph or {}).items() for j, v in row.items()]
+        return found + [f"graph.{i}.{j}: {v} is negative" for i, j, v in entries if v < 0]
+
+    def needs(self) -> Needs:
+        """Losses on rows of comparison."""
+        return Needs(validation=ValidationNeed(self.every, self.every, self.rows))
+
+    def init(self, domains: tuple[str, ...], seed: int) -> State:
+        """Weights as if every loss were 1 nat; no losses."""
+        graph_KxK = self.edges(domains)
+        return {
+            "graph_KxK": graph_KxK,
+            "weights_K": torch.softmax(self.eta * graph_KxK.sum(dim=1), dim=0),
+            "losses_WxK": torch.empty((0, len(domains)), dtype=torch.float64),
+        }
+
+    def weights(self, state: State, step: int) -> Tensor:
+        """W after the last update."""
+        return state["weights_K"]
+
+    def allocate(self, state: State, step: int, b: int) -> Tensor:
+        """B w rows, rounded."""
+        return apportion(state["weights_K"], b)
+
+    def observe(self, state: State, signals: Signals) -> State:
+        """Sums the last losses; a domain without a loss counts with its last one."""
+        loss_K, losses_WxK = signals.validation_loss_K, state["losses_WxK"]
+        if loss_K is None or loss_K.isnan().all():
+            return state
+        last_K = losses_WxK[-1] if len(losses_WxK) else torch.full_like(loss_K, torch.nan)
+        losses_WxK = torch.cat([losses_WxK, filled(loss_K, last_K)[None]])[-self.window :]
+        reach_K = state["graph_KxK"] @ losses_WxK.sum(dim=0)
+        weights_K = torch.softmax(self.eta * reach_K, dim=0)
+        return state | {"weights_K": weights_K, "losses_WxK": losses_WxK}
+
+    def edges(self, domains: tuple[str, ...]) -> Tensor:
+        """A in the order of the domains; an edge of 1 to another domain counts 0.5.
+
+        Raises:
+            InputError: the graph names a domain that is not there, or misses one.
+        """
+        if self.graph is None:
+            return torch.eye(len(domains), dtype=torch.float64)
+        by_domain.placed(dict.fromkeys(self.graph, 1.0), domains, "graph", "row")
+        rows = [by_domain.placed(self.graph[d], domains, f"graph.{d}", "entry") for d in domains]
+        graph_KxK = torch.stack(rows)
+        if not (graph_KxK > 0).any():
+            raise InputError("graph: at least one entry must be positive")
+        other_KxK = ~torch.eye(len(domains), dtype=torch.bool)
+        return graph_KxK.masked_fill(other_KxK & (graph_KxK == 1), 0.5)

@@ -1,0 +1,49 @@
+"""Temperature sampling: weights between the corpora's sizes and equal parts (arXiv 2010.11934)."""
+
+import dataclasses
+from typing import ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from pike_mixing import sizes
+from pike_mixing.apportion import apportion
+from pike_mixing.interface import Facts, Neutral, State
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Temperature(Neutral):
+    """b_t = b w with w_k ~ n_k^(1/T), n_k the tokens of domain k."""
+
+    about: ClassVar[str] = (
+        "Fixed shares by the size of each domain's text, evened out by a temperature."
+    )
+
+    temperature: float = 10 / 3
+    """T: 1 keeps the corpora's proportions, a large T gives equal parts; mT5's n^0.3 is 10/3."""
+    tokens_by_domain: dict[str, float] | None = None
+    """Training tokens of each domain under the run's tokenizer; its corpora's own when absent."""
+
+    def problems(self) -> list[str]:
+        """A temperature or sizes that give no weights."""
+        found = [] if self.temperature > 0 else ["temperature: must be positive"]
+        return found + sizes.checked(self.tokens_by_domain)
+
+    def informed(self, facts: Facts) -> Self:
+        """The same rule with the run's sizes where none were written down."""
+        tokens_by_domain = self.tokens_by_domain or dict(facts.tokens_by_domain)
+        return dataclasses.replace(self, tokens_by_domain=tokens_by_domain)
+
+    def init(self, domains: tuple[str, ...], seed: int) -> State:
+        """The weights, which never change."""
+        tokens_K = sizes.ordered(self.tokens_by_domain, domains)
+        # As a softmax, n^(1/T) cannot overflow.
+        return {"weights_K": torch.softmax(tokens_K.log() / self.temperature, dim=0)}
+
+    def weights(self, state: State, step: int) -> Tensor:
+        """The same at every step."""
+        return state["weights_K"]
+
+    def allocate(self, state: State, step: int, b: int) -> Tensor:
+        """B w rows, rounded."""
+        return apportion(state["weights_K"], b)

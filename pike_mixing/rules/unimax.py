@@ -1,0 +1,75 @@
+"""UniMax: equal parts, but no corpus more than N times (arXiv 2304.09151)."""
+
+import dataclasses
+from typing import ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from pike_mixing import sizes
+from pike_mixing.apportion import apportion
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Facts, Neutral, State
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class UniMax(Neutral):
+    """Splits the run's tokens equally among the domains, the smallest first, up to N epochs each.
+
+    A budget that exceeds N epochs of everything is split as N epochs of everything would be: then
+    every domain passes N.
+    """
+
+    about: ClassVar[str] = (
+        "Equal shares for all domains, except that none is read more than a few times over."
+    )
+
+    epochs: float = 4
+    """N: no domain is read more often than this in the whole run."""
+    tokens_by_domain: dict[str, float] | None = None
+    """Training tokens of each domain under the run's tokenizer; its corpora's own when absent."""
+    budget_tokens: float | None = None
+    """Tokens of the whole run, rows x length x steps; the run's own when absent."""
+
+    def problems(self) -> list[str]:
+        """A cap, sizes or a budget that give no weights."""
+        found = [] if self.epochs > 0 else ["epochs: must be positive"]
+        if self.budget_tokens is not None and not self.budget_tokens > 0:
+            found.append("budget_tokens: must be positive")
+        return found + sizes.checked(self.tokens_by_domain)
+
+    def informed(self, facts: Facts) -> Self:
+        """The same rule with the run's sizes and budget where none were written down."""
+        return dataclasses.replace(
+            self,
+            tokens_by_domain=self.tokens_by_domain or dict(facts.tokens_by_domain),
+            budget_tokens=self.budget_tokens or facts.budget_tokens,
+        )
+
+    def init(self, domains: tuple[str, ...], seed: int) -> State:
+        """The weights, which never change."""
+        tokens_K = sizes.ordered(self.tokens_by_domain, domains)
+        if self.budget_tokens is None:
+            raise InputError("budget_tokens: the length of the run is not known: give it")
+        return {"weights_K": capped(tokens_K, self.budget_tokens, self.epochs)}
+
+    def weights(self, state: State, step: int) -> Tensor:
+        """The same at every step."""
+        return state["weights_K"]
+
+    def allocate(self, state: State, step: int, b: int) -> Tensor:
+        """B w rows, rounded."""
+        return apportion(state["weights_K"], b)
+
+
+def capped(tokens_K: Tensor, budget: float, epochs: float) -> Tensor:
+    """Weights of the split: from the smallest up, each takes an equal part of what is left.
+
+    Sizes 1 and 9, a budget of 10, two epochs: the first takes its 2, the second the 8 left.
+    """
+    taken_K, left = torch.zeros_like(tokens_K), budget
+    order = tokens_K.argsort().tolist()
+    for place, k in enumerate(order):
+        taken_K[k] = min(left / (len(order) - place), epochs * float(tokens_K[k]))
+        left -= float(taken_K[k])
+    return taken_K / taken_K.sum()

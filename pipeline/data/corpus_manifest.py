@@ -1,0 +1,93 @@
+"""What a corpus's manifest promises of its files, and whether it agrees with itself."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pike_mixing.errors import InputError
+from pipeline.runtime import atomic_files, checksums, manifests
+
+FORMAT = 1
+SPLITS = ("train", "validation")
+
+
+def documents_file(split: str) -> str:
+    """Name of the file that lists a split's documents."""
+    return f"{split}-documents.npy"
+
+
+def data_fingerprint(dtype: str, shards: dict[str, list[dict[str, Any]]]) -> str:
+    """Identity of a corpus's tokens: SHA-256 over the dtype and every split's shard hashes."""
+    hashes = {split: [shard["sha256"] for shard in shards[split]] for split in sorted(shards)}
+    return atomic_files.digest({"dtype": dtype, "shards": hashes})
+
+
+def manifest_of(folder: Path) -> dict[str, Any]:
+    """The manifest of a corpus.
+
+    Raises:
+        InputError: there is none, or it is of something else.
+    """
+    path = folder / atomic_files.MANIFEST
+    if not path.exists():
+        raise InputError(
+            f"{folder} holds no finished corpus (no {atomic_files.MANIFEST}): pack it first"
+        )
+    manifest = manifests.read(path, "pack", "pack it anew")
+    if manifest["format"] != FORMAT:
+        raise InputError(f"{path} is not a corpus of format {FORMAT}: pack it anew")
+    return manifest
+
+
+def sealed_split(
+    folder: Path, split: str, manifest: dict[str, Any], dtype: np.dtype[Any]
+) -> list[checksums.Sealed]:
+    """A split's shards and the list of its documents."""
+    remedy, documents = "pack it anew", documents_file(split)
+    sealed = [
+        checksums.Sealed(folder / s["file"], s["tokens"] * dtype.itemsize, s["sha256"], remedy)
+        for s in manifest["splits"][split]["shards"]
+    ]
+    facts = manifest["files"].get(documents)
+    if facts is None:
+        raise InputError(f"{folder / atomic_files.MANIFEST} does not list {documents}: {remedy}")
+    return [*sealed, checksums.Sealed(folder / documents, facts["bytes"], facts["sha256"], remedy)]
+
+
+def refuse_contradiction(folder: Path, split: str, manifest: dict[str, Any]) -> None:
+    """Stops at a manifest whose shards do not give its sums or its fingerprint.
+
+    Raises:
+        InputError: which of them, and what to do.
+    """
+    splits, path = manifest["splits"], folder / atomic_files.MANIFEST
+    tokens, held = splits[split]["tokens"], sum(s["tokens"] for s in splits[split]["shards"])
+    if tokens != held:
+        raise InputError(
+            f"{path} says {tokens:,} {split} tokens, but its shards have {held:,}: pack it anew"
+        )
+    shards = {name: part["shards"] for name, part in splits.items()}
+    if manifest["fingerprint"] != data_fingerprint(manifest["dtype"], shards):
+        raise InputError(f"{path} has a fingerprint that is not that of its shards: pack it anew")
+
+
+def refuse_other_tokenizer(folder: Path, manifest: dict[str, Any]) -> None:
+    """Stops where the tokenizer that a corpus was packed with has been replaced since.
+
+    A tokenizer that is not where it was is no mistake: corpora may be moved without it.
+
+    Raises:
+        InputError: another model lies in its place, or the manifest names two.
+    """
+    packed_with = manifest["tokenizer"]["sha256"]
+    for name, recorded in manifest.get("inputs", {}).items():
+        path = folder / name
+        if path.suffix != ".model":
+            continue
+        found = atomic_files.sha256(path) if path.is_file() else recorded
+        if {recorded, found} != {packed_with}:
+            raise InputError(
+                f"{folder} was packed with the tokenizer of SHA-256 {packed_with}, but {path} has "
+                f"{found if found != packed_with else recorded}: pack it anew"
+            )

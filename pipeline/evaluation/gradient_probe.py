@@ -1,0 +1,219 @@
+"""The probe: how alike the domains' gradients are at each checkpoint of a run.
+
+    probes/step{n}.parquet   one row per pair of domains
+    probes/manifest.json     what was measured, and on which rows
+
+Shapes: K domains, R rows of one domain, L tokens of a row.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from torch import Tensor
+
+from pike_mixing.errors import InputError
+from pike_mixing.settings import parse
+from pipeline import settings as parsing
+from pipeline.data.shards import Corpus
+from pipeline.model import checkpoint, gradients
+from pipeline.model.transformer import Transformer, padded_vocabulary
+from pipeline.runtime import atomic_files, devices, manifests
+from pipeline.runtime.progress import Progress
+
+SCHEMA = pa.schema(
+    [
+        ("step", pa.int64()),
+        ("domain_a", pa.string()),
+        ("domain_b", pa.string()),
+        ("cosine", pa.float64()),
+        ("ratio", pa.float64()),
+        ("cosine_corrected", pa.float64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Settings of the gradient probe."""
+
+    rows: int
+    """Rows of each domain at most."""
+    microbatch: int
+    """Rows per backward pass; the noise is estimated from how these groups differ."""
+    checkpoints: Literal["all", "last"]
+    """Which of the kept checkpoints are probed."""
+    split: Literal["validation", "train"] = "validation"
+    """Split that the rows come from."""
+
+    def problems(self) -> list[str]:
+        """Values with which nothing can be measured."""
+        return [f"{n}: must be at least 1" for n in ("rows", "microbatch") if getattr(self, n) < 1]
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """How alike two domains' gradients are; None where a norm that it divides by is not positive.
+
+    Cosine and ratio are the paper's (Appendix `app: cos_sim_grad_conflict`). Their norms hold the
+    noise of the rows beside the signal, so that few rows make any two gradients look more
+    orthogonal than they are; the corrected cosine divides by unbiased norms, and may leave
+    [-1, 1] by chance.
+    """
+
+    cosine: float | None
+    """g_j . g_k / (|g_j| |g_k|)."""
+    ratio: float | None
+    """g_j . g_k / (|g_j|^2 + |g_k|^2)."""
+    cosine_corrected: float | None
+    """g_j . g_k / sqrt(unbiased |g_j|^2 times unbiased |g_k|^2)."""
+
+
+def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> None:
+    """Probes a run's checkpoints; `{run}/probes` appears whole, replacing one before it.
+
+    Args:
+        settings: JSON of the fields of `Probe`.
+        run: Folder of a finished run.
+        corpora: Folder of the packed corpora of the run's tokenizer, one subfolder per domain.
+        device: Kind of device: auto, cpu, cuda or xla.
+
+    Raises:
+        InputError: wrong settings, a run without manifest, missing or damaged corpora or
+            checkpoints, or a gradient that is not finite.
+    """
+    values = atomic_files.read_json(settings)
+    asked = parse(Probe, values, str(settings))
+    record, work = manifests.of_run(run)
+    devices.keep_freed_memory()
+    place = devices.pick(device)
+    rows_by_domain, pieces = _rows(asked, work, corpora)
+    rows_by_domain = [rows.to(devices.of_rows(place)) for rows in rows_by_domain]
+    vocabulary = padded_vocabulary(pieces, work.model.vocabulary_multiple)
+    steps = record["checkpoints"] if asked.checkpoints == "all" else record["checkpoints"][-1:]
+    with (
+        atomic_files.appearing(run / "probes", "probe") as out,
+        Progress(f"probe {record['run']}", total=len(steps), unit="checkpoint") as bar,
+    ):
+        out.mkdir()
+        for step in steps:
+            model = _model(run / "checkpoints" / f"step{step}", vocabulary).to(place)
+            where = f"{record['run']}, step {step}"
+            found = _measured(model, rows_by_domain, asked.microbatch, work.domains, where)
+            _write(out / f"step{step}.parquet", step, work.domains, found)
+            bar.add(1, step=step)
+        count = {d: len(r) for d, r in zip(work.domains, rows_by_domain, strict=True)}
+        _finish(out, values, run, corpora, record, steps, count)
+
+
+def similarities(gram_KxK: Tensor, squared_norm_unbiased_K: Tensor) -> list[list[Similarity]]:
+    """Similarity of each pair of gradients from their inner products: K lists of K.
+
+    Worked example: (1, 0) and (3, 4) have the inner product 3 and squared norms 1 and 25, so the
+    cosine 3 / 5 and the ratio 3 / 26.
+    """
+    gram, unbiased = gram_KxK.tolist(), squared_norm_unbiased_K.tolist()
+    K = len(gram)
+    return [[_similarity(gram, unbiased, j, k) for k in range(K)] for j in range(K)]
+
+
+def _similarity(
+    gram: Sequence[Sequence[float]], unbiased: Sequence[float], j: int, k: int
+) -> Similarity:
+    inner, own_j, own_k = gram[j][k], gram[j][j], gram[k][k]
+    # An unbiased norm is NaN where one micro-batch holds all rows: nothing is known of the noise.
+    known = unbiased[j] > 0 and unbiased[k] > 0
+    return Similarity(
+        cosine=inner / math.sqrt(own_j * own_k) if own_j * own_k > 0 else None,
+        ratio=inner / (own_j + own_k) if own_j + own_k > 0 else None,
+        cosine_corrected=inner / math.sqrt(unbiased[j] * unbiased[k]) if known else None,
+    )
+
+
+def _rows(asked: Probe, work: parsing.Run, corpora: Path) -> tuple[list[Tensor], int]:
+    """Rows of each domain, spread evenly over its split, and the tokenizer's pieces.
+
+    They are a function of corpora and settings alone, hence the same for every method.
+    """
+    found, pieces, length = [], 0, work.training.length
+    for domain in work.domains:
+        corpus = Corpus.open(corpora / domain, asked.split, verify=True)
+        pieces = max(pieces, corpus.vocabulary)
+        total = corpus.rows(length)
+        if total < 1:
+            raise InputError(
+                f"domain {domain!r} has {corpus.tokens:,} {asked.split} tokens in "
+                f"{corpus.folder}, fewer than one row of {length} tokens and a target: give it "
+                "more text, or probe the other split"
+            )
+        count = min(total, asked.rows)
+        tokens_RxL1 = corpus.read(np.arange(count) * total // count, length)
+        found.append(torch.from_numpy(tokens_RxL1))
+    return found, pieces
+
+
+def _model(folder: Path, vocabulary: int) -> Transformer:
+    model = checkpoint.load_model(folder)
+    if model.vocabulary != vocabulary:
+        raise InputError(
+            f"{folder} has an embedding of {model.vocabulary:,} pieces, its corpora need "
+            f"{vocabulary:,}: give the corpora of the run's tokenizer"
+        )
+    return model
+
+
+def _measured(
+    model: Transformer,
+    rows_by_domain: Sequence[Tensor],
+    microbatch: int,
+    domains: Sequence[str],
+    where: str,
+) -> list[list[Similarity]]:
+    _, gram_KxK, measured = gradients.gramian(model, rows_by_domain, microbatch)
+    squares_K, losses_K = gram_KxK.diagonal().tolist(), measured.loss_K.tolist()
+    for domain, square, loss in zip(domains, squares_K, losses_K, strict=True):
+        if not (math.isfinite(square) and math.isfinite(loss)):
+            raise InputError(
+                f"{where}, domain {domain}: loss {loss} or its gradient is not a finite number, "
+                "the model has diverged: lower training.peak_learning_rate and train again"
+            )
+    return similarities(gram_KxK, measured.squared_norm_unbiased_K)
+
+
+def _write(
+    path: Path, step: int, domains: Sequence[str], found: Sequence[Sequence[Similarity]]
+) -> None:
+    rows = [
+        {"step": step, "domain_a": domains[a], "domain_b": domains[b], **vars(found[a][b])}
+        for a, b in itertools.combinations(range(len(domains)), 2)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, SCHEMA), path, compression="zstd")
+
+
+def _finish(
+    out: Path,
+    values: Mapping[str, Any],
+    run: Path,
+    corpora: Path,
+    record: Mapping[str, Any],
+    steps: Sequence[int],
+    rows: Mapping[str, int],
+) -> None:
+    folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
+    folders += [corpora / domain for domain in rows]
+    atomic_files.write_manifest(
+        out / atomic_files.MANIFEST,
+        stage="probe",
+        settings=values,
+        inputs=[folder / atomic_files.MANIFEST for folder in folders],
+        files=[out / f"step{step}.parquet" for step in steps],
+        modules=[__name__],
+        facts={"run": record["run"], "steps": list(steps), "rows": dict(rows)},
+    )

@@ -1,0 +1,154 @@
+"""From prompts to tokens: where a context ends and a candidate begins.
+
+The whole string is encoded and then cut, since pieces near a cut can depend on both of its sides.
+
+Shapes: C tokens of a context.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from pike_mixing.errors import InputError
+from pipeline.tasks import formats
+from pipeline.tasks.benchmark import Benchmark
+from pipeline.tasks.formats import Prompt
+
+Tokens = tuple[int, ...]
+
+ITEMS_AT_ONCE = 256
+"""Texts of so many items are encoded in one call."""
+
+
+class Encoder(Protocol):
+    """What is asked of a tokenizer: `pipeline.data.tokenizer.Tokenizer`, or one like it."""
+
+    eos: int
+    """The token at the border of two documents."""
+
+    def encode(self, texts: Sequence[str]) -> list[npt.NDArray[np.int32]]:
+        """Ids of each text, without special tokens."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One question in tokens."""
+
+    id: str
+    cluster: str
+    gold: int
+    context_C: Tokens
+    """The document start if asked for, demonstrations, question."""
+    candidates: tuple[Tokens, ...]
+    """Tokens of each candidate, its leading space included."""
+    unconditional_C: Tokens
+    """What stands before a candidate that is scored without the question."""
+    characters: Tokens
+    """Length of each candidate without its leading space."""
+    bytes: Tokens
+    """Its UTF-8 bytes without the leading space."""
+    shots: int
+    """Demonstrations that stand in the context: fewer than asked for where they did not fit."""
+
+
+def encoded(benchmark: Benchmark, tokenizer: Encoder, length: int) -> list[Item]:
+    """Every question of a benchmark in tokens.
+
+    Args:
+        benchmark: Rows and demonstrations.
+        tokenizer: The model's.
+        length: Tokens that the model reads at once. A candidate's last token is not read.
+
+    Raises:
+        InputError: a question does not fit alone, a candidate has no token, or a context ends
+            inside a token; each names the item.
+    """
+    asked, prompts, solved = benchmark.asked, benchmark.prompts, benchmark.solved
+    start: Tokens = (tokenizer.eos,) if asked.document_start else ()
+    unconditional = {
+        text: start + _tuple(tokens) if text else (tokenizer.eos,)
+        for text in {prompt.unconditional for prompt in prompts}
+        for tokens in tokenizer.encode([text])
+    }
+    made: dict[int, Item] = {}
+    waiting = list(range(len(prompts)))
+    for dropped in range(len(solved) + 1):
+        too_long = []
+        for first in range(0, len(waiting), ITEMS_AT_ONCE):
+            numbers = waiting[first : first + ITEMS_AT_ONCE]
+            some = [prompts[n] for n in numbers]
+            names = [f"{asked.name}, item {benchmark.rows[n].id}" for n in numbers]
+            cuts = _cut(some, solved[dropped:], tokenizer, names)
+            for n, (context, candidates) in zip(numbers, cuts, strict=True):
+                if len(start) + len(context) + max(map(len, candidates)) - 1 > length:
+                    too_long.append(n)
+                    continue
+                row, texts = benchmark.rows[n], [text[1:] for text in prompts[n].candidates]
+                made[n] = Item(
+                    id=row.id,
+                    cluster=row.cluster,
+                    gold=row.gold,
+                    context_C=start + context,
+                    candidates=candidates,
+                    unconditional_C=unconditional[prompts[n].unconditional],
+                    characters=tuple(map(len, texts)),
+                    bytes=tuple(len(text.encode()) for text in texts),
+                    shots=len(solved) - dropped,
+                )
+        waiting = too_long
+        if not waiting or (asked.overflow == "refuse" and solved):
+            break
+    if waiting:
+        raise _too_long(benchmark, waiting, length)
+    return [made[n] for n in range(len(prompts))]
+
+
+def _cut(
+    prompts: Sequence[Prompt], solved: Sequence[str], tokenizer: Encoder, names: Sequence[str]
+) -> list[tuple[Tokens, tuple[Tokens, ...]]]:
+    """Tokens of each prompt's context and of each of its candidates."""
+    contexts = [formats.joined(solved, prompt.context) for prompt in prompts]
+    wholes = [
+        context + candidate
+        for context, prompt in zip(contexts, prompts, strict=True)
+        for candidate in prompt.candidates
+    ]
+    tokens = map(_tuple, tokenizer.encode(contexts + wholes))
+    before = [next(tokens) for _ in contexts]
+    cuts = []
+    for context, prompt, name in zip(before, prompts, names, strict=True):
+        candidates = []
+        for text in prompt.candidates:
+            whole = next(tokens)
+            if whole[: len(context)] != context:
+                raise InputError(
+                    f"{name}: the context does not end between two tokens before {text!r:.60}: "
+                    "take a tokenizer whose pieces have no space inside, or leave the row out"
+                )
+            if len(whole) == len(context):
+                raise InputError(
+                    f"{name}: the candidate {text!r} has no token: the tokenizer drops it, or the "
+                    "data set is damaged; leave the row out"
+                )
+            candidates.append(whole[len(context) :])
+        cuts.append((context, tuple(candidates)))
+    return cuts
+
+
+def _too_long(benchmark: Benchmark, waiting: Sequence[int], length: int) -> InputError:
+    asked = benchmark.asked
+    first = benchmark.rows[waiting[0]].id
+    advice = "train with a longer context, or leave the rows out"
+    if asked.overflow == "refuse" and asked.shots:
+        advice = "lower shots, or set overflow: drop"
+    return InputError(
+        f"{asked.name}: {len(waiting)} prompts do not fit into the {length} tokens that the model "
+        f"reads at once (item {first} is the first): {advice}"
+    )
+
+
+def _tuple(tokens: npt.NDArray[np.int32]) -> Tokens:
+    return tuple(tokens.tolist())

@@ -1,0 +1,1 @@
+"""The decoder: its loss, optimizer, gradients, checkpoints, and its form for transformers."""

@@ -1,0 +1,220 @@
+"""From one batch to the gradient that the mixing method wants, left in the parameters.
+
+There are three ways, and a method's needs choose one: a single backward pass over weighted losses,
+all K gradients combined by coefficients, or K gradients for an optimizer with K moments. Where
+gradient statistics of the batch are due, each of them takes the rows domain by domain and measures
+on its way, so that no other pass is made.
+
+Shapes: K domains, B rows of a batch, L tokens of a row.
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Method, Signals, State
+from pipeline.model import adamw, gradient_vectors, gradients
+from pipeline.model.per_domain_adamw import PerDomainAdamW
+from pipeline.model.transformer import Transformer
+from pipeline.runtime import devices
+from pipeline.runtime.timing import Timed, untimed
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """The rows of one step, grouped by domain in the domains' order."""
+
+    tokens_BxL1: Tensor
+    count_K: Tensor
+    """Rows of each domain, int64, on the CPU."""
+
+    def shares(self) -> Tensor:
+        """b_k / b of equation `eq: mix_framework`."""
+        return self.count_K.double() / self.count_K.sum()
+
+    def by_domain(self) -> list[Tensor]:
+        """Rows of each domain."""
+        return list(self.tokens_BxL1.split(self.count_K.tolist()))
+
+    def row_weights(self, share_K: Tensor) -> Tensor:
+        """Weights of the rows, of which each of the b_k of domain k counts share_k / b_k."""
+        weight_B = (share_K / self.count_K).repeat_interleave(self.count_K)
+        return weight_B.float().to(self.tokens_BxL1.device)
+
+    def means(self, row_B: Tensor) -> Tensor:
+        """Mean of each domain's rows, float64 on the CPU; NaN for a domain without rows."""
+        of_domains = devices.on_host(row_B).double().split(self.count_K.tolist())
+        return torch.stack([of_rows.mean() for of_rows in of_domains])
+
+    def losses(self, model: Transformer, microbatch: int) -> Tensor:
+        """Mean loss of each domain's rows at the current weights; NaN for one without rows."""
+        return self.means(gradients.losses(model, self.tokens_BxL1, microbatch))
+
+    def excess(self, model: Transformer, reference: Transformer, microbatch: int) -> Tensor:
+        """Mean excess of each domain's tokens over the reference; NaN for one without rows."""
+        return self.means(gradients.excess(model, reference, self.tokens_BxL1, microbatch))
+
+
+@dataclasses.dataclass(frozen=True)
+class Left:
+    """What a backward pass leaves beside the gradient."""
+
+    seen: Signals
+    """What was measured on the way."""
+    norm: float
+    """The gradient's norm before clipping."""
+    coefficient_K: Tensor | None
+    """Weights of the domains' losses, or of their gradients, where the method chose them."""
+
+    def refuse_nan(self, domains: Sequence[str], folder: Path) -> None:
+        """Makes sure that losses and norm are numbers.
+
+        Args:
+            domains: Names of the domains.
+            folder: The run's folder, for the message.
+
+        Raises:
+            InputError: one is not.
+        """
+        loss_K, count_K = self.seen.loss_K, self.seen.count_K
+        assert loss_K is not None
+        assert count_K is not None
+        bad_K = ~loss_K.isfinite() & (count_K > 0)
+        bad = [domain for domain, is_bad in zip(domains, bad_K.tolist(), strict=True) if is_bad]
+        if bad or not math.isfinite(self.norm):
+            what = f"the loss of {', '.join(bad)}" if bad else "the gradient's norm"
+            raise InputError(
+                f"{folder}: {what} is not a finite number at step {self.seen.step}: lower "
+                "training.peak_learning_rate or lengthen training.warmup_steps; the checkpoints "
+                "before this step are sound"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Pass:
+    """What one backward pass needs beside the batch."""
+
+    model: Transformer
+    optimizer: torch.optim.Optimizer
+    clip_norm: float
+    """Longest gradient that is not shortened."""
+    microbatch: int
+    """Rows per backward pass."""
+    reference: Transformer | None = None
+    """The frozen model that the excess is over."""
+    timed: Timed = untimed
+    """Clock of its phases: forward, backward and statistics."""
+
+    def leave_gradient(
+        self, method: Method, state: State, step: int, batch: Batch, measured_by: int | None = None
+    ) -> Left:
+        """Leaves the clipped gradient in the parameters, or in the moments of each domain.
+
+        Args:
+            method: The mixing method.
+            state: Its state before the step.
+            step: 0-based step.
+            batch: The step's rows.
+            measured_by: Rows per backward pass from which the batch's gradient statistics are
+                wanted, taken domain by domain; None where none are.
+        """
+        needs = method.needs()
+        seen = Signals(step, int(batch.count_K.sum()), count_K=batch.count_K)
+        self.optimizer.zero_grad()
+        if needs.moments_per_domain:
+            return self._into_moments(method, state, seen, batch, measured_by)
+        if needs.gramian:
+            return self._combined(method, state, seen, batch, measured_by)
+        return self._weighted(method, state, seen, batch, measured_by)
+
+    def _weighted(
+        self, method: Method, state: State, seen: Signals, batch: Batch, measured_by: int | None
+    ) -> Left:
+        if method.needs().reference:
+            assert self.reference is not None, "a run is refused without its reference"
+            excess_K = batch.excess(self.model, self.reference, self.microbatch)
+            seen = dataclasses.replace(seen, excess_K=excess_K)
+        if method.needs().weighs_losses:
+            loss_K = batch.losses(self.model, self.microbatch)
+            seen = dataclasses.replace(seen, loss_K=loss_K)
+        coefficient_K = method.loss_weights(state, seen)
+        share_K = batch.shares() if coefficient_K is None else coefficient_K
+        if measured_by is not None:
+            measured = gradients.of_batch_measured(
+                self.model, batch.by_domain(), share_K, measured_by, self.timed
+            )
+            seen = dataclasses.replace(seen, loss_K=measured.loss_K, statistics=measured)
+            return Left(seen, self._clipped(), coefficient_K)
+        weight_B = batch.row_weights(share_K)
+        loss_B = gradients.of_batch(
+            self.model, batch.tokens_BxL1, weight_B, self.microbatch, self.timed
+        )
+        norm = adamw.clip_(self.model, self.clip_norm)
+        # One transfer, and so one wait for the device.
+        numbers = devices.on_host(torch.cat([loss_B, norm[None]]).double())
+        seen = dataclasses.replace(seen, loss_K=batch.means(numbers[:-1]))
+        return Left(seen, float(numbers[-1]), coefficient_K)
+
+    def _combined(
+        self, method: Method, state: State, seen: Signals, batch: Batch, measured_by: int | None
+    ) -> Left:
+        parts_K, gram_KxK, measured = gradients.gramian(
+            self.model,
+            batch.by_domain(),
+            measured_by or self.microbatch,
+            spread=measured_by is not None,
+            timed=self.timed,
+        )
+        seen = dataclasses.replace(
+            seen,
+            loss_K=measured.loss_K,
+            gram_KxK=gram_KxK,
+            statistics=None if measured_by is None else measured,
+        )
+        coefficient_K = method.combine(state, seen)
+        gradient_vectors.add_all(
+            self.model, parts_K, batch.shares() if coefficient_K is None else coefficient_K
+        )
+        return Left(seen, self._clipped(), coefficient_K)
+
+    def _clipped(self) -> float:
+        """Shortens the gradient; its norm before."""
+        return float(devices.on_host(adamw.clip_(self.model, self.clip_norm)))
+
+    def _into_moments(
+        self, method: Method, state: State, seen: Signals, batch: Batch, measured_by: int | None
+    ) -> Left:
+        """Each domain's gradient is clipped on its own; the norm is their mean by share."""
+        assert isinstance(self.optimizer, PerDomainAdamW)
+        coefficient_K = method.combine(state, seen)
+        chosen_K = batch.shares() if coefficient_K is None else coefficient_K
+        numbers_K, norm = [], 0.0
+        for k, rows in enumerate(batch.by_domain()):
+            g = None
+            if len(rows):
+                g = gradients.of_domain(
+                    self.model,
+                    rows,
+                    measured_by or self.microbatch,
+                    spread=measured_by is not None,
+                    timed=self.timed,
+                )
+                gradient_vectors.add(self.model, g.parts, 1.0)
+                norm += float(batch.shares()[k]) * self._clipped()
+                self.optimizer.take(k, float(chosen_K[k]))
+            numbers_K.append(gradients.numbers(g))
+            # The next domain's gradient takes this one's memory.
+            del g
+            self.optimizer.zero_grad()
+        measured = gradients.gathered(numbers_K)
+        seen = dataclasses.replace(
+            seen,
+            loss_K=measured.loss_K,
+            statistics=None if measured_by is None else measured,
+        )
+        return Left(seen, norm, coefficient_K)

@@ -1,0 +1,309 @@
+"""Checkpoints: all that makes the next step, written whole or not at all, with checksums.
+
+    checkpoints/step{n}/model.safetensors      weights after n updates
+    checkpoints/step{n}/training.safetensors   optimizer, mixing method, positions in the data
+    checkpoints/step{n}/manifest.json          shapes, checksums and the identity of the run
+
+Random streams are functions of (seed, purpose, index), so no generator's state is needed.
+
+A moment is copied to the CPU's memory (`snapshot`) and written from there (`write`), so that the
+run need not wait for the disk.
+"""
+
+import dataclasses
+import itertools
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from pike_mixing.errors import InputError
+from pike_mixing.settings import parse
+from pipeline import settings
+from pipeline.model.transformer import Transformer
+from pipeline.runtime import atomic_files, distributed, manifests
+
+log = logging.getLogger("pike")
+
+MODEL, TRAINING = "model.safetensors", "training.safetensors"
+FORMAT = 2
+"""Of a checkpoint's files; a manifest without one is of format 1, whose identity is a digest."""
+
+
+@dataclasses.dataclass
+class Progress:
+    """Where a run stands, beside weights and optimizer: everything but `step` is tensors."""
+
+    step: int
+    """Updates done."""
+    method: dict[str, Tensor]
+    """State of the mixing method."""
+    positions_K: Tensor
+    """Rows of each domain drawn for training."""
+    statistics_positions_K: Tensor
+    """Rows of each domain drawn for gradient statistics."""
+    alarms: dict[str, Tensor] = dataclasses.field(default_factory=dict)
+    """What the alarms remember."""
+
+
+class LaterFormatError(InputError):
+    """A checkpoint that a later version of this code wrote."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """All that a checkpoint holds, in memory of its own: training may go on meanwhile."""
+
+    weights: dict[str, Tensor]
+    training: dict[str, Tensor]
+    """Optimizer, method, positions and alarms, by dotted names."""
+    facts: dict[str, Any]
+    """What the manifest says beside checksums."""
+
+
+def snapshot(
+    model: Transformer, optimizer: torch.optim.Optimizer, progress: Progress, identity: Any
+) -> Snapshot:
+    """Copies a moment to the CPU's memory of the first process; all put shards together.
+
+    Args:
+        model: What is trained.
+        optimizer: Its optimizer.
+        progress: Where the run stands.
+        identity: JSON-able: all that the run is a function of.
+    """
+    tensors = {f"method.{name}": value for name, value in progress.method.items()}
+    tensors |= {f"alarms.{name}": value for name, value in progress.alarms.items()}
+    tensors["positions_K"] = progress.positions_K
+    tensors["statistics_positions_K"] = progress.statistics_positions_K
+    for index, state in optimizer.state_dict()["state"].items():
+        for name, value in state.items():
+            tensors[f"optimizer.{index}.{name}"] = value
+    facts = {
+        "format": FORMAT,
+        "step": progress.step,
+        "identity": identity,
+        "model": dataclasses.asdict(model.shape),
+        "vocabulary": model.vocabulary,
+    }
+    return Snapshot(_copied(model.state_dict()), _copied(tensors), facts)
+
+
+def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    whole = ((n, distributed.full(t.detach())) for n, t in tensors.items())
+    return {n: t.to("cpu", copy=True).contiguous() for n, t in whole if distributed.leads()}
+
+
+def write(folder: Path, taken: Snapshot) -> None:
+    """Writes `folder` (checkpoints/step{n}) whole or not at all.
+
+    Raises:
+        InputError: the disk is full or the folder cannot be written.
+    """
+    try:
+        with atomic_files.appearing(folder) as partial:
+            partial.mkdir()
+            save_file(taken.weights, partial / MODEL)
+            save_file(taken.training, partial / TRAINING)
+            sums = {name: atomic_files.sha256(partial / name) for name in (MODEL, TRAINING)}
+            atomic_files.write_json(
+                partial / atomic_files.MANIFEST, {**taken.facts, "sha256": sums}
+            )
+    except (OSError, SafetensorError) as error:
+        raise InputError(
+            f"checkpoint {folder} could not be written ({error}): free some space and start the "
+            "same command again; the run goes on from the checkpoint before"
+        ) from error
+
+
+def save(
+    folder: Path,
+    model: Transformer,
+    optimizer: torch.optim.Optimizer,
+    progress: Progress,
+    identity: Any,
+) -> None:
+    """Takes a snapshot and writes it.
+
+    Raises:
+        InputError: the disk is full or the folder cannot be written.
+    """
+    write(folder, snapshot(model, optimizer, progress, identity))
+
+
+def load_model(folder: Path) -> Transformer:
+    """The model of a checkpoint, on the CPU, ready for evaluation.
+
+    Raises:
+        InputError: the checkpoint is missing or damaged.
+    """
+    manifest = _checked(folder, MODEL)
+    shape = parse(settings.Model, manifest["model"], f"{folder}/{atomic_files.MANIFEST}: model")
+    with torch.device("meta"):
+        model = Transformer(shape, manifest["vocabulary"])
+    found = load_file(folder / MODEL)
+    own = model.state_dict()
+    if {n: t.shape for n, t in found.items()} != {n: t.shape for n, t in own.items()}:
+        raise InputError(
+            f"{folder / atomic_files.MANIFEST} describes a model of other shapes than {MODEL}: "
+            f"delete {folder} and train again"
+        )
+    model.load_state_dict(found, assign=True)
+    return model.eval()
+
+
+def weights_sha256(folder: Path) -> str:
+    """Hex SHA-256 of a checkpoint's weights, which its manifest vouches for.
+
+    Raises:
+        InputError: the checkpoint is missing or damaged.
+    """
+    return str(_checked(folder, MODEL)["sha256"][MODEL])
+
+
+def restore(
+    folder: Path,
+    model: Transformer,
+    optimizer: torch.optim.Optimizer,
+    device: torch.device,
+    identity: Any = None,
+) -> Progress:
+    """Puts weights and optimizer back in place and returns the rest.
+
+    Args:
+        folder: The checkpoint.
+        model: A model of the checkpoint's shape.
+        optimizer: An optimizer of the checkpoint's kind over its parameters.
+        device: Where the optimizer's state belongs: in shards, with one tensor at a time whole.
+        identity: What the run is a function of; where given, the checkpoint's must be the same.
+
+    Raises:
+        InputError: the checkpoint is damaged, is of a later version, or does not fit: what differs
+            is named. Model and optimizer are as they were.
+    """
+    manifest = _checked(folder, MODEL, TRAINING)
+    if identity is not None and (found := differences(manifest["identity"], identity)):
+        raise InputError(
+            f"{folder} is of another run: {'; '.join(found)}: train in a folder of its own"
+        )
+    own = {"model": dataclasses.asdict(model.shape), "vocabulary": model.vocabulary}
+    if found := differences({name: manifest[name] for name in own}, own):
+        raise InputError(
+            f"{folder} holds another model: {'; '.join(found)}: give the run's own settings"
+        )
+    tensors = load_file(folder / TRAINING)
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, value in _under(tensors, "optimizer.").items():
+        index, _, field = name.partition(".")
+        state.setdefault(int(index), {})[field] = value
+    _refuse_other_optimizer(folder, state, optimizer)
+    own_weights, weights = model.state_dict(), load_file(folder / MODEL)
+    model.load_state_dict({n: distributed.like(w, own_weights[n]) for n, w in weights.items()})
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    for parameter, values in ((parameters[number], values) for number, values in state.items()):
+        values.update({n: distributed.like(v.to(device), parameter) for n, v in values.items()})
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": state, "param_groups": groups})
+    return Progress(
+        step=manifest["step"],
+        method=_under(tensors, "method."),
+        positions_K=tensors["positions_K"],
+        statistics_positions_K=tensors["statistics_positions_K"],
+        alarms=_under(tensors, "alarms."),
+    )
+
+
+def _refuse_other_optimizer(
+    folder: Path, state: Mapping[int, Mapping[str, Tensor]], optimizer: torch.optim.Optimizer
+) -> None:
+    """A state has its parameter's shape, or a stack of it, but for the count of updates."""
+    shapes = [p.shape for group in optimizer.param_groups for p in group["params"]]
+    fits = all(
+        index < len(shapes) and value.shape[-len(shapes[index]) :] == shapes[index]
+        for index, values in state.items()
+        for name, value in values.items()
+        if name != "step"
+    )
+    if not fits:
+        raise InputError(
+            f"{folder} holds the state of an optimizer over other parameters than the run's "
+            f"{len(shapes)}: give the run's own settings"
+        )
+
+
+def resumable(checkpoints: Path, identity: Any, every: int) -> Path | None:
+    """The newest whole checkpoint of the run with this identity, or None.
+
+    Damaged checkpoints are logged and passed over: an earlier one leads to the same bits. So are
+    those behind a missing one of the checkpoints that are kept `every` so many steps: it is made
+    again on the way. What another identity differs in is logged once.
+
+    Raises:
+        InputError: a later version of this code wrote one.
+    """
+    found = atomic_files.steps(checkpoints)
+    gap = next(step for step in itertools.count(step=every) if step not in found)
+    others: list[str] = []
+    for folder in [path for step, path in reversed(found.items()) if step < gap]:
+        try:
+            manifest = _checked(folder, MODEL, TRAINING)
+        except LaterFormatError:
+            raise
+        except InputError as error:
+            log.warning("%s; going on from an earlier checkpoint", error)
+            continue
+        differing = differences(manifest["identity"], identity)
+        if not differing:
+            return folder
+        others = others or differing
+    if others:
+        log.info("%s: of another run: %s", checkpoints, "; ".join(others))
+    return None
+
+
+def differences(before: Any, now: Any, name: str = "") -> list[str]:
+    """What differs between two JSON-able values, each with its dotted name, in words."""
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        return list(_within(before, now, f"{name}." if name else ""))
+    if atomic_files.canonical(before) == atomic_files.canonical(now):
+        return []
+    if len(atomic_files.canonical([before, now])) > 200:
+        return [f"{name or 'it'} was another"]
+    return [f"{name or 'it'} was {before}, is {now}"]
+
+
+def _within(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str) -> Iterator[str]:
+    for name in dict.fromkeys([*before, *now]):
+        if name not in now:
+            yield f"{prefix}{name} was {before[name]}, is not set"
+        elif name not in before:
+            yield f"{prefix}{name} was not set, is {now[name]}"
+        else:
+            yield from differences(before[name], now[name], f"{prefix}{name}")
+
+
+def _checked(folder: Path, *names: str) -> dict[str, Any]:
+    known = manifests.of_checkpoint(folder)
+    if known.get("format", 1) > FORMAT:
+        raise LaterFormatError(
+            f"{folder} is of format {known['format']}, and this version of the code reads none "
+            f"above {FORMAT}: use the version that wrote it, or train in another folder"
+        )
+    sums = known["sha256"]
+    for name in names:
+        path = folder / name
+        if not path.exists() or atomic_files.sha256(path) != sums.get(name):
+            raise InputError(
+                f"{path} is {'damaged' if path.exists() else 'missing'}: its checksum is not the "
+                f"manifest's; train again"
+            )
+    return known
+
+
+def _under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}

@@ -1,0 +1,31 @@
+"""A model in shards: each process keeps a part of every weight, gradient and moment (FSDP2)."""
+
+import torch
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
+
+from pipeline.model.transformer import Transformer
+from pipeline.runtime import distributed
+
+
+def shard(model: Transformer, device: torch.device) -> None:
+    """Cuts a model's parameters into one shard per process, block by block.
+
+    A block's weights are put together for its passes alone; what is left of its gradients is each
+    process's shard of their sum. An optimizer is to be made afterwards.
+    """
+    mesh = init_device_mesh(device.type, (distributed.count(),))
+    units: list[nn.Module] = [*model.blocks, model]
+    for unit in units:
+        fully_shard(unit, mesh=mesh)
+    register_fsdp_forward_method(model, "hidden")
+    model.gathered = []
+    for unit in units:
+        assert isinstance(unit, FSDPModule)
+        # Weights of the rows make the sum a mean.
+        unit.set_gradient_divide_factor(1.0)
+        unit.set_force_sum_reduction_for_comms(True)
+        unit.unshard()
+        model.gathered += [p for p in model.parameters() if not hasattr(p, "to_local")]
+        unit.reshard()

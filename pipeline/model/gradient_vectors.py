@@ -1,0 +1,90 @@
+"""Gradients of a whole model as vectors: lists with one tensor per trained parameter.
+
+Products are added up in float32 within a piece of a part and in float64 over pieces and parts;
+gradients are float32, whatever precision the passes compute in.
+
+Shapes: K domains.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from pipeline.runtime import devices, distributed
+
+PIECE_NUMBERS = 2**18
+"""Products that a CPU adds up in float32 at a time: 10^8 of them at once are off by 0.4 %."""
+
+
+def trained(model: nn.Module) -> list[Tensor]:
+    """Parameters that get a gradient, in the order of the parts."""
+    return [p for p in model.parameters() if p.requires_grad]
+
+
+def clear(model: nn.Module) -> None:
+    """Takes the parameters' gradients away; their memory stays with whoever holds them.
+
+    Where the device compiles, zeros take their place: the first pass is then like all others.
+    """
+    parameters = trained(model)
+    device = parameters[0].device
+    for parameter in parameters:
+        parameter.grad = torch.zeros_like(parameter) if devices.compiles(device) else None
+    devices.start(device)
+
+
+def add(model: nn.Module, parts: Sequence[Tensor], coefficient: float) -> None:
+    """Adds c g to the parameters' gradient; where there is none yet, g's own memory becomes it."""
+    parameters = trained(model)
+    c = devices.number(coefficient, parameters[0].device)
+    for parameter, part in zip(parameters, parts, strict=True):
+        if parameter.grad is None:
+            parameter.grad = part.mul_(c)
+        elif isinstance(c, Tensor):
+            parameter.grad.add_(part * c)
+        else:
+            parameter.grad.add_(part, alpha=c)
+    devices.start(parameters[0].device)
+
+
+def add_all(
+    model: nn.Module, parts_K: Sequence[list[Tensor] | None], coefficient_K: Tensor
+) -> None:
+    """Adds sum_k c_k g_k to the parameters' gradient, as `add` does; c_k is 0 without a g_k."""
+    for coefficient, parts in zip(coefficient_K.tolist(), parts_K, strict=True):
+        assert parts is not None or coefficient == 0, "a domain without rows has a coefficient"
+        if parts is not None:
+            add(model, parts, coefficient)
+
+
+def squared(parts: Sequence[Tensor]) -> Tensor:
+    """|g|^2 over all parts."""
+    return inner(parts, parts)
+
+
+def inner(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
+    """Inner product g . h over all parts; float32 within a piece of a part, float64 over them."""
+    own = products([distributed.local(a) for a in first], [distributed.local(b) for b in second])
+    return distributed.over_shards(total(own), first)
+
+
+def products(first: Sequence[Tensor], second: Sequence[Tensor]) -> list[Tensor]:
+    """The terms of an inner product, one per piece of a part."""
+    return [
+        torch.dot(a, b)
+        for whole_a, whole_b in zip(first, second, strict=True)
+        for a, b in zip(_pieces(whole_a), _pieces(whole_b), strict=True)
+    ]
+
+
+def total(terms: Sequence[Tensor]) -> Tensor:
+    """Their sum, in float64."""
+    return torch.stack(list(terms)).double().sum()
+
+
+def _pieces(part: Tensor) -> tuple[Tensor, ...]:
+    flat = part.flatten()
+    # Accelerators add up in a tree, and a piece of this size would not fill them.
+    whole = len(flat) <= PIECE_NUMBERS or not flat.is_cpu
+    return (flat,) if whole else flat.split(PIECE_NUMBERS)

@@ -1,0 +1,123 @@
+"""AdamW with moments of each domain's own: the optimizer of AdaTask (Yang et al. 2023).
+
+    optimizer = per_domain_adamw.optimizer(model, recipe, domains=K)
+    for k, coefficient in ...:             # the domains of the batch
+        optimizer.zero_grad()
+        loss_of(k).backward()
+        optimizer.take(k, coefficient)     # moves the moments of domain k
+    optimizer.step()                       # moves the parameters, once
+
+Memory beside the model: 2 K gradients for the moments, one for the gradient, one in passing.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pipeline import settings
+from pipeline.model import adamw
+
+
+class PerDomainAdamW(adamw.Uncompiled):
+    """theta <- theta - lr (decay theta + sum_k c_k mhat_k / (sqrt(vhat_k) + eps)).
+
+    m_k and v_k are Adam's moments of the gradients of domain k alone, with the bias corrections of
+    the domain's own number of gradients. State of a parameter: `exp_avg` and `exp_avg_sq`, the K
+    moments stacked in front of its shape, and `step`, the K numbers of gradients.
+    """
+
+    def __init__(
+        self,
+        groups: Iterable[dict[str, Any]],
+        domains: int,
+        *,
+        lr: float,
+        betas: tuple[float, float],
+        eps: float,
+    ) -> None:
+        super().__init__(groups, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": 0.0})
+        self.domains = domains
+        self._taken: list[tuple[int, float]] = []
+
+    @torch.no_grad()
+    def take(self, domain: int, coefficient: float) -> None:
+        """Moves a domain's moments by the gradient that lies in the parameters.
+
+        Args:
+            domain: Index of the domain; at most once a step.
+            coefficient: c_k of the domain in the next step.
+        """
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            parameters = _trained(group)
+            gradients = [p.grad for p in parameters if p.grad is not None]
+            assert len(gradients) == len(parameters), "a parameter has no gradient to take"
+            means, squares, steps = self._moments(parameters, domain)
+            torch._foreach_lerp_(means, gradients, 1 - beta1)
+            torch._foreach_mul_(squares, beta2)
+            torch._foreach_addcmul_(squares, gradients, gradients, 1 - beta2)
+            for step in steps:
+                step += 1
+        self._taken.append((domain, coefficient))
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Decays the parameters and moves them along the moments of the domains just taken."""
+        assert self._taken, "no domain's gradient was taken since the last step"
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            parameters = _trained(group)
+            if not parameters:
+                continue
+            torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
+            for domain, coefficient in self._taken:
+                means, squares, steps = self._moments(parameters, domain)
+                n = int(steps[0])
+                denominators = torch._foreach_sqrt(squares)
+                torch._foreach_div_(denominators, (1 - beta2**n) ** 0.5)
+                torch._foreach_add_(denominators, group["eps"])
+                rate = group["lr"] * coefficient / (1 - beta1**n)
+                torch._foreach_addcdiv_(parameters, means, denominators, -rate)
+        self._taken.clear()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Like every optimizer's, with the numbers of gradients on the CPU, where they are read."""
+        super().load_state_dict(state_dict)
+        for state in self.state.values():
+            state["step"] = state["step"].cpu()
+
+    def _moments(
+        self, parameters: list[Tensor], domain: int
+    ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+        """The domain's views into the stacked moments, which begin at 0."""
+        for p in parameters:
+            if not self.state[p]:
+                stack = (self.domains, *p.shape)
+                self.state[p]["exp_avg"] = torch.zeros(stack, dtype=p.dtype, device=p.device)
+                self.state[p]["exp_avg_sq"] = torch.zeros(stack, dtype=p.dtype, device=p.device)
+                self.state[p]["step"] = torch.zeros(self.domains, dtype=torch.int64)
+        states = [self.state[p] for p in parameters]
+        names = ("exp_avg", "exp_avg_sq", "step")
+        means, squares, steps = ([state[name][domain] for state in states] for name in names)
+        return means, squares, steps
+
+
+def optimizer(model: nn.Module, recipe: settings.Training, domains: int) -> PerDomainAdamW:
+    """`PerDomainAdamW` in place of the recipe's AdamW: the same rates and the same decay."""
+    plain = adamw.adamw(model, recipe)
+    return PerDomainAdamW(
+        [
+            {name: group[name] for name in ("params", "weight_decay")}
+            for group in plain.param_groups
+        ],
+        domains,
+        lr=recipe.initial_learning_rate,
+        betas=(recipe.beta1, recipe.beta2),
+        eps=recipe.epsilon,
+    )
+
+
+def _trained(group: dict[str, Any]) -> list[Tensor]:
+    return [p for p in group["params"] if p.requires_grad]

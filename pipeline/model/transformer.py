@@ -1,0 +1,288 @@
+"""The paper's decoder (Section `Model Architecture`), whole.
+
+Pre-norm, qk-layernorm, no biases, layer-norm epsilon 1e-6, rotary positions, GELU MLP of width 4D,
+one embedding for input and output.
+
+Shapes: B rows, L tokens, D model width, H heads, W head width, V vocabulary, F = 4D,
+P tokens that all rows share, S = P + L.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pipeline import settings
+from pipeline.model import loss
+from pipeline.runtime import devices
+
+NORM_EPSILON = 1e-6
+MLP_RATIO = 4
+ROTARY_BASE = 10_000.0
+
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+KeysValues = tuple[Tensor, Tensor]
+"""What one block keeps of tokens, for later ones to attend to: each 1 x H x P x W."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """Where tokens stand and what they see, for rows that are not read from left to right."""
+
+    position_BxL: Tensor
+    """Place of each token in its text, which the shared tokens begin."""
+    seen_BxLxS: Tensor
+    """Whether each token attends to each of the shared tokens and then of its own row."""
+    shared: list[KeysValues] | None = None
+    """Keys and values of the tokens that all rows share, one pair per block."""
+
+
+def padded_vocabulary(pieces: int, multiple: int) -> int:
+    """Rows of the embedding: 250,100 pieces and a multiple of 128 give the 250,112 of mT5."""
+    return math.ceil(pieces / multiple) * multiple
+
+
+class Attention(nn.Module):
+    """Causal self-attention with normalised queries and keys."""
+
+    def __init__(self, shape: settings.Model) -> None:
+        super().__init__()
+        self.heads, self.head_width = shape.heads, shape.head_width
+        inner = shape.heads * shape.head_width
+        self.qkv = nn.Linear(shape.width, 3 * inner, bias=False)
+        self.out = nn.Linear(inner, shape.width, bias=False)
+        self.query_norm = nn.LayerNorm(shape.head_width, eps=NORM_EPSILON, bias=False)
+        self.key_norm = nn.LayerNorm(shape.head_width, eps=NORM_EPSILON, bias=False)
+
+    def project(
+        self, x_BxLxD: Tensor, rotation: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values, each B x H x L x W."""
+        B, L, _ = x_BxLxD.shape
+        qkv = self.qkv(x_BxLxD).view(B, L, 3, self.heads, self.head_width)
+        q_BxHxLxW, k_BxHxLxW, v_BxHxLxW = qkv.permute(2, 0, 3, 1, 4)
+        q_BxHxLxW = rotate(self.query_norm(q_BxHxLxW), rotation)
+        k_BxHxLxW = rotate(self.key_norm(k_BxHxLxW), rotation)
+        return q_BxHxLxW, k_BxHxLxW, v_BxHxLxW
+
+    def forward(
+        self,
+        x_BxLxD: Tensor,
+        rotation: tuple[Tensor, Tensor],
+        seen_Bx1xLxS: Tensor | None = None,
+        shared: KeysValues | None = None,
+    ) -> Tensor:
+        """Attends from each position to itself and those before it, or to those it is let see."""
+        B, L, _ = x_BxLxD.shape
+        q_BxHxLxW, k_BxHxSxW, v_BxHxSxW = self.project(x_BxLxD, rotation)
+        if shared is not None:
+            k_1xHxPxW, v_1xHxPxW = shared
+            k_BxHxSxW = torch.cat([k_1xHxPxW.expand(B, -1, -1, -1), k_BxHxSxW], dim=2)
+            v_BxHxSxW = torch.cat([v_1xHxPxW.expand(B, -1, -1, -1), v_BxHxSxW], dim=2)
+        # As torch.autocast has it on most devices, not on XLA's.
+        q_BxHxLxW, k_BxHxSxW = q_BxHxLxW.to(v_BxHxSxW.dtype), k_BxHxSxW.to(v_BxHxSxW.dtype)
+        y_BxHxLxW = F.scaled_dot_product_attention(
+            q_BxHxLxW, k_BxHxSxW, v_BxHxSxW, seen_Bx1xLxS, is_causal=seen_Bx1xLxS is None
+        )
+        return self.out(y_BxHxLxW.transpose(1, 2).reshape(B, L, -1))
+
+
+class Block(nn.Module):
+    """Attention, then an MLP, each behind its own norm and added to the stream."""
+
+    def __init__(self, shape: settings.Model) -> None:
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(shape.width, eps=NORM_EPSILON, bias=False)
+        self.attention = Attention(shape)
+        self.mlp_norm = nn.LayerNorm(shape.width, eps=NORM_EPSILON, bias=False)
+        self.up = nn.Linear(shape.width, MLP_RATIO * shape.width, bias=False)
+        self.down = nn.Linear(MLP_RATIO * shape.width, shape.width, bias=False)
+
+    def forward(
+        self,
+        x_BxLxD: Tensor,
+        rotation: tuple[Tensor, Tensor],
+        seen_Bx1xLxS: Tensor | None = None,
+        shared: KeysValues | None = None,
+    ) -> Tensor:
+        """One block's step on the residual stream."""
+        x_BxLxD = x_BxLxD + self.attention(
+            self.attention_norm(x_BxLxD), rotation, seen_Bx1xLxS, shared
+        )
+        return x_BxLxD + self.down(F.gelu(self.up(self.mlp_norm(x_BxLxD))))
+
+
+class Transformer(nn.Module):
+    """Decoder-only language model with tied embeddings."""
+
+    def __init__(self, shape: settings.Model, vocabulary: int) -> None:
+        super().__init__()
+        self.shape, self.vocabulary = shape, vocabulary
+        self.embedding = nn.Embedding(vocabulary, shape.width)
+        self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
+        self.norm = nn.LayerNorm(shape.width, eps=NORM_EPSILON, bias=False)
+        self.precision = torch.float32
+        """What matrices are multiplied in; the stream and the norms stay float32."""
+        self.recomputes = False
+        """Whether a block's inner values are made again in the backward pass."""
+        self.gathered: list[Tensor] | None = None
+        """Of a model in shards, the whole weights at which gradients arrive; else None."""
+
+    def arranged(self, recipe: settings.Training) -> Self:
+        """The same model, computing as a recipe says; models are made to compute plainly."""
+        self.precision = PRECISIONS[recipe.precision]
+        self.recomputes = recipe.activation_checkpointing
+        if recipe.compile and not devices.compiles(self.device):
+            for block in self.blocks:
+                # One compilation serves all blocks; their parameters are its arguments.
+                block.compile()
+        return self
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.embedding.weight.device
+
+    def let_go(self) -> None:
+        """Frees what a pass without gradients leaves behind in a model in shards."""
+        if self.gathered is not None:
+            cast("Any", self).reshard()
+
+    def hidden(self, tokens_BxL: Tensor, sight: Sight | None = None) -> Tensor:
+        """The stream after the last norm, BxLxD; logits are its products with the embedding.
+
+        Without `sight`, tokens stand in the row's order and see those before them.
+        """
+        if self.precision == torch.float32:
+            return self._hidden(tokens_BxL, sight)
+        with torch.autocast(tokens_BxL.device.type, self.precision):
+            return self._hidden(tokens_BxL, sight).float()
+
+    def _hidden(self, tokens_BxL: Tensor, sight: Sight | None) -> Tensor:
+        x_BxLxD = self.embedding(tokens_BxL)
+        if sight is None:
+            rotation = rotary(tokens_BxL.shape[1], self.shape.head_width, tokens_BxL.device)
+            for block in self.blocks:
+                if self.recomputes and torch.is_grad_enabled():
+                    x_BxLxD = devices.recomputed(block, x_BxLxD, rotation)
+                else:
+                    x_BxLxD = block(x_BxLxD, rotation)
+            return self.norm(x_BxLxD)
+        rotation = turns(sight.position_BxL[:, None], self.shape.head_width)
+        shared: Sequence[KeysValues | None] = sight.shared or [None] * len(self.blocks)
+        for block, keys_values in zip(self.blocks, shared, strict=True):
+            x_BxLxD = block(x_BxLxD, rotation, sight.seen_BxLxS[:, None], keys_values)
+        return self.norm(x_BxLxD)
+
+    def remember(self, tokens_P: Tensor) -> list[KeysValues]:
+        """What each block keeps of a text's beginning, for `Sight.shared`."""
+        rotation = rotary(len(tokens_P), self.shape.head_width, tokens_P.device)
+        x_1xPxD = self.embedding(tokens_P[None])
+        kept = []
+        for block in cast("Sequence[Block]", self.blocks):
+            _, *keys_values = block.attention.project(block.attention_norm(x_1xPxD), rotation)
+            kept.append((keys_values[0], keys_values[1]))
+            x_1xPxD = block(x_1xPxD, rotation)
+        return kept
+
+    def forward(self, tokens_BxL: Tensor) -> Tensor:
+        """Logits of each next token, BxLxV."""
+        return self.hidden(tokens_BxL) @ self.embedding.weight.T
+
+
+def initialised(shape: settings.Model, vocabulary: int, seed: int) -> Transformer:
+    """A model with initial weights that depend on shape, vocabulary and seed alone.
+
+    Matrices are normal with variance 1 / fan-in, those that write to the residual stream divided
+    by sqrt(2 * layers) besides; the embedding is normal with variance 1 / D, so that logits of a
+    normalised stream start with variance 1.
+    """
+    model = Transformer(shape, vocabulary)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if weight.ndim < 2:
+                continue
+            fan_in = shape.width if name == "embedding.weight" else weight.shape[1]
+            residual = name.endswith(("attention.out.weight", "down.weight"))
+            scale = fan_in**-0.5 / (math.sqrt(2 * shape.layers) if residual else 1.0)
+            weight.copy_(torch.randn(weight.shape, generator=generator) * scale)
+    return model
+
+
+def rotary(length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of the rotation of each pair at the first positions, each L x W/2."""
+    return turns(torch.arange(length, device=device), width)
+
+
+def turns(position: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """The same at given positions of any shape, to which a dimension of W/2 is added."""
+    exponent = torch.arange(0, width, 2, device=position.device, dtype=torch.float32) / width
+    angle = position[..., None].float() * ROTARY_BASE**-exponent
+    return angle.cos(), angle.sin()
+
+
+def rotate(x_BxHxLxW: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
+    """Turns the pairs (i, i + W/2) by their position's angles (su2021roformer)."""
+    cosine, sine = (part.to(x_BxHxLxW.dtype) for part in rotation)
+    first, second = x_BxHxLxW.chunk(2, dim=-1)
+    return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
+
+
+def token_losses(model: nn.Module, tokens_BxL1: Tensor) -> Tensor:
+    """Nats of each next token, B x L in float32, for rows of L + 1 tokens.
+
+    Args:
+        model: A `Transformer`, or any module that makes B x L x V logits of B x L tokens, as they
+            are or as the attribute `logits` of what it returns.
+        tokens_BxL1: The rows.
+    """
+    if not isinstance(model, Transformer):
+        made = model(tokens_BxL1[:, :-1])
+        logits_BxLxV = getattr(made, "logits", made).float()
+        target_BxL = tokens_BxL1[:, 1:]
+        return F.cross_entropy(logits_BxLxV.transpose(1, 2), target_BxL, reduction="none")
+    hidden_NxD, target_N = _predicting(model, tokens_BxL1)
+    nll_N = loss.nats(hidden_NxD, model.embedding.weight, target_N, model.precision)
+    return nll_N.view(tokens_BxL1.shape[0], -1)
+
+
+def weighted_loss(model: nn.Module, tokens_BxL1: Tensor, weight_B: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows' mean losses, summed by weight, to be differentiated once; and those losses.
+
+    Args:
+        model: The model; any that `token_losses` takes.
+        tokens_BxL1: Rows of L + 1 tokens.
+        weight_B: Weight of each row's mean loss.
+
+    Returns:
+        The sum, a scalar, and the mean loss of each row in nats per token (B), without gradient.
+    """
+    if not isinstance(model, Transformer):
+        loss_B = token_losses(model, tokens_BxL1).mean(dim=1)
+        return weight_B @ loss_B, loss_B.detach()
+    hidden_NxD, target_N = _predicting(model, tokens_BxL1)
+    B, L = len(tokens_BxL1), tokens_BxL1.shape[1] - 1
+    total, nll_N = loss.weighted(
+        hidden_NxD,
+        model.embedding.weight,
+        target_N,
+        (weight_B / L).repeat_interleave(L),
+        model.precision,
+    )
+    return total, nll_N.view(B, L).mean(dim=1)
+
+
+def _predicting(model: Transformer, tokens_BxL1: Tensor) -> tuple[Tensor, Tensor]:
+    """The stream at each token that predicts, N x D, and the N tokens that follow."""
+    return model.hidden(tokens_BxL1[:, :-1]).flatten(0, 1), tokens_BxL1[:, 1:].flatten()
+
+
+def parameter_count(model: nn.Module) -> int:
+    """Number of trainable numbers, each counted once."""
+    return sum(p.numel() for p in model.parameters() if p.requires_grad)

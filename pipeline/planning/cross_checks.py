@@ -1,0 +1,186 @@
+"""Names within a configuration that nothing bears, and settings that do not fit together."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pike_mixing.finders import FINDERS
+from pike_mixing.settings import check, misplaced, unknown
+from pipeline.planning import dependencies, method_docs, paper_roles
+from pipeline.runtime.code_fingerprint import PACKAGE
+from pipeline.settings import Training
+from pipeline.tasks import TASKS
+
+Config = Mapping[str, Any]
+
+QUERIES = PACKAGE / "results" / "sql"
+"""Each table and each figure has a query here: table_{name}.sql, figure_{name}.sql; the paper's own
+are table1.sql, figure1.sql."""
+
+
+def problems(config: Config, origin: str) -> list[str]:
+    """Every dangling name, or else every method whose settings do not fit a scenario.
+
+    Args:
+        config: A configuration that obeys the schema.
+        origin: Where it was set, for messages.
+    """
+    dangling = [
+        unknown(name, known, f"{origin}: {where}")
+        for names, known, where in _uses(config)
+        for name in names
+        if name not in known
+    ]
+    return dangling or _misfits(config, origin)
+
+
+def _uses(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
+    """All uses of names: the names, those that exist, and where they are used."""
+    for name, tokenizer in config["tokenizers"].items():
+        yield tokenizer.get("sources", []), config["sources"], f"tokenizers.{name}.sources"
+    for name, evaluation in config["evaluation"].items():
+        yield evaluation.get("domains") or [], config["sources"], f"evaluation.{name}.domains"
+    for name, probe in config["probe"].items():
+        for key in ("methods", "models"):
+            yield probe.get(key, []), config[key], f"probe.{name}.{key}"
+    for name, s in config["scenarios"].items():
+        yield s["domains"], config["sources"], f"scenarios.{name}.domains"
+        yield [s["tokenizer"]], config["tokenizers"], f"scenarios.{name}.tokenizer"
+        for key in ("training", "evaluation", "probe"):
+            yield [s[key]] if key in s else [], config[key], f"scenarios.{name}.{key}"
+        yield s.get("methods", {}), config["methods"], f"scenarios.{name}.methods"
+    yield from _uses_of_tasks(config)
+    yield from _uses_of_runs(config)
+    yield from paper_roles.uses(config)
+    for index, entry in enumerate(config["runs"]):
+        for key in ("scenarios", "models", "methods"):
+            yield entry[key], config[key], f"runs[{index}].{key}"
+    yield from _uses_of_outputs(config)
+
+
+def _uses_of_outputs(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
+    """Tables and figures, and what they select."""
+    for section, names in config.get("quick", {}).items():
+        yield names, config[section], f"quick.{section}"
+    for kind in ("table", "figure"):
+        drawn = {path.stem.removeprefix(f"{kind}_") for path in QUERIES.glob(f"{kind}*.sql")}
+        yield config[f"{kind}s"], drawn, f"{kind}s"
+        for name, selection in config[f"{kind}s"].items():
+            for key in ("scenarios", "models", "methods"):
+                yield selection.get(key, []), config[key], f"{kind}s.{name}.{key}"
+
+
+def _uses_of_tasks(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
+    """Names of downstream tasks that no pattern of `TASKS` fits."""
+    used = {
+        f"evaluation.{name}.tasks[{index}].tasks": entry["tasks"]
+        for name, evaluation in config["evaluation"].items()
+        for index, entry in enumerate(evaluation.get("tasks", []))
+    }
+    for where, names in {**used, "tasks": config.get("tasks", {})}.items():
+        fits_none = (n for n in names if not any(re.fullmatch(task, n) for task in TASKS))
+        yield fits_none, TASKS, where
+
+
+def _uses_of_runs(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
+    """Uses of runs by other runs: references, mixtures, swarms."""
+    mixtures, swarms = config.get("mixtures", {}), config.get("swarms", {})
+    for key, name in config.get("compare", {}).items():
+        yield [name], config["methods"], f"compare.{key}"
+    for name, values in swarms.items():
+        for key, section in (("model", "models"), ("training", "training")):
+            yield [values[key]] if key in values else [], config[section], f"swarms.{name}.{key}"
+    for name, values in mixtures.items():
+        yield [values[key] for key in ("swarm",) if key in values], swarms, f"mixtures.{name}.swarm"
+        yield [values["model"]] if "model" in values else [], config["models"], f"mixtures.{name}"
+        yield values.get("methods", []), config["methods"], f"mixtures.{name}.methods"
+        yield [values["finder"]], FINDERS, f"mixtures.{name}.finder"
+    named = {"methods": config["methods"]}
+    for scenario, values in config["scenarios"].items():
+        named[f"scenarios.{scenario}.methods"] = values.get("methods", {})
+    for where, methods in named.items():
+        for name, values in methods.items():
+            if isinstance(values.get("reference"), str):
+                yield [values["reference"]], config["methods"], f"{where}.{name}.reference"
+            if isinstance(values.get("mixture"), str):
+                yield [values["mixture"]], mixtures, f"{where}.{name}.mixture"
+
+
+def _misfits(config: Config, origin: str) -> list[str]:
+    found = [
+        problem
+        for name, values in config["training"].items()
+        for problem in check(Training, values, f"{origin}: training.{name}")
+    ]
+    every = dependencies.closure(config, dependencies.asked(config))
+    pairs = {(run.scenario, run.method) for run in every}
+    for scenario, values in config["scenarios"].items():
+        pairs |= {(scenario, method) for method in values.get("methods", {})}
+    found += paper_roles.problems(config, origin)
+    found += [f"{origin}: {problem}" for problem in _asked_twice(config)]
+    return [*found, *_methods(config, origin, pairs), *_unselected(config, origin, every)]
+
+
+def _asked_twice(config: Config) -> Iterable[str]:
+    """Ways of asking a downstream task that two entries of an evaluation stand for."""
+    for name, evaluation in config["evaluation"].items():
+        ways = [
+            (task, shots, formulation)
+            for entry in evaluation.get("tasks", [])
+            for task in entry["tasks"]
+            for shots in entry["shots"]
+            for formulation in entry["formulations"]
+        ]
+        for way in sorted({way for way in ways if ways.count(way) > 1}):
+            yield (
+                f"evaluation.{name}.tasks: {way[0]}, {way[1]}-shot, {way[2]} is asked twice: take "
+                "it out of one entry"
+            )
+
+
+def _methods(config: Config, origin: str, pairs: set[tuple[str, str]]) -> Iterable[str]:
+    """Settings that a scenario lays over a method's and do not fit; domains that it has not."""
+    for scenario, method in sorted(pairs):
+        values = dependencies.method_settings(config, scenario, method)
+        where = f"{origin}: methods.{method} in scenario {scenario}"
+        found = method_docs.problems(values, where)
+        yield from found or _misplaced(values, config["scenarios"][scenario]["domains"], where)
+
+
+def _misplaced(values: Config, domains: Sequence[str], where: str) -> Iterable[str]:
+    if "domain" in values and values["domain"] not in domains:
+        yield unknown(values["domain"], domains, where)
+    for key in ("weights_by_domain", "prior"):
+        if values.get(key):
+            yield from misplaced(values[key], domains, f"{where}.{key}", "has no weight")
+
+
+def _unselected(config: Config, origin: str, every: Sequence[dependencies.Run]) -> Iterable[str]:
+    """What tables and figures select and no run has: they would be refused after all training.
+
+    Runs that only serve others are there for those that name their methods.
+    """
+    wanted = set(dependencies.asked(config))
+    keyed = [(run, _by_key(run)) for run in every]
+    for section in ("tables", "figures"):
+        for name, selection in config[section].items():
+            named = selection.get("methods", ())
+            chosen = [
+                run
+                for at, run in keyed
+                if (at in wanted or at.method in named)
+                and all(run[key] in values for key, values in selection.items())
+            ]
+            for key, values in selection.items():
+                there = {run[key] for run in chosen}
+                for value in values:
+                    if value not in there:
+                        yield (
+                            f"{origin}: {section}.{name}.{key}: no run that is selected has "
+                            f"{value!r}: take it out, or add such a run to runs"
+                        )
+
+
+def _by_key(run: dependencies.Run) -> dict[str, Any]:
+    """A run's names by the keys that select runs."""
+    return dict(zip(("scenarios", "models", "methods", "seeds"), run, strict=True))

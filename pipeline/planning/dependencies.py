@@ -1,0 +1,162 @@
+"""Runs that other runs stand on: references, and proxies from which mixtures are found.
+
+A method may name a method whose run is its reference model (DoReMi's proxy), or a mixture that
+other runs find (`fixed`). A mixture is found from the runs of a swarm, of named methods, or both;
+those may in turn stand on others. All of them are runs of the same loop.
+"""
+
+import itertools
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from pike_mixing.errors import InputError
+
+Config = Mapping[str, Any]
+
+
+class Run(NamedTuple):
+    """One run by its four names."""
+
+    scenario: str
+    model: str
+    method: str
+    seed: int
+
+    def __str__(self) -> str:
+        """As in `results/runs/{run}`."""
+        return f"{self.scenario}/{self.model}/{self.method}/seed{self.seed}"
+
+
+class Mixture(NamedTuple):
+    """One found mixture: those of its proxies' model and seed."""
+
+    scenario: str
+    model: str
+    mixture: str
+    seed: int
+
+    def __str__(self) -> str:
+        """As in `results/mixtures/{mixture}.json`."""
+        return f"{self.scenario}/{self.model}/{self.mixture}/seed{self.seed}"
+
+
+def asked(config: Config) -> list[Run]:
+    """The runs that a configuration asks for, each once, in its order."""
+    keys = ("scenarios", "models", "methods", "seeds")
+    return list(
+        dict.fromkeys(
+            Run(*names)
+            for entry in config["runs"]
+            for names in itertools.product(*(entry[key] for key in keys))
+        )
+    )
+
+
+def members(config: Config) -> dict[str, tuple[str, int]]:
+    """Methods that are the runs of swarms, by name: the swarm and the place in it."""
+    return {
+        f"{swarm}-{place:03d}": (swarm, place)
+        for swarm, values in config.get("swarms", {}).items()
+        for place in range(values["runs"])
+    }
+
+
+def method_settings(config: Config, scenario: str, method: str) -> dict[str, Any]:
+    """A method's settings, with what the scenario sets otherwise laid over them."""
+    chosen = config["scenarios"][scenario]
+    if method not in config["methods"]:
+        swarm, place = members(config)[method]
+        weights = drawn(config["swarms"][swarm], swarm, place, chosen["domains"])
+        return {"rule": "fixed", "weights_by_domain": weights}
+    return dict(config["methods"][method]) | chosen.get("methods", {}).get(method, {})
+
+
+def drawn(values: Config, swarm: str, place: int, domains: Iterable[str]) -> dict[str, float]:
+    """The mixture of one run of a swarm: the first is uniform, the others Dirichlet draws.
+
+    A domain's draw is a function of its name and of the swarm's seed: their order is no matter.
+    """
+    concentration = values.get("concentration", 1.0)
+
+    def gamma(domain: str) -> float:
+        stream = random.Random(f"{swarm} {values['seed']} {place} {domain}")
+        return stream.gammavariate(concentration, 1.0)
+
+    drawn_by_domain = {d: 1.0 if place == 0 else gamma(d) for d in domains}
+    total = sum(drawn_by_domain.values())
+    # Four decimals: weights that a reader can copy, and no last bit that a platform may change.
+    return {d: round(amount / total, 4) for d, amount in drawn_by_domain.items()}
+
+
+def recipe(config: Config, run: Run) -> str:
+    """Name of the training recipe of a run: the scenario's, but for a swarm that has its own."""
+    if run.method not in config["methods"]:
+        swarm, _ = members(config)[run.method]
+        if "training" in config["swarms"][swarm]:
+            return str(config["swarms"][swarm]["training"])
+    return str(config["scenarios"][run.scenario]["training"])
+
+
+def reference(config: Config, run: Run) -> Run | None:
+    """The run whose model is the reference of a run."""
+    named = method_settings(config, run.scenario, run.method).get("reference")
+    return None if named is None else run._replace(method=named)
+
+
+def mixture(config: Config, run: Run) -> Mixture | None:
+    """The mixture that a run trains with, where other runs find it."""
+    named = method_settings(config, run.scenario, run.method).get("mixture")
+    if named is None:
+        return None
+    values = config["mixtures"][named]
+    swarm = config["swarms"][values["swarm"]] if "swarm" in values else {}
+    model = values.get("model", swarm.get("model", run.model))
+    return Mixture(run.scenario, model, named, values.get("seed", swarm.get("seed", run.seed)))
+
+
+def found_from(config: Config, found: Mixture) -> list[Run]:
+    """The proxies of a mixture."""
+    values = config["mixtures"][found.mixture]
+    swarm = [name for name, (s, _) in members(config).items() if s == values.get("swarm")]
+    return [
+        Run(found.scenario, found.model, method, found.seed)
+        for method in [*swarm, *values.get("methods", [])]
+    ]
+
+
+def stood_on(config: Config, run: Run) -> Iterator[Run]:
+    """Runs that must be finished before a run can begin."""
+    of_model, of_weights = reference(config, run), mixture(config, run)
+    if of_model is not None:
+        yield of_model
+    if of_weights is not None:
+        yield from found_from(config, of_weights)
+
+
+def closure(config: Config, wanted: Iterable[Run]) -> list[Run]:
+    """The runs, and all that they stand on, each once: those asked for first.
+
+    Raises:
+        InputError: a run stands on itself.
+    """
+    found: dict[Run, None] = dict.fromkeys(wanted)
+    sound: set[Run] = set()
+
+    def visit(run: Run, above: tuple[Run, ...]) -> None:
+        if run in sound:
+            return
+        if run in above:
+            chain = " <- ".join(r.method for r in (*above[above.index(run) :], run))
+            raise InputError(
+                f"scenario {run.scenario!r}: methods stand on each other in a circle: {chain}: "
+                "a reference and a mixture's proxies must not need what is made from them"
+            )
+        found.setdefault(run)
+        for other in stood_on(config, run):
+            visit(other, (*above, run))
+        sound.add(run)
+
+    for run in list(found):
+        visit(run, ())
+    return list(found)

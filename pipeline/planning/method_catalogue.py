@@ -1,0 +1,205 @@
+"""Every rule with its settings, what it measures and what that costs, as `pike methods` shows it.
+
+Words come from the rules' source (`planning.method_docs`), needs and costs from the classes
+themselves.
+"""
+
+import dataclasses
+import textwrap
+from collections.abc import Iterator
+from typing import Any, Literal, get_args, get_origin
+
+from pike_mixing import METHODS, registry
+from pike_mixing.interface import Needs, Neutral
+from pipeline.planning import method_docs
+
+FRAME = """\
+# Mixing methods
+
+<!-- Made by `pike methods --format markdown`, kept by `make docs`. What a line says stands in the
+docstrings and the `about` of the rule's class in pipeline/mixing/: change it there. -->
+
+Every rule that a configuration can name under `methods:`, with its settings. `pike methods` prints
+the same, `pike methods NAME` one of them.
+
+- **measures**: what the training loop has to find out for the rule; it computes nothing else.
+- **more work than mix**: what that adds to each step, or to the steps at which it is due. K is the
+  number of domains, b the rows of a batch. Beside forward and backward passes all rules are cheap:
+  their own arithmetic is on K numbers or K x K.
+- **more memory than mix**: beside the model, its gradient and the optimizer's two moments.
+- **default**: what holds where a configuration does not set it. Settings by domain are mappings
+  from the domain's name.
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """One thing that is measured for a rule."""
+
+    measured: str
+    work: str
+    """What it adds to a step of Mix."""
+    memory: str = ""
+    """What it adds to Mix's memory."""
+
+
+def methods(name: str | None = None, *, format: str = "text") -> str:
+    """The rules as text for a terminal, or as the content of docs/methods.md.
+
+    Args:
+        name: One rule alone; all of `METHODS` when absent.
+        format: text or markdown.
+
+    Raises:
+        InputError: there is no such rule.
+    """
+    chosen = [method_docs.of(rule) for rule in (METHODS if name is None else [name])]
+    if format == "text":
+        return "\n\n\n".join(_text(rule) for rule in chosen)
+    sections = [_section(rule) for rule in chosen]
+    return "\n\n".join(sections if name else [FRAME.strip(), _overview(chosen), *sections])
+
+
+def costs(needs: Needs) -> Iterator[Cost]:
+    """What a method's needs cost, each with its place in the training loop."""
+    if needs.losses:
+        yield Cost("losses of the batch", "")
+    if (due := needs.statistics) is not None:
+        rows = f"max({due.rows}, b_k) fresh rows" if due.fresh else "the batch's rows"
+        yield Cost(
+            "gradient statistics",
+            f"backward passes over {rows} of each domain, every {_steps(due.every)}",
+            "a gradient, while it measures",
+        )
+    if needs.weighs_losses:
+        yield Cost(
+            "losses of the batch before the backward pass", "a forward pass before the backward one"
+        )
+    if needs.losses_after:
+        yield Cost("losses of the batch after the update", "a forward pass after the update")
+    if needs.gramian:
+        yield Cost(
+            "all gradients' inner products",
+            "K backward passes, one over the rows of each domain, instead of one",
+            "K gradients",
+        )
+    if needs.reference:
+        yield Cost(
+            "excess of the losses over a reference model's",
+            "two forward passes, the model's and the reference's",
+            "a frozen model",
+        )
+    if (seen := needs.validation) is not None:
+        yield Cost(
+            "losses on rows of comparison",
+            f"forward passes over {seen.rows} rows of each domain, every {_steps(seen.every)}",
+        )
+    if needs.moments_per_domain:
+        yield Cost(
+            "an optimizer step of each domain",
+            "K backward passes, one over the rows of each domain, instead of one",
+            "2 K moments instead of 2",
+        )
+
+
+def needs(rule: str) -> Needs:
+    """What a rule asks for with the defaults of its settings.
+
+    Settings without a default are coefficients and names, on which no need depends.
+    """
+    kind = registry.kind(rule)
+    if kind.needs is Neutral.needs:
+        return Needs()
+    asked: Needs = kind(**required(rule)).needs()
+    return asked
+
+
+def required(rule: str) -> dict[str, Any]:
+    """Some value for each setting that has no default."""
+    return {s.name: _any(s.kind) for s in method_docs.of(rule).settings if s.default is None}
+
+
+def _any(kind: Any) -> Any:
+    if get_origin(kind) is Literal:
+        return get_args(kind)[0]
+    examples: dict[Any, Any] = {float: 1.0, int: 1, str: "", bool: False, dict: {}, tuple: ()}
+    return examples.get(get_origin(kind) or kind)
+
+
+def _steps(every: int) -> str:
+    return "step" if every == 1 else f"{every} steps"
+
+
+def _columns(rule: method_docs.Rule) -> tuple[str, str, str]:
+    """What a rule measures, what it adds to the work and to the memory of Mix."""
+    found = list(costs(needs(rule.name)))
+    words = (
+        [cost.measured for cost in found],
+        [cost.work for cost in found if cost.work],
+        [cost.memory for cost in found if cost.memory],
+    )
+    measured, work, memory = ("; ".join(parts) or "nothing" for parts in words)
+    return measured, work, memory
+
+
+def _text(rule: method_docs.Rule) -> str:
+    measured, work, memory = _columns(rule)
+    lines = [rule.name, *_wrapped(rule.about, "  ")]
+    lines += ["", "  settings" + ("" if rule.settings else ": none")]
+    for setting in rule.settings:
+        value = "(required)" if setting.default is None else f"= {_yaml(setting.default)}"
+        lines += [f"    {setting.name} {value}", *_wrapped(setting.meaning, "        ")]
+    lines.append("")
+    named = {
+        "measures": measured,
+        "more work": work,
+        "more memory": memory,
+        "source": " ".join(rule.source.split()),
+        "code": rule.place,
+    }
+    for label, words in named.items():
+        lines += _wrapped(words, " " * 15, f"  {label:<13}")
+    return "\n".join(lines)
+
+
+def _wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
+    begin = indent if first is None else first
+    return textwrap.wrap(text, 96, initial_indent=begin, subsequent_indent=indent)
+
+
+def _overview(chosen: list[method_docs.Rule]) -> str:
+    lines = [
+        "| rule | what it does | measures | more work than mix | more memory than mix |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for rule in chosen:
+        cells = [f"[{rule.name}](#{rule.name})", _escaped(rule.about), *_columns(rule)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _section(rule: method_docs.Rule) -> str:
+    measured, work, memory = _columns(rule)
+    parts = [f"## {rule.name}", _escaped(rule.about), _escaped(rule.formula)]
+    if rule.settings:
+        rows = ["| setting | default | meaning |", "| --- | --- | --- |"]
+        for setting in rule.settings:
+            default = "required" if setting.default is None else f"`{_yaml(setting.default)}`"
+            rows.append(f"| `{setting.name}` | {default} | {_escaped(setting.meaning)} |")
+        parts.append("\n".join(rows))
+    else:
+        parts.append("No settings.")
+    parts.append(f"Measures: {measured}. More work than mix: {work}. More memory: {memory}.")
+    parts.append(f"Source: {_escaped(rule.source)} Code: `{rule.place}`.")
+    return "\n\n".join(parts)
+
+
+def _yaml(default: str) -> str:
+    """A default as one would write it in a configuration."""
+    return {"None": "null", "True": "true", "False": "false"}.get(default, default.strip("'"))
+
+
+def _escaped(text: str) -> str:
+    """A docstring as Markdown: its paragraphs on one line each, stars and bars as they are."""
+    paragraphs = (" ".join(part.split()) for part in text.split("\n\n"))
+    return "\n\n".join(paragraphs).replace("*", r"\*").replace("|", r"\|")

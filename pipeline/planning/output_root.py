@@ -1,0 +1,96 @@
+"""The output root of an experiment: whose it is, and the settings files that stages read there."""
+
+from pathlib import Path
+from typing import Any
+
+from pike_mixing.errors import InputError
+from pipeline.planning.planner import Plan
+from pipeline.runtime import atomic_files
+
+Settings = dict[str, Any]
+
+
+def claim(plan: Plan, origin: str) -> Settings:
+    """Refuses an output root that another experiment has begun; returns the stamp to write.
+
+    A root outside the working directory can be shared by several clones. The stamp then names the
+    first one, and the settings: a clone with other settings would take the first one's results
+    for its own, since Snakemake's memory of what made them (`.snakemake/`) is the clone's.
+
+    Raises:
+        InputError: the root belongs to another configuration, or to a clone with other settings.
+    """
+    stamp = {"experiment": plan.config["experiment"], "configuration": origin}
+    path, here = Path(plan.results, "experiment.json"), Path.cwd().resolve()
+    if not Path(plan.results).resolve().is_relative_to(here):
+        stamp |= {"clone": str(here), "settings": atomic_files.digest(plan.config)}
+    found = {**stamp, **_stamp(path)}
+    if any(found[name] != stamp[name] for name in ("experiment", "configuration")):
+        raise InputError(
+            f"{plan.results}/ belongs to the experiment {found['experiment']!r} of "
+            f"{found['configuration']}, not to {stamp['experiment']!r} of {origin}: give this "
+            f"configuration its own folder (results: ...), or, if it replaces the other for good, "
+            f"delete {path}"
+        )
+    shared = {"clone", "settings"} & stamp.keys()
+    if shared and all(found[name] != stamp[name] for name in shared):
+        raise InputError(
+            f"{plan.results}/ was begun by the clone {found['clone']}, whose {origin} has other "
+            f"settings than the one of {here}: give this clone a folder of its own (results: ...), "
+            f"or make both configurations equal; if that clone was moved here or is gone, delete "
+            f"{path}: what was made under other settings is then made again"
+        )
+    return stamp | {name: found[name] for name in shared - {"settings"}}
+
+
+def _stamp(path: Path) -> Settings:
+    """What stands in the root's stamp; nothing where there is none.
+
+    Raises:
+        InputError: it is no stamp.
+    """
+    found = atomic_files.read_json(path) if path.exists() else {}
+    if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
+        raise InputError(
+            f"{path} does not say which experiment the folder holds: give another (results:) "
+            "or move the file away"
+        )
+    return found
+
+
+def write_settings(plan: Plan, origin: str) -> None:
+    """Writes every settings file whose content changed, and the stamp of the output root.
+
+    Raises:
+        InputError: the output root belongs to another configuration.
+    """
+    stamp = claim(plan, origin)
+    wanted = {f"{plan.results}/experiment.json": stamp, **plan.settings_files()}
+    for name, values in wanted.items():
+        if not _holds(Path(name), values):
+            atomic_files.write_json(Path(name), values)
+
+
+def gone(plan: Plan) -> list[str]:
+    """Manifests of runs that the finished database holds and that are not there any more.
+
+    Snakemake does not miss what only finished outputs stand on.
+    """
+    settings, database = (Path(place) for place in plan.holding(None))
+    if not (settings.is_file() and database.is_file()):
+        return []
+    if database.stat().st_mtime_ns < settings.stat().st_mtime_ns:
+        return []  # It is yet to be built from these runs.
+    held = atomic_files.read_json(settings).get("runs", {})
+    manifests = [
+        f"{plan.run_folder(run)}/{atomic_files.MANIFEST}" for run in plan.runs if run in held
+    ]
+    return [path for path in manifests if not Path(path).is_file()]
+
+
+def _holds(path: Path, values: Settings) -> bool:
+    """Whether a settings file is there and whole: a spoiled one is as good as none."""
+    try:
+        return bool(atomic_files.read_json(path) == values)
+    except InputError:
+        return False

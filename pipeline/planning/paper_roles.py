@@ -1,0 +1,84 @@
+"""Which of an experiment's names play the paper's: the configuration's section `paper`.
+
+A name that the paper uses plays itself, unless the section casts another for it. A miniature's
+domain may play a language, its task of continuations a downstream task.
+"""
+
+import csv
+import functools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pipeline.runtime.code_fingerprint import PACKAGE
+
+Config = Mapping[str, Any]
+
+KINDS = {"scenarios": "scenario", "models": "model", "methods": "method", "tasks": "task"}
+"""Sections of `paper`, and what the database calls their kind of name."""
+
+CONTINUATION = "continuation-"
+"""What stands before a domain's name in the name of its task of continuations."""
+
+
+@functools.cache
+def published() -> dict[str, tuple[str, ...]]:
+    """The names that the paper uses, by kind, in its order."""
+    with (PACKAGE / "paper" / "names.csv").open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    return {kind: tuple(r["name"] for r in rows if r["kind"] == kind) for kind in KINDS.values()}
+
+
+def uses(config: Config) -> Iterator[tuple[Iterable[str], Iterable[str], str]]:
+    """All uses of names in the section: the names, those that exist, and where they are used."""
+    for section, kind in KINDS.items():
+        cast = config.get("paper", {}).get(section, {})
+        yield cast, _ours(config, section), f"paper.{section}"
+        for ours, played in cast.items():
+            yield _listed(played), published()[kind], f"paper.{section}.{ours}"
+
+
+def problems(config: Config, origin: str) -> list[str]:
+    """Names of the paper that several of ours play: a table would show two rows in one place."""
+    players = Counter((kind, played) for kind, _, played in pairs(config))
+    return [
+        f"{origin}: paper: {times} names play the {kind} {played!r}: let one of them play it, and "
+        "name what the others play"
+        for (kind, played), times in players.items()
+        if times > 1
+    ]
+
+
+def pairs(config: Config) -> list[tuple[str, str, str]]:
+    """Kind, our name and the paper's, for every name of ours that plays one.
+
+    Args:
+        config: A configuration; one without sections plays nothing.
+    """
+    found = []
+    for section, kind in KINDS.items():
+        cast = config.get("paper", {}).get(section, {})
+        taken = {name for played in cast.values() for name in _listed(played)}
+        for ours in _ours(config, section):
+            alone = [] if ours in taken else [ours]
+            played = _listed(cast[ours]) if ours in cast else alone
+            found += [(kind, ours, name) for name in played if name in published()[kind]]
+    return found
+
+
+def _ours(config: Config, section: str) -> list[str]:
+    """The experiment's own names of a section; tasks are its domains and all that is asked."""
+    if section != "tasks":
+        return list(config.get(section, {}))
+    domains = list(config.get("sources", {}))
+    asked = [
+        task
+        for evaluation in config.get("evaluation", {}).values()
+        for entry in evaluation.get("tasks", [])
+        for task in entry["tasks"]
+    ]
+    return list(dict.fromkeys([*domains, *(f"{CONTINUATION}{d}" for d in domains), *asked]))
+
+
+def _listed(played: str | list[str]) -> list[str]:
+    return [played] if isinstance(played, str) else played

@@ -1,0 +1,79 @@
+"""What machines can do: peaks, memories, and how much of a peak training is assumed to reach.
+
+One row per kind of device, named as profiles and `pike plan` name them. Peaks are dense (without
+sparsity), memories as sold, both from the makers' data sheets. The utilisation is model FLOPs over
+peak (MFU of Chowdhery et al. 2022, Appendix B): an assumption, checked against the paper's own
+hours, in which 8 TPUv4 reach between 0.31 and 0.59 (Table `tab:trainig-overhead`).
+"""
+
+import dataclasses
+
+from pike_mixing.errors import InputError
+from pike_mixing.settings import unknown
+from pipeline.settings import Model
+
+GiB = 2**30
+
+
+@dataclasses.dataclass(frozen=True)
+class Accelerator:
+    """One kind of device that trains."""
+
+    name: str
+    peak: dict[str, float]
+    """FLOP/s by precision of the products."""
+    memory: int
+    """Bytes that one device has; 0 where it is the host's."""
+    utilisation: float
+    """Share of the peak that training is assumed to reach."""
+    step_seconds: float
+    """Least time of one update: launches and bookkeeping, which small models wait for."""
+    hours_of: str
+    """What its hours are called on a bill."""
+
+
+_ROWS = [
+    # One core with AVX2 at 3 GHz: 8 float32 numbers x 2 units x 2 operations a cycle. Products of
+    # small matrices reach a fifth to a third of it (measured on models of 0.2 to 3 M parameters).
+    # bfloat16 is slower there than float32: nothing multiplies it.
+    Accelerator("cpu", {"float32": 96e9, "bfloat16": 48e9}, 0, 0.25, 0.01, "core"),
+    # NVIDIA data sheets; float32 without TF32, as torch multiplies by default.
+    Accelerator("a100-40gb", {"float32": 19.5e12, "bfloat16": 312e12}, 40 * GiB, 0.4, 0.02, "GPU"),
+    Accelerator("a100-80gb", {"float32": 19.5e12, "bfloat16": 312e12}, 80 * GiB, 0.4, 0.02, "GPU"),
+    Accelerator("h100", {"float32": 67e12, "bfloat16": 989e12}, 80 * GiB, 0.4, 0.02, "GPU"),
+    Accelerator("h200", {"float32": 67e12, "bfloat16": 989e12}, 141 * GiB, 0.4, 0.02, "GPU"),
+    # Jouppi et al. 2023 (arXiv 2304.01433), Table 4; a TPU multiplies in bfloat16 alone, and
+    # float32 in six such products.
+    Accelerator("tpu-v4", {"float32": 46e12, "bfloat16": 275e12}, 32 * GiB, 0.4, 0.02, "TPU"),
+    # Google Cloud's pages of the same names (cloud.google.com/tpu/docs/v5e, v5p, v6e).
+    Accelerator("tpu-v5e", {"float32": 33e12, "bfloat16": 197e12}, 16 * GiB, 0.4, 0.02, "TPU"),
+    Accelerator("tpu-v5p", {"float32": 76e12, "bfloat16": 459e12}, 95 * GiB, 0.4, 0.02, "TPU"),
+    Accelerator("tpu-v6e", {"float32": 153e12, "bfloat16": 918e12}, 32 * GiB, 0.4, 0.02, "TPU"),
+]
+
+ACCELERATORS = {row.name: row for row in _ROWS}
+
+
+def named(name: str, where: str = "accelerator") -> Accelerator:
+    """The device of a name, which was set at `where`.
+
+    Raises:
+        InputError: there is none, with the nearest name.
+    """
+    if name not in ACCELERATORS:
+        raise InputError(unknown(name, ACCELERATORS, where))
+    return ACCELERATORS[name]
+
+
+def training_flops(matrices: int, shape: Model, length: int) -> float:
+    """FLOPs of training on one token: 6 for each weight of a matrix, and attention's products.
+
+    The embedding counts as the output layer; attention counts as if each token saw all of its row,
+    as Chowdhery et al. 2022 (Appendix B) do.
+
+    Args:
+        matrices: Weights of all matrices.
+        shape: The model's.
+        length: Tokens of a row.
+    """
+    return 6 * matrices + 12 * shape.layers * shape.heads * shape.head_width * length

@@ -1,0 +1,264 @@
+"""Files that appear whole or not at all, and the manifests that say what made them."""
+
+import contextlib
+import functools
+import glob
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pike_mixing.errors import InputError
+from pipeline import errors
+from pipeline.runtime import code_fingerprint, file_locks, ownership
+
+MANIFEST = ownership.MANIFEST
+WORK = ".work"
+"""Within a folder in the making: what only serves to go on."""
+
+Stamp = tuple[int, int, int, int]
+
+
+@contextlib.contextmanager
+def appearing(path: Path, stage: str | None = None, inputs: Sequence[Path] = ()) -> Iterator[Path]:
+    """Yields a path beside `path` to write to; on success it is synced and renamed into place.
+
+    On any exception the partial file or folder is removed and `path` is as it was before.
+
+    Args:
+        path: The file or folder to be made.
+        stage: Name of the command whose output it is; only what the same command made is replaced
+            (`runtime.ownership`), and what killed processes left beside it is removed. Absent:
+            it lies in a folder of ours that nobody else writes.
+        inputs: Files and folders that the command reads.
+
+    Raises:
+        InputError: of an output: it must not be written there, or the disk is full or not writable.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part") if path.name else path
+    with _output(path, stage, inputs, alone=False) if stage else _parent(path):
+        remove(partial)
+        try:
+            yield partial
+            _place(partial, path, stage)
+        except BaseException:
+            for left in (partial, *partial.parent.glob(f"{glob.escape(partial.name)}.*")):
+                remove(left)
+            raise
+
+
+@contextlib.contextmanager
+def resumable(
+    path: Path,
+    stage: str,
+    identity: Any,
+    inputs: Sequence[Path] = (),
+    forget: tuple[type[BaseException], ...] = (),
+    keep: tuple[type[BaseException], ...] = (),
+) -> Iterator[Path]:
+    """Like `appearing` for a folder whose making goes on where it was stopped.
+
+    Yields a folder beside `path` that outlives a failure or a kill, for the next call with the same
+    identity; with another one it begins empty. It may hold what is not to stay in `.work`. On
+    success `.work` is deleted and the folder is synced and renamed into place.
+
+    Args:
+        path: The folder to be made.
+        stage: Name of the command whose output it is.
+        identity: JSON-able; all that the content is a function of.
+        inputs: Files and folders that the command reads.
+        forget: Errors after which nothing is kept.
+        keep: Kinds of them after which everything is.
+
+    Raises:
+        InputError: as `appearing`, or another process is making the same folder.
+    """
+    partial, key = path.with_name(f".{path.name}.part") if path.name else path, digest(identity)
+    with _output(path, stage, inputs, alone=True):
+        known = partial / WORK / "identity"
+        if not known.is_file() or known.read_text(encoding="utf-8") != key:
+            remove(partial)
+            known.parent.mkdir(parents=True)
+            known.write_text(key, encoding="utf-8")
+        try:
+            yield partial
+        except forget as error:
+            if not isinstance(error, keep):
+                remove(partial)
+            raise
+        remove(partial / WORK)
+        _place(partial, path, stage)
+
+
+def _place(partial: Path, path: Path, stage: str | None) -> None:
+    """Marks, syncs and renames what was made. A folder before it is deleted afterwards."""
+    if stage:
+        # It may have been put there meanwhile.
+        ownership.refuse(path, stage)
+        if partial.is_dir():
+            ownership.mark(partial, stage)
+        else:
+            ownership.append(path, stage, partial)
+    for file in [*sorted(partial.rglob("*")), partial]:
+        sync(file)
+    if partial.is_dir() and path.exists():
+        old = path.with_name(f".{path.name}.{os.getpid()}.old")
+        path.rename(old)
+        partial.replace(path)
+        remove(old)
+    else:
+        partial.replace(path)
+    sync(path.parent)
+
+
+@contextlib.contextmanager
+def _parent(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    yield
+
+
+@contextlib.contextmanager
+def _output(path: Path, stage: str, inputs: Sequence[Path], *, alone: bool) -> Iterator[None]:
+    """Guards the making of an output: others' files, leftovers, troubles of the disk."""
+    with errors.named(path):
+        ownership.refuse(path, stage, inputs)
+        with (
+            _parent(path),
+            file_locks.held(path, functools.partial(_sweep, path, resumed=alone), alone=alone),
+        ):
+            yield
+
+
+def _sweep(path: Path, *, resumed: bool) -> None:
+    """Removes what killed processes left of an output in the making, but what is to go on."""
+    number = r"\.\d+" if resumed else r"(\.\d+)?"
+    left = re.compile(rf"\.{re.escape(path.name)}({number}\.part(\..+)?|\.\d+\.old)")
+    for found in path.parent.iterdir():
+        if left.fullmatch(found.name):
+            remove(found)
+
+
+def sync(path: Path) -> None:
+    """Flushes a file or a folder's entries to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove(path: Path) -> None:
+    """Deletes a file or a whole folder; a missing one is fine."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def steps(folder: Path) -> dict[int, Path]:
+    """The entries `step{n}` of a folder by their number of updates n, in its order."""
+    numbers = {path.name.removeprefix("step"): path for path in folder.glob("step*")}
+    return {int(n): numbers[n] for n in sorted(filter(str.isdecimal, numbers), key=int)}
+
+
+def sha256(path: Path) -> str:
+    """Hex SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def stamp(path: Path) -> Stamp:
+    """Inode, size and times of a file: writing to it, or another file in its place, changes them.
+
+    The time of the inode's last change guards the others: `cp -p`, `touch` or rsync cannot set it.
+    """
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def canonical(value: Any) -> str:
+    """The one JSON text of a value: sorted keys, no blanks. NaN and infinities are refused."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(value: Any) -> str:
+    """Hex SHA-256 of a value's canonical JSON."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+def write_json(
+    path: Path, value: Any, stage: str | None = None, inputs: Sequence[Path] = ()
+) -> None:
+    """Writes indented JSON; the file appears whole or not at all, as `appearing` says."""
+    with appearing(path, stage, inputs) as partial:
+        partial.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> Any:
+    """Reads JSON.
+
+    Raises:
+        InputError: the file is missing, cannot be read or is not JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist: make it first, or check the path") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path} is not valid JSON ({error}): check the path; if a command wrote it, run that "
+            "command again"
+        ) from None
+
+
+def _refuse_constant(name: str) -> None:
+    """JSON has no NaN and no infinities, and nothing here writes them."""
+    raise ValueError(f"{name} is no number")
+
+
+def write_manifest(
+    path: Path,
+    *,
+    stage: str,
+    settings: Mapping[str, Any],
+    inputs: Sequence[Path],
+    files: Sequence[Path],
+    modules: Sequence[str],
+    facts: Mapping[str, Any],
+    known: Mapping[Path, str] | None = None,
+    alone: bool = False,
+) -> None:
+    """Writes the record of one stage's work; it is written last and marks the work as complete.
+
+    Args:
+        path: The manifest's place.
+        stage: Name of the command that did the work.
+        settings: The explicit settings that it was given.
+        inputs: Manifests (or files) that it read, recorded with their SHA-256.
+        files: Files that it wrote, recorded with size and SHA-256. Like `inputs` they are
+            recorded relative to the manifest's folder, so that a results folder can be moved.
+        modules: First-party modules whose code, with all that they import, did the work.
+        facts: What is particular to the stage: counts, revisions, versions.
+        known: SHA-256 of those of `files` that were hashed before.
+        alone: Whether it is an output itself and lies in no folder of its stage's.
+    """
+    here, known = path.parent, known or {}
+    manifest = {
+        "stage": stage,
+        "settings": settings,
+        "inputs": {os.path.relpath(i, here): sha256(i) for i in inputs},
+        "files": {
+            os.path.relpath(f, here): {
+                "bytes": f.stat().st_size,
+                "sha256": known.get(f) or sha256(f),
+            }
+            for f in files
+        },
+        "code": {"fingerprint": code_fingerprint.of(*modules), "commit": code_fingerprint.commit()},
+        **facts,
+    }
+    write_json(path, manifest, stage if alone else None, inputs)

@@ -1,0 +1,183 @@
+"""Fingerprints of first-party code: what a stage's result is a function of, beside its inputs.
+
+A fingerprint covers a module and everything first-party that it imports, transitively: modules of
+these packages, and for a module of the user's own those of its package too. Comments, docstrings,
+layout and what a class says `about` itself do not count. Package `__init__` files hold names only
+(a test keeps them so) and do not count either: adding a method's name to the table re-runs no other
+method.
+"""
+
+import ast
+import functools
+import hashlib
+import importlib.util
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from pike_mixing.errors import InputError
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "pipeline"
+FIRST_PARTY = (PACKAGE.name, "pike_mixing")
+"""The packages of this repository."""
+
+
+@functools.cache
+def of(*modules: str) -> str:
+    """Fingerprint of the modules (dotted names) and of all they import: 16 hex digits."""
+    digest = hashlib.sha256()
+    for module in sorted(closure(*modules)):
+        digest.update(f"{module}\n{_code(module)}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+@functools.cache
+def of_files(folder: str) -> str:
+    """Fingerprint of the files of a folder of the package that are not Python: 16 hex digits.
+
+    Queries and page templates decide a stage's result as its modules do.
+    """
+    digest = hashlib.sha256()
+    for path in sorted((PACKAGE / folder).rglob("*")):
+        if path.is_file() and path.suffix != ".pyc":
+            name = path.relative_to(PACKAGE).as_posix()
+            digest.update(f"{name}\n{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def closure(*modules: str) -> set[str]:
+    """The modules and every first-party module that they import, directly or through others."""
+    found: set[str] = set()
+    waiting = list(modules)
+    while waiting:
+        module = waiting.pop()
+        if module not in found:
+            found.add(module)
+            waiting.extend(imports(module))
+    return {m for m in found if _path(m).name != "__init__.py"}
+
+
+@functools.cache
+def commit() -> str | None:
+    """The git commit of the code, `+` behind it when files differ from it; None without git."""
+
+    def git(*arguments: str) -> str | None:
+        try:
+            done = subprocess.run(
+                ["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True
+            )
+        except (OSError, subprocess.CalledProcessError):
+            return None
+        return done.stdout.strip()
+
+    head = git("rev-parse", "HEAD")
+    if head is None:
+        return None
+    return head + ("+" if git("status", "--porcelain", "--", *FIRST_PARTY) else "")
+
+
+@functools.cache
+def imports(module: str) -> frozenset[str]:
+    """First-party modules that a module imports, those inside functions included."""
+    named: set[str] = set()
+    for node in _runtime_nodes(tree(module)):
+        if isinstance(node, ast.Import):
+            named.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            named.add(node.module)
+            # `from pipeline.data import shards` names a module, `from x import f` does not.
+            named.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return frozenset(m for m in named if near(m, module) and exists(m))
+
+
+def near(name: str, module: str) -> bool:
+    """Whether a dotted name is of this package or of the package of `module`."""
+    return name.partition(".")[0] in (*FIRST_PARTY, module.partition(".")[0])
+
+
+def exists(module: str) -> bool:
+    """Whether there is a module of this dotted name; none is imported to find out."""
+    return _path(module).is_file()
+
+
+@functools.cache
+def tree(module: str) -> ast.Module:
+    """Syntax tree of a module's source.
+
+    Raises:
+        InputError: it is no Python.
+    """
+    path = _path(module)
+    try:
+        return ast.parse(path.read_bytes(), filename=str(path))
+    except SyntaxError as error:
+        raise InputError(f"{path}, line {error.lineno or 1}: {error.msg}: mend it") from None
+    except ValueError as error:
+        raise InputError(f"{path}: {error}: mend it") from None
+
+
+def _runtime_nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        yield node
+        yield from _runtime_nodes(node)
+
+
+def _path(module: str) -> Path:
+    top, *parts = module.split(".")
+    place = _root(top).joinpath(top, *parts)
+    package = place / "__init__.py"
+    return package if package.exists() else place.with_suffix(".py")
+
+
+@functools.cache
+def _root(top: str) -> Path:
+    """The folder that holds a top-level module or package."""
+    # What runs (`__main__`) has no place that could be found.
+    known = top in (*FIRST_PARTY, "__main__")
+    spec = None if known else importlib.util.find_spec(top)
+    if spec is not None and spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations))).parent
+    if spec is not None and spec.has_location and spec.origin is not None:
+        return Path(spec.origin).parent
+    return ROOT
+
+
+@functools.cache
+def _code(module: str) -> str:
+    return _shape(tree(module))
+
+
+def _shape(node: object) -> str:
+    """A text of the syntax tree that is the same on every Python version.
+
+    `ast.dump` is not: versions differ in which empty fields exist and are shown.
+    """
+    if isinstance(node, ast.AST):
+        fields = ((name, getattr(node, name, None)) for name in node._fields)
+        inner = ",".join(f"{n}={_shape(_undocumented(node, n, v))}" for n, v in fields if v)
+        # Falsy constants (0, "", None, False) differ in meaning and must not be dropped.
+        value = f"={node.value!r}" if isinstance(node, ast.Constant) else ""
+        return f"{type(node).__name__}{value}({inner})"
+    if isinstance(node, list):
+        return f"[{','.join(_shape(item) for item in node)}]"
+    return repr(node)
+
+
+def _undocumented(node: ast.AST, field: str, value: object) -> object:
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    if field != "body" or not isinstance(node, documented):
+        return value
+    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+    return [statement for statement in body if not is_about(statement)]
+
+
+def is_about(statement: ast.stmt) -> bool:
+    """Whether a class says about itself, in a sentence for readers, what no code reads."""
+    return (
+        isinstance(statement, ast.AnnAssign)
+        and ast.unparse(statement.target) == "about"
+        and ast.unparse(statement.annotation).startswith("ClassVar")
+    )

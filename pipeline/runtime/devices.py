@@ -1,0 +1,221 @@
+"""Where tensors live: the only place that knows one kind of device from another."""
+
+import ctypes
+import importlib
+import logging
+import os
+import platform
+import resource
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from pike_mixing.errors import InputError
+from pipeline.runtime import gpus
+
+KINDS = ("auto", "cpu", "cuda", "xla")
+"""A TPU is of kind `xla`, and so is whatever else PJRT_DEVICE names."""
+
+
+def pick(kind: str, *, any_shape: bool = False) -> torch.device:
+    """The device of a kind; `auto` takes a GPU where there is one, a free one of several.
+
+    Args:
+        kind: auto, cpu, cuda or xla.
+        any_shape: Whether it will be given tensors of every shape, each of which XLA compiles for.
+
+    Raises:
+        InputError: the kind is unknown, this machine has none of it, or it is not fit for the work.
+    """
+    if kind not in KINDS:
+        raise InputError(f"device {kind!r} is unknown: choose one of {', '.join(KINDS)}")
+    if kind == "xla":
+        if any_shape:
+            raise InputError(
+                "device 'xla' compiles anew for every shape of what it is asked, and evaluations "
+                "ask in many: give evaluate device: cpu or cuda in the profile, or --device"
+            )
+        return _xla_device()
+    if kind in ("auto", "cuda"):
+        gpus.take()
+    if kind == "auto":
+        kind = "cuda" if torch.cuda.is_available() else "cpu"
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise InputError(
+            "device 'cuda' was asked for, but torch sees no GPU: "
+            "use device: cpu in the profile, or install torch's CUDA build (make setup TORCH=cuda)"
+        )
+    return torch.device(kind)
+
+
+def _xla_device() -> torch.device:
+    # Without a word of the user's, torch_xla takes the CPU where it finds no TPU, and says so in
+    # a warning.
+    wanted = os.environ.setdefault("PJRT_DEVICE", "TPU")
+    try:
+        library = _xla()
+    except ImportError as error:
+        raise InputError(
+            f"device 'xla' was asked for, but torch_xla cannot be imported by {sys.executable} "
+            f"({error}): make its environment (make setup-tpu) and have the profile name its "
+            "interpreter (set-resources: pretrain: python: .venv-tpu/bin/python)"
+        ) from None
+    absent = (
+        f"device 'xla' was asked for, but this machine has no {wanted}, which PJRT_DEVICE names "
+        "(TPU where it names none): use another device, or set PJRT_DEVICE=CPU in the environment "
+        "to try XLA on the CPU"
+    )
+    # The TPU's library would look for one in the network for minutes.
+    if wanted == "TPU" and not _xla("._internal.tpu").num_available_chips():
+        raise InputError(absent)
+    try:
+        device: torch.device = library.device()
+    except RuntimeError as error:
+        raise InputError(f"{absent} ({str(error).strip().splitlines()[0]})") from None
+    # Else a TPU multiplies float32 as if it were bfloat16. Of setting this twice it warns.
+    backends = importlib.import_module("torch_xla.backends")
+    logging.getLogger(backends.__name__).setLevel(logging.ERROR)
+    backends.set_mat_mul_precision("highest")
+    return device
+
+
+def _xla(module: str = "") -> Any:
+    """torch_xla, which not every environment has, or a module of it."""
+    return importlib.import_module(f"torch_xla{module}")
+
+
+def described(device: torch.device) -> str:
+    """A device's name for records: "cpu: x86_64, 1 thread", "cuda: NVIDIA H200", "xla: TPU"."""
+    if device.type == "cuda":
+        return f"cuda: {torch.cuda.get_device_name(device)}"
+    if device.type == "xla":
+        return f"xla: {os.environ['PJRT_DEVICE']}"
+    threads = torch.get_num_threads()
+    return f"cpu: {platform.machine()}, {threads} thread{'s' if threads > 1 else ''}"
+
+
+def set_threads(threads: int) -> None:
+    """Limits the CPU threads of one process; results' last bits depend on their number."""
+    torch.set_num_threads(threads)
+
+
+def settle(device: torch.device) -> None:
+    """Waits until a device has done all that it was told."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    if device.type == "xla":
+        start(device)
+        _xla(".core.xla_model").wait_device_ops()
+
+
+def compiles(device: torch.device) -> bool:
+    """Whether a device compiles whatever it runs: XLA does.
+
+    There, calls record a program, which is compiled for the shapes of its tensors and the numbers
+    in it, and run when it is started or when a number is read from it. So that no program is
+    compiled at every step, shapes must not change, and numbers that do must be tensors.
+    """
+    return device.type == "xla"
+
+
+def start(device: torch.device) -> None:
+    """Has a device that compiles run what was recorded for it; others have begun already."""
+    if compiles(device):
+        _xla().sync()
+
+
+def on_host(tensor: Tensor) -> Tensor:
+    """A tensor in the CPU's memory, once the device has made it."""
+    # What is read before it was started is computed for the reader alone, and then once more.
+    start(tensor.device)
+    return tensor.cpu()
+
+
+def number(value: float, device: torch.device) -> float | Tensor:
+    """A number that changes between steps, for a device to compute with: float64 where it compiles.
+
+    There it is a datum, where a plain number would be part of the program.
+    """
+    if not compiles(device):
+        return value
+    # A tensor without dimensions would be taken for a plain number if it is 0 or 1, and for one and
+    # the same datum as another of its value.
+    return torch.tensor([value], dtype=torch.float64).to(device)[0]
+
+
+def recomputed(function: Callable[..., Tensor], *inputs: Any) -> Tensor:
+    """A function's value, what leads to which is made again in the backward pass.
+
+    Args:
+        function: A module, for one.
+        *inputs: What it is given; the first is a tensor on the device.
+    """
+    if compiles(inputs[0].device):
+        # XLA would find that it makes the same twice, and keep it, but for barriers.
+        own = _xla(".utils.checkpoint").checkpoint
+        return cast("Tensor", own(function, *inputs, preserve_rng_state=False))
+    return cast(
+        "Tensor", checkpoint(function, *inputs, use_reentrant=False, preserve_rng_state=False)
+    )
+
+
+def of_rows(device: torch.device) -> torch.device:
+    """Where a batch waits for its passes: on the device, or on the CPU where it compiles.
+
+    To cut rows out of a batch at places that change would make programs that change.
+    """
+    return torch.device("cpu") if compiles(device) else device
+
+
+def peak_memory(device: torch.device) -> int:
+    """Bytes: the most that tensors held on a device so far, or the process in the CPU's memory."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    if device.type == "xla" and os.environ["PJRT_DEVICE"] != "CPU":
+        found = _xla(".core.xla_model").get_memory_info(device)
+        return int(found["peak_bytes_used"])
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return held if platform.system() == "Darwin" else 1024 * held
+
+
+def make_deterministic(device: torch.device) -> None:
+    """Has a GPU make the same bits each time, from before its first product on; a CPU does so.
+
+    torch then refuses what it cannot do in one order.
+    """
+    if device.type != "cuda":
+        return
+    # Without it cuBLAS may choose other algorithms in each stream; torch names this value.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True)
+    # Every number is written before it is read: filling new memory first would only take time.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+
+
+def keep_compilations() -> None:
+    """Has torch keep what it compiles in the user's cache, so that runs of one shape compile once.
+
+    Its own choice is a folder for temporary files. `TORCHINDUCTOR_CACHE_DIR` beats both.
+    """
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(caches / "pike" / "compiled"))
+
+
+def keep_freed_memory() -> None:
+    """Has the C library keep memory that a step frees, for the next step to take.
+
+    glibc gives large blocks back to the kernel at once and takes them again, page fault by page
+    fault: a fifth of a small model's step on a CPU. Other C libraries are left alone.
+    """
+    if platform.libc_ver()[0] != "glibc":
+        return
+    trim_threshold, top_pad, mmap_threshold = -1, -2, -3
+    library = ctypes.CDLL(None)
+    library.mallopt(mmap_threshold, 32 << 20)
+    library.mallopt(trim_threshold, 1 << 30)
+    library.mallopt(top_pad, 64 << 20)

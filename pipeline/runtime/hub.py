@@ -1,0 +1,107 @@
+"""Files of the Hugging Face Hub, asked for until they come.
+
+Waits grow from try to try, and are as long as the Hub asks where it says so. Needs the extra `hub`.
+"""
+
+import functools
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import huggingface_hub
+
+# The transport's error (httpx) is not always an OSError.
+from huggingface_hub.errors import (  # type: ignore[attr-defined, unused-ignore]
+    HTTPError,
+    OfflineModeIsEnabled,
+)
+
+from pike_mixing.errors import InputError
+from pipeline import settings
+
+log = logging.getLogger("pike")
+
+TRIES = 8
+"""Times that one block, file or listing is asked for, over some two minutes."""
+FIRST_WAIT, LONGEST_WAIT = 1.0, 30.0
+"""Seconds before the second try, and between later ones at most; they double from try to try."""
+
+FAILURES = (HTTPError, OSError)
+"""What the Hub's clients raise when something cannot be fetched."""
+
+_PASSING = {408, 425, 429, 500, 502, 503, 504}
+"""Answers after which the same request may succeed."""
+
+T = TypeVar("T")
+
+
+def downloaded(
+    repository: str, file: str, revision: str, *, kind: Literal["model", "dataset"], remedy: str
+) -> Path:
+    """A file of a commit, in the Hub's own cache; from there when it is there already.
+
+    Args:
+        repository: Its id, such as "google/mt5-base".
+        file: Path in it.
+        revision: The commit.
+        kind: What the repository holds.
+        remedy: What a user can do without the Hub, for the message.
+
+    Raises:
+        InputError: it cannot be had, or the id is none.
+    """
+    if wrong := settings.not_on_hub(repository):
+        raise InputError(wrong)
+    ask = functools.partial(
+        huggingface_hub.hf_hub_download, repository, file, repo_type=kind, revision=revision
+    )
+    try:
+        return Path(patiently(ask, f"{file} of {repository}"))
+    except FAILURES as error:
+        first = str(error).strip().partition("\n")[0]
+        raise InputError(
+            f"{file} of {repository} at {revision} cannot be fetched ({type(error).__name__}: "
+            f"{first}): check its name, revision and your connection (HF_HUB_OFFLINE=1 takes what "
+            "the Hub's cache holds, HF_ENDPOINT names a mirror, HF_TOKEN opens gated "
+            f"repositories), or {remedy}"
+        ) from error
+
+
+def patiently(call: Callable[[], T], what: str) -> T:
+    """Calls until it succeeds, or raises the last failure.
+
+    Raises:
+        HTTPError, OSError: a failure that will not pass, or one that has not passed in time.
+    """
+    wait = FIRST_WAIT
+    for left in reversed(range(TRIES)):
+        try:
+            return call()
+        except FAILURES as error:
+            if not left or not _passing(error):
+                raise
+            asked = _asked_wait(error)
+            pause = wait if asked is None else asked
+            log.warning(
+                "%s: %s: %s; again in %.0f s (%d tries left)",
+                *(what, type(error).__name__, str(error).partition("\n")[0], pause, left),
+            )
+            time.sleep(pause)
+            wait = min(2 * wait, LONGEST_WAIT)
+    raise AssertionError("the last try returns or raises")
+
+
+def _passing(error: Exception) -> bool:
+    answer = getattr(error, "response", None)
+    if answer is not None:
+        return answer.status_code in _PASSING
+    return not isinstance(error, OfflineModeIsEnabled | FileNotFoundError | PermissionError)
+
+
+def _asked_wait(error: Exception) -> float | None:
+    """Seconds that the answer asks to wait (Retry-After), if it does."""
+    answer = getattr(error, "response", None)
+    asked = "" if answer is None else answer.headers.get("retry-after", "")
+    return min(float(asked), 10 * LONGEST_WAIT) if asked.isdecimal() else None

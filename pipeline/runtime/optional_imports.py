@@ -1,0 +1,31 @@
+"""Modules that need packages which not everybody installs."""
+
+import importlib
+from typing import Any
+
+from pike_mixing.errors import InputError, install
+
+_EXTRAS = {"datasets": "hub", "huggingface_hub": "hub"}
+
+
+def imported(place: str, where: str, name: object) -> Any:
+    """What lies at `module:attribute`.
+
+    Args:
+        place: Where it lies.
+        where: Where it was asked for, for messages.
+        name: As what it was asked for.
+
+    Raises:
+        InputError: a package that it needs is not installed.
+    """
+    module, _, attribute = place.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        if error.name not in _EXTRAS:
+            raise
+        raise InputError(
+            f"{where}.kind: {name!r} needs the package {error.name!r}, which is not installed: "
+            f"run `{install(_EXTRAS[error.name])}`"
+        ) from error

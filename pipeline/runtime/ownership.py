@@ -1,0 +1,163 @@
+"""Which files a stage made: what it may replace, and what it must leave alone.
+
+A folder bears the mark `.made-by`, one JSON list per line: the stage, the name of a file below the
+folder and, where the file is an output of its own, its SHA-256. A stage replaces
+
+- a folder whose every file its mark, or a manifest of the same stage, names under that stage;
+- a file that the mark beside it names under that stage with the SHA-256 that it has now.
+
+All else is somebody's. The mark stays where Snakemake deletes the declared outputs of a stage, its
+manifest among them, before it runs the stage again.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from pike_mixing.errors import InputError
+
+MARK = ".made-by"
+MANIFEST = "manifest.json"
+_SHOWN = 3
+"""Files of somebody's that a message names."""
+
+
+def refuse(path: Path, stage: str, inputs: Sequence[Path] = ()) -> None:
+    """Refuses a place that a stage must not write to.
+
+    Args:
+        path: The file or folder to be made.
+        stage: Name of the command that makes it.
+        inputs: Files and folders that the command reads.
+
+    Raises:
+        InputError: the place has no name, is a link, holds what the stage did not make, or is an
+            input, holds one or lies in one; so with the working folder, in which it may lie.
+    """
+    if path.name in ("", ".."):
+        raise InputError(f"{path} has no name of its own: name a file or folder to make")
+    if path.is_symlink():
+        raise InputError(
+            f"{path} is a symbolic link, through which nothing is written: give the place that it "
+            "leads to, or another --out"
+        )
+    _refuse_input(path, inputs)
+    foreign = _foreign(path, stage)
+    if foreign:
+        more = f" and {len(foreign) - _SHOWN} more" if len(foreign) > _SHOWN else ""
+        what = f"holds {', '.join(foreign[:_SHOWN])}{more}" if path.is_dir() else "is there already"
+        raise InputError(
+            f"{path} {what}, and no {MARK} there says that `pike {stage}` made it so: give another "
+            "--out, or move it away"
+        )
+
+
+def siblings(
+    out: Path, suffixes: Sequence[str], stage: str, inputs: Sequence[Path]
+) -> dict[str, Path]:
+    """The files that a command makes side by side, by suffix; each is refused as `refuse` does.
+
+    Args:
+        out: One of them, as the user names it.
+        suffixes: Those of all.
+        stage: Name of the command that makes them.
+        inputs: Files and folders that the command reads.
+
+    Raises:
+        InputError: `out` has another suffix, or one of the files must not be written.
+    """
+    if out.suffix not in suffixes:
+        raise InputError(
+            f"{out} has no suffix of a {stage}: name a file with {', '.join(suffixes)}"
+        )
+    places = {suffix: out.with_suffix(suffix) for suffix in suffixes}
+    for place in places.values():
+        refuse(place, stage, inputs)
+    return places
+
+
+def append(path: Path, stage: str, content: Path) -> None:
+    """Marks a file that is to appear at `path` with what `content` holds now."""
+    _write(path.parent / MARK, [[stage, path.name, _sha256(content)]])
+
+
+def mark(folder: Path, stage: str) -> None:
+    """Marks a folder that is whole but for its mark."""
+    _write(folder / MARK, [[stage, name, None] for name in _names(folder)])
+
+
+def nofollow(path: str, flags: int) -> int:
+    """Opens a file, for `open`, and fails with ELOOP where a symbolic link is in its place."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+
+
+def _refuse_input(path: Path, inputs: Sequence[Path]) -> None:
+    place = path.resolve()
+    for given in [Path.cwd(), *inputs]:
+        read = given.resolve()
+        if place == read or place in read.parents:
+            told = "the working folder" if given == Path.cwd() else f"the input {given}"
+            how = "is" if place == read else "holds"
+            raise InputError(f"{path} {how} {told}, which would be lost: give another --out")
+        if read in place.parents and given in inputs:
+            raise InputError(f"{path} lies in the input {given}: give an --out outside of it")
+
+
+def _foreign(path: Path, stage: str) -> list[str]:
+    """Names of the files at a place that the stage did not make."""
+    if path.is_dir():
+        ours = {name for by, name, _ in _marked(path) if by == stage} | _manifested(path, stage)
+        return [name for name in _names(path) if name not in ours]
+    if not path.exists():
+        return []
+    lines = [sha for by, name, sha in _marked(path.parent) if (by, name) == (stage, path.name)]
+    return [] if lines and _sha256(path) in lines else [path.name]
+
+
+def _names(folder: Path) -> list[str]:
+    """All that lies below a folder but its mark and folders, with paths relative to it."""
+    found = (p for p in folder.rglob("*") if p.is_symlink() or not p.is_dir())
+    names = (path.relative_to(folder).as_posix() for path in found)
+    return sorted(name for name in names if name != MARK)
+
+
+def _marked(folder: Path) -> list[tuple[str, str, str | None]]:
+    """A mark's lines; what is no such line says nothing."""
+    try:
+        lines = (folder / MARK).read_text(encoding="utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+    values = [_parsed(line) for line in lines]
+    return [tuple(v) for v in values if isinstance(v, list) and len(v) == 3]
+
+
+def _manifested(folder: Path, stage: str) -> set[str]:
+    """What a manifest of the stage names, itself included: there may be no mark beside it."""
+    try:
+        found = _parsed((folder / MANIFEST).read_text(encoding="utf-8", errors="replace"))
+    except FileNotFoundError:
+        return set()
+    if not isinstance(found, dict) or found.get("stage") != stage:
+        return set()
+    return {MANIFEST, *found.get("files", {})}
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return None
+
+
+def _write(path: Path, lines: Sequence[Sequence[str | None]]) -> None:
+    # One write at the end of the file: several processes may mark files of one folder. Each line
+    # begins with its line break, so that one which a full disk cut off spoils no other.
+    with open(path, "ab", opener=nofollow) as file:
+        file.write("".join("\n" + json.dumps(line) for line in lines).encode())
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

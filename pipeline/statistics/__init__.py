@@ -1,0 +1,1 @@
+"""Distributions, paired tests and standard errors, without any data of ours."""

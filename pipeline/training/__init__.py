@@ -1,0 +1,1 @@
+"""One run: the only training loop, its folder, records and alarms; mixtures found from runs."""

@@ -1,0 +1,151 @@
+"""What a run reads before its first step, opened and checked."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Facts, Method
+from pipeline import settings
+from pipeline.data.corpus_manifest import refuse_other_tokenizer
+from pipeline.data.shards import Corpus
+from pipeline.model import checkpoint
+from pipeline.model.transformer import Transformer
+from pipeline.runtime import atomic_files
+from pipeline.runtime import manifests as reading
+
+
+@dataclasses.dataclass(frozen=True)
+class Inputs:
+    """Corpora, and what other runs left for this one."""
+
+    corpora: dict[str, Corpus]
+    """Training split of each domain."""
+    mixture: dict[str, float] | None
+    """Weights by domain that other runs found."""
+    reference: Transformer | None
+    """A finished run's model."""
+    manifests: list[Path]
+    """Manifests of all of them."""
+    identity: dict[str, Any]
+    """All that the run is a function of, of what lies here."""
+
+    def refuse_changed(self) -> None:
+        """Stops where a corpus was changed since it was opened: no checkpoint may hold that.
+
+        Raises:
+            InputError: which file, and what to do.
+        """
+        for corpus in self.corpora.values():
+            corpus.watched.refuse_changed()
+
+    def facts(self, recipe: settings.Training) -> Facts:
+        """What a method may ask of the run."""
+        return Facts(
+            tokens_by_domain={d: c.tokens for d, c in self.corpora.items()},
+            budget_tokens=recipe.rows * recipe.length * recipe.steps,
+            mixture=self.mixture,
+        )
+
+
+def read(
+    work: settings.Run, method: Method, corpora: Path, reference: Path | None, mixture: Path | None
+) -> Inputs:
+    """Opens the inputs of a run.
+
+    Args:
+        work: The run's settings.
+        method: Its method.
+        corpora: Folder of the packed corpora of the run's tokenizer, one subfolder per domain.
+        reference: Folder of the finished run whose model is the reference, where one is needed.
+        mixture: Manifest of a found mixture, where one is needed.
+
+    Raises:
+        InputError: one is missing, damaged, or does not fit the run; or is there without need.
+    """
+    opened_corpora = opened(corpora, work)
+    _refuse_unneeded(work, method, reference, mixture)
+    manifests = [corpora / domain / atomic_files.MANIFEST for domain in work.domains]
+    identity: dict[str, Any] = {"corpora": {d: c.fingerprint for d, c in opened_corpora.items()}}
+    weights = model = None
+    if mixture is not None:
+        weights = reading.read(mixture, "mixture")["weights_by_domain"]
+        identity["mixture"] = weights
+        manifests.append(mixture)
+    if reference is not None:
+        model, identity["reference"] = _reference(reference, work)
+        manifests.append(reference / atomic_files.MANIFEST)
+    return Inputs(opened_corpora, weights, model, manifests, identity)
+
+
+def opened(folder: Path, work: settings.Run) -> dict[str, Corpus]:
+    """The training split of each domain, checksums verified.
+
+    Raises:
+        InputError: a corpus is missing or damaged, has too little text, another tokenizer, or was
+            packed with one that has been replaced since.
+    """
+    corpora = {d: Corpus.open(folder / d, "train", verify=True) for d in work.domains}
+    for domain, corpus in corpora.items():
+        refuse_other_tokenizer(folder / domain, corpus.manifest)
+    recipe = work.training
+    problems = [
+        f"domain {d!r} has {c.rows(recipe.length)} rows of {recipe.length} tokens to train on, "
+        f"fewer than one batch of {recipe.rows} (scenarios.{work.scenario}): give its source more "
+        "text, or lower training's rows or length"
+        for d, c in corpora.items()
+        if c.rows(recipe.length) < recipe.rows
+    ]
+    problems += _too_little(corpora, work)
+    tokenizers = {c.manifest["tokenizer"]["sha256"] for c in corpora.values()}
+    if len(tokenizers) > 1:
+        problems.append(f"{folder}: the domains were packed with different tokenizers: pack anew")
+    if problems:
+        raise InputError("\n".join(problems))
+    return corpora
+
+
+def _too_little(corpora: dict[str, Corpus], work: settings.Run) -> list[str]:
+    """Whether even all text, read as often as is allowed, is less than the run trains on."""
+    recipe = work.training
+    if recipe.max_epochs is None:
+        return []
+    there = sum(c.rows(recipe.length) for c in corpora.values())
+    needed = recipe.rows * recipe.steps
+    if needed <= recipe.max_epochs * there:
+        return []
+    return [
+        f"the run trains on {needed:,} rows, but the domains have {there:,}, which may be read "
+        f"{recipe.max_epochs:g} times (training's max_epochs): give them more text, train for "
+        "fewer steps, or raise max_epochs"
+    ]
+
+
+def _refuse_unneeded(
+    work: settings.Run, method: Method, reference: Path | None, mixture: Path | None
+) -> None:
+    asked = {
+        "reference": (method.needs().reference, reference),
+        "mixture": (work.method.get("mixture") is not None, mixture),
+    }
+    for name, (needed, given) in asked.items():
+        if needed and given is None:
+            raise InputError(
+                f"method {work.method_name!r} needs {name} {work.method.get(name)!r}: give it "
+                f"with --{name}"
+            )
+        if given is not None and not needed:
+            raise InputError(f"method {work.method_name!r} has no use for --{name} {given}")
+
+
+def _reference(folder: Path, work: settings.Run) -> tuple[Transformer, str]:
+    """The model after the last step of a finished run, and the checksum of its weights."""
+    found, _ = reading.of_run(folder)
+    known = set(found["domains"])
+    if not set(work.domains) <= known:
+        raise InputError(
+            f"{folder}: the reference was trained on {', '.join(sorted(known))}, but the run on "
+            f"{', '.join(work.domains)}: they must share the domains"
+        )
+    model = checkpoint.load_model(folder / "checkpoints" / f"step{found['steps']}")
+    return model.requires_grad_(False), found["weights_sha256"]

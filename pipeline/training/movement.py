@@ -1,0 +1,199 @@
+"""Whether a method ever moved a row: weights that hardly change mix as fixed ones do, unnoticed.
+
+A method is compared with its own start: the weights and counts that its initial state gives at the
+same step. Three sums over the steps say how far it got, in rows:
+
+    counts        rows that went to another domain than from the start: sum_k |b_k - b0_k| / 2
+    weights       the same before rounding: b sum_k |w_k - w0_k| / 2
+    coefficients  how far it weighed losses or gradients other than by rows:
+                  b sum_k |c_k - b_k / b| / 2, with c divided by its sum
+
+Of the first two the smaller one counts. Largest remainders can hide what the weights moved; and
+where a quota lies at the edge between two whole numbers, the least change of a weight moves a row.
+
+Shapes: K domains.
+"""
+
+import logging
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from pike_mixing.interface import Method, Needs, State, Statistics
+from pipeline.settings import Run
+
+log = logging.getLogger("pike")
+
+STEP_SIZES = ("zeta1", "zeta2", "rate", "eta")
+"""Settings of rules that scale how far weights change."""
+SCHEDULE = ("first", "every", "warmup", "ignore")
+"""Settings of rules that say when weights change."""
+FIELDS = ("squared_norm_K", "squared_norm_unbiased_K", "variance_K", "loss_K", "rows_K")
+"""Of `Statistics`, in the order of the state."""
+NOISE = 1e-12
+"""Changes of a weight up to this are rounding."""
+
+
+class Movement:
+    """Sums up how far one run's method got; all that it remembers is a state for the checkpoint."""
+
+    def __init__(self, method: Method, work: Run, counts: Callable[[State, int], Tensor]) -> None:
+        """Remembers the start.
+
+        Args:
+            method: The method as the run trains with it.
+            work: The run.
+            counts: Rows of each domain that a state of the method gives at a step.
+        """
+        self.method, self.work, self.counts = method, work, counts
+        self.start = method.init(work.domains, work.seed)
+
+    def begun(self) -> State:
+        """The state before step 0.
+
+        moved_rows_3: the three sums. largest_change_2: of a weight, and of a coefficient (-1: none
+        was chosen). due_1: first step at which weights changed or were measured for, -1 before.
+        measured_5xK: the last statistics, NaN before.
+        """
+        return {
+            "moved_rows_3": torch.zeros(3, dtype=torch.float64),
+            "largest_change_2": torch.tensor([0.0, -1.0], dtype=torch.float64),
+            "due_1": torch.tensor([-1]),
+            "measured_5xK": torch.full((5, len(self.work.domains)), torch.nan).double(),
+        }
+
+    def measured(self, state: State, step: int, statistics: Statistics) -> State:
+        """What statistics change in the state; the first ones tell which coefficients would act."""
+        measured_5xK = torch.stack([getattr(statistics, name) for name in FIELDS])
+        if int(state["due_1"]) >= 0:
+            return {"measured_5xK": measured_5xK}
+        if proposal := self._proposal(statistics):
+            log.info("%s, step %d: %s", self.work.method_name, step, proposal)
+        return {"measured_5xK": measured_5xK, "due_1": torch.tensor([step])}
+
+    def after_step(
+        self, state: State, step: int, weights_K: Tensor, count_K: Tensor, chosen_K: Tensor | None
+    ) -> tuple[State, str | None]:
+        """What a step changes in the state, and a warning where nothing has moved.
+
+        It warns before the first step is over where nothing can ever move, when one window has
+        passed since weights first changed or were measured for, and at the end of the run.
+
+        Args:
+            state: The state before.
+            step: 0-based step; every step is to be reported, in order.
+            weights_K: Its sampling weights.
+            count_K: Rows of each domain in its batch.
+            chosen_K: Coefficients of losses or gradients, where the method chose them.
+        """
+        recipe = self.work.training
+        # Enough for all steps: no later look can warn.
+        if _moved(state) >= max(1, recipe.steps / recipe.alarms.window):
+            return {}, None
+        apart_K = (weights_K - self.method.weights(self.start, step)).abs()
+        by_counts = (count_K - self.counts(self.start, step)).abs().double()
+        by_coefficients = torch.full_like(apart_K, -1.0)
+        if chosen_K is not None:
+            share_K = chosen_K.nan_to_num(nan=0.0) / chosen_K.abs().nansum()
+            by_coefficients = (share_K - count_K.double() / recipe.rows).abs()
+        rows_3xK = torch.stack(
+            [by_counts, recipe.rows * apart_K, recipe.rows * by_coefficients.clamp(min=0)]
+        )
+        largest_2 = torch.stack([apart_K.max(), by_coefficients.max()])
+        due = int(state["due_1"])
+        if due < 0 and largest_2.max() > NOISE:
+            due = step
+        changed = {
+            "moved_rows_3": state["moved_rows_3"] + rows_3xK.sum(dim=1) / 2,
+            "largest_change_2": torch.maximum(state["largest_change_2"], largest_2),
+            "due_1": torch.tensor([due]),
+        }
+        looks = (
+            (step == 0 and self._idle())
+            or step + 1 == recipe.steps
+            or (due >= 0 and step - due + 1 == recipe.alarms.window)
+        )
+        return changed, self._warning(state | changed, step) if looks else None
+
+    def _idle(self) -> bool:
+        """Whether no step of the run can move a row."""
+        needs = self.method.needs()
+        firsts = [need.first for need in (needs.statistics, needs.validation) if need is not None]
+        never = bool(firsts) and min(firsts) >= self.work.training.steps
+        return len(self.work.domains) == 1 or never
+
+    def _warning(self, state: State, step: int) -> str | None:
+        """The warning; None where at least a row per window of steps has moved."""
+        b, name = self.work.training.rows, self.work.method_name
+        due = int(state["due_1"])
+        steps = step + 1 - max(due, 0)
+        moved, by_weights = _moved(state), float(state["moved_rows_3"][1])
+        if moved >= max(1, steps / self.work.training.alarms.window):
+            return None
+        if len(self.work.domains) == 1:
+            return (
+                f"{name} has one domain alone, and nothing to mix: it trains as any method does; "
+                "give the scenario more domains"
+            )
+        change, chosen = state["largest_change_2"].tolist()
+        what = "weight" if chosen < 0 else "coefficient"
+        change = max(change, chosen)
+        since = "" if due < 0 else f" since its {what}s were first due to change"
+        return (
+            f"{name} has moved {shown(moved)} of {steps * b:,} rows in the {steps:,} steps{since} "
+            f"(largest change of a {what} {shown(change)}; one row of {b} is {shown(1 / b)}): it "
+            f"trains as with its initial weights; {self._advice(state, change, by_weights)}"
+        )
+
+    def _advice(self, state: State, change: float, by_weights: float) -> str:
+        """What to do."""
+        own = [n for n in STEP_SIZES if hasattr(self.method, n)]
+        if int(state["due_1"]) < 0:
+            begin = ", ".join(n for n in SCHEDULE if hasattr(self.method, n))
+            return (
+                "nothing was measured that changed any: have it begin earlier"
+                f"{f' ({begin})' if begin else ''} or train for more steps"
+            )
+        advice = [f"raise {' and '.join(own)}" if own else "its rule finds little to change"]
+        times = 1 / self.work.training.rows / change if change > NOISE else 0
+        if own and times > 1:
+            advice[0] += f" by about {shown(times)} times"
+        if self.work.training.rounding == "largest-remainder" and by_weights >= 1:
+            advice.append(
+                f"or set training.rounding: systematic (largest remainders hid {shown(by_weights)} "
+                "rows)"
+            )
+        if not state["measured_5xK"].isnan().all():
+            last = Statistics(**dict(zip(FIELDS, state["measured_5xK"], strict=True)))
+            advice.append(self._proposal(last))
+        return "; ".join(part for part in advice if part)
+
+    def _proposal(self, statistics: Statistics) -> str:
+        """Settings that would act, in words; nothing of a method that has none to propose."""
+        proposed = self.method.proposed(statistics, self.work.training.rows)
+        values = " or ".join(f"{n} = {shown(v)}" for n, v in proposed.items() if v < torch.inf)
+        if not values:
+            return ""
+        return f"by what was measured {values} alone would move a domain's odds by 10 % an update"
+
+
+def moves(method: Method) -> bool:
+    """Whether a method follows signals by weights or coefficients, and so can fail to.
+
+    One with moments of its own for each domain acts through them, with any coefficients.
+    """
+    needs = method.needs()
+    return needs != Needs() and not needs.moments_per_domain
+
+
+def _moved(state: State) -> float:
+    """Rows that moved so far."""
+    by_counts, by_weights, by_coefficients = state["moved_rows_3"].tolist()
+    return float(min(by_counts, by_weights) + by_coefficients)
+
+
+def shown(value: float) -> str:
+    """Two significant digits, without an exponent from 0.0001 to 10 million."""
+    rounded = float(f"{value:.2g}")
+    return f"{rounded:,.0f}" if 10 <= rounded < 1e7 else f"{rounded:g}"

@@ -1,0 +1,255 @@
+"""A run's folder: where training begins or goes on, what it keeps on the way, and how it ends.
+
+run.json                what to train
+checkpoints/step{n}/    kept every so many steps, and the newest few to go on from
+parts/step{n}/          records since the checkpoint before
+live/                   records since the last part, while the run lasts
+starts.json             the step of each start: 0, and that of each going on
+*.parquet               records, once the run is done
+manifest.json           appears last
+"""
+
+import contextlib
+import fnmatch
+import functools
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from pike_mixing.errors import InputError
+from pipeline import settings
+from pipeline.model import checkpoint
+from pipeline.model import transformer as models
+from pipeline.model.transformer import Transformer
+from pipeline.runtime import atomic_files, devices, distributed, manifests, run_lock
+from pipeline.runtime.background_writer import Writer
+from pipeline.training.metric_log import Part, Records
+
+log = logging.getLogger("pike")
+
+
+_OURS = {"checkpoints": "step*", "parts": "step*", "live": "since-step*.jsonl"}
+"""Folders of a run that training writes and clears away, and what is called how in them."""
+
+
+class RunFolder:
+    """The folder of one run, whose lease is held.
+
+    Of several processes that train together, the first holds the lease and alone writes.
+    """
+
+    def __init__(
+        self,
+        held: run_lock.Lease,
+        work: settings.Run,
+        identity: dict[str, Any],
+        model: Transformer,
+        optimizer: torch.optim.Optimizer,
+    ) -> None:
+        """Opens the folder.
+
+        Args:
+            held: The lease.
+            work: The run's settings.
+            identity: All that the run is a function of.
+            model: What is trained.
+            optimizer: Its optimizer.
+        """
+        self.held, self.work, self.identity = held, work, identity
+        self.model, self.optimizer = model, optimizer
+        self.folder = held.folder
+        self.checkpoints = self.folder / "checkpoints"
+        self.records = Records(self.folder)
+        if not distributed.leads():
+            self.records.listeners.clear()
+        self.writer = Writer()
+
+    def begin(
+        self, device: torch.device, fresh: Callable[[], checkpoint.Progress]
+    ) -> checkpoint.Progress:
+        """Where the run stands: at its last checkpoint, or at what `fresh` makes.
+
+        Raises:
+            InputError: the disk is full, or records are missing.
+        """
+        found = distributed.of_first(self._cleared)
+        if found is None:
+            at = fresh()
+            self.save(at)
+        else:
+            at = checkpoint.restore(found, self.model, self.optimizer, device, self.identity)
+            log.info("going on from %s", found)
+        if distributed.leads():
+            if found is not None:
+                self._drop_after(at.step)
+            self._note_start(at.step)
+        return at
+
+    def _cleared(self) -> Path | None:
+        """Clears away what no run needs any more; the checkpoint to go on from, or None."""
+        _refuse_foreign(self.folder)
+        atomic_files.remove(self.folder / atomic_files.MANIFEST)
+        for left in (*self.folder.glob(".*.part"), *self.folder.glob("*/.*.part")):
+            atomic_files.remove(left)
+        every = self.work.training.checkpoint_every
+        found = checkpoint.resumable(self.checkpoints, self.identity, every)
+        if found is None:
+            self._begin_anew()
+        return found
+
+    def _drop_after(self, step: int) -> None:
+        """Deletes what lies behind the checkpoint to go on from.
+
+        Checkpoints go first: one without the records before it could not be gone on from.
+        """
+        for number, folder in atomic_files.steps(self.checkpoints).items():
+            if number > step:
+                atomic_files.remove(folder)
+        self.records.drop_after(step)
+
+    def _begin_anew(self) -> None:
+        if atomic_files.steps(self.checkpoints):
+            log.info("%s: starting anew", self.checkpoints)
+        for old in (self.checkpoints, self.folder / "starts.json"):
+            atomic_files.remove(old)
+        self.records.clear()
+
+    def _note_start(self, step: int) -> None:
+        path = self.folder / "starts.json"
+        starts = self._starts() if path.exists() else []
+        atomic_files.write_json(path, [*starts, step])
+
+    def _starts(self) -> list[int]:
+        path = self.folder / "starts.json"
+        starts: list[int] = atomic_files.read_json(path)
+        manifests.require(starts, [int], path, f"delete {self.checkpoints} to train the run anew")
+        return starts
+
+    def due(self, step: int) -> bool:
+        """Whether a checkpoint is due after so many updates."""
+        return step % self.work.training.resume_every == 0 or self._kept(step)
+
+    def _kept(self, step: int) -> bool:
+        recipe = self.work.training
+        return step % recipe.checkpoint_every == 0 or step == recipe.steps
+
+    def save(self, at: checkpoint.Progress) -> None:
+        """Begins to write the records and then the checkpoint of this moment.
+
+        The run goes on meanwhile; it waits where the checkpoint before is not written yet.
+
+        Raises:
+            InputError: the disk was full for the one before, or another process has taken the
+                folder.
+        """
+        if distributed.leads():
+            self.held.confirm()
+        with self.records.timed("checkpoint"):
+            # Two copies of all states would not always fit: the one before goes first.
+            self.writer.wait()
+            part = self.records.taken(at.step)
+            taken = checkpoint.snapshot(self.model, self.optimizer, at, self.identity)
+            if distributed.leads():
+                self.writer.start(functools.partial(self._write, part, taken, at.step))
+
+    def _write(self, part: Part, taken: checkpoint.Snapshot, step: int) -> None:
+        """Writes both, in this order, and drops what they make superfluous."""
+        self.records.write(part)
+        checkpoint.write(self.checkpoints / f"step{step}", taken)
+        self._drop_but(step, self.work.training.resume_keep)
+
+    def _drop_but(self, step: int, newest: int) -> None:
+        """Deletes the checkpoints that only serve to go on, but for the newest up to `step`."""
+        found = atomic_files.steps(self.checkpoints)
+        spared = [number for number in found if number <= step][-newest:]
+        for number, folder in found.items():
+            if number not in spared and not self._kept(number):
+                atomic_files.remove(folder)
+
+    def finish(
+        self,
+        values: dict[str, Any],
+        read: list[Path],
+        data_fingerprint: str,
+        modules: tuple[str, ...],
+        epochs: dict[str, float],
+        device: torch.device,
+    ) -> None:
+        """Waits for the last checkpoint, joins the records and writes the manifest.
+
+        Args:
+            values: Content of `run.json`.
+            read: Manifests of what the run read.
+            data_fingerprint: Digest of the corpora's fingerprints.
+            modules: Modules whose code made it.
+            epochs: How many times each domain's text was read, by domain.
+            device: Where it was trained.
+
+        Raises:
+            InputError: records are missing, or a kept checkpoint is damaged.
+        """
+        work, recipe = self.work, self.work.training
+        with self.records.timed("checkpoint"):
+            self.writer.wait()
+        self.held.confirm()
+        self._drop_but(recipe.steps, newest=1)
+        kept = atomic_files.steps(self.checkpoints)
+        sums = {path / checkpoint.MODEL: checkpoint.weights_sha256(path) for path in kept.values()}
+        tables = self.records.finish(recipe.steps)
+        seconds = self.records.seconds()
+        tokens = recipe.steps * recipe.rows * recipe.length
+        starts = self._starts()
+        atomic_files.write_manifest(
+            self.folder / atomic_files.MANIFEST,
+            stage="pretrain",
+            settings=values,
+            inputs=read,
+            files=[*tables, *sums],
+            modules=modules,
+            facts={
+                "run": f"{work.scenario}/{work.model_name}/{work.method_name}/seed{work.seed}",
+                "domains": list(work.domains),
+                "steps": recipe.steps,
+                "tokens": tokens,
+                "epochs": epochs,
+                "parameters": models.parameter_count(self.model),
+                "device": devices.described(device),
+                "processes": distributed.count(),
+                "wall_seconds": seconds,
+                "tokens_per_second": tokens / seconds,
+                "resumes": len(starts) - 1,
+                "data_fingerprint": data_fingerprint,
+                "checkpoints": list(kept),
+                "weights_sha256": sums[kept[recipe.steps] / checkpoint.MODEL],
+                "versions": {"torch": torch.__version__, "numpy": np.__version__},
+            },
+            known=sums,
+        )
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """Refuses a folder in which training would clear away what no training wrote.
+
+    Raises:
+        InputError: it holds the manifest of something else, or other files under a run's names.
+    """
+    found = [
+        entry
+        for name, pattern in _OURS.items()
+        for entry in (folder / name).glob("*")
+        if not fnmatch.fnmatchcase(entry.name.removeprefix("."), f"{pattern}*")
+    ]
+    manifest = folder / atomic_files.MANIFEST
+    with contextlib.suppress(InputError):
+        values = atomic_files.read_json(manifest)
+        if not isinstance(values, dict) or values.get("stage") != "pretrain":
+            found.append(manifest)
+    if found:
+        raise InputError(
+            f"{folder} holds {', '.join(map(str, found[:3]))}, which no training wrote: put "
+            "run.json into a folder of its own"
+        )

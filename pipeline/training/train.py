@@ -1,0 +1,346 @@
+"""The only training loop.
+
+Shapes: K domains, B rows of a batch, L tokens of a row.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import importlib
+import logging
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pike_mixing import registry
+from pike_mixing.apportion import systematic
+from pike_mixing.interface import Method, Needs, Signals, State, Statistics
+from pike_mixing.settings import parse
+from pipeline import errors, settings
+from pipeline.data.batches import Mixture
+from pipeline.model import adamw, checkpoint, gradients, per_domain_adamw, transformer
+from pipeline.model.backward import Batch, Left, Pass
+from pipeline.runtime import (
+    atomic_files,
+    code_fingerprint,
+    devices,
+    distributed,
+    run_lock,
+    signal_handler,
+)
+from pipeline.runtime.progress import Progress
+from pipeline.training import alarms, budget, inputs, movement, refusals
+from pipeline.training.run_folder import RunFolder
+from pipeline.training.throughput import Meter
+
+log = logging.getLogger("pike")
+
+
+@distributed.together()
+def pretrain(
+    run: Path,
+    corpora: Path,
+    *,
+    reference: Path | None = None,
+    mixture: Path | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    save_on: str = "USR1",
+    profile: bool = False,
+    peak_flops: float | None = None,
+    tensorboard: bool = False,
+    shard: bool = False,
+) -> str | None:
+    """Trains one run to its end, from its last checkpoint where there is one.
+
+    Started by torchrun, the processes train it together; any number of them can go on with it.
+
+    Args:
+        run: `run.json`; checkpoints, records and at last `manifest.json` appear beside it.
+        corpora: Folder of the packed corpora of the run's tokenizer, one subfolder per domain.
+        reference: Folder of the finished run whose model is the reference, for a method with one.
+        mixture: Manifest of a found mixture, for a method that trains with one.
+        device: Kind of device: auto, cpu, cuda or xla.
+        threads: CPU threads; torch's own choice when absent.
+        save_on: Signal that asks for a checkpoint; SIGTERM and SIGINT ask for one and the end.
+        profile: Whether to wait for the device after each phase of a step, and return a table of
+            what the time went to.
+        peak_flops: FLOP/s that the device can reach, for the recorded utilisation; absent: a GPU's
+            as its data sheet has it, and none of a CPU.
+        tensorboard: Whether to write TensorBoard's event files, too.
+        shard: Whether each of several processes keeps a part of weights and optimizer states only.
+
+    Raises:
+        InputError: settings, corpora or the disk do not allow the run, the loss is no number any
+            more, or another process is writing the run.
+        Interrupted: a signal ended the run, after a checkpoint.
+    """
+    values = atomic_files.read_json(run)
+    work = parse(settings.Run, values, str(run))
+    method = registry.build(work.rule, work.method, f"{run}: method")
+    devices.keep_freed_memory()
+    if threads is not None:
+        devices.set_threads(threads)
+    place = devices.pick(device)
+    if work.training.deterministic:
+        devices.make_deterministic(place)
+    distributed.join(place)
+    # The first's lease is for all.
+    leases = run_lock.held(run.parent) if distributed.leads() else run_lock.of_another(run.parent)
+    alone = distributed.count() == 1
+    with (
+        errors.named(run.parent),
+        leases as held,
+        signal_handler.watched(save_on, distributed.highest, alone=alone) as asked,
+        contextlib.ExitStack() as opened,
+    ):
+        given = inputs.read(work, method, corpora, reference, mixture)
+        training = _Training(work, method, values, given, place, held, asked, shard)
+        if peak_flops is not None:
+            training.meter.peak = peak_flops
+        if tensorboard and distributed.leads():
+            # Imported where it is wanted: not everybody has it.
+            events = importlib.import_module("pipeline.training.tensorboard_log").Events(run.parent)
+            training.records.listeners.append(events)
+            opened.callback(events.close)
+        if profile:
+            training.records.clock.settle = functools.partial(devices.settle, training.device)
+        with training.folder.writer:
+            training.run()
+    return budget.shown(run.parent) if profile and distributed.leads() else None
+
+
+class _Training:
+    """One run in the making: what the loop's parts share."""
+
+    def __init__(
+        self,
+        work: settings.Run,
+        method: Method,
+        values: dict[str, Any],
+        given: inputs.Inputs,
+        device: torch.device,
+        held: run_lock.Lease,
+        asked: signal_handler.Asked | None = None,
+        shard: bool = False,
+    ) -> None:
+        self.work, self.values, self.given = work, values, given
+        self.device, self.asked = device, asked or signal_handler.Asked()
+        refusals.unmeasurable(work, method)
+        refusals.unshared(work, method, shard)
+        refusals.uncompiled(work, method, devices.compiles(device))
+        recipe = work.training
+        self.method = method = method.informed(given.facts(recipe))
+        self.train_rows, self.statistics_rows, self.comparison_rows = (
+            Mixture(given.corpora, recipe.length, work.seed, purpose, max_epochs=limit)
+            for purpose, limit in {
+                "train": recipe.max_epochs,
+                "statistics": None,
+                "comparison": None,
+            }.items()
+        )
+        code = code_fingerprint.of(*modules(work.rule))
+        identity = {"run": values, "code": code, **given.identity}
+        pieces = next(iter(given.corpora.values())).vocabulary
+        vocabulary = transformer.padded_vocabulary(pieces, work.model.vocabulary_multiple)
+        self.model = transformer.initialised(work.model, vocabulary, work.seed).to(device)
+        if recipe.compile:
+            devices.keep_compilations()
+        self.model.arranged(recipe)
+        if shard:
+            # Its libraries take seconds to import, and one process never needs them.
+            from pipeline.model import fsdp
+
+            fsdp.shard(self.model, device)
+        if method.needs().moments_per_domain:
+            self.optimizer: torch.optim.Optimizer = per_domain_adamw.optimizer(
+                self.model, recipe, len(work.domains)
+            )
+        else:
+            self.optimizer = adamw.adamw(self.model, recipe)
+        microbatch = recipe.microbatch_rows or recipe.rows
+        reference = given.reference
+        if reference is not None:
+            reference = reference.to(device).arranged(recipe)
+        epoch_rows = [corpus.rows(recipe.length) for corpus in given.corpora.values()]
+        adapts = method.needs() != Needs()
+        self.watch = alarms.Alarms(
+            work.domains,
+            recipe.alarms,
+            adapts,
+            torch.tensor(epoch_rows, dtype=torch.float64),
+            movement.Movement(method, work, self._counts) if movement.moves(method) else None,
+        )
+        self.folder = RunFolder(held, work, identity, self.model, self.optimizer)
+        self.records = self.folder.records
+        self.meter = Meter(self.model, work, device)
+        self.backward = Pass(
+            self.model,
+            self.optimizer,
+            recipe.clip_norm,
+            microbatch,
+            reference,
+            self.records.timed,
+        )
+
+    def run(self) -> None:
+        """From the last checkpoint to the manifest."""
+        at, recipe = self.folder.begin(self.device, self._fresh), self.work.training
+        self.watch.state = at.alarms
+        label = f"{self.work.scenario}/{self.work.method_name}/seed{self.work.seed}"
+        tokens = recipe.rows * recipe.length
+        with Progress(
+            label,
+            total=recipe.steps * tokens,
+            unit="token",
+            done=at.step * tokens,
+            quiet=not distributed.leads(),
+        ) as bar:
+            while at.step < recipe.steps:
+                with self.records.timed("loop"):
+                    loss = self._step(at)
+                    at.step += 1
+                    weights_K = self.method.weights(at.method, at.step)
+                    bar.add(
+                        tokens,
+                        loss=f"{loss:.3f}",
+                        weights=" ".join(f"{w:.2f}" for w in weights_K.tolist()),
+                    )
+                    at.alarms = self.watch.state
+                if self.asked.to_save() or self.folder.due(at.step):
+                    self.given.refuse_changed()
+                    self.folder.save(at)
+                if at.step < recipe.steps:
+                    self.asked.end()
+        data = atomic_files.digest(self.given.identity["corpora"])
+        code = modules(self.work.rule)
+        epochs = self.train_rows.epochs(at.positions_K.numpy())
+        log.info("%s: epochs of %s", label, ", ".join(f"{d} {e:.2f}" for d, e in epochs.items()))
+        if distributed.leads():
+            self.folder.finish(self.values, self.given.manifests, data, code, epochs, self.device)
+
+    def _fresh(self) -> checkpoint.Progress:
+        K = len(self.work.domains)
+        return checkpoint.Progress(
+            step=0,
+            method=self.method.init(self.work.domains, self.work.seed),
+            positions_K=torch.zeros(K, dtype=torch.int64),
+            statistics_positions_K=torch.zeros(K, dtype=torch.int64),
+            alarms=self.watch.state,
+        )
+
+    def _step(self, at: checkpoint.Progress) -> float:
+        """One iteration of Algorithm `alg: main`, lines 4-12, with any method in PiKE's place."""
+        began, recipe, timed = time.perf_counter(), self.work.training, self.records.timed
+        need = self.method.needs().statistics
+        due = need is not None and need.due(at.step)
+        if due and need is not None and need.fresh:
+            with timed("statistics"):
+                self._observe_statistics(at, self._fresh_rows(at, need.rows))
+        compared = self.method.needs().validation
+        if compared is not None and compared.due(at.step):
+            with timed("validation"):
+                self._observe_validation(at, compared.rows)
+        weights_K = self.method.weights(at.method, at.step)
+        count_K = self._counts(at.method, at.step)
+        with timed("data"):
+            batch = self._batch(self.train_rows, count_K, at.positions_K)
+            at.positions_K = at.positions_K + count_K
+        measured_by = recipe.statistics_microbatch if need and due and not need.fresh else None
+        with timed("gradient"):
+            left = self.backward.leave_gradient(self.method, at.method, at.step, batch, measured_by)
+        with timed("optimizer"):
+            left.refuse_nan(self.work.domains, self.folder.folder)
+            rate = adamw.learning_rate(at.step, recipe)
+            adamw.set_rate(self.optimizer, rate)
+            self.optimizer.step()
+            devices.start(self.device)
+        with timed("method"):
+            at.method = self._observed(at.method, left.seen, batch)
+        loss_K = left.seen.loss_K
+        assert loss_K is not None
+        loss = float((loss_K * count_K / recipe.rows).nansum())
+        tokens = (at.step + 1) * recipe.rows * recipe.length
+        seconds = time.perf_counter() - began
+        with timed("records"):
+            pace = self.meter.of(seconds)
+            self.records.add("steps", at.step, tokens, loss, rate, left.norm, seconds, *pace)
+            self._note_mixture(at, left, weights_K, count_K)
+            if left.seen.statistics is not None:
+                # Their time is the pass's own.
+                self._note_statistics(at, left.seen.statistics, math.nan)
+            self.records.stream.after_step()
+        return loss
+
+    def _note_mixture(
+        self, at: checkpoint.Progress, left: Left, weights_K: Tensor, count_K: Tensor
+    ) -> None:
+        """Records what was mixed, and warns of what goes wrong quietly."""
+        assert left.seen.loss_K is not None
+        domains = self.work.domains
+        self.records.add_mixture(at.step, domains, left.seen.loss_K, weights_K, count_K)
+        if left.coefficient_K is not None:
+            self.records.add_coefficients(at.step, domains, left.coefficient_K)
+        raised = self.watch.after_step(
+            at.step, weights_K, count_K, at.positions_K, left.coefficient_K
+        )
+        self.records.add_alarms(raised)
+
+    def _observed(self, state: State, seen: Signals, batch: Batch) -> State:
+        needs = self.method.needs()
+        if needs.losses_after:
+            after_K = batch.losses(self.model, self.backward.microbatch)
+            seen = dataclasses.replace(seen, loss_after_K=after_K)
+        watches = needs.losses or needs.gramian or needs.losses_after
+        if watches or seen.statistics is not None:
+            return self.method.observe(state, seen)
+        return state
+
+    def _counts(self, state: State, step: int) -> Tensor:
+        """Rows b_K of each domain in the batch of a step."""
+        b = self.work.training.rows
+        if self.work.training.rounding == "systematic":
+            return systematic(self.method.weights(state, step), b, step)
+        return self.method.allocate(state, step, b)
+
+    def _batch(self, mixture: Mixture, count_K: Tensor, positions_K: Tensor) -> Batch:
+        tokens, _ = mixture.batch(count_K.numpy(), positions_K.numpy())
+        return Batch(torch.from_numpy(tokens).to(devices.of_rows(self.device)), count_K)
+
+    def _fresh_rows(self, at: checkpoint.Progress, floor: int) -> list[Tensor]:
+        count_K = self._counts(at.method, at.step).clamp(min=floor)
+        batch = self._batch(self.statistics_rows, count_K, at.statistics_positions_K)
+        at.statistics_positions_K = at.statistics_positions_K + count_K
+        return batch.by_domain()
+
+    def _observe_statistics(self, at: checkpoint.Progress, rows: Sequence[Tensor]) -> None:
+        began, recipe = time.perf_counter(), self.work.training
+        measured = gradients.statistics(self.model, rows, recipe.statistics_microbatch)
+        signals = Signals(at.step, recipe.rows, statistics=measured)
+        at.method = self.method.observe(at.method, signals)
+        self._note_statistics(at, measured, time.perf_counter() - began)
+
+    def _note_statistics(
+        self, at: checkpoint.Progress, measured: Statistics, seconds: float
+    ) -> None:
+        self.records.add_statistics(at.step, self.work.domains, measured, seconds)
+        self.records.add_alarms(self.watch.of_statistics(at.step, measured))
+
+    def _observe_validation(self, at: checkpoint.Progress, rows: int) -> None:
+        """Shows the method each domain's loss on the same rows at every look."""
+        recipe, K = self.work.training, len(self.work.domains)
+        first_K = torch.zeros(K, dtype=torch.int64)
+        batch = self._batch(self.comparison_rows, torch.full_like(first_K, rows), first_K)
+        loss_K = batch.losses(self.model, self.backward.microbatch)
+        seen = Signals(at.step, recipe.rows, validation_loss_K=loss_K)
+        at.method = self.method.observe(at.method, seen)
+
+
+def modules(rule: str) -> tuple[str, str]:
+    """The modules whose code a run of this rule is a function of."""
+    return "pipeline.training.train", registry.kind(rule).__module__

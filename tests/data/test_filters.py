@@ -1,0 +1,205 @@
+import gzip
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pike_mixing.errors import InputError
+from pipeline.data import filters, packing, tokenizer
+from pipeline.data.filters import Decontamination, Seen, ngrams
+from pipeline.data.shards import Corpus
+from pipeline.data.splits import text_hash
+from pipeline.runtime import atomic_files
+
+WORDS = [f"{a}{b}" for a in "abcdefgh" for b in "abcdefgh"]
+"""64 documents of two letters."""
+
+
+@pytest.fixture(scope="module")
+def letters(tmp_path_factory, make_source):
+    folder = tmp_path_factory.mktemp("letters")
+    make_source(folder / "source", ["abcdefgh ,.ABCDEFGH\u00e9"])
+    values = {"model": "char", "vocabulary": 40, "characters": 100, "validation_share": 0}
+    (folder / "t.json").write_text(json.dumps({"kind": "train", **values}))
+    tokenizer.build(folder / "t.json", [folder / "source"], folder / "letters.model")
+    return folder / "letters.model"
+
+
+@pytest.fixture
+def packed(tmp_path, letters, make_source):
+    """Packs texts; gives the manifest and the hashes of what was kept."""
+
+    def packed(texts, name="web", **chosen):
+        values = (
+            {"validation_share": 0.3, "hygiene": chosen} if chosen else {"validation_share": 0.3}
+        )
+        (tmp_path / "p.json").write_text(json.dumps(values))
+        if not (tmp_path / "data" / name).exists():
+            make_source(tmp_path / "data" / name, texts, entropy=2.0)
+        out = tmp_path / "corpora" / name
+        packing.pack(tmp_path / "p.json", tmp_path / "data" / name, letters, out, workers=1)
+        kept = [
+            hashed
+            for split in ("train", "validation")
+            for hashed in Corpus.open(out, split).documents()["hash"].tolist()
+        ]
+        return atomic_files.read_json(out / atomic_files.MANIFEST), sorted(kept)
+
+    return packed
+
+
+def hashes(texts):
+    return sorted(map(text_hash, texts))
+
+
+def test_nothing_happens_unless_asked_for(packed):
+    manifest, kept = packed([*WORDS, *WORDS])
+    assert "hygiene" not in manifest
+    assert kept == hashes([*WORDS, *WORDS])
+
+
+def test_of_duplicates_the_first_is_kept(packed):
+    manifest, kept = packed([*WORDS, *WORDS[:10], "aa", "aa"], drop_duplicates=True)
+    assert kept == hashes(WORDS)
+    assert manifest["hygiene"] == {"dropped": {"duplicate": 12}}
+    assert manifest["floor_nats"] is None
+
+
+@pytest.mark.slow
+def test_duplicates_are_known_again_after_a_kill(packed, monkeypatch, tmp_path):
+    monkeypatch.setattr("pipeline.data.documents.GROUP_BYTES", 10)
+    monkeypatch.setattr("pipeline.data.packing.COMMIT_BATCHES", 2)
+    texts = [*WORDS, *WORDS]
+    undisturbed, kept = packed(texts, drop_duplicates=True)
+    encode, calls = packing.encoding.encode, []
+
+    def encoded(*arguments, **named):
+        calls.append(arguments)
+        if len(calls) == 20:
+            raise KeyboardInterrupt
+        return encode(*arguments, **named)
+
+    monkeypatch.setattr("pipeline.data.encoding.encode", encoded)
+    atomic_files.remove(tmp_path / "corpora")
+    with pytest.raises(KeyboardInterrupt):
+        packed(texts, drop_duplicates=True)
+    assert packed(texts, drop_duplicates=True) == (undisturbed, kept)
+    assert undisturbed["hygiene"] == {"dropped": {"duplicate": 64}}
+
+
+def test_short_documents_are_left_out(packed):
+    texts = [*WORDS, "abc", "  ab  ", "abcd"]
+    manifest, kept = packed([*texts, *(word * 2 for word in WORDS)], min_characters=3)
+    assert kept == hashes(["abc", "abcd", *(word * 2 for word in WORDS)])
+    assert manifest["hygiene"]["dropped"] == {"short": 65}
+
+
+def test_text_is_normalised_before_all_else(packed):
+    composed, decomposed = "ab\u00e9", "abe\u0301"
+    texts = [*WORDS, decomposed, composed]
+    manifest, kept = packed(texts, normalisation="NFC", drop_duplicates=True)
+    assert kept == hashes([*WORDS, composed])
+    assert manifest["hygiene"]["dropped"] == {"duplicate": 1}
+
+
+ITEM = "a b c d e f"
+
+
+def test_documents_that_hold_an_item_are_left_out_and_reported(packed, tmp_path):
+    records = [
+        {"question": ITEM, "choices": {"text": ["g h", "h"]}},
+        {"question": "h g f e d", "id": 3},
+        {"question": "a b"},
+    ]
+    (tmp_path / "items.jsonl").write_text("\n".join(map(json.dumps, records)))
+    (tmp_path / "other.txt").write_text("b b b b b\n\nc c c c c c\n")
+    clean = [*WORDS, "a b c d", "a b c d d e f", "h a b c d"]
+    # Letter case and punctuation aside, five words in a row are shared.
+    dirty = ["ha A, B. c d e ha", "b c d e f", "a b c d e f g", "c c c c c", "h g f e d a b c d e"]
+    manifest, kept = packed(
+        [*clean, *dirty],
+        decontaminate={"files": [f"{tmp_path}/items.jsonl", f"{tmp_path}/*.txt"], "ngram": 5},
+    )
+    assert kept == hashes(clean)
+    assert manifest["hygiene"]["dropped"] == {"contaminated": 5}
+    assert manifest["hygiene"]["contamination"] == [
+        {
+            "file": f"{tmp_path}/items.jsonl",
+            "items": 3,
+            "too_short": 1,
+            "found": 2,
+            # One document holds both items.
+            "documents": 5,
+        },
+        {"file": f"{tmp_path}/other.txt", "items": 2, "too_short": 0, "found": 1, "documents": 1},
+    ]
+    assert any("items.jsonl" in name for name in manifest["inputs"])
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".parquet", ".txt"])
+def test_items_are_read_in_their_formats(tmp_path, suffix):
+    path = tmp_path / f"items{suffix}"
+    lines = f'{{"q": "{ITEM}"}}\n{{"q": ["{ITEM} g"]}}\n'
+    if suffix == ".jsonl":
+        path.write_text(lines)
+    elif suffix == ".jsonl.gz":
+        path.write_bytes(gzip.compress(lines.encode()))
+    elif suffix == ".parquet":
+        pq.write_table(pa.table({"n": [1, 2], "q": [[ITEM], [f"{ITEM} g"]]}), path)
+    else:
+        path.write_text(f"{ITEM}\n{ITEM} g\n")
+    found = filters.items(Decontamination((str(path),), 6))
+    assert found.found(f"x {ITEM} x").tolist() == [0]
+    assert found.found("b c d e f g").tolist() == [1]
+    assert found.found("a b c d e").tolist() == []
+
+
+def test_scripts_without_blanks_are_cut_into_characters():
+    assert len(ngrams("\u4e2d\u6587\u6ca1\u6709\u7a7a\u683c", 3)) == 4
+    assert set(ngrams("ein Satz, zwei", 2)) == set(ngrams("Ein satz - ZWEI!", 2))
+    assert len(ngrams("zu kurz", 3)) == 0
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=8), max_size=8), st.integers(1, 12))
+def test_seen_is_a_set(batches, recent):
+    seen, known = Seen(), set()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipeline.data.filters._RECENT", recent)
+        for batch in batches:
+            expected = []
+            for number in batch:
+                expected.append(number not in known)
+                known.add(number)
+            assert seen.new(np.array(batch, np.uint64)).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ({"normalisation": "NFX"}, r"packing\.hygiene\.normalisation: 'NFX' is not one of"),
+        ({"min_characters": -1}, r"packing\.hygiene\.min_characters: must not be negative"),
+        ({"dedup": True}, "'dedup' is unknown"),
+        ({"decontaminate": {"files": []}}, "files: name at least one pattern"),
+        ({"decontaminate": {"files": ["none*"]}}, r"files: no file matches 'none\*'"),
+        ({"decontaminate": {"files": ["x"], "ngram": 0}}, "ngram: must be at least 1"),
+    ],
+)
+def test_wrong_settings_are_named(packed, chosen, message):
+    with pytest.raises(InputError, match=message):
+        packed(WORDS, **chosen)
+
+
+def test_items_that_cannot_be_read_or_found_are_refused(packed, tmp_path):
+    for name, content, message in (
+        ("a.jsonl", b"no json", r"a\.jsonl cannot be read"),
+        ("b.parquet", b"no parquet", r"b\.parquet cannot be read"),
+        ("c.jsonl.gz", gzip.compress(b'{"q": "a"}' * 99)[:-9], r"c\.jsonl\.gz cannot be read"),
+        ("d.jsonl", b'{"q": "a b c"}', r"no item in .* has a text of 13 words"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match=message):
+            packed(WORDS, decontaminate={"files": [str(tmp_path / name)]})

@@ -1,0 +1,130 @@
+from collections import Counter
+
+import pytest
+
+from pike_mixing.errors import InputError
+from pipeline.data import python_stdlib
+
+MODULE = '''"""About the module."""
+import os  # a comment
+
+# another comment
+
+
+class Thing:
+    """About the thing."""
+
+    def method(self):
+        """About the method.
+
+            Indented.
+
+        Not indented.
+        """
+        return "# no comment"
+
+
+def only_documented():
+    """About the function."""
+'''
+
+
+def documents(topic, count):
+    found = python_stdlib.Python(topic).read(Counter())
+    return [next(found) for _ in range(count)]
+
+
+@pytest.fixture
+def library(tmp_path):
+    (tmp_path / "b.py").write_text(MODULE)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "z.py").write_text("x = 1\n")
+    (tmp_path / "test").mkdir()
+    (tmp_path / "test" / "t.py").write_text("y = 1\n")
+    (tmp_path / "_sysconfigdata_linux.py").write_text("path = '/build'\n")
+    (tmp_path / "blank.py").write_text("# nothing\n")
+    (tmp_path / "broken.py").write_text("def\n")
+    (tmp_path / "latin.py").write_bytes(b"# \xe9\n")
+    return tmp_path
+
+
+def test_code_has_no_docstrings_and_no_comments(library):
+    skipped = Counter()
+    found = dict(python_stdlib.code(library, frozenset({"test"}), skipped))
+    assert list(found) == ["a/z.py", "b.py"]
+    assert found["a/z.py"] == "x = 1"
+    assert found["b.py"] == (
+        "import os\n\nclass Thing:\n\n    def method(self):\n        return '# no comment'\n\n"
+        "def only_documented():\n    pass"
+    )
+    assert skipped == {"blank": 1, "not Python": 1, "not UTF-8": 1}
+
+
+def test_docstrings_are_in_the_order_of_the_file(library):
+    found = dict(python_stdlib.docstrings(library, frozenset({"test"}), Counter()))
+    assert found == {
+        "b.py": "About the module.\n\nAbout the thing.\n\n"
+        "About the method.\n\n    Indented.\n\nNot indented.\n\n"
+        "About the function."
+    }
+
+
+def test_texts_are_files_as_they_are(library):
+    skipped = Counter()
+    found = dict(python_stdlib.texts(library / "test", ".py", skipped))
+    assert found == {"t.py": "y = 1\n"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("topic", ["code", "docstrings", "reference", "tables", "packages"])
+def test_every_python_has_the_topic_and_reads_it_alike(topic):
+    first = documents(topic, 3)
+    assert all(text.strip() for _, text in first)
+    assert [name for name, _ in first] == sorted(name for name, _ in first)
+    assert documents(topic, 3) == first
+
+
+def test_the_standard_library_is_free_of_tests_and_packages():
+    names = [
+        f.as_posix()
+        for f in python_stdlib._files(python_stdlib._path("stdlib"), ".py", python_stdlib._NOT_CODE)
+    ]
+    assert any(name.endswith("/argparse.py") for name in names)
+    below = [name.removeprefix(python_stdlib._path("stdlib").as_posix()) for name in names]
+    assert not [name for name in below if "/test/" in name or "site-packages" in name]
+    assert not [name for name in below if name.startswith(("/idlelib", "/lib2to3", "/encodings"))]
+
+
+def test_characters_are_named_64_a_document():
+    found = list(python_stdlib.character_names(Counter()))
+    assert found[0].id == "U+0020"
+    assert found[0].text.startswith("0020 SPACE\n0021 EXCLAMATION MARK\n")
+    assert {text.count("\n") for _, text in found[:-1]} == {63}
+    whole = "\n".join(text for _, text in found)
+    # Names that only repeat the code point, 70 % of all, are left out.
+    assert "4E00 CJK UNIFIED IDEOGRAPH-4E00" not in whole
+    assert "HANGUL SYLLABLE" not in whole
+    assert "05D0 HEBREW LETTER ALEF" in whole
+
+
+@pytest.mark.slow
+def test_a_topic_that_this_python_lacks_is_named_with_those_it_has(monkeypatch):
+    monkeypatch.setitem(python_stdlib.TOPICS, "headers", lambda skipped: iter(()))
+    with pytest.raises(
+        InputError, match=r"'headers': this Python .* lacks it; it has .*code, "
+    ) as e:
+        list(python_stdlib.Python("headers").read(Counter()))
+    assert "headers," not in str(e.value).split("it has")[1]
+
+
+@pytest.mark.parametrize(
+    ("topic", "licence"), [("code", "PSF-2.0"), ("unicode", "Unicode-3.0"), ("packages", "various")]
+)
+def test_each_topic_has_its_licence(topic, licence):
+    assert python_stdlib.Python(topic).licence == licence
+
+
+def test_the_revision_names_the_python_and_its_documents():
+    revision = python_stdlib.Python("code").facts("abc")["revision"]
+    assert revision.startswith("CPython 3.")
+    assert revision.endswith("documents abc")

@@ -1,0 +1,157 @@
+import math
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from pike_mixing.errors import InputError
+from pipeline.data.shards import Corpus
+from pipeline.evaluation.gradient_probe import probe, similarities
+from pipeline.model import checkpoint
+from pipeline.model.transformer import token_losses
+from pipeline.runtime import atomic_files
+
+ASKED = {"rows": 12, "microbatch": 3, "checkpoints": "all", "split": "validation"}
+
+
+@pytest.fixture
+def finished(make_run, finish_untrained):
+    """A run folder with checkpoints of untrained models at steps 0 and 3; `change` edits step 3."""
+
+    def make(*, vocabulary=32, change=None, **changes):
+        return finish_untrained(make_run(**changes), vocabulary, change=change)
+
+    return make
+
+
+@pytest.fixture
+def probed(tmp_path, corpora):
+    """Probes a run with settings laid over `ASKED`; returns the rows of the last checkpoint."""
+
+    def ask(run, **changes):
+        path = tmp_path / "probe.json"
+        atomic_files.write_json(path, {**ASKED, **changes})
+        probe(path, run, corpora, device="cpu")
+        return pq.read_table(run / "probes" / "step3.parquet").to_pylist()
+
+    return ask
+
+
+def test_two_gradients_of_two_numbers_by_hand():
+    # (1, 0) and (3, 4); without noise the squared norms would be 1/4 and 9.
+    gram = torch.tensor([[1.0, 3.0], [3.0, 25.0]], dtype=torch.float64)
+    found = similarities(gram, torch.tensor([0.25, 9.0], dtype=torch.float64))
+    assert found[0][1] == found[1][0]
+    assert found[0][1].cosine == pytest.approx(3 / 5)
+    assert found[0][1].ratio == pytest.approx(3 / 26)
+    assert found[0][1].cosine_corrected == pytest.approx(3 / 1.5)
+    assert found[0][0].cosine == 1.0
+    assert found[0][0].ratio == 0.5
+
+
+@pytest.mark.parametrize("unbiased", [0.0, -1.0, math.nan])
+def test_without_a_positive_unbiased_norm_there_is_no_corrected_cosine(unbiased):
+    gram = torch.tensor([[1.0, 3.0], [3.0, 25.0]], dtype=torch.float64)
+    found = similarities(gram, torch.tensor([unbiased, 9.0], dtype=torch.float64))[0][1]
+    assert found.cosine_corrected is None
+    assert found.cosine == pytest.approx(0.6)
+
+
+def test_a_zero_gradient_is_similar_to_nothing():
+    gram = torch.tensor([[0.0, 0.0], [0.0, 25.0]], dtype=torch.float64)
+    found = similarities(gram, gram.diagonal())
+    assert found[0][1].cosine is None
+    assert found[0][1].ratio == 0
+    assert found[0][0].ratio is None
+
+
+def brute_force(run, corpora, split="validation", rows=12):
+    """Gradients of step 3 by plain autograd, each domain's rows at once, flattened."""
+    model = checkpoint.load_model(run / "checkpoints" / "step3")
+    found = []
+    for domain in ("easy", "hard"):
+        corpus = Corpus.open(corpora / domain, split)
+        chosen = np.array([i * corpus.rows(8) // rows for i in range(rows)])
+        loss = token_losses(model, torch.from_numpy(corpus.read(chosen, 8))).mean()
+        gradient = torch.autograd.grad(loss, list(model.parameters()))
+        found.append(torch.cat([g.flatten() for g in gradient]).double())
+    return found
+
+
+@pytest.mark.parametrize("split", ["validation", "train"])
+def test_the_numbers_are_those_of_plain_autograd(finished, probed, corpora, split):
+    run = finished()
+    (row,) = probed(run, split=split)
+    easy, hard = brute_force(run, corpora, split)
+    inner = float(easy @ hard)
+    assert (row["step"], row["domain_a"], row["domain_b"]) == (3, "easy", "hard")
+    assert row["cosine"] == pytest.approx(inner / float(easy.norm() * hard.norm()), rel=1e-4)
+    ratio = inner / float(easy.norm() ** 2 + hard.norm() ** 2)
+    assert row["ratio"] == pytest.approx(ratio, rel=1e-4)
+
+
+def test_correcting_for_noise_takes_the_cosine_away_from_zero(finished, probed):
+    (row,) = probed(finished())
+    assert abs(row["cosine_corrected"]) > abs(row["cosine"])
+
+
+def test_one_group_of_rows_tells_nothing_of_the_noise(finished, probed):
+    (row,) = probed(finished(), microbatch=12)
+    assert row["cosine_corrected"] is None
+
+
+def test_each_pair_comes_once_in_the_order_of_the_domains(finished, probed, corpora):
+    (row,) = probed(finished(domains=["hard", "easy"]))
+    assert (row["domain_a"], row["domain_b"]) == ("hard", "easy")
+
+
+def test_one_domain_has_no_pair(finished, probed):
+    assert probed(finished(domains=["easy"])) == []
+
+
+def test_only_the_last_checkpoint_on_demand(finished, probed):
+    run = finished()
+    probed(run)
+    probed(run, checkpoints="last")
+    assert sorted(p.name for p in (run / "probes").iterdir()) == [
+        ".made-by",
+        "manifest.json",
+        "step3.parquet",
+    ]
+
+
+def test_the_manifest_lists_what_was_read_and_written(finished, probed):
+    run = finished()
+    probed(run)
+    manifest = atomic_files.read_json(run / "probes" / atomic_files.MANIFEST)
+    assert manifest["stage"] == "probe"
+    assert manifest["settings"] == ASKED
+    assert manifest["rows"] == {"easy": 12, "hard": 12}
+    assert set(manifest["files"]) == {"step0.parquet", "step3.parquet"}
+    for name, recorded in manifest["inputs"].items():
+        assert atomic_files.sha256(run / "probes" / name) == recorded
+
+
+def test_a_diverged_model_stops_it_naming_run_step_and_domain(finished, probed):
+    run = finished(change=lambda model: model.norm.weight.data.fill_(math.inf))
+    with pytest.raises(InputError, match="languages/tiny/any/seed0, step 3, domain easy"):
+        probed(run)
+    assert not (run / "probes").exists()
+
+
+def test_a_split_shorter_than_a_row_is_refused(finished, probed):
+    run = finished(training={"length": 100_000})
+    with pytest.raises(InputError, match="fewer than one row of 100000 tokens"):
+        probed(run)
+
+
+def test_a_model_of_another_vocabulary_is_refused(finished, probed):
+    with pytest.raises(InputError, match="embedding of 72 pieces"):
+        probed(finished(vocabulary=72))
+
+
+def test_senseless_settings_are_all_named(finished, probed):
+    with pytest.raises(InputError) as error:
+        probed(finished(), rows=0, microbatch=0)
+    assert str(error.value).count("must be at least 1") == 2

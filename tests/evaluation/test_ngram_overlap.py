@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.evaluation import ngram_overlap
+
+BASE = 0x9E3779B97F4A7C15
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 7, 16])
+def test_a_hash_is_the_polynomial_of_its_window(width):
+    tokens = np.arange(20) ** 3 % 17
+    found = ngram_overlap.window_hashes(tokens, width)
+    assert len(found) == 20 - width + 1
+    for start, value in enumerate(found):
+        expected = 0
+        for token in tokens[start : start + width]:
+            expected = (expected * BASE + int(token)) % 2**64
+        assert int(value) == expected
+
+
+def test_fewer_tokens_than_a_window_have_no_hash():
+    assert len(ngram_overlap.window_hashes(np.arange(3), 4)) == 0
+    assert len(ngram_overlap.window_hashes(np.arange(4), 4)) == 1
+
+
+@given(
+    stream=st.lists(st.integers(2, 5), min_size=1, max_size=60),
+    asked=st.lists(st.integers(2, 5), min_size=1, max_size=30),
+    width=st.integers(1, 6),
+    chunk=st.integers(1, 9),
+)
+@settings(max_examples=60, deadline=None)
+def test_windows_are_found_across_pieces_and_shards(tmp_path_factory, stream, asked, width, chunk):
+    asked = np.array(asked)
+    corpus = Stream(np.array([*stream, 1]))
+    before = ngram_overlap.CHUNK_TOKENS
+    ngram_overlap.CHUNK_TOKENS = chunk
+    try:
+        found = ngram_overlap.occurring(ngram_overlap.window_hashes(asked, width), corpus, width)
+    finally:
+        ngram_overlap.CHUNK_TOKENS = before
+    there = {tuple(stream[i : i + width]) for i in range(len(stream) - width + 1)}
+    windows = [tuple(asked[i : i + width].tolist()) for i in range(len(asked) - width + 1)]
+    assert found.tolist() == [window in there for window in windows]
+
+
+class Stream:
+    """The part of a corpus that the search reads."""
+
+    def __init__(self, tokens):
+        self.stream, self.tokens = tokens, len(tokens)
+
+    def span(self, start, stop):
+        assert 0 <= start <= stop <= self.tokens
+        return self.stream[start:stop]
+
+
+def test_a_window_across_two_shards_is_found(packed):
+    _, train = packed([[2]], train=[list(range(2, 32))], shard_tokens=8)
+    asked = np.array([8, 9, 10, 11, 13])
+    found = ngram_overlap.occurring(ngram_overlap.window_hashes(asked, 4), train, 4)
+    assert found.tolist() == [True, False]

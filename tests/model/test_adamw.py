@@ -1,0 +1,169 @@
+import copy
+import dataclasses
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+from pipeline import settings
+from pipeline.model import adamw, transformer
+
+PAPER = settings.Training(
+    rows=256,
+    length=1024,
+    steps=120_000,
+    warmup_steps=10_000,
+    peak_learning_rate=7e-4,
+    initial_learning_rate=7e-6,
+    final_learning_rate=7e-6,
+    checkpoint_every=1000,
+    resume_every=1000,
+)
+
+
+def test_the_papers_schedule_begins_peaks_and_ends_exactly():
+    assert adamw.learning_rate(0, PAPER) == 7e-6
+    assert adamw.learning_rate(10_000, PAPER) == 7e-4
+    assert adamw.learning_rate(119_999, PAPER) == 7e-6
+
+
+def test_the_schedule_is_linear_both_ways():
+    # Half of the warm-up, and half of the 109,999 steps from the peak to the last step.
+    assert adamw.learning_rate(5_000, PAPER) == pytest.approx((7e-6 + 7e-4) / 2)
+    halfway = [adamw.learning_rate(10_000 + n, PAPER) for n in (54_999, 55_000)]
+    assert sum(halfway) / 2 == pytest.approx((7e-6 + 7e-4) / 2)
+
+
+@pytest.mark.parametrize(
+    ("steps", "warmup_steps", "rates"),
+    [
+        (5, 0, [1.0, 0.775, 0.55, 0.325, 0.1]),
+        (5, 2, [0.2, 0.6, 1.0, 0.55, 0.1]),
+        (3, 3, [0.2, 0.2 + 0.8 / 3, 0.2 + 1.6 / 3]),
+        (3, 2, [0.2, 0.6, 1.0]),
+        (1, 0, [1.0]),
+    ],
+)
+def test_short_schedules(steps, warmup_steps, rates):
+    recipe = dataclasses.replace(
+        PAPER,
+        steps=steps,
+        warmup_steps=warmup_steps,
+        peak_learning_rate=1.0,
+        initial_learning_rate=0.2,
+        final_learning_rate=0.1,
+    )
+    assert [adamw.learning_rate(s, recipe) for s in range(steps)] == pytest.approx(rates)
+
+
+def tiny():
+    return transformer.initialised(settings.Model(layers=1, width=4, heads=1, head_width=2), 8, 0)
+
+
+def test_matrices_are_decayed_and_gains_are_not():
+    net = tiny()
+    groups = adamw.adamw(net, PAPER).param_groups
+    decayed = {id(p): group["weight_decay"] for group in groups for p in group["params"]}
+    for name, weight in net.named_parameters():
+        assert decayed[id(weight)] == (0.0 if "norm" in name else 0.1), name
+    assert len(decayed) == len(list(net.parameters()))
+
+
+def test_the_moments_are_the_papers():
+    for group in adamw.adamw(tiny(), PAPER).param_groups:
+        assert group["betas"] == (0.95, 0.98)
+        assert group["eps"] == 1e-8
+
+
+def test_an_update_without_gradient_decays_by_rate_times_decay():
+    net = tiny()
+    optimizer = adamw.adamw(net, PAPER)
+    before = {name: weight.clone() for name, weight in net.named_parameters()}
+    for weight in net.parameters():
+        weight.grad = torch.zeros_like(weight)
+    for group in optimizer.param_groups:
+        group["lr"] = 0.5
+    optimizer.step()
+    for name, weight in net.named_parameters():
+        factor = 1.0 if "norm" in name else 1 - 0.5 * 0.1
+        torch.testing.assert_close(weight, factor * before[name])
+
+
+def test_two_updates_follow_adams_formula():
+    # beta1 = 1/2, beta2 = 3/4, no decay. Gradients 1 and 3:
+    # m = 1/2 then 7/4, corrected 1 and (7/4)/(3/4) = 7/3;
+    # v = 1/4 then 39/16, corrected 1 and (39/16)/(7/16) = 39/7.
+    recipe = dataclasses.replace(PAPER, beta1=0.5, beta2=0.75, weight_decay=0.0)
+    weight = nn.Linear(1, 1, bias=False)
+    with torch.no_grad():
+        weight.weight.fill_(10.0)
+    optimizer = adamw.adamw(weight, recipe)
+    expected = 10.0
+    for gradient, move in ((1.0, 1.0), (3.0, (7 / 3) / (39 / 7) ** 0.5)):
+        weight.weight.grad = torch.full((1, 1), gradient)
+        for group in optimizer.param_groups:
+            group["lr"] = 0.1
+        optimizer.step()
+        expected -= 0.1 * move
+        assert weight.weight.item() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(("longest", "left"), [(1.0, [0.6, 0.8]), (5.0, [3, 4]), (9.0, [3, 4])])
+def test_a_long_gradient_is_shortened_and_its_norm_returned(longest, left):
+    net = nn.ParameterList([nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1))])
+    net[0].grad, net[1].grad = torch.tensor([3.0]), torch.tensor([4.0])
+    assert adamw.clip_(net, longest).item() == pytest.approx(5.0)
+    assert [weight.grad.item() for weight in net] == pytest.approx(left, rel=1e-5)
+
+
+def test_the_optimizer_is_torchs_own_to_the_bit():
+    """Twin models, three steps each, one by torch's class; states go from one to the other."""
+    torch.manual_seed(0)
+    ours = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.LayerNorm(3))
+    theirs = copy.deepcopy(ours)
+    mine = adamw.adamw(ours, PAPER)
+    settings = {"lr": PAPER.initial_learning_rate, "betas": (PAPER.beta1, PAPER.beta2)}
+    groups = [
+        {"params": [theirs[0].weight], "weight_decay": PAPER.weight_decay},
+        {"params": [theirs[0].bias, *theirs[1].parameters()], "weight_decay": 0.0},
+    ]
+    torchs = torch.optim.AdamW(groups, **settings, eps=PAPER.epsilon, fused=True)
+    for _ in range(3):
+        x = torch.randn(5, 4)
+        for net, optimizer in ((ours, mine), (theirs, torchs)):
+            optimizer.zero_grad()
+            net(x).square().sum().backward()
+            optimizer.step()
+        torchs.load_state_dict(copy.deepcopy(mine.state_dict()))
+    for our, their in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert torch.equal(our, their)
+        assert our.requires_grad
+
+
+NEVER_COMPILED = """
+import sys
+import torch
+from pipeline import optim, per_domain_adamw, settings
+
+rates = {"peak_learning_rate": 1e-3, "initial_learning_rate": 0.0, "final_learning_rate": 0.0}
+every = {"steps": 1, "warmup_steps": 0, "checkpoint_every": 1, "resume_every": 1}
+recipe = settings.Training(rows=2, length=8, **every, **rates)
+model = torch.nn.Linear(2, 2)
+for one in (optim.adamw(model, recipe), per_domain_adamw.optimizer(model, recipe, 1)):
+    one.zero_grad()
+    model(torch.ones(1, 2)).sum().backward()
+    if hasattr(one, "take"):
+        one.take(0, 1.0)
+    one.step()
+    one.load_state_dict(one.state_dict())
+print("torch._dynamo" in sys.modules)
+"""
+
+
+@pytest.mark.slow
+def test_training_without_compiling_never_imports_torchs_compiler():
+    command = [sys.executable, "-c", NEVER_COMPILED]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -1,0 +1,358 @@
+import dataclasses
+import logging
+import shutil
+import weakref
+
+import pytest
+import torch
+
+from pike_mixing.errors import InputError
+from pipeline import settings
+from pipeline.model import adamw, checkpoint
+from pipeline.model.transformer import initialised, token_losses
+from pipeline.runtime import atomic_files
+
+SHAPE = settings.Model(layers=1, width=4, heads=1, head_width=2, vocabulary_multiple=8)
+RECIPE = settings.Training(
+    rows=2,
+    length=4,
+    steps=10,
+    warmup_steps=0,
+    peak_learning_rate=0.01,
+    initial_learning_rate=0.01,
+    final_learning_rate=0.01,
+    checkpoint_every=2,
+    resume_every=1,
+)
+CPU = torch.device("cpu")
+
+
+def started(seed=0):
+    net = initialised(SHAPE, 8, seed)
+    return net, adamw.adamw(net, RECIPE)
+
+
+def update(net, optimizer, step):
+    tokens = torch.randint(8, (2, 5), generator=torch.Generator().manual_seed(step))
+    optimizer.zero_grad()
+    token_losses(net, tokens).mean().backward()
+    optimizer.step()
+
+
+def progress(step):
+    return checkpoint.Progress(
+        step=step,
+        method={
+            "log_weights_K": torch.tensor([-1e300, -1 / 3], dtype=torch.float64),
+            "nested.name": torch.tensor(2**62),
+            "turned": torch.arange(6.0).view(2, 3).T,
+        },
+        positions_K=torch.tensor([2**40, 3]),
+        statistics_positions_K=torch.tensor([5, 0]),
+    )
+
+
+def saved(folder, steps=3, identity="ours"):
+    """A model after so many updates, and its checkpoint."""
+    net, optimizer = started()
+    for step in range(steps):
+        update(net, optimizer, step)
+    path = folder / f"step{steps}"
+    checkpoint.save(path, net, optimizer, progress(steps), identity)
+    return path, net, optimizer
+
+
+def copied(path, step):
+    """The same checkpoint as one of another step."""
+    copy = shutil.copytree(path, path.with_name(f"step{step}")) / atomic_files.MANIFEST
+    atomic_files.write_json(copy, {**atomic_files.read_json(copy), "step": step})
+
+
+def same(first, second):
+    return all(torch.equal(first[name], second[name]) for name in first) and len(first) == len(
+        second
+    )
+
+
+def test_all_that_makes_the_next_step_comes_back_bit_by_bit(tmp_path):
+    path, net, optimizer = saved(tmp_path)
+    other, other_optimizer = started(seed=1)
+    at = checkpoint.restore(path, other, other_optimizer, CPU)
+    expected = progress(3)
+    assert at.step == 3
+    assert same(at.method, expected.method)
+    assert all(at.method[name].dtype == value.dtype for name, value in expected.method.items())
+    assert torch.equal(at.positions_K, expected.positions_K)
+    assert torch.equal(at.statistics_positions_K, expected.statistics_positions_K)
+    assert same(other.state_dict(), net.state_dict())
+    for step in (3, 4):
+        update(net, optimizer, step)
+        update(other, other_optimizer, step)
+    assert same(other.state_dict(), net.state_dict())
+
+
+def test_a_checkpoint_before_the_first_update_has_no_moments(tmp_path):
+    path, net, _ = saved(tmp_path, steps=0)
+    other, optimizer = started(seed=1)
+    assert checkpoint.restore(path, other, optimizer, CPU).step == 0
+    assert same(other.state_dict(), net.state_dict())
+    assert optimizer.state_dict()["state"] == {}
+
+
+def test_the_same_state_gives_the_same_bytes(tmp_path):
+    first, _, _ = saved(tmp_path / "a")
+    second, _, _ = saved(tmp_path / "b")
+    for name in (checkpoint.MODEL, checkpoint.TRAINING, atomic_files.MANIFEST):
+        assert (first / name).read_bytes() == (second / name).read_bytes()
+
+
+def test_the_manifest_holds_what_the_model_is_made_from(tmp_path):
+    path, _, _ = saved(tmp_path)
+    manifest = atomic_files.read_json(path / atomic_files.MANIFEST)
+    assert manifest["step"] == 3
+    assert manifest["model"] == dataclasses.asdict(SHAPE)
+    assert manifest["vocabulary"] == 8
+    assert manifest["sha256"][checkpoint.MODEL] == atomic_files.sha256(path / checkpoint.MODEL)
+
+
+def test_a_model_is_loaded_for_evaluation_without_the_rest(tmp_path):
+    path, net, _ = saved(tmp_path)
+    (path / checkpoint.TRAINING).unlink()
+    loaded = checkpoint.load_model(path)
+    assert not loaded.training
+    assert same(loaded.state_dict(), net.state_dict())
+    tokens = torch.tensor([[1, 2, 3]])
+    assert torch.equal(loaded(tokens), net(tokens))
+    # The probe takes gradients of it.
+    assert all(p.requires_grad and p.device == CPU for p in loaded.parameters())
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 128
+    path.write_bytes(content)
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+DAMAGES = [flip, cut, empty, lambda path: path.unlink()]
+damages = pytest.mark.parametrize("damage", DAMAGES, ids=["flip", "cut", "empty", "delete"])
+
+
+@damages
+@pytest.mark.parametrize("name", [checkpoint.MODEL, checkpoint.TRAINING, atomic_files.MANIFEST])
+def test_a_damaged_checkpoint_is_never_resumed(tmp_path, caplog, damage, name):
+    saved(tmp_path, steps=0)
+    earlier, _, _ = saved(tmp_path, steps=1)
+    later, net, optimizer = saved(tmp_path, steps=2)
+    assert checkpoint.resumable(tmp_path, "ours", 2) == later
+    damage(later / name)
+    with caplog.at_level(logging.WARNING, "pike"):
+        assert checkpoint.resumable(tmp_path, "ours", 2) == earlier
+    assert str(later / name) in caplog.text
+    assert "going on from an earlier checkpoint" in caplog.text
+    with pytest.raises(InputError, match="step2"):
+        checkpoint.restore(later, net, optimizer, CPU)
+
+
+@damages
+def test_a_damaged_model_is_never_evaluated(tmp_path, damage):
+    path, _, _ = saved(tmp_path)
+    damage(path / checkpoint.MODEL)
+    with pytest.raises(
+        InputError, match=r"model\.safetensors is (damaged|missing): .* train again"
+    ):
+        checkpoint.load_model(path)
+
+
+def test_nothing_but_damaged_checkpoints_is_nothing(tmp_path):
+    path, _, _ = saved(tmp_path, steps=0)
+    flip(path / checkpoint.MODEL)
+    assert checkpoint.resumable(tmp_path, "ours", 2) is None
+    assert checkpoint.resumable(tmp_path / "missing", "ours", 2) is None
+
+
+def test_a_checkpoint_of_another_identity_is_never_resumed(tmp_path):
+    ours, _, _ = saved(tmp_path, steps=0)
+    saved(tmp_path, steps=1, identity="theirs")
+    assert checkpoint.resumable(tmp_path, "ours", 2) == ours
+    assert checkpoint.resumable(tmp_path, "another", 2) is None
+
+
+def test_what_another_run_differs_in_is_logged(tmp_path, caplog):
+    before = {"run": {"seed": 0, "training": {"steps": 10}}, "code": "a" * 300, "mixture": {"a": 1}}
+    now = {"run": {"seed": 0, "training": {"steps": 12}}, "code": "b" * 300}
+    saved(tmp_path, steps=0, identity=before)
+    with caplog.at_level(logging.INFO, "pike"):
+        assert checkpoint.resumable(tmp_path, now, 2) is None
+    assert (
+        "run.training.steps was 10, is 12; code was another; mixture was {'a': 1}, is not set"
+        in (caplog.text)
+    )
+    assert "seed" not in caplog.text
+
+
+def later_version(path):
+    manifest = atomic_files.read_json(path / atomic_files.MANIFEST)
+    atomic_files.write_json(
+        path / atomic_files.MANIFEST, {**manifest, "format": checkpoint.FORMAT + 1}
+    )
+
+
+def test_a_checkpoint_of_a_later_version_is_neither_loaded_nor_passed_over(tmp_path):
+    path, net, optimizer = saved(tmp_path, steps=0)
+    later_version(path)
+    for load in (
+        lambda: checkpoint.load_model(path),
+        lambda: checkpoint.restore(path, net, optimizer, CPU),
+        lambda: checkpoint.resumable(tmp_path, "ours", 2),
+    ):
+        with pytest.raises(InputError, match=r"is of format 3, .* none above 2: use the version"):
+            load()
+
+
+def test_a_checkpoint_that_names_no_format_is_loaded(tmp_path):
+    path, net, _ = saved(tmp_path)
+    manifest = atomic_files.read_json(path / atomic_files.MANIFEST)
+    del manifest["format"]
+    atomic_files.write_json(path / atomic_files.MANIFEST, manifest)
+    assert same(checkpoint.load_model(path).state_dict(), net.state_dict())
+
+
+def test_what_does_not_fit_is_refused_and_changes_nothing(tmp_path):
+    path, net, optimizer = saved(tmp_path)
+    wider = initialised(dataclasses.replace(SHAPE, width=8, layers=2), 8, 0)
+    with pytest.raises(InputError, match=r"another model: model\.layers was 1, is 2; model\.width"):
+        checkpoint.restore(path, wider, adamw.adamw(wider, RECIPE), CPU)
+    larger = initialised(SHAPE, 16, 0)
+    with pytest.raises(InputError, match="another model: vocabulary was 8, is 16"):
+        checkpoint.restore(path, larger, adamw.adamw(larger, RECIPE), CPU)
+    with pytest.raises(InputError, match=r"of another run: seed was 0, is 1: train in a folder"):
+        checkpoint.restore(
+            saved(tmp_path / "seeds", identity={"seed": 0})[0], net, optimizer, CPU, {"seed": 1}
+        )
+    other, _ = started(seed=1)
+    before = {name: value.clone() for name, value in other.state_dict().items()}
+    partly = torch.optim.AdamW([other.embedding.weight])
+    with pytest.raises(InputError, match="an optimizer over other parameters than the run's 1"):
+        checkpoint.restore(path, other, partly, CPU)
+    assert same(other.state_dict(), before)
+
+
+def test_a_snapshot_is_of_its_moment(tmp_path):
+    net, optimizer = started()
+    update(net, optimizer, 0)
+    at = progress(1)
+    taken = checkpoint.snapshot(net, optimizer, at, "ours")
+    checkpoint.save(tmp_path / "then", net, optimizer, at, "ours")
+    for tensor in (at.positions_K, at.method["turned"]):
+        tensor += 1
+    update(net, optimizer, 1)
+    checkpoint.write(tmp_path / "later", taken)
+    for name in (checkpoint.MODEL, checkpoint.TRAINING, atomic_files.MANIFEST):
+        assert (tmp_path / "then" / name).read_bytes() == (tmp_path / "later" / name).read_bytes()
+
+
+def test_the_first_process_alone_keeps_what_it_writes(monkeypatch):
+    net, optimizer = started()
+    update(net, optimizer, 0)
+    whole, put_together = checkpoint.processes.full, []
+
+    def full(tensor):
+        put_together.append(tensor)
+        return whole(tensor)
+
+    monkeypatch.setattr(checkpoint.processes, "full", full)
+    kept = checkpoint.snapshot(net, optimizer, progress(1), "ours")
+    both = len(kept.weights) + len(kept.training)
+    assert len(put_together) == both > 0
+    monkeypatch.setattr(checkpoint.processes, "leads", lambda: False)
+    taken = checkpoint.snapshot(net, optimizer, progress(1), "ours")
+    # The others take part all the same: shards are put together by all.
+    assert len(put_together) == 2 * both
+    assert (taken.weights, taken.training) == ({}, {})
+
+
+def test_the_device_holds_one_whole_moment_at_a_time(tmp_path, monkeypatch):
+    path, _, _ = saved(tmp_path)
+    net, optimizer = started()
+    seen = []
+
+    def like(tensor, parameter):
+        if tensor.is_cpu:
+            return tensor
+        assert all(before() is None for before in seen)
+        seen.append(weakref.ref(tensor))
+        return torch.zeros(tensor.shape)
+
+    monkeypatch.setattr(checkpoint.processes, "like", like)
+    checkpoint.restore(path, net, optimizer, torch.device("meta"))
+    # Two moments and the count of updates.
+    assert len(seen) == 3 * len(list(net.parameters()))
+
+
+def test_the_newest_is_the_one_of_the_largest_number(tmp_path):
+    saved(tmp_path, steps=0)
+    path, _, _ = saved(tmp_path, steps=2)
+    for step in (4, 6, 8, 10):
+        copied(path, step)
+    assert checkpoint.resumable(tmp_path, "ours", 2) == tmp_path / "step10"
+
+
+def test_a_kept_checkpoint_that_is_missing_is_made_again(tmp_path):
+    path, _, _ = saved(tmp_path, steps=0)
+    for step in (2, 5, 6, 7):
+        copied(path, step)
+    # Of 0, 2, 4 and 6, which are kept, 4 was deleted: go on from 2.
+    assert checkpoint.resumable(tmp_path, "ours", 2) == tmp_path / "step2"
+
+
+def test_folders_of_other_names_are_passed_over(tmp_path):
+    path, _, _ = saved(tmp_path, steps=0)
+    shutil.copytree(path, tmp_path / "step9-copy")
+    shutil.copytree(path, tmp_path / ".step8.17.part")
+    assert checkpoint.resumable(tmp_path, "ours", 2) == path
+
+
+def test_a_folder_that_cannot_be_written_is_named_with_a_way_out(tmp_path):
+    (tmp_path / "checkpoints").touch()
+    with pytest.raises(InputError, match=r"could not be written .*start the same command again"):
+        saved(tmp_path / "checkpoints")
+
+
+def test_a_full_disk_leaves_the_checkpoint_before(small_disk):
+    disk = small_disk(24)
+    path, net, _ = saved(disk, steps=1)
+    (disk / "filler").write_bytes(b"0" * 8192)
+    with pytest.raises(InputError, match=r"step2 could not be written .*free some space"):
+        saved(disk, steps=2)
+    assert sorted(p.name for p in disk.iterdir()) == ["filler", "step1"]
+    assert same(checkpoint.load_model(path).state_dict(), net.state_dict())
+
+
+def test_a_manifest_of_another_step_is_refused(tmp_path):
+    path, net, optimizer = saved(tmp_path)
+    manifest = atomic_files.read_json(path / atomic_files.MANIFEST)
+    atomic_files.write_json(path / atomic_files.MANIFEST, {**manifest, "step": 2})
+    for use in (
+        lambda: checkpoint.load_model(path),
+        lambda: checkpoint.weights_sha256(path),
+        lambda: checkpoint.restore(path, net, optimizer, CPU),
+    ):
+        with pytest.raises(InputError, match="says step 2, but lies in step3: delete"):
+            use()
+
+
+def test_a_manifest_of_another_shape_is_refused(tmp_path):
+    path, _, _ = saved(tmp_path)
+    manifest = atomic_files.read_json(path / atomic_files.MANIFEST)
+    manifest["model"]["layers"] += 1
+    atomic_files.write_json(path / atomic_files.MANIFEST, manifest)
+    with pytest.raises(InputError, match="describes a model of other shapes than"):
+        checkpoint.load_model(path)

@@ -1,0 +1,54 @@
+"""Persimmon with our weights computes what our decoder computes."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from pike_mixing.errors import InputError
+from pipeline import settings
+from pipeline.model import hf_config
+from pipeline.model.transformer import initialised
+
+SHAPE = settings.Model(layers=2, width=24, heads=3, head_width=8, vocabulary_multiple=8)
+
+
+def rough(shape, vocabulary=40):
+    """A model whose gains differ from 1, so that no norm is passed over unseen."""
+    net = initialised(shape, vocabulary, 0).eval()
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for weight in net.parameters():
+            if weight.ndim == 1:
+                weight.copy_(1 + torch.randn(weight.shape, generator=generator) / 2)
+    return net
+
+
+@pytest.mark.parametrize("heads", [3, 2, 1])
+def test_transformers_gives_the_same_logits(heads):
+    transformers = pytest.importorskip("transformers")
+    net = rough(dataclasses.replace(SHAPE, heads=heads))
+    values = hf_config.config(net.shape, 40, 16)
+    theirs = transformers.PersimmonForCausalLM(transformers.PersimmonConfig(**values)).eval()
+    missing = theirs.load_state_dict(hf_config.weights(net), strict=False)
+    assert missing.missing_keys == ["lm_head.weight"]
+    assert missing.unexpected_keys == []
+    theirs.tie_weights()
+    tokens = torch.randint(40, (2, 16), generator=torch.Generator().manual_seed(2))
+    with torch.no_grad():
+        torch.testing.assert_close(theirs(tokens).logits, net(tokens), rtol=1e-5, atol=1e-5)
+
+
+def test_rows_of_a_head_are_its_query_its_key_and_its_value():
+    qkv_6x2 = torch.arange(12.0).view(6, 2)
+    shape = settings.Model(layers=1, width=2, heads=2, head_width=1)
+    # Rows q0 q1 k0 k1 v0 v1 become q0 k0 v0 q1 k1 v1.
+    expected = qkv_6x2[[0, 2, 4, 1, 3, 5]]
+    assert torch.equal(hf_config._heads_first(qkv_6x2, shape, 2), expected)
+
+
+@pytest.mark.parametrize("change", [{"heads": 4}, {"head_width": 10}])
+def test_a_shape_that_transformers_has_not_is_refused(change):
+    shape = dataclasses.replace(SHAPE, **change)
+    with pytest.raises(InputError, match=r"wants head_width to divide width and heads not"):
+        hf_config.config(shape, 40, 16)

@@ -1,0 +1,100 @@
+"""A finished run, exported and loaded as others will load it."""
+
+import shutil
+
+import pytest
+import torch
+
+from pike_mixing.errors import InputError
+from pipeline.__main__ import main
+from pipeline.data.tokenizer import Tokenizer
+from pipeline.model import checkpoint, export
+from pipeline.runtime import atomic_files
+from pipeline.training import train
+
+transformers = pytest.importorskip("transformers")
+pytest.importorskip("pipeline.model.hf_export")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, write_run, corpora, pike):
+    """Folder of a finished run of PiKE."""
+    path = write_run(tmp_path_factory.mktemp("exported"), **pike)
+    train.pretrain(path, corpora, device="cpu", threads=1)
+    return path.parent
+
+
+@pytest.fixture(scope="module")
+def exported(run, tmp_path_factory):
+    out = tmp_path_factory.mktemp("models") / "tiny"
+    said = export.export(run, out=out)
+    assert f"{out}: " in said
+    assert "parameters after 6 steps, checked with transformers" in said
+    return out
+
+
+def test_transformers_loads_the_model_and_computes_the_same(run, exported):
+    ours = checkpoint.load_model(run / "checkpoints" / "step6")
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(exported).eval()
+    tokens = torch.randint(ours.vocabulary, (3, 8), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        torch.testing.assert_close(theirs(tokens).logits, ours(tokens), rtol=1e-4, atol=1e-4)
+        longer = theirs.generate(tokens[:1, :3], max_new_tokens=4, do_sample=False)
+    assert longer.shape[1] <= 7
+
+
+def test_transformers_loads_the_tokenizer_and_cuts_the_same(exported, corpora):
+    ours = Tokenizer(corpora.parent / "symbols.model")
+    theirs = transformers.AutoTokenizer.from_pretrained(exported)
+    text = "\u4e00\u4e01 \u5003\u4e02x"
+    assert theirs(text)["input_ids"] == ours.encode([text])[0].tolist()
+    assert (theirs.eos_token_id, theirs.unk_token_id) == (ours.eos, ours.unknown)
+    assert (exported / "spiece.model").read_bytes() == ours.path.read_bytes()
+
+
+def test_the_card_says_where_the_model_comes_from(run, exported):
+    card = (exported / "README.md").read_text(encoding="utf-8")
+    manifest = atomic_files.read_json(run / atomic_files.MANIFEST)
+    assert card.startswith("---\nlibrary_name: transformers\n")
+    assert "# languages/tiny/any/seed0 after 6 steps" in card
+    assert f"SHA-256 {manifest['weights_sha256']}" in card
+    assert "| easy | CC0-1.0 | synthetic-1 settings" in card
+    # 6 steps of 6 rows of 8 tokens, between two domains.
+    read = [
+        int(line.split("|")[-2].replace(",", "")) for line in card.splitlines() if "CC0" in line
+    ]
+    assert sum(read) == 6 * 6 * 8
+    assert "zeta1 = 0.5" in card
+
+
+def test_an_earlier_checkpoint_is_exported_by_its_step(run, tmp_path, capsys):
+    assert main(["export", str(run), "--step", "3", "--out", str(tmp_path / "at3")]) == 0
+    assert "parameters after 3 steps" in capsys.readouterr().out
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "at3")
+    ours = checkpoint.load_model(run / "checkpoints" / "step3")
+    assert torch.equal(theirs.model.embed_tokens.weight, ours.embedding.weight)
+
+
+def test_what_cannot_be_exported_is_said_and_nothing_appears(run, exported, tmp_path):
+    with pytest.raises(InputError, match="keeps no checkpoint of step 5: --step takes one of 0, 3"):
+        export.export(run, out=tmp_path / "out", step=5)
+    with pytest.raises(InputError, match="is there already"):
+        export.export(run, out=exported)
+    with pytest.raises(InputError, match="is no finished run"):
+        export.export(tmp_path, out=tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_tokenizer_that_was_replaced_is_not_exported(run, corpora, tmp_path):
+    moved = tmp_path / "data"
+    shutil.copytree(corpora.parent, moved)
+    manifest = atomic_files.read_json(run / atomic_files.MANIFEST)
+    shutil.copytree(run, tmp_path / "run")
+    inputs = {f"../data/corpora/{d}/manifest.json": "" for d in manifest["domains"]}
+    atomic_files.write_json(
+        tmp_path / "run" / atomic_files.MANIFEST, {**manifest, "inputs": inputs}
+    )
+    (moved / "symbols.model").write_bytes(b"another")
+    with pytest.raises(InputError, match=r"symbols\.model any more: put the file of SHA-256"):
+        export.export(tmp_path / "run", out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()

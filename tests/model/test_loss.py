@@ -1,0 +1,174 @@
+"""The chunked loss, against plain logits and cross-entropy."""
+
+import importlib.util
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.model import loss
+
+
+def problem(N, D, V, dtype=torch.float64, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    hidden = torch.randn(N, D, generator=generator, dtype=dtype, requires_grad=True)
+    embedding = torch.randn(V, D, generator=generator, dtype=dtype, requires_grad=True)
+    target = torch.randint(V, (N,), generator=generator)
+    weight = torch.randn(N, generator=generator, dtype=dtype)
+    return hidden, embedding, target, weight
+
+
+def plain(hidden, embedding, target, weight):
+    nll = F.cross_entropy(hidden @ embedding.T, target, reduction="none")
+    return (nll * weight).sum(), nll
+
+
+def small_chunks(monkeypatch, rows):
+    monkeypatch.setattr(loss, "chunk", lambda N, V: rows)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 7, 20])
+def test_loss_and_gradients_are_those_of_plain_logits(monkeypatch, rows):
+    small_chunks(monkeypatch, rows)
+    hidden, embedding, target, weight = problem(7, 5, 11)
+    total, nll = loss.weighted(hidden, embedding, target, weight, torch.float64)
+    expected, expected_nll = plain(hidden, embedding, target, weight)
+    torch.testing.assert_close(total, expected, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(nll, expected_nll.detach(), rtol=1e-12, atol=1e-12)
+    # What comes behind the loss reaches both gradients.
+    ours = torch.autograd.grad(3 * total, (hidden, embedding))
+    theirs = torch.autograd.grad(3 * expected, (hidden, embedding))
+    torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(
+        loss.nats(hidden, embedding, target, torch.float64).double(),
+        expected_nll,
+        rtol=1e-6,
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize(("N", "rows", "block"), [(5, 2, 1), (5, 2, 15), (5, 2, 999), (8, 3, 20)])
+def test_the_gradients_place_serves_for_the_first_tokens_logits(monkeypatch, N, rows, block):
+    """Of 8 tokens and a width of 5, five go that way and three by a chunk."""
+    small_chunks(monkeypatch, rows)
+    monkeypatch.setattr(loss, "BLOCK_LOGITS", block)
+    seen, way = [], loss._in_place
+    monkeypatch.setattr(loss, "_in_place", lambda *of: (seen.append(len(of[0])), way(*of))[1])
+    hidden, embedding, target, weight = problem(N, 5, 11)
+    # Two tokens with one target, and the first and the last of the vocabulary.
+    target[:4] = torch.tensor([3, 3, 0, 10])
+    total, nll = loss.weighted(hidden, embedding, target, weight, torch.float64)
+    expected, expected_nll = plain(hidden, embedding, target, weight)
+    assert seen == [5]
+    torch.testing.assert_close(nll, expected_nll.detach(), rtol=1e-12, atol=1e-12)
+    ours = torch.autograd.grad(3 * total, (hidden, embedding))
+    theirs = torch.autograd.grad(3 * expected, (hidden, embedding))
+    torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
+def test_the_gradient_is_the_slope():
+    hidden, embedding, target, weight = problem(4, 3, 6)
+    inputs = (hidden, embedding)
+
+    def total(*moved):
+        return loss.weighted(*moved, target, weight, torch.float64)[0]
+
+    slopes = torch.autograd.grad(total(*inputs), inputs)
+    for place, (point, slope) in enumerate(zip(inputs, slopes, strict=True)):
+        for index in range(point.numel()):
+            step = torch.zeros_like(point).flatten()
+            step[index] = 1e-6
+            moved = [list(inputs), list(inputs)]
+            moved[0][place] = (point + step.view_as(point)).detach()
+            moved[1][place] = (point - step.view_as(point)).detach()
+            difference = (total(*moved[0]) - total(*moved[1])) / 2e-6
+            assert slope.flatten()[index].item() == pytest.approx(difference.item(), abs=1e-7)
+
+
+@settings(max_examples=60)
+@given(
+    st.integers(1, 9),
+    st.integers(2, 40),
+    st.integers(0, 99),
+    st.floats(-80, 80),
+    st.sampled_from([1, 9]),
+)
+def test_large_logits_neither_overflow_nor_lose_the_loss(N, V, seed, shift, rows):
+    hidden, embedding, target, weight = problem(N, 3, V, torch.float32, seed)
+    with torch.no_grad():
+        hidden *= shift
+    with pytest.MonkeyPatch.context() as patch:
+        # Chunks of one token leave the first three to the gradient's place.
+        small_chunks(patch, rows)
+        patch.setattr(loss, "BLOCK_LOGITS", 20)
+        total, nll = loss.weighted(hidden, embedding, target, weight, torch.float32)
+    expected = plain(hidden.double(), embedding.double(), target, weight.double())[1]
+    torch.testing.assert_close(nll.double(), expected.detach(), rtol=1e-4, atol=1e-4)
+    total.backward()
+    assert embedding.grad.isfinite().all()
+
+
+def test_products_in_bfloat16_are_added_up_in_float32(monkeypatch):
+    small_chunks(monkeypatch, 4)
+    hidden, embedding, target, _ = problem(64, 16, 40, torch.float32)
+    weight = torch.full((64,), 1 / 64)
+    total, nll = loss.weighted(hidden, embedding, target, weight, torch.bfloat16)
+    assert (total.dtype, nll.dtype) == (torch.float32, torch.float32)
+    expected, _ = plain(hidden, embedding, target, weight)
+    assert total.item() == pytest.approx(expected.item(), rel=5e-3)
+    ours = torch.autograd.grad(total, (hidden, embedding))
+    theirs = torch.autograd.grad(expected, (hidden, embedding))
+    for our, their in zip(ours, theirs, strict=True):
+        assert our.dtype == torch.float32
+        assert (our - their).norm() < 0.01 * their.norm()
+
+
+def test_a_loss_is_differentiated_once():
+    total, _ = loss.weighted(*problem(4, 3, 6), torch.float64)
+    total.backward(retain_graph=True)
+    with pytest.raises(AssertionError, match="differentiated before"):
+        total.backward()
+
+
+def test_no_more_than_a_chunk_of_logits_is_there_at_a_time():
+    V = 32_000
+    assert loss.chunk(1600, 2048) == 512
+    assert loss.chunk(1024, V) == 256
+    assert loss.chunk(128, 250_112) == 87
+    # 16 rows of 1,024 tokens on a large device: a sixteenth.
+    assert loss.chunk(16 * 1024, V) == 1024
+    assert loss.chunk(5, 2**40) == 1
+
+
+def test_torch_need_not_have_such_a_loss_itself(monkeypatch):
+    """Torch has one since 2.13; 2.9 is the oldest that is supported."""
+    monkeypatch.delattr(F, "linear_cross_entropy", raising=False)
+    for name in ("LinearCrossEntropyLoss", "LinearCrossEntropyOptions"):
+        monkeypatch.delattr(torch.nn, name, raising=False)
+    spec = importlib.util.spec_from_file_location("loss_of_an_older_torch", loss.__file__)
+    older = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(older)
+    hidden, embedding, target, weight = problem(7, 5, 11)
+    total, _ = older.weighted(hidden, embedding, target, weight, torch.float64)
+    torch.testing.assert_close(total, plain(hidden, embedding, target, weight)[0])
+
+
+@pytest.mark.parametrize("slope", [1.0, 3.0])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_pieces_that_stay_in_a_cache_do_not_change_a_bit(monkeypatch, slope, threads):
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    hidden, embedding, target, weight = problem(9, 8, 5000, torch.float32)
+
+    def made(cached):
+        monkeypatch.setattr(loss, "CACHED_LOGITS", cached)
+        total, nll = loss.weighted(hidden, embedding, target, weight, torch.float32)
+        return nll, *torch.autograd.grad(slope * total, (hidden, embedding))
+
+    try:
+        pairs = zip(made(2**30), made(1), strict=True)
+        assert all(torch.equal(*pair) for pair in pairs)
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,177 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from pipeline import settings
+from pipeline.model import adamw as optim
+from pipeline.model import checkpoint, per_domain_adamw
+from pipeline.model.per_domain_adamw import PerDomainAdamW
+from pipeline.model.transformer import initialised, token_losses
+
+VECTORS = Path(__file__).parent / "mixing" / "vectors" / "adatask.json"
+RECIPE = settings.Training(
+    rows=4,
+    length=4,
+    steps=10,
+    warmup_steps=0,
+    peak_learning_rate=0.01,
+    initial_learning_rate=0.01,
+    final_learning_rate=0.01,
+    checkpoint_every=1,
+    resume_every=1,
+)
+
+
+def point(*values):
+    return nn.Parameter(torch.tensor(values, dtype=torch.float64))
+
+
+def plain(parameter, domains, *, lr=0.5, betas=(0.9, 0.99), eps=1e-8, weight_decay=0.0):
+    groups = [{"params": [parameter], "weight_decay": weight_decay}]
+    return PerDomainAdamW(groups, domains, lr=lr, betas=betas, eps=eps)
+
+
+def take(optimizer, parameter, domain, gradient, coefficient):
+    parameter.grad = torch.tensor(gradient, dtype=parameter.dtype)
+    optimizer.take(domain, coefficient)
+
+
+def test_the_authors_trajectory_is_met():
+    vectors = json.loads(VECTORS.read_text(encoding="utf-8"))
+    curvature_KxD = torch.tensor(vectors["curvature_KxD"], dtype=torch.float64)
+    minimum_KxD = torch.tensor(vectors["minimum_KxD"], dtype=torch.float64)
+    x_D = point(*vectors["start_D"])
+    optimizer = plain(
+        x_D, 2, lr=vectors["learning_rate"], betas=tuple(vectors["betas"]), eps=vectors["epsilon"]
+    )
+    found = []
+    for _ in vectors["trajectory_TxD"]:
+        for k, scale in enumerate(vectors["loss_scale_K"]):
+            # Of the loss scale / 2 sum_d A_d (x_d - C_d)^2.
+            gradient_D = scale * curvature_KxD[k] * (x_D.detach() - minimum_KxD[k])
+            take(optimizer, x_D, k, gradient_D.tolist(), 1.0)
+        optimizer.step()
+        found.append(x_D.tolist())
+    torch.testing.assert_close(
+        torch.tensor(found), torch.tensor(vectors["trajectory_TxD"]), rtol=1e-12, atol=1e-12
+    )
+
+
+def test_the_first_step_of_each_domain_has_the_length_of_the_rate():
+    # Adam's first step is the gradient's sign, whatever its length: 1/2 (1 - 1) and 1/2 (1 + 1).
+    x_D = point(0.0, 0.0)
+    optimizer = plain(x_D, 2, eps=0.0)
+    take(optimizer, x_D, 0, [3.0, 100.0], 0.5)
+    take(optimizer, x_D, 1, [-0.01, 0.2], 0.5)
+    optimizer.step()
+    assert x_D.tolist() == pytest.approx([0, -0.5])
+
+
+def test_coefficients_of_one_add_up():
+    x_D = point(0.0)
+    optimizer = plain(x_D, 2, eps=0.0)
+    for k in range(2):
+        take(optimizer, x_D, k, [2.0], 1.0)
+    optimizer.step()
+    assert x_D.tolist() == pytest.approx([-1.0])
+
+
+@pytest.mark.parametrize("domains", [1, 3])
+def test_equal_gradients_make_the_steps_of_adamw(domains):
+    x_D, y_D = point(1.0, -2.0, 0.5), point(1.0, -2.0, 0.5)
+    rates = {"lr": 0.1, "betas": (0.95, 0.98), "eps": 1e-8, "weight_decay": 0.1}
+    optimizer, adamw = plain(x_D, domains, **rates), torch.optim.AdamW([y_D], **rates)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(10):
+        gradient_D = torch.randn(3, generator=generator, dtype=torch.float64)
+        for k in range(domains):
+            take(optimizer, x_D, k, gradient_D.tolist(), 1 / domains)
+        y_D.grad = gradient_D
+        optimizer.step()
+        adamw.step()
+    torch.testing.assert_close(x_D, y_D, rtol=1e-12, atol=1e-12)
+
+
+def test_a_domain_that_was_away_keeps_its_moments_and_its_corrections():
+    x_D = point(0.0)
+    optimizer = plain(x_D, 2, betas=(0.5, 0.5), eps=0.0)
+    take(optimizer, x_D, 0, [1.0], 1.0)
+    optimizer.step()
+    before = x_D.item()
+    take(optimizer, x_D, 1, [4.0], 1.0)
+    optimizer.step()
+    # Its own first step: the sign of its gradient times the rate, and nothing of domain 0.
+    assert x_D.item() - before == pytest.approx(-0.5)
+    state = optimizer.state[x_D]
+    assert state["step"].tolist() == [1, 1]
+    assert state["exp_avg"].tolist() == [[0.5], [2.0]]
+    assert state["exp_avg_sq"].tolist() == [[0.5], [8.0]]
+
+
+def test_decay_happens_once_a_step_and_apart_from_the_moments():
+    x_D = point(2.0)
+    optimizer = plain(x_D, 3, lr=0.5, weight_decay=0.1, eps=1.0)
+    for k in range(3):
+        take(optimizer, x_D, k, [0.0], 1.0)
+    optimizer.step()
+    assert x_D.item() == pytest.approx(2 * (1 - 0.05))
+
+
+def test_the_recipes_rates_and_groups_are_those_of_adamw():
+    model = nn.Sequential(nn.Linear(3, 2), nn.LayerNorm(2))
+    groups = per_domain_adamw.optimizer(model, RECIPE, domains=2).param_groups
+    for ours, theirs in zip(groups, optim.adamw(model, RECIPE).param_groups, strict=True):
+        assert [id(p) for p in ours["params"]] == [id(p) for p in theirs["params"]]
+        for name in ("lr", "betas", "eps", "weight_decay"):
+            assert ours[name] == theirs[name]
+
+
+def small_model():
+    shape = settings.Model(layers=1, width=4, heads=1, head_width=2)
+    return initialised(shape, 8, 0)
+
+
+def train(model, optimizer, steps):
+    """Domain 1 is away from every other batch."""
+    for step in steps:
+        for k in range(2 - step % 2):
+            optimizer.zero_grad()
+            generator = torch.Generator().manual_seed(10 * step + k)
+            token_losses(model, torch.randint(8, (2, 5), generator=generator)).mean().backward()
+            optimizer.take(k, 0.5)
+        optimizer.step()
+
+
+def checkpointed(folder, model, optimizer, step):
+    positions_K = torch.zeros(2, dtype=torch.int64)
+    progress = checkpoint.Progress(step, {}, positions_K, positions_K)
+    checkpoint.save(folder, model, optimizer, progress, "identity")
+
+
+@pytest.mark.parametrize("at", [0, 1, 3])
+def test_a_restored_optimizer_goes_on_bit_by_bit(at, tmp_path):
+    model = small_model()
+    optimizer = per_domain_adamw.optimizer(model, RECIPE, domains=2)
+    train(model, optimizer, range(at))
+    checkpointed(tmp_path / "step", model, optimizer, at)
+    train(model, optimizer, range(at, at + 4))
+    other = small_model()
+    again = per_domain_adamw.optimizer(other, RECIPE, domains=2)
+    checkpoint.restore(tmp_path / "step", other, again, torch.device("cpu"))
+    train(other, again, range(at, at + 4))
+    for ours, theirs in zip(model.parameters(), other.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+        assert optimizer.state[ours].keys() == again.state[theirs].keys()
+        for name, value in optimizer.state[ours].items():
+            assert again.state[theirs][name].dtype == value.dtype
+            assert torch.equal(again.state[theirs][name], value)
+
+
+def test_a_step_without_gradients_is_our_mistake():
+    with pytest.raises(AssertionError, match="no domain"):
+        plain(point(1.0), 2).step()
+    with pytest.raises(AssertionError, match="no gradient"):
+        plain(point(1.0), 2).take(0, 1.0)

@@ -1,0 +1,268 @@
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from pipeline import settings
+from pipeline.model import loss, transformer
+from pipeline.model.transformer import Transformer, initialised, parameter_count, token_losses
+
+TINY = settings.Model(layers=2, width=12, heads=2, head_width=4, vocabulary_multiple=8)
+SMALL = settings.Model(layers=12, width=768, heads=12, head_width=64)
+LARGE = settings.Model(layers=36, width=1280, heads=20, head_width=64)
+
+
+def random_tokens(rows, length, vocabulary, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(vocabulary, (rows, length), generator=generator)
+
+
+@pytest.mark.parametrize(
+    ("shape", "vocabulary", "count", "paper"),
+    [
+        # A block of width D has 12 D^2 in matrices, 2 D + 2 * 64 in norms; besides V D + D.
+        (SMALL, 32_128, 109_629_696, "110M"),
+        (SMALL, 250_112, 277_041_408, "277M"),
+        (LARGE, 32_128, 749_010_688, "749M"),
+        (LARGE, 250_112, 1_028_030_208, "1028M"),
+    ],
+)
+def test_the_papers_sizes(shape, vocabulary, count, paper):
+    D = shape.width
+    with torch.device("meta"):
+        whole = Transformer(shape, vocabulary)
+    assert parameter_count(whole) == count
+    assert count == shape.layers * (12 * D**2 + 2 * D + 2 * 64) + vocabulary * D + D
+    assert f"{round(count / 1e6)}M" == paper
+
+
+@pytest.mark.parametrize(("pieces", "rows"), [(250_100, 250_112), (32_128, 32_128), (1, 128)])
+def test_the_vocabulary_is_rounded_up(pieces, rows):
+    assert transformer.padded_vocabulary(pieces, 128) == rows
+
+
+def test_there_are_no_biases_and_one_embedding():
+    names = dict(Transformer(TINY, 16).named_parameters())
+    assert not [name for name in names if "bias" in name]
+    assert [name for name, weight in names.items() if 16 in weight.shape] == ["embedding.weight"]
+
+
+def test_norms_have_the_papers_epsilon_and_queries_and_keys_their_own():
+    norms = [m for m in Transformer(TINY, 16).modules() if isinstance(m, nn.LayerNorm)]
+    assert {norm.eps for norm in norms} == {1e-6}
+    assert sorted(norm.normalized_shape[0] for norm in norms) == [4] * 4 + [12] * 5
+
+
+def test_no_logit_depends_on_a_later_token():
+    """Gradient of each position's logits in each position's embedding: zero above the diagonal."""
+    net, tokens = initialised(TINY, 16, 0), random_tokens(1, 6, 16)
+    embedded = []
+
+    def keep(module, inputs, output):
+        embedded.append(output)
+
+    net.embedding.register_forward_hook(keep)
+    logits_LxV = net(tokens)[0]
+    weight_V = torch.randn(16, generator=torch.Generator().manual_seed(1))
+    for position in range(6):
+        (gradient,) = torch.autograd.grad(
+            logits_LxV[position] @ weight_V, embedded[0], retain_graph=True
+        )
+        reached = gradient[0].abs().sum(dim=1) > 1e-6
+        assert reached.tolist() == [source <= position for source in range(6)]
+
+
+def test_the_place_of_an_earlier_token_matters():
+    net = initialised(TINY, 16, 0)
+    forth, back = net(torch.tensor([[3, 5, 7]])), net(torch.tensor([[5, 3, 7]]))
+    assert not torch.allclose(forth[0, 2], back[0, 2], atol=1e-4)
+
+
+def test_rows_do_not_see_each_other():
+    net, tokens = initialised(TINY, 16, 0), random_tokens(3, 6, 16)
+    torch.testing.assert_close(net(tokens)[1:2], net(tokens[1:2]))
+
+
+def test_logits_are_products_with_the_embedding():
+    net, tokens = initialised(TINY, 16, 0), random_tokens(2, 5, 16)
+    torch.testing.assert_close(net(tokens), net.hidden(tokens) @ net.embedding.weight.T)
+
+
+def test_the_scale_of_queries_and_keys_does_not_matter():
+    net, tokens = initialised(TINY, 16, 0), random_tokens(2, 5, 16)
+    before = net(tokens)
+    with torch.no_grad():
+        for block in net.blocks:
+            block.attention.qkv.weight[: 2 * 8] *= 100
+    torch.testing.assert_close(net(tokens), before, rtol=1e-3, atol=1e-3)
+
+
+def test_rotary_products_depend_on_the_distance_alone():
+    generator = torch.Generator().manual_seed(0)
+    query, key = torch.randn(8, generator=generator), torch.randn(8, generator=generator)
+    rotation = transformer.rotary(40, 8, torch.device("cpu"))
+    query_LxW = transformer.rotate(query.expand(1, 1, 40, 8), rotation)[0, 0]
+    key_LxW = transformer.rotate(key.expand(1, 1, 40, 8), rotation)[0, 0]
+    products_LxL = query_LxW @ key_LxW.T
+    for distance in (-20, -1, 0, 1, 5):
+        diagonal = products_LxL.diagonal(distance)
+        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), atol=1e-4, rtol=0)
+    assert (products_LxL[0, 1:] - products_LxL[0, 0]).abs().min() > 1e-4
+
+
+def test_rotary_angles_are_those_of_the_paper():
+    # Pair i of W/2 turns by position * 10000^(-2i/W): for W = 4 by 1 and by 1/100 a position.
+    cosine_LxP, sine_LxP = transformer.rotary(3, 4, torch.device("cpu"))
+    torch.testing.assert_close(cosine_LxP[2], torch.tensor([math.cos(2), math.cos(0.02)]))
+    torch.testing.assert_close(sine_LxP[2], torch.tensor([math.sin(2), math.sin(0.02)]))
+    # Pairs are (0, 2) and (1, 3); (1, 0) turned by the angle a is (cos a, sin a).
+    turned = transformer.rotate(
+        torch.tensor([1.0, 0, 0, 0]).expand(1, 1, 3, 4), (cosine_LxP, sine_LxP)
+    )
+    torch.testing.assert_close(
+        turned[0, 0, 2], torch.tensor([math.cos(2), 0.0, math.sin(2), 0.0]), atol=1e-6, rtol=0
+    )
+
+
+def test_token_losses_are_plain_cross_entropy():
+    net, tokens = initialised(TINY, 16, 0), random_tokens(3, 7, 16)
+    logits = net(tokens[:, :-1])
+    expected = F.cross_entropy(logits.transpose(1, 2), tokens[:, 1:], reduction="none")
+    nll = token_losses(net, tokens)
+    assert nll.dtype == torch.float32
+    assert nll.shape == (3, 6)
+    torch.testing.assert_close(nll, expected)
+
+
+def test_token_losses_do_not_depend_on_the_chunks():
+    # Chunks of 2^20 logits: 1,100 rows of 8 tokens are three of them.
+    net, tokens = initialised(TINY, 256, 0), random_tokens(1100, 9, 256)
+    assert loss.chunk(1100 * 8, 256) == 4096
+    together = token_losses(net, tokens)
+    apart = torch.cat([token_losses(net, piece) for piece in tokens.split(300)])
+    torch.testing.assert_close(together, apart)
+    expected = F.cross_entropy(net(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+    torch.testing.assert_close(together.mean(), expected)
+
+
+def plain_losses(net, tokens_BxL1):
+    """The training path written out: rows read from left to right, nothing shared."""
+    weights, W = net.state_dict(keep_vars=True), net.shape.head_width
+    tokens, targets = tokens_BxL1[:, :-1], tokens_BxL1[:, 1:]
+    B, L = tokens.shape
+    exponent = torch.arange(0, W, 2, dtype=torch.float32) / W
+    angle = torch.arange(L, dtype=torch.float32)[:, None] * 10_000.0**-exponent
+    rotation = angle.cos(), angle.sin()
+    x = weights["embedding.weight"][tokens]
+
+    def norm(x, name):
+        return F.layer_norm(x, x.shape[-1:], weights[f"{name}.weight"], eps=1e-6)
+
+    for block in (f"blocks.{n}" for n in range(net.shape.layers)):
+        inside = F.linear(
+            norm(x, f"{block}.attention_norm"), weights[f"{block}.attention.qkv.weight"]
+        )
+        q, k, v = inside.view(B, L, 3, net.shape.heads, W).permute(2, 0, 3, 1, 4)
+        q = transformer.rotate(norm(q, f"{block}.attention.query_norm"), rotation)
+        k = transformer.rotate(norm(k, f"{block}.attention.key_norm"), rotation)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2)
+        x = x + F.linear(y.reshape(B, L, -1), weights[f"{block}.attention.out.weight"])
+        up = F.linear(norm(x, f"{block}.mlp_norm"), weights[f"{block}.up.weight"])
+        x = x + F.linear(F.gelu(up), weights[f"{block}.down.weight"])
+    logits = norm(x, "norm").flatten(0, 1) @ weights["embedding.weight"].T
+    return F.cross_entropy(logits, targets.flatten(), reduction="none").view(B, L)
+
+
+def test_losses_have_the_bits_of_the_plain_decoder():
+    tokens = random_tokens(3, 18, 64)
+    losses, gradients = [], []
+    for function in (token_losses, plain_losses):
+        net = initialised(settings.Model(2, 32, 2, 16), 64, 0)
+        losses.append(function(net, tokens))
+        losses[-1].mean().backward()
+        gradients.append([weight.grad for weight in net.parameters()])
+    assert torch.equal(*losses)
+    assert all(torch.equal(*pair) for pair in zip(*gradients, strict=True))
+
+
+def test_training_has_the_gradient_of_the_plain_decoder():
+    tokens, weight = random_tokens(3, 18, 64), torch.tensor([0.5, 0.2, 0.3])
+    ours, plain = (initialised(settings.Model(2, 32, 2, 16), 64, 0) for _ in range(2))
+    total, loss_B = transformer.weighted_loss(ours, tokens, weight)
+    total.backward()
+    expected_B = plain_losses(plain, tokens).mean(dim=1)
+    (expected_B * weight).sum().backward()
+    torch.testing.assert_close(loss_B, expected_B.detach(), rtol=1e-6, atol=0)
+    for our, their in zip(ours.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(our.grad, their.grad, rtol=1e-5, atol=1e-7)
+
+
+def in_order(rows, length, shared=0):
+    """Rows read from left to right behind shared tokens, said in positions and a mask."""
+    position_L = torch.arange(shared, shared + length)
+    seen_LxS = torch.arange(shared + length)[None, :] <= position_L[:, None]
+    return position_L.expand(rows, -1), seen_LxS.expand(rows, -1, -1)
+
+
+def test_order_can_be_said_in_positions_and_a_mask():
+    net, tokens = initialised(TINY, 16, 0), random_tokens(3, 7, 16)
+    found = net.hidden(tokens, transformer.Sight(*in_order(3, 7)))
+    torch.testing.assert_close(found, net.hidden(tokens), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("shared", [1, 4, 6])
+def test_what_rows_share_can_be_read_once(shared):
+    net, tokens = initialised(TINY, 16, 0), random_tokens(3, 7, 16)
+    tokens[:, :shared] = tokens[0, :shared]
+    kept = net.remember(tokens[0, :shared])
+    found = net.hidden(
+        tokens[:, shared:], transformer.Sight(*in_order(3, 7 - shared, shared), kept)
+    )
+    torch.testing.assert_close(found, net.hidden(tokens)[:, shared:], atol=1e-5, rtol=1e-5)
+
+
+def test_tokens_see_what_the_mask_says_and_stand_where_they_are_put():
+    # 3 is followed by 5 and by (7, 9), side by side: both stand right behind it.
+    net = initialised(TINY, 16, 0)
+    seen = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 1, 1]]).bool()
+    sight = transformer.Sight(torch.tensor([[0, 1, 1, 2]]), seen[None])
+    found = net.hidden(torch.tensor([[3, 5, 7, 9]]), sight)[0]
+    one, two = net.hidden(torch.tensor([[3, 5]]))[0], net.hidden(torch.tensor([[3, 7, 9]]))[0]
+    torch.testing.assert_close(found[:2], one, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(found[2:], two[1:], atol=1e-5, rtol=1e-5)
+
+
+def test_initial_weights_depend_on_the_seed_alone():
+    torch.manual_seed(1)
+    first = initialised(TINY, 16, 7).state_dict()
+    torch.manual_seed(2)
+    second = initialised(TINY, 16, 7).state_dict()
+    other = initialised(TINY, 16, 8).state_dict()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert not torch.equal(first["embedding.weight"], other["embedding.weight"])
+
+
+def test_initial_weights_have_the_scale_that_is_promised():
+    shape = settings.Model(layers=2, width=64, heads=2, head_width=32)
+    weights = initialised(shape, 512, 0).state_dict()
+    expected = {
+        "embedding.weight": 64**-0.5,
+        "blocks.1.attention.qkv.weight": 64**-0.5,
+        "blocks.1.attention.out.weight": 64**-0.5 / 2,
+        "blocks.1.up.weight": 64**-0.5,
+        "blocks.1.down.weight": 256**-0.5 / 2,
+    }
+    for name, scale in expected.items():
+        assert weights[name].std().item() == pytest.approx(scale, rel=0.05)
+        assert abs(weights[name].mean().item()) < 0.1 * scale
+    assert all((w == 1).all() for name, w in weights.items() if "norm" in name)
+
+
+def test_a_fresh_model_is_little_worse_than_a_uniform_guess():
+    # Logits of variance 1 cost about half a nat more than ln V.
+    shape = settings.Model(layers=2, width=64, heads=2, head_width=32)
+    with torch.no_grad():
+        nll = token_losses(initialised(shape, 512, 0), random_tokens(32, 33, 512))
+    assert nll.mean().item() == pytest.approx(math.log(512) + 0.5, abs=0.1)

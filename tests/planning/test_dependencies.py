@@ -1,0 +1,178 @@
+"""Which runs stand on which: references, swarms, mixtures."""
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+
+from pike_mixing.errors import InputError
+from pipeline.planning import dependencies, planner
+from pipeline.planning.dependencies import Mixture, Run
+
+DOREMI = {
+    "proxy": {"rule": "doremi", "reference": "mix"},
+    "doremi": {"rule": "fixed", "mixture": "doremi"},
+}
+
+
+@pytest.fixture
+def chained(config):
+    """The default experiment with DoReMi's chain and a swarm, asking for their ends alone."""
+
+    def made(*methods, **changes):
+        values = config()
+        values["scenarios"]["symbols"]["probe"] = "standard"
+        del values["probe"]["standard"]["methods"]
+        values["methods"] |= DOREMI | {"found": {"rule": "fixed", "mixture": "found"}}
+        values["swarms"] = {"small": {"runs": 3, "seed": 100}}
+        values["mixtures"] = {
+            "doremi": {"finder": "average", "methods": ["proxy"]},
+            "found": {"finder": "best", "swarm": "small", "methods": ["mix"]},
+        }
+        entry = {"scenarios": ["symbols"], "models": ["nano"], "seeds": [5]}
+        values["runs"] = [{**entry, "methods": list(methods)}]
+        return values | {"tables": {"perplexity": {}}, "figures": {}} | changes
+
+    return made
+
+
+def named(method, seed=5):
+    return f"symbols/nano/{method}/seed{seed}"
+
+
+def test_a_final_run_stands_on_its_proxy_and_the_proxy_on_its_reference(chained):
+    plan = planner.plan(chained("doremi"), "config.yaml")
+    assert list(plan.runs) == [named("doremi"), named("proxy"), named("mix")]
+    assert plan.asked == (named("doremi"),)
+    assert plan.references == {named("proxy"): named("mix")}
+    assert plan.found == {named("doremi"): named("doremi")}
+    mixture = plan.mixtures[named("doremi")]
+    assert mixture["finder"] == "average"
+    assert mixture["domains"] == ["easy", "hard", "noise"]
+    folder = f"results/runs/{named('proxy')}"
+    assert mixture["proxies"] == {named("proxy"): {"folder": folder, "weights_by_domain": None}}
+
+
+def test_a_swarm_has_its_own_seed_and_one_mixture_serves_all_seeds(chained):
+    values = chained("found")
+    values["runs"][0]["seeds"] = [5, 6]
+    plan = planner.plan(values, "config.yaml")
+    assert plan.found == {
+        named("found", 5): named("found", 100),
+        named("found", 6): named("found", 100),
+    }
+    proxies_of = [*(named(f"small-{i:03d}", 100) for i in range(3)), named("mix", 100)]
+    assert set(plan.mixtures[named("found", 100)]["proxies"]) == set(proxies_of)
+    assert set(plan.runs) == {named("found", 5), named("found", 6), *proxies_of}
+
+
+def test_runs_that_only_serve_others_are_evaluated_once_and_never_probed(chained):
+    plan = planner.plan(chained("found", "doremi"), "config.yaml")
+    assert set(plan.probes) == set(plan.asked) == {named("found"), named("doremi")}
+    assert plan.evaluations[named("found")]["checkpoints"] == "all"
+    member = plan.evaluations[named("small-001", 100)]
+    assert (member["checkpoints"], member["choice"]) == ("last", None)
+    assert named("proxy") in plan.evaluations
+    assert named("mix") not in plan.evaluations
+
+
+def test_a_table_that_names_the_method_of_a_helper_selects_its_runs(chained):
+    plan = planner.plan(
+        chained("doremi", tables={"perplexity": {"methods": ["proxy"]}}), "config.yaml"
+    )
+    assert plan.selected("table", "perplexity") == (named("proxy"),)
+
+
+def test_a_table_that_names_only_seeds_of_a_swarm_selects_nothing_and_is_refused(chained):
+    values = chained("found", tables={"perplexity": {"seeds": [100]}})
+    with pytest.raises(InputError, match=r"tables.perplexity.seeds: no run .* has 100"):
+        planner.plan(values, "config.yaml")
+
+
+def test_tables_show_the_runs_that_were_asked_for(chained):
+    plan = planner.plan(chained("found"), "config.yaml")
+    assert plan.selected("table", "perplexity") == plan.asked
+    assert plan.database("table", "perplexity") == "results/databases/asked.duckdb"
+    assert plan.selections() == {"asked": plan.asked}
+    assert plan.shown() == (
+        "results/settings/databases/asked.json",
+        "results/databases/asked.duckdb",
+    )
+    shown = plan.experiment(plan.asked)
+    assert shown["mixtures"] == {
+        named("found", 100): f"results/mixtures/{named('found', 100)}.json"
+    }
+
+
+def test_the_first_mixture_of_a_swarm_is_uniform_and_the_others_are_drawn(chained):
+    values = planner.plan(chained("found"), "config.yaml").runs
+    first, second, third = (
+        values[named(f"small-{i:03d}", 100)]["method"]["weights_by_domain"] for i in range(3)
+    )
+    assert set(first.values()) == {0.3333}
+    assert first != second != third
+
+
+@effort(max_examples=30, deadline=None)
+@given(st.integers(0, 999), st.permutations(["en", "hi", "de", "fr"]), st.floats(0.5, 20))
+def test_a_draw_is_a_mixture_that_the_order_of_domains_does_not_change(place, order, concentration):
+    swarm = {"seed": 1, "runs": 1000, "concentration": concentration}
+    weights = dependencies.drawn(swarm, "small", place, order)
+    assert list(weights) == order
+    assert min(weights.values()) >= 0
+    assert sum(weights.values()) == pytest.approx(1, abs=3e-4)
+    assert weights == dependencies.drawn(swarm, "small", place, sorted(order))
+
+
+def test_a_swarm_may_have_a_smaller_model_and_a_shorter_recipe(chained):
+    values = chained("found")
+    values["models"]["pico"] = {"layers": 1, "width": 32, "heads": 1, "head_width": 32}
+    values["training"]["short"] = {**values["training"]["symbols"], "steps": 200}
+    values["swarms"]["small"] |= {"model": "pico", "training": "short"}
+    plan = planner.plan(values, "config.yaml")
+    member = plan.runs["symbols/pico/small-001/seed100"]
+    assert member["model"]["layers"] == 1
+    assert member["training"]["steps"] == 200
+    assert plan.found == {named("found"): "symbols/pico/found/seed100"}
+    assert plan.runs["symbols/pico/mix/seed100"]["training"]["steps"] == 400
+
+
+def test_a_circle_is_refused_with_its_chain(chained):
+    values = chained("doremi")
+    values["methods"]["proxy"]["reference"] = "doremi"
+    with pytest.raises(InputError, match="in a circle: doremi <- proxy <- doremi"):
+        planner.plan(values, "config.yaml")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"methods": {"proxy": {"reference": "mixx"}}},
+            r"methods.proxy.reference: 'mixx' .* 'mix'",
+        ),
+        (
+            {"methods": {"doremi": {"mixture": "doremy"}}},
+            r"'doremy' is unknown: did you mean 'doremi'",
+        ),
+        ({"mixtures": {"found": {"swarm": "smal"}}}, r"mixtures.found.swarm: 'smal' .* 'small'"),
+        (
+            {"mixtures": {"found": {"finder": "bets"}}},
+            r"finder: 'bets' is unknown: did you mean 'best'",
+        ),
+        ({"mixtures": {"doremi": {"methods": ["prox"]}}}, r"doremi.methods: 'prox' .* 'proxy'"),
+        ({"swarms": {"small": {"training": "texts"}}}, r"small.training: 'texts' .* 'text'"),
+    ],
+)
+def test_names_that_nothing_bears_are_refused_with_the_nearest(chained, change, message):
+    values = chained("doremi", "found")
+    for section, entries in change.items():
+        for name, settings in entries.items():
+            values[section][name] |= settings
+    with pytest.raises(InputError, match=message):
+        planner.plan(values, "config.yaml")
+
+
+def test_a_run_is_named_as_its_folder():
+    assert str(Run("words", "nano", "mix", 3)) == "words/nano/mix/seed3"
+    assert str(Mixture("words", "nano", "regmix", 3)) == "words/nano/regmix/seed3"

@@ -1,0 +1,119 @@
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from pike_mixing import METHODS, registry
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Needs, StatisticsNeed, ValidationNeed
+from pipeline.planning import method_catalogue
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "methods.md"
+
+
+def test_the_page_is_what_the_command_prints():
+    text = method_catalogue.methods(format="markdown")
+    assert PAGE.read_text(encoding="utf-8") == f"{text}\n", "write it anew: make docs"
+
+
+def test_the_page_has_every_rule_with_every_setting():
+    text = method_catalogue.methods(format="markdown")
+    for rule in METHODS:
+        section = text.partition(f"\n## {rule}\n")[2].partition("\n## ")[0]
+        for field in dataclasses.fields(registry.kind(rule)):
+            assert f"\n| `{field.name}` | " in section, rule
+        assert f"\n| [{rule}](#{rule}) | " in text
+
+
+def test_every_row_of_a_table_has_as_many_cells_as_its_head():
+    cells = 0
+    for line in method_catalogue.methods(format="markdown").splitlines():
+        now = line.replace(r"\|", "").count("|")
+        assert not (cells and now) or cells == now, line
+        cells = now
+
+
+def test_one_rule_alone_for_a_terminal():
+    text = method_catalogue.methods("balanced-pike")
+    assert text.splitlines()[0] == "balanced-pike"
+    assert "    tau (required)\n        Weight of the worst loss: 0 is the mean" in text
+    assert "    every = 1000\n        Steps T_0 between updates of the weights.\n" in text
+    assert "  measures     gradient statistics\n" in text
+    assert "backward passes over max(8, b_k) fresh rows of each domain, every 1000 steps" in text
+    assert text.endswith("\n  code         pike_mixing.rules.balanced_pike:BalancedPiKE")
+    assert max(map(len, text.splitlines())) <= 96
+
+
+def test_all_rules_for_a_terminal():
+    text = method_catalogue.methods()
+    names = [line for line in text.splitlines() if line and not line.startswith(" ")]
+    assert names == list(METHODS)
+
+
+def test_a_rule_of_ones_own_is_shown_too():
+    assert method_catalogue.methods("pike_mixing.rules.mix:Mix", format="markdown").startswith(
+        "## pipeline"
+    )
+
+
+def test_an_unknown_rule_is_refused_with_the_nearest_one():
+    with pytest.raises(InputError, match="'pyke' is unknown: did you mean 'pike'"):
+        method_catalogue.methods("pyke")
+
+
+@pytest.mark.parametrize(
+    ("needs", "measured", "work", "memory"),
+    [
+        (Needs(), [], "", ""),
+        (Needs(losses=True), ["losses of the batch"], "", ""),
+        (
+            Needs(statistics=StatisticsNeed(first=0, every=1, fresh=False, rows=2)),
+            ["gradient statistics"],
+            "backward passes over the batch's rows of each domain, every step",
+            "a gradient",
+        ),
+        (
+            Needs(losses=True, weighs_losses=True, losses_after=True),
+            ["losses of the batch", "losses of the batch before", "losses of the batch after"],
+            "a forward pass after the update",
+            "",
+        ),
+        (Needs(gramian=True), ["all gradients'"], "K backward passes", "K gradients"),
+        (Needs(reference=True), ["excess of the losses"], "two forward passes", "a frozen model"),
+        (
+            Needs(validation=ValidationNeed(first=0, every=10, rows=16)),
+            ["losses on rows of comparison"],
+            "forward passes over 16 rows of each domain, every 10 steps",
+            "",
+        ),
+        (
+            Needs(moments_per_domain=True),
+            ["an optimizer step of each domain"],
+            "K backward passes",
+            "2 K moments",
+        ),
+    ],
+)
+def test_every_need_has_its_cost(needs, measured, work, memory):
+    found = list(method_catalogue.costs(needs))
+    assert len(found) == len(measured)
+    for cost, words in zip(found, measured, strict=True):
+        assert cost.measured.startswith(words)
+    assert work in found[-1].work if found else not work
+    assert memory in found[-1].memory if found else not memory
+
+
+def test_no_need_is_without_a_cost():
+    fields = {field.name for field in dataclasses.fields(Needs)}
+    statistics = StatisticsNeed(first=0, every=1, fresh=True, rows=2)
+    values = {"statistics": statistics, "validation": ValidationNeed(first=0, every=1, rows=2)}
+    assert len(
+        list(method_catalogue.costs(Needs(**(dict.fromkeys(fields, True) | values))))
+    ) == len(fields)
+
+
+def test_needs_are_those_of_the_defaults():
+    assert method_catalogue.needs("mix") == Needs()
+    assert method_catalogue.needs("pike").statistics == StatisticsNeed(1000, 1000, True, 8)
+    assert method_catalogue.required("balanced-pike") == {"zeta1": 1.0, "zeta2": 1.0, "tau": 1.0}
+    assert method_catalogue.required("single") == {"domain": ""}

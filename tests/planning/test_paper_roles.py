@@ -1,0 +1,96 @@
+"""The paper's names, and which of ours play them."""
+
+import csv
+
+import pytest
+
+from pipeline.planning import cross_checks, paper_roles, schema
+from pipeline.runtime.code_fingerprint import PACKAGE
+
+SMALL = {
+    "sources": {"easy": {}, "code": {}},
+    "models": {"nano": {}},
+    "methods": {"mix": {}, "pike": {}, "odd": {}},
+    "scenarios": {"symbols": {}, "glam": {}},
+    "evaluation": {"standard": {"tasks": [{"tasks": ["piqa"]}]}},
+}
+
+
+def test_every_name_of_the_published_numbers_is_known_and_has_a_place_of_its_own():
+    with (PACKAGE / "paper" / "numbers.csv").open(encoding="utf-8", newline="") as lines:
+        numbers = list(csv.DictReader(lines))
+    for kind in ("model", "method"):
+        assert {row[kind] for row in numbers} <= set(paper_roles.published()[kind])
+    # Table 8 is over all multilingual runs, and `average` is no task.
+    assert {row["scenario"] for row in numbers} - set(paper_roles.published()["scenario"]) == {
+        "mc4"
+    }
+    asked = {row["task"] for row in numbers} - set(paper_roles.published()["task"])
+    assert asked == {"", "average"}
+    with (PACKAGE / "paper" / "names.csv").open(encoding="utf-8", newline="") as lines:
+        places = [(row["kind"], row["position"]) for row in csv.DictReader(lines)]
+    assert len(set(places)) == len(places)
+
+
+def test_a_name_of_the_paper_plays_itself_and_others_what_the_section_says():
+    section = {"scenarios": {"symbols": "mc4-en"}, "tasks": {"easy": "en"}}
+    assert paper_roles.pairs({**SMALL, "paper": section}) == [
+        ("scenario", "symbols", "mc4-en"),
+        ("scenario", "glam", "glam"),
+        ("method", "mix", "mix"),
+        ("method", "pike", "pike"),
+        ("task", "easy", "en"),
+        ("task", "piqa", "piqa"),
+    ]
+
+
+def test_a_method_may_play_two_parts_and_then_not_its_own_name():
+    two = ["pike-estimates=1", "pike-zeta1=0.1-zeta2=0.01"]
+    found = paper_roles.pairs({**SMALL, "paper": {"methods": {"pike": two}}})
+    assert [played for kind, ours, played in found if ours == "pike"] == two
+
+
+def test_a_configuration_without_sections_plays_nothing():
+    assert paper_roles.pairs({}) == []
+
+
+@pytest.mark.parametrize(
+    ("section", "value", "expected"),
+    [
+        ("scenarios", {"symbls": "mc4-en"}, "paper.scenarios: 'symbls' is unknown"),
+        ("scenarios", {"symbols": "mc4-xx"}, "paper.scenarios.symbols: 'mc4-xx' is unknown"),
+        ("models", {"nano": "gpt2-tiny"}, "paper.models.nano: 'gpt2-tiny' is unknown"),
+        ("methods", {"mixx": "mix"}, "paper.methods: 'mixx' is unknown: did you mean 'mix'?"),
+        ("tasks", {"continuation-esy": "piqa"}, "'continuation-esy' is unknown"),
+    ],
+)
+def test_names_that_nothing_bears_are_refused(config, section, value, expected):
+    values = config()
+    values["paper"] = {section: value}
+    if "symbols" in str(value):
+        values["scenarios"].setdefault("symbols", next(iter(values["scenarios"].values())))
+    if "nano" in value:
+        values["models"].setdefault("nano", next(iter(values["models"].values())))
+    assert any(expected in line for line in cross_checks.problems(values, "config.yaml"))
+
+
+def test_a_name_that_is_cast_for_a_part_takes_it_from_its_bearer():
+    found = paper_roles.pairs({**SMALL, "paper": {"methods": {"odd": "mix"}}})
+    assert ("method", "odd", "mix") in found
+    assert ("method", "mix", "mix") not in found
+
+
+def test_two_names_cannot_be_cast_for_one_part():
+    cast = {"methods": {"odd": "mix", "pike": ["mix", "pike"]}}
+    found = paper_roles.problems({**SMALL, "paper": cast}, "my.yaml")
+    assert len(found) == 1
+    assert found[0].startswith("my.yaml: paper: 2 names play the method 'mix'")
+
+
+@pytest.mark.parametrize("wrong", [{"comparable": 1}, {"methods": {"mix": 3}}, {"method": {}}])
+def test_the_schema_knows_the_section(config, wrong):
+    values = config()
+    values["paper"] = wrong
+    assert schema.problems(values, "config.yaml")
+    values["paper"] = {"comparable": False, "methods": {"mix": ["mix"]}}
+    assert schema.problems(values, "config.yaml") == []

@@ -1,0 +1,493 @@
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pike_mixing.errors import InputError
+from pike_mixing.settings import parse
+from pipeline import settings
+from pipeline.planning import output_root, planner, stages, unfit
+from pipeline.runtime import atomic_files
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIGS = [ROOT / "config.yaml", *sorted((ROOT / "workflow" / "configs").glob("*.yaml"))]
+configs = pytest.mark.parametrize("path", CONFIGS, ids=[path.name for path in CONFIGS])
+
+
+@pytest.fixture
+def small(config):
+    """Two scenarios, two methods and two seeds of the default experiment."""
+    values = config()
+    values["runs"] = [
+        {
+            "scenarios": ["stdlib", "symbols"],
+            "models": ["nano"],
+            "methods": ["mix", "pike"],
+            "seeds": [0, 1],
+        }
+    ]
+    values["tables"], values["figures"] = {"perplexity": {}}, {}
+    for scenario in values["scenarios"].values():
+        scenario["probe"] = "standard"
+    del values["probe"]["standard"]["methods"]
+    return values
+
+
+def planned(values):
+    return planner.plan(values, "config.yaml")
+
+
+def lines(values):
+    with pytest.raises(InputError) as caught:
+        planned(values)
+    return str(caught.value).splitlines()
+
+
+@pytest.mark.slow
+@configs
+def test_every_shipped_configuration_is_sound(path):
+    plan = planner.plan(planner.read(path), path.name)
+    assert plan.runs
+    for name, values in plan.runs.items():
+        parse(settings.Run, values, name)
+    unfit.refuse(plan.runs.values())
+
+
+def test_no_two_shipped_configurations_share_a_results_folder():
+    folders = [planner.read(path)["results"] for path in CONFIGS]
+    assert len(set(folders)) == len(folders)
+
+
+def test_runs_are_all_combinations_in_the_order_of_the_lists(small):
+    assert list(planned(small).runs) == [
+        "stdlib/nano/mix/seed0",
+        "stdlib/nano/mix/seed1",
+        "stdlib/nano/pike/seed0",
+        "stdlib/nano/pike/seed1",
+        "symbols/nano/mix/seed0",
+        "symbols/nano/mix/seed1",
+        "symbols/nano/pike/seed0",
+        "symbols/nano/pike/seed1",
+    ]
+
+
+def test_a_run_asked_for_twice_is_made_once(small):
+    small["runs"].append({**small["runs"][0], "seeds": [1, 2]})
+    assert len(planned(small).runs) == 12
+
+
+def test_a_run_holds_all_its_settings_explicitly(small):
+    run = planned(small).runs["stdlib/nano/pike/seed1"]
+    assert run == {
+        "scenario": "stdlib",
+        "model_name": "nano",
+        "method_name": "pike",
+        "seed": 1,
+        "domains": ["code", "prose", "reference", "tables", "unicode"],
+        "tokenizer": "stdlib",
+        "model": small["models"]["nano"],
+        "training": small["training"]["text"],
+        "rule": "pike",
+        "method": {k: v for k, v in small["methods"]["pike"].items() if k != "rule"},
+    }
+
+
+def test_a_scenarios_own_settings_of_a_method_are_laid_over(small):
+    small["methods"]["pike"] = {"rule": "pike", "zeta1": 0.5, "zeta2": 0.25, "every": 10}
+    small["scenarios"]["symbols"]["methods"] = {"pike": {"zeta1": 2.0}}
+    plan = planned(small)
+    assert plan.runs["symbols/nano/pike/seed0"]["method"] == {
+        "zeta1": 2.0,
+        "zeta2": 0.25,
+        "every": 10,
+    }
+    assert plan.runs["stdlib/nano/pike/seed0"]["method"]["zeta1"] == 0.5
+
+
+def changed_runs(before, after):
+    return {name for name, values in after.runs.items() if before.runs.get(name) != values}
+
+
+def test_changing_a_method_changes_its_runs_alone(small):
+    before = planned(small)
+    small["methods"]["pike"]["rows"] = 17
+    changed = changed_runs(before, planned(small))
+    assert changed == {name for name in before.runs if "/pike/" in name}
+
+
+def test_changing_a_scenarios_override_changes_its_runs_alone(small):
+    before = planned(small)
+    small["scenarios"]["symbols"]["methods"]["pike"]["zeta2"] = 0.75
+    changed = changed_runs(before, planned(small))
+    assert changed == {name for name in before.runs if name.startswith("symbols/nano/pike/")}
+
+
+def test_adding_a_method_changes_no_run_that_was_there(small):
+    before = planned(small)
+    small["methods"]["another"] = {"rule": "random"}
+    small["runs"][0]["methods"].append("another")
+    after = planned(small)
+    assert changed_runs(before, after) == {name for name in after.runs if "/another/" in name}
+
+
+def test_changing_the_evaluation_changes_no_run(small):
+    before = planned(small)
+    small["evaluation"]["standard"]["rows"] = 7
+    after = planned(small)
+    assert changed_runs(before, after) == set()
+    assert after.evaluations["stdlib/nano/mix/seed0"]["rows"] == 7
+
+
+def test_a_plan_does_not_follow_later_changes_of_the_configuration(small):
+    plan = planned(small)
+    small["models"]["nano"]["layers"] = 99
+    assert plan.runs["stdlib/nano/mix/seed0"]["model"]["layers"] == 2
+
+
+def test_a_trained_tokenizer_leaves_out_what_packing_holds_out(small):
+    small["packing"]["validation_share"] = 0.3
+    small["tokenizers"]["given"] = {"kind": "file", "path": "spiece.model"}
+    plan = planned(small)
+    assert plan.tokenizers["stdlib"]["validation_share"] == 0.3
+    assert "sources" not in plan.tokenizers["stdlib"]
+    assert plan.tokenizer_sources["symbols"] == ["easy", "hard", "noise"]
+    assert plan.tokenizers["given"] == {"kind": "file", "path": "spiece.model"}
+    assert plan.tokenizer_sources["given"] == []
+
+
+def test_only_corpora_of_scenarios_that_are_run_are_packed(small):
+    small["runs"][0]["scenarios"] = ["symbols"]
+    assert set(planned(small).corpora) == {"symbols/easy", "symbols/hard", "symbols/noise"}
+
+
+def test_a_table_needs_the_runs_that_it_selects(small):
+    small["tables"] = {
+        "perplexity": {},
+        "accuracy": {"methods": ["pike"]},
+        "costs": {"scenarios": ["symbols"], "models": ["nano"], "methods": ["mix"], "seeds": [1]},
+        "gradients": {"seeds": [0, 1]},
+    }
+    plan = planned(small)
+    assert plan.selected("table", "perplexity") == tuple(plan.runs)
+    assert plan.selected("table", "costs") == ("symbols/nano/mix/seed1",)
+    assert plan.selected("table", "accuracy") == tuple(n for n in plan.runs if "/pike/" in n)
+    assert plan.database("table", "perplexity") == "results/pike.duckdb"
+    assert plan.database("table", "gradients") == "results/pike.duckdb"
+    assert plan.database("table", "accuracy") == "results/databases/table-accuracy.duckdb"
+    written = plan.settings_files()
+    assert "results/settings/databases/table-costs.json" in written
+    assert "results/settings/databases/table-perplexity.json" not in written
+
+
+def test_a_database_of_some_runs_knows_what_they_stand_on(small):
+    experiment = planned(small).experiment(["symbols/nano/mix/seed1"])
+    assert list(experiment["runs"]) == ["symbols/nano/mix/seed1"]
+    assert experiment["runs"]["symbols/nano/mix/seed1"]["folder"] == (
+        "results/runs/symbols/nano/mix/seed1"
+    )
+    assert set(experiment["corpora"]) == {"symbols/easy", "symbols/hard", "symbols/noise"}
+    assert set(experiment["sources"]) == {"easy", "hard", "noise"}
+    assert experiment["tokenizers"] == {"symbols": "results/tokenizers/symbols.json"}
+    assert experiment["fingerprints"] == {
+        "symbols/nano/mix/seed1": stages.code("pretrain", "mix"),
+    }
+
+
+def test_every_stage_has_its_settings_file(small):
+    plan = planned(small)
+    written = plan.settings_files()
+    for run in plan.runs:
+        for name in ("run", "evaluation", "probe"):
+            assert f"results/runs/{run}/{name}.json" in written
+    for corpus in plan.corpora:
+        assert written[f"results/settings/corpora/{corpus}.json"] == small["packing"]
+    assert written["results/settings/experiment.json"]["experiment"] == "miniature"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "near"),
+    [
+        ("scenarios.stdlib.domains", ["cod"], "code"),
+        ("scenarios.stdlib.tokenizer", "stdlb", "stdlib"),
+        ("scenarios.stdlib.training", "txt", "text"),
+        ("scenarios.stdlib.evaluation", "standart", "standard"),
+        ("scenarios.stdlib.probe", "standart", "standard"),
+        ("scenarios.stdlib.methods", {"pikes": {}}, "pike"),
+        ("tokenizers.stdlib.sources", ["cod"], "code"),
+        ("runs[0].scenarios", ["std-lib"], "stdlib"),
+        ("runs[0].models", ["nan"], "nano"),
+        ("runs[0].methods", ["pikee"], "pike"),
+        ("tables.perplexity.methods", ["mixx"], "mix"),
+    ],
+)
+def test_a_name_that_nothing_bears_is_reported_with_the_nearest(small, path, value, near):
+    *parents, last = path.replace("[0]", ".0").split(".")
+    place = small
+    for key in parents:
+        place = place[int(key) if key.isdecimal() else key]
+    place[last] = value
+    name = value if isinstance(value, str) else next(iter(value))
+    assert f"config.yaml: {path}: {name!r} is unknown: did you mean {near!r}?" in lines(small)
+
+
+def test_all_names_that_nothing_bears_are_reported_at_once(small):
+    small["scenarios"]["stdlib"]["domains"] = ["cod", "pros"]
+    small["runs"][0]["methods"] = ["pikee"]
+    assert len(lines(small)) == 3
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        ({"rule": "single", "domain": "cod"}, "'cod' is unknown: did you mean 'code'?"),
+        (
+            {"rule": "fixed", "weights_by_domain": {"code": 1, "x": 1}},
+            "weights_by_domain: domain 'prose' has no weight",
+        ),
+        ({"rule": "pike", "zeta1": 1, "zeta2": 1, "prior": {"code": 1}}, "prior: domain 'prose'"),
+    ],
+)
+def test_a_method_that_does_not_fit_its_scenario_is_reported(small, method, expected):
+    small["methods"]["mine"] = method
+    small["runs"] = [
+        {"scenarios": ["stdlib"], "models": ["nano"], "methods": ["mine"], "seeds": [0]}
+    ]
+    found = lines(small)
+    assert any(expected in line for line in found)
+    assert all(line.startswith("config.yaml: methods.mine in scenario stdlib") for line in found)
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_a_scenarios_own_settings_of_a_method_are_checked(small, used):
+    small["scenarios"]["symbols"]["methods"]["pike"] = {"zeta9": 1, "every": 0.5}
+    if not used:
+        small["runs"][0]["methods"] = ["mix"]
+    found = lines(small)
+    where = "config.yaml: methods.pike in scenario symbols"
+    assert f"{where}: 'zeta9' is unknown: did you mean 'zeta2'?" in found
+    assert f"{where}.every: 0.5 is not a whole number" in found
+
+
+def test_a_recipe_that_only_its_own_checks_refuse_is_reported_before_any_job(small):
+    small["training"]["text"]["warmup_steps"] = 601
+    small["training"]["symbols"]["warmup_steps"] = 801
+    assert lines(small) == [
+        "config.yaml: training.text.warmup_steps: must lie between 0 and steps (240)",
+        "config.yaml: training.symbols.warmup_steps: must lie between 0 and steps (400)",
+    ]
+
+
+def rooted(values, folder):
+    plan = planned(values)
+    return planner.Plan(**{**vars(plan), "results": str(folder)})
+
+
+@pytest.mark.slow
+def test_a_results_folder_belongs_to_one_configuration(small, tmp_path):
+    plan = rooted(small, tmp_path / "results")
+    output_root.write_settings(plan, "config.yaml")
+    output_root.claim(plan, "config.yaml")
+    with pytest.raises(InputError) as caught:
+        output_root.claim(plan, "workflow/configs/paper.yaml")
+    assert "belongs to the experiment 'miniature' of config.yaml" in str(caught.value)
+    assert "give this configuration its own folder" in str(caught.value)
+    with pytest.raises(InputError):
+        output_root.write_settings(plan, "workflow/configs/paper.yaml")
+
+
+@pytest.mark.slow
+def test_another_experiment_of_the_same_file_is_refused_too(small, tmp_path):
+    output_root.write_settings(rooted(small, tmp_path), "config.yaml")
+    small["experiment"] = "another"
+    with pytest.raises(InputError, match="belongs to the experiment 'miniature'"):
+        output_root.claim(rooted(small, tmp_path), "config.yaml")
+
+
+@pytest.mark.slow
+def test_a_changed_configuration_keeps_its_folder(small, tmp_path):
+    output_root.write_settings(rooted(small, tmp_path), "config.yaml")
+    small["methods"]["pike"]["zeta1"] = 9.0
+    output_root.claim(rooted(small, tmp_path), "config.yaml")
+
+
+@pytest.mark.slow
+def test_a_shared_folder_is_refused_to_a_clone_of_other_settings(small, tmp_path, monkeypatch):
+    clones = [tmp_path / "one", tmp_path / "two"]
+    for clone in clones:
+        clone.mkdir()
+    monkeypatch.chdir(clones[0])
+    output_root.write_settings(rooted(small, tmp_path / "shared"), "config.yaml")
+    monkeypatch.chdir(clones[1])
+    output_root.write_settings(
+        rooted(small, tmp_path / "shared"), "config.yaml"
+    )  # The same settings.
+    small["methods"]["pike"]["zeta1"] = 9.0
+    with pytest.raises(InputError) as caught:
+        output_root.claim(rooted(small, tmp_path / "shared"), "config.yaml")
+    assert f"was begun by the clone {clones[0]}, whose config.yaml has other" in str(caught.value)
+    assert f"delete {tmp_path / 'shared' / 'experiment.json'}" in str(caught.value)
+    monkeypatch.chdir(clones[0])
+    output_root.write_settings(rooted(small, tmp_path / "shared"), "config.yaml")
+
+
+@pytest.mark.slow
+def test_a_whole_clone_may_be_moved_with_its_results(small, tmp_path, monkeypatch):
+    (tmp_path / "one").mkdir()
+    monkeypatch.chdir(tmp_path / "one")
+    output_root.write_settings(rooted(small, "results"), "config.yaml")
+    (tmp_path / "one").rename(tmp_path / "two")
+    monkeypatch.chdir(tmp_path / "two")
+    small["methods"]["pike"]["zeta1"] = 9.0
+    output_root.write_settings(rooted(small, "results"), "config.yaml")
+
+
+@pytest.mark.parametrize("spoiled", ["[]", '{"experiment": 3}', "{"])
+def test_a_spoiled_stamp_is_told(small, tmp_path, spoiled):
+    (tmp_path / "experiment.json").write_text(spoiled)
+    with pytest.raises(InputError, match=r"experiment\.json .*delete it"):
+        output_root.claim(rooted(small, tmp_path), "config.yaml")
+
+
+def test_claiming_writes_nothing(small, tmp_path):
+    output_root.claim(rooted(small, tmp_path / "results"), "config.yaml")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_only_settings_that_changed_are_written_again(small, tmp_path):
+    output_root.write_settings(rooted(small, tmp_path), "config.yaml")
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
+    small["methods"]["pike"]["zeta1"] = 9.0
+    output_root.write_settings(rooted(small, tmp_path), "config.yaml")
+    touched = {path for path, time in before.items() if path.stat().st_mtime_ns != time}
+    inside = {str(path.relative_to(tmp_path)) for path in touched}
+    # The scenario `symbols` has a zeta1 of its own; the stamp of a shared root names the settings.
+    assert inside == {
+        "experiment.json",
+        "settings/experiment.json",
+        "runs/stdlib/nano/pike/seed0/run.json",
+        "runs/stdlib/nano/pike/seed1/run.json",
+    }
+    changed = atomic_files.read_json(tmp_path / "runs/stdlib/nano/pike/seed0/run.json")
+    assert changed["method"]["zeta1"] == 9.0
+
+
+def test_a_configuration_is_read_from_yaml(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump({"experiment": "mine"}), encoding="utf-8")
+    assert planner.read(path) == {"experiment": "mine"}
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", "is empty: a configuration is a mapping"),
+        (b"# nothing\n", "is empty: a configuration is a mapping"),
+        (b"- a\n", "holds a list: a configuration is a mapping"),
+        (b"a: [1", "is not valid YAML"),
+        (b"a:\n\tb: 1\n", "is not valid YAML"),
+        (b"a: \x00", "is not valid YAML"),
+        (b"\xff\xfe\xff", "is not UTF-8"),
+        ("a: 1\n".encode("utf-16"), "is not UTF-8"),
+    ],
+)
+def test_a_file_that_is_no_configuration_is_named(tmp_path, content, expected):
+    path = tmp_path / "broken.yaml"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=rf"broken\.yaml {expected}"):
+        planner.read(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (".", "cannot be read (Is a directory): check --config"),
+        ("missing.yaml", "does not exist: check --config"),
+        ("x" * 300, "cannot be read (File name too long): check --config"),
+    ],
+)
+def test_a_path_that_is_no_file_is_named(tmp_path, name, expected):
+    with pytest.raises(InputError) as caught:
+        planner.read(tmp_path / name)
+    assert str(caught.value).endswith(expected)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path):
+    path = tmp_path / "marked.yaml"
+    path.write_bytes(b"\xef\xbb\xbfexperiment: mine\n")
+    assert planner.read(path) == {"experiment": "mine"}
+
+
+def test_what_snakemake_has_merged_is_read_again(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("methods:\n  mix: {rule: mix}\n  mix: {rule: pike}\n")
+    with pytest.raises(InputError, match=r"mine\.yaml: line 3: 'mix' is named a second time"):
+        planner.check_files([path])
+
+
+def test_a_target_behind_configfile_is_named(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("experiment: mine\n")
+    planner.check_files([path, path])
+    with pytest.raises(InputError, match=r"behind it .*manifest\.json too: put targets in front"):
+        planner.check_files([path, tmp_path / "manifest.json"])
+
+
+ASKED = {"tasks": ["piqa", "hellaswag_de"], "shots": [0, 7], "formulations": ["cf"], "items": 9}
+
+
+def test_downstream_tasks_are_asked_in_all_combinations(small):
+    small["evaluation"]["standard"]["tasks"] = [ASKED]
+    small["tasks"] = {
+        "piqa": {"files": {"validation": "piqa.jsonl"}},
+        "csqa": {"revision": "0" * 40},
+    }
+    plan = planned(small)
+    assert plan.evaluations["stdlib/nano/mix/seed0"]["tasks"] == [
+        {"task": task, "shots": shots, "formulation": "cf", "items": 9}
+        for task in ("piqa", "hellaswag_de")
+        for shots in (0, 7)
+    ]
+    # What no evaluation asks is not fetched.
+    assert plan.tasks == {"piqa": {"files": {"validation": "piqa.jsonl"}}, "hellaswag_de": {}}
+    folders = plan.experiment(["stdlib/nano/mix/seed0"])["tasks"]
+    assert folders == {
+        "hellaswag_de": "results/tasks/hellaswag_de",
+        "piqa": "results/tasks/piqa",
+    }
+
+
+def test_downstream_tasks_that_there_are_not_or_twice_are_refused(small):
+    small["evaluation"]["standard"]["tasks"] = [{**ASKED, "tasks": ["piqua"]}]
+    small["tasks"] = {"hellaswag_deu": {"revision": "0" * 40}}
+    unknown, elsewhere = lines(small)
+    assert unknown.startswith("config.yaml: evaluation.standard.tasks[0].tasks: 'piqua' is unknown")
+    assert "did you mean 'piqa'" in unknown
+    assert elsewhere.startswith("config.yaml: tasks: 'hellaswag_deu' is unknown")
+    small["tasks"] = {}
+    small["evaluation"]["standard"]["tasks"] = [ASKED, {**ASKED, "tasks": ["piqa"], "items": 3}]
+    assert lines(small)[0] == (
+        "config.yaml: evaluation.standard.tasks: piqa, 0-shot, cf is asked twice: take it out of "
+        "one entry"
+    )
+    assert len(lines(small)) == 2
+
+
+def test_what_shows_the_theory_alone_needs_no_run(small):
+    small["tables"] = {"audit": {}, "costs": {"methods": ["mix"]}}
+    small["figures"] = {"figure3": {}}
+    plan = planned(small)
+    place = "results/databases/theory.duckdb"
+    assert plan.database("table", "audit") == plan.database("figure", "figure3") == place
+    written = plan.settings_files()
+    alone = written["results/settings/databases/theory.json"]
+    assert (alone["theory"], alone["runs"], alone["corpora"]) == ("results/theory", {}, {})
+    # The whole experiment holds it too; what is for some runs does not wait for it.
+    assert written["results/settings/experiment.json"]["theory"] == "results/theory"
+    assert written["results/settings/databases/table-costs.json"]["theory"] is None
+
+
+def test_without_such_an_output_there_is_no_theory(small):
+    plan = planned(small)
+    assert plan.settings_files()["results/settings/experiment.json"]["theory"] is None
+    assert "theory" not in plan.selections()

@@ -1,0 +1,39 @@
+import pytest
+import torch
+
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Signals
+from pike_mixing.rules.adatask import AdaTask
+from pike_mixing.settings import parse
+
+
+def coefficients(*counts, **settings):
+    method = parse(AdaTask, settings, "adatask")
+    state = method.init(tuple("abc"[: len(counts)]), 0)
+    signals = Signals(step=0, batch_rows=sum(counts), count_K=torch.tensor(counts))
+    return method.combine(state, signals).tolist()
+
+
+def test_the_steps_of_the_domains_are_averaged():
+    assert coefficients(3, 3, 2) == pytest.approx([1 / 3] * 3)
+
+
+def test_the_authors_add_them_up():
+    assert coefficients(3, 3, 2, scale="reference") == [1, 1, 1]
+
+
+def test_a_domain_without_rows_takes_no_step():
+    assert coefficients(1, 0, 1) == [0.5, 0, 0.5]
+    assert coefficients(1, 0, 1, scale="reference") == [1, 0, 1]
+
+
+def test_rows_are_those_of_mix_and_moments_are_asked_for():
+    method = AdaTask()
+    assert method.allocate(method.init(("en", "hi", "de"), 0), 5, 8).tolist() == [3, 3, 2]
+    assert method.needs().moments_per_domain
+    assert not method.needs().gramian
+
+
+def test_an_unknown_scale_is_refused():
+    with pytest.raises(InputError, match="'mix', 'reference'"):
+        parse(AdaTask, {"scale": "sum"}, "adatask")

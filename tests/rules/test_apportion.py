@@ -1,0 +1,181 @@
+import itertools
+
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+
+from pike_mixing.apportion import GOLDEN, apportion, systematic
+
+weights_lists = st.lists(st.floats(0, 1), min_size=1, max_size=12).filter(lambda w: sum(w) > 1e-6)
+
+
+def counts(weights, b):
+    return apportion(torch.tensor(weights, dtype=torch.float64), b).tolist()
+
+
+def test_leftover_rows_go_to_the_lower_indices_at_a_tie():
+    # 256 / 6 = 42 remainder 4.
+    assert counts([1 / 6] * 6, 256) == [43, 43, 43, 43, 42, 42]
+
+
+def test_leftover_rows_go_to_the_largest_remainders():
+    # Quotas 1.2, 3.5, 5.3: whole parts 1 + 3 + 5 = 9, the tenth row goes to the half.
+    assert counts([0.12, 0.35, 0.53], 10) == [1, 4, 5]
+
+
+def test_a_quota_that_is_whole_but_for_rounding_keeps_its_row():
+    # 0.29 * 100 = 28.999999999999996.
+    assert counts([0.29, 0.57, 0.14], 100) == [29, 57, 14]
+
+
+def test_quotas_that_differ_by_rounding_alone_are_ties():
+    # 0.1 + 0.2 = 0.30000000000000004; both quotas are 1.5.
+    assert counts([0.3, 0.1 + 0.2, 0.4], 5) == [2, 1, 2]
+    assert counts([0.1 + 0.2, 0.3, 0.4], 5) == [2, 1, 2]
+
+
+def test_a_tie_of_many_goes_to_the_lower_indices():
+    assert counts([0.01] * 100, 150) == [2] * 50 + [1] * 50
+
+
+def test_a_batch_smaller_than_the_number_of_domains_is_still_full():
+    assert counts([0.25] * 4, 3) == [1, 1, 1, 0]
+
+
+def test_a_domain_without_weight_gets_no_row():
+    assert counts([0.0, 1.0], 7) == [0, 7]
+    assert counts([0.0, 1 / 3, 1 / 3, 1 / 3], 256) == [0, 86, 85, 85]
+
+
+def test_counts_are_whole_numbers():
+    assert apportion(torch.tensor([0.5, 0.5], dtype=torch.float64), 3).dtype == torch.int64
+
+
+@given(weights_lists, st.integers(1, 4096))
+def test_counts_sum_to_the_batch_and_stay_within_one_of_the_quota(weights, b):
+    count_K = counts(weights, b)
+    assert sum(count_K) == b
+    assert min(count_K) >= 0
+    for count, weight in zip(count_K, weights, strict=True):
+        assert count == pytest.approx(weight / sum(weights) * b, abs=1 + 1e-6)
+
+
+@given(weights_lists, st.integers(1, 4096), st.randoms())
+def test_the_order_of_the_domains_matters_at_ties_only(weights, b, random):
+    order = list(range(len(weights)))
+    random.shuffle(order)
+    ours = counts(weights, b)
+    theirs = counts([weights[k] for k in order], b)
+    remainders = sorted(w / sum(weights) * b % 1 for w in weights)
+    tied = any(second - first < 1e-6 for first, second in itertools.pairwise([0, *remainders, 1]))
+    for place, k in enumerate(order):
+        # Whoever wins a tie, a domain's count moves by one row at most.
+        assert abs(theirs[place] - ours[k]) <= tied
+
+
+@given(weights_lists, st.integers(1, 1000))
+def test_a_larger_weight_never_gets_fewer_rows(weights, b):
+    # Weights closer than the rounding of a quota are ties, which go to the lower index.
+    ordered = sorted({round(w, 3) for w in weights} - {0.0}, reverse=True) or [1.0]
+    count_K = counts(ordered, b)
+    assert count_K == sorted(count_K, reverse=True)
+
+
+# Rounding that evens out over steps.
+
+
+def over_steps(weights, b, steps):
+    weights_K = torch.tensor(weights, dtype=torch.float64)
+    return torch.stack([systematic(weights_K, b, step) for step in range(steps)])
+
+
+def over_steps_at(weights, b, step):
+    return systematic(torch.tensor(weights, dtype=torch.float64), b, step)
+
+
+def test_points_a_row_apart_fall_into_the_domains_stretches():
+    # Quotas 1.2, 3.5 and 5.3 end at 1.2, 4.7 and 10. Step 0: points 0, 1, 2, ... 9.
+    assert over_steps([0.12, 0.35, 0.53], 10, 1).tolist() == [[2, 3, 5]]
+    # Step 1: points 0.618, 1.618, ... 9.618.
+    assert over_steps([0.12, 0.35, 0.53], 10, 2)[1].tolist() == [1, 4, 5]
+
+
+def test_a_small_weight_gets_its_rows_over_the_steps():
+    counts_TxK = over_steps([0.01, 0.99], 24, 1000)
+    # 0.24 rows a step; largest remainders would give none at all.
+    assert counts_TxK[:, 0].sum().item() == pytest.approx(240, abs=2)
+    assert counts([0.01, 0.99], 24) == [0, 24]
+
+
+def test_a_domain_without_weight_gets_no_row_at_any_step():
+    assert over_steps([0.0, 0.7, 0.0, 0.3, 0.0], 7, 200)[:, [0, 2, 4]].sum() == 0
+
+
+def test_a_last_domain_without_weight_takes_no_row_back():
+    # Divided by their sum, 0.9999999999999999, they add up to 1.0000000000000002.
+    assert over_steps([0.3, 0.6, 0.1, 0], 24, 1).tolist() == [[8, 14, 2, 0]]
+    assert over_steps([1 / 6] * 6 + [0], 24, 1).tolist() == [[4, 4, 4, 4, 5, 3, 0]]
+
+
+@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("weights", [[1 / 6] * 6, [0.3, 0.6, 0.1], [0.1] * 5 + [0.5]])
+def test_a_zero_weight_in_any_place_gets_no_row_of_any_batch(weights, place):
+    place *= len(weights) // 3
+    with_zero = [*weights[:place], 0.0, *weights[place:]]
+    for b in range(1, 301):
+        for step in (0, 1, 377, 10**6):
+            count_K = over_steps_at(with_zero, b, step)
+            assert count_K.min() >= 0
+            assert count_K.sum() == b
+            assert count_K[place] == 0
+
+
+@pytest.mark.parametrize("K", [1, 2, 7])
+def test_one_domain_with_all_weight_gets_the_batch(K):
+    for k in range(K):
+        weights = [float(j == k) for j in range(K)]
+        for b, step in itertools.product((1, 24, 300), range(50)):
+            assert over_steps_at(weights, b, step).tolist() == [b * w for w in weights]
+
+
+@effort(max_examples=50)
+@given(
+    st.lists(st.one_of(st.just(0.0), st.floats(1e-300, 1)), min_size=1, max_size=20),
+    st.sampled_from([1 - 2**-52, 1 - 2**-53, 1.0, 1 + 2**-52, 1 + 2**-51]),
+    st.integers(1, 300),
+    st.one_of(st.just(0), st.integers(0, 10**7)),
+)
+def test_counts_of_weights_that_sum_to_nearly_one_are_never_negative(weights, off, b, step):
+    assume(sum(weights) > 0)
+    weights_K = torch.tensor(weights, dtype=torch.float64)
+    count_K = systematic(weights_K / weights_K.sum() * off, b, step)
+    assert count_K.min() >= 0
+    assert count_K.sum() == b
+    assert count_K[weights_K == 0].sum() == 0
+
+
+def test_the_golden_ratio_is_that():
+    assert pytest.approx(1) == GOLDEN**2 + GOLDEN
+
+
+@given(weights_lists, st.integers(1, 4096), st.integers(0, 10**7))
+def test_every_count_is_its_quota_rounded_up_or_down(weights, b, step):
+    weights_K = torch.tensor(weights, dtype=torch.float64)
+    count_K = systematic(weights_K, b, step)
+    assert count_K.dtype == torch.int64
+    assert count_K.sum() == b
+    assert count_K.min() >= 0
+    quota_K = weights_K / weights_K.sum() * b
+    assert ((count_K - quota_K).abs() < 1 + 1e-6).all()
+
+
+@pytest.mark.slow
+@given(weights_lists, st.integers(1, 64))
+def test_rows_sum_to_the_quotas_over_the_steps(weights, b):
+    weights_K = torch.tensor(weights, dtype=torch.float64)
+    mean_K = over_steps(weights, b, 233).double().mean(dim=0)
+    # 233 is a Fibonacci number: so many multiples of the golden ratio are spread almost evenly, and
+    # no stretch between two ends is off by more than a few points.
+    assert (mean_K - weights_K / weights_K.sum() * b).abs().max() < 3 / 233

@@ -1,0 +1,117 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pike_mixing import registry
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Signals, Statistics
+from pike_mixing.rules.balanced_pike import BalancedPiKE, tilt
+
+LN3 = math.log(3)
+
+
+def vector(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def measured(squared_norm, loss, variance=0.0):
+    K = len(squared_norm)
+    return Statistics(
+        squared_norm_K=vector(*squared_norm),
+        squared_norm_unbiased_K=vector(*squared_norm),
+        variance_K=vector(*[variance] * K),
+        loss_K=vector(*loss),
+        rows_K=vector(*[4] * K),
+    )
+
+
+def after(method, statistics, domains):
+    state = method.init(domains, 0)
+    state = method.observe(state, Signals(step=0, batch_rows=4, statistics=statistics))
+    return method.weights(state, 1)
+
+
+def test_the_tilt_of_two_losses():
+    # tau = 1, losses ln 3 and 0: e^ln3 : e^0 = 3 : 1.
+    torch.testing.assert_close(tilt(vector(LN3, 0), 1.0), vector(0.75, 0.25))
+
+
+@given(st.lists(st.floats(0, 1000), min_size=1, max_size=8), st.floats(1e-3, 100))
+def test_the_tilt_sums_to_tau_and_grows_with_the_loss(losses, tau):
+    y_K = tilt(vector(*losses), tau)
+    assert y_K.sum().item() == pytest.approx(tau)
+    assert y_K[losses.index(max(losses))] == y_K.max()
+
+
+def test_the_tilt_is_stable_for_losses_of_a_thousand():
+    # exp(3000) overflows float64; the difference of 0.1 nats must still count e^0.3 : 1.
+    y_K = tilt(vector(1000.1, 1000.0), 3.0)
+    assert (y_K[0] / y_K[1]).item() == pytest.approx(math.exp(0.3), rel=1e-9)
+    assert tilt(vector(1000.0, 0.0), 1.0).tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("unknown", [math.nan, math.inf])
+def test_a_domain_without_a_loss_has_no_part_in_the_tilt(unknown):
+    y_K = tilt(vector(LN3, unknown, 0), 1.0)
+    torch.testing.assert_close(y_K[[0, 2]], vector(0.75, 0.25))
+    assert y_K[1].isnan()
+
+
+def test_at_equal_losses_tau_is_a_step_size():
+    # (tau / K)^2 for K = 3: 0.11, 1 and 2.8 at tau 1, 3 and 5.
+    for tau, factor in ((1, 1 / 9), (3, 1), (5, 25 / 9)):
+        method = BalancedPiKE(zeta1=1, zeta2=0, tau=tau)
+        exponent_K = method.exponent(measured((1, 2, 3), (2.5, 2.5, 2.5)), b=4)
+        torch.testing.assert_close(exponent_K, factor * vector(1, 2, 3))
+
+
+def test_the_weights_move_by_the_square_of_the_tilt():
+    # y = (1, 1) at tau 2 and equal losses: PiKE's own odds of 3 : 1.
+    method = BalancedPiKE(zeta1=LN3, zeta2=0, tau=2)
+    weights_K = after(method, measured((1, 0), (4.0, 4.0)), ("en", "hi"))
+    torch.testing.assert_close(weights_K, vector(0.75, 0.25))
+    # y = (3/4, 1/4) at tau 1: exponents 9/16 ln 3 and 1/16 ln 3, odds 3^(1/2) : 1.
+    method = BalancedPiKE(zeta1=LN3, zeta2=0, tau=1)
+    weights_K = after(method, measured((1, 1), (LN3, 0.0)), ("en", "hi"))
+    torch.testing.assert_close(weights_K, vector(3**0.5, 1) / (3**0.5 + 1))
+
+
+def test_the_tilt_multiplies_the_variance_too():
+    # y = (1, 1): exponent ln 3 * 1 - 8 / (2 * 4) * 1 for both parts of the first domain.
+    method = BalancedPiKE(zeta1=LN3, zeta2=8, tau=2)
+    exponent_K = method.exponent(measured((1, 0), (4.0, 4.0), variance=1.0), b=4)
+    torch.testing.assert_close(exponent_K, vector(LN3 - 1, -1))
+
+
+def test_a_domain_without_an_estimate_keeps_its_weight():
+    statistics = measured((1, 0, math.nan), (4.0, 4.0, math.nan))
+    method = BalancedPiKE(zeta1=LN3, zeta2=0, tau=2)
+    weights_K = after(method, statistics, ("en", "hi", "de"))
+    torch.testing.assert_close(weights_K, vector(1 / 2, 1 / 6, 1 / 3))
+
+
+def test_the_presets_are_pikes():
+    paper = BalancedPiKE(zeta1=1, zeta2=1, tau=1, every=40, preset="paper")
+    assert (paper.first, paper.norm, paper.rows) == (0, "plug-in", 2)
+    assert BalancedPiKE(zeta1=1, zeta2=1, tau=1, every=40).first == 40
+
+
+def test_tau_and_pikes_own_settings_are_checked():
+    with pytest.raises(InputError) as caught:
+        registry.build("balanced-pike", {"zeta1": 1, "zeta2": 1, "tau": 0, "every": 0}, "method")
+    assert "method.tau: must be positive" in str(caught.value)
+    assert "method.every: must be at least 1" in str(caught.value)
+    with pytest.raises(InputError, match="tau is missing"):
+        registry.build("balanced-pike", {"zeta1": 1, "zeta2": 1}, "method")
+
+
+def test_proposed_coefficients_count_the_tilt():
+    # Equal losses: (y*_k)^2 = (1/2)^2, so that zeta1 is four times PiKE's ln 1.1 / (3 - 1).
+    method, statistics = BalancedPiKE(zeta1=1, zeta2=0, tau=1), measured((3, 1), (2, 2))
+    zeta1 = method.proposed(statistics, 4)["zeta1"]
+    assert zeta1 == pytest.approx(4 * math.log(1.1) / 2)
+    proposed = BalancedPiKE(zeta1=zeta1, zeta2=0, tau=1)
+    torch.testing.assert_close(after(proposed, statistics, ("a", "b")), vector(1.1, 1) / 2.1)

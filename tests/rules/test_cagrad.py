@@ -1,0 +1,94 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Signals
+from pike_mixing.rules.cagrad import CAGrad
+from pike_mixing.settings import parse
+
+
+def matrix(*rows):
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def combined(gradient_KxD, **settings):
+    method = parse(CAGrad, settings, "cagrad")
+    signals = Signals(step=4, batch_rows=4, gram_KxK=gradient_KxD @ gradient_KxD.T)
+    return method.combine(method.init(tuple("abcdef"[: len(gradient_KxD)]), 0), signals)
+
+
+def test_two_even_gradients_share():
+    # g_w = g_0: (1 + c) g_0.
+    across = matrix([1, 0], [0, 1])
+    assert combined(across, scale="reference").tolist() == pytest.approx([0.7, 0.7])
+    assert combined(across).tolist() == pytest.approx([0.5, 0.5])
+
+
+def test_the_worst_domain_gets_the_whole_radius():
+    # g_0 = (1/2, 1) has length sqrt(5) / 2; at w = (1, 0) the slopes are 1/2 + c' and 2, c' < 3/2.
+    across = matrix([1, 0], [0, 2])
+    radius = 0.4 * 5**0.5 / 2
+    expected = [0.5 + radius, 0.5]
+    assert combined(across, scale="reference").tolist() == pytest.approx(expected)
+    assert combined(across).tolist() == pytest.approx([c / 1.4 for c in expected])
+
+
+@given(st.integers(0, 2**31), st.integers(1, 6))
+@effort(deadline=None, max_examples=20)
+def test_a_radius_of_zero_is_the_mean(seed, K):
+    generator = torch.Generator().manual_seed(seed)
+    gradient_KxD = torch.randn(K, 4, generator=generator, dtype=torch.float64)
+    assert combined(gradient_KxD, c=0).tolist() == [1 / K] * K
+
+
+@given(st.integers(0, 2**31), st.integers(2, 6), st.floats(0.01, 0.95))
+@effort(deadline=None, max_examples=20)
+def test_no_update_in_the_ball_is_better_for_the_worst_domain(seed, K, c):
+    generator = torch.Generator().manual_seed(seed)
+    gradient_KxD = torch.randn(K, 3, generator=generator, dtype=torch.float64) + 0.3
+    update_D = combined(gradient_KxD, c=c, scale="reference") @ gradient_KxD
+    mean_D = gradient_KxD.mean(dim=0)
+    radius = c * mean_D.norm()
+    assert (update_D - mean_D).norm() <= radius * (1 + 1e-6)
+    steps_NxD = torch.randn(4000, 3, generator=generator, dtype=torch.float64)
+    others_NxD = mean_D + radius * steps_NxD / steps_NxD.norm(dim=1, keepdim=True)
+    worst = (others_NxD @ gradient_KxD.T).min(dim=1).values.max()
+    assert (gradient_KxD @ update_D).min() >= worst - 1e-9
+
+
+def test_gradients_whose_mean_is_zero_move_nothing():
+    gradient_KxD = matrix([1, 0], [-1, 0])
+    assert (combined(gradient_KxD) @ gradient_KxD).tolist() == [0, 0]
+
+
+def test_opposite_gradients_keep_the_update_bounded():
+    # g_w can vanish: coefficients are large, but the update stays in the ball.
+    gradient_KxD = matrix([1, 0], [-2, 0])
+    update_D = combined(gradient_KxD, scale="reference") @ gradient_KxD
+    assert update_D.norm() <= 0.5 * 1.4 * (1 + 1e-6)
+
+
+def test_a_solver_that_does_not_converge_is_an_error(monkeypatch):
+    monkeypatch.setattr("pike_mixing.numerics.simplex.TOLERANCE", -1.0)
+    with pytest.raises(InputError, match=r"step 4: cagrad found no coefficients.*rule"):
+        combined(matrix([1, 0], [0, 1]))
+
+
+@pytest.mark.parametrize("c", [-0.1, 1.0])
+def test_a_ball_that_reaches_zero_is_refused(c):
+    with pytest.raises(InputError, match="c: must lie in"):
+        parse(CAGrad, {"c": c}, "cagrad")
+
+
+def test_torchjd_agrees():
+    aggregation = pytest.importorskip("torchjd.aggregation")
+    pytest.importorskip("clarabel")
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(10):
+        gradient_KxD = torch.randn(4, 6, generator=generator, dtype=torch.float64) + 0.3
+        update_D = combined(gradient_KxD, c=0.5, scale="reference") @ gradient_KxD
+        theirs_D = aggregation.CAGrad(c=0.5)(gradient_KxD)
+        torch.testing.assert_close(update_D, theirs_D, rtol=1e-3, atol=1e-3)

@@ -1,0 +1,216 @@
+import math
+from fractions import Fraction
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Signals, Statistics
+from pike_mixing.rules.conceptual_pike import ConceptualPiKE, minimiser
+from pike_mixing.settings import parse
+
+few = effort(max_examples=40, deadline=None)
+items = st.lists(
+    st.tuples(st.floats(-10, 10), st.one_of(st.just(0.0), st.floats(1e-3, 10))),
+    min_size=1,
+    max_size=8,
+)
+"""(lambda_k, kappa_k)."""
+
+
+def vector(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def measured(squared_norm, variance, rows=8):
+    K = len(squared_norm)
+    return Statistics(
+        squared_norm_K=vector(*squared_norm),
+        squared_norm_unbiased_K=vector(*squared_norm) - vector(*variance) / rows,
+        variance_K=vector(*variance),
+        loss_K=vector(*[1.0] * K),
+        rows_K=vector(*[rows] * K),
+    )
+
+
+def after(method, statistics, b=4, domains=("en", "hi")):
+    state = method.init(domains, 0)
+    state = method.observe(state, Signals(step=0, batch_rows=b, statistics=statistics))
+    return method.weights(state, 1)
+
+
+def test_the_solution_of_two_curved_items():
+    # w_1 + lambda_1 = 2 w_2 + lambda_2 with w_1 + w_2 = 1: w_1 = 2 (1 - w_1).
+    torch.testing.assert_close(minimiser(vector(0, 0), vector(1, 2)), vector(2, 1) / 3)
+    # 1 - w_1 - 1 = w_1 - 0.5: w_1 = 0.25.
+    torch.testing.assert_close(minimiser(vector(0, -0.5), vector(1, 1)), vector(0.25, 0.75))
+
+
+def test_an_item_that_costs_too_much_gets_exactly_nothing():
+    # With all weight on the first, its marginal cost 1 - 3 is still below the second's 0.
+    assert minimiser(vector(-3, 0), vector(1, 1)).tolist() == [1, 0]
+
+
+def test_a_linear_item_takes_what_the_curved_leave():
+    # mu = 0: the first goes up to (1 - 0) / 4, the second takes the rest.
+    torch.testing.assert_close(minimiser(vector(-1, 0), vector(4, 0)), vector(0.25, 0.75))
+
+
+def test_a_linear_item_that_costs_too_much_gets_nothing():
+    assert minimiser(vector(-9, 0), vector(4, 0)).tolist() == [1, 0]
+
+
+def test_of_linear_items_the_cheapest_takes_all():
+    assert minimiser(vector(1, -2, 3), vector(0, 0, 0)).tolist() == [0, 1, 0]
+    assert minimiser(vector(1, -2, -2), vector(0, 0, 0)).tolist() == [0, 0.5, 0.5]
+
+
+def test_a_kappa_below_the_rounding_of_lambda_is_not_lost():
+    assert minimiser(vector(0.125), vector(1e-20)).tolist() == [1]
+    # Equal lambdas: 1 / kappa decides, 3 : 1.
+    torch.testing.assert_close(minimiser(vector(7, 7), vector(1e-20, 3e-20)), vector(3, 1) / 4)
+    # The second reaches the first's cost of 483,946 at 483946 / 5.6e10.
+    second = 483946 / 5.6e10
+    weights_K = minimiser(vector(483946, 0), vector(1.2e-11, 5.6e10))
+    torch.testing.assert_close(weights_K, vector(1 - second, second), rtol=1e-12, atol=0)
+
+
+def test_a_gradient_lost_in_its_noise_leaves_numbers():
+    method = ConceptualPiKE(L=1, eta=0.1, norm="plug-in")
+    assert after(method, measured((1e-18,), (100,)), domains=("en",)).tolist() == [1]
+
+
+def exact(lam, kap):
+    """The same by fractions: of all sets of cheapest domains, the largest with positive weights."""
+    cheapest = sorted(range(len(lam)), key=lambda k: lam[k])
+    for count in range(len(lam), 0, -1):
+        active = cheapest[:count]
+        nu = (1 + sum(lam[k] / kap[k] for k in active)) / sum(1 / kap[k] for k in active)
+        if all(nu > lam[k] for k in active):
+            return [float(max(0, nu - lam[k]) / kap[k]) for k in range(len(lam))]
+    raise AssertionError("the cheapest alone is always such a set")
+
+
+@few
+@given(
+    st.lists(
+        st.tuples(st.floats(-1e12, 1e12), st.integers(-25, 25).map(lambda power: 10.0**power)),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_fractions_give_the_same_for_kappas_of_any_size(items):
+    lam, kap = zip(*items, strict=True)
+    weights_K = minimiser(vector(*lam), vector(*kap))
+    expected = exact([Fraction(x) for x in lam], [Fraction(x) for x in kap])
+    torch.testing.assert_close(weights_K, vector(*expected), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("unknown", [math.nan, math.inf])
+def test_an_estimate_that_is_not_finite_is_none(unknown):
+    method = ConceptualPiKE(L=1, eta=1, norm="plug-in")
+    weights_K = after(method, measured((1, unknown), (0, unknown)))
+    assert weights_K.tolist() == [0.5, 0.5]
+
+
+@few
+@given(items)
+def test_the_conditions_of_karush_kuhn_and_tucker_hold(items):
+    lam_K, kap_K = torch.tensor(items, dtype=torch.float64).T
+    weights_K = minimiser(lam_K, kap_K)
+    assert weights_K.min() >= 0
+    assert weights_K.sum().item() == pytest.approx(1)
+    # All that have weight cost the same at the margin, the others no less.
+    cost_K = lam_K + kap_K * weights_K
+    least = cost_K.min()
+    torch.testing.assert_close(
+        cost_K[weights_K > 1e-6], least.expand((weights_K > 1e-6).sum()), rtol=0, atol=1e-6
+    )
+
+
+@few
+@given(items, st.randoms())
+def test_the_order_of_the_domains_does_not_matter(items, random):
+    order = random.sample(range(len(items)), len(items))
+    lam_K, kap_K = torch.tensor(items, dtype=torch.float64).T
+    shuffled_K = minimiser(lam_K[order], kap_K[order])
+    torch.testing.assert_close(shuffled_K, minimiser(lam_K, kap_K)[order])
+
+
+@effort(max_examples=10, deadline=None)
+@given(items)
+def test_a_generic_solver_finds_no_lower_point(items):
+    optimize = pytest.importorskip("scipy.optimize")
+    lam_K, kap_K = torch.tensor(items, dtype=torch.float64).T
+
+    def cost(weights):
+        return float(lam_K @ vector(*weights) + kap_K @ vector(*weights) ** 2 / 2)
+
+    K = len(items)
+    found = optimize.minimize(
+        cost,
+        [1 / K] * K,
+        method="SLSQP",
+        bounds=[(0, 1)] * K,
+        constraints={"type": "eq", "fun": lambda weights: sum(weights) - 1},
+        options={"ftol": 1e-12, "maxiter": 500},
+    )
+    assert cost(minimiser(lam_K, kap_K).tolist()) <= found.fun + 1e-8
+
+
+@pytest.mark.parametrize("theta", [(1.0, 0.5), (0.2, 0.3), (2.0, 0.0)])
+@pytest.mark.parametrize("sigma", [(0.1, 0.1), (1.0, 0.2), (0.0, 3.0)])
+def test_example_1_is_solved_as_in_its_equation(theta, sigma):
+    # Equation `eq:ExampleOptimalMixing`; its sigma is per coordinate, of which there are two.
+    b, eta = 8, 0.3
+    (x1, x2), (s1, s2) = [[v**2 for v in pair] for pair in (theta, sigma)]
+    wanted = ((s2 - s1) / b + (x1 - x2) / eta + x2) / (x1 + x2)
+    method = ConceptualPiKE(L=1, eta=eta, norm="plug-in")
+    weights_K = after(method, measured((x1, x2), (2 * s1, 2 * s2)), b=b)
+    assert weights_K[0].item() == pytest.approx(min(max(wanted, 0), 1), abs=1e-9)
+
+
+def test_the_bound_by_hand():
+    method = ConceptualPiKE(L=2, eta=0.5, beta=0.5, gamma=3, norm="plug-in")
+    lam_K, kap_K = method.bound(measured((4, 0), (0, 8)), b=4)
+    # -0.5 * 0.5 * 4 and 2 * 0.25 / 8 * 8; 2 * 0.25 * 3 * 4.
+    torch.testing.assert_close(lam_K, vector(-1, 0.5))
+    torch.testing.assert_close(kap_K, vector(6, 0))
+
+
+def test_an_unbiased_norm_below_zero_counts_as_zero():
+    method = ConceptualPiKE(L=1, eta=1)
+    lam_K, kap_K = method.bound(measured((1, 3), (16, 8)), b=4)
+    # 1 - 16 / 8 = -1 and 3 - 8 / 8 = 2.
+    torch.testing.assert_close(kap_K, vector(0, 2))
+    torch.testing.assert_close(lam_K, vector(2, -1))
+
+
+def test_a_domain_without_an_estimate_keeps_its_weight():
+    method = ConceptualPiKE(L=1, eta=1, prior={"en": 1, "hi": 1, "de": 2}, norm="plug-in")
+    statistics = measured((1, 2, math.nan), (0, 0, math.nan))
+    # lambda = -|g|^2, kappa = |g|^2: w_1 - 1 = 2 w_2 - 2 gives 1/3 and 2/3 of the other half.
+    weights_K = after(method, statistics, domains=("en", "hi", "de"))
+    torch.testing.assert_close(weights_K, vector(1, 2, 3) / 6)
+
+
+def test_without_statistics_nothing_changes():
+    method = ConceptualPiKE(L=1, eta=1)
+    state = method.init(("en", "hi"), 0)
+    assert method.observe(state, Signals(step=0, batch_rows=4)) is state
+
+
+def test_every_step_is_estimated_unless_asked_otherwise():
+    assert ConceptualPiKE(L=1, eta=1).needs().statistics.due(7)
+    assert not ConceptualPiKE(L=1, eta=1, every=2).needs().statistics.due(7)
+
+
+def test_unreasonable_settings_are_named_at_once():
+    wrong = {"L": 0, "eta": 0, "beta": 0, "gamma": 0, "every": 0, "first": -1, "rows": 1}
+    with pytest.raises(InputError) as caught:
+        parse(ConceptualPiKE, wrong | {"prior": {"en": -1}}, "method")
+    for name in (*wrong, "prior"):
+        assert f"method.{name}" in str(caught.value)

@@ -1,0 +1,150 @@
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Signals
+from pike_mixing.rules.famo import FAMO
+from pike_mixing.settings import parse
+
+VECTORS = Path(__file__).parent / "vectors"
+DOMAINS = ("en", "hi", "de")
+positive = st.lists(st.floats(0.01, 12), min_size=3, max_size=3)
+
+few = effort(max_examples=30, deadline=None)
+
+
+def vector(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def seen(before_K, after_K, step=0):
+    count_K = torch.ones_like(before_K)
+    losses = {"loss_K": before_K, "loss_after_K": after_K}
+    return Signals(step=step, batch_rows=len(count_K), count_K=count_K, **losses)
+
+
+@pytest.mark.parametrize("run", range(3))
+def test_40_steps_follow_the_authors_code(run):
+    known = json.loads((VECTORS / "famo.json").read_text(encoding="utf-8"))
+    expected = known["runs"][run]
+    bounds = expected["lower_bounds_K"]
+    method = FAMO(
+        rate=expected["rate"],
+        gamma=expected["gamma"],
+        lower_bounds=bounds and dict(zip(DOMAINS, bounds, strict=True)),
+    )
+    state = method.init(DOMAINS, 0)
+    pairs = zip(known["losses_TxK"], known["losses_after_TxK"], strict=True)
+    for step, (before, after) in enumerate(pairs):
+        signals = seen(vector(*before), vector(*after), step)
+        loss_weights_K = vector(*expected["loss_weights_TxK"][step])
+        torch.testing.assert_close(
+            method.loss_weights(state, signals), loss_weights_K, rtol=0, atol=1e-4
+        )
+        state = method.observe(state, signals)
+        logits_K = vector(*expected["logits_TxK"][step])
+        torch.testing.assert_close(state["logits_K"], logits_K, rtol=0, atol=5e-4)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.01, 1.0])
+def test_the_logits_move_as_under_torchs_adam_with_its_inner_decay(gamma):
+    method = FAMO(rate=0.025, gamma=gamma)
+    state = method.init(DOMAINS, 0)
+    logits_K = torch.zeros(3, dtype=torch.float64, requires_grad=True)
+    adam = torch.optim.Adam([logits_K], lr=0.025, weight_decay=gamma)
+    generator = torch.Generator().manual_seed(0)
+    for loss_2xK in 1 + torch.rand((30, 2, 3), generator=generator, dtype=torch.float64):
+        state = method.observe(state, seen(*loss_2xK))
+        before_K, after_K = (loss_2xK + 1e-8).log()
+        adam.zero_grad()
+        (logits_K.softmax(dim=0) * (before_K - after_K)).sum().backward()
+        adam.step()
+    torch.testing.assert_close(state["logits_K"], logits_K.detach(), rtol=0, atol=1e-12)
+
+
+def test_a_small_loss_weighs_more():
+    # z equal: 1/1 : 1/3.
+    method = FAMO()
+    loss_weights_K = method.loss_weights(
+        method.init(("en", "hi"), 0), seen(vector(1, 3), vector(1, 3))
+    )
+    torch.testing.assert_close(loss_weights_K, vector(0.75, 0.25), rtol=0, atol=1e-7)
+
+
+def test_a_lower_bound_is_what_the_loss_is_measured_from():
+    # Gaps 1 and 1.
+    method = FAMO(lower_bounds={"hi": 2, "en": 0})
+    loss_weights_K = method.loss_weights(
+        method.init(("en", "hi"), 0), seen(vector(1, 3), vector(1, 3))
+    )
+    torch.testing.assert_close(loss_weights_K, vector(0.5, 0.5))
+
+
+def test_the_domain_whose_loss_fell_most_loses_weight():
+    method = FAMO(rate=0.025)
+    state = method.observe(method.init(("en", "hi"), 0), seen(vector(2, 2), vector(1, 2)))
+    # Adam's first step has the size of its rate.
+    torch.testing.assert_close(state["logits_K"], vector(-0.025, 0.025), rtol=0, atol=1e-6)
+
+
+def test_rows_are_mixed_equally_whatever_the_losses():
+    method = FAMO()
+    state = method.observe(method.init(DOMAINS, 0), seen(vector(2, 2, 9), vector(1, 2, 3)))
+    torch.testing.assert_close(method.weights(state, 1), vector(1, 1, 1) / 3)
+    assert method.allocate(state, 1, 256).tolist() == [86, 85, 85]
+
+
+def test_an_absent_domain_has_no_weight_and_waits():
+    method, nan = FAMO(), math.nan
+    state = method.observe(method.init(DOMAINS, 0), seen(vector(2, 2, 2), vector(1, 2, 1.5)))
+    absent = seen(vector(3, 2, nan), vector(2, 2, nan))
+    loss_weights_K = method.loss_weights(state, absent)
+    # Counted as a loss of 0 it would take all the weight.
+    assert loss_weights_K[2] == 0
+    assert loss_weights_K.sum().item() == pytest.approx(1)
+    after = method.observe(state, absent)
+    assert after["updates_K"].tolist() == [2, 2, 1]
+    for name in ("logits_K", "first_K", "second_K"):
+        assert after[name][2] == state[name][2]
+        assert after[name][0] != state[name][0]
+
+
+def test_a_loss_below_its_lower_bound_is_refused():
+    method = FAMO(lower_bounds={"en": 1, "hi": 2.5})
+    state = method.init(("en", "hi"), 0)
+    with pytest.raises(InputError, match=r"2\.5 of the run's domain 2 .* 2\.25 at step 7: lower"):
+        method.loss_weights(state, seen(vector(3, 2.25), vector(3, 2.25), step=7))
+
+
+@few
+@given(positive, positive)
+def test_loss_weights_sum_to_one_and_moves_are_no_larger_than_the_rate(before, after):
+    method = FAMO(rate=0.025, gamma=0)
+    signals = seen(vector(*before), vector(*after))
+    state = method.init(DOMAINS, 0)
+    assert method.loss_weights(state, signals).sum().item() == pytest.approx(1)
+    assert method.observe(state, signals)["logits_K"].abs().max() <= 0.025 * (1 + 1e-9)
+
+
+def test_the_losses_of_a_batch_are_wanted_before_and_after_its_update():
+    needs = FAMO().needs()
+    assert needs.losses
+    assert needs.weighs_losses
+    assert needs.losses_after
+
+
+def test_unreasonable_settings_are_named_at_once():
+    wrong = {"rate": 0, "gamma": -1, "lower_bounds": {"en": -1}}
+    with pytest.raises(InputError) as caught:
+        parse(FAMO, wrong, "method")
+    for name in ("rate: ", "gamma: ", "lower_bounds.en: "):
+        assert f"method.{name}" in str(caught.value)
+    with pytest.raises(InputError, match="lower_bounds: domain 'hi' has no bound"):
+        FAMO(lower_bounds={"en": 1}).init(("en", "hi"), 0)

@@ -1,0 +1,121 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Signals
+from pike_mixing.rules.gradnorm import GradNorm
+from pike_mixing.settings import parse
+
+DOMAINS = ("en", "hi", "de")
+few = effort(max_examples=30, deadline=None)
+triple = st.lists(st.floats(0.1, 10), min_size=3, max_size=3)
+
+
+def vector(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def seen(step, norm_K, loss_K):
+    """Orthogonal gradients of the given norms."""
+    count_K, gram_KxK = torch.ones_like(norm_K), torch.diag(norm_K**2)
+    return Signals(step, len(count_K), count_K=count_K, gram_KxK=gram_KxK, loss_K=loss_K)
+
+
+def test_weights_begin_on_the_scale_of_mix():
+    method = GradNorm()
+    state = method.init(("en", "hi"), 0)
+    coefficient_K = method.combine(state, seen(0, vector(5, 1), vector(2, 2)))
+    torch.testing.assert_close(coefficient_K, vector(0.5, 0.5))
+    assert method.allocate(state, 0, 5).tolist() == [3, 2]
+
+
+def test_one_step_brings_the_gradients_together():
+    method = GradNorm(rate=0.1, first=0)
+    state = method.init(("en", "hi"), 0)
+    state = method.observe(state, seen(0, vector(3, 1), vector(2, 2)))
+    # G = (3, 1), mean 2, sides + and -: slope_1 = (3 - 0.5 (3 - 1)) / 2 = 1, slope_2 = -1.
+    torch.testing.assert_close(state["theta_K"], vector(-0.1, 0.1))
+
+
+def test_the_unit_of_the_gradients_does_not_matter():
+    method = GradNorm(first=0)
+    for scale in (1e-6, 1.0, 1e6):
+        state = method.observe(
+            method.init(("en", "hi"), 0), seen(0, scale * vector(3, 1), vector(2, 2))
+        )
+        torch.testing.assert_close(state["theta_K"], vector(-0.025, 0.025))
+
+
+def test_a_slow_domain_is_given_a_larger_gradient():
+    method = GradNorm(rate=0.1, first=10, alpha=1)
+    state = method.observe(method.init(("en", "hi"), 0), seen(10, vector(1, 1), vector(4, 4)))
+    # Losses 3/4 and 1/4 of those at step 10: targets 1.5 and 0.5 for G = 1 and 1.
+    state = method.observe(state, seen(11, vector(1, 1), vector(3, 1)))
+    torch.testing.assert_close(state["theta_K"], vector(0.1, -0.1))
+
+
+@few
+@given(triple, triple, triple)
+def test_the_step_is_down_the_gradient_of_the_objective(theta, norm, loss):
+    method = GradNorm(rate=1, first=0)
+    state = method.init(DOMAINS, 0) | {"theta_K": vector(*theta), "initial_loss_K": vector(3, 3, 3)}
+    theta_K = vector(*theta).requires_grad_()
+    G_K = 3 * theta_K.softmax(dim=0) * vector(*norm)
+    ratio_K = vector(*loss) / vector(*loss).mean()
+    (G_K - G_K.mean().detach() * ratio_K**1.5).abs().sum().backward()
+    after = method.observe(state, seen(5, vector(*norm), vector(*loss)))
+    expected = vector(*theta) - theta_K.grad / G_K.mean().detach()
+    torch.testing.assert_close(after["theta_K"], expected)
+
+
+def test_with_alpha_0_all_gradients_become_equal():
+    method = GradNorm(rate=0.01, alpha=0, first=0)
+    state = method.init(DOMAINS, 0)
+    for step in range(400):
+        state = method.observe(state, seen(step, vector(4, 2, 1), vector(5, 3, 1)))
+    norm_K = method.combine(state, seen(400, vector(4, 2, 1), vector(5, 3, 1))) * vector(4, 2, 1)
+    torch.testing.assert_close(norm_K, norm_K.mean().expand(3), rtol=0.05, atol=0)
+
+
+def test_until_the_first_step_nothing_is_learned():
+    method = GradNorm(first=3)
+    state = method.init(("en", "hi"), 0)
+    for step in range(3):
+        assert method.observe(state, seen(step, vector(3, 1), vector(9, 9))) is state
+    state = method.observe(state, seen(3, vector(3, 1), vector(5, 4)))
+    assert state["initial_loss_K"].tolist() == [5, 4]
+    state = method.observe(state, seen(4, vector(3, 1), vector(2, 2)))
+    assert state["initial_loss_K"].tolist() == [5, 4]
+
+
+def test_an_absent_domain_takes_no_part():
+    method, nan = GradNorm(rate=0.1, first=0), math.nan
+    state = method.init(DOMAINS, 0)
+    signals = seen(0, vector(3, 1, 1), vector(2, 2, nan))
+    signals.gram_KxK[2] = signals.gram_KxK[:, 2] = nan
+    assert method.combine(state, signals).tolist() == [0.5, 0.5, 0]
+    state = method.observe(state, signals)
+    torch.testing.assert_close(state["theta_K"], vector(-0.1, 0.1, 0))
+    assert state["initial_loss_K"].isnan().tolist() == [False, False, True]
+    # Its rate refers to the first loss that it has.
+    state = method.observe(state, seen(1, vector(3, 1, 1), vector(2, 2, 7)))
+    assert state["initial_loss_K"].tolist() == [2, 2, 7]
+
+
+def test_unreasonable_settings_are_named_at_once():
+    wrong = {"rate": 0, "alpha": -1, "first": -1}
+    with pytest.raises(InputError) as caught:
+        parse(GradNorm, wrong, "method")
+    for name in wrong:
+        assert f"method.{name}: " in str(caught.value)
+
+
+def test_a_loss_that_is_not_positive_is_refused():
+    method = GradNorm(first=0)
+    with pytest.raises(InputError, match=r"step 3: gradnorm divides by .* \[2.0, 0.0\], and one"):
+        method.observe(method.init(("en", "hi"), 0), seen(3, vector(1, 1), vector(2, 0)))

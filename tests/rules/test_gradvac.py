@@ -1,0 +1,187 @@
+import math
+
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Signals
+from pike_mixing.numerics import visits
+from pike_mixing.rules.gradvac import GradVaccine, turned
+from pike_mixing.rules.pcgrad import PCGrad
+from pike_mixing.settings import parse
+
+
+def matrix(*rows):
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def signals(gradient_KxD, step=0):
+    return Signals(step=step, batch_rows=4, gram_KxK=gradient_KxD @ gradient_KxD.T)
+
+
+def after(method, *gradients):
+    """The state after steps with these gradients."""
+    state = method.init(tuple("abcdef"[: len(gradients[0])]), 0)
+    for step, gradient_KxD in enumerate(gradients):
+        state = method.observe(state, signals(gradient_KxD, step))
+    return state
+
+
+SAME, ORTHOGONAL = matrix([1, 0], [1, 0]), matrix([1, 0], [0, 1])
+
+
+def test_targets_begin_at_zero_and_it_is_pcgrad_then():
+    method, other = GradVaccine(), PCGrad()
+    for gradient_KxD in (SAME, ORTHOGONAL, matrix([1, 0], [-1, 1])):
+        expected_K = other.combine(other.init(("a", "b"), 0), signals(gradient_KxD))
+        coefficient_K = method.combine(method.init(("a", "b"), 0), signals(gradient_KxD))
+        torch.testing.assert_close(coefficient_K, expected_K)
+
+
+def test_targets_are_a_moving_average_of_the_cosines():
+    # 0 -> 1/2 -> 3/4 with cosine 1, then -> 3/8 with cosine 0.
+    method = GradVaccine(beta=0.5)
+    states = [after(method, *[SAME, SAME, ORTHOGONAL][:n]) for n in (1, 2, 3)]
+    assert [s["target_KxK"][0, 1].item() for s in states[:2]] == pytest.approx([0.5, 0.75])
+    # Domain b, in turn, sees the same: each pair keeps its own average.
+    expected_KxK = matrix([0, 0.375], [0.375, 0])
+    torch.testing.assert_close(states[2]["target_KxK"], expected_KxK)
+
+
+def test_a_gradient_is_turned_up_to_the_target():
+    # Target 1/2, cosine 0: g1' = g1 + (1/2) / sqrt(3/4) g2, and so for g2'.
+    method = GradVaccine(beta=0.5)
+    coefficient_K = method.combine(after(method, SAME), signals(ORTHOGONAL, 1))
+    assert coefficient_K.tolist() == pytest.approx([(1 + 1 / math.sqrt(3)) / 2] * 2)
+    whole = GradVaccine(beta=0.5, scale="reference")
+    coefficient_K = whole.combine(after(whole, SAME), signals(ORTHOGONAL, 1))
+    assert coefficient_K.tolist() == pytest.approx([1 + 1 / math.sqrt(3)] * 2)
+
+
+def test_a_cosine_above_its_target_changes_nothing():
+    method = GradVaccine(beta=0.5)
+    assert method.combine(after(method, SAME), signals(SAME, 1)).tolist() == [0.5, 0.5]
+
+
+def test_a_high_target_is_cut():
+    # After 50 identical batches the target is 1, for which no finite turn is enough.
+    method = GradVaccine(beta=0.5, highest_target=0.6)
+    state = after(method, *[SAME] * 50)
+    assert state["target_KxK"][0, 1] == pytest.approx(1)
+    # 0.6 / sqrt(1 - 0.36) = 3/4.
+    coefficient_K = method.combine(state, signals(ORTHOGONAL, 50))
+    assert coefficient_K.tolist() == pytest.approx([(1 + 0.75) / 2] * 2)
+
+
+@given(st.integers(0, 2**31), st.floats(-0.9, 0.9))
+@effort(deadline=None, max_examples=25)
+def test_a_turned_gradient_has_the_target_as_its_cosine(seed, target):
+    generator = torch.Generator().manual_seed(seed)
+    gradient_KxD = torch.randn(2, 3, generator=generator, dtype=torch.float64)
+    first_D, second_D = gradient_KxD
+    assume(torch.cosine_similarity(first_D, second_D, dim=0) < target)
+    a_PxP, _ = turned(
+        gradient_KxD @ gradient_KxD.T,
+        torch.full((2, 2), target, dtype=torch.float64),
+        [[1], [0]],
+        beta=0.1,
+        highest_target=0.9,
+    )
+    turned_KxD = a_PxP @ gradient_KxD
+    cosines = [
+        torch.cosine_similarity(turned_KxD[0], second_D, dim=0).item(),
+        torch.cosine_similarity(turned_KxD[1], first_D, dim=0).item(),
+    ]
+    assert cosines == pytest.approx([target] * 2, abs=1e-9)
+
+
+def by_the_algorithm(gradient_KxD, target_KxK, orders, beta):
+    """Algorithm 1 on the gradients themselves; changes the targets in place."""
+    total_D = torch.zeros_like(gradient_KxD[0])
+    for i, (own_D, order) in enumerate(zip(gradient_KxD, orders, strict=True)):
+        altered_D = own_D.clone()
+        for j in order:
+            other_D, target = gradient_KxD[j], target_KxK[i, j].item()
+            cosine = torch.cosine_similarity(altered_D, other_D, dim=0).item()
+            if cosine < target:
+                sine, target_sine = math.sqrt(1 - cosine**2), math.sqrt(1 - target**2)
+                turn = target * sine - cosine * target_sine
+                factor = altered_D.norm() * turn / (other_D.norm() * target_sine)
+                altered_D = altered_D + factor * other_D
+            target_KxK[i, j] = (1 - beta) * target + beta * cosine
+        total_D += altered_D
+    return total_D
+
+
+@given(st.integers(0, 2**31), st.integers(1, 5))
+@effort(deadline=None, max_examples=12)
+def test_the_gramian_is_enough(seed, K):
+    generator = torch.Generator().manual_seed(seed)
+    method = GradVaccine(beta=0.3, scale="reference", highest_target=0.999)
+    names = tuple("abcdef"[:K])
+    state = method.init(names, 3)
+    target_KxK = torch.zeros(K, K, dtype=torch.float64)
+    for step in range(9):
+        gradient_KxD = torch.randn(K, 4, generator=generator, dtype=torch.float64) + 0.5
+        order = visits.orders(visits.keys(names, 3), step)
+        expected_D = by_the_algorithm(gradient_KxD, target_KxK, order, 0.3)
+        update_D = method.combine(state, signals(gradient_KxD, step)) @ gradient_KxD
+        torch.testing.assert_close(update_D, expected_D, rtol=1e-7, atol=1e-7)
+        state = method.observe(state, signals(gradient_KxD, step))
+        torch.testing.assert_close(state["target_KxK"], target_KxK, rtol=1e-7, atol=1e-7)
+
+
+def test_an_absent_domain_keeps_its_targets():
+    method = GradVaccine(beta=0.5)
+    state = after(method, matrix([1, 0], [1, 0], [1, 0]))
+    gram_KxK = matrix([1, 0, math.nan], [0, 1, math.nan], [math.nan] * 3)
+    state = method.observe(state, Signals(step=1, batch_rows=4, gram_KxK=gram_KxK))
+    rows = [[0, 0.25, 0.5], [0.25, 0, 0.5], [0.5, 0.5, 0]]
+    torch.testing.assert_close(state["target_KxK"], matrix(*rows))
+
+
+def test_opposite_gradients_vanish_without_harm():
+    gradient_KxD = matrix([1, 0], [-2, 0], [0, 1])
+    method = GradVaccine(beta=0.5)
+    coefficient_K = method.combine(method.init(("a", "b", "c"), 0), signals(gradient_KxD))
+    # Of the first two nothing is left, the third stays: the update is its third.
+    torch.testing.assert_close(coefficient_K @ gradient_KxD, matrix([0, 1 / 3])[0])
+    assert after(method, gradient_KxD, gradient_KxD)["target_KxK"].isfinite().all()
+
+
+def test_a_step_leaves_the_state_before_it_as_it_was():
+    method = GradVaccine()
+    before = after(method, SAME)
+    kept_KxK = before["target_KxK"].clone()
+    method.combine(before, signals(ORTHOGONAL, 1))
+    method.observe(before, signals(ORTHOGONAL, 1))
+    assert torch.equal(before["target_KxK"], kept_KxK)
+
+
+def test_torchjd_agrees_on_two_gradients():
+    aggregation = pytest.importorskip("torchjd.aggregation")
+    theirs = aggregation.GradVac(beta=0.3, eps=0.0)
+    method = GradVaccine(beta=0.3, scale="reference", highest_target=0.999)
+    state = method.init(("a", "b"), 0)
+    generator = torch.Generator().manual_seed(0)
+    for step in range(20):
+        gradient_KxD = torch.randn(2, 3, generator=generator, dtype=torch.float64) + 0.3
+        update_D = method.combine(state, signals(gradient_KxD, step)) @ gradient_KxD
+        torch.testing.assert_close(update_D, theirs(gradient_KxD))
+        state = method.observe(state, signals(gradient_KxD, step))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"beta": 0.0}, "beta: must lie in"),
+        ({"beta": 1.5}, "beta: must lie in"),
+        ({"highest_target": 1.0}, "highest_target: must lie in"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        parse(GradVaccine, settings, "gradvac")

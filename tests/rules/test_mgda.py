@@ -1,0 +1,82 @@
+import pytest
+import torch
+
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Signals
+from pike_mixing.rules.mgda import MGDA
+from pike_mixing.settings import parse
+
+
+def matrix(*rows):
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def combined(gradient_KxD, *, loss=None, **settings):
+    method = parse(MGDA, settings, "mgda")
+    signals = Signals(
+        step=4,
+        batch_rows=4,
+        loss_K=torch.tensor(loss or [1.0] * len(gradient_KxD), dtype=torch.float64),
+        gram_KxK=gradient_KxD @ gradient_KxD.T,
+    )
+    return method.combine(method.init(("a", "b", "c")[: len(gradient_KxD)], 0), signals)
+
+
+ACROSS = matrix([1, 0], [0, 2])
+
+
+def test_the_shorter_of_two_orthogonal_gradients_weighs_more():
+    # Weights as 1 / |g|^2: 1 against 1/4.
+    assert combined(ACROSS).tolist() == pytest.approx([0.8, 0.2])
+
+
+def test_without_a_conflict_the_smallest_gradient_gets_all():
+    assert combined(matrix([1, 0], [2, 1])).tolist() == [1, 0]
+
+
+def test_the_update_improves_every_domain():
+    gradient_KxD = matrix([1, 0, 0.2], [-0.5, 1, 0], [0.3, -0.9, 1])
+    update_D = combined(gradient_KxD) @ gradient_KxD
+    # Its product with each gradient in use is its own squared length.
+    assert (gradient_KxD @ update_D).tolist() == pytest.approx([float(update_D @ update_D)] * 3)
+
+
+@pytest.mark.parametrize(
+    ("normalise", "expected"),
+    [
+        # (1, 0) and (0, 1): even.
+        ("l2", [0.5, 0.5]),
+        # Losses 1 and 4 make (1, 0) and (0, 1/2) of them: 1 against 4.
+        ("loss", [0.2, 0.8]),
+        # Losses times lengths 1 and 8 make (1, 0) and (0, 1/4): 1 against 16.
+        ("loss+", [1 / 17, 16 / 17]),
+    ],
+)
+def test_normalised_gradients_decide_the_weights(normalise, expected):
+    found = combined(ACROSS, loss=(1, 4), normalise=normalise)
+    assert found.tolist() == pytest.approx(expected)
+
+
+def test_a_loss_of_zero_cannot_normalise():
+    with pytest.raises(InputError, match=r"step 4.*normalise: loss.*not positive"):
+        combined(ACROSS, loss=(1, 0), normalise="loss")
+
+
+def test_a_solver_that_does_not_converge_is_an_error(monkeypatch):
+    # No tolerance is met: the search's excess is at best a rounding error.
+    monkeypatch.setattr("pike_mixing.numerics.simplex.TOLERANCE", -1.0)
+    with pytest.raises(InputError, match=r"step 4: mgda found no coefficients.*rule"):
+        combined(ACROSS)
+
+
+def test_torchjd_agrees():
+    aggregation = pytest.importorskip("torchjd.aggregation")
+    generator = torch.Generator().manual_seed(0)
+    theirs = aggregation.MGDA(epsilon=1e-9, max_iters=300)
+    for _ in range(3):
+        gradient_KxD = torch.randn(3, 6, generator=generator, dtype=torch.float64) + 0.5
+        update_D = combined(gradient_KxD, loss=(1, 1, 1)) @ gradient_KxD
+        theirs_D = theirs(gradient_KxD)
+        # Frank-Wolfe nears the shortest vector slowly, and from above.
+        assert update_D.norm() <= theirs_D.norm() * (1 + 1e-9)
+        torch.testing.assert_close(update_D, theirs_D, rtol=0.05, atol=0.02)

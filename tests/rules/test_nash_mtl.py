@@ -1,0 +1,90 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Signals
+from pike_mixing.rules.nash_mtl import NashMTL
+from pike_mixing.settings import parse
+
+
+def matrix(*rows):
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def combined(gradient_KxD, **settings):
+    method = parse(NashMTL, settings, "nash-mtl")
+    signals = Signals(step=4, batch_rows=4, gram_KxK=gradient_KxD @ gradient_KxD.T)
+    return method.combine(method.init(tuple("abcdef"[: len(gradient_KxD)]), 0), signals)
+
+
+def test_orthogonal_gradients_weigh_by_their_inverse_lengths():
+    # alpha |g|^2 = 1 / alpha.
+    across = matrix([1, 0], [0, 2])
+    assert combined(across, scale="reference").tolist() == pytest.approx([1, 0.5])
+    assert combined(across).tolist() == pytest.approx([2 / 3, 1 / 3])
+
+
+def test_agreeing_gradients_weigh_less():
+    # Lengths 1 and 2 at 60 degrees: a = alpha |g| is even with a^2 (1 + 1/2) = 1.
+    leaning = matrix([1, 0], [1, 3**0.5])
+    a = 1.5**-0.5
+    assert combined(leaning, scale="reference").tolist() == pytest.approx([a, a / 2])
+
+
+def test_identical_gradients_have_a_bargain_too():
+    # Rank 1: alpha (alpha + alpha + alpha) |g|^2 = 1 with |g| = 5.
+    gradient_KxD = matrix([3, 4], [3, 4], [3, 4])
+    expected = 1 / (5 * 3**0.5)
+    assert combined(gradient_KxD, scale="reference").tolist() == pytest.approx([expected] * 3)
+
+
+@given(st.integers(0, 2**31), st.integers(1, 6), st.floats(-3, 3))
+@effort(deadline=None, max_examples=25)
+def test_every_weight_is_the_inverse_of_its_gain(seed, K, magnitude):
+    generator = torch.Generator().manual_seed(seed)
+    gradient_KxD = torch.randn(K, 20, generator=generator, dtype=torch.float64) * 10**magnitude
+    alpha_K = combined(gradient_KxD, scale="reference")
+    update_D = alpha_K @ gradient_KxD
+    assert (alpha_K * (gradient_KxD @ update_D)).tolist() == pytest.approx([1] * K, rel=1e-8)
+    assert update_D.norm().item() == pytest.approx(K**0.5)
+    # On Mix's scale the weights keep their proportions.
+    mix_K = combined(gradient_KxD)
+    torch.testing.assert_close(mix_K, alpha_K / alpha_K.sum())
+
+
+@pytest.mark.parametrize("second", [[-1, 0], [-3, 0], [-1, 1e-9]])
+def test_opposite_gradients_have_no_bargain_and_are_an_error(second):
+    with pytest.raises(InputError, match=r"step 4: nash-mtl found no coefficients.*opposite"):
+        combined(matrix([1, 0], second))
+
+
+def test_gradients_at_a_wide_angle_still_have_one():
+    alpha_K = combined(matrix([1, 0], [-1, 0.01]))
+    assert alpha_K.tolist() == pytest.approx([0.5, 0.5], rel=1e-3)
+
+
+def test_scipy_agrees():
+    optimize = pytest.importorskip("scipy.optimize")
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(10):
+        gradient_KxD = torch.randn(4, 9, generator=generator, dtype=torch.float64)
+        gram = (gradient_KxD @ gradient_KxD.T).numpy()
+        alpha_K = combined(gradient_KxD, scale="reference")
+        theirs = optimize.least_squares(
+            lambda a, gram=gram: gram @ a - 1 / a, [0.3] * 4, bounds=(1e-6, 10), xtol=1e-14
+        )
+        assert alpha_K.tolist() == pytest.approx(theirs.x.tolist(), rel=1e-5)
+
+
+def test_torchjd_agrees():
+    aggregation = pytest.importorskip("torchjd.aggregation")
+    pytest.importorskip("ecos")
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(5):
+        gradient_KxD = torch.randn(3, 9, generator=generator, dtype=torch.float64)
+        theirs = aggregation.NashMTL(3, max_norm=0.0, update_weights_every=1, optim_niter=100)
+        update_D = combined(gradient_KxD, scale="reference") @ gradient_KxD
+        torch.testing.assert_close(update_D, theirs(gradient_KxD), rtol=1e-2, atol=1e-2)

@@ -1,0 +1,151 @@
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Signals
+from pike_mixing.rules.odm import OnlineDataMixing, exploration, exponential
+from pike_mixing.settings import parse
+
+VECTORS = Path(__file__).parent / "vectors"
+DOMAINS = ("a", "b", "c", "d")
+ABSENT = {"": (), ", fourth domain absent": (3,)}
+
+few = effort(max_examples=30, deadline=None)
+
+
+def vector(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def seen(loss_K, step=0):
+    count_K = torch.ones_like(loss_K)
+    return Signals(step=step, batch_rows=len(count_K), count_K=count_K, loss_K=loss_K)
+
+
+@pytest.fixture(scope="module")
+def known():
+    """Weights of the released code's updaters after each of 60 mixed batches."""
+    return json.loads((VECTORS / "odm.json").read_text(encoding="utf-8"))
+
+
+def losses(known, absent):
+    loss_TxK = torch.tensor(known["losses_TxK"], dtype=torch.float64)
+    loss_TxK[:, list(absent)] = torch.nan
+    return loss_TxK
+
+
+@pytest.mark.parametrize("which", ABSENT)
+def test_the_codes_rule_follows_the_released_code(known, which):
+    first = dict(zip(DOMAINS, known["first_weights_K"], strict=True))
+    method = OnlineDataMixing(variant="code", warmup=0, prior=first)
+    state = method.init(DOMAINS, 0)
+    for step, loss_K in enumerate(losses(known, ABSENT[which])):
+        state = method.observe(state, seen(loss_K, step))
+        expected_K = vector(*known["weights_TxK"][f"code{which}"][step])
+        torch.testing.assert_close(method.weights(state, step + 1), expected_K, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("which", ABSENT)
+def test_the_papers_policy_is_exp3s(known, which):
+    # Exp3 in the released code adds up L / 10 / w, where the paper averages L / w.
+    weights_K, reward_K = vector(*known["first_weights_K"]), torch.zeros(4, dtype=torch.float64)
+    for step, loss_K in enumerate(losses(known, ABSENT[which])):
+        reward_K = reward_K + (loss_K / 10 / weights_K).nan_to_num(nan=0)
+        weights_K = exponential(reward_K, step + 1)
+        expected_K = vector(*known["weights_TxK"][f"exp3{which}"][step])
+        torch.testing.assert_close(weights_K, expected_K, rtol=0, atol=1e-12)
+
+
+def test_one_update_of_the_papers_rule():
+    method = OnlineDataMixing(warmup=0)
+    state = method.observe(method.init(("en", "hi"), 0), seen(vector(4, 1), step=9))
+    # Rewards 0.1 * 4 / 0.5 and 0.1 * 1 / 0.5 after the tenth step.
+    torch.testing.assert_close(state["reward_K"], vector(0.8, 0.2))
+    eps9, eps10 = (math.sqrt(math.log(2) / (2 * t)) for t in (9, 10))
+    share = 1 / (1 + math.exp(-eps9 * 0.6))
+    expected = (1 - 2 * eps10) * share + eps10
+    torch.testing.assert_close(method.weights(state, 10), vector(expected, 1 - expected))
+
+
+def test_exploration_begins_with_everything_and_fades():
+    assert exploration(4, 0) == exploration(4, 1) == 1 / 4
+    # sqrt(ln 4 / (4 * 100)).
+    assert exploration(4, 100) == pytest.approx(0.05887050)
+
+
+def test_a_rare_domain_counts_for_more_in_the_papers_rule():
+    method = OnlineDataMixing(warmup=0, prior={"en": 0.9, "hi": 0.1})
+    state = method.observe(method.init(("en", "hi"), 0), seen(vector(3, 3)))
+    # 0.1 * 3 / 0.9 and 0.1 * 3 / 0.1.
+    torch.testing.assert_close(state["reward_K"], vector(1 / 3, 3))
+
+
+def test_an_absent_domain_keeps_its_reward_and_drifts_down():
+    method = OnlineDataMixing(variant="code", warmup=0)
+    state = method.observe(method.init(("en", "hi"), 0), seen(vector(2, 2), step=50))
+    before = state["reward_K"].clone()
+    state = method.observe(state, seen(vector(2, math.nan), step=51))
+    assert state["reward_K"][1] == before[1]
+    assert state["reward_K"][0] > before[0]
+    assert state["weights_K"][1] < 0.5
+
+
+def test_the_warm_up_sees_no_reward():
+    method = OnlineDataMixing(variant="code", warmup=3, prior={"en": 3, "hi": 1})
+    state = method.init(("en", "hi"), 0)
+    for step in range(3):
+        # exp(11) = 60,000 would outweigh every later loss for a hundred steps.
+        assert method.observe(state, seen(vector(11, 2), step)) is state
+        assert method.weights(state, step).tolist() == [0.75, 0.25]
+    state = method.observe(state, seen(vector(1, 1), 3))
+    torch.testing.assert_close(state["reward_K"], vector(0.1, 0.1) * math.e)
+
+
+@few
+@given(
+    st.lists(st.floats(0, 12), min_size=2, max_size=6),
+    st.integers(0, 10**5),
+    st.sampled_from(["paper", "code"]),
+)
+def test_no_weight_falls_below_the_exploration_rate(loss, step, variant):
+    method = OnlineDataMixing(variant=variant, warmup=0)
+    domains = tuple(f"domain{k}" for k in range(len(loss)))
+    state = method.observe(method.init(domains, 0), seen(vector(*loss), step))
+    weights_K = method.weights(state, step + 1)
+    assert weights_K.min() >= exploration(len(loss), step + 1) * (1 - 1e-12)
+    assert weights_K.sum().item() == pytest.approx(1)
+
+
+def test_one_domain_gets_everything():
+    method = OnlineDataMixing(warmup=0)
+    state = method.observe(method.init(("en",), 0), seen(vector(3.0)))
+    assert method.weights(state, 1).tolist() == [1]
+
+
+def test_unreasonable_settings_are_named_at_once():
+    wrong = {"variant": "both", "warmup": 1, "memory": 0.5}
+    with pytest.raises(InputError, match="variant: 'both' is not one of 'paper', 'code'"):
+        parse(OnlineDataMixing, wrong, "method")
+    with pytest.raises(InputError) as caught:
+        parse(OnlineDataMixing, {"warmup": -1, "memory": 1, "prior": {"en": 0}}, "method")
+    for name in ("warmup", "memory", "prior"):
+        assert f"method.{name}: " in str(caught.value)
+
+
+@pytest.mark.parametrize("variant", ["paper", "code"])
+def test_a_reward_beyond_a_float_is_none(variant):
+    # e^800, and a loss over a weight of 0.
+    method = OnlineDataMixing(variant=variant, warmup=0, prior={"en": 1, "hi": 0, "de": 1})
+    state = method.observe(method.init(("en", "hi", "de"), 0), seen(vector(1, 800, 1)))
+    if variant == "paper":
+        state = state | {"weights_K": vector(0.5, 0, 0.5)}
+        state = method.observe(state, seen(vector(1, 800, 1), step=1))
+    assert state["reward_K"][1] == 0
+    assert method.weights(state, 2).sum().item() == pytest.approx(1)

@@ -1,0 +1,268 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pike_mixing import registry
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Signals, Statistics
+from pike_mixing.rules.pike import PiKE, proposed_coefficients, updated
+
+LN3 = math.log(3)
+
+
+def vector(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def measured(squared_norm, *, variance=(0.0, 0.0), rows=(4, 4), loss=(1.0, 1.0)):
+    squared_norm_K, variance_K, rows_K = vector(*squared_norm), vector(*variance), vector(*rows)
+    return Statistics(
+        squared_norm_K=squared_norm_K,
+        squared_norm_unbiased_K=squared_norm_K - variance_K / rows_K,
+        variance_K=variance_K,
+        loss_K=vector(*loss),
+        rows_K=rows_K,
+    )
+
+
+def after(method, statistics, *, b=4, domains=("en", "hi")):
+    state = method.init(domains, 0)
+    state = method.observe(state, Signals(step=0, batch_rows=b, statistics=statistics))
+    return method.weights(state, 1)
+
+
+def test_weights_begin_equal():
+    method = PiKE(zeta1=1, zeta2=1)
+    state = method.init(("en", "hi", "de"), 0)
+    torch.testing.assert_close(method.weights(state, 0), vector(1, 1, 1) / 3)
+    assert method.allocate(state, 0, 256).tolist() == [86, 85, 85]
+
+
+def test_a_larger_gradient_raises_the_odds():
+    # exp(ln 3 * 1) : exp(ln 3 * 0), the odds become 3 : 1.
+    weights_K = after(PiKE(zeta1=LN3, zeta2=0), measured((1, 0)))
+    torch.testing.assert_close(weights_K, vector(0.75, 0.25))
+
+
+def test_a_larger_variance_lowers_the_odds():
+    # zeta2 / (2b) * 1 = 8 ln 3 / 8 = ln 3 for b = 4, the odds become 1 : 3.
+    weights_K = after(PiKE(zeta1=0, zeta2=8 * LN3), measured((0, 0), variance=(1, 0)), b=4)
+    torch.testing.assert_close(weights_K, vector(0.25, 0.75))
+
+
+def test_a_larger_batch_makes_variance_matter_less():
+    # b = 8 halves the exponent: sqrt(3) : 1.
+    weights_K = after(PiKE(zeta1=0, zeta2=8 * LN3), measured((0, 0), variance=(0, 1)), b=8)
+    torch.testing.assert_close(weights_K, vector(3**0.5, 1) / (3**0.5 + 1))
+
+
+def test_updates_multiply():
+    method = PiKE(zeta1=LN3, zeta2=0)
+    state = method.init(("en", "hi"), 0)
+    for step in range(2):
+        signals = Signals(step=step, batch_rows=4, statistics=measured((1, 0)))
+        state = method.observe(state, signals)
+    # 3 * 3 : 1.
+    torch.testing.assert_close(method.weights(state, 2), vector(0.9, 0.1))
+    assert method.allocate(state, 2, 256).tolist() == [230, 26]
+
+
+def test_the_plug_in_norm_counts_noise_and_the_unbiased_norm_does_not():
+    # |g|^2 = 3 of 4 rows with variance 8: noise alone makes 8 / 4 = 2 of it.
+    statistics = measured((3, 0), variance=(8, 0))
+    plug_in = PiKE(zeta1=LN3, zeta2=0, norm="plug-in")
+    unbiased = PiKE(zeta1=LN3, zeta2=0, norm="unbiased")
+    torch.testing.assert_close(after(plug_in, statistics), vector(27, 1) / 28)
+    torch.testing.assert_close(after(unbiased, statistics), vector(3, 1) / 4)
+
+
+def test_an_unbiased_norm_below_zero_counts_as_zero():
+    # 1 - 8 / 4 = -1.
+    statistics = measured((1, 0), variance=(8, 0))
+    torch.testing.assert_close(after(PiKE(zeta1=LN3, zeta2=0), statistics), vector(0.5, 0.5))
+
+
+@pytest.mark.parametrize("unknown", [math.nan, math.inf, -math.inf])
+def test_a_domain_without_an_estimate_keeps_its_weight(unknown):
+    statistics = measured(
+        (1, 0, unknown), variance=(0, 0, unknown), rows=(4, 4, 0), loss=(1, 1, unknown)
+    )
+    weights_K = after(PiKE(zeta1=LN3, zeta2=0), statistics, domains=("en", "hi", "de"))
+    # A third stays; the others share two thirds as 3 : 1.
+    torch.testing.assert_close(weights_K, vector(1 / 2, 1 / 6, 1 / 3))
+
+
+def test_a_domain_that_is_never_measured_does_not_die_out():
+    method = PiKE(zeta1=0.1, zeta2=0, batch="training")
+    state = method.init(("en", "hi", "de"), 0)
+    statistics = measured(
+        (20, 20, math.nan), variance=(0, 0, math.nan), rows=(4, 4, 1), loss=(1, 1, 1)
+    )
+    for step in range(50):
+        state = method.observe(state, Signals(step=step, batch_rows=9, statistics=statistics))
+    torch.testing.assert_close(method.weights(state, 50), vector(1, 1, 1) / 3)
+
+
+def test_the_floor_leaves_the_weight_of_a_domain_without_an_estimate():
+    method = PiKE(zeta1=1, zeta2=0, min_weight=0.1, prior={"en": 1, "hi": 1, "de": 3})
+    statistics = measured(
+        (1000, 0, math.nan), variance=(0, 0, math.nan), rows=(4, 4, 0), loss=(1, 1, 1)
+    )
+    weights_K = after(method, statistics, domains=("en", "hi", "de"))
+    # Of the two fifths that the others share, a tenth is the floor of the second.
+    torch.testing.assert_close(weights_K, vector(0.3, 0.1, 0.6))
+
+
+@pytest.mark.parametrize("min_weight", [0.0, 0.1])
+def test_no_estimate_of_any_domain_changes_nothing(min_weight):
+    log_weights_K = vector(0.75, 0.25).log()
+    nothing_K = vector(math.nan, math.nan)
+    assert torch.equal(updated(log_weights_K, nothing_K, min_weight), log_weights_K)
+    # All that was measured weighs nothing, or too little for float64.
+    for weightless in (-math.inf, -2000.0):
+        log_weights_K, exponent_K = vector(0, weightless), vector(math.nan, 1)
+        weights_K = updated(log_weights_K, exponent_K, min_weight).exp()
+        assert weights_K.tolist() == [1, 0]
+
+
+def test_a_prior_is_where_the_weights_begin():
+    method = PiKE(zeta1=LN3, zeta2=0, prior={"hi": 0.25, "en": 0.75})
+    state = method.init(("en", "hi"), 0)
+    torch.testing.assert_close(method.weights(state, 0), vector(0.75, 0.25))
+    # 3 : 1 times 1 : 3.
+    torch.testing.assert_close(after(method, measured((0, 1))), vector(0.5, 0.5))
+
+
+def test_no_weight_falls_below_the_floor():
+    method = PiKE(zeta1=1, zeta2=0, min_weight=0.1)
+    weights_K = after(method, measured((1000, 0)))
+    torch.testing.assert_close(weights_K, vector(0.9, 0.1))
+
+
+def test_a_floor_that_all_cannot_have_is_an_equal_share():
+    method = PiKE(zeta1=1, zeta2=0, min_weight=0.9)
+    torch.testing.assert_close(after(method, measured((1000, 0))), vector(0.5, 0.5))
+
+
+def test_a_domain_that_was_driven_out_can_return():
+    method = PiKE(zeta1=1, zeta2=0)
+    state = method.init(("en", "hi"), 0)
+    for squared_norm in ((2000, 0), (0, 2000)):
+        signals = Signals(step=0, batch_rows=4, statistics=measured(squared_norm))
+        state = method.observe(state, signals)
+        if squared_norm[0]:
+            assert method.weights(state, 1).tolist() == [1.0, 0.0]
+    # exp(-2000) is 0 in float64, its logarithm is not.
+    torch.testing.assert_close(method.weights(state, 2), vector(0.5, 0.5))
+
+
+def test_without_statistics_nothing_changes():
+    method = PiKE(zeta1=1, zeta2=1)
+    state = method.init(("en", "hi"), 0)
+    assert method.observe(state, Signals(step=5, batch_rows=4, loss_K=vector(1, 2))) is state
+
+
+@pytest.mark.parametrize(
+    ("settings", "due"),
+    [
+        ({"every": 4}, [4, 8]),
+        ({"every": 4, "preset": "paper"}, [0, 4, 8]),
+        ({"every": 4, "first": 2}, [2, 6]),
+        ({"first": 7}, [7]),
+    ],
+)
+def test_statistics_are_due_every_t0_steps_from_the_first(settings, due):
+    need = PiKE(zeta1=1, zeta2=1, **settings).needs().statistics
+    assert [step for step in range(10) if need.due(step)] == due
+
+
+def test_a_preset_fills_what_is_not_set():
+    paper = PiKE(zeta1=1, zeta2=1, every=40, preset="paper")
+    assert (paper.first, paper.norm, paper.rows) == (0, "plug-in", 2)
+    recommended = PiKE(zeta1=1, zeta2=1, every=40)
+    assert (recommended.first, recommended.norm, recommended.rows) == (40, "unbiased", 8)
+    assert recommended == PiKE(zeta1=1, zeta2=1, every=40, preset="recommended")
+
+
+def test_what_is_set_beats_the_preset():
+    method = PiKE(zeta1=1, zeta2=1, preset="paper", first=3, norm="unbiased", rows=16)
+    assert (method.first, method.norm, method.rows) == (3, "unbiased", 16)
+    # 0 is a setting too, as in the paper's first update.
+    assert PiKE(zeta1=1, zeta2=1, first=0).first == 0
+
+
+def test_rows_come_from_a_stream_of_their_own_unless_asked_otherwise():
+    assert PiKE(zeta1=1, zeta2=1).needs().statistics.fresh
+    assert not PiKE(zeta1=1, zeta2=1, batch="training").needs().statistics.fresh
+
+
+@pytest.mark.slow
+@given(
+    st.lists(st.floats(-50, 0), min_size=2, max_size=6),
+    st.lists(st.floats(-50, 50), min_size=6, max_size=6),
+    st.floats(-300, 300),
+)
+def test_adding_a_constant_to_the_log_weights_changes_nothing(log_weights, exponent, constant):
+    log_weights_K, exponent_K = vector(*log_weights), vector(*exponent)[: len(log_weights)]
+    plain_K = updated(log_weights_K, exponent_K, 0.0)
+    torch.testing.assert_close(updated(log_weights_K + constant, exponent_K, 0.0), plain_K)
+    torch.testing.assert_close(updated(log_weights_K, exponent_K + constant, 0.0), plain_K)
+    assert plain_K.exp().sum().item() == pytest.approx(1)
+
+
+def test_all_unreasonable_settings_are_named_at_once():
+    wrong = {"zeta1": -1, "zeta2": -1, "every": 0, "first": -1, "rows": 1, "min_weight": 1}
+    with pytest.raises(InputError) as caught:
+        registry.build("pike", wrong, "run.json: method")
+    for name in wrong:
+        assert f"run.json: method.{name}: " in str(caught.value)
+
+
+def test_a_prior_of_other_domains_is_refused():
+    with pytest.raises(InputError, match="prior: domain 'hi' has no weight"):
+        PiKE(zeta1=1, zeta2=1, prior={"en": 1}).init(("en", "hi"), 0)
+
+
+def test_proposed_coefficients_move_the_longest_and_the_noisiest_domain_as_asked():
+    # |g|^2 is 4 against 1, variance / (2b) 30 / 8 against 6 / 8: leads of 3 and 3.
+    statistics = measured((7.75, 1.75, 1.75), variance=(30, 6, 6), rows=(8, 8, 8), loss=(1, 1, 1))
+    torch.testing.assert_close(statistics.squared_norm_unbiased_K, vector(4, 1, 1))
+    zetas = proposed_coefficients(statistics, b=4)
+    assert zetas == pytest.approx({"zeta1": math.log(1.1) / 3, "zeta2": math.log(1.1) / 3})
+    domains = ("en", "hi", "de")
+    # The odds of the first domain were 1 : 2.
+    up_K = after(PiKE(zeta1=zetas["zeta1"], zeta2=0), statistics, domains=domains)
+    torch.testing.assert_close(up_K, vector(1.1, 1, 1) / 3.1)
+    down_K = after(PiKE(zeta1=0, zeta2=zetas["zeta2"]), statistics, domains=domains)
+    torch.testing.assert_close(down_K, vector(1 / 1.1, 1, 1) / (2 + 1 / 1.1))
+    doubled = proposed_coefficients(statistics, b=4, target=1.0)
+    assert doubled["zeta1"] == pytest.approx(math.log(2) / 3)
+
+
+@given(st.floats(1e-6, 1e6))
+def test_proposed_coefficients_undo_the_gradients_unit(scale):
+    zetas = proposed_coefficients(measured((5, 2), variance=(3, 1)), b=4)
+    scaled = proposed_coefficients(
+        measured((5 * scale, 2 * scale), variance=(3 * scale, scale)), b=4
+    )
+    assert {n: v * scale for n, v in scaled.items()} == pytest.approx(zetas)
+
+
+def test_nothing_is_proposed_where_no_coefficient_moves_a_weight():
+    none = {"zeta1": math.inf, "zeta2": math.inf}
+    assert proposed_coefficients(measured((2, 2), variance=(3, 3)), b=4) == none
+    # One domain alone was measured.
+    alone = measured((2, math.nan), variance=(3, math.nan), rows=(4, 0))
+    assert proposed_coefficients(alone, b=4) == none
+
+
+def test_a_method_proposes_by_the_norm_that_it_uses():
+    # 5 - 8 / 4 = 3 and 1 - 0 = 1: leads of 2 and, plug-in, of 4.
+    statistics = measured((5, 1), variance=(8, 0))
+    unbiased = PiKE(zeta1=1, zeta2=1).proposed(statistics, 4)
+    plug_in = PiKE(zeta1=1, zeta2=1, norm="plug-in").proposed(statistics, 4)
+    assert unbiased["zeta1"] == pytest.approx(math.log(1.1) / 2)
+    assert plug_in["zeta1"] == pytest.approx(math.log(1.1) / 4)

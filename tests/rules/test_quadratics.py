@@ -1,0 +1,479 @@
+"""Rules on a problem whose answer is known: quadratic losses with known gradients and known noise.
+
+    l_k(theta; x) = |A_k (theta - theta_k)|^2 / 2 + x . theta,    x of mean 0 and known variance
+
+so that L_k's gradient is A_k' A_k (theta - theta_k), each row's is off by its x, and a row's
+variance is that of x. Closed forms are worked out beside the numbers; the rest is left to a solver
+that knows nothing of the rules.
+"""
+
+import dataclasses
+import itertools
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from pike_mixing.interface import Signals, Statistics
+from pike_mixing.rules.balanced_pike import BalancedPiKE
+from pike_mixing.rules.cagrad import CAGrad
+from pike_mixing.rules.conceptual_pike import ConceptualPiKE
+from pike_mixing.rules.gradvac import GradVaccine
+from pike_mixing.rules.mgda import MGDA
+from pike_mixing.rules.nash_mtl import NashMTL
+from pike_mixing.rules.pcgrad import PCGrad
+from pike_mixing.rules.pike import PiKE
+from pike_mixing.rules.upgrad import UPGrad
+
+NAMES = ("en", "hi", "de")
+LN3 = math.log(3)
+
+
+def vector(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+@dataclasses.dataclass(frozen=True)
+class Quadratic:
+    """The loss of one domain, and the x of the rows that are drawn of it."""
+
+    A: Tensor
+    centre_D: Tensor
+    noise_RxD: Tensor
+
+    def loss(self, theta_D):
+        return (self.A @ (theta_D - self.centre_D)).square().sum() / 2
+
+    def gradient(self, theta_D):
+        return self.A.T @ self.A @ (theta_D - self.centre_D)
+
+    def row_gradients(self, theta_D):
+        """Gradient of each row's loss, from its definition."""
+        theta_D = theta_D.clone().requires_grad_()
+        losses = [self.loss(theta_D) + x_D @ theta_D for x_D in self.noise_RxD]
+        rows = [torch.autograd.grad(one, theta_D, retain_graph=True)[0] for one in losses]
+        return torch.stack(rows)
+
+
+def along_axes(curvature_K, noise_K=None):
+    """L_k = c_k theta_k^2 / 2: orthogonal gradients c_k theta_k e_k, as in Example 1.
+
+    Two rows each, off by +x and -x along their axis: the mean gradient is exact, and the variance
+    of one row's gradient, with one degree of freedom, is 2 x^2.
+    """
+    K = len(curvature_K)
+    axes_KxK = torch.eye(K, dtype=torch.float64)
+    noise_K = [0.0] * K if noise_K is None else noise_K
+    return [
+        Quadratic(math.sqrt(c) * e[None], torch.zeros(K).double(), torch.stack([x * e, -x * e]))
+        for c, e, x in zip(curvature_K, axes_KxK, noise_K, strict=True)
+    ]
+
+
+def measured(problem, theta_D):
+    """Gradient statistics of the rows, from the textbook's definitions."""
+    rows_K = [one.row_gradients(theta_D) for one in problem]
+    squared_norm_K = torch.stack([rows.mean(dim=0).square().sum() for rows in rows_K])
+    variance_K = torch.stack([rows.var(dim=0, correction=1).sum() for rows in rows_K])
+    count_K = vector(*(len(rows) for rows in rows_K))
+    loss_K = torch.stack([one.loss(theta_D) for one in problem])
+    return Statistics(
+        squared_norm_K, squared_norm_K - variance_K / count_K, variance_K, loss_K, count_K
+    )
+
+
+def descended(method, problem, theta_D, *, updates, b, eta):
+    """Weights after each update, with a step of expected SGD on them between two updates."""
+    state, found = method.init(NAMES[: len(problem)], 0), []
+    for step in range(updates):
+        statistics = measured(problem, theta_D)
+        state = method.observe(state, Signals(step, b, statistics=statistics))
+        weights_K = method.weights(state, step)
+        found.append(weights_K)
+        gradient_KxD = torch.stack([one.gradient(theta_D) for one in problem])
+        theta_D = theta_D - eta * weights_K @ gradient_KxD
+    return found
+
+
+def test_rows_of_the_problem_have_the_gradient_and_the_variance_that_are_meant():
+    # Gradients 2 * 3 and 1 * (-1) along their axes; variances 2 * 0.5^2 and 2 * 2^2.
+    statistics = measured(along_axes([2, 1], [0.5, 2]), vector(3, -1))
+    torch.testing.assert_close(statistics.squared_norm_K, vector(36, 1))
+    torch.testing.assert_close(statistics.variance_K, vector(0.5, 8))
+    torch.testing.assert_close(statistics.squared_norm_unbiased_K, vector(35.75, -3))
+    torch.testing.assert_close(statistics.loss_K, vector(9, 0.5))
+
+
+def test_pike_follows_the_gradients_as_they_shrink():
+    # At (2, 1) squared norms are 4 and 1: with zeta1 = ln(3) / 3 the odds become 3 : 1. A step of
+    # length 1 leaves (2 (1 - 3/4), 1 - 1/4) = (1/2, 3/4) with squared norms 1/4 and 9/16: the odds
+    # become 3^(1 + (1/4 - 9/16) / 3) = 3^(43/48) : 1.
+    method = PiKE(zeta1=LN3 / 3, zeta2=0, norm="plug-in")
+    first_K, second_K = descended(method, along_axes([1, 1]), vector(2, 1), updates=2, b=8, eta=1)
+    torch.testing.assert_close(first_K, vector(0.75, 0.25))
+    odds = 3 ** (43 / 48)
+    torch.testing.assert_close(second_K, vector(odds, 1) / (odds + 1))
+
+
+def test_pike_weighs_noise_against_signal():
+    # x = 2 and 1: variances 8 and 2; zeta2 / (2 b) (8 - 2) = ln(3) / 2 with zeta2 = ln 3, b = 6.
+    # First odds 3^(1 - 1/2) : 1. A step leaves (2 w_2, w_1), and the odds become
+    # 3^(1/2 + (4 w_2^2 - w_1^2) / 3 - 1/2) : 1 with w = (sqrt(3), 1) / (1 + sqrt(3)), so
+    # 4 w_2^2 - w_1^2 = 1 / (1 + sqrt(3))^2 = 0.13397.
+    method = PiKE(zeta1=LN3 / 3, zeta2=LN3, norm="plug-in")
+    problem = along_axes([1, 1], [2, 1])
+    first_K, second_K = descended(method, problem, vector(2, 1), updates=2, b=6, eta=1)
+    torch.testing.assert_close(first_K, vector(3**0.5, 1) / (3**0.5 + 1))
+    odds = 3 ** (0.1339745962 / 3)
+    torch.testing.assert_close(second_K, vector(odds, 1) / (odds + 1))
+
+
+def test_pike_without_the_noise_in_its_norms_sees_none_where_noise_is_all():
+    # Variance / rows is 8 / 2 and 2 / 2, all of the squared norms 4 and 1: what is left is the
+    # variance's own term, 3^(-1/2) : 1.
+    method = PiKE(zeta1=LN3 / 3, zeta2=LN3, norm="unbiased")
+    problem = along_axes([1, 1], [2, 1])
+    (weights_K,) = descended(method, problem, vector(2, 1), updates=1, b=6, eta=1)
+    torch.testing.assert_close(weights_K, vector(1, 3**0.5) / (3**0.5 + 1))
+
+
+def test_pikes_updates_sum_the_squared_norms_of_the_whole_path():
+    # A path that halves theta at each update, whatever the weights: squared norms of 9, 4 and 1
+    # times 1 + 1/4 + ... + 1/256 = 341/256.
+    problem, method = along_axes([1, 1, 1]), PiKE(zeta1=0.1, zeta2=0, norm="plug-in")
+    state = method.init(NAMES, 0)
+    for step in range(5):
+        statistics = measured(problem, vector(3, 2, 1) / 2**step)
+        state = method.observe(state, Signals(step, 8, statistics=statistics))
+    expected_K = torch.softmax(0.1 * 341 / 256 * vector(9, 4, 1), dim=0)
+    torch.testing.assert_close(method.weights(state, 5), expected_K)
+
+
+def test_balanced_pike_moves_by_the_squared_tilt_at_each_point_of_the_path():
+    # Losses 2 and 1/2 at (2, 1); tau = ln(3) / 1.5 makes y = tau (3/4, 1/4). The exponents differ
+    # by zeta1 tau^2 (9/16 * 4 - 1/16 * 1) = zeta1 tau^2 35/16: ln 3 with this zeta1, odds 3 : 1.
+    # A step leaves (1/2, 3/4), losses 1/8 and 9/32: y = tau (r, 1) / (r + 1), r = 3^(-5/48).
+    tau = LN3 / 1.5
+    zeta1 = LN3 * 16 / 35 / tau**2
+    method = BalancedPiKE(zeta1=zeta1, zeta2=0, tau=tau, norm="plug-in")
+    first_K, second_K = descended(method, along_axes([1, 1]), vector(2, 1), updates=2, b=8, eta=1)
+    torch.testing.assert_close(first_K, vector(0.75, 0.25))
+    r = 3 ** (-5 / 48)
+    odds = 3 ** (1 + 16 / 35 * (r**2 / 4 - 9 / 16) / (r + 1) ** 2)
+    torch.testing.assert_close(second_K, vector(odds, 1) / (odds + 1))
+
+
+def test_balanced_pikes_tilt_weighs_the_variance_too():
+    # Equal losses of 1/2 at (1, 1), so y = (1, 1) at tau 2; the noise of 2 x^2 = 8 against 0 costs
+    # zeta2 / (2 b) 8 = ln 3 with zeta2 = ln 3 and b = 4: odds 1 : 3.
+    method = BalancedPiKE(zeta1=0.7, zeta2=LN3, tau=2, norm="plug-in")
+    problem = along_axes([1, 1], [2, 0])
+    (weights_K,) = descended(method, problem, vector(1, 1), updates=1, b=4, eta=1)
+    torch.testing.assert_close(weights_K, vector(0.25, 0.75))
+
+
+def expected_loss(problem, variance_K, theta_D, weights_K, eta, b):
+    """E[L(theta - eta g)] of the batch gradient g = sum_k w_k (g_k + mean of b w_k x's).
+
+    From L's Taylor series, which ends: its Hessian is H = sum_k A_k' A_k, and the x are of equal
+    variance along all D axes, sigma_k^2 in all.
+    """
+    hessian_DxD = sum(one.A.T @ one.A for one in problem)
+    step_D = -eta * sum(
+        w * one.gradient(theta_D) for w, one in zip(weights_K, problem, strict=True)
+    )
+    noise = eta**2 * (weights_K @ variance_K) / b / len(theta_D)
+    return sum(one.loss(theta_D + step_D) for one in problem) + noise * hessian_DxD.trace() / 2
+
+
+def given_statistics(problem, variance_K, theta_D):
+    """What estimates of the gradients would be without any error."""
+    squared_norm_K = torch.stack([one.gradient(theta_D).square().sum() for one in problem])
+    loss_K = torch.stack([one.loss(theta_D) for one in problem])
+    rows_K = torch.full_like(squared_norm_K, 8)
+    return Statistics(squared_norm_K, squared_norm_K, variance_K, loss_K, rows_K)
+
+
+def chosen(method, statistics, b):
+    K = len(statistics.loss_K)
+    state = method.observe(method.init(NAMES[:K], 0), Signals(0, b, statistics=statistics))
+    return method.weights(state, 0)
+
+
+@pytest.mark.parametrize("theta", [(1.0, 0.5), (0.2, 0.3), (2.0, 0.1), (0.0, 1.0)])
+@pytest.mark.parametrize("sigma", [(0.1, 0.1), (1.0, 0.2), (0.3, 3.0)])
+@pytest.mark.parametrize("eta", [0.3, 1.0])
+def test_no_split_of_a_batch_is_better_in_example_1_than_conceptual_pikes(theta, sigma, eta):
+    # Example 1's sigma is that of each of the two coordinates.
+    b, (s1, s2) = 1000, (sigma[0] ** 2, sigma[1] ** 2)
+    losses = [
+        (1 - eta * b1 / b) ** 2 * theta[0] ** 2 / 2
+        + (1 - eta * (b - b1) / b) ** 2 * theta[1] ** 2 / 2
+        + eta**2 * (b1 * s1 + (b - b1) * s2) / b**2
+        for b1 in range(b + 1)
+    ]
+    method = ConceptualPiKE(L=1, eta=eta, norm="plug-in")
+    statistics = given_statistics(along_axes([1, 1]), 2 * vector(s1, s2), vector(*theta))
+    found = float(chosen(method, statistics, b)[0])
+    assert found == pytest.approx(losses.index(min(losses)) / b, abs=0.5 / b + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_conceptual_pike_finds_the_mixture_of_least_expected_loss(seed):
+    # With orthogonal gradients of one curvature L the bound is the expected loss itself.
+    optimize = pytest.importorskip("scipy.optimize")
+    generator = torch.Generator().manual_seed(seed)
+    theta_D = torch.randn(3, generator=generator, dtype=torch.float64)
+    variance_K = 20 * torch.rand(3, generator=generator, dtype=torch.float64)
+    L, eta, b = 1.5, 0.5, 16
+    problem = along_axes([L] * 3)
+    method = ConceptualPiKE(L=L, eta=eta, norm="plug-in")
+    weights_K = chosen(method, given_statistics(problem, variance_K, theta_D), b)
+
+    def loss(weights):
+        return float(expected_loss(problem, variance_K, theta_D, vector(*weights), eta, b))
+
+    theirs = optimize.minimize(
+        loss,
+        [1 / 3] * 3,
+        method="SLSQP",
+        bounds=[(0, 1)] * 3,
+        constraints={"type": "eq", "fun": lambda weights: sum(weights) - 1},
+        options={"ftol": 1e-15, "maxiter": 500},
+    )
+    torch.testing.assert_close(weights_K, vector(*theirs.x), rtol=0, atol=1e-5)
+    assert loss(weights_K.tolist()) <= theirs.fun + 1e-12
+
+
+@pytest.mark.parametrize("lean", [0.0, 0.003, 0.3])
+@pytest.mark.parametrize("variance", [(1, 4, 9), (60, 0, 20)])
+def test_the_expected_loss_keeps_below_the_bound_of_theorem_1(lean, variance):
+    # Gradients that lean towards each other: no conflict (beta 1), aligned up to their largest
+    # cosine. L is the curvature of the whole loss, which is what the theorem's proof needs.
+    axes_KxD = torch.eye(3).double() + lean
+    nothing_D = torch.zeros(3).double()
+    problem = [Quadratic(axis_D[None], nothing_D, nothing_D[None]) for axis_D in axes_KxD]
+    unit_KxD = axes_KxD / axes_KxD.norm(dim=1, keepdim=True)
+    cosines = [float(unit_KxD[j] @ unit_KxD[k]) for j, k in itertools.combinations(range(3), 2)]
+    L = float(torch.linalg.eigvalsh(axes_KxD.T @ axes_KxD).max())
+    theta_D, variance_K, eta, b = vector(3, 2, 1), vector(*variance), 0.5 / L, 8
+    method = ConceptualPiKE(L=L, eta=eta, gamma=1 + 2 * max(cosines), norm="plug-in")
+    statistics = given_statistics(problem, variance_K, theta_D)
+    lam_K, kap_K = method.bound(statistics, b)
+    now = sum(one.loss(theta_D) for one in problem)
+    best_K = chosen(method, statistics, b)
+    for weights_K in (best_K, vector(1, 1, 1) / 3, vector(0.7, 0.2, 0.1), vector(0, 0.5, 0.5)):
+        bound = float(now + weights_K @ lam_K + weights_K**2 @ kap_K / 2)
+        after = float(expected_loss(problem, variance_K, theta_D, weights_K, eta, b))
+        assert after <= bound + 1e-12
+        if lean == 0:
+            # Theorem `thm:DescentLowerBound`: for orthogonal gradients it is met.
+            assert after == pytest.approx(bound, rel=1e-12)
+
+
+def general(seed):
+    """Three quadratics in four dimensions, of any orientation."""
+    generator = torch.Generator().manual_seed(seed)
+    numbers_KxDxD = torch.randn(3, 4, 4, generator=generator, dtype=torch.float64)
+    centre_KxD = torch.randn(3, 4, generator=generator, dtype=torch.float64)
+    return [
+        Quadratic(A, centre_D, torch.zeros(1, 4).double())
+        for A, centre_D in zip(numbers_KxDxD, centre_KxD, strict=True)
+    ]
+
+
+def gram_signals(problem, theta_D, step=0):
+    gradient_KxD = torch.stack([one.gradient(theta_D) for one in problem])
+    loss_K = torch.stack([one.loss(theta_D) for one in problem])
+    gram_KxK = gradient_KxD @ gradient_KxD.T
+    return gradient_KxD, Signals(step, 8, loss_K=loss_K, gram_KxK=gram_KxK)
+
+
+def combined(method, problem, theta_D):
+    """Coefficients and update at a point."""
+    gradient_KxD, signals = gram_signals(problem, theta_D)
+    coefficient_K = method.combine(method.init(NAMES[: len(problem)], 0), signals)
+    return coefficient_K, coefficient_K @ gradient_KxD
+
+
+TWO = [
+    # At theta = 0 the gradients are (2, 0) and (-1, 1): lengths 2 and sqrt(2), product -2.
+    Quadratic(torch.eye(2).double(), vector(-2, 0), torch.zeros(1, 2).double()),
+    Quadratic(torch.eye(2).double(), vector(1, -1), torch.zeros(1, 2).double()),
+]
+BENT = (17.6 - 35.2**0.5) / 44
+"""CAGrad's w_1 at c = 0.8. With g_w = (3 w - 1, 1 - w), g_w . g_0 = w and radius r^2 = 0.32, the
+slope 1 + r (10 w - 4) / |g_w| is zero where 22 w^2 - 17.6 w + 3.12 = 0 and w < 0.4."""
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        # g_1' = g_1 + g_2 and g_2' = g_2 + g_1 / 2, and their mean.
+        (PCGrad(), [0.75, 1]),
+        (GradVaccine(), [0.75, 1]),
+        (UPGrad(), [0.75, 1]),
+        # w_1 = g_2 . (g_2 - g_1) / |g_1 - g_2|^2 = 4 / 10.
+        (MGDA(), [0.4, 0.6]),
+        # The slope is positive everywhere: w = (0, 1), r / |g_2| = 0.4 sqrt(1/2) / sqrt(2) = 0.2.
+        (CAGrad(c=0.4), [0.5 / 1.4, 0.7 / 1.4]),
+        # There |g_w| = r (4 - 10 w), so r / |g_w| = 1 / (4 - 10 w).
+        (
+            CAGrad(c=0.8, scale="reference"),
+            [0.5 + BENT / (4 - 10 * BENT), 0.5 + (1 - BENT) / (4 - 10 * BENT)],
+        ),
+        # alpha_1 (4 alpha_1 - 2 alpha_2) = 1 = alpha_2 (2 alpha_2 - 2 alpha_1): alpha_k |g_k| is
+        # even, alpha_1^2 = 1 / (4 - 2 sqrt(2)).
+        (NashMTL(scale="reference"), [(4 - 8**0.5) ** -0.5, (2 - 2**0.5) ** -0.5]),
+        (NashMTL(), [1 / (1 + 2**0.5), 2**0.5 / (1 + 2**0.5)]),
+    ],
+)
+def test_two_conflicting_quadratics_by_hand(method, expected):
+    coefficient_K, _ = combined(method, TWO, vector(0, 0))
+    assert coefficient_K.tolist() == pytest.approx(expected, rel=1e-6)
+
+
+def test_gradvac_leaves_gradients_at_their_usual_angle():
+    # With beta 1 the usual cosine is the last one, and the same gradients come again.
+    method = GradVaccine(beta=1)
+    state = method.init(NAMES[:2], 0)
+    _, signals = gram_signals(TWO, vector(0, 0))
+    assert method.combine(state, signals).tolist() == pytest.approx([0.75, 1])
+    again = dataclasses.replace(signals, step=1)
+    assert method.combine(method.observe(state, signals), again).tolist() == pytest.approx(
+        [0.5] * 2
+    )
+
+
+def solved(cost, start, constraints, bounds=None):
+    """Minimum by sequential quadratic programming."""
+    optimize = pytest.importorskip("scipy.optimize")
+    found = optimize.minimize(
+        lambda x: float(cost(vector(*x))),
+        start,
+        method="SLSQP",
+        bounds=bounds,
+        constraints=[
+            {"type": kind, "fun": lambda x, f=function: f(vector(*x)).numpy()}
+            for kind, function in constraints
+        ],
+        options={"ftol": 1e-15, "maxiter": 1000},
+    )
+    return vector(*found.x)
+
+
+def shortest(gradient_KxD):
+    """The shortest vector of the convex hull, by its weights."""
+    weights_K = solved(
+        lambda w: (w @ gradient_KxD).square().sum(),
+        [1 / 3] * 3,
+        [("eq", lambda w: w.sum()[None] - 1)],
+        bounds=[(0, 1)] * 3,
+    )
+    return weights_K @ gradient_KxD
+
+
+def best_in_ball(gradient_KxD, c):
+    """The update in the ball around the mean gradient with the largest smallest gain."""
+    mean_D = gradient_KxD.mean(dim=0)
+    radius = c * mean_D.norm()
+    # Unknown: the gain t of the domain that gains least, then the update.
+    found = solved(
+        lambda x: -x[0],
+        [float((gradient_KxD @ mean_D).min()), *mean_D.tolist()],
+        [
+            ("ineq", lambda x: gradient_KxD @ x[1:] - x[0]),
+            ("ineq", lambda x: radius**2 - (x[1:] - mean_D).square().sum()[None]),
+        ],
+    )
+    return found[1:]
+
+
+def bargained(gradient_KxD):
+    """The update in the ball of radius sqrt(K) with the largest product of gains."""
+    # A start from which all gain: the shortest vector.
+    return solved(
+        lambda d: -(gradient_KxD @ d).clamp(min=1e-12).log().sum(),
+        shortest(gradient_KxD).tolist(),
+        [("ineq", lambda d: 3 - d.square().sum()[None])],
+    )
+
+
+def least_moved(gradient_KxD):
+    """Mean of the gradients' projections onto the directions that conflict with none of them."""
+    moved = [
+        solved(
+            lambda v, g=gradient_D: (v - g).square().sum(),
+            gradient_D.tolist(),
+            [("ineq", lambda v: gradient_KxD @ v)],
+        )
+        for gradient_D in gradient_KxD
+    ]
+    return torch.stack(moved).mean(dim=0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("method", "theirs"),
+    [
+        (MGDA(), shortest),
+        (CAGrad(c=0.4, scale="reference"), lambda g: best_in_ball(g, 0.4)),
+        (NashMTL(scale="reference"), bargained),
+        (UPGrad(), least_moved),
+    ],
+    ids=["mgda", "cagrad", "nash-mtl", "upgrad"],
+)
+def test_three_quadratics_against_a_solver_of_the_surgeons_own_problem(method, theirs, seed):
+    # The solver works on the update itself, in four dimensions; the rules see the Gramian alone.
+    problem = general(seed)
+    gradient_KxD, _ = gram_signals(problem, torch.zeros(4).double())
+    _, update_D = combined(method, problem, torch.zeros(4).double())
+    expected_D = theirs(gradient_KxD)
+    assert (update_D - expected_D).norm() <= 1e-4 * expected_D.norm()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "method", [MGDA(), NashMTL(), UPGrad()], ids=["mgda", "nash-mtl", "upgrad"]
+)
+def test_no_loss_rises_where_a_surgeon_promises_it(method, seed):
+    # Until the shortest vector, which is zero where no direction is good for all, has shrunk to a
+    # hundredth: there the gains themselves come near to rounding.
+    problem, theta_D = general(seed), torch.zeros(4).double()
+    start = float(combined(MGDA(), problem, theta_D)[1].norm())
+    steps = 0
+    while combined(MGDA(), problem, theta_D)[1].norm() > start / 100:
+        before_K = torch.stack([one.loss(theta_D) for one in problem])
+        gradient_KxD, _ = gram_signals(problem, theta_D)
+        _, update_D = combined(method, problem, theta_D)
+        gain_K = gradient_KxD @ update_D
+        assert gain_K.min() >= -1e-9 * gradient_KxD.norm(dim=1).max() * update_D.norm()
+        # At half the length at which the loss of one would be least along the update.
+        curvature_K = torch.stack([(one.A @ update_D).square().sum() for one in problem])
+        lengths_K = (gain_K / curvature_K)[gain_K > 1e-9 * gain_K.max()]
+        theta_D = theta_D - lengths_K.min() / 2 * update_D
+        after_K = torch.stack([one.loss(theta_D) for one in problem])
+        assert (after_K <= before_K * (1 + 1e-6)).all()
+        steps += 1
+        assert steps < 500
+    assert steps > 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_cagrad_comes_to_the_minimum_of_the_mean_loss(seed):
+    # What its authors promise for c < 1, and what MGDA does not: theta solves sum_k g_k = 0.
+    problem, theta_D = general(seed), torch.zeros(4).double()
+    hessian_DxD = sum(one.A.T @ one.A for one in problem)
+    minimum_D = torch.linalg.solve(
+        hessian_DxD, sum(one.A.T @ one.A @ one.centre_D for one in problem)
+    )
+    step = 1 / float(torch.linalg.eigvalsh(hessian_DxD).max())
+    distances = [float((theta_D - minimum_D).norm())]
+    for _ in range(600):
+        _, update_D = combined(CAGrad(c=0.4), problem, theta_D)
+        theta_D = theta_D - step * update_D
+        distances.append(float((theta_D - minimum_D).norm()))
+    assert distances[-1] <= 0.02 * distances[0]

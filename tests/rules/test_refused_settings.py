@@ -1,0 +1,91 @@
+"""Every rule, finder and need judges its settings when it is made, without a configuration."""
+
+import dataclasses
+import math
+import typing
+
+import pytest
+
+from pike_mixing import METHODS, finders, registry
+from pike_mixing.errors import InputError
+from pike_mixing.finders import registry as finder_registry
+from pike_mixing.interface import StatisticsNeed, ValidationNeed
+from pipeline.planning import method_catalogue
+
+NAMED = {"single": {"domain": "prose"}, "fixed": {"mixture": "found"}}
+PIKE = {"zeta1": 1.0, "zeta2": 1.0}
+
+
+def made(rule, **changes):
+    return registry.kind(rule)(**method_catalogue.required(rule) | NAMED.get(rule, {}) | changes)
+
+
+@pytest.mark.parametrize("rule", METHODS)
+def test_a_value_of_another_type_is_refused_in_every_setting(rule):
+    kind, hints = registry.kind(rule), typing.get_type_hints(registry.kind(rule))
+    for field in dataclasses.fields(kind):
+        wrong = [object()] + [math.nan, math.inf, True] * (hints[field.name] in (float, int))
+        for value in wrong:
+            with pytest.raises(InputError, match=rf"^{kind.__name__}\.{field.name}: .* is not "):
+                made(rule, **{field.name: value})
+
+
+@pytest.mark.parametrize("finder", finders.FINDERS)
+def test_a_value_of_another_type_is_refused_in_every_setting_of_a_finder(finder):
+    kind = finder_registry.kind(finder)
+    for field in dataclasses.fields(kind):
+        with pytest.raises(InputError, match=rf"^{kind.__name__}\.{field.name}: .* is not "):
+            kind(**{field.name: object()})
+
+
+@pytest.mark.parametrize(
+    ("rule", "changes", "message"),
+    [
+        ("pike", {"zeta1": -1}, "PiKE.zeta1: must not be negative"),
+        ("pike", {"every": 0}, "PiKE.every: must be at least 1"),
+        ("pike", {"norm": "l2"}, "PiKE.norm: 'l2' is not one of 'plug-in', 'unbiased'"),
+        (
+            "pike",
+            {"preset": "papr"},
+            "PiKE.preset: 'papr' is not one of 'paper', 'recommended': did you mean 'paper'?",
+        ),
+        ("pike", {"prior": {"en": 0}}, "PiKE.prior: at least one must be positive"),
+        ("pike", {"prior": {"en": 1e308, "hi": 1e308}}, "PiKE.prior: the sum is beyond what"),
+        ("pike", {"prior": {"en": math.nan}}, "PiKE.prior.en: nan is not a number"),
+        ("balanced-pike", {"tau": -1}, "BalancedPiKE.tau: must be positive"),
+        ("conceptual-pike", {"L": 0}, "ConceptualPiKE.L: must be positive"),
+        ("aioli", {"lean": 2}, "Aioli.lean: must lie in (0, 1]"),
+        ("mgda", {"normalise": "l3"}, "MGDA.normalise: 'l3' is not one of"),
+        ("temperature", {"temperature": 0}, "Temperature.temperature: must be positive"),
+        ("unimax", {"tokens_by_domain": {"en": 0}}, "UniMax.tokens_by_domain.en: 0 is not pos"),
+        ("fixed", {"mixture": None}, "Fixed.weights_by_domain: give either these or a mixture"),
+    ],
+)
+def test_what_a_configuration_is_refused_for_is_refused_in_a_constructor(rule, changes, message):
+    with pytest.raises(InputError) as caught:
+        made(rule, **changes)
+    assert str(caught.value).startswith(message)
+
+
+def test_all_that_is_wrong_is_one_message():
+    with pytest.raises(InputError) as caught:
+        made("pike", zeta1=-1, every=0, min_weight=1)
+    assert [line.partition(":")[0] for line in str(caught.value).splitlines()] == [
+        "PiKE.zeta1",
+        "PiKE.every",
+        "PiKE.min_weight",
+    ]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda **at: StatisticsNeed(fresh=True, rows=2, **at),
+        lambda **at: ValidationNeed(rows=2, **at),
+    ],
+)
+def test_a_need_of_no_step_is_refused(kind):
+    with pytest.raises(InputError, match="every: must be at least 1"):
+        kind(first=0, every=0)
+    with pytest.raises(InputError, match="first: must not be negative"):
+        kind(first=-1, every=1)

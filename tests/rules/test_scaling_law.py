@@ -1,0 +1,117 @@
+import math
+
+import pytest
+import torch
+
+from pike_mixing.numerics import scaling_law
+
+LAWS = [
+    [2.0, 0.6, 0.3],
+    [5.0, 1.2, 0.5],
+    [1.0, 0.7, 0.1],
+    [3.0, 0.9, 0.2],
+    [0.5, 1.5, 0.05],
+    [6.0, 0.55, 0.7],
+]
+"""a, c and alpha of six domains, within the bounds."""
+
+
+def law(*parameters):
+    return torch.tensor([parameters], dtype=torch.float64)
+
+
+def losses(law_Kx3, rows_T):
+    a_K, c_K, alpha_K = law_Kx3.T
+    return c_K.exp() + a_K.exp() * rows_T[:, None] ** -alpha_K
+
+
+def rows(first, last, stride=10, b=256):
+    return b * (torch.arange(first, last, stride).double() + 1)
+
+
+def test_exact_laws_of_six_domains_are_found_to_four_digits():
+    # Every tenth of 10,000 steps.
+    truth_Kx3, rows_T = torch.tensor(LAWS, dtype=torch.float64), rows(500, 10_500)
+    found_Kx3 = scaling_law.fit(rows_T, losses(truth_Kx3, rows_T), 0.5)
+    torch.testing.assert_close(found_Kx3, truth_Kx3, rtol=1e-4, atol=0)
+
+
+def test_a_law_is_found_from_a_short_history():
+    truth_Kx3, rows_T = torch.tensor(LAWS, dtype=torch.float64), rows(50, 800)
+    found_Kx3 = scaling_law.fit(rows_T, losses(truth_Kx3, rows_T), 0.5)
+    torch.testing.assert_close(found_Kx3, truth_Kx3, rtol=1e-4, atol=0)
+
+
+def test_a_few_wild_losses_do_not_move_the_law():
+    truth_1x3, rows_T = law(5.0, 1.2, 0.5), rows(100, 3000)
+    loss_Tx1 = losses(truth_1x3, rows_T)
+    loss_Tx1[::29] *= 3
+    found_1x3 = scaling_law.fit(rows_T, loss_Tx1, 0.5)
+    torch.testing.assert_close(found_1x3, truth_1x3, rtol=0.01, atol=0)
+
+
+def test_the_slope_of_a_law_ends_at_its_bound():
+    rows_T = rows(100, 3000)
+    found_1x3 = scaling_law.fit(rows_T, losses(law(6.0, 1.0, 1.1), rows_T), 0.5)
+    assert found_1x3[0, 2].item() == pytest.approx(0.8, abs=1e-3)
+
+
+def test_a_loss_below_the_bound_is_only_met_when_the_bound_is_lowered():
+    # The loss ends at e^-0.3 = 0.74 nats, below e^0.5 = 1.65.
+    truth_1x3, rows_T = law(3.0, -0.3, 0.4), rows(100, 3000)
+    loss_Tx1 = losses(truth_1x3, rows_T)
+    bound = scaling_law.fit(rows_T, loss_Tx1, 0.5)
+    assert (bound - truth_1x3).abs().max() > 0.1
+    torch.testing.assert_close(
+        scaling_law.fit(rows_T, loss_Tx1, -2.0), truth_1x3, rtol=1e-4, atol=0
+    )
+
+
+def test_a_loss_that_rises_gives_a_flat_law_of_finite_numbers():
+    rows_T = rows(100, 1000)
+    found_1x3 = scaling_law.fit(rows_T, (2 + rows_T[:, None] / rows_T[-1]), 0.5)
+    assert found_1x3.isfinite().all()
+    assert scaling_law.reducible(found_1x3, 1e5).item() < 0.2 or found_1x3[0, 2] < 0.01
+
+
+def test_the_gradient_is_the_objectives():
+    generator = torch.Generator().manual_seed(0)
+    law_2x5x3 = torch.randn((2, 5, 3), generator=generator, dtype=torch.float64)
+    law_2x5x3.requires_grad_()
+    x_T, y_2xT = torch.linspace(5, 12, 20).double(), torch.rand((2, 20)).double()
+    low_3, high_3 = torch.tensor([-10.0, 0.5, 1e-3]).double(), torch.tensor([0.3, 9, 0.8]).double()
+    value, gradient, hessian = scaling_law.objective(law_2x5x3, x_T, y_2xT, low_3, high_3)
+    (expected,) = torch.autograd.grad(value.sum(), law_2x5x3)
+    torch.testing.assert_close(gradient, expected)
+    assert torch.linalg.eigvalsh(hessian).min() > -1e-9
+
+
+def test_the_reducible_loss_is_the_power_law():
+    # e^ln8 * 16^-0.5 = 8 / 4.
+    assert scaling_law.reducible(law(math.log(8), 1.0, 0.5), 16).item() == pytest.approx(2)
+
+
+def test_smoothing_leaves_a_cubic_as_it_is():
+    place_W = torch.arange(11).double()
+    cubic_W = 3 - place_W + 0.5 * place_W**2 - 0.02 * place_W**3
+    torch.testing.assert_close(scaling_law.smoothing(11) @ cubic_W, cubic_W)
+
+
+def test_smoothing_averages_noise_out():
+    # The trace of a projection is its rank: 4 of 101 degrees of freedom stay.
+    assert scaling_law.smoothing(101).trace().item() == pytest.approx(4)
+
+
+def test_smoothing_is_savitzky_and_golays():
+    signal = pytest.importorskip("scipy.signal")
+    series_T = torch.rand(150, generator=torch.Generator().manual_seed(0)).double()
+    expected_T = signal.savgol_filter(series_T.numpy(), 21, 3)
+    hat_WxW = scaling_law.smoothing(21)
+    ours_T = torch.cat(
+        [
+            hat_WxW[:10] @ series_T[:21],
+            (hat_WxW[10] * series_T.unfold(0, 21, 1)).sum(dim=1),
+            hat_WxW[11:] @ series_T[-21:],
+        ]
+    )
+    torch.testing.assert_close(ours_T, torch.tensor(expected_T))

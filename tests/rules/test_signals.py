@@ -1,0 +1,82 @@
+"""Signals that contradict each other or the method's needs are refused before a hook sees them."""
+
+import math
+
+import pytest
+import torch
+
+from pike_mixing import ADO, DoReMi, PCGrad, PiKE, Signals, Statistics
+from pike_mixing.errors import InputError
+from pike_mixing.rules.adatask import AdaTask
+from pike_mixing.rules.famo import FAMO
+from pike_mixing.rules.skill_it import SkillIt
+
+DOMAINS = ("en", "hi")
+
+
+def vector(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def refusal(hook, method, b=4, **given):
+    """What a hook says to signals of step 7."""
+    with pytest.raises(InputError) as caught:
+        getattr(method, hook)(method.init(DOMAINS, 0), Signals(7, b, **given))
+    return str(caught.value)
+
+
+GIVEN = {"loss_K": vector(1, 2), "count_K": vector(1, 3)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"count_K": None}, "count_K is missing: the method needs it (`needs`)"),
+        ({"loss_K": None}, "loss_K is missing: the method needs it (`needs`)"),
+        (
+            {"count_K": vector(5, 7), "b": 48},
+            "count_K: [5.0, 7.0] sums to 12, but the batch has 48",
+        ),
+        ({"count_K": vector(5, -1)}, "count_K: [5.0, -1.0] holds a negative count"),
+        ({"loss_K": vector(1, 2, 3)}, "loss_K has the shape (3,), but the state is of 2 domains"),
+        ({"loss_K": vector(1, math.inf)}, "loss_K of the run's domain 2 is inf: training diverges"),
+    ],
+)
+def test_what_contradicts_the_batch_is_named_with_the_step(changes, message):
+    assert refusal("observe", ADO(), **GIVEN | changes).startswith(
+        f"ADO.observe, step 7: {message}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("hook", "method", "given", "missing"),
+    [
+        ("observe", FAMO(), GIVEN, ["loss_after_K"]),
+        ("observe", PCGrad(), {}, []),
+        ("combine", PCGrad(), {}, ["gram_KxK"]),
+        ("combine", AdaTask(), {}, ["count_K"]),
+        ("loss_weights", FAMO(), {}, ["loss_K", "count_K"]),
+        ("loss_weights", DoReMi(reference="mix"), {"count_K": vector(1, 3)}, ["excess_K"]),
+        ("observe", PiKE(zeta1=1, zeta2=1, batch="training", first=7), GIVEN, ["statistics"]),
+        ("observe", PiKE(zeta1=1, zeta2=1, batch="training", first=8), GIVEN, []),
+        ("observe", PiKE(zeta1=1, zeta2=1, first=7), GIVEN, []),
+        ("observe", SkillIt(), {}, []),
+    ],
+)
+def test_a_signal_that_a_method_needs_at_a_step_is_missed(hook, method, given, missing):
+    if not missing:
+        getattr(method, hook)(method.init(DOMAINS, 0), Signals(7, 4, **given))
+        return
+    lines = refusal(hook, method, **given).splitlines()
+    assert [line.split()[3] for line in lines] == missing
+
+
+def test_statistics_are_of_as_many_domains_as_the_state():
+    three = Statistics(*[vector(1, 1, 1)] * 5)
+    message = refusal("observe", PiKE(zeta1=1, zeta2=1), statistics=three)
+    assert "statistics.variance_K has the shape (3,), but the state is of 2 domains" in message
+
+
+def test_a_gramian_is_square():
+    message = refusal("combine", PCGrad(), gram_KxK=vector(1, 1))
+    assert "gram_KxK has the shape (2,), but the state is of 2 domains" in message

@@ -1,0 +1,87 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Facts
+from pike_mixing.rules.unimax import UniMax, capped
+from pike_mixing.settings import parse
+
+VECTORS = Path(__file__).parent / "vectors"
+corpora = st.lists(st.integers(1, 10**9), min_size=1, max_size=8)
+
+few = effort(max_examples=30, deadline=None)
+
+
+def vector(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def test_the_example_published_with_unimax_sampling_is_met():
+    known = json.loads((VECTORS / "unimax.json").read_text(encoding="utf-8"))
+    method = UniMax(
+        epochs=known["epochs"], tokens_by_domain=known["sizes"], budget_tokens=known["budget"]
+    )
+    weights_K = method.weights(method.init(tuple(known["weights"]), 0), 0)
+    torch.testing.assert_close(weights_K, vector(*known["weights"].values()), rtol=0, atol=1e-12)
+
+
+def test_what_a_small_domain_cannot_take_the_others_share():
+    # 12 tokens: 4 each, but 2 epochs of 1 token are 2; the others take (12 - 2) / 2 = 5 each.
+    torch.testing.assert_close(capped(vector(9, 1, 7), 12, 2), vector(5, 2, 5) / 12)
+
+
+def test_a_short_run_takes_equal_parts():
+    torch.testing.assert_close(capped(vector(100, 900, 500), 30, 1), vector(1, 1, 1) / 3)
+
+
+def test_a_run_longer_than_all_epochs_keeps_the_proportions():
+    # 4 epochs of 1 and 9 tokens are 40, the budget is 1000.
+    torch.testing.assert_close(capped(vector(1, 9), 1000, 4), vector(0.1, 0.9))
+
+
+def test_the_run_fills_in_what_nobody_wrote_down():
+    filled = UniMax().informed(Facts({"en": 9, "hi": 1}, 10))
+    assert filled == UniMax(tokens_by_domain={"en": 9, "hi": 1}, budget_tokens=10)
+    written = UniMax(tokens_by_domain={"en": 1}, budget_tokens=5)
+    assert written.informed(Facts({"en": 9}, 10)) == written
+
+
+def test_sizes_and_budget_are_asked_for():
+    with pytest.raises(InputError, match="sizes of the corpora are not known"):
+        UniMax(budget_tokens=1).init(("en",), 0)
+    with pytest.raises(InputError, match="budget_tokens: the length of the run is not known"):
+        UniMax(tokens_by_domain={"en": 1}).init(("en",), 0)
+
+
+def test_unreasonable_settings_are_named_at_once():
+    wrong = {"epochs": 0, "budget_tokens": 0, "tokens_by_domain": {"en": -1}}
+    with pytest.raises(InputError) as caught:
+        parse(UniMax, wrong, "method")
+    for name in ("epochs: ", "budget_tokens: ", "tokens_by_domain.en: "):
+        assert f"method.{name}" in str(caught.value)
+
+
+@few
+@given(corpora, st.integers(1, 10**9), st.integers(1, 10))
+def test_no_domain_passes_its_epochs_while_another_has_some_left(tokens, budget, epochs):
+    epoch_K = capped(vector(*tokens), budget, epochs) * budget / vector(*tokens)
+    if budget <= epochs * sum(tokens):
+        assert epoch_K.max() <= epochs * (1 + 1e-9)
+    else:
+        torch.testing.assert_close(epoch_K, epoch_K.mean().expand(len(tokens)))
+
+
+@few
+@given(corpora, st.integers(1, 10**9), st.integers(1, 10), st.randoms())
+def test_the_order_of_the_domains_does_not_matter(tokens, budget, epochs, random):
+    order = random.sample(range(len(tokens)), len(tokens))
+    weights_K = capped(vector(*tokens), budget, epochs)
+    shuffled_K = capped(vector(*tokens)[order], budget, epochs)
+    torch.testing.assert_close(shuffled_K, weights_K[order])
+    assert weights_K.sum().item() == pytest.approx(1)

@@ -1,0 +1,118 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Signals
+from pike_mixing.rules.pcgrad import PCGrad
+from pike_mixing.rules.upgrad import UPGrad
+
+some = effort(max_examples=20, deadline=None)
+
+
+def matrix(*rows):
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def combined(gradient_KxD, method=None):
+    method = method or UPGrad()
+    signals = Signals(step=4, batch_rows=4, gram_KxK=gradient_KxD @ gradient_KxD.T)
+    return method.combine(method.init(tuple("abcdef"[: len(gradient_KxD)]), 0), signals)
+
+
+def gradients(seed, K, D):
+    generator = torch.Generator().manual_seed(seed)
+    length_K = 10 ** (2 * torch.rand(K, 1, generator=generator, dtype=torch.float64))
+    return torch.randn(K, D, generator=generator, dtype=torch.float64) * length_K
+
+
+@some
+@given(st.integers(0, 2**31))
+def test_of_two_domains_it_is_pcgrad(seed):
+    # One projection each, and their order does not matter.
+    gradient_KxD = gradients(seed, 2, 3)
+    torch.testing.assert_close(combined(gradient_KxD), combined(gradient_KxD, PCGrad()))
+
+
+def test_each_of_two_gradients_loses_what_is_against_the_other():
+    # g1 . g2 = -1, |g1|^2 = 1, |g2|^2 = 2: g1' = g1 + g2 / 2 and g2' = g2 + g1.
+    assert combined(matrix([1, 0], [-1, 1])).tolist() == pytest.approx([1, 0.75])
+
+
+@some
+@given(st.integers(0, 2**31), st.integers(1, 6))
+def test_without_a_conflict_the_update_is_that_of_mix(seed, K):
+    generator = torch.Generator().manual_seed(seed)
+    gradient_KxD = torch.rand(K, 4, generator=generator, dtype=torch.float64)
+    assert combined(gradient_KxD).tolist() == pytest.approx([1 / K] * K)
+
+
+@some
+@given(st.integers(0, 2**31), st.integers(1, 6), st.integers(1, 8))
+def test_the_update_conflicts_with_no_domain(seed, K, D):
+    gradient_KxD = gradients(seed, K, D)
+    update_D = combined(gradient_KxD) @ gradient_KxD
+    product_K = (gradient_KxD @ update_D) / gradient_KxD.norm(dim=1)
+    assert product_K.min() >= -1e-6 * gradient_KxD.norm(dim=1).max()
+
+
+def test_projections_go_onto_all_domains_at_once():
+    # g1 = (0, 0, 1) is against g2 = (1, 0, -1) and g3 = (0, 1, -1). The nearest vector that is
+    # against neither has x = y = z: (1, 1, 1) / 3 = g1 + (g2 + g3) / 3. g2 and g3 lose their part
+    # against g1 alone: g2 + g1 = (1, 0, 0), which is not against g3.
+    coefficient_K = combined(matrix([0, 0, 1], [1, 0, -1], [0, 1, -1]))
+    assert coefficient_K.tolist() == pytest.approx([3 / 3, (1 + 1 / 3) / 3, (1 + 1 / 3) / 3])
+
+
+def test_opposite_gradients_leave_nothing():
+    gradient_KxD = matrix([1, 0], [-3, 0])
+    assert (combined(gradient_KxD) @ gradient_KxD).tolist() == pytest.approx([0, 0], abs=1e-8)
+
+
+@pytest.mark.slow
+def test_rounding_of_opposite_gradients_does_no_harm():
+    # Products of float32 numbers: the matrix of cosines is singular but for their rounding.
+    generator, method = torch.Generator().manual_seed(0), UPGrad()
+    for _ in range(60):
+        pairs_3xD = torch.randn(3, 60, generator=generator)
+        own_D = torch.randn(60, generator=generator)
+        gradient_KxD = torch.stack([*pairs_3xD, *-pairs_3xD, own_D])
+        signals = Signals(step=0, batch_rows=7, gram_KxK=(gradient_KxD @ gradient_KxD.T).double())
+        update_D = method.combine(method.init(tuple("abcdefg"), 0), signals).float() @ gradient_KxD
+        # Of the pairs nothing is left; of the seventh, what is orthogonal to them.
+        shadow_D = torch.linalg.lstsq(pairs_3xD.T, own_D).solution @ pairs_3xD
+        torch.testing.assert_close(update_D, (own_D - shadow_D) / 7, rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("K", [2, 3, 6])
+def test_scipy_agrees(K):
+    optimize = pytest.importorskip("scipy.optimize")
+    for seed in range(10):
+        gradient_KxD = gradients(seed, K, 4)
+        nearest = []
+        for own_D in gradient_KxD:
+            # The projection of g onto the dual cone is g plus the residual's cone part: NNLS.
+            raised, _ = optimize.nnls(gradient_KxD.T.numpy(), -own_D.numpy())
+            nearest.append(own_D + torch.tensor(raised) @ gradient_KxD)
+        expected_D = torch.stack(nearest).mean(dim=0)
+        torch.testing.assert_close(combined(gradient_KxD) @ gradient_KxD, expected_D)
+
+
+def test_a_solver_that_does_not_converge_is_an_error(monkeypatch):
+    monkeypatch.setattr("pike_mixing.rules.upgrad.TOLERANCE", -2.0)
+    with pytest.raises(InputError, match=r"step 4: upgrad found no coefficients.*rule"):
+        combined(matrix([1, 0], [0, 1]))
+
+
+def test_torchjd_agrees():
+    aggregation = pytest.importorskip("torchjd.aggregation")
+    pytest.importorskip("quadprog")
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(10):
+        gradient_KxD = torch.randn(4, 6, generator=generator, dtype=torch.float64)
+        update_D = combined(gradient_KxD) @ gradient_KxD
+        # Theirs adds 1e-4 to the cosines.
+        theirs_D = aggregation.UPGrad()(gradient_KxD)
+        torch.testing.assert_close(update_D, theirs_D, rtol=1e-2, atol=1e-2)

@@ -1,0 +1,233 @@
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pike_mixing.errors import InputError
+from pipeline.runtime import atomic_files, code_fingerprint
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_appears_at_the_end_of_the_block(tmp_path):
+    path = tmp_path / "deep" / "file.txt"
+    with atomic_files.appearing(path) as partial:
+        partial.write_text("new")
+        assert not path.exists()
+    assert path.read_text() == "new"
+    assert names(path.parent) == ["file.txt"]
+
+
+def test_an_error_leaves_the_old_file_and_nothing_beside_it(tmp_path):
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+
+    def fail():
+        with atomic_files.appearing(path) as partial:
+            partial.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["file.txt"]
+
+
+def test_a_folder_appears_whole_in_place_of_the_old_one(tmp_path):
+    path = tmp_path / "folder"
+    for content in ("first", "second"):
+        with atomic_files.appearing(path) as partial:
+            (partial / "inner").mkdir(parents=True)
+            (partial / "inner" / content).write_text(content)
+            assert not (path / "inner" / content).exists()
+    assert names(path / "inner") == ["second"]
+    assert names(tmp_path) == ["folder"]
+
+
+def test_an_error_leaves_the_old_folder(tmp_path):
+    path = tmp_path / "folder"
+    path.mkdir()
+    (path / "old").touch()
+
+    def fail():
+        with atomic_files.appearing(path) as partial:
+            partial.mkdir()
+            (partial / "half").touch()
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        fail()
+    assert names(path) == ["old"]
+    assert names(tmp_path) == ["folder"]
+
+
+@pytest.mark.parametrize("old", [None, "old"])
+def test_a_process_that_dies_leaves_the_file_as_it_was(tmp_path, old):
+    path = tmp_path / "file.txt"
+    if old:
+        path.write_text(old)
+    code = (
+        "import os, pathlib, sys\n"
+        "from pipeline import files\n"
+        "with files.appearing(pathlib.Path(sys.argv[1])) as partial:\n"
+        "    partial.write_text('half')\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, path], cwd=ROOT, check=False)
+    assert done.returncode == -9
+    assert (path.read_text() if path.exists() else None) == old
+
+
+def test_removing_a_link_to_a_folder_leaves_the_folder(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    atomic_files.remove(tmp_path / "link")
+    atomic_files.remove(tmp_path / "missing")
+    assert names(tmp_path) == ["folder"]
+    assert names(tmp_path / "folder") == ["file"]
+
+
+def test_step_folders_come_in_the_order_of_their_numbers(tmp_path):
+    for name in ("step10", "step9", "step0", "step100", "step9-copy", ".step3.17.part", "other"):
+        (tmp_path / name).mkdir()
+    assert list(atomic_files.steps(tmp_path)) == [0, 9, 10, 100]
+    assert atomic_files.steps(tmp_path)[9] == tmp_path / "step9"
+    assert atomic_files.steps(tmp_path / "missing") == {}
+
+
+def test_checksums_are_those_of_the_world(tmp_path):
+    # The SHA-256 of "abc" is in FIPS 180-2, appendix B.1.
+    (tmp_path / "abc").write_bytes(b"abc")
+    abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert atomic_files.sha256(tmp_path / "abc") == abc
+
+
+def test_a_digest_does_not_depend_on_the_order_of_keys():
+    first, second = {"a": 1, "b": [1.5, None]}, {"b": [1.5, None], "a": 1}
+    assert (
+        atomic_files.canonical(first) == '{"a":1,"b":[1.5,null]}' == atomic_files.canonical(second)
+    )
+    assert atomic_files.digest(first) == hashlib.sha256(b'{"a":1,"b":[1.5,null]}').hexdigest()
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_what_json_cannot_say_is_refused(tmp_path, number):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        atomic_files.digest({"a": number})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        atomic_files.write_json(tmp_path / "a.json", {"a": number})
+    assert names(tmp_path) == []
+
+
+def test_json_survives_writing_and_reading(tmp_path):
+    value = {"one third": 1 / 3, "smallest": 5e-324, "umlaut": "ä", "list": [1, None, True]}
+    atomic_files.write_json(tmp_path / "a.json", value)
+    assert atomic_files.read_json(tmp_path / "a.json") == value
+
+
+@pytest.mark.parametrize("content", [b'{"a": 1', b"", b"\xff\xfe"])
+def test_broken_json_is_named_with_a_way_out(tmp_path, content):
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(InputError, match=r"a\.json is not valid JSON .*: check the path; if"):
+        atomic_files.read_json(tmp_path / "a.json")
+
+
+def test_missing_json_is_named_with_a_way_out(tmp_path):
+    with pytest.raises(InputError, match=r"a\.json does not exist: make it first"):
+        atomic_files.read_json(tmp_path / "a.json")
+
+
+def manifest(folder, **facts):
+    folder.mkdir(parents=True)
+    (folder / "out.bin").write_bytes(b"abc")
+    (folder / "in.json").write_text("{}")
+    atomic_files.write_manifest(
+        folder / "stage" / atomic_files.MANIFEST,
+        stage="pack",
+        settings={"share": 0.1},
+        inputs=[folder / "in.json"],
+        files=[folder / "out.bin"],
+        modules=["pipeline.runtime.atomic_files"],
+        facts=facts,
+    )
+    return folder / "stage" / atomic_files.MANIFEST
+
+
+def test_a_manifest_says_what_was_made_from_what_by_what(tmp_path):
+    written = json.loads(manifest(tmp_path / "a", documents=3).read_text())
+    assert written["stage"] == "pack"
+    assert written["settings"] == {"share": 0.1}
+    assert written["files"] == {
+        "../out.bin": {
+            "bytes": 3,
+            "sha256": hashlib.sha256(b"abc").hexdigest(),
+        }
+    }
+    assert written["inputs"] == {"../in.json": hashlib.sha256(b"{}").hexdigest()}
+    assert written["code"]["fingerprint"] == code_fingerprint.of("pipeline.runtime.atomic_files")
+    assert written["documents"] == 3
+
+
+def test_the_same_work_elsewhere_gives_the_same_manifest(tmp_path):
+    first, second = manifest(tmp_path / "a", n=1), manifest(tmp_path / "b" / "c", n=1)
+    assert first.read_bytes() == second.read_bytes()
+
+
+def stopped(place, identity, **options):
+    """Begins a folder and fails."""
+
+    def begin():
+        with atomic_files.resumable(place, "pack", identity, **options) as partial:
+            (partial / "first").write_text("1")
+            (partial / atomic_files.WORK / "note").write_text("-")
+            raise OSError("stop")
+
+    with pytest.raises(OSError, match="stop"):
+        begin()
+
+
+def test_what_was_begun_is_gone_on_with(tmp_path):
+    place = tmp_path / "made"
+    stopped(place, {"a": 1})
+    assert not place.exists()
+    with atomic_files.resumable(place, "pack", {"a": 1}) as partial:
+        assert (partial / "first").read_text() == "1"
+        assert (partial / atomic_files.WORK / "note").read_text() == "-"
+        (partial / "second").write_text("2")
+    found = sorted(path.name for path in tmp_path.rglob("*"))
+    assert found == [".made-by", "first", "made", "second"]
+
+
+def test_with_another_identity_it_begins_empty(tmp_path):
+    stopped(tmp_path / "made", 1)
+    with atomic_files.resumable(tmp_path / "made", "pack", 2) as partial:
+        assert not (partial / "first").exists()
+    # A finished folder is replaced whole.
+    with atomic_files.resumable(tmp_path / "made", "pack", 1) as partial:
+        (partial / "other").write_text("")
+    assert names(tmp_path / "made") == [".made-by", "other"]
+
+
+def test_some_errors_leave_nothing_to_go_on_with(tmp_path):
+    stopped(tmp_path / "made", 1, forget=(OSError,))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_made_by_one_process_at_a_time(tmp_path):
+    with atomic_files.resumable(tmp_path / "made", "pack", 1) as partial:
+        (partial / "mine").write_text("")
+        with (
+            pytest.raises(InputError, match=r"another process is making .*made"),
+            atomic_files.resumable(tmp_path / "made", "pack", 1),
+        ):
+            pass
+    assert names(tmp_path / "made") == [".made-by", "mine"]
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]

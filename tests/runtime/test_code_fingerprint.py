@@ -1,0 +1,142 @@
+"""On a toy package: a copy of the module fingerprints the package that it lies in."""
+
+import importlib.util
+import shutil
+
+import pytest
+
+from pike_mixing import METHODS
+from pipeline.planning import stages
+from pipeline.runtime import code_fingerprint
+
+TOY = {
+    "__init__.py": '"""A toy."""\n',
+    "stage.py": "from toy import part\nfrom toy.deep import leaf\n\n\ndef work():\n    return 1\n",
+    "part.py": "import json\n\nLIMIT = 0\n",
+    "deep/__init__.py": "TABLE = ['leaf']\n",
+    "deep/leaf.py": "def f():\n    from toy import late\n    return late\n",
+    "late.py": "X = 1\n",
+    "other.py": "X = 2\n",
+    "sql/query.sql": "select 1\n",
+}
+
+
+def write(folder, changes=()):
+    for name, content in {**TOY, **dict(changes)}.items():
+        path = folder / "toy" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    place = shutil.copy(code_fingerprint.__file__, folder / "toy" / "fingerprints.py")
+    spec = importlib.util.spec_from_file_location("toy_fingerprints", place)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def changed(tmp_path):
+    """Whether the stage's fingerprint differs after changes to the toy's files."""
+
+    def differs(changes):
+        before = write(tmp_path / "before").of("toy.stage")
+        return write(tmp_path / "after", changes).of("toy.stage") != before
+
+    return differs
+
+
+def test_a_fingerprint_covers_what_is_imported_also_inside_functions(tmp_path):
+    closure = write(tmp_path).closure("toy.stage")
+    assert closure == {"toy.stage", "toy.part", "toy.deep.leaf", "toy.late"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("stage.py", TOY["stage.py"].replace("return 1", "return 2")),
+        ("part.py", TOY["part.py"].replace("LIMIT = 0", "LIMIT = False")),
+        ("part.py", TOY["part.py"].replace("LIMIT = 0", "LIMIT = ''")),
+        ("part.py", TOY["part.py"].replace("LIMIT = 0", "LIMIT = 0.0")),
+        ("part.py", TOY["part.py"].replace("LIMIT = 0", "LIMIT = None")),
+        ("part.py", TOY["part.py"].replace("LIMIT = 0", "limit = 0")),
+        ("deep/leaf.py", TOY["deep/leaf.py"].replace("return late", "return late.X")),
+        ("late.py", "X = 'one'\n"),
+        ("late.py", "X = -1\n"),
+        ("stage.py", TOY["stage.py"].replace("def work()", "def work(a, *, b=1)")),
+        ("stage.py", TOY["stage.py"].replace("    return 1", "    return f'{1}'")),
+    ],
+)
+def test_changed_code_changes_the_fingerprint(changed, name, content):
+    assert changed({name: content})
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("stage.py", '"""Documented."""\n# A comment.\n\n' + TOY["stage.py"]),
+        ("stage.py", TOY["stage.py"].replace("    return 1", '    """Said."""\n\n    return (1)')),
+        ("deep/__init__.py", "TABLE = ['leaf', 'another']\n"),
+        ("other.py", "X = 3\n"),
+        ("sql/query.sql", "select 2\n"),
+    ],
+)
+def test_words_layout_tables_and_strangers_do_not(changed, name, content):
+    assert not changed({name: content})
+
+
+def test_what_a_class_says_about_itself_is_words_too(tmp_path):
+    def fingerprint(name, body):
+        code = f"class A:\n    {body}\n    x = 1\n"
+        return write(tmp_path / name, {"late.py": code}).of("toy.stage")
+
+    before = fingerprint("before", 'about: ClassVar[str] = "Words."')
+    assert fingerprint("said", 'about: ClassVar[str] = "Others."') == before
+    assert fingerprint("setting", 'about: str = "Others."') != before
+    assert fingerprint("other", 'other: ClassVar[str] = "Words."') != before
+
+
+def test_an_import_for_type_checkers_alone_is_no_import(tmp_path):
+    code = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from toy import other\n"
+    toy = write(tmp_path, {"late.py": code})
+    assert "toy.other" not in toy.closure("toy.stage")
+
+
+def test_files_that_are_not_python_have_a_fingerprint_of_their_own(tmp_path):
+    before = write(tmp_path / "before").of_files("sql")
+    assert write(tmp_path / "same").of_files("sql") == before
+    assert write(tmp_path / "changed", {"sql/query.sql": "select 2"}).of_files("sql") != before
+    assert write(tmp_path / "named", {"sql/more.sql": ""}).of_files("sql") != before
+
+
+def test_without_git_there_is_no_commit(tmp_path):
+    assert write(tmp_path).commit() is None
+
+
+def test_a_method_depends_on_its_own_module_and_on_no_other_methods():
+    closure = code_fingerprint.closure("pipeline.training.train", "pike_mixing.rules.mix")
+    assert {
+        "pike_mixing.rules.mix",
+        "pipeline.model.transformer",
+        "pipeline.data.batches",
+    } <= closure
+    assert not closure & {"pike_mixing.rules.pike", "pike_mixing.rules.fixed"}
+    pike = code_fingerprint.closure("pipeline.training.train", "pike_mixing.rules.balanced_pike")
+    assert "pike_mixing.rules.pike" in pike
+
+
+def test_training_does_not_depend_on_what_comes_after_it():
+    for rule in METHODS:
+        modules = [place.partition(":")[0] for place in (stages.STAGES["pretrain"], METHODS[rule])]
+        closure = code_fingerprint.closure(*modules)
+        assert not [m for m in closure if m.startswith(("pipeline.evaluation", "pipeline.results"))]
+        assert not closure & {
+            "pipeline.evaluation.gradient_probe",
+            "pipeline.planning.planner",
+            "pipeline.__main__",
+        }
+
+
+@pytest.mark.slow
+def test_every_stage_has_a_fingerprint_of_its_own():
+    codes = {stage: stages.code(stage) for stage in stages.STAGES}
+    assert len(set(codes.values())) == len(codes)
+    assert stages.code("pretrain", "mix") != stages.code("pretrain", "pike")

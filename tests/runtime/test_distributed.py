@@ -1,0 +1,256 @@
+"""One run on several processes: the same numbers, whoever begins it and whoever goes on."""
+
+import shutil
+import subprocess
+import sys
+import time
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pike_mixing.errors import InputError
+from pipeline.model import checkpoint
+from pipeline.runtime import atomic_files, distributed, run_lock
+from pipeline.training import train
+
+TRAINING = {
+    "rows": 11,
+    "steps": 50,
+    "checkpoint_every": 25,
+    "resume_every": 25,
+    "microbatch_rows": 4,
+    "statistics_microbatch": 2,
+}
+PIKE = {
+    "rule": "pike",
+    "method": {"zeta1": 0.05, "zeta2": 0.01, "every": 5, "first": 0, "rows": 3}
+    | {"batch": "training"},
+}
+NUMBERS = {
+    "steps": ("loss", "gradient_norm"),
+    "domain_losses": ("loss",),
+    "weights": ("weight", "count"),
+    "gradient_statistics": ("squared_norm", "variance", "loss", "rows"),
+}
+REPLICATED, SHARDED = (), ("--shard",)
+
+
+# Who takes which rows.
+
+
+@given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 5), st.booleans())
+def test_every_row_is_dealt_once_and_all_make_the_same_number_of_passes(R, size, n, whole):
+    rows, hands = torch.arange(R), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distributed, "count", lambda: n)
+        for rank in range(n):
+            patch.setattr(distributed, "rank", lambda rank=rank: rank)
+            hands.append(distributed.dealt(rows, size, whole=whole))
+    assert len({len(hand) for hand in hands}) == 1
+    counted = [piece for hand in hands for piece, counts in hand if counts]
+    assert sorted(torch.cat(counted).tolist()) == list(range(R))
+    assert all(len(piece) <= size for piece in counted)
+    if whole:
+        alone = [piece.tolist() for piece in rows.split(size)]
+        assert sorted(piece.tolist() for piece in counted) == alone
+
+
+def test_one_process_takes_all_rows_in_their_order():
+    pieces = distributed.dealt(torch.arange(5), 2)
+    assert [(piece.tolist(), counts) for piece, counts in pieces] == [
+        ([0, 1], 1.0),
+        ([2, 3], 1.0),
+        ([4], 1.0),
+    ]
+
+
+def test_shards_without_several_processes_are_refused(make_run, corpora):
+    with pytest.raises(InputError, match="--shard is for several processes"):
+        train.pretrain(make_run(), corpora, device="cpu", shard=True)
+
+
+# Two processes against one.
+
+
+@pytest.fixture(scope="module")
+def torchrun(pipeline_command, corpora):
+    """Trains a run on two processes, as a user would, and returns how it ended."""
+
+    def start(run, *options):
+        command = pipeline_command("pretrain", run, "--corpora", corpora, "--device", "cpu")
+        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        arguments = [*launcher, "--nproc-per-node", "2", *command["args"][1:], *options]
+        return subprocess.run(
+            **{**command, "args": arguments},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory, write_run, corpora):
+    """Folder of a run of PiKE on one process."""
+    run = write_run(tmp_path_factory.mktemp("alone"), training=TRAINING, **PIKE)
+    train.pretrain(run, corpora, device="cpu", threads=1)
+    return run.parent
+
+
+@pytest.fixture(scope="module")
+def replicated(tmp_path_factory, write_run, torchrun):
+    """Folder of the same run on two processes."""
+    return trained_by_two(tmp_path_factory.mktemp("replicated"), write_run, torchrun, REPLICATED)
+
+
+def trained_by_two(folder, write_run, torchrun, options):
+    run = write_run(folder, training=TRAINING, **PIKE)
+    done = torchrun(run, *options)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def same(folder, expected):
+    """Makes sure that all numbers are the same but for the order of sums."""
+    for table, columns in NUMBERS.items():
+        ours, theirs = (pq.read_table(place / f"{table}.parquet") for place in (folder, expected))
+        assert len(ours) == len(theirs)
+        for column in columns:
+            wanted = pytest.approx(theirs[column].to_pylist(), rel=1e-6, nan_ok=True)
+            if column in ("gradient_norm", "squared_norm", "variance"):
+                wanted.rel = 1e-5
+            assert ours[column].to_pylist() == wanted, (table, column)
+    ours, theirs = (
+        checkpoint.load_model(place / "checkpoints" / "step50").state_dict()
+        for place in (folder, expected)
+    )
+    torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_two_processes_train_as_one_does(replicated, alone):
+    same(replicated, alone)
+    found = atomic_files.read_json(replicated / atomic_files.MANIFEST)
+    assert (found["processes"], found["checkpoints"]) == (2, [0, 25, 50])
+
+
+@pytest.mark.slow
+def test_two_processes_with_shards_train_as_one_does(tmp_path, write_run, torchrun, alone):
+    same(trained_by_two(tmp_path, write_run, torchrun, SHARDED), alone)
+
+
+def cut_off(folder, place):
+    """A copy of a run as it stood when it was killed behind its checkpoint of step 25."""
+    shutil.copytree(folder, place)
+    shutil.rmtree(place / "checkpoints" / "step50")
+    (place / atomic_files.MANIFEST).unlink()
+    return place / "run.json"
+
+
+@pytest.mark.slow
+def test_two_processes_with_shards_go_on_where_one_was_killed(alone, tmp_path, torchrun):
+    run = cut_off(alone, tmp_path / "run")
+    done = torchrun(run, *SHARDED)
+    assert done.returncode == 0, done.stderr
+    assert atomic_files.read_json(run.parent / "starts.json") == [0, 25]
+    same(run.parent, alone)
+
+
+@pytest.mark.slow
+def test_one_process_goes_on_where_two_were_killed(replicated, alone, tmp_path, corpora):
+    run = cut_off(replicated, tmp_path / "run")
+    train.pretrain(run, corpora, device="cpu", threads=1)
+    assert atomic_files.read_json(run.parent / "starts.json") == [0, 25]
+    same(run.parent, alone)
+
+
+# Signals.
+
+ENDED = """
+import os, pathlib, sys
+from pipeline.__main__ import main
+try:
+    code = main(sys.argv[2:])
+except SystemExit as ended:
+    code = ended.code
+pathlib.Path(sys.argv[1], os.environ["RANK"]).write_text(str(code))
+sys.exit(code)
+"""
+"""What torchrun starts: notes how the process ended."""
+LONG = {**TRAINING, "steps": 120, "checkpoint_every": 60, "resume_every": 5}
+
+
+@pytest.fixture
+def two(pipeline_command, corpora, tmp_path):
+    """Starts two processes for a run; their exit codes appear in the test's folder, by rank."""
+    started = []
+
+    def start(run):
+        command = pipeline_command("pretrain", run, "--corpora", corpora, "--device", "cpu")
+        script = tmp_path / "ended.py"
+        script.write_text(ENDED)
+        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        words = [*launcher, "--nproc-per-node", "2", script, tmp_path, *command["args"][3:]]
+        log = (tmp_path / "log").open("w")
+        process = subprocess.Popen(**{**command, "args": words}, stdout=log, stderr=log)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.slow
+def test_sigterm_to_torchrun_ends_all_after_one_checkpoint_and_the_command_goes_on(
+    tmp_path, make_run, pipeline_command, corpora, two
+):
+    run, plain = (make_run(name, training=LONG, **PIKE) for name in ("run", "plain"))
+    process, checkpoints = two(run), run.parent / "checkpoints"
+    while max(atomic_files.steps(checkpoints), default=0) < 20:
+        assert process.poll() is None, (tmp_path / "log").read_text()
+        time.sleep(0.01)
+    process.terminate()
+    assert process.wait(timeout=120) != 0
+    assert [(tmp_path / rank).read_text() for rank in "01"] == ["75", "75"]
+    assert (tmp_path / "log").read_text().count("stopped by SIGTERM") == 1
+    stands = max(atomic_files.steps(checkpoints))
+    assert not list(checkpoints.glob(".*"))
+    for each in (run, plain):
+        words = (each, "--corpora", corpora, "--device", "cpu", "--threads", 2)
+        shared = pipeline_command("pretrain", *words, "--processes", 2)
+        subprocess.run(**shared, check=True, capture_output=True, timeout=300)
+    assert atomic_files.read_json(run.parent / "starts.json") == [0, stands]
+    found, expected = (
+        atomic_files.read_json(each.parent / atomic_files.MANIFEST) for each in (run, plain)
+    )
+    assert (found["processes"], found["resumes"]) == (2, 1)
+    assert found["weights_sha256"] == expected["weights_sha256"]
+
+
+# What goes wrong.
+
+
+@pytest.mark.slow
+def test_a_mistake_of_all_is_said_once(make_run, torchrun):
+    done = torchrun(make_run(rule="adatask"))
+    assert done.returncode != 0
+    assert done.stderr.count("pike pretrain: ") == 1
+    assert "keeps moments for each domain, which one process alone can do" in done.stderr
+
+
+@pytest.mark.slow
+def test_what_the_first_alone_finds_ends_all_with_its_message(make_run, torchrun):
+    run = make_run()
+    with run_lock.held(run.parent):
+        done = torchrun(run)
+    assert done.returncode != 0
+    assert done.stderr.count("pike pretrain: ") == 1
+    assert "is being written by process" in done.stderr
+    assert "Connection closed by peer" not in done.stderr

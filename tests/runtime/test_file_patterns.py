@@ -1,0 +1,69 @@
+import contextlib
+import glob
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pike_mixing.errors import InputError
+from pipeline.runtime import file_patterns
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.txt", "b/a.txt", "b/c/a.txt", "b/c/d.json", ".hidden/a.txt", "b/.a.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    return tmp_path
+
+
+PARTS = st.lists(st.sampled_from(["**", "*", "b", "c", "a.txt", "*.txt", "[ab]*", "a**", "d.*"]))
+
+
+@pytest.mark.slow
+@settings(deadline=None)
+@given(parts=PARTS, absolute=st.booleans())
+def test_without_loops_it_finds_the_files_that_glob_finds(tmp_path_factory, parts, absolute):
+    root = tmp_path_factory.getbasetemp() / "tree"
+    for name in ("a.txt", "b/a.txt", "b/c/a.txt", "b/c/d.json", ".hidden/a.txt", "b/.a.txt"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    (root / "e").is_symlink() or (root / "e").symlink_to("b")
+    pattern = "/".join(parts[:5])
+    pattern = f"{root}/{pattern}" if absolute else pattern
+    with contextlib.chdir(root):
+        matches = glob.glob(pattern, recursive=True)  # noqa: PTH207
+        # Of "a.txt/**" glob makes "a.txt/".
+        found = {name for name in matches if Path(name).is_file() and not name.endswith("/")}
+        assert file_patterns.files(pattern) == sorted(found)
+
+
+def test_links_to_a_folder_within_itself_give_no_file_twice(here):
+    (here / "b" / "up").symlink_to("..")
+    (here / "b" / "also-up").symlink_to("..")
+    (here / "self").symlink_to(".")
+    (here / "loop").symlink_to("loop")
+    assert file_patterns.files("**/a.txt") == ["a.txt", "b/a.txt", "b/c/a.txt"]
+
+
+def test_two_names_of_one_folder_are_two_folders(here):
+    (here / "e").symlink_to("b/c")
+    assert file_patterns.files("**/d.json") == ["b/c/d.json", "e/d.json"]
+
+
+def test_folders_pipes_and_devices_are_no_files(here):
+    os.mkfifo(here / "pipe.txt")
+    (here / "zero.txt").symlink_to("/dev/zero")
+    (here / "folder.txt").mkdir()
+    assert file_patterns.files("*.txt") == ["a.txt"]
+    assert file_patterns.files("pipe.txt") == file_patterns.files("b") == []
+
+
+def test_a_name_that_is_not_utf8_is_told(here):
+    (here / os.fsdecode(b"ab\xe9.txt")).touch()
+    with pytest.raises(InputError, match=r"ab\\udce9\.txt' is not UTF-8: rename it"):
+        file_patterns.files("*")
+    assert file_patterns.files("a.*") == ["a.txt"]

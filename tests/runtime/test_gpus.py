@@ -1,0 +1,191 @@
+"""With real processes, and GPUs that are names: nothing here asks CUDA for anything."""
+
+import os
+import pwd
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from pike_mixing.errors import InputError
+from pipeline.runtime import gpus
+
+ROOT = Path(__file__).resolve().parents[1]
+
+TAKER = """
+import os, pathlib, sys
+from pipeline import gpus
+gpus.WAIT_SECONDS = 0.02
+print(gpus.take(pathlib.Path(sys.argv[1])), os.environ["CUDA_VISIBLE_DEVICES"], flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts a process that takes a GPU of four and holds it."""
+    started = []
+
+    def begin(names="0,1,2,3"):
+        process = subprocess.Popen(
+            [sys.executable, "-c", TAKER, tmp_path / "locks"],
+            cwd=ROOT,
+            # Without a driver of this machine's own, unless a test makes one.
+            env={**os.environ, "PATH": str(tmp_path), gpus.VISIBLE: names},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_processes_that_start_together_take_different_gpus(start):
+    processes = [start() for _ in range(4)]
+    answers = [process.stdout.readline().split() for process in processes]
+    assert Counter(taken for taken, _ in answers) == Counter("0123")
+    # Each shows itself the one that it took, and no other.
+    assert all(taken == shown for taken, shown in answers)
+
+
+@pytest.mark.slow
+def test_one_more_waits_for_a_gpu_and_takes_that_of_a_killed_process(start):
+    first, second = start("a,b"), start("a,b")
+    taken = {process: process.stdout.readline().split()[0] for process in (first, second)}
+    third = start("a,b")
+    with pytest.raises(subprocess.TimeoutExpired):
+        third.wait(timeout=0.5)
+    second.kill()
+    assert third.stdout.readline().split()[0] == taken[second]
+
+
+def test_a_single_gpu_is_shared_and_none_is_no_matter(tmp_path, monkeypatch):
+    for names in ("GPU-0a1b", ""):
+        monkeypatch.setenv(gpus.VISIBLE, names)
+        assert gpus.take(tmp_path / "locks") is None
+        assert os.environ[gpus.VISIBLE] == names
+    assert not (tmp_path / "locks").exists()
+
+
+@pytest.fixture
+def driver(tmp_path, monkeypatch):
+    """Makes an nvidia-smi that answers the query of index, UUID and name."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
+
+    def make(*lines, code=0):
+        program = tmp_path / "nvidia-smi"
+        shown = "".join(f"echo '{line}'\n" for line in lines)
+        query = "--query-gpu=index,uuid,name --format=csv,noheader"
+        program.write_text(f'#!/bin/sh\n[ "$*" = "{query}" ] || exit 9\n{shown}exit {code}\n')
+        program.chmod(0o755)
+
+    return make
+
+
+def test_the_driver_is_asked_where_the_environment_says_nothing(driver, monkeypatch):
+    driver("a warning", "0, GPU-1, NVIDIA H100", "1, GPU-2, NVIDIA H100")
+    monkeypatch.delenv(gpus.VISIBLE, raising=False)
+    assert gpus.visible() == ["GPU-1", "GPU-2"]
+    driver("0, GPU-1, NVIDIA H100", code=9)
+    assert gpus.visible() == []
+
+
+def test_numbers_and_beginnings_are_uuids_where_the_driver_knows_them(driver, monkeypatch):
+    driver("0, GPU-ab1, NVIDIA H100", "1, GPU-ab2, NVIDIA H100", "2, GPU-c, NVIDIA H100")
+    monkeypatch.setenv(gpus.VISIBLE, "2, 0,GPU-ab2")
+    assert gpus.visible() == ["GPU-c", "GPU-ab1", "GPU-ab2"]
+    # Two begin with GPU-ab; the driver knows of no 7 and no MIG-1.
+    monkeypatch.setenv(gpus.VISIBLE, "GPU-ab,7,MIG-1")
+    assert gpus.visible() == ["GPU-ab", "7", "MIG-1"]
+
+
+def test_numbers_of_different_models_are_the_drivers_only_where_cuda_counts_alike(
+    driver, monkeypatch
+):
+    driver("0, GPU-1, NVIDIA L4", "1, GPU-2, NVIDIA H100")
+    monkeypatch.setenv(gpus.VISIBLE, "0,1")
+    assert gpus.visible() == ["0", "1"]
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    assert gpus.visible() == ["GPU-1", "GPU-2"]
+
+
+def test_one_gpu_by_number_and_by_uuid_is_taken_once(driver, start):
+    driver("0, GPU-1, NVIDIA H100", "1, GPU-2, NVIDIA H100")
+    processes = [start("0,1"), start("GPU-1,GPU-2")]
+    answers = [process.stdout.readline().split() for process in processes]
+    assert Counter(taken for taken, _ in answers) == Counter(["GPU-1", "GPU-2"])
+
+
+def test_more_processes_of_a_run_than_gpus_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv(gpus.VISIBLE, "a,b")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
+    with pytest.raises(InputError, match=r"3 processes .* for 2 visible GPUs: .*per-node 2"):
+        gpus.take(tmp_path / "locks")
+
+
+def test_a_user_needs_no_name(tmp_path, driver, monkeypatch):
+    def unknown(uid):
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(gpus, "_held", [])
+    monkeypatch.setenv(gpus.VISIBLE, "a,b")
+    assert gpus.take() == "a"
+    gpus._held[0].close()
+
+
+@pytest.mark.parametrize("kind", ["writable by all", "a link", "a file"])
+def test_a_folder_of_locks_that_others_may_write_is_refused(tmp_path, monkeypatch, kind):
+    monkeypatch.setenv(gpus.VISIBLE, "a,b")
+    folder = tmp_path / "locks"
+    if kind == "a link":
+        (tmp_path / "elsewhere").mkdir()
+        folder.symlink_to("elsewhere")
+    elif kind == "a file":
+        folder.touch()
+    else:
+        folder.mkdir()
+        folder.chmod(0o777)
+    with pytest.raises(InputError, match=r"locks.* set TMPDIR to a folder of your own"):
+        gpus.take(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_folder_of_locks_of_another_user_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv(gpus.VISIBLE, "a,b")
+    (tmp_path / "locks").mkdir(mode=0o700)
+    os.chown(tmp_path / "locks", 12345, 12345)
+    with pytest.raises(InputError, match="is no folder that this user alone may write"):
+        gpus.take(tmp_path / "locks")
+
+
+def test_a_link_in_the_place_of_a_lock_is_not_followed(tmp_path, monkeypatch):
+    monkeypatch.setenv(gpus.VISIBLE, "a,b")
+    (tmp_path / "thesis.txt").write_text("years")
+    (tmp_path / "locks").mkdir()
+    (tmp_path / "locks" / "a.lock").symlink_to(tmp_path / "thesis.txt")
+    with pytest.raises(OSError, match="symbolic links"):
+        gpus.take(tmp_path / "locks")
+    assert (tmp_path / "thesis.txt").read_text() == "years"
+
+
+def test_a_lock_keeps_what_is_in_its_file(tmp_path, monkeypatch):
+    monkeypatch.setenv(gpus.VISIBLE, "a,b")
+    monkeypatch.setattr(gpus, "_held", [])
+    (tmp_path / "locks").mkdir(mode=0o700)
+    (tmp_path / "locks" / "a.lock").write_text("kept")
+    assert gpus.take(tmp_path / "locks") == "a"
+    gpus._held[0].close()
+    assert (tmp_path / "locks" / "a.lock").read_text() == "kept"

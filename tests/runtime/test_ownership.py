@@ -1,0 +1,268 @@
+"""No command may lose what it did not make."""
+
+import errno
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pike_mixing.errors import InputError
+from pipeline.runtime import atomic_files, ownership
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def make(path, content="made", stage="pack", inputs=()):
+    """A folder with one file, as a stage makes it; with a suffix a file."""
+    with atomic_files.appearing(path, stage, inputs) as partial:
+        if path.suffix:
+            partial.write_text(content)
+        else:
+            partial.mkdir()
+            (partial / "shard.bin").write_text(content)
+    return path
+
+
+def refused(path, stage="pack", inputs=()):
+    """The message by which a place is refused; nothing below the folder above it is changed."""
+    above = path.absolute().parent
+    before = {p: p.read_bytes() for p in above.rglob("*") if p.is_file()}
+    with pytest.raises(InputError) as caught:
+        make(path, "new", stage, inputs)
+    assert {p: p.read_bytes() for p in above.rglob("*") if p.is_file()} == before
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["out", "out.md"])
+def test_a_stage_replaces_what_it_made(tmp_path, name):
+    make(tmp_path / name)
+    again = make(tmp_path / name, "anew")
+    assert (again / "shard.bin" if again.is_dir() else again).read_text() == "anew"
+
+
+def test_a_folder_of_somebody_is_left_alone(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("years")
+    told = refused(tmp_path / "out")
+    assert "out holds thesis.txt, and no .made-by there says that `pike pack` made it" in told
+    assert told.endswith("give another --out, or move it away")
+
+
+def test_an_empty_folder_is_free(tmp_path):
+    (tmp_path / "out").mkdir()
+    assert names(make(tmp_path / "out")) == [".made-by", "shard.bin"]
+
+
+def test_a_folder_of_the_stage_with_a_file_of_somebody_is_left_alone(tmp_path):
+    (make(tmp_path / "out") / "notes.txt").write_text("mine")
+    assert "out holds notes.txt, " in refused(tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["out", "out.md"])
+def test_what_another_stage_made_is_left_alone(tmp_path, name):
+    make(tmp_path / name)
+    assert "says that `pike theory` made it" in refused(tmp_path / name, "theory")
+
+
+def test_a_folder_is_replaced_after_its_manifest_was_deleted(tmp_path):
+    """As Snakemake does with declared outputs before it runs a job again."""
+    for content in ("first", "second"):
+        with atomic_files.appearing(tmp_path / "out", "pack") as partial:
+            partial.mkdir()
+            shard = partial / "train-00000.bin"
+            shard.write_text(content)
+            atomic_files.write_manifest(
+                partial / atomic_files.MANIFEST,
+                stage="pack", settings={}, inputs=[], files=[shard], modules=[], facts={},
+            )  # fmt: skip
+        (tmp_path / "out" / atomic_files.MANIFEST).unlink()
+    assert (tmp_path / "out" / "train-00000.bin").read_text() == "second"
+
+
+@pytest.mark.parametrize(("stage", "free"), [("pack", True), ("download", False)])
+def test_without_a_mark_the_manifest_says_who_made_a_folder(tmp_path, stage, free):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "a.bin").write_text("old")
+    atomic_files.write_json(out / atomic_files.MANIFEST, {"stage": "pack", "files": {"a.bin": {}}})
+    if free:
+        make(out, stage=stage)
+    else:
+        assert "holds a.bin, manifest.json" in refused(out, stage)
+
+
+def test_a_file_of_somebody_is_left_alone(tmp_path):
+    (tmp_path / "out.md").write_text("thesis")
+    assert "out.md is there already, and no .made-by there says" in refused(tmp_path / "out.md")
+
+
+def test_a_file_that_was_changed_since_is_left_alone(tmp_path):
+    make(tmp_path / "out.md").write_text("made, and put right by hand")
+    assert "out.md is there already" in refused(tmp_path / "out.md")
+
+
+def test_files_of_one_folder_are_marked_side_by_side(tmp_path):
+    for name, stage in (("a.md", "table"), ("a.svg", "figure")):
+        make(tmp_path / name, stage=stage)
+    make(tmp_path / "a.md", "anew", "table")
+    refused(tmp_path / "a.md", "figure")
+    refused(tmp_path / "a.svg", "table")
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xff\n", b"{}\n[]\n[1, 2, 3]\n", b'["pack", "shard.bin"]'])
+def test_a_spoilt_mark_says_nothing(tmp_path, mark):
+    (make(tmp_path / "out") / ".made-by").write_bytes(mark)
+    assert "holds shard.bin" in refused(tmp_path / "out")
+
+
+@pytest.mark.parametrize("target", ["folder", "file.md", "missing"])
+def test_nothing_is_written_through_a_link(tmp_path, target):
+    make(tmp_path / "folder")
+    make(tmp_path / "file.md")
+    (tmp_path / "link").symlink_to(target)
+    assert "link is a symbolic link" in refused(tmp_path / "link")
+    assert names(tmp_path) == [".made-by", "file.md", "folder", "link"]
+
+
+def test_a_link_in_the_place_of_a_mark_is_not_written_through(tmp_path):
+    (tmp_path / "thesis.txt").write_text("years")
+    (tmp_path / ".made-by").symlink_to("thesis.txt")
+    assert "a symbolic link is in its place" in refused(tmp_path / "out.md")
+
+
+@pytest.mark.parametrize("name", [".", "..", "/", "sub/.."])
+def test_a_place_without_a_name_is_refused(tmp_path, name, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="has no name of its own"):
+        make(Path(name))
+    assert names(tmp_path) == []
+
+
+def test_the_working_folder_is_not_replaced(tmp_path, monkeypatch):
+    (tmp_path / "out" / "here").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "out" / "here")
+    assert "out holds the working folder" in refused(tmp_path / "out")
+    assert "here is the working folder" in refused(tmp_path / "out" / "here")
+
+
+def test_inputs_are_not_replaced_nor_written_into(tmp_path):
+    source = make(tmp_path / "a" / "source")
+    for out, told in (
+        (source, f"source is the input {source}, which would be lost"),
+        (source.parent, f"a holds the input {source}"),
+        (source / "new", f"new lies in the input {source}"),
+        (source.parent / ".." / "a" / "source", f"source is the input {source}"),
+    ):
+        assert told in refused(out, inputs=[source])
+    # Beside it there is room.
+    make(tmp_path / "a" / "other", inputs=[source])
+
+
+@given(st.sets(st.sampled_from("abcdef")), st.sets(st.sampled_from("abcdef")))
+def test_a_folder_is_free_where_all_its_files_are_marked(tmp_path_factory, marked, there):
+    folder = tmp_path_factory.mktemp("out") / "out"
+    folder.mkdir()
+    for name in marked:
+        (folder / name).touch()
+    ownership.mark(folder, "pack")
+    for name in marked - there:
+        (folder / name).unlink()
+    for name in there:
+        (folder / name).touch()
+    if there <= marked:
+        ownership.refuse(folder, "pack")
+    else:
+        with pytest.raises(InputError, match=min(there - marked)):
+            ownership.refuse(folder, "pack")
+
+
+KILLED = """
+import os, pathlib, sys
+from pipeline import files
+path = pathlib.Path(sys.argv[1])
+with files.resumable(path, "pack", 1) if sys.argv[2] == "resumable" else files.appearing(
+    path, "pack"
+) as partial:
+    partial.mkdir(exist_ok=True)
+    (partial / "half").touch()
+    partial.with_name(f"{partial.name}.wal").touch()
+    os.kill(os.getpid(), 9)
+"""
+
+
+def killed(path, how="appearing"):
+    """A process that is killed while it makes a folder leaves something."""
+    subprocess.run([sys.executable, "-c", KILLED, path, how], cwd=ROOT, check=False)
+
+
+@pytest.mark.parametrize("how", ["appearing", "resumable"])
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path, how):
+    killed(tmp_path / "out", how)
+    assert len(names(tmp_path)) == 3
+    theirs = [".out.x.part", ".other.12.part", "out.12.part", ".out2.12.part"]
+    for name in theirs:
+        (tmp_path / name).touch()
+    make(tmp_path / "out")
+    assert names(tmp_path) == sorted([*theirs, "out"])
+
+
+def test_what_is_to_go_on_is_kept(tmp_path):
+    killed(tmp_path / "out")
+    killed(tmp_path / "out", "resumable")
+    with atomic_files.resumable(tmp_path / "out", "pack", 1) as partial:
+        assert (partial / "half").exists()
+        assert not list(tmp_path.glob(".out.[0-9]*"))
+
+
+def test_what_a_living_process_makes_is_kept(tmp_path):
+    # The two partial files would bear one name: another process stands for the second.
+    with atomic_files.appearing(tmp_path / "out.md", "table") as partial:
+        partial.write_text("first")
+        code = (
+            "import pathlib, sys; from pipeline import files\n"
+            "with files.appearing(pathlib.Path(sys.argv[1]), 'table') as p: p.write_text('2')"
+        )
+        second = [sys.executable, "-c", code, tmp_path / "out.md"]
+        subprocess.run(second, cwd=ROOT, check=True)
+        assert (tmp_path / "out.md").read_text() == "2"
+        assert partial.read_text() == "first"
+    assert (tmp_path / "out.md").read_text() == "first"
+    assert names(tmp_path) == [".made-by", "out.md"]
+
+
+def test_a_failure_leaves_nothing_of_a_file_and_its_companions(tmp_path):
+    def fail():
+        with atomic_files.appearing(tmp_path / "pike.duckdb", "database") as partial:
+            partial.touch()
+            partial.with_name(f"{partial.name}.wal").touch()
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        fail()
+    assert names(tmp_path) == []
+
+
+def test_what_comes_into_the_place_meanwhile_is_left_alone(tmp_path):
+    def work():
+        with atomic_files.appearing(tmp_path / "out.md", "table") as partial:
+            partial.write_text("new")
+            (tmp_path / "out.md").write_text("thesis")
+
+    with pytest.raises(InputError, match="is there already"):
+        work()
+    assert (tmp_path / "out.md").read_text() == "thesis"
+
+
+def test_a_file_system_without_locks_takes_what_is_made(tmp_path, monkeypatch):
+    def flock(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    make(tmp_path / "out")

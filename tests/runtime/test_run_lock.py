@@ -1,0 +1,351 @@
+"""With real processes: a holder is a Python process that says "held" and waits for its input."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from pike_mixing.errors import InputError
+from pipeline.runtime import run_lock
+
+ROOT = Path(__file__).resolve().parents[1]
+
+HOLDER = """
+import pathlib, sys
+from pipeline import lease
+from pike_mixing.errors import InputError
+try:
+    with lease.held(pathlib.Path(sys.argv[1])):
+        print("held", flush=True)
+        sys.stdin.read()
+except InputError as error:
+    print(error, flush=True)
+"""
+
+
+def start(folder):
+    return subprocess.Popen(
+        [sys.executable, "-c", HOLDER, folder],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def answer(process):
+    return process.stdout.readline().strip()
+
+
+def stop(process):
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.close()
+    process.wait(timeout=20)
+    process.stdout.close()
+
+
+@pytest.fixture
+def holder(tmp_path):
+    process = start(tmp_path / "run")
+    assert answer(process) == "held"
+    yield process
+    process.kill()
+    stop(process)
+
+
+def holder_of(folder):
+    (path,) = (folder / "lease").glob("*.json")
+    return path, json.loads(path.read_text())
+
+
+def write_holder(folder, **holder):
+    path = folder / "lease" / "0123.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(holder))
+    return path
+
+
+def test_a_lease_is_held_during_the_block_and_leaves_nothing(tmp_path):
+    with run_lock.held(tmp_path / "run") as held:
+        path, holder = holder_of(tmp_path / "run")
+        assert held.path == path
+        assert held.folder == tmp_path / "run"
+        assert holder["pid"] == os.getpid()
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_a_lease_is_given_back_after_an_error(tmp_path):
+    with pytest.raises(KeyboardInterrupt), run_lock.held(tmp_path):
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_holder_is_refused_and_told_who_holds(tmp_path, holder):
+    with pytest.raises(InputError) as caught, run_lock.held(tmp_path / "run"):
+        pass
+    assert f"is being written by process {holder.pid} on " in str(caught.value)
+    assert "wait for it or stop it first" in str(caught.value)
+    # The first still holds, and the refused one left nothing.
+    assert holder_of(tmp_path / "run")[1]["pid"] == holder.pid
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["lease"]
+
+
+def test_a_living_holder_is_waited_for_until_it_ends(tmp_path, holder, monkeypatch, caplog):
+    caplog.set_level("INFO")
+    monkeypatch.setattr(run_lock, "WATCH_SECONDS", 0.01)
+    threading.Timer(0.2, holder.stdin.close).start()
+    run_lock.await_free(tmp_path / "run", minutes=1)
+    with run_lock.held(tmp_path / "run"):
+        pass
+    (told,) = caplog.messages
+    assert f"is being written by process {holder.pid} on" in told
+    assert told.endswith("waiting here for 1 minutes at most")
+
+
+def test_a_holder_that_does_not_end_is_waited_for_as_long_as_was_said(
+    tmp_path, holder, monkeypatch
+):
+    monkeypatch.setattr(run_lock, "WATCH_SECONDS", 0.01)
+    run_lock.await_free(tmp_path / "run", minutes=0.001)
+    with pytest.raises(InputError, match="is being written by"), run_lock.held(tmp_path / "run"):
+        pass
+
+
+def test_a_killed_holder_is_waited_for_no_longer_than_until_the_next_look(
+    tmp_path, holder, monkeypatch
+):
+    monkeypatch.setattr(run_lock, "WATCH_SECONDS", 0.01)
+    monkeypatch.setattr(run_lock, "LOOK_SECONDS", 0.05)
+    threading.Timer(0.1, holder.kill).start()
+    run_lock.await_free(tmp_path / "run", minutes=1)
+    with run_lock.held(tmp_path / "run"):
+        pass
+
+
+def test_the_same_process_cannot_hold_it_twice(tmp_path):
+    refused = pytest.raises(InputError, match=f"process {os.getpid()} on")
+    with run_lock.held(tmp_path), refused, run_lock.held(tmp_path):
+        pass
+
+
+def test_another_run_can_be_held_meanwhile(tmp_path, holder):
+    with run_lock.held(tmp_path / "another"):
+        assert holder.poll() is None
+
+
+@pytest.mark.parametrize("reaped", [True, False])
+def test_the_lease_of_a_killed_holder_is_taken_over_at_once(tmp_path, holder, reaped):
+    holder.send_signal(signal.SIGKILL)
+    if reaped:
+        holder.wait()
+    else:
+        # A zombie: dead, but its parent has not asked yet.
+        os.waitid(os.P_PID, holder.pid, os.WEXITED | os.WNOWAIT)
+    began = time.monotonic()
+    with run_lock.held(tmp_path / "run"):
+        assert time.monotonic() - began < 1
+        assert holder_of(tmp_path / "run")[1]["pid"] == os.getpid()
+
+
+def test_a_process_with_the_dead_holders_number_is_not_the_holder(tmp_path):
+    mine = {"host": os.uname().nodename, "pid": os.getpid()}
+    write_holder(tmp_path, **mine, process="1")
+    with run_lock.held(tmp_path) as held:
+        assert held.path.exists()
+
+
+@contextlib.contextmanager
+def beating(path):
+    """Another machine's heartbeat on a lease."""
+    stop = threading.Event()
+
+    def beat():
+        number = 0
+        while not stop.wait(0.02):
+            number += 1
+            os.utime(path, (time.time() + number, time.time() + number))
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    yield
+    stop.set()
+    thread.join()
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Watches a tenth of a second, in which a holder beats five times."""
+    monkeypatch.setattr(run_lock, "WATCH_SECONDS", 0.1)
+
+
+def test_a_holder_on_another_machine_is_refused_at_its_next_heartbeat(tmp_path, impatient):
+    path = write_holder(tmp_path, host="elsewhere", pid=1, process="1")
+    refused = pytest.raises(InputError, match="by process 1 on elsewhere")
+    with beating(path), refused, run_lock.held(tmp_path):
+        pass
+
+
+@pytest.mark.slow
+def test_a_holder_that_died_a_moment_ago_on_another_machine_is_waited_for(
+    tmp_path, impatient, monkeypatch
+):
+    monkeypatch.setattr(run_lock, "STALE_SECONDS", 0.5)
+    write_holder(tmp_path, host="elsewhere", pid=1, process="1")
+    began = time.monotonic()
+    with run_lock.held(tmp_path):
+        assert holder_of(tmp_path)[1]["pid"] == os.getpid()
+    assert 0.3 < time.monotonic() - began < 2
+
+
+def test_a_holder_on_another_machine_that_ends_meanwhile_is_followed(tmp_path, impatient):
+    path = write_holder(tmp_path, host="elsewhere", pid=1, process="1")
+    threading.Timer(0.15, path.unlink).start()
+    with run_lock.held(tmp_path):
+        assert holder_of(tmp_path)[1]["pid"] == os.getpid()
+
+
+def test_a_long_silent_holder_on_another_machine_is_replaced_at_once(tmp_path):
+    path = write_holder(tmp_path, host="elsewhere", pid=1, process="1")
+    long_ago = time.time() - run_lock.STALE_SECONDS - 1
+    os.utime(path, (long_ago, long_ago))
+    with run_lock.held(tmp_path):
+        assert holder_of(tmp_path)[1]["pid"] == os.getpid()
+
+
+def test_what_was_left_by_processes_killed_while_they_took_a_lease_is_removed(tmp_path):
+    now = time.time()
+    for name, age in (("old", 2.1), ("young", 1.9)):
+        left = tmp_path / f".lease.{name}"
+        left.mkdir()
+        (left / f"{name}.json").write_text("{}")
+        os.utime(left, (now - age * run_lock.STALE_SECONDS,) * 2)
+    with run_lock.held(tmp_path):
+        assert [path.name for path in tmp_path.glob(".lease.*")] == [".lease.young"]
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}"])
+def test_a_lease_that_cannot_be_read_counts_as_another_machines(tmp_path, content, impatient):
+    path = write_holder(tmp_path)
+    path.write_text(content)
+    with beating(path), pytest.raises(InputError), run_lock.held(tmp_path):
+        pass
+    os.utime(path, (0, 0))
+    with run_lock.held(tmp_path):
+        assert not path.exists()
+
+
+def test_a_holder_notices_that_it_was_taken_over(tmp_path):
+    with run_lock.held(tmp_path) as held:
+        held.confirm()
+        # Another machine found no sign of life for too long: this one had been asleep.
+        path, _ = holder_of(tmp_path)
+        path.unlink()
+        taken = path.with_name("other.json")
+        taken.write_text("{}")
+        with pytest.raises(InputError, match="was taken over by another process"):
+            held.confirm()
+    # The lease is the other's now and stays.
+    assert taken.exists()
+
+
+@pytest.mark.slow
+def test_a_heartbeat_keeps_the_lease_fresh(tmp_path):
+    with run_lock.held(tmp_path) as held:
+        os.utime(held.path, (0, 0))
+        until = time.monotonic() + 2 * run_lock.HEARTBEAT_SECONDS
+        while held.path.stat().st_mtime == 0 and time.monotonic() < until:
+            time.sleep(0.05)
+        assert time.time() - held.path.stat().st_mtime < 10
+
+
+RACER = """
+import pathlib, sys, time
+from pipeline import lease
+from pike_mixing.errors import InputError
+folder, rounds = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+print("ready", flush=True)
+for number in range(rounds):
+    sys.stdin.readline()
+    try:
+        with lease.held(folder / str(number)):
+            print("won", flush=True)
+            sys.stdin.readline()
+    except InputError:
+        print("lost", flush=True)
+        sys.stdin.readline()
+"""
+ROUNDS = 60
+
+
+def go(racers):
+    for racer in racers:
+        racer.stdin.write("\n")
+        racer.stdin.flush()
+
+
+@pytest.mark.slow
+def test_of_several_that_take_over_at_once_exactly_one_wins(tmp_path):
+    for number in range(ROUNDS):
+        dead = write_holder(tmp_path / str(number), host=os.uname().nodename, pid=2**22 + 1)
+        assert dead.exists()
+    command = [sys.executable, "-c", RACER, tmp_path, str(ROUNDS)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with contextlib.ExitStack() as stack:
+        racers = [stack.enter_context(subprocess.Popen(command, cwd=ROOT, **pipes)) for _ in "1234"]
+        assert [answer(racer) for racer in racers] == ["ready"] * 4
+        for number in range(ROUNDS):
+            go(racers)
+            results = sorted(answer(racer) for racer in racers)
+            assert results == ["lost", "lost", "lost", "won"], f"round {number}"
+            go(racers)
+
+
+@pytest.mark.parametrize("changed", ["boot", "pid_namespace"])
+def test_a_number_of_a_process_elsewhere_means_nothing_here(tmp_path, impatient, changed):
+    """Two containers may share a host name, and neither sees the other's processes."""
+    holder = {**run_lock._machine(), "pid": 2**22 + 1, "process": "1", changed: "another"}
+    path = write_holder(tmp_path, **holder)
+    with (
+        beating(path),
+        pytest.raises(InputError, match="is being written"),
+        run_lock.held(tmp_path),
+    ):
+        pass
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a PID namespace")
+def test_a_living_holder_in_another_pid_namespace_keeps_its_lease(tmp_path):
+    inside = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", HOLDER]
+    if subprocess.run([*inside[:4], "true"], check=False, capture_output=True).returncode:
+        pytest.skip("this machine does not let tests make a PID namespace")
+    process = subprocess.Popen(
+        [*inside, tmp_path / "run"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert answer(process) == "held"
+    try:
+        with pytest.raises(InputError, match="is being written"), run_lock.held(tmp_path / "run"):
+            pass
+    finally:
+        stop(process)
+
+
+@pytest.mark.slow
+def test_a_lease_of_the_future_is_not_waited_for_longer(tmp_path, impatient, monkeypatch):
+    monkeypatch.setattr(run_lock, "STALE_SECONDS", 0.5)
+    path = write_holder(tmp_path, host="elsewhere", pid=1, process="1")
+    later = time.time() + 3600
+    os.utime(path, (later, later))
+    began = time.monotonic()
+    with run_lock.held(tmp_path):
+        assert 0.3 < time.monotonic() - began < 2

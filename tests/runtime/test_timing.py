@@ -1,0 +1,64 @@
+"""Time counted to phases, told by hand."""
+
+import pytest
+
+from pipeline.runtime import timing
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """A clock whose time passes when it is told to."""
+    now = [100.0]
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: now[0])
+
+    def passes(seconds):
+        now[0] += seconds
+
+    return timing.Clock(), passes
+
+
+def test_a_phase_within_another_counts_once(told):
+    watch, passes = told
+    with watch.timed("loop"):
+        passes(1)
+        with watch.timed("step"):
+            passes(2)
+            with watch.timed("norms"):
+                passes(4)
+            with watch.timed("norms"):
+                passes(8)
+        passes(16)
+    assert watch.seconds == {"loop": 17, "step": 2, "norms": 12}
+
+
+def test_time_before_an_error_counts(told):
+    watch, passes = told
+
+    def fail():
+        with watch.timed("loop"):
+            passes(1)
+            with watch.timed("step"):
+                passes(2)
+                raise ValueError("now")
+
+    with pytest.raises(ValueError, match="now"):
+        fail()
+    with watch.timed("loop"):
+        passes(4)
+    assert watch.seconds == {"loop": 5, "step": 2}
+
+
+def test_what_a_device_still_has_to_do_counts_where_it_was_asked_for(told):
+    watch, passes = told
+    waiting = [0, 3, 0, 0]
+    watch.settle = lambda: passes(waiting.pop(0))
+    with watch.timed("launch"):
+        pass
+    with watch.timed("other"):
+        passes(1)
+    assert watch.seconds == {"launch": 3, "other": 1}
+
+
+def test_without_a_clock_nothing_is_counted():
+    with timing.untimed("loop"):
+        pass

@@ -1,0 +1,259 @@
+"""The command line in processes of its own, as users meet it."""
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from pipeline import __main__, cli
+from pipeline.planning import stages
+from pipeline.runtime import run_lock
+
+ROOT = Path(__file__).resolve().parents[1]
+STAGES = list(stages.STAGES)
+QUESTIONS = {
+    "compare": "pipeline.results.compare:compare",
+    "export": "pipeline.model.export:export",
+    "fetch": "pipeline.tasks.fetch:fetch",
+    "methods": "pipeline.planning.method_catalogue:methods",
+    "power": "pipeline.results.power:power",
+    "query": "pipeline.results.query:query",
+    "watch": "pipeline.training.watch:watch",
+    "why": "pipeline.results.why:why",
+}
+
+
+def without_torch(*arguments):
+    """The command line on a machine that has no torch."""
+    return without("torch", *arguments)
+
+
+def without(package, *arguments):
+    """The command line on a machine that has not got a package."""
+    code = (
+        f"import sys; sys.modules['{package}'] = None; from pipeline.__main__ import main; "
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_help_lists_every_command_and_needs_no_torch():
+    done = without_torch("--help")
+    assert done.returncode == 0
+    for command in [*STAGES, *QUESTIONS, "lm-eval"]:
+        assert f"\n    {command}" in done.stdout
+
+
+def test_help_of_a_stage_says_what_it_reads():
+    done = without_torch("pretrain", "--help")
+    assert done.returncode == 0
+    assert "run.json; everything appears beside it" in done.stdout
+    assert "auto, cpu, cuda or xla (default: auto)" in done.stdout
+
+
+def test_the_module_is_the_command(run_pipeline):
+    assert run_pipeline("--help").stdout == without_torch("--help").stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["train"], ["pretrain"], ["pretrain", "run.json"], ["query"], ["--fast"]],
+)
+def test_a_wrong_call_leaves_with_code_2_and_shows_the_usage(arguments, capsys):
+    with pytest.raises(SystemExit) as caught:
+        __main__.main(arguments)
+    assert caught.value.code == 2
+    assert "usage: pike" in capsys.readouterr().err
+
+
+def test_without_a_command_the_help_is_shown(capsys):
+    with pytest.raises(SystemExit) as caught:
+        __main__.main([])
+    assert caught.value.code == 2
+    assert "\n    pretrain " in capsys.readouterr().err
+
+
+def test_the_version_is_shown(capsys):
+    with pytest.raises(SystemExit) as caught:
+        __main__.main(["--version"])
+    assert caught.value.code == 0
+    assert re.match(r"pike \S+(, commit [0-9a-f]{40}\+?)?$", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["metods"], "pike: error: COMMAND: 'metods' is unknown: did you mean 'methods'?"),
+        (["Plan"], "pike: error: COMMAND: 'Plan' is unknown: did you mean 'plan'?"),
+        (["pretrain", "r", "--corpora", "c", "--threads", "0"], "'0' is not a whole number from 1"),
+        (["pretrain", "r", "--corpora", ""], "argument --corpora: the path is empty"),
+        (["pretrain", "r", "--corpora", "c", "--peak-flops", "nan"], "'nan' is not a number"),
+        (["pretrain", "r", "--corpora", "c", "--processes", "-1"], "'-1' is not a whole number"),
+        (["evaluate", "e", "--length", "0"], "'0' is not a whole number from 1"),
+        (["export", "r", "--out", "o", "--step", "-1"], "'-1' is not a whole number from 0"),
+        (["download", "s", "--out", "o", "--workers", "x"], "'x' is not a whole number from 1"),
+        (["corpus", "c", "--ngrams", "1.0"], "'1.0' is not a whole number from 1"),
+        (["watch", "results", "--every", "-1"], "argument --every: -1 must be above 0"),
+        (["watch", "results", "--every", "inf"], "argument --every: 'inf' is not a number"),
+        (["power", "--difference", "nan"], "argument --difference: 'nan' is not a number"),
+        (["power", "--difference", "1", "--seed-sd", "inf"], "--seed-sd: 'inf' is not a number"),
+    ],
+)
+def test_an_argument_that_nothing_can_be_done_with_is_named(arguments, expected, capsys):
+    with pytest.raises(SystemExit) as caught:
+        __main__.main(arguments)
+    assert caught.value.code == 2
+    assert expected in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["methods", "PiKE"], "pike methods: rule: 'PiKE' is unknown: did you mean 'pike'?"),
+        (["plan", "--config", "."], "pike plan: . cannot be read (Is a directory): check --conf"),
+        (["plan", "--config", "none"], "pike plan: none does not exist: check --config\n"),
+        (["power", "--difference", "1", "--power", "2"], "--power is 2: it must lie between 0.5"),
+        (["power", "--difference", "1", "--level", "0"], "--level is 0: it must lie between 0"),
+    ],
+)
+def test_a_mistake_is_told_in_the_words_of_the_command(arguments, expected, capsys):
+    assert __main__.main(arguments) == 2
+    assert expected in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_mistake_leaves_with_code_2_and_no_traceback(run_pipeline, tmp_path):
+    done = run_pipeline("pretrain", tmp_path / "run.json", "--corpora", tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == (
+        f"pike pretrain: {tmp_path}/run.json does not exist: make it first, or check the path\n"
+    )
+
+
+@pytest.mark.slow
+def test_a_run_that_another_process_writes_is_waited_for_where_asked(run_pipeline, tmp_path):
+    asked = ("pretrain", tmp_path / "run.json", "--corpora", tmp_path, "--wait", "0.001")
+    with run_lock.held(tmp_path):
+        done = run_pipeline(*asked)
+    first, last = done.stderr.splitlines()
+    assert first.startswith(f"{tmp_path} is being written by process {os.getpid()} on ")
+    assert first.endswith("; waiting here for 0.001 minutes at most")
+    assert last.endswith("run.json does not exist: make it first, or check the path")
+    assert "waiting" not in run_pipeline(*asked).stderr
+
+
+@pytest.mark.parametrize("minutes", ["-1", "nan", "inf", "soon"])
+def test_a_time_to_wait_that_is_none_is_refused(minutes, capsys):
+    with pytest.raises(SystemExit):
+        cli.parser().parse_args(["pretrain", "r", "--corpora", "c", "--wait", minutes])
+    assert "argument --wait" in capsys.readouterr().err
+
+
+def test_a_fault_of_ours_shows_its_traceback(monkeypatch):
+    monkeypatch.setattr("pipeline.results.why.why", {}.__getitem__)
+    with pytest.raises(TypeError):
+        __main__.main(["why", "table"])
+
+
+def test_a_folder_in_the_place_of_a_file_is_told(tmp_path, capsys):
+    assert __main__.main(["pretrain", str(tmp_path), "--corpora", str(tmp_path)]) == 2
+    told = f"pike pretrain: {tmp_path} cannot be used: [Errno 21] Is a directory"
+    assert capsys.readouterr().err.startswith(told)
+
+
+def test_the_harness_gets_its_options_as_they_stand():
+    given = ["--model", "pike", "--help", "-o", "out", "task"]
+    assert cli.parser().parse_args(["lm-eval", *given]).given == given
+
+
+def test_a_missing_extra_is_named():
+    done = without("lm_eval", "lm-eval", "ls")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(
+        "pike lm-eval: lm_eval is not installed: in the clone, run `make setup EXTRAS=lm-eval`\n"
+    )
+
+
+def options(stage):
+    """Names of the arguments that a stage's subcommand hands on."""
+    (choices,) = (
+        action.choices for action in cli.parser()._actions if hasattr(action, "choices")
+        and isinstance(action.choices, dict)
+    )  # fmt: skip
+    return {a.dest for a in choices[stage]._actions} - {"help", "given"}
+
+
+@pytest.mark.parametrize("stage", [*STAGES, *QUESTIONS])
+def test_the_arguments_of_a_command_are_those_of_its_function(stage):
+    places = [stages.STAGES.get(stage) or QUESTIONS[stage]]
+    if stage == "evaluate":
+        places.append("pipeline.evaluation.directory:evaluate")
+    # The command itself waits for the run and starts the stage in so many processes.
+    names = {"processes", "wait"} if stage == "pretrain" else set()
+    for place in places:
+        module, _, name = place.partition(":")
+        try:
+            function = getattr(import_module(module), name)
+        except ModuleNotFoundError as error:
+            extra = __main__.EXTRAS[(error.name or "").partition(".")[0]]
+            pytest.skip(f"needs the extra {extra!r}")
+        _, *others = inspect.signature(function).parameters.values()
+        names |= {parameter.name for parameter in others}
+    assert options(stage) == names
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("", "--run is missing, --corpora is missing, --tokenizer is missing: give --run"),
+        ("--model m", "--out is missing: give"),
+        ("--model m --out o --run r", "--run is out of place: give"),
+        ("--run r --corpora c --tokenizer t --dtype float16", "--dtype is out of place: give"),
+    ],
+)
+def test_a_run_or_a_model_is_evaluated_not_both(given, expected, capsys):
+    assert __main__.main(["evaluate", "evaluation.json", *given.split()]) == 2
+    assert f"pike evaluate: {expected}" in capsys.readouterr().err
+
+
+def test_the_installed_command_is_the_same_function():
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert 'pike = "pipeline.__main__:main"' in text
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("", False), ("0", False), ("false", False), ("False", False), ("1", True)],
+)
+def test_a_switch_of_the_environment_can_be_off(monkeypatch, value, expected):
+    monkeypatch.setenv("PIKE_SHARD", value)
+    monkeypatch.setenv("PIKE_TENSORBOARD", value)
+    chosen = cli.parser().parse_args(["pretrain", "run.json", "--corpora", "corpora"])
+    assert (chosen.shard, chosen.tensorboard) == (expected, expected)
+
+
+def test_an_answer_that_cannot_be_written_is_told():
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "pipeline", "power", "--difference", "5"],
+            cwd=ROOT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("pike power: the answer cannot be written: [Errno 28] No space")
+    assert done.stderr.count("\n") == 1

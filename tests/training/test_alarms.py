@@ -1,0 +1,227 @@
+import logging
+import math
+import shutil
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+from safetensors.torch import load, save
+
+from pike_mixing.interface import Statistics
+from pipeline.runtime import atomic_files
+from pipeline.settings import AlarmLimits
+from pipeline.training import train
+from pipeline.training.alarms import Alarms, effective
+
+DOMAINS = ("en", "hi", "de")
+EQUAL = [1 / 3, 1 / 3, 1 / 3]
+LIMITS = AlarmLimits(least_effective_domains=1.5, epochs=4, window=4)
+
+
+def begun(domains=DOMAINS, adapts=True, rows=1000, limits=LIMITS):
+    return Alarms(domains, limits, adapts, torch.full((len(domains),), rows))
+
+
+def after(watch, step, weights=EQUAL, count=(4, 4, 4), positions=None):
+    """(kind, domain) of the alarms of one step."""
+    K = len(watch.domains)
+    found = watch.after_step(
+        step,
+        torch.tensor(weights, dtype=torch.float64),
+        torch.tensor(count),
+        torch.zeros(K, dtype=torch.int64) if positions is None else torch.tensor(positions),
+    )
+    assert all(alarm.step == step for alarm in found)
+    return [(alarm.kind, alarm.domain) for alarm in found]
+
+
+def statistics(squared_norm, variance=None, rows=(8, 8, 8)):
+    squared_norm_K = torch.tensor(squared_norm, dtype=torch.float64)
+    variance_K = 4 * squared_norm_K if variance is None else torch.tensor(variance).double()
+    rows_K = torch.tensor(rows, dtype=torch.float64)
+    unbiased_K = squared_norm_K - variance_K / rows_K
+    loss_K = torch.where(rows_K > 0, 3.0, math.nan)
+    return Statistics(squared_norm_K, unbiased_K, variance_K, loss_K, rows_K)
+
+
+def test_effective_number_is_k_for_equal_weights_and_one_for_a_single_domain():
+    assert effective(torch.tensor(EQUAL, dtype=torch.float64)) == pytest.approx(3)
+    assert effective(torch.tensor([0.0, 1.0, 0.0])) == 1
+    # H = 1/2 ln 2 + 2 (1/4 ln 4) = 3/2 ln 2.
+    assert effective(torch.tensor([0.5, 0.25, 0.25]).double()) == pytest.approx(2**1.5)
+
+
+def test_a_collapse_is_told_at_the_end_of_a_window_and_once():
+    watch, collapsed = begun(), [0.98, 0.01, 0.01]
+    found = [after(watch, step, collapsed) for step in range(12)]
+    assert found == [[], [], [], [("effective-domains", None)], *[[]] * 8]
+
+
+def test_a_collapse_that_comes_back_is_told_again():
+    watch = begun()
+    weights = [[0.98, 0.01, 0.01]] * 4 + [EQUAL] * 4 + [[0.01, 0.01, 0.98]] * 4
+    told = [s for s, w in enumerate(weights) if after(watch, s, w)]
+    assert told == [3, 11]
+
+
+def test_weights_that_move_from_domain_to_domain_are_no_collapse():
+    watch = begun(limits=AlarmLimits(window=3))
+    turns = [[0.98, 0.01, 0.01], [0.01, 0.98, 0.01], [0.01, 0.01, 0.98]]
+    assert [after(watch, step, turns[step % 3]) for step in range(9)] == [[]] * 9
+
+
+def test_two_domains_cannot_collapse():
+    watch = begun(("en", "hi"))
+    assert [after(watch, s, [0.99, 0.01], (11, 1)) for s in range(8)] == [[]] * 8
+
+
+def test_a_domain_is_missed_after_a_window_without_rows_and_once():
+    watch = begun()
+    counts = [(8, 4, 0)] * 2 + [(4, 4, 4)] + [(8, 4, 0)] * 9 + [(4, 4, 4)] + [(8, 4, 0)] * 4
+    found = {s: f for s, c in enumerate(counts) if (f := after(watch, s, count=c))}
+    # The last row before was that of step 2, then that of step 12.
+    assert found == {6: [("no-rows", "de")], 16: [("no-rows", "de")]}
+
+
+def test_a_domain_that_never_had_a_row_is_missed_too():
+    watch = begun()
+    assert [after(watch, s, count=(12, 0, 0)) for s in range(5)] == [
+        *[[]] * 3,
+        [("no-rows", "hi"), ("no-rows", "de")],
+        [],
+    ]
+
+
+def test_a_mixture_that_was_chosen_is_neither_a_collapse_nor_a_loss():
+    watch = begun(adapts=False)
+    assert [after(watch, s, [1.0, 0.0, 0.0], (12, 0, 0)) for s in range(12)] == [[]] * 12
+
+
+@pytest.mark.parametrize("adapts", [True, False])
+def test_repetition_is_told_when_the_limit_is_passed_and_once(adapts):
+    watch = begun(adapts=adapts, rows=10)
+    found = [after(watch, s, positions=(n, 40, 3)) for s, n in enumerate((39, 40, 41, 99))]
+    assert found == [[], [], [("epochs", "en")], []]
+
+
+def test_a_gradient_that_is_not_finite_is_told_once():
+    watch = begun()
+    (alarm,) = watch.of_statistics(7, statistics([1.0, math.inf, 2.0]))
+    assert alarm[:3] == (7, "nan-signal", "hi")
+    assert "learning_rate" in alarm.message
+    assert watch.of_statistics(8, statistics([1.0, math.nan, 2.0])) == []
+    assert watch.of_statistics(9, statistics([1.0, 1.0, 2.0])) == []
+    assert len(watch.of_statistics(10, statistics([1.0, math.nan, 2.0]))) == 1
+
+
+def test_too_few_rows_for_a_variance_are_told_as_such():
+    (alarm,) = begun().of_statistics(0, statistics([1.0] * 3, [4, math.nan, 4], (8, 1, 8)))
+    assert alarm.domain == "hi"
+    assert "no variance could be estimated from 1 row of hi" in alarm.message
+
+
+def test_a_domain_without_rows_sends_no_signal_and_changes_none():
+    watch, absent = begun(), statistics([1.0, math.nan, 2.0], rows=(8, 0, 8))
+    assert watch.of_statistics(0, absent) == []
+    assert len(watch.of_statistics(1, statistics([1.0, math.nan, 2.0]))) == 1
+    # Nothing was measured of it: the condition neither went nor came back.
+    assert watch.of_statistics(2, absent) == []
+    assert watch.of_statistics(3, statistics([1.0, math.nan, 2.0])) == []
+
+
+def test_every_alarm_is_logged_with_its_step_and_what_to_do(caplog):
+    watch = begun(rows=1)
+    with caplog.at_level(logging.WARNING, logger="pike"):
+        for step in range(4):
+            after(watch, step, [0.98, 0.01, 0.01], (12, 0, 0), (5, 0, 0))
+        watch.of_statistics(4, statistics([1.0, math.nan, 2.0]))
+    texts = [record.getMessage() for record in caplog.records]
+    assert texts[0].startswith("step 0: en has been read more than 4 times over")
+    assert "hi had no row in the last 4 steps" in texts[1]
+    assert "1.12 effective domains of 3, 98% on en" in texts[3]
+    assert "the gradient of hi" in texts[4]
+    assert len(texts) == 5
+
+
+def trajectory(seed, steps):
+    """What a run of `steps` steps reports: weights, counts, positions, statistics or None."""
+    rng = torch.Generator().manual_seed(seed)
+    positions_K = torch.zeros(3, dtype=torch.int64)
+    for step in range(steps):
+        # Each domain sleeps for long stretches, and weights come close to one domain now and then.
+        logits_K = 6 * torch.sin(torch.arange(3) + step / (5 + seed % 7)).double()
+        weights_K = torch.softmax(logits_K, dim=0)
+        count_K = (12 * weights_K).long() * (torch.rand(3, generator=rng) > 0.2)
+        positions_K = positions_K + count_K
+        measured = None
+        if step % 3 == 0:
+            norm_K = torch.rand(3, generator=rng).double()
+            norm_K = torch.where(norm_K < 0.4, math.nan, norm_K)
+            rows_K = torch.randint(0, 3, (3,), generator=rng).double()
+            measured = Statistics(norm_K, norm_K, norm_K, norm_K, rows_K)
+        yield weights_K, count_K, positions_K, measured
+
+
+def watched(watch, seed, first, last):
+    """Alarms of the steps `first` to `last`, as the loop asks for them."""
+    found = []
+    for step, (weights_K, count_K, positions_K, measured) in enumerate(trajectory(seed, last)):
+        if step >= first:
+            found += watch.of_statistics(step, measured) if measured is not None else []
+            found += watch.after_step(step, weights_K, count_K, positions_K)
+    return found
+
+
+@pytest.mark.slow
+@effort(max_examples=40, deadline=None)
+@given(st.integers(0, 50), st.integers(0, 60), st.integers(0, 60), st.integers(1, 12))
+def test_a_run_that_was_killed_records_the_alarms_of_one_that_was_not(seed, kept, more, window):
+    limits = AlarmLimits(least_effective_domains=2, epochs=1.5, window=window)
+    whole = watched(begun(rows=20, limits=limits), seed, 0, 60)
+    # Killed `more` steps behind its checkpoint at `kept`: what it recorded after that is dropped.
+    first = begun(rows=20, limits=limits)
+    recorded = watched(first, seed, 0, kept)
+    saved = save(first.state)
+    watched(first, seed, kept, min(kept + more, 60))
+    resumed = begun(rows=20, limits=limits)
+    resumed.state = load(saved)
+    recorded += watched(resumed, seed, kept, 60)
+    assert recorded == whole
+
+
+def test_the_trajectories_of_the_test_above_raise_every_kind_of_alarm():
+    limits = AlarmLimits(least_effective_domains=2, epochs=1.5, window=5)
+    kinds = {alarm.kind for alarm in watched(begun(rows=20, limits=limits), 1, 0, 60)}
+    assert kinds == {"effective-domains", "no-rows", "epochs", "nan-signal"}
+
+
+def test_limits_that_say_nothing_are_refused():
+    bad = AlarmLimits(least_effective_domains=-1, epochs=0, window=0)
+    assert [problem.partition(":")[0] for problem in bad.problems()] == [
+        "least_effective_domains",
+        "epochs",
+        "window",
+    ]
+    assert AlarmLimits().problems() == []
+
+
+@pytest.mark.slow
+def test_training_that_goes_on_from_a_checkpoint_records_the_same_alarms(make_run, corpora, pike):
+    # PiKE with such a rate soon reads one domain alone.
+    chosen = pike | {"method": pike["method"] | {"zeta1": 1000.0}}
+    limits = {"window": 3, "epochs": 0.08}
+    steps = {"steps": 12, "checkpoint_every": 2, "resume_every": 2}
+    run = make_run(training=steps | {"alarms": limits}, **chosen)
+    train.pretrain(run, corpora, device="cpu", threads=1)
+    whole = pq.read_table(run.parent / "alarms.parquet")
+    assert set(whole["kind"].to_pylist()) >= {"no-rows", "epochs"}
+    for kept in (10, 4):
+        for step, folder in atomic_files.steps(run.parent / "checkpoints").items():
+            if step > kept:
+                shutil.rmtree(folder)
+        train.pretrain(run, corpora, device="cpu", threads=1)
+        assert pq.read_table(run.parent / "alarms.parquet") == whole
+    assert atomic_files.read_json(run.parent / "manifest.json")["resumes"] == 2

@@ -1,0 +1,304 @@
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from known_law import DOMAINS, LAWS, mixtures
+from numpy.testing import assert_allclose
+
+from pike_mixing.errors import InputError
+from pike_mixing.finders.interface import Proxy
+from pike_mixing.finders.mixing_law import MixingLaw
+from pipeline.evaluation.output_tables import TABLES
+from pipeline.model import checkpoint
+from pipeline.model.transformer import Transformer
+from pipeline.runtime import atomic_files
+from pipeline.settings import Model
+from pipeline.training.find_mixture import find
+
+STEPS = 20
+
+
+def trained(folder, *, method=None, domains=DOMAINS, steps=STEPS, weights=None):
+    """A run folder's records and manifest; `weights` are those of the last step."""
+    folder.mkdir(parents=True, exist_ok=True)
+    equal = dict.fromkeys(domains, 1 / len(domains))
+    records = [
+        {"step": step, "domain": domain, "weight": weight, "count": 1}
+        for step, by_domain in enumerate([equal, weights or equal])
+        for domain, weight in by_domain.items()
+    ]
+    pq.write_table(pa.Table.from_pylist(records), folder / "weights.parquet")
+    atomic_files.write_manifest(
+        folder / "manifest.json",
+        stage="pretrain",
+        settings={
+            **dict.fromkeys(("scenario", "model_name", "method_name"), "any"),
+            "seed": 0,
+            "domains": list(domains),
+            "training": {"steps": steps},
+            "method": method or {},
+        },
+        inputs=[],
+        files=[folder / "weights.parquet"],
+        modules=["pipeline.runtime.atomic_files"],
+        facts={
+            "run": "any/any/any/seed0",
+            "domains": list(domains),
+            "steps": steps,
+            "checkpoints": [steps],
+            "weights_sha256": "0" * 64,
+        },
+    )
+
+
+def evaluated(folder, loss, *, steps=STEPS):
+    """A run folder's last evaluation."""
+    path = folder / "evaluations" / f"step{steps}" / "perplexities.parquet"
+    path.parent.mkdir(parents=True)
+    rows = [
+        {
+            "step": steps,
+            "domain": domain,
+            "nll": nll,
+            "perplexity": float(np.exp(nll)),
+            "bits_per_byte": None,
+            "tokens": 100,
+            "stderr": 0.01,
+        }
+        for domain, nll in loss.items()
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, schema=TABLES["perplexities"]), path)
+    atomic_files.write_manifest(
+        folder / "evaluations" / "manifest.json",
+        stage="evaluate",
+        settings={},
+        inputs=[folder / "manifest.json"],
+        files=[path],
+        modules=["pipeline.runtime.atomic_files"],
+        facts={"run": "any/any/any/seed0", "steps": [steps]},
+    )
+
+
+def saved(folder, state, *, steps=STEPS):
+    """A run folder's last checkpoint, of a model of one block."""
+    model = Transformer(Model(layers=1, width=4, heads=1, head_width=4, vocabulary_multiple=8), 8)
+    none_K = torch.zeros(3, dtype=torch.int64)
+    checkpoint.save(
+        folder / "checkpoints" / f"step{steps}",
+        model,
+        torch.optim.SGD(model.parameters()),
+        checkpoint.Progress(steps, state, none_K, none_K),
+        "identity",
+    )
+
+
+def swarm(root, count=12):
+    """Proxy runs whose losses follow the known law."""
+    weights_NxK = mixtures(count)
+    proxies = {}
+    for n, (weights_K, loss_K) in enumerate(
+        zip(weights_NxK, LAWS.losses(weights_NxK), strict=True)
+    ):
+        folder = root / "runs" / f"proxy{n:02}"
+        weights = dict(zip(DOMAINS, weights_K.tolist(), strict=True))
+        trained(folder, method={"weights_by_domain": weights})
+        evaluated(folder, dict(zip(DOMAINS, loss_K.tolist(), strict=True)))
+        proxies[f"proxy{n:02}"] = {"folder": str(folder), "weights_by_domain": weights}
+    return {"finder": "mixing-law", "domains": list(DOMAINS), "options": {}, "proxies": proxies}
+
+
+def found(root, settings, runs=None):
+    atomic_files.write_json(root / "settings.json", settings)
+    if runs is None:
+        runs = [root / "runs" / name for name in settings["proxies"]]
+    find(root / "settings.json", runs, root / "mixtures" / "law.json")
+    return atomic_files.read_json(root / "mixtures" / "law.json")
+
+
+@pytest.mark.slow
+def test_a_swarm_becomes_a_mixture(tmp_path):
+    settings = swarm(tmp_path)
+    record = found(tmp_path, settings)
+    weights_NxK = mixtures(12)
+    runs = [
+        Proxy(f"{n:02}", weights_K=w, loss_K=loss)
+        for n, (w, loss) in enumerate(zip(weights_NxK, LAWS.losses(weights_NxK), strict=True))
+    ]
+    expected_K = MixingLaw().find(DOMAINS, runs).weights_K
+    assert list(record["weights_by_domain"]) == list(DOMAINS)
+    assert_allclose(list(record["weights_by_domain"].values()), expected_K, atol=1e-9)
+    assert sum(record["weights_by_domain"].values()) == pytest.approx(1)
+    assert record["stage"] == "mixture"
+    assert record["settings"] == settings
+    assert record["diagnostics"]["runs"] == 12
+    assert set(record["inputs"]) == {
+        f"../runs/proxy{n:02}/{path}"
+        for n in range(12)
+        for path in ("manifest.json", "evaluations/manifest.json")
+    }
+
+
+def test_neither_the_order_nor_the_moment_changes_a_byte(tmp_path):
+    settings = swarm(tmp_path)
+    settings["finder"] = "best"
+    found(tmp_path, settings)
+    first = (tmp_path / "mixtures" / "law.json").read_bytes()
+    folders = [tmp_path / "runs" / name for name in reversed(settings["proxies"])]
+    found(tmp_path, settings, folders)
+    assert (tmp_path / "mixtures" / "law.json").read_bytes() == first
+
+
+@pytest.mark.slow
+def test_the_order_in_the_settings_fills_no_folds(tmp_path):
+    settings = swarm(tmp_path)
+    turned = settings | {"proxies": dict(reversed(settings["proxies"].items()))}
+    assert found(tmp_path, settings)["diagnostics"] == found(tmp_path, turned)["diagnostics"]
+
+
+@pytest.mark.slow
+def test_regmix_runs_as_a_stage(tmp_path):
+    settings = swarm(tmp_path)
+    settings |= {"finder": "regmix", "options": {"samples": 500, "kept": 8, "rounds": 50}}
+    record = found(tmp_path, settings)
+    assert sum(record["weights_by_domain"].values()) == pytest.approx(1)
+
+
+def test_the_average_is_read_from_the_last_checkpoint(tmp_path):
+    folder = tmp_path / "runs" / "doremi"
+    trained(folder)
+    average_K = torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64)
+    saved(folder, {"average_K": average_K, "dro_K": average_K.flip(0)})
+    proxy = {"folder": str(folder), "weights_by_domain": None}
+    settings = {
+        "finder": "average",
+        "domains": list(DOMAINS),
+        "options": {},
+        "proxies": {"doremi": proxy},
+    }
+    record = found(tmp_path, settings)
+    assert record["weights_by_domain"] == pytest.approx({"code": 0.5, "prose": 0.2, "talk": 0.3})
+    assert set(record["inputs"]) == {
+        "../runs/doremi/manifest.json",
+        f"../runs/doremi/checkpoints/step{STEPS}/manifest.json",
+    }
+    turned = settings | {"domains": ["talk", "code", "prose"]}
+    with pytest.raises(InputError, match="doremi has the domains in the order code, prose, talk"):
+        found(tmp_path, turned)
+    (folder / "checkpoints" / f"step{STEPS}" / "training.safetensors").write_bytes(b"half")
+    with pytest.raises(InputError, match=r"training\.safetensors is damaged"):
+        found(tmp_path, settings)
+    atomic_files.remove(folder / "checkpoints")
+    with pytest.raises(InputError, match="doremi has no checkpoint of its last step"):
+        found(tmp_path, settings)
+
+
+def test_domains_of_a_loss_are_matched_by_name(tmp_path):
+    settings = swarm(tmp_path, 3)
+    settings["finder"] = "best"
+    straight = found(tmp_path, settings)
+    turned = found(tmp_path, settings | {"domains": ["talk", "code", "prose"]})
+    assert turned["weights_by_domain"] == pytest.approx(straight["weights_by_domain"])
+    assert turned["diagnostics"]["run"] == straight["diagnostics"]["run"]
+
+
+def test_domains_evaluated_besides_are_left_out(tmp_path):
+    settings = swarm(tmp_path, 3)
+    settings["finder"] = "best"
+    before = found(tmp_path, settings)["diagnostics"]
+    for n, name in enumerate(settings["proxies"]):
+        folder = tmp_path / "runs" / name
+        loss = dict(zip(DOMAINS, LAWS.losses(mixtures(3))[n].tolist(), strict=True))
+        atomic_files.remove(folder / "evaluations")
+        evaluated(folder, {"elsewhere": 99.0, **loss})
+    assert found(tmp_path, settings)["diagnostics"] == before
+
+
+def refused(root, settings, match, runs=None):
+    with pytest.raises(InputError, match=match):
+        found(root, settings, runs)
+    assert not (root / "mixtures" / "law.json").exists()
+
+
+def test_settings_that_do_not_fit_are_refused(tmp_path):
+    settings = swarm(tmp_path, 3)
+    refused(tmp_path, settings | {"finder": "bets"}, "'bets' is unknown: did you mean 'best'")
+    refused(tmp_path, settings | {"options": {"kll": 1}}, "options: 'kll' is unknown: did you mean")
+    refused(tmp_path, settings | {"options": {"kl": -1}}, "options.kl: must not be negative")
+    refused(tmp_path, settings | {"domains": []}, "domains: name at least one")
+    refused(tmp_path, settings | {"domains": ["code", "code"]}, "'code' is named twice")
+    refused(tmp_path, settings | {"domains": ["code", "prose"]}, "'talk' is unknown")
+    refused(tmp_path, settings | {"domains": [*DOMAINS, "new"]}, "weights_by_domain: 'new' is miss")
+    refused(tmp_path, settings, r"3 proxy run\(s\) are too few, at least 5 are needed")
+
+
+def test_the_runs_given_are_those_of_the_settings(tmp_path):
+    settings = swarm(tmp_path, 3)
+    folders = [tmp_path / "runs" / name for name in settings["proxies"]]
+    refused(tmp_path, settings, "proxy02 is a proxy of .* but is not given", folders[:2])
+    refused(tmp_path, settings, "extra is given, but is no proxy", [*folders, tmp_path / "extra"])
+
+
+@pytest.fixture
+def best(tmp_path):
+    return swarm(tmp_path, 3) | {"finder": "best"}
+
+
+def test_a_proxy_that_is_not_finished_is_refused(tmp_path, best):
+    (tmp_path / "runs" / "proxy01" / "manifest.json").unlink()
+    refused(tmp_path, best, "proxy proxy01: .* does not exist: train the run to its end first")
+
+
+def test_a_proxy_of_other_domains_is_refused(tmp_path, best):
+    trained(tmp_path / "runs" / "proxy01", domains=("code", "prose"))
+    refused(tmp_path, best, "proxy proxy01 trained on code, prose, but a mixture of code, prose, t")
+
+
+def test_a_proxy_of_another_mixture_is_refused(tmp_path, best):
+    trained(tmp_path / "runs" / "proxy01", method={"weights_by_domain": dict.fromkeys(DOMAINS, 1)})
+    refused(tmp_path, best, "proxy proxy01 trained on .* not on the weights_by_domain")
+
+
+def test_a_proxy_without_evaluation_is_refused(tmp_path, best):
+    atomic_files.remove(tmp_path / "runs" / "proxy01" / "evaluations")
+    refused(tmp_path, best, "proxy01 has no evaluation after its last step .*: run `pike evaluate`")
+
+
+def test_a_proxy_evaluated_before_its_last_step_is_refused(tmp_path, best):
+    trained(tmp_path / "runs" / "proxy01", steps=2 * STEPS)
+    refused(tmp_path, best, "proxy01 has no evaluation after its last step")
+
+
+def test_a_damaged_evaluation_is_refused(tmp_path, best):
+    path = tmp_path / "runs" / "proxy01" / "evaluations" / f"step{STEPS}" / "perplexities.parquet"
+    path.write_bytes(path.read_bytes()[:-1])
+    refused(tmp_path, best, "is not the file that its manifest lists")
+
+
+def test_a_domain_without_evaluation_is_refused(tmp_path, best):
+    folder = tmp_path / "runs" / "proxy01"
+    atomic_files.remove(folder / "evaluations")
+    evaluated(folder, {"code": 1.0, "prose": 2.0})
+    refused(tmp_path, best, "proxy01 was not evaluated on talk")
+
+
+def test_a_proxy_whose_settings_hold_no_weights_is_taken_by_those_of_its_records(tmp_path, best):
+    folder = tmp_path / "runs" / "proxy01"
+    atomic_files.remove(folder / "evaluations")
+    trained(folder)
+    evaluated(folder, dict.fromkeys(DOMAINS, 0.1))
+    best["proxies"]["proxy01"]["weights_by_domain"] = None
+    record = found(tmp_path, best)
+    assert record["weights_by_domain"] == pytest.approx(dict.fromkeys(DOMAINS, 1 / 3))
+
+
+def test_a_proxy_whose_weights_moved_is_refused(tmp_path, best):
+    trained(tmp_path / "runs" / "proxy01", weights={"code": 0.5, "prose": 0.2, "talk": 0.3})
+    best["proxies"]["proxy01"]["weights_by_domain"] = None
+    refused(tmp_path, best, "proxy proxy01 has no static mixture")
+
+
+def test_damaged_records_of_weights_are_refused(tmp_path, best):
+    (tmp_path / "runs" / "proxy01" / "weights.parquet").write_bytes(b"PAR1")
+    best["proxies"]["proxy01"]["weights_by_domain"] = None
+    refused(tmp_path, best, "weights.parquet is not the file that its manifest lists")

@@ -1,0 +1,219 @@
+"""What other runs leave for a run: reference models, found mixtures; and rows of comparison."""
+
+import dataclasses
+import shutil
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from pike_mixing import registry
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Needs, ValidationNeed
+from pike_mixing.rules.mix import Mix
+from pike_mixing.settings import parse
+from pipeline import settings
+from pipeline.data.batches import Mixture
+from pipeline.data.shards import Corpus
+from pipeline.model import adamw, checkpoint
+from pipeline.model.backward import Batch
+from pipeline.model.transformer import initialised, token_losses
+from pipeline.runtime import atomic_files
+from pipeline.training import train
+from pipeline.training.inputs import read
+
+DOREMI = {"rule": "doremi", "method": {"reference": "mix", "rate": 2.0}}
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory, write_run, corpora):
+    """Folder of a finished run that is one step ahead of an untrained model."""
+    run = write_run(tmp_path_factory.mktemp("reference"))
+    train.pretrain(run, corpora, device="cpu", threads=1)
+    return run.parent
+
+
+def table(run, name):
+    return pq.read_table(run.parent / f"{name}.parquet").to_pylist()
+
+
+def found(folder, weights):
+    path = folder / "found.json"
+    atomic_files.write_manifest(
+        path,
+        stage="mixture",
+        settings={},
+        inputs=[],
+        files=[],
+        modules=[],
+        facts={"weights_by_domain": weights},
+    )
+    return path
+
+
+# Reference models.
+
+
+@pytest.mark.slow
+def test_the_proxy_weighs_losses_by_its_excess_over_the_reference(make_run, corpora, reference):
+    run = make_run(**DOREMI)
+    train.pretrain(run, corpora, reference=reference, device="cpu", threads=1)
+    by_step = {}
+    for row in table(run, "coefficients"):
+        by_step.setdefault(row["step"], {})[row["domain"]] = row["coefficient"]
+    assert len(by_step) == 6
+    for weights in by_step.values():
+        assert sum(weights.values()) == pytest.approx(1)
+    assert by_step[5]["easy"] != pytest.approx(0.5)
+    state = checkpoint_state(run)
+    assert state["updates"] == 6
+    assert state["average_K"].sum() == pytest.approx(1)
+    manifest = atomic_files.read_json(run.parent / atomic_files.MANIFEST)
+    assert any("reference" in name for name in manifest["inputs"])
+
+
+def checkpoint_state(run):
+    values = atomic_files.read_json(run)
+    work = parse(settings.Run, values, "run")
+    model = initialised(work.model, vocabulary(run), work.seed)
+    optimizer = adamw.adamw(model, work.training)
+    path = run.parent / "checkpoints" / f"step{work.training.steps}"
+    return checkpoint.restore(path, model, optimizer, torch.device("cpu")).method
+
+
+def vocabulary(run):
+    return atomic_files.read_json(run.parent / "checkpoints" / "step0" / atomic_files.MANIFEST)[
+        "vocabulary"
+    ]
+
+
+def test_excess_clips_each_token_before_the_mean():
+    shape = settings.Model(layers=1, width=8, heads=2, head_width=4)
+    model, other = initialised(shape, 16, 0), initialised(shape, 16, 1)
+    rows = torch.randint(0, 16, (5, 9), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        above = (token_losses(model, rows) - token_losses(other, rows)).clamp(min=0)
+    expected = [above[:3].mean().item(), above[3:].mean().item()]
+    batch = Batch(rows, torch.tensor([3, 0, 2]))
+    for microbatch in (1, 2, 5):
+        excess_K = batch.excess(model, other, microbatch)
+        assert excess_K[[0, 2]].tolist() == pytest.approx(expected, rel=1e-5)
+        assert excess_K[1].isnan()
+
+
+def test_a_proxy_without_its_reference_is_refused_before_it_begins(make_run, corpora):
+    run = make_run(**DOREMI)
+    with pytest.raises(InputError, match="needs reference 'mix': give it with --reference"):
+        train.pretrain(run, corpora, device="cpu")
+    assert not (run.parent / "checkpoints").exists()
+
+
+def test_a_reference_that_knows_not_all_domains_is_refused(
+    make_run, corpora, reference, tmp_path, write_run
+):
+    other = shutil.copytree(reference, tmp_path / "other")
+    manifest = atomic_files.read_json(other / atomic_files.MANIFEST)
+    manifest["settings"]["domains"] = manifest["domains"] = ["easy"]
+    atomic_files.write_json(other / atomic_files.MANIFEST, manifest)
+    with pytest.raises(InputError, match="trained on easy, but the run on easy, hard"):
+        train.pretrain(make_run(**DOREMI), corpora, reference=other, device="cpu")
+
+
+def test_a_reference_that_is_missing_is_named(make_run, corpora, tmp_path):
+    with pytest.raises(InputError, match="nowhere"):
+        train.pretrain(make_run(**DOREMI), corpora, reference=tmp_path / "nowhere", device="cpu")
+
+
+@pytest.mark.slow
+def test_another_reference_is_another_run(make_run, corpora, reference, tmp_path, write_run):
+    run = make_run(**DOREMI)
+    values = parse(settings.Run, atomic_files.read_json(run), "run")
+    method = registry.build(values.rule, values.method, "run")
+    elsewhere = write_run(tmp_path / "elsewhere", seed=7)
+    train.pretrain(elsewhere, corpora, device="cpu", threads=1)
+    first = read(values, method, corpora, reference, None)
+    second = read(values, method, corpora, elsewhere.parent, None)
+    assert first.identity["corpora"] == second.identity["corpora"]
+    assert first.identity != second.identity
+
+
+# Found mixtures.
+
+
+@pytest.mark.slow
+def test_a_run_trains_on_the_mixture_that_it_is_given(make_run, corpora, tmp_path):
+    run = make_run(rule="fixed", method={"mixture": "doremi"})
+    mixture = found(tmp_path, {"hard": 2, "easy": 1})
+    train.pretrain(run, corpora, mixture=mixture, device="cpu", threads=1)
+    counts = {row["domain"]: row["count"] for row in table(run, "weights")}
+    assert counts == {"easy": 2, "hard": 4}
+    inputs = atomic_files.read_json(run.parent / atomic_files.MANIFEST)["inputs"]
+    assert any(name.endswith("found.json") for name in inputs)
+
+
+def test_a_mixture_that_is_missing_or_not_asked_for_is_refused(make_run, corpora, tmp_path):
+    with pytest.raises(InputError, match="needs mixture 'doremi': give it with --mixture"):
+        train.pretrain(make_run(rule="fixed", method={"mixture": "doremi"}), corpora, device="cpu")
+    mixture = found(tmp_path, {"hard": 2, "easy": 1})
+    with pytest.raises(InputError, match="has no use for --mixture"):
+        train.pretrain(make_run("other"), corpora, mixture=mixture, device="cpu")
+
+
+@pytest.mark.slow
+def test_sizes_that_are_not_written_down_are_those_of_the_corpora(make_run, corpora):
+    run = make_run(rule="temperature", method={"temperature": 1})
+    train.pretrain(run, corpora, device="cpu", threads=1)
+    tokens = {d: Corpus.open(corpora / d, "train").tokens for d in ("easy", "hard")}
+    weights = {row["domain"]: row["weight"] for row in table(run, "weights")}
+    for domain, weight in weights.items():
+        assert weight == pytest.approx(tokens[domain] / sum(tokens.values()))
+
+
+# Rows of comparison.
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparing(Mix):
+    """Keeps the losses that it is shown."""
+
+    def needs(self):
+        return Needs(validation=ValidationNeed(first=0, every=2, rows=4))
+
+    def observe(self, state, signals):
+        assert signals.loss_K is None
+        seen = state.get("seen", torch.empty((0, 2), dtype=torch.float64))
+        return {**state, "seen": torch.cat([seen, signals.validation_loss_K[None]])}
+
+
+@pytest.mark.slow
+def test_losses_are_compared_on_the_same_rows_of_their_own_stream(make_run, corpora, monkeypatch):
+    # A rate of next to nothing: the model stays as it is, and so must the losses.
+    still = {"peak_learning_rate": 1e-12, "initial_learning_rate": 0.0, "final_learning_rate": 0.0}
+    run = make_run(training=still)
+    monkeypatch.setattr(registry, "build", lambda *_: Comparing())
+    train.pretrain(run, corpora, device="cpu", threads=1)
+    seen = checkpoint_state(run)["seen"]
+    assert len(seen) == 3
+    opened = {d: Corpus.open(corpora / d, "train") for d in ("easy", "hard")}
+    rows = Mixture(opened, 8, 0, "comparison").batch(
+        torch.tensor([4, 4]).numpy(), torch.zeros(2, dtype=torch.int64).numpy()
+    )
+    model = checkpoint.load_model(run.parent / "checkpoints" / "step0")
+    expected = Batch(torch.from_numpy(rows[0]), torch.tensor([4, 4])).losses(model, 8)
+    for losses in seen:
+        torch.testing.assert_close(losses, expected, rtol=1e-5, atol=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("rule", "method"),
+    [
+        ("skill-it", {"every": 2, "eta": 1.0}),
+        ("aioli", {"every": 6, "slot": 1, "sweeps": 1, "eta": 3.0}),
+    ],
+)
+def test_rules_that_follow_compared_losses_move_their_weights(make_run, corpora, rule, method):
+    run = make_run(rule=rule, method={**method, "rows": 2}, training={"steps": 8})
+    train.pretrain(run, corpora, device="cpu", threads=1)
+    weights = [row["weight"] for row in table(run, "weights") if row["domain"] == "easy"]
+    assert weights[-1] != pytest.approx(0.5)

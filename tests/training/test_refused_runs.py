@@ -1,0 +1,148 @@
+"""The user's mistakes."""
+
+import os
+import shutil
+
+import pytest
+from trained import (
+    damage,
+    refused,
+)
+
+from pike_mixing.errors import InputError
+from pipeline.__main__ import main
+from pipeline.model import checkpoint
+from pipeline.runtime import atomic_files, run_lock
+from pipeline.training import train
+
+
+def test_a_loss_that_is_no_number_stops_the_run(make_run, corpora, capsys):
+    run = make_run(training={"peak_learning_rate": 1e30, "clip_norm": 1e30, "steps": 12})
+    assert main(["pretrain", str(run), "--corpora", str(corpora), "--device", "cpu"]) == 2
+    message = capsys.readouterr().err
+    assert "the loss of easy, hard is not a finite number at step 2" in message
+    assert "lower training.peak_learning_rate or lengthen training.warmup_steps" in message
+    assert "Traceback" not in message
+    for path in atomic_files.steps(run.parent / "checkpoints").values():
+        weights = checkpoint.load_model(path).state_dict().values()
+        assert all(weight.isfinite().all() for weight in weights)
+
+
+def test_a_second_process_is_told_who_trains(make_run, corpora, capsys):
+    run = make_run()
+    with run_lock.held(run.parent):
+        assert main(["pretrain", str(run), "--corpora", str(corpora), "--device", "cpu"]) == 2
+    assert f"is being written by process {os.getpid()} on " in capsys.readouterr().err
+
+
+def test_domains_with_too_little_text_are_all_named(make_run, corpora):
+    lines = refused(make_run(training={"rows": 10_000}), corpora).splitlines()
+    assert len(lines) == 2
+    for line, domain in zip(lines, ("easy", "hard"), strict=True):
+        assert line.startswith(f"domain {domain!r} has ")
+        assert "fewer than one batch of 10000 (scenarios.languages): give its source more" in line
+
+
+def test_a_missing_corpus_is_named(make_run, corpora):
+    message = refused(make_run(domains=["easy", "missing"]), corpora)
+    assert f"{corpora / 'missing'} holds no finished corpus" in message
+    assert "pack it first" in message
+
+
+@pytest.mark.parametrize("harm", ["flip", "cut"])
+def test_a_damaged_shard_is_named_before_any_step(make_run, corpora, tmp_path, harm):
+    shutil.copytree(corpora, tmp_path / "corpora")
+    shard = tmp_path / "corpora" / "hard" / "train-00000.bin"
+    if harm == "flip":
+        damage(shard)
+    else:
+        shard.write_bytes(shard.read_bytes()[:-2])
+    run = make_run()
+    message = refused(run, tmp_path / "corpora")
+    assert str(shard) in message
+    assert "pack it anew" in message
+    assert not (run.parent / "checkpoints").exists()
+
+
+def test_a_shard_that_changes_while_it_is_trained_on_ends_the_run(
+    make_run, corpora, tmp_path, monkeypatch
+):
+    """The checkpoints of before stay; with the shard as it was the run goes on from them."""
+    own = shutil.copytree(corpora, tmp_path / "corpora")
+    shard, begun = own / "hard" / "train-00000.bin", train._Training._step
+    content = shard.read_bytes()
+
+    def step(self, at):
+        if at.step == 4:
+            shard.write_bytes(content[:2] + b"\xff\xff" + content[4:])
+        return begun(self, at)
+
+    run = make_run()
+    with monkeypatch.context() as patched:
+        patched.setattr(train._Training, "_step", step)
+        message = refused(run, own)
+    assert f"{shard} was changed" in message or "holds the token id 65,535" in message
+    assert max(atomic_files.steps(run.parent / "checkpoints")) <= 4
+    assert not (run.parent / atomic_files.MANIFEST).exists()
+    assert f"{shard} was changed" in refused(run, own)
+    shard.write_bytes(content)
+    train.pretrain(run, own, device="cpu", threads=1)
+    again = make_run("again")
+    train.pretrain(again, corpora, device="cpu", threads=1)
+    ends = [
+        atomic_files.read_json(r.parent / atomic_files.MANIFEST)["weights_sha256"]
+        for r in (run, again)
+    ]
+    assert ends[0] == ends[1]
+
+
+def test_corpora_of_different_tokenizers_are_refused(make_run, corpora, tmp_path):
+    shutil.copytree(corpora, tmp_path / "corpora")
+    path = tmp_path / "corpora" / "hard" / atomic_files.MANIFEST
+    changed = atomic_files.read_json(path)
+    changed["tokenizer"]["sha256"] = "0" * 64
+    changed["inputs"] = {
+        name: "0" * 64 if name.endswith(".model") else recorded
+        for name, recorded in changed["inputs"].items()
+    }
+    atomic_files.write_json(path, changed)
+    assert "different tokenizers" in refused(make_run(), tmp_path / "corpora")
+
+
+def test_wrong_settings_are_named_at_once_and_nothing_is_written(make_run, corpora):
+    run = make_run(training={"rows": 0, "stepz": 3}, model={"layers": "two"})
+    message = refused(run, corpora)
+    assert f"{run}.training: 'stepz' is unknown: did you mean 'steps'?" in message
+    assert f"{run}.model.layers: 'two' is not a whole number" in message
+    assert [path.name for path in run.parent.iterdir()] == ["run.json"]
+
+
+def test_settings_that_do_not_fit_the_rule_are_named(make_run, corpora):
+    message = refused(make_run(rule="pike", method={"zeta1": 1, "tau": 2}), corpora)
+    assert "run.json: method: 'tau' is unknown" in message
+    assert "run.json: method: zeta2 is missing" in message
+    assert "rule: 'pyke' is unknown" in refused(make_run(rule="pyke"), corpora)
+
+
+def test_a_method_that_names_no_domain_of_the_run_is_refused(make_run, corpora):
+    assert "'middling' is unknown" in refused(
+        make_run(rule="single", method={"domain": "middling"}), corpora
+    )
+
+
+def test_a_device_that_is_not_there_is_refused(make_run, corpora):
+    with pytest.raises(InputError, match="device 'tpu' is unknown: choose one of auto, cpu, cuda"):
+        train.pretrain(make_run(), corpora, device="tpu")
+
+
+@pytest.mark.parametrize(
+    "name", ["checkpoints/epoch1.pt", "parts/1.txt", "live/x", "manifest.json"]
+)
+def test_what_no_training_wrote_is_not_cleared_away(make_run, corpora, name):
+    run = make_run()
+    theirs = run.parent / name
+    theirs.parent.mkdir(exist_ok=True)
+    theirs.write_text('{"stage": "pack"}')
+    told = refused(run, corpora)
+    assert f"{run.parent} holds {theirs}, which no training wrote" in told
+    assert theirs.read_text() == '{"stage": "pack"}'

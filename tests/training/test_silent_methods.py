@@ -1,0 +1,134 @@
+"""Runs of methods that change nothing: their alarm is recorded, stored and shown in a table."""
+
+import math
+import shutil
+
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.results import database, tables
+from pipeline.runtime import atomic_files
+from pipeline.training import train
+
+STEPS = {"steps": 12, "checkpoint_every": 4, "resume_every": 2, "alarms": {"window": 5}}
+
+
+def silenced(pike, **changes):
+    return pike | {"method": pike["method"] | {"zeta1": 1e-6, "zeta2": 1e-6} | changes}
+
+
+def alarms(run):
+    """Step and message of every `never-moved`."""
+    rows = pq.read_table(run.parent / "alarms.parquet").to_pylist()
+    return {row["step"]: row["message"] for row in rows if row["kind"] == "never-moved"}
+
+
+def weights(run):
+    return atomic_files.read_json(run.parent / atomic_files.MANIFEST)["weights_sha256"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rounding", ["largest-remainder", "systematic"])
+def test_pike_that_moves_no_row_says_so_and_a_working_one_does_not(
+    make_run, corpora, pike, rounding
+):
+    training = STEPS | {"rounding": rounding}
+    working = make_run("working", training=training, **pike)
+    silent = make_run("silent", training=training, **silenced(pike))
+    mix = make_run("mix", training=training)
+    for run in (working, silent, mix):
+        train.pretrain(run, corpora, device="cpu", threads=1)
+    assert alarms(working) == alarms(mix) == {}
+    # Measured from step 0 on: the first window ends with step 4.
+    told = alarms(silent)
+    assert list(told) == [4, 11]
+    assert "raise zeta1 and zeta2 by about" in told[11]
+    assert "by what was measured zeta1 = " in told[4]
+    if rounding == "largest-remainder":
+        assert weights(silent) == weights(mix) != weights(working)
+
+
+@pytest.mark.slow
+def test_the_proposed_coefficient_moves_a_weight_by_what_it_says(make_run, corpora, pike):
+    silent = make_run("silent", training=STEPS, **silenced(pike))
+    train.pretrain(silent, corpora, device="cpu", threads=1)
+    measured = [
+        row
+        for row in pq.read_table(silent.parent / "gradient_statistics.parquet").to_pylist()
+        if row["step"] == 0
+    ]
+    norms = [max(row["squared_norm_unbiased"], 0) for row in measured]
+    zeta1 = math.log(1.1) / (max(norms) - min(norms))
+    changes = silenced(pike, zeta1=zeta1, zeta2=0)
+    moved = make_run("moved", training=STEPS, **changes)
+    train.pretrain(moved, corpora, device="cpu", threads=1)
+    first = pq.read_table(moved.parent / "weights.parquet").to_pylist()[:2]
+    odds = sorted(row["weight"] for row in first)
+    assert odds[1] / odds[0] == pytest.approx(1.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "steps", "words"),
+    [
+        ({"first": 12}, [0, 11], "have it begin earlier (first, every)"),
+        ({"every": 12, "first": None}, [0, 11], "have it begin earlier (first, every)"),
+    ],
+)
+def test_pike_that_is_never_measured_says_so(make_run, corpora, pike, method, steps, words):
+    run = make_run(training=STEPS, **(pike | {"method": pike["method"] | method}))
+    train.pretrain(run, corpora, device="cpu", threads=1)
+    told = alarms(run)
+    assert list(told) == steps
+    assert words in told[0]
+
+
+@pytest.mark.slow
+def test_a_silent_run_that_goes_on_records_the_same(make_run, corpora, pike):
+    run = make_run(training=STEPS, **silenced(pike))
+    train.pretrain(run, corpora, device="cpu", threads=1)
+    whole, bits = alarms(run), weights(run)
+    for kept in (10, 2):
+        for step, folder in atomic_files.steps(run.parent / "checkpoints").items():
+            if step > kept:
+                shutil.rmtree(folder)
+        train.pretrain(run, corpora, device="cpu", threads=1)
+        assert (alarms(run), weights(run)) == (whole, bits)
+    assert atomic_files.read_json(run.parent / atomic_files.MANIFEST)["resumes"] == 2
+
+
+@pytest.mark.slow
+def test_the_database_and_a_table_show_it(make_run, corpora, pike, tmp_path):
+    runs = {
+        name: make_run(name, training=STEPS, method_name=name, **method)
+        for name, method in {"mix": {}, "pike": pike, "silent": silenced(pike)}.items()
+    }
+    for run in runs.values():
+        train.pretrain(run, corpora, device="cpu", threads=1)
+    root = corpora.parent
+    settings = {
+        "experiment": "silence",
+        "results": str(tmp_path),
+        "config": {},
+        "runs": {
+            f"languages/tiny/{name}/seed0": {
+                "folder": str(run.parent),
+                "settings": atomic_files.read_json(run),
+                "evaluations": False,
+                "probes": False,
+            }
+            for name, run in runs.items()
+        },
+        "corpora": {f"symbols/{d}": str(corpora / d) for d in ("easy", "hard")},
+        "sources": {d: str(root / d) for d in ("easy", "hard")},
+        "tokenizers": {"symbols": str(root / "symbols.json")},
+    }
+    atomic_files.write_json(tmp_path / "experiment.json", settings)
+    database.build(tmp_path / "experiment.json", tmp_path / "pike.duckdb")
+    atomic_files.write_json(tmp_path / "costs.json", {"name": "costs"})
+    tables.write(tmp_path / "costs.json", tmp_path / "pike.duckdb", tmp_path / "costs.md")
+    text = (tmp_path / "costs.md").read_text(encoding="utf-8")
+    rows = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if "|" in line}
+    assert "§" in rows["silent"]
+    assert "§" not in rows["pike"] + rows["mix"]
+    assert "§: in one of its runs the method never moved a row" in text

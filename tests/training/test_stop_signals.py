@@ -1,0 +1,181 @@
+"""Signals: what they leave, and what a training does with them."""
+
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from pipeline.__main__ import main
+from pipeline.runtime import atomic_files, signal_handler
+from pipeline.training import train
+
+RULE = """
+import dataclasses, pathlib, signal
+from pike_mixing.rules.mix import Mix
+
+@dataclasses.dataclass(frozen=True)
+class Signalled(Mix):
+    order: str = ""
+
+    def allocate(self, state, step, b):
+        path = pathlib.Path(self.order)
+        if step == 3 and path.exists():
+            name = path.read_text()
+            path.unlink()
+            signal.raise_signal(signal.Signals[name])
+        return super().allocate(state, step, b)
+"""
+
+
+def test_without_a_signal_nothing_is_asked():
+    with signal_handler.watched() as asked:
+        assert not asked.to_save()
+        asked.end()
+
+
+def test_a_signal_to_save_is_told_once_and_ends_nothing():
+    with signal_handler.watched() as asked:
+        signal.raise_signal(signal.SIGUSR1)
+        assert asked.to_save()
+        assert not asked.to_save()
+        asked.end()
+
+
+def test_a_signal_that_comes_while_one_looks_is_told_at_the_next_look():
+    class Late:
+        """A noted signal, while whose number is made another one comes."""
+
+        def __int__(self):
+            asked.note(signal.SIGUSR1, None)
+            return 1
+
+    asked = signal_handler.Asked()
+    asked._save = Late()
+    assert asked.to_save()
+    assert asked.to_save()
+    assert not asked.to_save()
+
+
+@pytest.mark.parametrize("number", signal_handler.STOPS)
+def test_a_signal_to_end_asks_for_a_checkpoint_first(number):
+    with signal_handler.watched() as asked:
+        signal.raise_signal(number)
+        assert asked.to_save()
+        with pytest.raises(signal_handler.Interrupted, match=number.name):
+            asked.end()
+
+
+def test_a_second_ctrl_c_does_not_wait():
+    with signal_handler.watched():
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_torchrun_hands_ctrl_c_on_to_processes_that_had_it_from_the_terminal():
+    with signal_handler.watched(alone=False) as asked:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        assert asked.to_save()
+        with pytest.raises(signal_handler.Interrupted, match="SIGINT"):
+            asked.end()
+
+
+def test_the_signal_to_save_can_be_another_one():
+    with signal_handler.watched("USR2") as asked:
+        assert signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
+        signal.raise_signal(signal.SIGUSR2)
+        assert asked.to_save()
+
+
+def test_handlers_are_as_before_afterwards():
+    before = [signal.getsignal(number) for number in (*signal_handler.STOPS, signal.SIGUSR1)]
+    with signal_handler.watched():
+        pass
+    after = [signal.getsignal(number) for number in (*signal_handler.STOPS, signal.SIGUSR1)]
+    assert after == before
+
+
+def test_a_thread_that_is_not_the_main_one_notes_nothing():
+    found = []
+
+    def work():
+        with signal_handler.watched() as asked:
+            found.append(asked.to_save())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [False]
+
+
+@pytest.fixture
+def signalled(make_run, tmp_path, monkeypatch):
+    """Makes a run that sends itself a signal in its fourth step, once."""
+    (tmp_path / "own_rules.py").write_text(RULE)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def make(folder, name):
+        order = tmp_path / "order"
+        if name:
+            order.write_text(name)
+        return make_run(folder, rule="own_rules:Signalled", method={"order": str(order)})
+
+    return make
+
+
+def weights(run):
+    return atomic_files.read_json(run.parent / atomic_files.MANIFEST)["weights_sha256"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_stopped_training_goes_on_and_ends_with_the_same_bits(signalled, corpora, capsys, name):
+    plain = signalled("plain", None)
+    train.pretrain(plain, corpora, device="cpu", threads=1)
+    run = signalled("stopped", name)
+    command = ["pretrain", str(run), "--corpora", str(corpora), "--device", "cpu"]
+    assert main([*command, "--threads", "1"]) == signal_handler.STOPPED == 75
+    said = capsys.readouterr().err
+    assert f"stopped by {name}; the same command goes on from the last checkpoint" in said
+    assert 4 in atomic_files.steps(run.parent / "checkpoints")
+    assert sorted(path.name for path in run.parent.glob("lease*")) == []
+    assert main([*command, "--threads", "1"]) == 0
+    assert atomic_files.read_json(run.parent / atomic_files.MANIFEST)["resumes"] == 1
+    assert atomic_files.read_json(run.parent / "starts.json") == [0, 4]
+    assert weights(run) == weights(plain)
+
+
+@pytest.mark.slow
+def test_a_training_that_is_asked_to_save_saves_and_goes_on(signalled, corpora):
+    run = signalled("saved", "SIGUSR1")
+    train.pretrain(run, corpora, device="cpu", threads=1)
+    assert atomic_files.read_json(run.parent / atomic_files.MANIFEST)["resumes"] == 0
+    # Records are written with every checkpoint, and stay.
+    assert 4 in atomic_files.steps(run.parent / "parts")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", signal_handler.SAVES)
+def test_a_signal_to_save_before_the_training_has_begun_ends_nothing(
+    tmp_path, pipeline_command, name
+):
+    """It comes while the modules are imported; the process then says that its file is missing."""
+    code = (
+        "import os, signal, sys\n"
+        "from importlib import abc\n"
+        "class Finder(abc.MetaPathFinder):\n"
+        "    def find_spec(self, module, *_):\n"
+        "        if module in ('torch', 'pipeline.training.train'):\n"
+        f"            os.kill(os.getpid(), signal.SIG{name})\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "from pipeline.__main__ import main\n"
+        f"sys.exit(main(['pretrain', 'none.json', '--corpora', '.', '--save-on', '{name}']))\n"
+    )
+    command = pipeline_command()
+    command["args"] = [sys.executable, "-c", code]
+    done = subprocess.run(**command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "none.json does not exist" in done.stderr

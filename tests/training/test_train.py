@@ -1,0 +1,373 @@
+"""The loop on tiny runs: what it writes, and that nothing on the way changes the last bit of it."""
+
+import dataclasses
+import itertools
+import os
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+from trained import (
+    last_weights,
+    manifest,
+    outcome,
+    refused,
+    rows,
+    train,
+    train_with,
+)
+
+from pike_mixing import METHODS, registry
+from pike_mixing.interface import Needs, StatisticsNeed
+from pike_mixing.rules.mix import Mix
+from pike_mixing.settings import parse
+from pipeline import settings
+from pipeline.model import checkpoint
+from pipeline.runtime import atomic_files, devices, run_lock
+from pipeline.training import inputs, throughput
+from pipeline.training import train as pretrain
+from pipeline.training.metric_log import TABLES
+
+PIKE = {"zeta1": 0.5, "zeta2": 0.1, "every": 2, "rows": 3}
+
+
+@pytest.mark.slow
+def test_a_run_ends_with_checkpoints_records_and_a_manifest(make_run, corpora):
+    run = make_run(training={"resume_every": 2})
+    result = train(run, corpora)
+    found = manifest(run)
+    assert found["run"] == "languages/tiny/any/seed0"
+    assert found["settings"] == atomic_files.read_json(run)
+    assert found["domains"] == ["easy", "hard"]
+    assert (found["steps"], found["tokens"], found["resumes"]) == (6, 6 * 6 * 8, 0)
+    # Steps 2 and 4 only served to go on after an interruption.
+    assert found["checkpoints"] == [0, 3, 6] == list(result["checkpoints"])
+    assert found["weights_sha256"] == result["checkpoints"][6]
+    net = checkpoint.load_model(run.parent / "checkpoints" / "step6")
+    assert found["parameters"] == sum(p.numel() for p in net.parameters())
+    assert found["wall_seconds"] > 0
+    assert found["tokens_per_second"] == pytest.approx(found["tokens"] / found["wall_seconds"])
+    assert set(found["files"]) == {
+        *(f"{table}.parquet" for table in TABLES),
+        *(f"checkpoints/step{n}/model.safetensors" for n in (0, 3, 6)),
+    }
+    assert list(found["inputs"]) == [
+        os.path.relpath(corpora / domain / atomic_files.MANIFEST, run.parent)
+        for domain in ("easy", "hard")
+    ]
+    assert not (run.parent / "lease").exists()
+
+
+def test_every_step_is_recorded(mixed):
+    result = outcome(mixed)
+    steps = rows(result, "steps")
+    assert [row["step"] for row in steps] == list(range(6))
+    assert [row["tokens"] for row in steps] == [48 * n for n in range(1, 7)]
+    assert steps[0]["learning_rate"] == 0.001
+    assert steps[2]["learning_rate"] == 0.01
+    assert steps[5]["learning_rate"] == 0.001
+    # Equal counts: the batch's loss is the mean of the domains'.
+    losses = rows(result, "domain_losses")
+    for step in steps:
+        own = [row["loss"] for row in losses if row["step"] == step["step"]]
+        assert step["loss"] == pytest.approx(sum(own) / 2)
+    assert rows(result, "weights")[0] == {"step": 0, "domain": "easy", "weight": 0.5, "count": 3}
+
+
+@pytest.mark.slow
+def test_the_pace_of_every_step_is_recorded(make_run, corpora):
+    run = make_run()
+    pretrain.pretrain(run, corpora, device="cpu", peak_flops=1e9)
+    work = parse(settings.Run, atomic_files.read_json(run), "run")
+    net = checkpoint.load_model(run.parent / "checkpoints" / "step6")
+    flops = throughput.training_flops(net, work.model, 8)
+    for row in pq.read_table(run.parent / "steps.parquet").to_pylist():
+        assert row["tokens_per_second"] == pytest.approx(48 / row["seconds"])
+        expected = flops * row["tokens_per_second"] / 1e9
+        assert row["model_flops_utilisation"] == pytest.approx(expected)
+        assert 2**20 < row["memory_bytes"] < 2**36
+
+
+def test_without_a_known_peak_there_is_no_utilisation(mixed):
+    steps = pq.read_table(mixed / "steps.parquet")
+    assert steps["model_flops_utilisation"].null_count == 6
+    assert not (mixed / "live").exists()
+
+
+def test_tensorboard_files_repeat_the_records_and_change_nothing(make_run, corpora, pike, piked):
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    run = make_run(**pike)
+    pretrain.pretrain(run, corpora, device="cpu", tensorboard=True)
+    assert outcome(run.parent) == outcome(piked)
+    assert manifest(run)["files"].keys() == manifest(piked / "run.json")["files"].keys()
+    found = accumulator.EventAccumulator(str(run.parent / "tensorboard")).Reload()
+    losses = [event.value for event in found.Scalars("steps/loss")]
+    assert losses == pytest.approx([row["loss"] for row in rows(outcome(piked), "steps")])
+    assert [event.step for event in found.Scalars("gradient_statistics/variance/easy")] == [0, 2, 4]
+    assert "weights/weight/hard" in found.Tags()["scalars"]
+
+
+@pytest.mark.slow
+def test_training_lowers_the_loss(make_run, corpora):
+    training = {"steps": 60, "checkpoint_every": 60, "resume_every": 60}
+    steps = rows(train(make_run(training=training), corpora), "steps")
+    assert steps[-1]["loss"] < steps[0]["loss"] - 0.5
+
+
+@pytest.mark.slow
+def test_a_method_of_one_domain_a_step_leaves_the_others_loss_empty(make_run, corpora):
+    result = train(make_run(rule="round-robin"), corpora)
+    given = [(row["step"], row["domain"], row["loss"]) for row in rows(result, "domain_losses")]
+    for step, domain, loss in given:
+        assert (loss is None) == ((domain == "easy") == (step % 2 == 1))
+
+
+# What a run is a function of.
+
+
+@pytest.mark.slow
+def test_the_same_run_elsewhere_ends_with_the_same_bits(make_run, corpora, pike, piked):
+    torch.manual_seed(99)
+    assert train(make_run(**pike), corpora) == outcome(piked)
+
+
+def test_another_seed_is_another_run(make_run, corpora, mixed):
+    first, second = outcome(mixed), train(make_run(seed=1), corpora)
+    assert first["checkpoints"][0] != second["checkpoints"][0]
+    assert first["checkpoints"][6] != second["checkpoints"][6]
+
+
+@pytest.mark.slow
+def test_statistics_do_not_change_the_rows_that_are_trained_on(make_run, corpora, pike, mixed):
+    # Without a step size PiKE keeps equal weights: it must train on the rows of Mix.
+    still = {**pike, "method": {**pike["method"], "zeta1": 0, "zeta2": 0}}
+    measured, expected = train(make_run(**still), corpora), outcome(mixed)
+    assert measured["checkpoints"] == expected["checkpoints"]
+    assert measured["steps"] == expected["steps"]
+
+
+@pytest.mark.slow
+def test_microbatches_change_the_last_bits_at_most(make_run, corpora, mixed):
+    run = make_run(training={"microbatch_rows": 2})
+    train(run, corpora)
+    ours, theirs = last_weights(run.parent), last_weights(mixed)
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+# Statistics.
+
+
+def test_pike_measures_when_it_is_due_and_its_weights_move(piked):
+    result = outcome(piked)
+    statistics = rows(result, "gradient_statistics")
+    assert [(row["step"], row["domain"]) for row in statistics] == [
+        (step, domain) for step in (0, 2, 4) for domain in ("easy", "hard")
+    ]
+    assert all(row["rows"] == 3 for row in statistics[:2])
+    assert all(row["variance"] > 0 for row in statistics)
+    weights = [row["weight"] for row in rows(result, "weights") if row["domain"] == "easy"]
+    assert weights[0] != 0.5
+    assert weights[0] == weights[1]
+    assert len(set(weights)) == 3
+    assert any(row["count"] != 3 for row in rows(result, "weights"))
+
+
+def test_recorded_weights_follow_from_recorded_statistics(piked):
+    result = outcome(piked)
+    statistics, weights = rows(result, "gradient_statistics"), rows(result, "weights")
+    log_weights_K = torch.zeros(2, dtype=torch.float64)
+    for step in range(6):
+        for row in (r for r in statistics if r["step"] == step):
+            k = ("easy", "hard").index(row["domain"])
+            norm = max(row["squared_norm_unbiased"], 0)
+            log_weights_K[k] += 0.5 * norm - 0.1 / (2 * 6) * row["variance"]
+        expected_K = torch.softmax(log_weights_K, dim=0).tolist()
+        own = [row["weight"] for row in weights if row["step"] == step]
+        assert own == pytest.approx(expected_K, rel=1e-12)
+
+
+@pytest.mark.slow
+def test_a_domain_with_a_small_share_is_measured_on_the_rows_that_are_asked_for(
+    make_run, corpora, pike
+):
+    method = {**pike["method"], "prior": {"easy": 0.9, "hard": 0.1}}
+    result = train(make_run(rule="pike", method=method), corpora)
+    # 6 * 0.9 = 5.4 and 6 * 0.1 = 0.6: five rows and one, of which the latter is raised to three.
+    assert [row["rows"] for row in rows(result, "gradient_statistics")[:2]] == [5, 3]
+
+
+@pytest.mark.slow
+def test_statistics_of_the_training_batch_come_from_its_rows(make_run, corpora, pike, tmp_path):
+    method = {**pike["method"], "batch": "training"}
+    result = train(make_run(rule="pike", method=method), corpora)
+    statistics, losses = rows(result, "gradient_statistics"), rows(result, "domain_losses")
+    assert [row["loss"] for row in statistics[:2]] == pytest.approx(
+        [row["loss"] for row in losses[:2]]
+    )
+    assert [(row["step"], row["domain"]) for row in statistics] == [
+        (step, domain) for step in (0, 2, 4) for domain in ("easy", "hard")
+    ]
+    # They come out of the step's own pass, and count from the next step on.
+    seconds = pq.read_table(tmp_path / "run" / "gradient_statistics.parquet")["seconds"]
+    assert seconds.null_count == len(statistics)
+    weights = [row["weight"] for row in rows(result, "weights") if row["domain"] == "easy"]
+    assert [a != b for a, b in itertools.pairwise(weights)] == [True, False, True, False, True]
+
+
+@pytest.mark.slow
+def test_measuring_in_the_pass_trains_as_measuring_beside_it_would(make_run, corpora, pike, mixed):
+    still = {**pike["method"], "zeta1": 0, "zeta2": 0, "batch": "training"}
+    run = make_run(rule="pike", method=still)
+    train(run, corpora)
+    ours, theirs = last_weights(run.parent), last_weights(mixed)
+    torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("batch", ["fresh", "training"])
+def test_statistics_without_a_variance_are_refused(make_run, corpora, pike, batch):
+    method = {**pike["method"], "batch": batch}
+    run = make_run(rule="pike", method=method, training={"statistics_microbatch": 6})
+    message = refused(run, corpora)
+    assert "in micro-batches of 6 (training.statistics_microbatch)" in message
+    assert "a variance needs two: lower the latter" in message
+
+
+# The seams, with toy methods that no table knows.
+
+
+@dataclasses.dataclass(frozen=True)
+class Weighted(Mix):
+    """Says in numbers what Mix leaves unsaid."""
+
+    def loss_weights(self, state, signals):
+        return signals.count_K / signals.batch_rows
+
+
+@dataclasses.dataclass(frozen=True)
+class Combined(Mix):
+    """Combines the domains' gradients as Mix does."""
+
+    def needs(self):
+        return Needs(gramian=True)
+
+    def combine(self, state, signals):
+        assert signals.gram_KxK.shape == (2, 2)
+        assert not signals.loss_K.isnan().any()
+        return signals.count_K / signals.batch_rows
+
+
+@dataclasses.dataclass(frozen=True)
+class Watching(Mix):
+    """Keeps what it is shown in its state."""
+
+    def needs(self):
+        return Needs(losses=True, statistics=StatisticsNeed(first=1, every=2, fresh=True, rows=4))
+
+    def observe(self, state, signals):
+        if signals.loss_K is not None:
+            assert signals.statistics is None or signals.count_K is not None
+            seen = state.get("seen", torch.empty((0, 2), dtype=torch.float64))
+            state = {**state, "seen": torch.cat([seen, signals.loss_K[None]])}
+        if signals.statistics is not None:
+            rows_K = signals.statistics.rows_K
+            state = {**state, "measured": state.get("measured", torch.zeros(2)) + rows_K}
+        return state
+
+
+@pytest.mark.slow
+def test_weights_of_the_losses_that_are_the_shares_give_mixs_bits(make_run, corpora, mixed):
+    weighted = train_with(Weighted(), make_run(), corpora)
+    assert {row["coefficient"] for row in weighted.pop("coefficients").to_pylist()} == {0.5}
+    plain = outcome(mixed)
+    assert plain.pop("coefficients").num_rows == 0
+    assert weighted == plain
+
+
+@pytest.mark.slow
+def test_a_combination_by_the_shares_gives_mixs_update(make_run, corpora, mixed):
+    run = make_run()
+    result, expected = train_with(Combined(), run, corpora), outcome(mixed)
+    ours, theirs = last_weights(run.parent), last_weights(mixed)
+    torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-6)
+    for ours, theirs in zip(rows(result, "steps"), rows(expected, "steps"), strict=True):
+        assert ours["gradient_norm"] == pytest.approx(theirs["gradient_norm"], rel=1e-4)
+        assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-5)
+
+
+@pytest.mark.slow
+def test_doubled_weights_of_the_losses_double_the_gradient(make_run, corpora, mixed):
+    @dataclasses.dataclass(frozen=True)
+    class Doubled(Mix):
+        def loss_weights(self, state, signals):
+            return 2 * signals.count_K / signals.batch_rows
+
+    once = rows(outcome(mixed), "steps")[0]
+    twice = rows(train_with(Doubled(), make_run(), corpora), "steps")[0]
+    assert twice["gradient_norm"] == pytest.approx(2 * once["gradient_norm"], rel=1e-5)
+    # The recorded loss stays that of the batch.
+    assert twice["loss"] == once["loss"]
+
+
+@pytest.mark.slow
+def test_a_method_sees_what_it_asks_for_and_its_state_is_kept(make_run, corpora):
+    run = make_run()
+    result = train_with(Watching(), run, corpora)
+    losses = [row["loss"] for row in rows(result, "domain_losses")]
+    values = atomic_files.read_json(run)
+    work = parse(settings.Run, values, "run")
+    with run_lock.held(run.parent) as held:
+        given = inputs.read(work, Watching(), corpora, None, None)
+        loop = pretrain._Training(work, Watching(), values, given, devices.pick("cpu"), held)
+        path = run.parent / "checkpoints" / "step6"
+        at = checkpoint.restore(path, loop.model, loop.optimizer, torch.device("cpu"))
+    assert at.method["seen"].flatten().tolist() == losses
+    # Statistics at steps 1, 3 and 5, of four rows each.
+    assert at.method["measured"].tolist() == [12, 12]
+    assert at.positions_K.tolist() == [18, 18]
+    assert at.statistics_positions_K.tolist() == [12, 12]
+
+
+SHORT = {
+    "single": {"domain": "hard"},
+    "fixed": {"weights_by_domain": {"easy": 1, "hard": 2}},
+    "pike": PIKE,
+    "balanced-pike": {**PIKE, "tau": 1.0},
+    "conceptual-pike": {"L": 1.0, "eta": 2.0, "every": 2, "rows": 3},
+    "ado": {"first": 46, "every": 4, "ignore": 1, "stride": 5, "window": 5},
+    "odm": {"warmup": 2},
+    "gradnorm": {"first": 1},
+    "doremi": {"reference": "mix"},
+    "skill-it": {"every": 2, "rows": 2},
+    "aioli": {"every": 6, "slot": 1, "sweeps": 1, "rows": 2},
+}
+"""Settings with which a rule has acted before the end of a tiny run."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", METHODS)
+def test_every_rule_trains(make_run, corpora, mixed, rule):
+    steps = 50 if rule == "ado" else 8
+    run = make_run(rule=rule, method=SHORT.get(rule, {}), training={"steps": steps})
+    reference = mixed if rule == "doremi" else None
+    pretrain.pretrain(run, corpora, reference=reference, device="cpu", threads=1)
+    result = outcome(run.parent)
+    counts = [row["count"] for row in rows(result, "weights")]
+    assert sum(counts) == 6 * steps
+    needs = registry.build(rule, SHORT.get(rule, {}), rule).needs()
+    assert all(row["loss"] is not None for row in rows(result, "steps"))
+    if needs != Needs():
+        # It has acted: on what the batches hold, or on how their losses or gradients add up.
+        moved = {row["weight"] for row in rows(result, "weights")} != {0.5}
+        assert moved or rows(result, "coefficients") or needs.moments_per_domain
+
+
+@pytest.mark.slow
+def test_systematic_rounding_serves_small_weights_over_the_steps(make_run, corpora):
+    method = {"weights_by_domain": {"easy": 1, "hard": 15}}
+    for rounding, rows_of_easy in (("largest-remainder", {0}), ("systematic", {2, 3, 4})):
+        run = make_run(
+            rounding, rule="fixed", method=method, training={"rounding": rounding, "steps": 8}
+        )
+        counts = [r["count"] for r in rows(train(run, corpora), "weights") if r["domain"] == "easy"]
+        # 6 rows x 8 steps / 16 = 3, give or take the one that step 8 would even out.
+        assert sum(counts) in rows_of_easy

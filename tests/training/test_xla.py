@@ -1,0 +1,247 @@
+"""XLA devices: the numbers of the CPU, from programs that are compiled once.
+
+`make test-tpu` runs it in an environment of its own, on PJRT's CPU; where there is a TPU,
+PJRT_DEVICE=TPU runs the same.
+"""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from pike_mixing import registry
+from pike_mixing.errors import InputError
+from pike_mixing.settings import parse
+from pipeline import settings
+from pipeline.evaluation import gradient_probe
+from pipeline.model import checkpoint, microbatches
+from pipeline.runtime import atomic_files, devices, run_lock
+from pipeline.training import inputs
+from pipeline.training import train as pretrain
+
+pytestmark = [
+    pytest.mark.device,
+    pytest.mark.skipif(
+        importlib.util.find_spec("torch_xla") is None, reason="make setup-tpu, make test-tpu"
+    ),
+]
+os.environ.setdefault("PJRT_DEVICE", "CPU")
+
+STEPS = 50
+# Six rows in passes of four: the second is filled up. So are those of one domain's statistics.
+TRAINING = {
+    "steps": STEPS,
+    "checkpoint_every": 25,
+    "resume_every": 25,
+    "microbatch_rows": 4,
+    "statistics_microbatch": 2,
+    "rows": 10,
+    "rounding": "systematic",
+}
+PIKE = {"zeta1": 1.0, "zeta2": 0.2, "every": 3, "first": 0, "rows": 3}
+METHODS = {
+    "mix": {"rule": "mix"},
+    "pike": {"rule": "pike", "method": PIKE},
+    "pike-of-the-batch": {"rule": "pike", "method": {**PIKE, "batch": "training"}},
+    "famo": {"rule": "famo", "method": {"rate": 0.5}},
+    "pcgrad": {"rule": "pcgrad"},
+}
+NUMBERS = {
+    "steps": ("loss", "gradient_norm"),
+    "domain_losses": ("loss",),
+    "weights": ("weight", "count"),
+    "gradient_statistics": ("squared_norm", "variance", "loss", "rows"),
+    "coefficients": ("coefficient",),
+}
+
+
+class Compilations:
+    """Listens to a run's records: programs compiled up to each step."""
+
+    def __init__(self):
+        self.metrics = importlib.import_module("torch_xla.debug.metrics")
+        self.by_step, self.counts_by_step = [], {}
+
+    def add(self, table, row):
+        if table == "weights":
+            self.counts_by_step.setdefault(row["step"], []).append(row["count"])
+        if table == "steps":
+            self.by_step.append(self.metrics.counter_value("UncachedCompile") or 0)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, write_run, corpora):
+    """Trains a run of a method on a device, once; its folder and how often it compiled."""
+    done = {}
+
+    def train(name, device, **training):
+        key = (name, device, *training.items())
+        if key not in done:
+            folder = tmp_path_factory.mktemp(f"{name}-{device}")
+            run = write_run(folder, training={**TRAINING, **training}, **METHODS[name])
+            done[key] = folder, listened_to(run, corpora, device)
+        return done[key]
+
+    return train
+
+
+def listened_to(run, corpora, device):
+    values = atomic_files.read_json(run)
+    work = parse(settings.Run, values, str(run))
+    method = registry.build(work.rule, work.method, str(run))
+    with run_lock.held(run.parent) as held:
+        given = inputs.read(work, method, corpora, None, None)
+        loop = pretrain._Training(work, method, values, given, devices.pick(device), held)
+        heard = Compilations()
+        loop.records.listeners.append(heard)
+        with loop.folder.writer:
+            loop.run()
+    return heard
+
+
+def apart(folder, expected, table, column):
+    """Largest difference of a column, relative to the larger value of each pair."""
+    ours, theirs = (
+        torch.tensor(
+            [float("nan") if v is None else v for v in pq.read_table(p)[column].to_pylist()],
+            dtype=torch.float64,
+        )
+        for p in (folder / f"{table}.parquet", expected / f"{table}.parquet")
+    )
+    assert ours.shape == theirs.shape
+    assert torch.equal(ours.isnan(), theirs.isnan())
+    largest = torch.maximum(ours.abs(), theirs.abs()).clamp(min=1e-12)
+    return float(((ours - theirs).abs() / largest).nan_to_num().max()) if len(ours) else 0.0
+
+
+def differences(folder, expected):
+    return {
+        f"{table}.{column}": apart(folder, expected, table, column)
+        for table, columns in NUMBERS.items()
+        for column in columns
+    }
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_fifty_steps_have_the_losses_of_the_cpu(trained, record_property, name):
+    (ours, _), (theirs, _) = (trained(name, device) for device in ("xla", "cpu"))
+    found = differences(ours, theirs)
+    record_property("largest relative differences", dict(found))
+    assert found.pop("steps.loss") <= 1e-4
+    assert found.pop("domain_losses.loss") <= 1e-4
+    assert found.pop("weights.count") == 0
+    assert max(found.values()) <= 1e-2
+    assert (
+        atomic_files.read_json(ours / atomic_files.MANIFEST)["device"]
+        == f"xla: {os.environ['PJRT_DEVICE']}"
+    )
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_nothing_is_compiled_any_more_once_every_kind_of_step_was_there(
+    trained, record_property, name
+):
+    _, heard = trained(name, "xla")
+    # Six steps: two firing ones, and each of the second kind that meets what the first made.
+    warm, later = heard.by_step[5], heard.by_step[6:]
+    counts = {tuple(c) for step, c in heard.counts_by_step.items() if step > 5}
+    record_property("programs compiled up to each step", heard.by_step)
+    if "pike" in name:
+        assert len(counts) >= 4
+    assert set(later) == {warm}
+
+
+def cut_off(folder, place):
+    """A copy of a run as it stood when it was killed behind its checkpoint of step 25."""
+    shutil.copytree(folder, place)
+    shutil.rmtree(place / "checkpoints" / f"step{STEPS}")
+    (place / atomic_files.MANIFEST).unlink()
+    return place / "run.json"
+
+
+@pytest.mark.parametrize(("began", "goes_on"), [("xla", "cpu"), ("cpu", "xla")])
+def test_what_one_device_began_the_other_ends(trained, tmp_path, corpora, began, goes_on):
+    (begun, _), (whole, _) = trained("pike", began), trained("pike", goes_on)
+    run = cut_off(begun, tmp_path / "run")
+    pretrain.pretrain(run, corpora, device=goes_on)
+    assert atomic_files.read_json(run.parent / "starts.json") == [0, 25]
+    assert apart(run.parent, whole, "steps", "loss") <= 1e-4
+    ours, theirs = (
+        checkpoint.load_model(place / "checkpoints" / f"step{STEPS}").state_dict()
+        for place in (run.parent, whole)
+    )
+    torch.testing.assert_close(ours, theirs, rtol=1e-2, atol=1e-3)
+
+
+def test_bfloat16_trains_like_the_cpus(trained):
+    (ours, heard), (theirs, _) = (
+        trained("mix", device, precision="bfloat16") for device in ("xla", "cpu")
+    )
+    (exact, _) = trained("mix", "cpu")
+    assert 0 < apart(ours, exact, "steps", "loss") <= 2e-2
+    assert apart(ours, theirs, "steps", "loss") <= 2e-2
+    assert len(set(heard.by_step[3:])) == 1
+
+
+def test_recomputed_blocks_train_like_the_others(trained):
+    (ours, _), (theirs, _) = (
+        trained("mix", "xla", activation_checkpointing=True, steps=5),
+        trained("mix", "cpu", steps=5),
+    )
+    assert apart(ours, theirs, "steps", "loss") <= 1e-4
+
+
+def test_a_probe_measures_the_same(trained, tmp_path, corpora):
+    (folder, _) = trained("mix", "cpu")
+    asked = tmp_path / "probe.json"
+    atomic_files.write_json(asked, {"rows": 5, "microbatch": 2, "checkpoints": "last"})
+    found = []
+    for device in ("xla", "cpu"):
+        gradient_probe.probe(asked, folder, corpora, device=device)
+        table = pq.read_table(folder / "probes" / f"step{STEPS}.parquet")
+        found.append(table.to_pylist()[0])
+    for column in ("cosine", "ratio", "cosine_corrected"):
+        assert found[0][column] == pytest.approx(found[1][column], rel=1e-3)
+
+
+# How rows are dealt.
+
+
+def test_what_is_left_of_a_domain_is_filled_up_with_rows_that_weigh_nothing():
+    rows = torch.arange(15).view(5, 3)
+    dealt = list(microbatches.dealt(rows, torch.full((5,), 0.5), 4, devices.pick("xla")))
+    assert [p.tokens_sxL1.shape for p in dealt] == [(4, 3), (4, 3)]
+    assert [p.rows for p in dealt] == [4, 1]
+    assert dealt[1].tokens_sxL1.cpu()[:, 0].tolist() == [12] * 4
+    assert dealt[1].weight_s.cpu().tolist() == [0.5, 0, 0, 0]
+
+
+# What goes wrong.
+
+
+def test_a_machine_without_a_tpu_is_told_what_to_do(make_run, corpora):
+    run = make_run()
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pipeline", "pretrain", str(run)),
+            *("--corpora", str(corpora), "--device", "xla"),
+        ],
+        env={**os.environ, "PJRT_DEVICE": "TPU"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "this machine has no TPU" in done.stderr
+    assert "PJRT_DEVICE=CPU" in done.stderr
+
+
+def test_moments_of_each_domain_are_refused(make_run, corpora):
+    with pytest.raises(InputError, match="keeps moments for each domain"):
+        pretrain.pretrain(make_run(rule="adatask"), corpora, device="xla")

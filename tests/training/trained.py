@@ -1,0 +1,70 @@
+"""Tiny runs of the loop, and what they end with."""
+
+import pyarrow.parquet as pq
+import pytest
+
+from pike_mixing.errors import InputError
+from pike_mixing.settings import parse
+from pipeline import settings
+from pipeline.model import checkpoint
+from pipeline.runtime import atomic_files, devices, run_lock
+from pipeline.training import inputs
+from pipeline.training import train as pretrain
+from pipeline.training.metric_log import TABLES
+
+CLOCK = ("seconds", "tokens_per_second", "model_flops_utilisation", "memory_bytes")
+"""Columns that differ from run to run."""
+
+
+def train(run, corpora):
+    pretrain.pretrain(run, corpora, device="cpu")
+    return outcome(run.parent)
+
+
+def train_with(method, run, corpora):
+    """The loop with a method that is in no table."""
+    values = atomic_files.read_json(run)
+    work = parse(settings.Run, values, str(run))
+    with run_lock.held(run.parent) as held:
+        given = inputs.read(work, method, corpora, None, None)
+        pretrain._Training(work, method, values, given, devices.pick("cpu"), held).run()
+    return outcome(run.parent)
+
+
+def outcome(folder):
+    """All that a run is a function of its settings and data in: everything but the clock."""
+    found = {
+        "checkpoints": {
+            step: atomic_files.sha256(path / checkpoint.MODEL)
+            for step, path in atomic_files.steps(folder / "checkpoints").items()
+        }
+    }
+    for table in TABLES:
+        if table != "timings":
+            rows = pq.read_table(folder / f"{table}.parquet")
+            found[table] = rows.drop([name for name in CLOCK if name in rows.column_names])
+    return found
+
+
+def manifest(run):
+    return atomic_files.read_json(run.parent / atomic_files.MANIFEST)
+
+
+def last_weights(folder):
+    return checkpoint.load_model(folder / "checkpoints" / "step6").state_dict()
+
+
+def rows(result, table):
+    return result[table].to_pylist()
+
+
+def refused(run, corpora):
+    with pytest.raises(InputError) as caught:
+        train(run, corpora)
+    return str(caught.value)
+
+
+def damage(path):
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
