@@ -41,10 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"pike {command}: {error}", file=sys.stderr)
         return MISTAKE
     except OSError as error:
-        told = errors.mistake(error, Path("the answer"))
-        if told is None:
+        if not errors.mendable(error):
             raise
-        print(f"pike {command}: {told}", file=sys.stderr)
+        print(f"pike {command}: {errors.mistake(error, Path('the answer'))}", file=sys.stderr)
         return MISTAKE
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]

@@ -34,22 +34,25 @@ def named(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        told = mistake(error, path)
-        if told is None:
+        if not mendable(error):
             raise
-        raise told from error
+        # No name is given to what is raised: it would hold itself by this frame, and open files.
+        raise mistake(error, path) from error
 
 
-def mistake(error: OSError, path: Path) -> InputError | None:
-    """What a user is told of a trouble that they can mend; None for any other.
+def mendable(error: OSError) -> bool:
+    """Whether it is a trouble that a user can mend."""
+    return error.errno in _MENDABLE
+
+
+def mistake(error: OSError, path: Path) -> InputError:
+    """What a user is told of a trouble that they can mend.
 
     Args:
         error: The trouble.
         path: What was being written. An error that names a file elsewhere is of that file.
     """
-    remedy = _MENDABLE.get(error.errno or 0)
-    if remedy is None:
-        return None
+    remedy = _MENDABLE[error.errno or 0]
     named = error.filename if isinstance(error.filename, str) else str(path)
     if path.absolute().parent in Path(named).absolute().parents:
         return InputError(f"{path} cannot be written: {error}: {remedy}")
