@@ -81,7 +81,10 @@ def gone(plan: Plan) -> list[str]:
         return []
     if database.stat().st_mtime_ns < settings.stat().st_mtime_ns:
         return []  # It is yet to be built from these runs.
-    held = atomic_files.read_json(settings).get("runs", {})
+    try:
+        held = set(atomic_files.read_json(settings)["runs"])
+    except (InputError, KeyError, TypeError):
+        return []  # A spoiled settings file is written anew, and the database with it.
     manifests = [
         f"{plan.run_folder(run)}/{atomic_files.MANIFEST}" for run in plan.runs if run in held
     ]

@@ -77,11 +77,11 @@ def test_an_earlier_checkpoint_is_exported_by_its_step(run, tmp_path, capsys):
 
 def test_what_cannot_be_exported_is_said_and_nothing_appears(run, exported, tmp_path):
     with pytest.raises(InputError, match="keeps no checkpoint of step 5: --step takes one of 0, 3"):
-        directory.export(run, out=tmp_path / "out", step=5)
+        export.export(run, out=tmp_path / "out", step=5)
     with pytest.raises(InputError, match=r"holds README\.md, .* and no \.made-by there"):
-        directory.export(run, out=exported)
-    with pytest.raises(InputError, match=r"manifest\.json does not exist"):
-        directory.export(tmp_path, out=tmp_path / "out")
+        export.export(run, out=exported)
+    with pytest.raises(InputError, match="is no finished run"):
+        export.export(tmp_path, out=tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 

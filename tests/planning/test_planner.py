@@ -341,6 +341,20 @@ def test_a_whole_clone_may_be_moved_with_its_results(small, tmp_path, monkeypatc
     output_root.write_settings(rooted(small, "results"), "config.yaml")
 
 
+@pytest.mark.slow
+def test_runs_that_are_gone_below_a_finished_database_are_named(small, tmp_path):
+    plan = rooted(small, tmp_path)
+    root.write_settings(plan, "config.yaml")
+    assert root.gone(plan) == []  # There is no database yet.
+    (tmp_path / "pike.duckdb").touch()
+    first, *others = plan.runs
+    files.write_json(tmp_path / "runs" / first / files.MANIFEST, {})
+    assert root.gone(plan) == [f"{tmp_path}/runs/{run}/{files.MANIFEST}" for run in others]
+    (tmp_path / "settings" / "experiment.json").write_text("{")
+    (tmp_path / "pike.duckdb").touch()
+    assert root.gone(plan) == []
+
+
 @pytest.mark.parametrize("spoiled", ["[]", '{"experiment": 3}', "{"])
 def test_a_spoiled_stamp_is_told(small, tmp_path, spoiled):
     (tmp_path / "experiment.json").write_text(spoiled)
