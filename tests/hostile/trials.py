@@ -5,6 +5,7 @@ file of the project changed, gone or added.
 """
 
 import contextlib
+import functools
 import hashlib
 import io
 import json
@@ -93,11 +94,6 @@ def put(path: str, content: str | bytes = "") -> Edit:
         place.write_bytes(content.encode() if isinstance(content, str) else content)
 
     return edit
-
-
-def put_json(path: str, value: Any) -> Edit:
-    """Writes a value as JSON."""
-    return put(path, json.dumps(value))
 
 
 def values(path: str, changes: dict[str, Any]) -> Edit:
@@ -191,15 +187,21 @@ def state(root: Path) -> State:
     """Kind, mode and content of all below a folder, links not followed."""
     found = {}
     for path in [root, *root.rglob("*")]:
-        mode = path.lstat().st_mode
-        if stat.S_ISLNK(mode):
+        facts = path.lstat()
+        if stat.S_ISLNK(facts.st_mode):
             what = ("link", os.readlink(path))  # noqa: PTH115 - as it is written
-        elif stat.S_ISREG(mode):
-            what = ("file", hashlib.sha256(path.read_bytes()).hexdigest())
+        elif stat.S_ISREG(facts.st_mode):
+            what = ("file", _sha256(path, facts.st_ino, facts.st_size, facts.st_ctime_ns))
         else:
-            what = (str(stat.S_IFMT(mode)),)
-        found[os.path.relpath(path, root)] = (oct(stat.S_IMODE(mode)), *what)
+            what = (str(stat.S_IFMT(facts.st_mode)),)
+        found[os.path.relpath(path, root)] = (oct(stat.S_IMODE(facts.st_mode)), *what)
     return found
+
+
+@functools.lru_cache(maxsize=1024)
+def _sha256(path: Path, *_: int) -> str:
+    """Of a file's bytes; nothing changes them without changing the time that the system keeps."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def changes(before: State, after: State) -> list[str]:
