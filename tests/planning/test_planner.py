@@ -344,15 +344,17 @@ def test_a_whole_clone_may_be_moved_with_its_results(small, tmp_path, monkeypatc
 @pytest.mark.slow
 def test_runs_that_are_gone_below_a_finished_database_are_named(small, tmp_path):
     plan = rooted(small, tmp_path)
-    root.write_settings(plan, "config.yaml")
-    assert root.gone(plan) == []  # There is no database yet.
+    output_root.write_settings(plan, "config.yaml")
+    assert output_root.gone(plan) == []  # There is no database yet.
     (tmp_path / "pike.duckdb").touch()
     first, *others = plan.runs
-    files.write_json(tmp_path / "runs" / first / files.MANIFEST, {})
-    assert root.gone(plan) == [f"{tmp_path}/runs/{run}/{files.MANIFEST}" for run in others]
+    atomic_files.write_json(tmp_path / "runs" / first / atomic_files.MANIFEST, {})
+    assert output_root.gone(plan) == [
+        f"{tmp_path}/runs/{run}/{atomic_files.MANIFEST}" for run in others
+    ]
     (tmp_path / "settings" / "experiment.json").write_text("{")
     (tmp_path / "pike.duckdb").touch()
-    assert root.gone(plan) == []
+    assert output_root.gone(plan) == []
 
 
 @pytest.mark.parametrize("spoiled", ["[]", '{"experiment": 3}', "{"])
