@@ -7,7 +7,7 @@ two checkpoints the gradient of each of `--pool` rows of a domain is made, one b
 population: its mean's squared norm and its variance are the truth. Estimates are made from rows
 drawn with replacement, so that their expectation is known; since they are functions of inner
 products alone, the pool's Gramian gives thousands of them. A few are made by
-`pipeline.model.gradients.statistics` too, and must be the same.
+`pipeline.model.gradients.gradient_statistics` too, and must be the same.
 
 Records go to benchmarks/results/estimators.json, the page to docs/estimators.md.
 
@@ -167,7 +167,7 @@ def row_products(model: Transformer, tokens_PxL1: Tensor) -> Tensor:
     P, size = len(tokens_PxL1), sum(p.numel() for p in trained(model))
     gradient_PxD = torch.empty(P, size)
     for row, into_D in zip(tokens_PxL1, gradient_PxD, strict=True):
-        g = gradients.of_domain(model, row[None], 1)
+        g = gradients.domain_gradient(model, row[None], 1)
         torch.cat([part.flatten() for part in g.parts], out=into_D)
     gram_PxP = torch.zeros(P, P, dtype=torch.float64)
     for piece_PxN in gradient_PxD.split(PIECE_NUMBERS, dim=1):
@@ -191,7 +191,7 @@ def estimates(gram_bxb: Tensor, sizes: list[int]) -> dict[str, Any]:
 def _check(model: Transformer, rows_bxL1: Tensor, gram_bxb: Tensor, sizes: list[int]) -> None:
     expected = estimates(gram_bxb, sizes)
     for s in sizes:
-        found = gradients.statistics(model, [rows_bxL1], s)
+        found = gradients.gradient_statistics(model, [rows_bxL1], s)
         pairs = (
             (found.squared_norm_K[0], expected["plug_in"]),
             (found.variance_K[0], expected["variance"][s]),

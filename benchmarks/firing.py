@@ -36,7 +36,7 @@ from pike_mixing import registry
 from pike_mixing.interface import Method
 from pipeline import settings
 from pipeline.model import adamw, gradients
-from pipeline.model.backward import Batch, Pass
+from pipeline.model.backward import Batch, GradientComputer
 from pipeline.model.transformer import initialised, parameter_count
 from pipeline.runtime import devices
 
@@ -116,7 +116,7 @@ class Contender:
         self.model = initialised(size.model, size.vocabulary, 0)
         self.optimizer = adamw.adamw(self.model, recipe)
         microbatch = microbatch or size.rows
-        self.passing = Pass(self.model, self.optimizer, recipe.clip_norm, microbatch)
+        self.passing = GradientComputer(self.model, self.optimizer, recipe.clip_norm, microbatch)
         self.state = self.method.init(DOMAINS, 0)
         random = torch.Generator().manual_seed(0)
         shape = (size.rows, size.length + 1)
@@ -129,9 +129,9 @@ class Contender:
         """One step; a firing one, for a rule that fires."""
         need = self.method.needs().statistics
         if need is not None and need.fresh:
-            gradients.statistics(self.model, self.batch.by_domain(), self.size.measured_by)
+            gradients.gradient_statistics(self.model, self.batch.by_domain(), self.size.measured_by)
         measured_by = self.size.measured_by if need is not None and not need.fresh else None
-        self.passing.leave_gradient(self.method, self.state, 0, self.batch, measured_by)
+        self.passing.compute_gradients(self.method, self.state, 0, self.batch, measured_by)
         self.optimizer.step()
 
 

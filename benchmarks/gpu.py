@@ -26,7 +26,7 @@ from benchmarks.recipe import steady
 from pike_mixing import registry
 from pipeline import settings
 from pipeline.model import adamw
-from pipeline.model.backward import Batch, Pass
+from pipeline.model.backward import Batch, GradientComputer
 from pipeline.model.transformer import initialised, parameter_count
 from pipeline.runtime import devices
 from pipeline.training import throughput
@@ -83,7 +83,7 @@ def main() -> None:
             name: {**SIZES[name]._asdict(), "model": dataclasses.asdict(SIZES[name].model)}
             for name in found
         },
-        "device": devices.described(device),
+        "device": devices.describe(device),
         "compiled": not chosen.eager,
         "machine": machine.described(before),
         "date": time.strftime("%Y-%m-%d"),
@@ -97,11 +97,11 @@ def matrix_peak(device: torch.device, side: int, times: int = 20) -> float:
     a, b = (torch.randn(side, side, device=device, dtype=torch.bfloat16) for _ in range(2))
     for _ in range(3):
         a @ b
-    devices.settle(device)
+    devices.synchronize(device)
     began = time.perf_counter()
     for _ in range(times):
         a @ b
-    devices.settle(device)
+    devices.synchronize(device)
     return 2.0 * side**3 * times / (time.perf_counter() - began)
 
 
@@ -117,21 +117,21 @@ def measured(size: Size, device: torch.device, steps: int, *, compiled: bool) ->
     )
     if compiled:
         devices.keep_compilations()
-    net = initialised(size.model, size.vocabulary, 0).to(device).arranged(recipe)
+    net = initialised(size.model, size.vocabulary, 0).to(device).configure(recipe)
     optimizer = adamw.adamw(net, recipe)
-    passing = Pass(net, optimizer, recipe.clip_norm, size.microbatch)
+    passing = GradientComputer(net, optimizer, recipe.clip_norm, size.microbatch)
     method = registry.build("mix", {}, "benchmark")
     state, count_K = method.init(("all",), 0), torch.tensor([size.rows])
     random = torch.Generator().manual_seed(0)
     tokens_BxL1 = torch.randint(size.vocabulary, (size.rows, size.length + 1), generator=random)
     seconds = []
     for _ in range(steps + 2):
-        devices.settle(device)
+        devices.synchronize(device)
         began = time.perf_counter()
         batch = Batch(tokens_BxL1.to(device), count_K)
-        passing.leave_gradient(method, state, 0, batch, None)
+        passing.compute_gradients(method, state, 0, batch, None)
         optimizer.step()
-        devices.settle(device)
+        devices.synchronize(device)
         seconds.append(time.perf_counter() - began)
     # The first two compile and warm up.
     median, tokens = statistics.median(seconds[2:]), size.rows * size.length

@@ -27,7 +27,7 @@ from pipeline.runtime import atomic_files
 ROOT = Path(__file__).resolve().parents[1]
 LAUNCHER = """
 import os, sys
-from pipeline import pretrain
+from pipeline.training import train as pretrain
 from pipeline.__main__ import main
 print("ready", flush=True)
 for line in sys.stdin:

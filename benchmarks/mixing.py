@@ -40,7 +40,7 @@ from pike_mixing import METHODS, registry
 from pike_mixing.interface import Facts, Signals
 from pipeline import settings
 from pipeline.model import adamw, gradients, per_domain_adamw
-from pipeline.model.backward import Batch, Pass
+from pipeline.model.backward import Batch, GradientComputer
 from pipeline.model.transformer import Transformer, initialised
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -135,7 +135,9 @@ class Contender:
         reference: Transformer | None = None
         if self.needs.reference:
             reference = initialised(shape, VOCABULARY, 1).requires_grad_(False).eval()
-        self.backward = Pass(self.model, self.optimizer, RECIPE.clip_norm, microbatch, reference)
+        self.backward = GradientComputer(
+            self.model, self.optimizer, RECIPE.clip_norm, microbatch, reference
+        )
         # Rows enough for a batch or an estimate of any one domain.
         random = torch.Generator().manual_seed(0)
         shape_of_rows = (K, 2 * RECIPE.rows, RECIPE.length + 1)
@@ -190,7 +192,7 @@ class Contender:
         self.method.weights(self.state, step)
         batch = self.batch(self.method.allocate(self.state, step, RECIPE.rows))
         measured_by = RECIPE.statistics_microbatch if need and due and not need.fresh else None
-        left = self.backward.leave_gradient(self.method, self.state, step, batch, measured_by)
+        left = self.backward.compute_gradients(self.method, self.state, step, batch, measured_by)
         seen = left.seen
         self.optimizer.step()
         if self.needs.losses_after:
@@ -201,7 +203,9 @@ class Contender:
             self.state = self.method.observe(self.state, seen)
 
     def _estimate(self, step: int, batch: Batch) -> None:
-        measured = gradients.statistics(self.model, batch.by_domain(), RECIPE.statistics_microbatch)
+        measured = gradients.gradient_statistics(
+            self.model, batch.by_domain(), RECIPE.statistics_microbatch
+        )
         seen = Signals(step, RECIPE.rows, statistics=measured)
         self.state = self.method.observe(self.state, seen)
 

@@ -37,7 +37,7 @@ from benchmarks import standins, twin
 from benchmarks.harness_tasks import NATIVE, definitions
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import asking, grading
-from pipeline.evaluation.harness import Checkpoint
+from pipeline.evaluation.harness import HarnessModel
 from pipeline.evaluation.prompt_encoding import Item, encoded
 from pipeline.model import checkpoint
 from pipeline.statistics.clustered import Floats
@@ -128,7 +128,7 @@ def compared(folder: Path, tasks: Sequence[str], shots: Sequence[int]) -> list[C
     ]
     step = standins.checkpointed(folder / "checkpoints" / "step0", tokenizer)
     ours = [_ours(step, one, tokenizer) for one in benchmarks]
-    pike = Checkpoint(
+    pike = HarnessModel(
         checkpoint=str(step), tokenizer=str(tokenizer.path), length=LENGTH, device="cpu"
     )
     model = twin.persimmon(checkpoint.load_model(step), length=LENGTH, eos=tokenizer.eos)

@@ -43,7 +43,7 @@ from torch import Tensor, nn
 from benchmarks import machine
 from pipeline import settings
 from pipeline.evaluation.scoring import Question, score
-from pipeline.model.transformer import Sight, Transformer, initialised
+from pipeline.model.transformer import AttentionLayout, Transformer, initialised
 from pipeline.statistics.clustered import Floats
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -248,11 +248,11 @@ class Idle(nn.Module):
         self.vocabulary = 16
         self.embedding = nn.Embedding(self.vocabulary, 1)
 
-    def hidden(self, tokens_BxL: Tensor, sight: Sight) -> Tensor:
+    def hidden(self, tokens_BxL: Tensor, sight: AttentionLayout) -> Tensor:
         """One zero per token."""
         return torch.zeros(*tokens_BxL.shape, 1)
 
-    def remember(self, tokens_P: Tensor) -> None:
+    def prefill_cache(self, tokens_P: Tensor) -> None:
         """Nothing is kept."""
 
 

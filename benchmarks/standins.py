@@ -12,7 +12,7 @@ from pipeline.model import checkpoint
 from pipeline.model.transformer import initialised, padded_vocabulary
 from pipeline.runtime import atomic_files
 from pipeline.tasks import registry
-from pipeline.tasks.benchmark import Asked
+from pipeline.tasks.benchmark import TaskSpec
 from pipeline.tasks.fetch import fetch
 from pipeline.tasks.formats import Formulation
 
@@ -33,10 +33,10 @@ def fetched(out: Path) -> Path:
     return out
 
 
-def asked(task: str, shots: int = 0, formulation: Formulation = "cf", **others: object) -> Asked:
+def asked(task: str, shots: int = 0, formulation: Formulation = "cf", **others: object) -> TaskSpec:
     """Settings of a stand-in: translations have demonstrations behind their first five rows."""
     items = {"items": 5} if task.startswith("hellaswag_") else {}
-    return Asked(**{"task": task, "shots": shots, "formulation": formulation, **items, **others})
+    return TaskSpec(**{"task": task, "shots": shots, "formulation": formulation, **items, **others})
 
 
 def tokenizers(root: Path) -> dict[str, Tokenizer]:
@@ -68,5 +68,5 @@ def checkpointed(folder: Path, tokenizer: Tokenizer) -> Path:
     model = initialised(shape, vocabulary, seed=0)
     none = torch.zeros(1, dtype=torch.int64)
     optimizer = torch.optim.SGD(model.parameters())
-    checkpoint.save(folder, model, optimizer, checkpoint.Progress(0, {}, none, none), "random")
+    checkpoint.save(folder, model, optimizer, checkpoint.TrainState(0, {}, none, none), "random")
     return folder

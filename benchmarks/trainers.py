@@ -21,7 +21,7 @@ from benchmarks.recipe import steady
 from pike_mixing import registry
 from pipeline import settings
 from pipeline.model import adamw
-from pipeline.model.backward import Batch, Pass
+from pipeline.model.backward import Batch, GradientComputer
 from pipeline.model.transformer import initialised, parameter_count
 from pipeline.runtime import devices
 
@@ -110,14 +110,14 @@ def ours(size: Size, tokens_BxL1: Tensor, *, compiled: bool = False) -> Trainer:
     recipe = steady(size.rows, size.length, RATE, compile=compiled)
     if compiled:
         devices.keep_compilations()
-    net = initialised(size.model, size.vocabulary, 0).arranged(recipe)
+    net = initialised(size.model, size.vocabulary, 0).configure(recipe)
     optimizer = adamw.adamw(net, recipe)
-    passing = Pass(net, optimizer, CLIP, size.rows)
+    passing = GradientComputer(net, optimizer, CLIP, size.rows)
     method = registry.build("mix", {}, "benchmark")
     state, count_K = method.init(("all",), 0), torch.tensor([size.rows])
 
     def step() -> None:
-        passing.leave_gradient(method, state, 0, Batch(tokens_BxL1, count_K), None)
+        passing.compute_gradients(method, state, 0, Batch(tokens_BxL1, count_K), None)
         optimizer.step()
 
     return Trainer(step, parameter_count(net))

@@ -6,7 +6,7 @@ Every trainer takes whole steps in a loop as its own users write it (forward, lo
 clipping at 1, AdamW) on its own copy of a decoder of the same shape and on the same tokens, all
 in float32:
 
-    ours             `pipeline.model.backward.Pass` and the optimizer, as `pike pretrain` runs Mix
+    ours             `backward.GradientComputer` and the optimizer, as `pike pretrain` runs Mix
     ours compiled    the same with `compile: true`
     persimmon        transformers' model that computes the same as ours, in a plain loop
     gpt2             transformers' GPT-2, likewise

@@ -104,7 +104,7 @@ __all__ = [
 ]
 
 _PLACES = {place.partition(":")[2]: place for place in METHODS.values()} | {
-    name: f"pipeline.mixing.seams:{name}"
+    name: f"pike_mixing.interface:{name}"
     for name in ("Facts", "Needs", "Signals", "State", "Statistics")
 }
 

@@ -2,7 +2,7 @@
 
 A method is a frozen dataclass of settings with pure functions over an explicit state. The loop
 calls `allocate`, `loss_weights`, `combine` and `observe` of every method and never asks which one
-it runs; a method that does not act in a place inherits that place's neutral answer from `Neutral`.
+it runs; a method that does not act in a place inherits the neutral answer of `MethodDefaults`.
 
 Shapes: K domains, always in the order of the run's list of domains. K-sized arrays are float64 on
 the CPU; a domain that a measurement does not cover is NaN in it, never 0.
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import Judged
+from pike_mixing.settings import CheckedSettings
 
 T = TypeVar("T")
 
@@ -118,7 +118,7 @@ class Signals:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Due(Judged):
+class _Due(CheckedSettings):
     """Steps at which something is measured."""
 
     first: int
@@ -263,7 +263,7 @@ def _judging(
     return judged
 
 
-class Neutral(Judged):
+class MethodDefaults(CheckedSettings):
     """The answers of a method that does not act in a place.
 
     Its settings are judged when it is made. Signals are judged before a hook sees them: an

@@ -63,13 +63,13 @@ def check(kind: type[Any], values: Mapping[str, Any], where: str) -> list[str]:
         try:
             problems += [f"{where}.{problem}" for problem in _build(kind, values).problems()]
         except InputError as error:
-            # A `Judged` says where its settings are with its own name.
+            # `CheckedSettings` names its own class.
             lines = str(error).splitlines()
             problems += [f"{where}{line.removeprefix(kind.__name__)}" for line in lines]
     return problems
 
 
-class Judged:
+class CheckedSettings:
     """A dataclass whose settings are judged when it is made, whoever makes it."""
 
     def problems(self) -> list[str]:

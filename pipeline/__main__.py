@@ -67,9 +67,9 @@ def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes
             chosen = _evaluation(chosen)
         elif command == "pretrain":
             # Before torch is imported, which takes seconds.
-            during.enter_context(signal_handler.ignored(chosen["save_on"]))
+            during.enter_context(signal_handler.ignore_signal(chosen["save_on"]))
             minutes = chosen.pop("wait")
-            if minutes and not launch.started():
+            if minutes and not launch.under_torchrun():
                 run_lock.await_free(chosen["given"].parent, minutes)
             chosen = _shared_out(chosen, words)
         module, _, function = chosen.pop("place").partition(":")
@@ -84,8 +84,8 @@ def _shared_out(chosen: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
     if processes == 1:
         return chosen
     each = None if threads is None else max(1, threads // processes)
-    if not launch.started():
-        launch.become(processes, words, chosen["save_on"], each or 1)
+    if not launch.under_torchrun():
+        launch.exec_torchrun(processes, words, chosen["save_on"], each or 1)
     return {**chosen, "threads": each}
 
 

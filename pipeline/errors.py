@@ -24,7 +24,7 @@ _MENDABLE = {
 
 
 @contextlib.contextmanager
-def named(path: Path) -> Iterator[None]:
+def explain_disk_errors(path: Path) -> Iterator[None]:
     """Turns a full or unwritable disk inside the block into a message that names `path`.
 
     Raises:

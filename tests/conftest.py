@@ -136,7 +136,7 @@ def finish_untrained():
                 path.parent / "checkpoints" / f"step{step}",
                 model,
                 adamw(model, work.training),
-                checkpoint.Progress(step, {}, none, none),
+                checkpoint.TrainState(step, {}, none, none),
                 "identity",
             )
         values = atomic_files.read_json(path)

@@ -145,7 +145,7 @@ def test_a_mistake_leaves_with_code_2_and_no_traceback(run_pipeline, tmp_path):
 @pytest.mark.slow
 def test_a_run_that_another_process_writes_is_waited_for_where_asked(run_pipeline, tmp_path):
     asked = ("pretrain", tmp_path / "run.json", "--corpora", tmp_path, "--wait", "0.001")
-    with run_lock.held(tmp_path):
+    with run_lock.acquire(tmp_path):
         done = run_pipeline(*asked)
     first, last = done.stderr.splitlines()
     assert first.startswith(f"{tmp_path} is being written by process {os.getpid()} on ")

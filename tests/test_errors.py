@@ -13,7 +13,7 @@ from pipeline import errors
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES])
 def test_troubles_of_the_disk_are_named(tmp_path, number):
     message = f"{tmp_path} cannot be written.*results folder"
-    with pytest.raises(InputError, match=message), errors.named(tmp_path):
+    with pytest.raises(InputError, match=message), errors.explain_disk_errors(tmp_path):
         raise OSError(number, "text of the system")
 
 
@@ -24,13 +24,13 @@ def test_a_really_full_device_is_named():
 
 
 def write_into(path):
-    with errors.named(path), path.open("wb", buffering=0) as file:
+    with errors.explain_disk_errors(path), path.open("wb", buffering=0) as file:
         file.write(b"x")
 
 
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "broken"), OSError("no number"), KeyError()])
 def test_other_errors_pass_unchanged(tmp_path, error):
-    with pytest.raises(type(error)) as raised, errors.named(tmp_path):
+    with pytest.raises(type(error)) as raised, errors.explain_disk_errors(tmp_path):
         raise error
     assert raised.value is error
 
@@ -45,7 +45,7 @@ def test_what_is_raised_does_not_hold_itself(tmp_path):
     def fail():
         held = Held()
         seen.append(weakref.ref(held))
-        with errors.named(tmp_path):
+        with errors.explain_disk_errors(tmp_path):
             raise OSError(errno.ENOSPC, "full")
 
     seen = []

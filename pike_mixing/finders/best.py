@@ -11,11 +11,11 @@ import numpy as np
 
 from pike_mixing.finders import swarm
 from pike_mixing.finders.interface import Found, Proxy
-from pike_mixing.settings import Judged, indivisible
+from pike_mixing.settings import CheckedSettings, indivisible
 
 
 @dataclasses.dataclass(frozen=True)
-class Best(Judged):
+class Best(CheckedSettings):
     """No model of the loss: what was not trained cannot be found."""
 
     about: ClassVar[str] = "The mixture of the proxy run that ended with the lowest mean loss."

@@ -16,14 +16,14 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import law, swarm, validation
 from pike_mixing.finders.interface import Floats, Found, Proxy
 from pike_mixing.finders.program import Program, solve
-from pike_mixing.settings import Judged, indivisible
+from pike_mixing.settings import CheckedSettings, indivisible
 
 OUTSIDE = 1e-6
 """A mixture further than this from every average of the proxies' mixtures lies outside of them."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MixingLaw(Judged):
+class MixingLaw(CheckedSettings):
     """min_w sum_i u_i L_i(w) + kl KL(w || prior), L_i(w) = c_i + exp(b_i + t_i . w)."""
 
     about: ClassVar[str] = (

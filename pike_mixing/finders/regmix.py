@@ -15,14 +15,14 @@ import numpy as np
 
 from pike_mixing.finders import swarm, validation
 from pike_mixing.finders.interface import Floats, Found, Proxy
-from pike_mixing.settings import Judged, indivisible
+from pike_mixing.settings import CheckedSettings, indivisible
 
 LEAST_PER_FOLD = 2
 """Proxies in each part of the cross-validation, without which its score is one run's noise."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RegMix(Judged):
+class RegMix(CheckedSettings):
     """The mean of the mixtures to which gradient-boosted trees give the lowest loss."""
 
     about: ClassVar[str] = (

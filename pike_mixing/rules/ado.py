@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pike_mixing import by_domain
 from pike_mixing.apportion import apportion
-from pike_mixing.interface import Needs, Neutral, Signals, State, uniform
+from pike_mixing.interface import MethodDefaults, Needs, Signals, State, uniform
 from pike_mixing.numerics import scaling_law
 from pike_mixing.numerics.absent import filled
 from pike_mixing.settings import indivisible
@@ -22,7 +22,7 @@ FEWEST = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ADO(Neutral):
+class ADO(MethodDefaults):
     """Fits each domain's loss over rows and samples by how fast its law still falls.
 
     The history is smoothed as it comes and thinned by half whenever `points` are kept, so that the

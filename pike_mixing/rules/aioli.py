@@ -14,12 +14,12 @@ from torch import Tensor
 
 from pike_mixing.apportion import apportion
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Needs, Neutral, Signals, State, ValidationNeed, uniform
+from pike_mixing.interface import MethodDefaults, Needs, Signals, State, ValidationNeed, uniform
 from pike_mixing.numerics import visits
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Aioli(Neutral):
+class Aioli(MethodDefaults):
     """w ~ exp(eta times the column sums of A), A the smoothed matrix of what helps what."""
 
     about: ClassVar[str] = (

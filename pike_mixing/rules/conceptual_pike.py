@@ -9,8 +9,8 @@ from torch import Tensor
 from pike_mixing import by_domain
 from pike_mixing.apportion import apportion
 from pike_mixing.interface import (
+    MethodDefaults,
     Needs,
-    Neutral,
     Signals,
     State,
     Statistics,
@@ -21,7 +21,7 @@ from pike_mixing.settings import indivisible
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ConceptualPiKE(Neutral):
+class ConceptualPiKE(MethodDefaults):
     """Solves equation `eq:relax_problem` anew at every estimate; a weight can be exactly 0."""
 
     about: ClassVar[str] = (

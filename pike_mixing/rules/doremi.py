@@ -11,13 +11,13 @@ from torch import Tensor
 
 from pike_mixing import by_domain
 from pike_mixing.apportion import apportion
-from pike_mixing.interface import Needs, Neutral, Signals, State, uniform
+from pike_mixing.interface import MethodDefaults, Needs, Signals, State, uniform
 from pike_mixing.numerics.absent import filled
 from pike_mixing.settings import indivisible
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DoReMi(Neutral):
+class DoReMi(MethodDefaults):
     """Samples with fixed weights q; the loss weighs most where the model trails the reference."""
 
     about: ClassVar[str] = (

@@ -8,12 +8,12 @@ from torch import Tensor
 from pike_mixing import by_domain
 from pike_mixing.apportion import apportion
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Facts, Neutral, State
+from pike_mixing.interface import Facts, MethodDefaults, State
 from pike_mixing.settings import indivisible
 
 
 @dataclasses.dataclass(frozen=True)
-class Fixed(Neutral):
+class Fixed(MethodDefaults):
     """b_t = b w with the same w at every step."""
 
     about: ClassVar[str] = (

@@ -6,11 +6,11 @@ from typing import ClassVar
 from torch import Tensor
 
 from pike_mixing.apportion import apportion
-from pike_mixing.interface import Neutral, State, uniform
+from pike_mixing.interface import MethodDefaults, State, uniform
 
 
 @dataclasses.dataclass(frozen=True)
-class Mix(Neutral):
+class Mix(MethodDefaults):
     """b_t = b (1/K, ..., 1/K)."""
 
     about: ClassVar[str] = "Every batch holds every domain in equal parts. The baseline."

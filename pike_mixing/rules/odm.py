@@ -12,12 +12,12 @@ from torch import Tensor
 
 from pike_mixing import by_domain
 from pike_mixing.apportion import apportion
-from pike_mixing.interface import Needs, Neutral, Signals, State, uniform
+from pike_mixing.interface import MethodDefaults, Needs, Signals, State, uniform
 from pike_mixing.settings import indivisible
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class OnlineDataMixing(Neutral):
+class OnlineDataMixing(MethodDefaults):
     """Domains with a high loss get more, every domain gets at least the exploration rate eps_t."""
 
     about: ClassVar[str] = (

@@ -7,11 +7,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from pike_mixing.interface import Neutral, State
+from pike_mixing.interface import MethodDefaults, State
 
 
 @dataclasses.dataclass(frozen=True)
-class Random(Neutral):
+class Random(MethodDefaults):
     """b_t = b e_{k*} with k* ~ Uniform({1, ..., K})."""
 
     about: ClassVar[str] = "Each batch holds one domain alone, drawn at random."

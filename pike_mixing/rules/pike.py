@@ -11,8 +11,8 @@ from torch import Tensor
 from pike_mixing import by_domain
 from pike_mixing.apportion import apportion
 from pike_mixing.interface import (
+    MethodDefaults,
     Needs,
-    Neutral,
     Signals,
     State,
     Statistics,
@@ -29,7 +29,7 @@ PRESETS: dict[str, dict[str, int | str]] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class PiKE(Neutral):
+class PiKE(MethodDefaults):
     """Positive gradient Interaction-based K-task weights Estimator."""
 
     about: ClassVar[str] = (

@@ -6,11 +6,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from pike_mixing.interface import Neutral, State
+from pike_mixing.interface import MethodDefaults, State
 
 
 @dataclasses.dataclass(frozen=True)
-class RoundRobin(Neutral):
+class RoundRobin(MethodDefaults):
     """b_t = b e_{(t mod K) + 1}."""
 
     about: ClassVar[str] = "Each batch holds one domain alone; the domains take turns."

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Neutral, State
+from pike_mixing.interface import MethodDefaults, State
 from pike_mixing.settings import unknown
 
 
 @dataclasses.dataclass(frozen=True)
-class Single(Neutral):
+class Single(MethodDefaults):
     """b_t = b e_k for one k."""
 
     about: ClassVar[str] = "All batches hold the same one domain; the others are never seen."

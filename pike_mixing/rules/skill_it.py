@@ -12,12 +12,12 @@ from torch import Tensor
 from pike_mixing import by_domain
 from pike_mixing.apportion import apportion
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Needs, Neutral, Signals, State, ValidationNeed
+from pike_mixing.interface import MethodDefaults, Needs, Signals, State, ValidationNeed
 from pike_mixing.numerics.absent import filled
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SkillIt(Neutral):
+class SkillIt(MethodDefaults):
     """w ~ exp(eta A . sum of the last losses), from equal weights anew at every update."""
 
     about: ClassVar[str] = (

@@ -8,11 +8,11 @@ from torch import Tensor
 
 from pike_mixing import sizes
 from pike_mixing.apportion import apportion
-from pike_mixing.interface import Facts, Neutral, State
+from pike_mixing.interface import Facts, MethodDefaults, State
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Temperature(Neutral):
+class Temperature(MethodDefaults):
     """b_t = b w with w_k ~ n_k^(1/T), n_k the tokens of domain k."""
 
     about: ClassVar[str] = (

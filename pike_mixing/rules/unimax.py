@@ -9,11 +9,11 @@ from torch import Tensor
 from pike_mixing import sizes
 from pike_mixing.apportion import apportion
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Facts, Neutral, State
+from pike_mixing.interface import Facts, MethodDefaults, State
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class UniMax(Neutral):
+class UniMax(MethodDefaults):
     """Splits the run's tokens equally among the domains, the smallest first, up to N epochs each.
 
     A budget that exceeds N epochs of everything is split as N epochs of everything would be: then

@@ -52,7 +52,7 @@ class Source(Protocol):
         """What the manifest says of the source; `revision` at least."""
 
 
-class Part(Protocol):
+class SourceFile(Protocol):
     """One file of a source."""
 
     @property
@@ -82,7 +82,7 @@ class OfFiles(Source, Protocol):
 class Partitioned(Source, Protocol):
     """A source of many files far away, each of which can be read by itself."""
 
-    def parts(self) -> Sequence[Part]:
+    def parts(self) -> Sequence[SourceFile]:
         """The files, in their order."""
 
 
@@ -120,7 +120,7 @@ def write(documents: Iterable[Document], folder: Path) -> Totals:
     try:
         for group in _groups(documents, digest):
             size = sum(len(text.encode()) for text in group["text"])
-            with errors.named(folder):
+            with errors.explain_disk_errors(folder):
                 if writer is None or room <= 0:
                     if writer is not None:
                         writer.close()
@@ -134,7 +134,7 @@ def write(documents: Iterable[Document], folder: Path) -> Totals:
             counts["bytes"] += size
     finally:
         if writer is not None:
-            with errors.named(folder):
+            with errors.explain_disk_errors(folder):
                 writer.close()
     return Totals(
         written,

@@ -25,7 +25,7 @@ from pipeline.data.tokenizer import Tokenizer
 UNTOUCHED = Hygiene()
 
 
-class Batch(NamedTuple):
+class DocumentBatch(NamedTuple):
     """A row group of a file of documents, which is encoded at once."""
 
     path: Path
@@ -51,7 +51,7 @@ class Encoded(NamedTuple):
     """Documents left out, by the evaluation item that they hold."""
 
 
-def batches(listed: list[Path]) -> list[Batch]:
+def batches(listed: list[Path]) -> list[DocumentBatch]:
     """All batches of files of documents, in order.
 
     Raises:
@@ -63,7 +63,7 @@ def batches(listed: list[Path]) -> list[Batch]:
             groups = pq.read_metadata(path).num_row_groups
         except (pa.ArrowInvalid, OSError) as error:
             raise store.unreadable(path, error) from error
-        found += [Batch(path, group) for group in range(groups)]
+        found += [DocumentBatch(path, group) for group in range(groups)]
     return found
 
 
@@ -73,7 +73,7 @@ def tokenizer(path: Path) -> Tokenizer:
     return Tokenizer(path)
 
 
-def encode(batch: Batch, model: Path, hygiene: Hygiene = UNTOUCHED) -> Encoded:
+def encode(batch: DocumentBatch, model: Path, hygiene: Hygiene = UNTOUCHED) -> Encoded:
     """Encodes the documents of a batch, each whole.
 
     Raises:

@@ -86,7 +86,7 @@ class Seen:
         return ~old_N
 
 
-class Items(NamedTuple):
+class EvaluationNgrams(NamedTuple):
     """The n-grams of evaluation items."""
 
     ngram: int
@@ -136,7 +136,7 @@ def paths(chosen: Decontamination) -> list[Path]:
 
 
 @functools.cache
-def items(chosen: Decontamination) -> Items:
+def items(chosen: Decontamination) -> EvaluationNgrams:
     """Reads the evaluation items, once a process.
 
     Raises:
@@ -163,7 +163,9 @@ def items(chosen: Decontamination) -> Items:
         )
     hash_G, first = np.unique(every, return_index=True)
     names = [str(path) for path in listed]
-    return Items(chosen.ngram, hash_G, np.concatenate(owners)[first], names, file_of_item, short)
+    return EvaluationNgrams(
+        chosen.ngram, hash_G, np.concatenate(owners)[first], names, file_of_item, short
+    )
 
 
 def ngrams(text: str, length: int) -> npt.NDArray[np.uint64]:

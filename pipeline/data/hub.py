@@ -22,7 +22,7 @@ from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.data import formats, remote
 from pipeline.data.documents import Document
-from pipeline.runtime.hub import FAILURES, patiently
+from pipeline.runtime.hub import FAILURES, with_retries
 
 _NUMBERED = re.compile(r"(.*\D|)(\d+)(-of-)(\d+)(\D.*)")
 """c4-de.tfrecord-00000-of-02048.json.gz"""
@@ -120,12 +120,12 @@ class HuggingFace:
         if self.data_files:
             for pattern in self.data_files:
                 ask = functools.partial(fs.glob, f"{root}/{pattern}", detail=True)
-                matches: Any = patiently(ask, f"{self.dataset}: {pattern}")
+                matches: Any = with_retries(ask, f"{self.dataset}: {pattern}")
                 found.update((n, matches[n]) for n in sorted(matches))
         else:
             for path in self._of_config(self.dataset):
                 name = path.removeprefix("hf://")
-                found[name] = patiently(functools.partial(fs.info, name), name)
+                found[name] = with_retries(functools.partial(fs.info, name), name)
         prefix = len(root) + 1
         return [
             HubFile(self, name[prefix:], info["size"], _identity(info), fs=fs)
@@ -136,7 +136,7 @@ class HuggingFace:
     def _of_config(self, place: str) -> list[str]:
         """Paths of a configuration's files, as `datasets` finds them."""
         try:
-            builder = patiently(
+            builder = with_retries(
                 lambda: datasets.load_dataset_builder(
                     place, self.config, revision=None if Path(place).is_dir() else self.revision
                 ),

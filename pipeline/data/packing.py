@@ -103,7 +103,7 @@ def pack(
         "code": code_fingerprint.of(__name__),
     }
     with (
-        atomic_files.resumable(
+        atomic_files.resumable_folder(
             out,
             "pack",
             identity,
@@ -114,7 +114,7 @@ def pack(
         Progress(f"pack {documents.name}", total=_megabytes(source), unit="MB") as progress,
     ):
         work = _Work(chosen, documents, encoder, partial)
-        splits = work.run(workers or cpus.available(), progress)
+        splits = work.run(workers or cpus.available_cpus(), progress)
         facts = {name: split.close(encoder.unknown) for name, split in splits.items()}
         _refuse(chosen, documents, facts)
         atomic_files.write_manifest(
@@ -226,7 +226,7 @@ class _Work:
         splits = {name: split.state(self._done) for name, split in self._splits.items()}
         state = {"batches": self._done, "read": self._read, "splits": splits}
         state |= {"skipped": self._skipped, "items": self._items}
-        with errors.named(self._out):
+        with errors.explain_disk_errors(self._out):
             atomic_files.write_json(self._out / atomic_files.WORK / "state.json", state)
         for split in self._splits.values():
             split.forget(self._done - COMMIT_BATCHES)

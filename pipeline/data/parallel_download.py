@@ -37,7 +37,11 @@ class _StoppedError(Exception):
 
 
 def write(
-    parts: Sequence[store.Part], folder: Path, limit: int | None, workers: int, progress: Progress
+    parts: Sequence[store.SourceFile],
+    folder: Path,
+    limit: int | None,
+    workers: int,
+    progress: Progress,
 ) -> Written:
     """Writes the documents of the parts up to the one that reaches `limit` UTF-8 bytes.
 
@@ -78,7 +82,7 @@ class _Work:
         self._stop, self._lock = threading.Event(), threading.Lock()
 
     def in_order(
-        self, parts: Sequence[store.Part], workers: int
+        self, parts: Sequence[store.SourceFile], workers: int
     ) -> Generator[tuple[Path, dict[str, Any]], None, None]:
         """Finished parts, in order; closing the iterator stops those that are being read."""
         waiting: deque[Future[tuple[Path, dict[str, Any]]]] = deque()
@@ -99,7 +103,7 @@ class _Work:
                 for future in waiting:
                     future.cancel()
 
-    def _made(self, number: int, part: store.Part) -> tuple[Path, dict[str, Any]]:
+    def _made(self, number: int, part: store.SourceFile) -> tuple[Path, dict[str, Any]]:
         place = self._folder / f"part-{number:06d}"
         facts_file = place / FACTS
         if facts_file.is_file():
@@ -108,7 +112,7 @@ class _Work:
                 self._report(facts["bytes"])
                 return place, facts
         skipped = Counter[str]()
-        with atomic_files.appearing(place) as partial:
+        with atomic_files.atomic_write(place) as partial:
             partial.mkdir()
             found = store.limited(part.read(skipped), self._limit)
             totals = store.write(self._watched(found), partial)
@@ -136,7 +140,7 @@ class _Work:
 def _shortened(place: Path, limit: int) -> Path:
     """The folder of a part's documents up to the one that reaches `limit` bytes."""
     short = place.with_name(f"{place.name}-short")
-    with atomic_files.appearing(short) as partial:
+    with atomic_files.atomic_write(short) as partial:
         partial.mkdir()
         listed = sorted(place.glob("documents-*.parquet"))
         store.write(store.limited(store.of_files(listed), limit), partial)

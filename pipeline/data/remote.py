@@ -14,7 +14,7 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined, unused-ignore]
     hf_raise_for_status,
 )
 
-from pipeline.runtime.hub import FAILURES, patiently
+from pipeline.runtime.hub import FAILURES, with_retries
 
 BLOCK = 8 * 2**20
 """Bytes fetched at once."""
@@ -45,7 +45,7 @@ class RemoteFile(HfFileSystemFile):  # type: ignore[misc, unused-ignore]
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         try:
-            return patiently(lambda: self._fetch_once(start, end), self.path)
+            return with_retries(lambda: self._fetch_once(start, end), self.path)
         except FAILURES as error:
             raise self._told(error) from error
 

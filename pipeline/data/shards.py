@@ -109,7 +109,7 @@ class ShardWriter:
         """
         stream = np.ascontiguousarray(tokens, dtype=self._dtype)
         self.tokens += len(stream)
-        with errors.named(self._folder):
+        with errors.explain_disk_errors(self._folder):
             while len(stream):
                 if self._file is None:
                     self._file = self._path().open("wb")
@@ -124,7 +124,7 @@ class ShardWriter:
 
     def close(self) -> list[dict[str, Any]]:
         """Ends the last shard; returns file, tokens and SHA-256 of each shard in order."""
-        with errors.named(self._folder):
+        with errors.explain_disk_errors(self._folder):
             self._finish()
         return self._shards
 
@@ -157,7 +157,7 @@ class ShardWriter:
     ) -> None:
         """Closes the open file; after an error its last bytes do not matter."""
         if self._file is not None:
-            with errors.named(self._folder):
+            with errors.explain_disk_errors(self._folder):
                 self._file.close()
 
 

@@ -29,7 +29,7 @@ def kind(name: object, where: str) -> type[store.Source]:
     """
     if not isinstance(name, str) or name not in SOURCES:
         raise InputError(unknown(str(name), SOURCES, f"{where}.kind"))
-    found: type[store.Source] = optional_imports.imported(SOURCES[name], where, name)
+    found: type[store.Source] = optional_imports.import_optional(SOURCES[name], where, name)
     return found
 
 
@@ -69,10 +69,10 @@ def download(settings_file: Path, out: Path, *, workers: int | None = None) -> N
     inputs = [settings_file, *(path for path, _ in own)]
     if isinstance(source, store.Partitioned):
         identity = {"settings": values, "code": code_fingerprint.of(*modules)}
-        with atomic_files.resumable(out, store.STAGE, identity, inputs) as partial:
+        with atomic_files.resumable_folder(out, store.STAGE, identity, inputs) as partial:
             _fetch(source, values, where, partial, workers or WORKERS)
     else:
-        with atomic_files.appearing(out, store.STAGE, inputs) as partial:
+        with atomic_files.atomic_write(out, store.STAGE, inputs) as partial:
             partial.mkdir()
             _read(source, values, where, partial, out.name)
 

@@ -75,7 +75,7 @@ class SplitWriter:
             ("hash", batch.hash_N),
         ):
             records_N[name] = column_N[chosen_N]
-        with errors.named(self._folder):
+        with errors.explain_disk_errors(self._folder):
             self._list.write(records_N.tobytes())
         self.documents += len(records_N)
         self.bytes += int(batch.bytes_N[chosen_N].sum())
@@ -87,7 +87,7 @@ class SplitWriter:
         Args:
             number: Tells this state from the one before, which stays whole until `forget`.
         """
-        with errors.named(self._folder):
+        with errors.explain_disk_errors(self._folder):
             self._list.flush()
             np.save(self._counts_file(number), self.counts_V, allow_pickle=False)
             atomic_files.sync(self._counts_file(number))
@@ -107,7 +107,7 @@ class SplitWriter:
 
     def close(self, unknown: int) -> dict[str, Any]:
         """Ends the split; returns its part of the manifest."""
-        with errors.named(self._folder):
+        with errors.explain_disk_errors(self._folder):
             self._list.close()
             with self._raw.open("rb") as raw, self._documents_file().open("wb") as out:
                 header = {
@@ -142,7 +142,7 @@ class SplitWriter:
 
     def abandon(self) -> None:
         """Closes the files; what was written after the last state does not matter."""
-        with errors.named(self._folder):
+        with errors.explain_disk_errors(self._folder):
             self._list.close()
             self._shards.__exit__(None, None, None)
 

@@ -180,7 +180,7 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
     if isinstance(chosen, File):
         content = _given(Path(chosen.path), chosen.sha256, where, "path")
     elif isinstance(chosen, Hub):
-        fetch = optional_imports.imported("pipeline.runtime.hub:downloaded", where, "hub")
+        fetch = optional_imports.import_optional("pipeline.runtime.hub:download", where, "hub")
         path = fetch(
             *(chosen.repository, chosen.file, chosen.revision),
             kind="model",
@@ -189,7 +189,7 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
         content = _given(path, chosen.sha256, where, "file")
     else:
         content, sampled = _train(chosen, sources, where)
-    with atomic_files.appearing(out, STAGE, inputs) as partial:
+    with atomic_files.atomic_write(out, STAGE, inputs) as partial:
         partial.write_bytes(content)
     tokenizer = Tokenizer(out)
     atomic_files.write_manifest(

@@ -16,7 +16,7 @@ from pipeline.tasks.benchmark import Benchmark
 
 
 @dataclass(frozen=True)
-class Answers:
+class TaskScores:
     """One model's log-likelihoods in nats, candidate by candidate, and what they are worth."""
 
     sums: list[Floats]
@@ -41,7 +41,7 @@ def answer(
     batch_tokens: int,
     device: torch.device,
     scorer: Callable[..., list[Floats]] = score,
-) -> Answers:
+) -> TaskScores:
     """Asks the model all items and grades it.
 
     Args:
@@ -61,10 +61,10 @@ def answer(
         raise InputError(f"{benchmark.asked.name}: {error}") from None
     sums = [np.asarray(values, np.float64) for values in found[: len(items)]]
     alone = [np.asarray(values, np.float64) for values in found[len(items) :]]
-    return Answers(sums, alone, grade(items, sums, alone))
+    return TaskScores(sums, alone, grade(items, sums, alone))
 
 
-def accuracies(benchmark: Benchmark, answers: Answers) -> list[tuple[Any, ...]]:
+def accuracies(benchmark: Benchmark, answers: TaskScores) -> list[tuple[Any, ...]]:
     """Task, shots, formulation, metric, value and error in percent, examples."""
     asked = benchmark.asked
     return [
@@ -73,7 +73,9 @@ def accuracies(benchmark: Benchmark, answers: Answers) -> list[tuple[Any, ...]]:
     ]
 
 
-def choices(benchmark: Benchmark, items: Sequence[Item], answers: Answers) -> list[tuple[Any, ...]]:
+def choices(
+    benchmark: Benchmark, items: Sequence[Item], answers: TaskScores
+) -> list[tuple[Any, ...]]:
     """Of every item all that a normalisation needs, so that each is a query.
 
     Task, shots, formulation, item, document (the cluster), gold, pick, then lists over candidates:

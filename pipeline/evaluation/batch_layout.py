@@ -25,7 +25,7 @@ PADDING = -1
 
 
 @dataclass(frozen=True)
-class Row:
+class QuestionRow:
     """One question."""
 
     token_L: Ints
@@ -44,7 +44,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowBatch:
     """Rows of one batch, padded on the right; places and candidates counted through."""
 
     token_BxL: Ints
@@ -57,7 +57,7 @@ class Rows:
     candidates: int
 
 
-def row(context: Ints, candidates: Sequence[Ints], shared: int) -> Row:
+def row(context: Ints, candidates: Sequence[Ints], shared: int) -> QuestionRow:
     """Lays out one question whose first `shared` tokens, not all of its context, are left out."""
     lengths = np.array([len(candidate) - 1 for candidate in candidates], np.int64)
     numbers = np.arange(len(candidates))
@@ -65,7 +65,7 @@ def row(context: Ints, candidates: Sequence[Ints], shared: int) -> Row:
     place = np.arange(len(number)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     kept = context[shared:]
     firsts = np.array([candidate[0] for candidate in candidates], np.int64)
-    return Row(
+    return QuestionRow(
         token_L=np.concatenate([kept, *(candidate[:-1] for candidate in candidates)]),
         position_L=np.concatenate([np.arange(shared, len(context)), len(context) + place]),
         block_L=np.concatenate([np.full(len(kept), CONTEXT), number + 1]),
@@ -77,7 +77,7 @@ def row(context: Ints, candidates: Sequence[Ints], shared: int) -> Row:
     )
 
 
-def side_by_side(rows: Sequence[Row]) -> Rows:
+def side_by_side(rows: Sequence[QuestionRow]) -> RowBatch:
     """One batch of rows, in their order."""
     size = (len(rows), max(len(one.token_L) for one in rows))
     token, position = np.empty(size, np.int64), np.zeros(size, np.int64)
@@ -90,7 +90,7 @@ def side_by_side(rows: Sequence[Row]) -> Rows:
     places = np.cumsum([0, *(one.places for one in rows)])
     candidates = np.cumsum([0, *(one.candidates for one in rows)])
     parts = list(zip(rows, places, candidates, strict=False))
-    return Rows(
+    return RowBatch(
         token_BxL=token,
         position_BxL=position,
         block_BxL=block,

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from pipeline.evaluation.items import Items
+from pipeline.evaluation.items import DomainItems
 from pipeline.evaluation.scoring import Question, score
 from pipeline.model.transformer import Transformer
 from pipeline.statistics.clustered import Floats, clustered_mean
@@ -28,7 +28,7 @@ METRICS = ("pmi", "raw", "answer_only", "overlap")
 
 
 @dataclass(frozen=True)
-class Answers:
+class ItemScores:
     """One model's scores on all items of a domain, in nats."""
 
     conditional_IxN: Floats
@@ -41,7 +41,7 @@ class Answers:
     """For each of METRICS the accuracy and its standard error by document, in percent."""
 
 
-def questions(items: Items, eos: int) -> list[Question]:
+def questions(items: DomainItems, eos: int) -> list[Question]:
     """What the model is asked: all candidates behind their contexts, then all behind EOS."""
     after_context = [
         Question(context, candidates)
@@ -51,8 +51,8 @@ def questions(items: Items, eos: int) -> list[Question]:
 
 
 def answer(
-    model: Transformer, items: Items, eos: int, *, batch_tokens: int, device: torch.device
-) -> Answers:
+    model: Transformer, items: DomainItems, eos: int, *, batch_tokens: int, device: torch.device
+) -> ItemScores:
     """Asks the model all items and grades it beside the baselines.
 
     Raises:
@@ -69,7 +69,7 @@ def answer(
         "answer_only": unconditional_IxN,
         "overlap": overlap(items),
     }
-    return Answers(
+    return ItemScores(
         conditional_IxN=conditional_IxN,
         unconditional_IxN=unconditional_IxN,
         pick_I=pmi_IxN.argmax(axis=1),
@@ -77,7 +77,7 @@ def answer(
     )
 
 
-def accuracies(task: str, items: Items, answers: Answers) -> list[tuple[Any, ...]]:
+def accuracies(task: str, items: DomainItems, answers: ItemScores) -> list[tuple[Any, ...]]:
     """Rows of the table `accuracies`, in percent."""
     return [
         (task, SHOTS, FORMULATION, metric, value, stderr, len(items.names))
@@ -85,7 +85,7 @@ def accuracies(task: str, items: Items, answers: Answers) -> list[tuple[Any, ...
     ]
 
 
-def choices(task: str, items: Items, answers: Answers) -> Iterator[tuple[Any, ...]]:
+def choices(task: str, items: DomainItems, answers: ItemScores) -> Iterator[tuple[Any, ...]]:
     """Rows of the table `choices`; items are made of tokens, so characters and bytes are empty."""
     N, W = items.candidate_IxNxW.shape[1:]
     for name, document, gold, pick, inside, alone in zip(
@@ -101,13 +101,13 @@ def choices(task: str, items: Items, answers: Answers) -> Iterator[tuple[Any, ..
         yield (*asked, [W] * N, [], [], SHOTS)
 
 
-def overlap(items: Items) -> Floats:
+def overlap(items: DomainItems) -> Floats:
     """How many tokens of each candidate also occur in its item's context: I x N."""
     shared = items.candidate_IxNxW[..., None] == items.context_IxC[:, None, None, :]
     return shared.any(axis=-1).sum(axis=-1).astype(np.float64)
 
 
-def graded(score_IxN: Floats, items: Items) -> tuple[float, float | None]:
+def graded(score_IxN: Floats, items: DomainItems) -> tuple[float, float | None]:
     """Accuracy in percent and its standard error, clustered by document.
 
     Candidates that share the highest score share the point: a rule that knows nothing gets

@@ -16,7 +16,7 @@ from pike_mixing.settings import parse
 from pipeline.evaluation import asking, readings
 from pipeline.evaluation.grading import HEADLINE
 from pipeline.evaluation.huggingface import Directory
-from pipeline.evaluation.output_tables import Rows
+from pipeline.evaluation.output_tables import TableRows
 from pipeline.evaluation.questions import Downstream, Evaluation, downstream
 from pipeline.evaluation.readings import Verdict
 from pipeline.runtime import atomic_files, devices, ownership
@@ -75,7 +75,7 @@ def evaluate(
     how = _read(given, benchmarks, reading, options)
     rows, lines = _answered(given, benchmarks, how, options)
     told = {one.benchmark.asked.name: one.facts() for one in benchmarks}
-    with atomic_files.appearing(out, "evaluate") as partial:
+    with atomic_files.atomic_write(out, "evaluate") as partial:
         written = rows.write(partial, 0)
         atomic_files.write_manifest(
             partial / atomic_files.MANIFEST,
@@ -91,9 +91,9 @@ def evaluate(
 
 def _answered(
     given: Directory, benchmarks: Sequence[Downstream], how: Verdict, options: Mapping[str, Any]
-) -> tuple[Rows, list[str]]:
+) -> tuple[TableRows, list[str]]:
     """Rows of the tables, and a line of text for each way to ask."""
-    rows, lines, scorer = Rows(), [], readings.SCORERS[how.reading]
+    rows, lines, scorer = TableRows(), [], readings.SCORERS[how.reading]
     with Progress(f"evaluate {given.folder.name}", total=len(benchmarks), unit="task") as bar:
         for one in benchmarks:
             benchmark, items = one.benchmark, one.items

@@ -24,7 +24,7 @@ from pike_mixing.settings import parse
 from pipeline import settings as parsing
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import asking, choice, perplexity
-from pipeline.evaluation.output_tables import Rows
+from pipeline.evaluation.output_tables import TableRows
 from pipeline.evaluation.questions import Domain, Downstream, Evaluation, downstream, prepared
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer, padded_vocabulary
@@ -66,7 +66,7 @@ def evaluate(
     benchmarks = downstream(asked, tasks, pieces, work.training.length)
     steps = record["checkpoints"] if asked.checkpoints == "all" else record["checkpoints"][-1:]
     with (
-        atomic_files.appearing(run / "evaluations", "evaluate") as out,
+        atomic_files.atomic_write(run / "evaluations", "evaluate") as out,
         Progress(f"evaluate {record['run']}", total=len(steps), unit="checkpoint") as bar,
     ):
         written: list[Path] = []
@@ -118,13 +118,13 @@ def _asked(
     benchmarks: Sequence[Downstream],
     batch_tokens: int,
     device: torch.device,
-) -> Rows:
+) -> TableRows:
     """One model's rows of every table.
 
     Raises:
         InputError: a loss or a likelihood is not finite.
     """
-    rows = Rows()
+    rows = TableRows()
     for domain in domains:
         name, windows = domain.name, domain.windows
         loss = perplexity.measure(model, windows, batch_tokens=batch_tokens, device=device)

@@ -99,7 +99,7 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
     vocabulary = padded_vocabulary(pieces, work.model.vocabulary_multiple)
     steps = record["checkpoints"] if asked.checkpoints == "all" else record["checkpoints"][-1:]
     with (
-        atomic_files.appearing(run / "probes", "probe") as out,
+        atomic_files.atomic_write(run / "probes", "probe") as out,
         Progress(f"probe {record['run']}", total=len(steps), unit="checkpoint") as bar,
     ):
         out.mkdir()

@@ -46,7 +46,7 @@ def run(arguments: Sequence[str]) -> None:
 
 
 @register_model("pike")
-class Checkpoint(LM):  # type: ignore[misc]
+class HarnessModel(LM):  # type: ignore[misc]
     """A checkpoint, asked through the harness's interface."""
 
     def __init__(

@@ -19,7 +19,7 @@ from pipeline.evaluation import readings
 DTYPES = ("float32", "bfloat16", "float16")
 
 
-class Pieces:
+class DirectoryTokenizer:
     """The directory's own tokenizer."""
 
     def __init__(self, folder: Path) -> None:
@@ -73,7 +73,7 @@ class Directory:
             raise InputError(f"dtype {dtype!r} is unknown: choose one of {', '.join(DTYPES)}")
         self.folder = folder
         self.model = _loaded(folder, getattr(torch, dtype))
-        self.pieces = Pieces(folder)
+        self.pieces = DirectoryTokenizer(folder)
         self.length = length or _length(folder, self.model.config)
 
     @property

@@ -66,7 +66,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Items:
+class DomainItems:
     """All items of one domain."""
 
     names: list[str]
@@ -123,7 +123,7 @@ class _Item:
 
 def build(
     held_out: Corpus, train: Corpus, choice: Choice, word_start_V: npt.NDArray[np.bool_]
-) -> Items:
+) -> DomainItems:
     """Makes at most `choice.items` items; documents give one each before any gives a second.
 
     Args:
@@ -252,7 +252,7 @@ def _shuffled(count: int, *key: object) -> Ints:
     return Order(count, ["choice", *key]).at(np.arange(count))
 
 
-def _packed(items: Sequence[_Item], choice: Choice) -> Items:
+def _packed(items: Sequence[_Item], choice: Choice) -> DomainItems:
     N = choice.distractors + 1
     context_IxC = np.empty((len(items), choice.context), np.int64)
     candidate_IxNxW = np.empty((len(items), N, choice.candidate), np.int64)
@@ -267,7 +267,7 @@ def _packed(items: Sequence[_Item], choice: Choice) -> Items:
     identity = hashlib.sha256()
     for array in (context_IxC, candidate_IxNxW, gold_I):
         identity.update(np.ascontiguousarray(array, "<i8").tobytes())
-    return Items(
+    return DomainItems(
         names=[f"{item.passage.key}-{item.gold}" for item in items],
         documents=[item.passage.key for item in items],
         context_IxC=context_IxC,

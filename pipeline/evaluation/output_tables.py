@@ -66,7 +66,7 @@ TABLES = {
 """Columns of every table; the database adds the run."""
 
 
-class Rows:
+class TableRows:
     """Rows of every table of one checkpoint, the step left out."""
 
     def __init__(self) -> None:

@@ -36,7 +36,7 @@ class Evaluation:
     """The multiple-choice task; absent: perplexity only."""
     domains: tuple[str, ...] | None = None
     """Domains to evaluate on; absent: those that the run was trained on."""
-    tasks: tuple[benchmark.Asked, ...] = ()
+    tasks: tuple[benchmark.TaskSpec, ...] = ()
     """Downstream tasks, each with its shots and formulation."""
 
     def problems(self) -> list[str]:
@@ -58,7 +58,7 @@ class Domain:
     name: str
     held_out: Corpus
     windows: perplexity.Windows
-    items: items.Items | None
+    items: items.DomainItems | None
     """None when no task was asked for, or the domain cannot give one."""
     skipped: str | None
     """Why the domain cannot give one."""

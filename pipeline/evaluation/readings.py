@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from pike_mixing.errors import InputError
 from pipeline.evaluation import scoring
 from pipeline.evaluation.scoring import Question
-from pipeline.model.transformer import Sight
+from pipeline.model.transformer import AttentionLayout
 from pipeline.statistics.clustered import Floats
 
 Reading = Literal["blocks", "rows"]
@@ -57,7 +57,7 @@ class Reader:
         self.embedding: nn.Linear = model.get_output_embeddings()
         self.vocabulary: int = self.embedding.weight.shape[0]
 
-    def hidden(self, tokens_BxL: Tensor, sight: Sight) -> Tensor:
+    def hidden(self, tokens_BxL: Tensor, sight: AttentionLayout) -> Tensor:
         """The stream after the last norm, B x L x D."""
         unseen = torch.finfo(self.model.dtype).min
         mask_BxLxS = torch.zeros(
@@ -76,7 +76,7 @@ class Reader:
         stream: Tensor = told.last_hidden_state
         return stream
 
-    def remember(self, tokens_P: Tensor) -> Any:
+    def prefill_cache(self, tokens_P: Tensor) -> Any:
         """Keys and values of a text's beginning."""
         return self.body(input_ids=tokens_P[None], use_cache=True).past_key_values
 

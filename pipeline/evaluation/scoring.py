@@ -21,8 +21,8 @@ from torch import Tensor
 
 from pike_mixing.errors import InputError
 from pipeline.evaluation import shared_contexts
-from pipeline.evaluation.batch_layout import CONTEXT, Row, row, side_by_side
-from pipeline.model.transformer import Sight
+from pipeline.evaluation.batch_layout import CONTEXT, QuestionRow, row, side_by_side
+from pipeline.model.transformer import AttentionLayout
 from pipeline.statistics.clustered import Floats
 
 LOGITS_AT_ONCE = 2**23
@@ -35,7 +35,7 @@ Request = tuple[Sequence[int] | Ints, Sequence[int] | Ints]
 """A prefix of at least one token and the continuation that is scored behind it."""
 
 
-class Model(Protocol):
+class ScoringModel(Protocol):
     """What is asked of a model: `model.transformer.Transformer`, or whatever reads as it does."""
 
     vocabulary: int
@@ -44,11 +44,11 @@ class Model(Protocol):
     def embedding(self) -> Any:
         """Something whose `weight`, V x D, makes logits of the stream."""
 
-    def hidden(self, tokens_BxL: Tensor, sight: Sight) -> Tensor:
+    def hidden(self, tokens_BxL: Tensor, sight: AttentionLayout) -> Tensor:
         """The stream after the last norm, B x L x D."""
 
-    def remember(self, tokens_P: Tensor) -> Any:
-        """What it keeps of a text's beginning, for `Sight.shared`."""
+    def prefill_cache(self, tokens_P: Tensor) -> Any:
+        """What it keeps of a text's beginning, for `AttentionLayout.shared`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class Score:
 
 
 def score(
-    model: Model,
+    model: ScoringModel,
     questions: Sequence[Question],
     *,
     batch_tokens: int,
@@ -105,7 +105,7 @@ def score(
 
 
 def score_and_greedy(
-    model: Model,
+    model: ScoringModel,
     questions: Sequence[Question],
     *,
     batch_tokens: int,
@@ -121,7 +121,7 @@ def score_and_greedy(
 
 
 def _answered(
-    model: Model,
+    model: ScoringModel,
     questions: Sequence[Question],
     batch_tokens: int,
     device: torch.device,
@@ -135,7 +135,7 @@ def _answered(
         for group in shared_contexts.groups(contexts):
             prefix_P = torch.from_numpy(group.prefix_P).to(device)
             P = len(prefix_P)
-            shared = model.remember(prefix_P) if P else None
+            shared = model.prefill_cache(prefix_P) if P else None
             rows = [row(contexts[i], candidates[i], P) for i in group.members]
             for batch in _batches([P + len(r.token_L) for r in rows], batch_tokens):
                 scores = _scored(model, [rows[i] for i in batch], shared, P, device, greedy)
@@ -157,7 +157,7 @@ def refuse_nan(index: int, sums: Floats) -> None:
 
 
 def log_likelihoods(
-    model: Model, requests: Sequence[Request], *, batch_tokens: int, device: torch.device
+    model: ScoringModel, requests: Sequence[Request], *, batch_tokens: int, device: torch.device
 ) -> Floats:
     """Nats of log p(continuation | prefix) of each request; equal prefixes are read once.
 
@@ -235,13 +235,18 @@ def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
 
 
 def _scored(
-    model: Model, rows: Sequence[Row], shared: Any, P: int, device: torch.device, greedy: bool
+    model: ScoringModel,
+    rows: Sequence[QuestionRow],
+    shared: Any,
+    P: int,
+    device: torch.device,
+    greedy: bool,
 ) -> list[Score]:
     """Sums of each row's candidates; without `greedy` nothing is found out about that."""
     batch = side_by_side(rows)
     position_BxL = torch.from_numpy(batch.position_BxL).to(device)
     block_BxL = torch.from_numpy(batch.block_BxL).to(device)
-    sight = Sight(position_BxL, _seen(position_BxL, block_BxL, P), shared)
+    sight = AttentionLayout(position_BxL, _seen(position_BxL, block_BxL, P), shared)
     hidden_BxLxD = model.hidden(torch.from_numpy(batch.token_BxL).to(device), sight)
     hidden_MxD = hidden_BxLxD[torch.from_numpy(batch.scored_BxL).to(device)]
     log_p_N, likeliest_N = _log_probabilities(

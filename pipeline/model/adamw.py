@@ -75,4 +75,4 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 def clip_(model: nn.Module, longest: float) -> Tensor:
     """Shortens the whole gradient to at most `longest`; returns its norm before."""
-    return distributed.full(torch.nn.utils.clip_grad_norm_(model.parameters(), longest))
+    return distributed.full_tensor(torch.nn.utils.clip_grad_norm_(model.parameters(), longest))

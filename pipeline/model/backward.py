@@ -61,7 +61,7 @@ class Batch:
 
 
 @dataclasses.dataclass(frozen=True)
-class Left:
+class BackwardResult:
     """What a backward pass leaves beside the gradient."""
 
     seen: Signals
@@ -96,7 +96,7 @@ class Left:
 
 
 @dataclasses.dataclass(frozen=True)
-class Pass:
+class GradientComputer:
     """What one backward pass needs beside the batch."""
 
     model: Transformer
@@ -110,9 +110,9 @@ class Pass:
     timed: Timed = untimed
     """Clock of its phases: forward, backward and statistics."""
 
-    def leave_gradient(
+    def compute_gradients(
         self, method: Method, state: State, step: int, batch: Batch, measured_by: int | None = None
-    ) -> Left:
+    ) -> BackwardResult:
         """Leaves the clipped gradient in the parameters, or in the moments of each domain.
 
         Args:
@@ -134,7 +134,7 @@ class Pass:
 
     def _weighted(
         self, method: Method, state: State, seen: Signals, batch: Batch, measured_by: int | None
-    ) -> Left:
+    ) -> BackwardResult:
         if method.needs().reference:
             assert self.reference is not None, "a run is refused without its reference"
             excess_K = batch.excess(self.model, self.reference, self.microbatch)
@@ -145,24 +145,24 @@ class Pass:
         coefficient_K = method.loss_weights(state, seen)
         share_K = batch.shares() if coefficient_K is None else coefficient_K
         if measured_by is not None:
-            measured = gradients.of_batch_measured(
+            measured = gradients.measured_batch_gradient(
                 self.model, batch.by_domain(), share_K, measured_by, self.timed
             )
             seen = dataclasses.replace(seen, loss_K=measured.loss_K, statistics=measured)
-            return Left(seen, self._clipped(), coefficient_K)
+            return BackwardResult(seen, self._clipped(), coefficient_K)
         weight_B = batch.row_weights(share_K)
-        loss_B = gradients.of_batch(
+        loss_B = gradients.batch_gradient(
             self.model, batch.tokens_BxL1, weight_B, self.microbatch, self.timed
         )
         norm = adamw.clip_(self.model, self.clip_norm)
         # One transfer, and so one wait for the device.
         numbers = devices.on_host(torch.cat([loss_B, norm[None]]).double())
         seen = dataclasses.replace(seen, loss_K=batch.means(numbers[:-1]))
-        return Left(seen, float(numbers[-1]), coefficient_K)
+        return BackwardResult(seen, float(numbers[-1]), coefficient_K)
 
     def _combined(
         self, method: Method, state: State, seen: Signals, batch: Batch, measured_by: int | None
-    ) -> Left:
+    ) -> BackwardResult:
         parts_K, gram_KxK, measured = gradients.gramian(
             self.model,
             batch.by_domain(),
@@ -180,7 +180,7 @@ class Pass:
         gradient_vectors.add_all(
             self.model, parts_K, batch.shares() if coefficient_K is None else coefficient_K
         )
-        return Left(seen, self._clipped(), coefficient_K)
+        return BackwardResult(seen, self._clipped(), coefficient_K)
 
     def _clipped(self) -> float:
         """Shortens the gradient; its norm before."""
@@ -188,7 +188,7 @@ class Pass:
 
     def _into_moments(
         self, method: Method, state: State, seen: Signals, batch: Batch, measured_by: int | None
-    ) -> Left:
+    ) -> BackwardResult:
         """Each domain's gradient is clipped on its own; the norm is their mean by share."""
         assert isinstance(self.optimizer, PerDomainAdamW)
         coefficient_K = method.combine(state, seen)
@@ -197,7 +197,7 @@ class Pass:
         for k, rows in enumerate(batch.by_domain()):
             g = None
             if len(rows):
-                g = gradients.of_domain(
+                g = gradients.domain_gradient(
                     self.model,
                     rows,
                     measured_by or self.microbatch,
@@ -207,14 +207,14 @@ class Pass:
                 gradient_vectors.add(self.model, g.parts, 1.0)
                 norm += float(batch.shares()[k]) * self._clipped()
                 self.optimizer.take(k, float(chosen_K[k]))
-            numbers_K.append(gradients.numbers(g))
+            numbers_K.append(gradients.to_scalars(g))
             # The next domain's gradient takes this one's memory.
             del g
             self.optimizer.zero_grad()
-        measured = gradients.gathered(numbers_K)
+        measured = gradients.stack_statistics(numbers_K)
         seen = dataclasses.replace(
             seen,
             loss_K=measured.loss_K,
             statistics=None if measured_by is None else measured,
         )
-        return Left(seen, norm, coefficient_K)
+        return BackwardResult(seen, norm, coefficient_K)

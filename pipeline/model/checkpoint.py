@@ -36,7 +36,7 @@ FORMAT = 2
 
 
 @dataclasses.dataclass
-class Progress:
+class TrainState:
     """Where a run stands, beside weights and optimizer: everything but `step` is tensors."""
 
     step: int
@@ -67,7 +67,7 @@ class Snapshot:
 
 
 def snapshot(
-    model: Transformer, optimizer: torch.optim.Optimizer, progress: Progress, identity: Any
+    model: Transformer, optimizer: torch.optim.Optimizer, progress: TrainState, identity: Any
 ) -> Snapshot:
     """Copies a moment to the CPU's memory of the first process; all put shards together.
 
@@ -95,8 +95,10 @@ def snapshot(
 
 
 def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    whole = ((n, distributed.full(t.detach())) for n, t in tensors.items())
-    return {n: t.to("cpu", copy=True).contiguous() for n, t in whole if distributed.leads()}
+    whole = ((n, distributed.full_tensor(t.detach())) for n, t in tensors.items())
+    return {
+        n: t.to("cpu", copy=True).contiguous() for n, t in whole if distributed.is_main_process()
+    }
 
 
 def write(folder: Path, taken: Snapshot) -> None:
@@ -106,7 +108,7 @@ def write(folder: Path, taken: Snapshot) -> None:
         InputError: the disk is full or the folder cannot be written.
     """
     try:
-        with atomic_files.appearing(folder) as partial:
+        with atomic_files.atomic_write(folder) as partial:
             partial.mkdir()
             save_file(taken.weights, partial / MODEL)
             save_file(taken.training, partial / TRAINING)
@@ -125,7 +127,7 @@ def save(
     folder: Path,
     model: Transformer,
     optimizer: torch.optim.Optimizer,
-    progress: Progress,
+    progress: TrainState,
     identity: Any,
 ) -> None:
     """Takes a snapshot and writes it.
@@ -172,7 +174,7 @@ def restore(
     optimizer: torch.optim.Optimizer,
     device: torch.device,
     identity: Any = None,
-) -> Progress:
+) -> TrainState:
     """Puts weights and optimizer back in place and returns the rest.
 
     Args:
@@ -203,13 +205,17 @@ def restore(
         state.setdefault(int(index), {})[field] = value
     _refuse_other_optimizer(folder, state, optimizer)
     own_weights, weights = model.state_dict(), load_file(folder / MODEL)
-    model.load_state_dict({n: distributed.like(w, own_weights[n]) for n, w in weights.items()})
+    model.load_state_dict(
+        {n: distributed.distribute_like(w, own_weights[n]) for n, w in weights.items()}
+    )
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     for parameter, values in ((parameters[number], values) for number, values in state.items()):
-        values.update({n: distributed.like(v.to(device), parameter) for n, v in values.items()})
+        values.update(
+            {n: distributed.distribute_like(v.to(device), parameter) for n, v in values.items()}
+        )
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state, "param_groups": groups})
-    return Progress(
+    return TrainState(
         step=manifest["step"],
         method=_under(tensors, "method."),
         positions_K=tensors["positions_K"],

@@ -15,7 +15,7 @@ def shard(model: Transformer, device: torch.device) -> None:
     A block's weights are put together for its passes alone; what is left of its gradients is each
     process's shard of their sum. An optimizer is to be made afterwards.
     """
-    mesh = init_device_mesh(device.type, (distributed.count(),))
+    mesh = init_device_mesh(device.type, (distributed.world_size(),))
     units: list[nn.Module] = [*model.blocks, model]
     for unit in units:
         fully_shard(unit, mesh=mesh)

@@ -31,7 +31,7 @@ def clear(model: nn.Module) -> None:
     device = parameters[0].device
     for parameter in parameters:
         parameter.grad = torch.zeros_like(parameter) if devices.compiles(device) else None
-    devices.start(device)
+    devices.mark_step(device)
 
 
 def add(model: nn.Module, parts: Sequence[Tensor], coefficient: float) -> None:
@@ -45,7 +45,7 @@ def add(model: nn.Module, parts: Sequence[Tensor], coefficient: float) -> None:
             parameter.grad.add_(part * c)
         else:
             parameter.grad.add_(part, alpha=c)
-    devices.start(parameters[0].device)
+    devices.mark_step(parameters[0].device)
 
 
 def add_all(
@@ -65,8 +65,10 @@ def squared(parts: Sequence[Tensor]) -> Tensor:
 
 def inner(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
     """Inner product g . h over all parts; float32 within a piece of a part, float64 over them."""
-    own = products([distributed.local(a) for a in first], [distributed.local(b) for b in second])
-    return distributed.over_shards(total(own), first)
+    own = products(
+        [distributed.local_shard(a) for a in first], [distributed.local_shard(b) for b in second]
+    )
+    return distributed.reduce_over_shards(total(own), first)
 
 
 def products(first: Sequence[Tensor], second: Sequence[Tensor]) -> list[Tensor]:

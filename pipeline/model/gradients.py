@@ -34,7 +34,7 @@ from torch import Tensor, nn
 from pike_mixing.interface import Statistics
 from pipeline.model import microbatches
 from pipeline.model.gradient_vectors import add, clear, inner, products, squared, total, trained
-from pipeline.model.microbatches import Piece
+from pipeline.model.microbatches import MicroBatch
 from pipeline.model.transformer import Transformer, token_losses, weighted_loss
 from pipeline.runtime import devices, distributed
 from pipeline.runtime.timing import Timed, untimed
@@ -56,7 +56,7 @@ class DomainGradient:
     """Rows used."""
 
 
-def of_domain(
+def domain_gradient(
     model: nn.Module,
     tokens_RxL1: Tensor,
     microbatch: int,
@@ -88,29 +88,33 @@ def of_domain(
     clear(model)
     heard = getattr(model, "gathered", None) or parameters
     with _arriving(heard if spread else [], timed) as squares:
-        for piece in microbatches.dealt(tokens_RxL1, every_R, microbatch, device, whole=spread):
+        for piece in microbatches.split_rows(
+            tokens_RxL1, every_R, microbatch, device, whole=spread
+        ):
             loss_s = _backward(model, piece, piece.weight_s / rows, timed)
             loss += (loss_s.double() * piece.weight_s).sum() / rows
             if spread:
                 # What arrives is s / R of the micro-batch's mean gradient.
                 weighted_squares += total(squares) * devices.number(R**2 / piece.rows, device)
                 squares.clear()
-            devices.start(device)
+            devices.mark_step(device)
     # A parameter that takes no part in the loss has a gradient of zero.
     parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
     for p, before in zip(parameters, kept, strict=True):
         p.grad = before
-    distributed.add_up_gradients(parts)
-    distributed.add_up([loss, weighted_squares])
+    distributed.all_reduce_gradients(parts)
+    distributed.all_reduce_sum([loss, weighted_squares])
     with timed("statistics"):
         squared_norm, variance = squared(parts), torch.full_like(loss, math.nan)
     if spread:
         variance = (weighted_squares - rows * squared_norm) / others
-    devices.start(device)
+    devices.mark_step(device)
     return DomainGradient(parts, squared_norm, variance, loss, R)
 
 
-def statistics(model: nn.Module, rows_by_domain: Sequence[Tensor], microbatch: int) -> Statistics:
+def gradient_statistics(
+    model: nn.Module, rows_by_domain: Sequence[Tensor], microbatch: int
+) -> Statistics:
     """Norms, variances and losses of each domain; memory of one gradient beside the model.
 
     Args:
@@ -121,11 +125,11 @@ def statistics(model: nn.Module, rows_by_domain: Sequence[Tensor], microbatch: i
     measured = []
     for rows in rows_by_domain:
         # Only the numbers are kept: the next domain takes the gradient's memory.
-        measured.append(numbers(of_domain(model, rows, microbatch) if len(rows) else None))
-    return gathered(measured)
+        measured.append(to_scalars(domain_gradient(model, rows, microbatch) if len(rows) else None))
+    return stack_statistics(measured)
 
 
-def of_batch_measured(
+def measured_batch_gradient(
     model: nn.Module,
     rows_by_domain: Sequence[Tensor],
     share_K: Tensor,
@@ -146,13 +150,13 @@ def of_batch_measured(
     """
     measured = []
     for rows, share in zip(rows_by_domain, share_K.tolist(), strict=True):
-        g = of_domain(model, rows, microbatch, timed=timed) if len(rows) else None
-        measured.append(numbers(g))
+        g = domain_gradient(model, rows, microbatch, timed=timed) if len(rows) else None
+        measured.append(to_scalars(g))
         if g is not None:
             add(model, g.parts, share)
         # The next domain's gradient takes this one's memory.
         del g
-    return gathered(measured)
+    return stack_statistics(measured)
 
 
 def gramian(
@@ -176,10 +180,10 @@ def gramian(
         timed: Clock of the passes.
     """
     gradients = [
-        of_domain(model, rows, microbatch, spread=spread, timed=timed) if len(rows) else None
+        domain_gradient(model, rows, microbatch, spread=spread, timed=timed) if len(rows) else None
         for rows in rows_by_domain
     ]
-    measured = gathered([numbers(g) for g in gradients])
+    measured = stack_statistics([to_scalars(g) for g in gradients])
     gram_KxK = torch.full((len(gradients), len(gradients)), math.nan, dtype=torch.float64)
     gram_KxK.diagonal().copy_(measured.squared_norm_K)
     present = [(k, g.parts) for k, g in enumerate(gradients) if g is not None]
@@ -189,13 +193,13 @@ def gramian(
             found = []
             for (_, first), (_, second) in pairs:
                 found.append(inner(first, second))
-                devices.start(_device(model))
+                devices.mark_step(_device(model))
         for ((j, _), (k, _)), product in zip(pairs, found, strict=True):
             gram_KxK[j, k] = gram_KxK[k, j] = devices.on_host(product)
     return [None if g is None else g.parts for g in gradients], gram_KxK, measured
 
 
-def of_batch(
+def batch_gradient(
     model: nn.Module,
     tokens_BxL1: Tensor,
     weight_B: Tensor,
@@ -216,15 +220,15 @@ def of_batch(
     """
     clear(model)
     found = []
-    for piece in microbatches.dealt(tokens_BxL1, weight_B, microbatch, _device(model)):
+    for piece in microbatches.split_rows(tokens_BxL1, weight_B, microbatch, _device(model)):
         loss_s = _backward(model, piece, piece.weight_s, timed)
-        devices.start(_device(model))
+        devices.mark_step(_device(model))
         found.append((piece, loss_s))
-    distributed.add_up_gradients([p.grad for p in trained(model) if p.grad is not None])
-    return microbatches.assembled(found, len(tokens_BxL1))
+    distributed.all_reduce_gradients([p.grad for p in trained(model) if p.grad is not None])
+    return microbatches.join_rows(found, len(tokens_BxL1))
 
 
-def _backward(model: nn.Module, piece: Piece, weight_s: Tensor, timed: Timed) -> Tensor:
+def _backward(model: nn.Module, piece: MicroBatch, weight_s: Tensor, timed: Timed) -> Tensor:
     """One pass: adds the gradient of sum_s weight_s l_s, and returns the rows' losses l_s."""
     with timed("forward"):
         weighted, loss_s = weighted_loss(model, piece.tokens_sxL1, weight_s)
@@ -280,29 +284,29 @@ def _of_rows(
 ) -> Tensor:
     """A number of each row, from passes without gradients."""
     found, every_B = [], torch.ones(len(tokens_BxL1), device=tokens_BxL1.device)
-    for piece in microbatches.dealt(tokens_BxL1, every_B, microbatch, _device(model)):
+    for piece in microbatches.split_rows(tokens_BxL1, every_B, microbatch, _device(model)):
         number_s = of_rows(piece.tokens_sxL1)
-        devices.start(_device(model))
+        devices.mark_step(_device(model))
         found.append((piece, number_s))
     if isinstance(model, Transformer):
-        model.let_go()
-    return microbatches.assembled(found, len(tokens_BxL1))
+        model.reshard()
+    return microbatches.join_rows(found, len(tokens_BxL1))
 
 
 def _device(model: nn.Module) -> torch.device:
     return next(model.parameters()).device
 
 
-def numbers(g: DomainGradient | None) -> tuple[Tensor | None, int]:
+def to_scalars(g: DomainGradient | None) -> tuple[Tensor | None, int]:
     """What `gathered` keeps of a gradient."""
     if g is None:
         return None, 0
     found = torch.stack([g.squared_norm, g.variance, g.loss])
-    devices.start(found.device)
+    devices.mark_step(found.device)
     return found, g.rows
 
 
-def gathered(measured: Sequence[tuple[Tensor | None, int]]) -> Statistics:
+def stack_statistics(measured: Sequence[tuple[Tensor | None, int]]) -> Statistics:
     """The statistics of K domains, read from the device; NaN for a domain without."""
     present = [found for found, _ in measured if found is not None]
     table_3xK = torch.full((3, len(measured)), math.nan, dtype=torch.float64)

@@ -40,7 +40,7 @@ def write(run: Path, out: Path, step: int) -> str:
     net = checkpoint.load_model(run / "checkpoints" / f"step{step}")
     length = work.training.length
     ours = Tokenizer(_tokenizer(run, manifest))
-    with errors.named(out), atomic_files.appearing(out) as partial:
+    with errors.explain_disk_errors(out), atomic_files.atomic_write(out) as partial:
         partial.mkdir()
         _write_model(partial, net, ours, length)
         eos = _write_tokenizer(partial, ours, length)

@@ -18,7 +18,7 @@ from pipeline.runtime import devices, distributed
 
 
 @dataclass(frozen=True)
-class Piece:
+class MicroBatch:
     """One micro-batch, on the device."""
 
     tokens_sxL1: Tensor
@@ -30,14 +30,14 @@ class Piece:
     """Whether it counts, 1 or 0: another process's stands in where this one has none."""
 
 
-def dealt(
+def split_rows(
     tokens_RxL1: Tensor,
     weight_R: Tensor,
     microbatch: int,
     device: torch.device,
     *,
     whole: bool = False,
-) -> Iterator[Piece]:
+) -> Iterator[MicroBatch]:
     """The micro-batches that this process passes, as `processes.dealt` deals them.
 
     Args:
@@ -47,8 +47,8 @@ def dealt(
         device: Where the passes are made.
         whole: Whether micro-batches are dealt as one process would make them, rather than rows.
     """
-    tokens = distributed.dealt(tokens_RxL1, microbatch, whole=whole)
-    weights = distributed.dealt(weight_R, microbatch, whole=whole)
+    tokens = distributed.shard_microbatches(tokens_RxL1, microbatch, whole=whole)
+    weights = distributed.shard_microbatches(weight_R, microbatch, whole=whole)
     for (tokens_sxL1, counts), (weight_s, _) in zip(tokens, weights, strict=True):
         rows = len(tokens_sxL1)
         missing = microbatch - rows if devices.compiles(device) else 0
@@ -56,9 +56,9 @@ def dealt(
             tokens_sxL1 = torch.cat([tokens_sxL1, tokens_sxL1[:1].expand(missing, -1)])
             weight_s = F.pad(weight_s, (0, missing))
         weight_s = (weight_s * counts).to(device)
-        yield Piece(tokens_sxL1.to(device), weight_s, rows, counts)
+        yield MicroBatch(tokens_sxL1.to(device), weight_s, rows, counts)
 
 
-def assembled(found: Sequence[tuple[Piece, Tensor]], R: int) -> Tensor:
+def join_rows(found: Sequence[tuple[MicroBatch, Tensor]], R: int) -> Tensor:
     """Numbers of all R rows, from those of each micro-batch of this process."""
-    return distributed.assembled([(all_s[: p.rows], p.counts) for p, all_s in found], R)
+    return distributed.gather_rows([(all_s[: p.rows], p.counts) for p, all_s in found], R)

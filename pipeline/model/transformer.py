@@ -31,7 +31,7 @@ KeysValues = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
-class Sight:
+class AttentionLayout:
     """Where tokens stand and what they see, for rows that are not read from left to right."""
 
     position_BxL: Tensor
@@ -133,7 +133,7 @@ class Transformer(nn.Module):
         self.gathered: list[Tensor] | None = None
         """Of a model in shards, the whole weights at which gradients arrive; else None."""
 
-    def arranged(self, recipe: settings.Training) -> Self:
+    def configure(self, recipe: settings.Training) -> Self:
         """The same model, computing as a recipe says; models are made to compute plainly."""
         self.precision = PRECISIONS[recipe.precision]
         self.recomputes = recipe.activation_checkpointing
@@ -148,12 +148,12 @@ class Transformer(nn.Module):
         """Where the weights are."""
         return self.embedding.weight.device
 
-    def let_go(self) -> None:
+    def reshard(self) -> None:
         """Frees what a pass without gradients leaves behind in a model in shards."""
         if self.gathered is not None:
             cast("Any", self).reshard()
 
-    def hidden(self, tokens_BxL: Tensor, sight: Sight | None = None) -> Tensor:
+    def hidden(self, tokens_BxL: Tensor, sight: AttentionLayout | None = None) -> Tensor:
         """The stream after the last norm, BxLxD; logits are its products with the embedding.
 
         Without `sight`, tokens stand in the row's order and see those before them.
@@ -163,13 +163,13 @@ class Transformer(nn.Module):
         with torch.autocast(tokens_BxL.device.type, self.precision):
             return self._hidden(tokens_BxL, sight).float()
 
-    def _hidden(self, tokens_BxL: Tensor, sight: Sight | None) -> Tensor:
+    def _hidden(self, tokens_BxL: Tensor, sight: AttentionLayout | None) -> Tensor:
         x_BxLxD = self.embedding(tokens_BxL)
         if sight is None:
             rotation = rotary(tokens_BxL.shape[1], self.shape.head_width, tokens_BxL.device)
             for block in self.blocks:
                 if self.recomputes and torch.is_grad_enabled():
-                    x_BxLxD = devices.recomputed(block, x_BxLxD, rotation)
+                    x_BxLxD = devices.activation_checkpoint(block, x_BxLxD, rotation)
                 else:
                     x_BxLxD = block(x_BxLxD, rotation)
             return self.norm(x_BxLxD)
@@ -179,8 +179,8 @@ class Transformer(nn.Module):
             x_BxLxD = block(x_BxLxD, rotation, sight.seen_BxLxS[:, None], keys_values)
         return self.norm(x_BxLxD)
 
-    def remember(self, tokens_P: Tensor) -> list[KeysValues]:
-        """What each block keeps of a text's beginning, for `Sight.shared`."""
+    def prefill_cache(self, tokens_P: Tensor) -> list[KeysValues]:
+        """What each block keeps of a text's beginning, for `AttentionLayout.shared`."""
         rotation = rotary(len(tokens_P), self.shape.head_width, tokens_P.device)
         x_1xPxD = self.embedding(tokens_P[None])
         kept = []

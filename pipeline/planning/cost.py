@@ -28,7 +28,7 @@ def plan(configuration: Path, *, devices: Sequence[str], prices: Sequence[str] =
             raise InputError(unknown(device, accelerators.ACCELERATORS, "--devices"))
     planned = planner.plan(planner.read(configuration), str(configuration))
     priced = _prices(prices, devices)
-    parts = [_for(jobs.Jobs(planned, accelerators.named(d)), priced.get(d)) for d in devices]
+    parts = [_for(jobs.Jobs(planned, accelerators.accelerator(d)), priced.get(d)) for d in devices]
     return "\n\n".join(parts)
 
 

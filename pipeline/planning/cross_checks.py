@@ -155,7 +155,9 @@ def _misplaced(values: Config, domains: Sequence[str], where: str) -> Iterable[s
             yield from misplaced(values[key], domains, f"{where}.{key}", "has no weight")
 
 
-def _unselected(config: Config, origin: str, every: Sequence[dependencies.Run]) -> Iterable[str]:
+def _unselected(
+    config: Config, origin: str, every: Sequence[dependencies.RunName]
+) -> Iterable[str]:
     """What tables and figures select and no run has: they would be refused after all training.
 
     Runs that only serve others are there for those that name their methods.
@@ -181,6 +183,6 @@ def _unselected(config: Config, origin: str, every: Sequence[dependencies.Run]) 
                         )
 
 
-def _by_key(run: dependencies.Run) -> dict[str, Any]:
+def _by_key(run: dependencies.RunName) -> dict[str, Any]:
     """A run's names by the keys that select runs."""
     return dict(zip(("scenarios", "models", "methods", "seeds"), run, strict=True))

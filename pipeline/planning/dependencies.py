@@ -15,7 +15,7 @@ from pike_mixing.errors import InputError
 Config = Mapping[str, Any]
 
 
-class Run(NamedTuple):
+class RunName(NamedTuple):
     """One run by its four names."""
 
     scenario: str
@@ -28,7 +28,7 @@ class Run(NamedTuple):
         return f"{self.scenario}/{self.model}/{self.method}/seed{self.seed}"
 
 
-class Mixture(NamedTuple):
+class MixtureName(NamedTuple):
     """One found mixture: those of its proxies' model and seed."""
 
     scenario: str
@@ -41,12 +41,12 @@ class Mixture(NamedTuple):
         return f"{self.scenario}/{self.model}/{self.mixture}/seed{self.seed}"
 
 
-def asked(config: Config) -> list[Run]:
+def asked(config: Config) -> list[RunName]:
     """The runs that a configuration asks for, each once, in its order."""
     keys = ("scenarios", "models", "methods", "seeds")
     return list(
         dict.fromkeys(
-            Run(*names)
+            RunName(*names)
             for entry in config["runs"]
             for names in itertools.product(*(entry[key] for key in keys))
         )
@@ -89,7 +89,7 @@ def drawn(values: Config, swarm: str, place: int, domains: Iterable[str]) -> dic
     return {d: round(amount / total, 4) for d, amount in drawn_by_domain.items()}
 
 
-def recipe(config: Config, run: Run) -> str:
+def recipe(config: Config, run: RunName) -> str:
     """Name of the training recipe of a run: the scenario's, but for a swarm that has its own."""
     if run.method not in config["methods"]:
         swarm, _ = members(config)[run.method]
@@ -98,13 +98,13 @@ def recipe(config: Config, run: Run) -> str:
     return str(config["scenarios"][run.scenario]["training"])
 
 
-def reference(config: Config, run: Run) -> Run | None:
+def reference(config: Config, run: RunName) -> RunName | None:
     """The run whose model is the reference of a run."""
     named = method_settings(config, run.scenario, run.method).get("reference")
     return None if named is None else run._replace(method=named)
 
 
-def mixture(config: Config, run: Run) -> Mixture | None:
+def mixture(config: Config, run: RunName) -> MixtureName | None:
     """The mixture that a run trains with, where other runs find it."""
     named = method_settings(config, run.scenario, run.method).get("mixture")
     if named is None:
@@ -112,20 +112,20 @@ def mixture(config: Config, run: Run) -> Mixture | None:
     values = config["mixtures"][named]
     swarm = config["swarms"][values["swarm"]] if "swarm" in values else {}
     model = values.get("model", swarm.get("model", run.model))
-    return Mixture(run.scenario, model, named, values.get("seed", swarm.get("seed", run.seed)))
+    return MixtureName(run.scenario, model, named, values.get("seed", swarm.get("seed", run.seed)))
 
 
-def found_from(config: Config, found: Mixture) -> list[Run]:
+def found_from(config: Config, found: MixtureName) -> list[RunName]:
     """The proxies of a mixture."""
     values = config["mixtures"][found.mixture]
     swarm = [name for name, (s, _) in members(config).items() if s == values.get("swarm")]
     return [
-        Run(found.scenario, found.model, method, found.seed)
+        RunName(found.scenario, found.model, method, found.seed)
         for method in [*swarm, *values.get("methods", [])]
     ]
 
 
-def stood_on(config: Config, run: Run) -> Iterator[Run]:
+def stood_on(config: Config, run: RunName) -> Iterator[RunName]:
     """Runs that must be finished before a run can begin."""
     of_model, of_weights = reference(config, run), mixture(config, run)
     if of_model is not None:
@@ -134,16 +134,16 @@ def stood_on(config: Config, run: Run) -> Iterator[Run]:
         yield from found_from(config, of_weights)
 
 
-def closure(config: Config, wanted: Iterable[Run]) -> list[Run]:
+def closure(config: Config, wanted: Iterable[RunName]) -> list[RunName]:
     """The runs, and all that they stand on, each once: those asked for first.
 
     Raises:
         InputError: a run stands on itself.
     """
-    found: dict[Run, None] = dict.fromkeys(wanted)
-    sound: set[Run] = set()
+    found: dict[RunName, None] = dict.fromkeys(wanted)
+    sound: set[RunName] = set()
 
-    def visit(run: Run, above: tuple[Run, ...]) -> None:
+    def visit(run: RunName, above: tuple[RunName, ...]) -> None:
         if run in sound:
             return
         if run in above:

@@ -10,7 +10,7 @@ from pipeline.planning import dependencies
 Settings = dict[str, Any]
 
 
-def run_settings(config: Settings, run: dependencies.Run) -> Settings:
+def run_settings(config: Settings, run: dependencies.RunName) -> Settings:
     """The content of a run's run.json."""
     chosen = config["scenarios"][run.scenario]
     values = dependencies.method_settings(config, run.scenario, run.method)
@@ -28,7 +28,7 @@ def run_settings(config: Settings, run: dependencies.Run) -> Settings:
     }
 
 
-def evaluation(config: Settings, run: dependencies.Run, *, asked: bool) -> Settings:
+def evaluation(config: Settings, run: dependencies.RunName, *, asked: bool) -> Settings:
     """How a run is evaluated; of one that only serves others, the losses after its last step."""
     named = config["evaluation"][config["scenarios"][run.scenario]["evaluation"]]
     if not asked:
@@ -39,7 +39,7 @@ def evaluation(config: Settings, run: dependencies.Run, *, asked: bool) -> Setti
     return found
 
 
-def probe(config: Settings, run: dependencies.Run) -> Settings | None:
+def probe(config: Settings, run: dependencies.RunName) -> Settings | None:
     """How a run's gradients are compared; None where its scenario leaves it out."""
     named = config["scenarios"][run.scenario].get("probe")
     if named is None:
@@ -63,7 +63,7 @@ def _ways(entry: Settings) -> list[Settings]:
 
 
 def mixture_settings(
-    config: Settings, mixture: dependencies.Mixture, runs: Mapping[str, Settings]
+    config: Settings, mixture: dependencies.MixtureName, runs: Mapping[str, Settings]
 ) -> Settings:
     """What a finder is given: its options, and the runs that it reads."""
     values, results = config["mixtures"][mixture.mixture], str(Path(config["results"]))

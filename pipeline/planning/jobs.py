@@ -51,7 +51,7 @@ class Job:
     """Accelerators, or CPU cores in their place, that it trains or evaluates on."""
     after: tuple[Key, ...] = ()
     """The jobs that it waits for."""
-    taken: resources.Taken | None = None
+    taken: resources.ResourceEstimate | None = None
     """Of a training."""
 
     def memory_mb(self, attempt: int) -> int:

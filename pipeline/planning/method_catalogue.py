@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin
 
 from pike_mixing import METHODS, registry
-from pike_mixing.interface import Needs, Neutral
+from pike_mixing.interface import MethodDefaults, Needs
 from pipeline.planning import method_docs
 
 FRAME = """\
 # Mixing methods
 
 <!-- Made by `pike methods --format markdown`, kept by `make docs`. What a line says stands in the
-docstrings and the `about` of the rule's class in pipeline/mixing/: change it there. -->
+docstrings and the `about` of the rule's class in pike_mixing/rules/: change it there. -->
 
 Every rule that a configuration can name under `methods:`, with its settings. `pike methods` prints
 the same, `pike methods NAME` one of them.
@@ -108,7 +108,7 @@ def needs(rule: str) -> Needs:
     Settings without a default are coefficients and names, on which no need depends.
     """
     kind = registry.kind(rule)
-    if kind.needs is Neutral.needs:
+    if kind.needs is MethodDefaults.needs:
         return Needs()
     asked: Needs = kind(**required(rule)).needs()
     return asked

@@ -28,7 +28,7 @@ _WANTED = f"a setting is one of {', '.join(TYPES)} and None"
 
 
 @dataclasses.dataclass(frozen=True)
-class Setting:
+class SettingDoc:
     """One field of a rule's class."""
 
     name: str
@@ -53,7 +53,7 @@ class Rule:
     """The docstring of the class: what it does in the field's words."""
     source: str
     """The docstring of the module: where the rule comes from."""
-    settings: tuple[Setting, ...]
+    settings: tuple[SettingDoc, ...]
     """In the order of the class, those of its base classes first."""
 
 
@@ -113,7 +113,7 @@ def _refuse_without_hooks(rule: str, module: str, node: ast.ClassDef) -> None:
     if missing and bases <= read | {"object"}:
         raise InputError(
             f"rule: {rule} is no mixing method: it has no {', '.join(missing)}: inherit "
-            "pike_mixing.interface:Neutral and define what is missing (CONTRIBUTING.md)"
+            "pike_mixing.interface:MethodDefaults and define what is missing (CONTRIBUTING.md)"
         )
 
 
@@ -142,7 +142,7 @@ def of(rule: str) -> Rule:
     module, node = _defined(name, module)
     assert isinstance(node, ast.ClassDef), f"METHODS: {found} is no class"
     lineage = list(_lineage(module, node))
-    settings: dict[str, Setting] = {}
+    settings: dict[str, SettingDoc] = {}
     for where, base in reversed(lineage):
         settings |= {setting.name: setting for setting in _settings(where, base)}
     sentences = [said for _, base in lineage for said in _about(base)]
@@ -210,7 +210,7 @@ def _lineage(module: str, node: ast.ClassDef) -> Iterator[tuple[str, ast.ClassDe
             yield from _lineage(where, found)
 
 
-def _settings(module: str, node: ast.ClassDef) -> Iterator[Setting]:
+def _settings(module: str, node: ast.ClassDef) -> Iterator[SettingDoc]:
     for statement, below in zip(node.body, [*node.body[1:], None], strict=True):
         if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
             continue
@@ -222,7 +222,7 @@ def _settings(module: str, node: ast.ClassDef) -> Iterator[Setting]:
             words = " ".join(str(below.value.value).split())
         name = statement.target.id
         kind = _type(statement.annotation, module, f"{module}:{node.name}.{name}")
-        yield Setting(name, kind, _default(statement.value), words)
+        yield SettingDoc(name, kind, _default(statement.value), words)
 
 
 def _default(value: ast.expr | None) -> str | None:

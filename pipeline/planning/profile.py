@@ -116,7 +116,7 @@ def _judge(where: str, name: str, value: str) -> None:
             "leave it out; `processes` of pretrain says on how many devices of a node a run trains"
         )
     if name == "accelerator":
-        accelerators.named(value, where)
+        accelerators.accelerator(value, where)
     allowed = {"device": DEVICES, "save_on": signal_handler.SAVES}.get(name)
     if allowed and value not in allowed:
         raise InputError(f"{where}: {value} is unknown: give {_or(allowed)}")

@@ -40,7 +40,7 @@ HEADROOM = 1.25
 
 
 @dataclasses.dataclass(frozen=True)
-class Taken:
+class ResourceEstimate:
     """What one run takes."""
 
     parameters: int
@@ -153,7 +153,9 @@ def _number(values: Settings, name: str) -> int:
     return int(given)
 
 
-def of_run(values: Settings, vocabulary: int, device: Accelerator, processes: int = 1) -> Taken:
+def of_run(
+    values: Settings, vocabulary: int, device: Accelerator, processes: int = 1
+) -> ResourceEstimate:
     """What one run takes on a kind of device.
 
     Args:
@@ -192,7 +194,7 @@ def of_run(values: Settings, vocabulary: int, device: Accelerator, processes: in
         host = devices * PROCESS_BYTES["accelerator"] + saved
     else:
         host = devices * (PROCESS_BYTES["cpu"] + int(each)) + saved
-    return Taken(
+    return ResourceEstimate(
         parameters=N,
         flops=flops * recipe["steps"],
         device_bytes=int(each),

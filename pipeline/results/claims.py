@@ -19,7 +19,7 @@ PAIRS = ("accuracy_pairs", "perplexity_pairs", "single_pairs", "spread_pairs")
 """The views that the table `pairs` holds."""
 
 
-class Block(NamedTuple):
+class TaskGroup(NamedTuple):
     """What the tasks of one mean have in common."""
 
     scenario: str
@@ -31,7 +31,7 @@ class Block(NamedTuple):
     against: str
 
 
-class Task(NamedTuple):
+class TaskDifference(NamedTuple):
     """The difference of two methods on one task, as shares of 1."""
 
     estimate: Estimate
@@ -63,7 +63,7 @@ def _tests(connection: duckdb.DuckDBPyConnection) -> None:
     A mean is over the tasks that play one of the paper's, and is left out where the two methods
     have not answered the same ones with the same seeds.
     """
-    found: dict[Block, list[Task]] = defaultdict(list)
+    found: dict[TaskGroup, list[TaskDifference]] = defaultdict(list)
     asked: dict[tuple[Any, ...], set[str]] = defaultdict(set)
     for block, name, task in _tasks(connection):
         found[block].append(task)
@@ -78,7 +78,9 @@ def _tests(connection: duckdb.DuckDBPyConnection) -> None:
         connection.executemany(f"insert into mean_accuracy_tests values ({marks})", rows)
 
 
-def _tasks(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[Block, str, Task]]:
+def _tasks(
+    connection: duckdb.DuckDBPyConnection,
+) -> Iterator[tuple[TaskGroup, str, TaskDifference]]:
     """Each pair of methods on each task that both answered."""
     wanted = _wanted(connection)
     headline: dict[tuple[str, int, str], list[str]] = defaultdict(list)
@@ -98,7 +100,7 @@ def _tasks(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[Block, str, 
             apart = outcomes.differences(answered, method, against)
             for metric in metrics if apart is not None else ():
                 if apart is not None and metric in apart.sums:
-                    block = Block(scenario, model, shots, formulation, metric, method, against)
+                    block = TaskGroup(scenario, model, shots, formulation, metric, method, against)
                     yield block, task, _of(apart, metric)
 
 
@@ -111,13 +113,13 @@ def _wanted(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], list
     return wanted
 
 
-def _of(apart: outcomes.Differences, metric: str) -> Task:
+def _of(apart: outcomes.Differences, metric: str) -> TaskDifference:
     sum_SxG = apart.sums[metric]
     by_seed_S = [math.fsum(row_G) / apart.items for row_G in sum_SxG]
-    return Task(paired.estimate(sum_SxG, apart.count_G), by_seed_S, apart.seeds)
+    return TaskDifference(paired.estimate(sum_SxG, apart.count_G), by_seed_S, apart.seeds)
 
 
-def _row(block: Block, tasks: Sequence[Task]) -> list[Any] | None:
+def _row(block: TaskGroup, tasks: Sequence[TaskDifference]) -> list[Any] | None:
     """A row of mean_accuracy_tests in percentage points; None where the tasks' seeds differ."""
     if any(task.seeds != tasks[0].seeds for task in tasks):
         return None

@@ -30,7 +30,7 @@ def build(settings: Path, out: Path) -> None:
     """
     experiment = read(settings)
     with (
-        atomic_files.appearing(out, "database", [settings]) as partial,
+        atomic_files.atomic_write(out, "database", [settings]) as partial,
         _written(out),
         duckdb.connect(str(partial)) as connection,
     ):

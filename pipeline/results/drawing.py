@@ -288,11 +288,11 @@ def _save(figure: Figure, out: Path) -> None:
     ):
         buffer = io.BytesIO()
         figure.savefig(buffer, format=suffix[1:], metadata=facts, **options)
-        with atomic_files.appearing(out.with_suffix(suffix), "figure") as partial:
+        with atomic_files.atomic_write(out.with_suffix(suffix), "figure") as partial:
             partial.write_bytes(buffer.getvalue())
 
 
 def write_data(out: Path, data: dict[str, Any]) -> None:
     """Writes the figure's numbers beside it, as .json on one line."""
-    with atomic_files.appearing(out.with_suffix(".json"), "figure") as partial:
+    with atomic_files.atomic_write(out.with_suffix(".json"), "figure") as partial:
         partial.write_text(json.dumps(data, allow_nan=False) + "\n", encoding="utf-8")

@@ -36,7 +36,7 @@ Group = tuple[str, str, str, int, str]
 """Scenario, model, task, shots, formulation."""
 
 
-class Checkpoint(NamedTuple):
+class CheckpointKey(NamedTuple):
     method: str
     seed: int
     step: int
@@ -53,7 +53,7 @@ class Outcomes:
     task: str
     shots: int
     formulation: str
-    runs: list[Checkpoint]
+    runs: list[CheckpointKey]
     document_I: Ints
     """Index of each item's document; documents are sorted by name."""
     chance: float
@@ -174,7 +174,7 @@ def read(connection: duckdb.DuckDBPyConnection, group: Group, *, every: bool = F
             graded[name][run_N, item_N] = points_N
     return Outcomes(
         *group,
-        runs=[Checkpoint(*key) for key in runs],
+        runs=[CheckpointKey(*key) for key in runs],
         document_I=document_I,
         chance=float((1 / candidates_I).mean()),
         points=graded,

@@ -64,7 +64,7 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
         script=Markup((REPORT / "script.js").read_text(encoding="utf-8")),
         **page,
     )
-    with atomic_files.appearing(out, "report", [settings, database, tables, figures]) as partial:
+    with atomic_files.atomic_write(out, "report", [settings, database, tables, figures]) as partial:
         partial.write_text(html, encoding="utf-8")
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.results import outcomes
-from pipeline.results.outcomes import Checkpoint
+from pipeline.results.outcomes import CheckpointKey
 from pipeline.statistics import paired
 from pipeline.statistics.paired import Floats
 
@@ -32,7 +32,7 @@ DOCUMENTS = """
 
 
 @dataclass(frozen=True)
-class Part:
+class TaskCurve:
     """One domain or task: what the checkpoints made of its documents or items."""
 
     name: str
@@ -80,8 +80,8 @@ def first_reach(value_BxT: Floats, target_B: Floats, tokens_T: npt.ArrayLike) ->
 
 
 def speedup(
-    parts: Sequence[Part],
-    checkpoints: Sequence[Checkpoint],
+    parts: Sequence[TaskCurve],
+    checkpoints: Sequence[CheckpointKey],
     method: str,
     against: str,
     *names: str,
@@ -147,11 +147,11 @@ def speedup(
     )
 
 
-def _seeds(checkpoints: Sequence[Checkpoint], method: str) -> set[int]:
+def _seeds(checkpoints: Sequence[CheckpointKey], method: str) -> set[int]:
     return {c.seed for c in checkpoints if c.method == method}
 
 
-def _shared(part: Part, used: list[int]) -> tuple[str, Floats, Floats]:
+def _shared(part: TaskCurve, used: list[int]) -> tuple[str, Floats, Floats]:
     """Name, R x G and G: sums over the documents of what all the used rows have."""
     value_RxN = part.value_RxN[used]
     shared_N = np.isfinite(value_RxN).all(axis=0)
@@ -201,7 +201,7 @@ def _values(found: Speedup, percent: bool) -> list[Any]:
     return [*row, found.reached, found.seeds]
 
 
-Curves = tuple[tuple[str, str], tuple[Any, ...], list[Part], list[Checkpoint]]
+Curves = tuple[tuple[str, str], tuple[Any, ...], list[TaskCurve], list[CheckpointKey]]
 """Scenario and model; quantity, shots, formulation, metric; parts; what their rows are."""
 
 
@@ -226,11 +226,11 @@ def _losses(connection: duckdb.DuckDBPyConnection) -> Iterator[Curves]:
             (scenario, model),
             ("loss", None, None, None),
             parts,
-            [Checkpoint(*key) for key in checkpoints],
+            [CheckpointKey(*key) for key in checkpoints],
         )
 
 
-def _part(name: str, columns: Mapping[str, npt.NDArray[Any]], row_N: Any, rows: int) -> Part:
+def _part(name: str, columns: Mapping[str, npt.NDArray[Any]], row_N: Any, rows: int) -> TaskCurve:
     """A domain's documents: equal names and lengths are one document, as in paired_domains."""
     texts = np.char.add(columns["document"].astype(str), " ")
     keys = np.char.add(texts, columns["tokens"].astype(str))
@@ -239,7 +239,7 @@ def _part(name: str, columns: Mapping[str, npt.NDArray[Any]], row_N: Any, rows: 
     sum_RxG[row_N, document_N] = columns["nll"]
     count_G = np.empty(len(names_G))
     count_G[document_N] = columns["tokens"]
-    return Part(name, sum_RxG, count_G, np.arange(len(names_G)))
+    return TaskCurve(name, sum_RxG, count_G, np.arange(len(names_G)))
 
 
 def _accuracies(connection: duckdb.DuckDBPyConnection) -> Iterator[Curves]:
@@ -259,8 +259,8 @@ def _accuracies(connection: duckdb.DuckDBPyConnection) -> Iterator[Curves]:
             yield (scenario, model), ("accuracy", shots, formulation, metric), parts, runs
 
 
-def _answered(answered: outcomes.Outcomes, metric: str, runs: list[Checkpoint]) -> Part:
+def _answered(answered: outcomes.Outcomes, metric: str, runs: list[CheckpointKey]) -> TaskCurve:
     place = {run: row for row, run in enumerate(answered.runs)}
     points_RxI = answered.points[metric][[place[run] for run in runs]]
     alone_I = np.ones(points_RxI.shape[1])
-    return Part(answered.task, points_RxI, alone_I, answered.document_I)
+    return TaskCurve(answered.task, points_RxI, alone_I, answered.document_I)

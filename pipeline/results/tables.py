@@ -75,7 +75,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Block:
+class TableSection:
     """One section of a table: a grid of cells."""
 
     section: str
@@ -110,11 +110,11 @@ def write(settings: Path, database: Path, out: Path) -> None:
         (".csv", comma_separated(blocks)),
         (".tex", latex(table, blocks)),
     ):
-        with atomic_files.appearing(places[suffix], "table", inputs) as partial:
+        with atomic_files.atomic_write(places[suffix], "table", inputs) as partial:
             partial.write_text(text, encoding="utf-8")
 
 
-def read(table: TableSettings, database: Path, where: str) -> list[Block]:
+def read(table: TableSettings, database: Path, where: str) -> list[TableSection]:
     """The table's blocks, best values marked.
 
     Raises:
@@ -152,7 +152,7 @@ def _runs(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str | None, ...],
     return {(s, model, method): tuple(names) for s, model, method, names in found.fetchall()}
 
 
-def block(found: list[Row]) -> Block:
+def block(found: list[Row]) -> TableSection:
     """One section's grid. Rows and columns are sorted by position, then by label."""
     columns = sorted({(row["column_position"], row["column_label"], header(row)) for row in found})
     places = sorted({(row["row_position"], row["row_label"], row["kind"]) for row in found})
@@ -167,7 +167,7 @@ def block(found: list[Row]) -> Block:
         for _, label, kind in places
     )
     first = found[0]
-    return Block(first["section"], first["scenario"], first["model"], headers, lines)
+    return TableSection(first["section"], first["scenario"], first["model"], headers, lines)
 
 
 def _mark_best(grid: dict[tuple[str, str], Cell], column: list[Row], title: str) -> None:
@@ -201,12 +201,12 @@ def header(row: Row) -> str:
     return f"{row['column_label']} ({row['unit']})" if row["unit"] else str(row["column_label"])
 
 
-def _marks(blocks: list[Block]) -> set[str]:
+def _marks(blocks: list[TableSection]) -> set[str]:
     cells = [cell for part in blocks for line in part.lines for cell in line.cells.values()]
     return {mark for mark in marks.NOTES for cell in cells if getattr(cell, mark)}
 
 
-def markdown(table: TableSettings, blocks: list[Block]) -> str:
+def markdown(table: TableSettings, blocks: list[TableSection]) -> str:
     """A table of GitHub's Markdown per section, under the caption."""
     lines = [f"# {table.name}", "", views.caption(table.view), ""]
     for part in blocks:
@@ -227,7 +227,7 @@ def _piped(cells: Iterable[str]) -> str:
 
 
 def _texts(
-    part: Block, styles: Mapping[str, str], plain: Callable[[str], str] = str
+    part: TableSection, styles: Mapping[str, str], plain: Callable[[str], str] = str
 ) -> list[tuple[str, str, list[str]]]:
     """Label, kind and marked texts of each line; `plain` makes a text fit for the format."""
 
@@ -243,7 +243,7 @@ def _texts(
     ]
 
 
-def comma_separated(blocks: list[Block]) -> str:
+def comma_separated(blocks: list[TableSection]) -> str:
     """One line per cell, empty ones too: values with six decimals, and what readers are shown."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -265,7 +265,7 @@ def comma_separated(blocks: list[Block]) -> str:
     return out.getvalue()
 
 
-def latex(table: TableSettings, blocks: list[Block]) -> str:
+def latex(table: TableSettings, blocks: list[TableSection]) -> str:
     """A `table` environment with one `tabular` per section; needs booktabs and xcolor."""
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{escaped(views.caption(table.view))}}}"]
     lines.append(rf"\label{{tab:{table.name}}}")

@@ -54,7 +54,7 @@ _ROWS = [
 ACCELERATORS = {row.name: row for row in _ROWS}
 
 
-def named(name: str, where: str = "accelerator") -> Accelerator:
+def accelerator(name: str, where: str = "accelerator") -> Accelerator:
     """The device of a name, which was set at `where`.
 
     Raises:

@@ -24,7 +24,9 @@ Stamp = tuple[int, int, int, int]
 
 
 @contextlib.contextmanager
-def appearing(path: Path, stage: str | None = None, inputs: Sequence[Path] = ()) -> Iterator[Path]:
+def atomic_write(
+    path: Path, stage: str | None = None, inputs: Sequence[Path] = ()
+) -> Iterator[Path]:
     """Yields a path beside `path` to write to; on success it is synced and renamed into place.
 
     On any exception the partial file or folder is removed and `path` is as it was before.
@@ -52,7 +54,7 @@ def appearing(path: Path, stage: str | None = None, inputs: Sequence[Path] = ())
 
 
 @contextlib.contextmanager
-def resumable(
+def resumable_folder(
     path: Path,
     stage: str,
     identity: Any,
@@ -124,11 +126,11 @@ def _parent(path: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _output(path: Path, stage: str, inputs: Sequence[Path], *, alone: bool) -> Iterator[None]:
     """Guards the making of an output: others' files, leftovers, troubles of the disk."""
-    with errors.named(path):
+    with errors.explain_disk_errors(path):
         ownership.refuse(path, stage, inputs)
         with (
             _parent(path),
-            file_locks.held(path, functools.partial(_sweep, path, resumed=alone), alone=alone),
+            file_locks.acquire(path, functools.partial(_sweep, path, resumed=alone), alone=alone),
         ):
             yield
 
@@ -194,7 +196,7 @@ def write_json(
     path: Path, value: Any, stage: str | None = None, inputs: Sequence[Path] = ()
 ) -> None:
     """Writes indented JSON; the file appears whole or not at all, as `appearing` says."""
-    with appearing(path, stage, inputs) as partial:
+    with atomic_write(path, stage, inputs) as partial:
         partial.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 

@@ -60,7 +60,7 @@ def problems(
         workers: Files at once; absent: as many as there are processors.
     """
     several = list(listed)
-    with ThreadPoolExecutor(max_workers=workers or cpus.available()) as pool:
+    with ThreadPoolExecutor(max_workers=workers or cpus.available_cpus()) as pool:
         yield from zip(several, pool.map(check, several), strict=True)
 
 

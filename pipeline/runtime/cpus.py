@@ -3,7 +3,7 @@
 import os
 
 
-def available() -> int:
+def available_cpus() -> int:
     """Processors that the process may run on; a batch system may give it fewer than there are."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

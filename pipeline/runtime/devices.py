@@ -42,7 +42,7 @@ def pick(kind: str, *, any_shape: bool = False) -> torch.device:
             )
         return _xla_device()
     if kind in ("auto", "cuda"):
-        gpus.take()
+        gpus.claim_gpu()
     if kind == "auto":
         kind = "cuda" if torch.cuda.is_available() else "cpu"
     if kind == "cuda" and not torch.cuda.is_available():
@@ -89,7 +89,7 @@ def _xla(module: str = "") -> Any:
     return importlib.import_module(f"torch_xla{module}")
 
 
-def described(device: torch.device) -> str:
+def describe(device: torch.device) -> str:
     """A device's name for records: "cpu: x86_64, 1 thread", "cuda: NVIDIA H200", "xla: TPU"."""
     if device.type == "cuda":
         return f"cuda: {torch.cuda.get_device_name(device)}"
@@ -104,12 +104,12 @@ def set_threads(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-def settle(device: torch.device) -> None:
+def synchronize(device: torch.device) -> None:
     """Waits until a device has done all that it was told."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     if device.type == "xla":
-        start(device)
+        mark_step(device)
         _xla(".core.xla_model").wait_device_ops()
 
 
@@ -123,7 +123,7 @@ def compiles(device: torch.device) -> bool:
     return device.type == "xla"
 
 
-def start(device: torch.device) -> None:
+def mark_step(device: torch.device) -> None:
     """Has a device that compiles run what was recorded for it; others have begun already."""
     if compiles(device):
         _xla().sync()
@@ -132,7 +132,7 @@ def start(device: torch.device) -> None:
 def on_host(tensor: Tensor) -> Tensor:
     """A tensor in the CPU's memory, once the device has made it."""
     # What is read before it was started is computed for the reader alone, and then once more.
-    start(tensor.device)
+    mark_step(tensor.device)
     return tensor.cpu()
 
 
@@ -148,7 +148,7 @@ def number(value: float, device: torch.device) -> float | Tensor:
     return torch.tensor([value], dtype=torch.float64).to(device)[0]
 
 
-def recomputed(function: Callable[..., Tensor], *inputs: Any) -> Tensor:
+def activation_checkpoint(function: Callable[..., Tensor], *inputs: Any) -> Tensor:
     """A function's value, what leads to which is made again in the backward pass.
 
     Args:

@@ -37,12 +37,12 @@ BACKENDS = {"cpu": "gloo", "cuda": "cpu:gloo,cuda:nccl"}
 """By kind of device; numbers on the CPU always travel through gloo."""
 
 
-def started() -> int:
+def launched_world_size() -> int:
     """Processes that were started for this run: torchrun tells each of them."""
     return int(os.environ.get("WORLD_SIZE", 1)) if "MASTER_ADDR" in os.environ else 1
 
 
-def count() -> int:
+def world_size() -> int:
     """Processes that train together."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
@@ -52,26 +52,26 @@ def rank() -> int:
     return dist.get_rank() if dist.is_initialized() else 0
 
 
-def leads() -> bool:
+def is_main_process() -> bool:
     """Whether this is the first, who alone writes."""
     return rank() == 0
 
 
 @contextlib.contextmanager
-def together() -> Iterator[None]:
+def fail_together() -> Iterator[None]:
     """What goes wrong inside the block ends all processes, and the first to know says what it is.
 
     The others notice when they next want to hear of it, and end without a word. A signal ends all
     in the same way, once the first has written what is to be kept.
     """
-    if started() == 1:
+    if launched_world_size() == 1:
         yield
         return
     store, _, _ = next(rendezvous("env://"))
     try:
         yield
     except Interrupted:
-        first = leads()
+        first = is_main_process()
         _await_all()
         if not first:
             raise SystemExit(STOPPED) from None
@@ -88,7 +88,7 @@ def _await_all() -> None:
     """Waits until all are here: torchrun soon kills the others when one has ended by itself."""
     # One that failed at the last does not come.
     with contextlib.suppress(RuntimeError):
-        highest(0)
+        all_reduce_max(0)
     dist.destroy_process_group()
 
 
@@ -106,54 +106,56 @@ def join(device: torch.device) -> None:
     Raises:
         InputError: several processes cannot work on such a device.
     """
-    if started() == 1:
+    if launched_world_size() == 1:
         return
     if device.type not in BACKENDS:
         raise InputError(f"several processes cannot train on {device.type}: start the run alone")
     dist.init_process_group(BACKENDS[device.type])
-    if not leads():
+    if not is_main_process():
         log.setLevel(logging.ERROR)
 
 
-def highest(number: int) -> int:
+def all_reduce_max(number: int) -> int:
     """The highest of the processes' numbers."""
-    if count() == 1:
+    if world_size() == 1:
         return number
     found = torch.tensor(number)
     dist.all_reduce(found, dist.ReduceOp.MAX)
     return int(found)
 
 
-def of_first(make: Callable[[], T]) -> T:
+def broadcast_from_main(make: Callable[[], T]) -> T:
     """What the first process makes; the others wait for it."""
-    if count() == 1:
+    if world_size() == 1:
         return make()
-    told: list[Any] = [make() if leads() else None]
+    told: list[Any] = [make() if is_main_process() else None]
     dist.broadcast_object_list(told)
     return told[0]
 
 
-def add_up(tensors: Sequence[Tensor]) -> None:
+def all_reduce_sum(tensors: Sequence[Tensor]) -> None:
     """Puts the sum over the processes in the place of each tensor."""
-    if count() > 1:
+    if world_size() > 1:
         sums = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
         for found in sums:
             found.wait()
 
 
-def add_up_gradients(gradients: Sequence[Tensor]) -> None:
+def all_reduce_gradients(gradients: Sequence[Tensor]) -> None:
     """The same for gradients, but for those in shards: their passes have added them up."""
-    add_up([g for g in gradients if not _in_shards(g)])
+    all_reduce_sum([g for g in gradients if not _in_shards(g)])
 
 
-def over_shards(number: Tensor, parts: Sequence[Tensor]) -> Tensor:
+def reduce_over_shards(number: Tensor, parts: Sequence[Tensor]) -> Tensor:
     """The sum over the processes of what each made of its shards; whole parts say it all."""
     if parts and _in_shards(parts[0]):
-        add_up([number])
+        all_reduce_sum([number])
     return number
 
 
-def dealt(rows: Tensor, microbatch: int, *, whole: bool = False) -> list[tuple[Tensor, float]]:
+def shard_microbatches(
+    rows: Tensor, microbatch: int, *, whole: bool = False
+) -> list[tuple[Tensor, float]]:
     """The micro-batches that this process passes, and whether each counts: 1 or 0.
 
     Args:
@@ -161,7 +163,7 @@ def dealt(rows: Tensor, microbatch: int, *, whole: bool = False) -> list[tuple[T
         microbatch: Rows of a pass.
         whole: Whether micro-batches are dealt as one process would make them, rather than rows.
     """
-    n, own = count(), slice(rank(), None, count())
+    n, own = world_size(), slice(rank(), None, world_size())
     if whole:
         pieces = list(rows.split(microbatch))
         most, mine = math.ceil(len(pieces) / n), pieces[own]
@@ -171,7 +173,7 @@ def dealt(rows: Tensor, microbatch: int, *, whole: bool = False) -> list[tuple[T
     return [(piece, 1.0) for piece in mine] + [(rows[:1], 0.0)] * (most - len(mine))
 
 
-def assembled(own: Sequence[tuple[Tensor, float]], R: int) -> Tensor:
+def gather_rows(own: Sequence[tuple[Tensor, float]], R: int) -> Tensor:
     """Numbers of all rows, from those of the rows that were dealt to each process.
 
     Args:
@@ -179,26 +181,26 @@ def assembled(own: Sequence[tuple[Tensor, float]], R: int) -> Tensor:
         R: Rows of all processes.
     """
     mine = torch.cat([numbers if counts else numbers[:0] for numbers, counts in own])
-    if count() == 1:
+    if world_size() == 1:
         return mine
     all_R = torch.zeros(R, dtype=mine.dtype, device=mine.device)
-    all_R[rank() :: count()] = mine
-    add_up([all_R])
+    all_R[rank() :: world_size()] = mine
+    all_reduce_sum([all_R])
     return all_R
 
 
-def local(tensor: Tensor) -> Tensor:
+def local_shard(tensor: Tensor) -> Tensor:
     """This process's shard of a tensor in shards; any other as it is."""
     # The class itself takes seconds to import, and one process never needs it.
     return tensor.to_local() if _in_shards(tensor) else tensor  # type: ignore[attr-defined]
 
 
-def full(tensor: Tensor) -> Tensor:
+def full_tensor(tensor: Tensor) -> Tensor:
     """A tensor in shards put together, on every process; any other as it is."""
     return tensor.full_tensor() if _in_shards(tensor) else tensor  # type: ignore[attr-defined]
 
 
-def like(tensor: Tensor, parameter: Tensor) -> Tensor:
+def distribute_like(tensor: Tensor, parameter: Tensor) -> Tensor:
     """A whole tensor, cut into shards as a parameter of its shape is."""
     if not _in_shards(parameter) or tensor.shape != parameter.shape:
         return tensor

@@ -15,7 +15,7 @@ _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 @contextlib.contextmanager
-def held(path: Path, sweep: Callable[[], None], *, alone: bool) -> Iterator[None]:
+def acquire(path: Path, sweep: Callable[[], None], *, alone: bool) -> Iterator[None]:
     """Holds the lock file of an output, which the system frees when its holder dies.
 
     Whoever finds it free sweeps first. The file is gone when nobody holds it any more.

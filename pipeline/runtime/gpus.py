@@ -76,7 +76,7 @@ def _whole(name: str, found: list[_Gpu]) -> str:
     return fitting[0] if len(fitting) == 1 else name
 
 
-def take(folder: Path | None = None) -> str | None:
+def claim_gpu(folder: Path | None = None) -> str | None:
     """Takes a free one of several GPUs for this process, and waits for one where all are held.
 
     It must come before CUDA is first asked for anything: CUDA reads its environment once.

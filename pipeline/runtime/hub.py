@@ -37,7 +37,7 @@ _PASSING = {408, 425, 429, 500, 502, 503, 504}
 T = TypeVar("T")
 
 
-def downloaded(
+def download(
     repository: str, file: str, revision: str, *, kind: Literal["model", "dataset"], remedy: str
 ) -> Path:
     """A file of a commit, in the Hub's own cache; from there when it is there already.
@@ -58,7 +58,7 @@ def downloaded(
         huggingface_hub.hf_hub_download, repository, file, repo_type=kind, revision=revision
     )
     try:
-        return Path(patiently(ask, f"{file} of {repository}"))
+        return Path(with_retries(ask, f"{file} of {repository}"))
     except FAILURES as error:
         first = str(error).strip().partition("\n")[0]
         raise InputError(
@@ -69,7 +69,7 @@ def downloaded(
         ) from error
 
 
-def patiently(call: Callable[[], T], what: str) -> T:
+def with_retries(call: Callable[[], T], what: str) -> T:
     """Calls until it succeeds, or raises the last failure.
 
     Raises:

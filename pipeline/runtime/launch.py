@@ -10,12 +10,12 @@ PATIENCE = 600
 """Seconds that processes have for their last checkpoint, of torchrun's own 30 otherwise."""
 
 
-def started() -> bool:
+def under_torchrun() -> bool:
     """Whether this process is one that torchrun started."""
     return "LOCAL_WORLD_SIZE" in os.environ
 
 
-def become(processes: int, arguments: Sequence[str], save_on: str, threads: int) -> NoReturn:
+def exec_torchrun(processes: int, arguments: Sequence[str], save_on: str, threads: int) -> NoReturn:
     """Becomes torchrun, which starts so many processes with the same arguments.
 
     It hands SIGTERM and SIGINT on to them, and fails when they ended by it. The signal that asks

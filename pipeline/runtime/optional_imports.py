@@ -8,7 +8,7 @@ from pike_mixing.errors import InputError, install
 _EXTRAS = {"datasets": "hub", "huggingface_hub": "hub"}
 
 
-def imported(place: str, where: str, name: object) -> Any:
+def import_optional(place: str, where: str, name: object) -> Any:
     """What lies at `module:attribute`.
 
     Args:

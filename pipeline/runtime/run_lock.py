@@ -65,7 +65,7 @@ class Lease:
 
 
 @contextlib.contextmanager
-def held(folder: Path) -> Iterator[Lease]:
+def acquire(folder: Path) -> Iterator[Lease]:
     """Holds the lease of a run directory while the block runs.
 
     Raises:
@@ -88,7 +88,7 @@ def held(folder: Path) -> Iterator[Lease]:
 
 
 @contextlib.contextmanager
-def of_another(folder: Path) -> Iterator[Lease]:
+def follow(folder: Path) -> Iterator[Lease]:
     """The lease that another process of the same run holds, for one that writes nothing."""
     yield Lease(folder / "lease" / "of-another.json")
 
@@ -105,7 +105,7 @@ def await_free(folder: Path, minutes: float) -> None:
     # A folder without a lease, also one that is not there, is left alone.
     while any((folder / "lease").glob("*.json")):
         try:
-            with held(folder):
+            with acquire(folder):
                 return
         except InputError as refused:
             if time.monotonic() >= end:

@@ -24,7 +24,7 @@ class Interrupted(Exception):  # noqa: N818 - nothing went wrong
     """A signal ended the work; all that is worth keeping has been saved."""
 
 
-class Asked:
+class SignalState:
     """What signals have asked since the last look.
 
     Several processes of one run look together, and what one was asked all are.
@@ -57,7 +57,7 @@ class Asked:
         else:
             self._stop = number
 
-    def to_save(self) -> bool:
+    def checkpoint_requested(self) -> bool:
         """Whether a checkpoint was asked for since the last call; also before the end."""
         # Read and cleared before anything else: a signal that comes later is the next look's.
         save, self._save = self._save, False
@@ -79,7 +79,7 @@ class Asked:
 
 
 @contextlib.contextmanager
-def ignored(save_on: str) -> Iterator[None]:
+def ignore_signal(save_on: str) -> Iterator[None]:
     """Ignores requests for a checkpoint inside the block, but within `watched`.
 
     By default they would end the process. Before the training has begun there is nothing to save.
@@ -96,9 +96,9 @@ def ignored(save_on: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def watched(
+def handle_signals(
     save_on: str = "USR1", highest: Callable[[int], int] = int, *, alone: bool = True
-) -> Iterator[Asked]:
+) -> Iterator[SignalState]:
     """Takes note of signals inside the block; outside of it they do what they did before.
 
     In a thread that is not the main one nothing is noted: signals are the main thread's.
@@ -108,7 +108,7 @@ def watched(
         highest: Makes one number of those of several processes.
         alone: Whether nobody hands signals on.
     """
-    asked = Asked(highest, alone=alone)
+    asked = SignalState(highest, alone=alone)
     if threading.current_thread() is not threading.main_thread():
         yield asked
         return

@@ -20,7 +20,7 @@ DEMONSTRATIONS = "demonstrations"
 
 
 @dataclass(frozen=True)
-class Asked:
+class TaskSpec:
     """One way to ask one task."""
 
     task: str
@@ -62,7 +62,7 @@ class Benchmark:
     """The rows of a task and the demonstrations that stand before each of them."""
 
     task: Task
-    asked: Asked
+    asked: TaskSpec
     rows: list[Row]
     shots: list[Row]
     """Demonstrations in their order."""
@@ -107,7 +107,7 @@ class Benchmark:
         return digest.hexdigest()
 
 
-def load(folder: Path, asked: Asked) -> Benchmark:
+def load(folder: Path, asked: TaskSpec) -> Benchmark:
     """Rows and demonstrations of a fetched task.
 
     Args:
@@ -187,7 +187,7 @@ def _rows(
                 raise InputError(f"{task.name} {error}") from None
 
 
-def _refuse_twins(asked: Asked, rows: Sequence[Row]) -> None:
+def _refuse_twins(asked: TaskSpec, rows: Sequence[Row]) -> None:
     twins = [name for name, count in Counter(row.id for row in rows).items() if count > 1]
     if twins:
         raise InputError(f"{asked.name}: {twins[0]!r} names more than one row: fetch it anew")

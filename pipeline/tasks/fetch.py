@@ -227,7 +227,7 @@ def _write(
     facts: Mapping[str, Any],
     identity: Mapping[str, Any],
 ) -> None:
-    with atomic_files.appearing(place, "fetch") as partial:
+    with atomic_files.atomic_write(place, "fetch") as partial:
         partial.mkdir()
         written = []
         for name, records in kept.items():

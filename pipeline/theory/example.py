@@ -26,7 +26,7 @@ Z95 = 1.959964
 
 
 @dataclass(frozen=True)
-class Setting:
+class ExampleSetting:
     """What Example 1 leaves open."""
 
     name: str
@@ -41,11 +41,11 @@ class Setting:
     steps: int
 
 
-FIGURE = Setting("figure 3", (3.0, 1.0), (1.0, 3.0), 0.1, 16, 100)
+FIGURE = ExampleSetting("figure 3", (3.0, 1.0), (1.0, 3.0), 0.1, 16, 100)
 """Figure 3. The paper does not say with which values it was drawn: these are ours
 (docs/decisions/0021)."""
 
-STUCK = Setting("noise in one task alone", (0.35, 1.0), (2.0, 0.0), 0.5, 16, 100)
+STUCK = ExampleSetting("noise in one task alone", (0.35, 1.0), (2.0, 0.0), 0.5, 16, 100)
 """Where the best next step is not the best way: eta sigma_1^2 / b = 0.125 is above theta_1^2, so
 that learning task 1 costs more at once than it gives, and the adaptive mixture never begins."""
 
@@ -53,7 +53,7 @@ SHOWN = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Static shares of task 1 in the figure."""
 
 
-def expected_loss(theta_Nx2: Tensor, share_N: Tensor, setting: Setting) -> Tensor:
+def expected_loss(theta_Nx2: Tensor, share_N: Tensor, setting: ExampleSetting) -> Tensor:
     """Equation `eq:ExampleExpectedLoss`: E[L] after one step from each point: [N]."""
     weights_Nx2 = torch.stack([share_N, 1 - share_N], dim=1)
     kept_Nx2 = (1 - setting.eta * weights_Nx2) * theta_Nx2
@@ -61,7 +61,7 @@ def expected_loss(theta_Nx2: Tensor, share_N: Tensor, setting: Setting) -> Tenso
     return kept_Nx2.square().sum(dim=1) / 2 + setting.eta**2 * noise_N
 
 
-def optimal_share(theta_Nx2: Tensor, setting: Setting) -> Tensor:
+def optimal_share(theta_Nx2: Tensor, setting: ExampleSetting) -> Tensor:
     """Equation `eq:ExampleOptimalMixing`: w_1* of each point: [N].
 
     At theta = 0, where the equation is 0 / 0, all rows come from the task with less noise, and half
@@ -76,7 +76,7 @@ def optimal_share(theta_Nx2: Tensor, setting: Setting) -> Tensor:
     return share_N.masked_fill(below_N == 0, at_zero)
 
 
-def pike_share(theta_2: Tensor, setting: Setting) -> float:
+def pike_share(theta_2: Tensor, setting: ExampleSetting) -> float:
     """w_1 of conceptual PiKE (Lemma `le:optimal_w_for_relax_problem`) with L = beta = gamma = 1."""
     squared_2, variance_2 = theta_2.square(), 2 * vector(*setting.sigma).square()
     statistics = Statistics(squared_2, squared_2, variance_2, squared_2 / 2, variance_2)
@@ -84,7 +84,7 @@ def pike_share(theta_2: Tensor, setting: Setting) -> float:
     return float(minimiser(*method.bound(statistics, setting.b))[0])
 
 
-def static_losses(setting: Setting, share_N: Tensor) -> Tensor:
+def static_losses(setting: ExampleSetting, share_N: Tensor) -> Tensor:
     """E[L] at every step under each static share: [steps + 1, N].
 
     `eq:ExampleExpectedLoss` holds for E[theta_k^2] in place of theta_k^2, so that the expected loss
@@ -102,7 +102,7 @@ def static_losses(setting: Setting, share_N: Tensor) -> Tensor:
 
 
 def simulated(
-    setting: Setting, share: float | None, paths: int, generator: torch.Generator
+    setting: ExampleSetting, share: float | None, paths: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Paths of SGD under a static share, or None: under `eq:ExampleOptimalMixing` at each point.
 
@@ -128,7 +128,7 @@ def simulated(
     return loss_TxN.mean(dim=1), loss_TxN.std(dim=1) / paths**0.5, torch.stack(shares)
 
 
-def curves(setting: Setting, paths: int, generator: torch.Generator) -> list[Row]:
+def curves(setting: ExampleSetting, paths: int, generator: torch.Generator) -> list[Row]:
     """Figure 3: the loss at every step under the adaptive and under static mixtures.
 
     `loss` is the expected one: of static mixtures by formula, of the adaptive one the mean over
@@ -157,21 +157,21 @@ def curves(setting: Setting, paths: int, generator: torch.Generator) -> list[Row
     return rows
 
 
-def best_static(setting: Setting) -> tuple[float, float]:
+def best_static(setting: ExampleSetting) -> tuple[float, float]:
     """The static share, of 0, 0.01 ... 1, with the lowest last expected loss, and that loss."""
     share_N = torch.linspace(0, 1, 101, dtype=torch.float64)
     last_N = static_losses(setting, share_N)[-1]
     return round(float(share_N[last_N.argmin()]), 2), float(last_N.min())
 
 
-def settings() -> list[Setting]:
+def settings() -> list[ExampleSetting]:
     """The figure's setting, a grid around it, and one where adaptive mixing loses."""
     starts, noise = ((1.0, 1.0), (3.0, 1.0), (1.0, 3.0)), (0.1, 1.0, 5.0)
     grid = itertools.product(starts, noise, (0.05, 0.2, 0.5), (4, 32))
     return [
         FIGURE,
         *(
-            Setting(f"theta {a:g}, {c:g}; sigma 1, {s:g}; eta {eta:g}; b {b}",
+            ExampleSetting(f"theta {a:g}, {c:g}; sigma 1, {s:g}; eta {eta:g}; b {b}",
                     (a, c), (1.0, s), eta, b, 60)
             for (a, c), s, eta, b in grid
         ),
@@ -179,7 +179,9 @@ def settings() -> list[Setting]:
     ]  # fmt: skip
 
 
-def comparisons(chosen: Iterable[Setting], paths: int, generator: torch.Generator) -> list[Row]:
+def comparisons(
+    chosen: Iterable[ExampleSetting], paths: int, generator: torch.Generator
+) -> list[Row]:
     """Adaptive against the best static mixture at the end of each setting.
 
     The best static share is chosen in hindsight, by the very loss that is compared. `ahead`: the
@@ -222,7 +224,7 @@ def steps(draws: int, generator: torch.Generator) -> list[Row]:
     """One step from given points: the formulas beside simulation, conceptual PiKE and a search."""
     rows = []
     for theta, sigma, eta in POINTS:
-        setting = Setting("point", theta, sigma, eta, 16, 1)
+        setting = ExampleSetting("point", theta, sigma, eta, 16, 1)
         theta_Nx2, grid_N = vector(*theta)[None], torch.linspace(0, 1, 1001, dtype=torch.float64)
         share_N = optimal_share(theta_Nx2, setting)
         searched = grid_N[expected_loss(theta_Nx2.expand(1001, 2), grid_N, setting).argmin()]

@@ -55,7 +55,7 @@ def write(out: Path) -> None:
 
 def write_sized(out: Path, sizes: Sizes) -> None:
     """The same, with as much simulated as is asked for."""
-    with atomic_files.appearing(out, "theory") as partial:
+    with atomic_files.atomic_write(out, "theory") as partial:
         partial.mkdir()
         for name, rows in records(sizes).items():
             pq.write_table(

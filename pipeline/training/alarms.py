@@ -174,7 +174,7 @@ class Alarms:
         if not looks:
             return []
         mean_K = sum_K / window
-        number = effective(mean_K)
+        number = effective_domains(mean_K)
         largest = self.domains[int(mean_K.argmax())]
         message = (
             f"the weights of the last {window} steps spread over {number:.2f} effective domains of "
@@ -192,7 +192,7 @@ class Alarms:
         return [int(k) for k in (holds & ~before).nonzero()]
 
 
-def effective(weights_K: Tensor) -> float:
+def effective_domains(weights_K: Tensor) -> float:
     """Effective number of domains exp(H(w)), between 1 and K; K for equal weights."""
     return float(torch.special.entr(weights_K).sum().exp())
 

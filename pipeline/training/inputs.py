@@ -48,7 +48,7 @@ class Inputs:
         )
 
 
-def read(
+def read_inputs(
     work: settings.Run, method: Method, corpora: Path, reference: Path | None, mixture: Path | None
 ) -> Inputs:
     """Opens the inputs of a run.
@@ -63,7 +63,7 @@ def read(
     Raises:
         InputError: one is missing, damaged, or does not fit the run; or is there without need.
     """
-    opened_corpora = opened(corpora, work)
+    opened_corpora = open_corpora(corpora, work)
     _refuse_unneeded(work, method, reference, mixture)
     manifests = [corpora / domain / atomic_files.MANIFEST for domain in work.domains]
     identity: dict[str, Any] = {"corpora": {d: c.fingerprint for d, c in opened_corpora.items()}}
@@ -78,7 +78,7 @@ def read(
     return Inputs(opened_corpora, weights, model, manifests, identity)
 
 
-def opened(folder: Path, work: settings.Run) -> dict[str, Corpus]:
+def open_corpora(folder: Path, work: settings.Run) -> dict[str, Corpus]:
     """The training split of each domain, checksums verified.
 
     Raises:

@@ -85,7 +85,7 @@ class Listener(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class LogPart:
     """Rows that wait to be written."""
 
     step: int
@@ -166,22 +166,22 @@ class Records:
         self.stream.clear()
         self.stream.begin(step)
 
-    def taken(self, step: int) -> Part:
+    def drain(self, step: int) -> LogPart:
         """Hands over the rows since the part before, to be written as `parts/step{step}`."""
         self._rows["timings"] += self.clock.seconds.items()
         self.stream.begin(step)
         rows, self._rows = self._rows, {name: [] for name in TABLES}
         self.clock.seconds.clear()
-        return Part(step, rows)
+        return LogPart(step, rows)
 
-    def write(self, part: Part) -> None:
+    def write(self, part: LogPart) -> None:
         """Writes a part; it appears whole or not at all.
 
         Raises:
             InputError: the disk is full or the folder cannot be written.
         """
         try:
-            with atomic_files.appearing(self._folder / "parts" / f"step{part.step}") as partial:
+            with atomic_files.atomic_write(self._folder / "parts" / f"step{part.step}") as partial:
                 partial.mkdir()
                 for name, schema in TABLES.items():
                     _write(_table(part.rows[name], schema), partial / f"{name}.parquet")
@@ -211,7 +211,7 @@ class Records:
                 parts.append(_table(list(self.clock.seconds.items()), TABLES[name]))
             table = pa.concat_tables(parts)
             path = self._folder / f"{name}.parquet"
-            with atomic_files.appearing(path) as partial:
+            with atomic_files.atomic_write(path) as partial:
                 _write(_shares(table) if name == "timings" else table, partial)
             written.append(path)
         self.stream.clear()

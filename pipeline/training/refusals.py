@@ -9,7 +9,7 @@ from pipeline import settings
 from pipeline.runtime import distributed
 
 
-def unmeasurable(work: settings.Run, method: Method) -> None:
+def check_variance_measurable(work: settings.Run, method: Method) -> None:
     """Makes sure that the recipe's batches give the variances that the method wants.
 
     Raises:
@@ -22,13 +22,13 @@ def unmeasurable(work: settings.Run, method: Method) -> None:
         raise InputError("\n".join(f"{where}: {problem}" for problem in found))
 
 
-def unshared(work: settings.Run, method: Method, shard: bool) -> None:
+def check_shardable(work: settings.Run, method: Method, shard: bool) -> None:
     """Makes sure that the processes can train the run together.
 
     Raises:
         InputError: they cannot; what to do instead is said.
     """
-    n, problems = distributed.count(), []
+    n, problems = distributed.world_size(), []
     if shard and n == 1:
         problems.append("--shard is for several processes: start them with torchrun, or leave it")
     if n > work.training.rows:
@@ -44,7 +44,7 @@ def unshared(work: settings.Run, method: Method, shard: bool) -> None:
         raise InputError("\n".join(problems))
 
 
-def uncompiled(work: settings.Run, method: Method, compiles: bool) -> None:
+def check_compilable(work: settings.Run, method: Method, compiles: bool) -> None:
     """Makes sure that the device can train the run.
 
     Raises:

@@ -27,7 +27,7 @@ from pipeline.model import transformer as models
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, devices, distributed, manifests, run_lock
 from pipeline.runtime.background_writer import Writer
-from pipeline.training.metric_log import Part, Records
+from pipeline.training.metric_log import LogPart, Records
 
 log = logging.getLogger("pike")
 
@@ -64,26 +64,26 @@ class RunFolder:
         self.folder = held.folder
         self.checkpoints = self.folder / "checkpoints"
         self.records = Records(self.folder)
-        if not distributed.leads():
+        if not distributed.is_main_process():
             self.records.listeners.clear()
         self.writer = Writer()
 
     def begin(
-        self, device: torch.device, fresh: Callable[[], checkpoint.Progress]
-    ) -> checkpoint.Progress:
+        self, device: torch.device, fresh: Callable[[], checkpoint.TrainState]
+    ) -> checkpoint.TrainState:
         """Where the run stands: at its last checkpoint, or at what `fresh` makes.
 
         Raises:
             InputError: the disk is full, or records are missing.
         """
-        found = distributed.of_first(self._cleared)
+        found = distributed.broadcast_from_main(self._cleared)
         if found is None:
             at = fresh()
             self.save(at)
         else:
             at = checkpoint.restore(found, self.model, self.optimizer, device, self.identity)
             log.info("going on from %s", found)
-        if distributed.leads():
+        if distributed.is_main_process():
             if found is not None:
                 self._drop_after(at.step)
             self._note_start(at.step)
@@ -137,7 +137,7 @@ class RunFolder:
         recipe = self.work.training
         return step % recipe.checkpoint_every == 0 or step == recipe.steps
 
-    def save(self, at: checkpoint.Progress) -> None:
+    def save(self, at: checkpoint.TrainState) -> None:
         """Begins to write the records and then the checkpoint of this moment.
 
         The run goes on meanwhile; it waits where the checkpoint before is not written yet.
@@ -146,17 +146,17 @@ class RunFolder:
             InputError: the disk was full for the one before, or another process has taken the
                 folder.
         """
-        if distributed.leads():
+        if distributed.is_main_process():
             self.held.confirm()
         with self.records.timed("checkpoint"):
             # Two copies of all states would not always fit: the one before goes first.
             self.writer.wait()
-            part = self.records.taken(at.step)
+            part = self.records.drain(at.step)
             taken = checkpoint.snapshot(self.model, self.optimizer, at, self.identity)
-            if distributed.leads():
+            if distributed.is_main_process():
                 self.writer.start(functools.partial(self._write, part, taken, at.step))
 
-    def _write(self, part: Part, taken: checkpoint.Snapshot, step: int) -> None:
+    def _write(self, part: LogPart, taken: checkpoint.Snapshot, step: int) -> None:
         """Writes both, in this order, and drops what they make superfluous."""
         self.records.write(part)
         checkpoint.write(self.checkpoints / f"step{step}", taken)
@@ -217,8 +217,8 @@ class RunFolder:
                 "tokens": tokens,
                 "epochs": epochs,
                 "parameters": models.parameter_count(self.model),
-                "device": devices.described(device),
-                "processes": distributed.count(),
+                "device": devices.describe(device),
+                "processes": distributed.world_size(),
                 "wall_seconds": seconds,
                 "tokens_per_second": tokens / seconds,
                 "resumes": len(starts) - 1,

@@ -29,12 +29,12 @@ class Meter:
         """Fixes what all steps share."""
         self._tokens, self._device = work.training.rows * work.training.length, device
         self._flops = training_flops(model, work.model, work.training.length) * self._tokens
-        self.peak = known_peak(devices.described(device), work.training.precision)
+        self.peak = known_peak(devices.describe(device), work.training.precision)
         """FLOP/s that one device can reach; None where that is not known."""
 
     def of(self, seconds: float) -> Pace:
         """The pace of a step that took so many seconds."""
-        peak = (self.peak or math.nan) * distributed.count()
+        peak = (self.peak or math.nan) * distributed.world_size()
         share = self._flops / seconds / peak
         return Pace(self._tokens / seconds, share, devices.peak_memory(self._device))
 

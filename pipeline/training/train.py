@@ -24,7 +24,7 @@ from pike_mixing.settings import parse
 from pipeline import errors, settings
 from pipeline.data.batches import Mixture
 from pipeline.model import adamw, checkpoint, gradients, per_domain_adamw, transformer
-from pipeline.model.backward import Batch, Left, Pass
+from pipeline.model.backward import BackwardResult, Batch, GradientComputer
 from pipeline.runtime import (
     atomic_files,
     code_fingerprint,
@@ -41,7 +41,7 @@ from pipeline.training.throughput import Meter
 log = logging.getLogger("pike")
 
 
-@distributed.together()
+@distributed.fail_together()
 def pretrain(
     run: Path,
     corpora: Path,
@@ -91,28 +91,32 @@ def pretrain(
         devices.make_deterministic(place)
     distributed.join(place)
     # The first's lease is for all.
-    leases = run_lock.held(run.parent) if distributed.leads() else run_lock.of_another(run.parent)
-    alone = distributed.count() == 1
+    leases = (
+        run_lock.acquire(run.parent)
+        if distributed.is_main_process()
+        else run_lock.follow(run.parent)
+    )
+    alone = distributed.world_size() == 1
     with (
-        errors.named(run.parent),
+        errors.explain_disk_errors(run.parent),
         leases as held,
-        signal_handler.watched(save_on, distributed.highest, alone=alone) as asked,
+        signal_handler.handle_signals(save_on, distributed.all_reduce_max, alone=alone) as asked,
         contextlib.ExitStack() as opened,
     ):
-        given = inputs.read(work, method, corpora, reference, mixture)
+        given = inputs.read_inputs(work, method, corpora, reference, mixture)
         training = _Training(work, method, values, given, place, held, asked, shard)
         if peak_flops is not None:
             training.meter.peak = peak_flops
-        if tensorboard and distributed.leads():
+        if tensorboard and distributed.is_main_process():
             # Imported where it is wanted: not everybody has it.
             events = importlib.import_module("pipeline.training.tensorboard_log").Events(run.parent)
             training.records.listeners.append(events)
             opened.callback(events.close)
         if profile:
-            training.records.clock.settle = functools.partial(devices.settle, training.device)
+            training.records.clock.settle = functools.partial(devices.synchronize, training.device)
         with training.folder.writer:
             training.run()
-    return budget.shown(run.parent) if profile and distributed.leads() else None
+    return budget.shown(run.parent) if profile and distributed.is_main_process() else None
 
 
 class _Training:
@@ -126,14 +130,14 @@ class _Training:
         given: inputs.Inputs,
         device: torch.device,
         held: run_lock.Lease,
-        asked: signal_handler.Asked | None = None,
+        asked: signal_handler.SignalState | None = None,
         shard: bool = False,
     ) -> None:
         self.work, self.values, self.given = work, values, given
-        self.device, self.asked = device, asked or signal_handler.Asked()
-        refusals.unmeasurable(work, method)
-        refusals.unshared(work, method, shard)
-        refusals.uncompiled(work, method, devices.compiles(device))
+        self.device, self.asked = device, asked or signal_handler.SignalState()
+        refusals.check_variance_measurable(work, method)
+        refusals.check_shardable(work, method, shard)
+        refusals.check_compilable(work, method, devices.compiles(device))
         recipe = work.training
         self.method = method = method.informed(given.facts(recipe))
         self.train_rows, self.statistics_rows, self.comparison_rows = (
@@ -151,7 +155,7 @@ class _Training:
         self.model = transformer.initialised(work.model, vocabulary, work.seed).to(device)
         if recipe.compile:
             devices.keep_compilations()
-        self.model.arranged(recipe)
+        self.model.configure(recipe)
         if shard:
             # Its libraries take seconds to import, and one process never needs them.
             from pipeline.model import fsdp
@@ -166,7 +170,7 @@ class _Training:
         microbatch = recipe.microbatch_rows or recipe.rows
         reference = given.reference
         if reference is not None:
-            reference = reference.to(device).arranged(recipe)
+            reference = reference.to(device).configure(recipe)
         epoch_rows = [corpus.rows(recipe.length) for corpus in given.corpora.values()]
         adapts = method.needs() != Needs()
         self.watch = alarms.Alarms(
@@ -179,7 +183,7 @@ class _Training:
         self.folder = RunFolder(held, work, identity, self.model, self.optimizer)
         self.records = self.folder.records
         self.meter = Meter(self.model, work, device)
-        self.backward = Pass(
+        self.backward = GradientComputer(
             self.model,
             self.optimizer,
             recipe.clip_norm,
@@ -199,7 +203,7 @@ class _Training:
             total=recipe.steps * tokens,
             unit="token",
             done=at.step * tokens,
-            quiet=not distributed.leads(),
+            quiet=not distributed.is_main_process(),
         ) as bar:
             while at.step < recipe.steps:
                 with self.records.timed("loop"):
@@ -212,7 +216,7 @@ class _Training:
                         weights=" ".join(f"{w:.2f}" for w in weights_K.tolist()),
                     )
                     at.alarms = self.watch.state
-                if self.asked.to_save() or self.folder.due(at.step):
+                if self.asked.checkpoint_requested() or self.folder.due(at.step):
                     self.given.refuse_changed()
                     self.folder.save(at)
                 if at.step < recipe.steps:
@@ -221,12 +225,12 @@ class _Training:
         code = modules(self.work.rule)
         epochs = self.train_rows.epochs(at.positions_K.numpy())
         log.info("%s: epochs of %s", label, ", ".join(f"{d} {e:.2f}" for d, e in epochs.items()))
-        if distributed.leads():
+        if distributed.is_main_process():
             self.folder.finish(self.values, self.given.manifests, data, code, epochs, self.device)
 
-    def _fresh(self) -> checkpoint.Progress:
+    def _fresh(self) -> checkpoint.TrainState:
         K = len(self.work.domains)
-        return checkpoint.Progress(
+        return checkpoint.TrainState(
             step=0,
             method=self.method.init(self.work.domains, self.work.seed),
             positions_K=torch.zeros(K, dtype=torch.int64),
@@ -234,7 +238,7 @@ class _Training:
             alarms=self.watch.state,
         )
 
-    def _step(self, at: checkpoint.Progress) -> float:
+    def _step(self, at: checkpoint.TrainState) -> float:
         """One iteration of Algorithm `alg: main`, lines 4-12, with any method in PiKE's place."""
         began, recipe, timed = time.perf_counter(), self.work.training, self.records.timed
         need = self.method.needs().statistics
@@ -253,13 +257,15 @@ class _Training:
             at.positions_K = at.positions_K + count_K
         measured_by = recipe.statistics_microbatch if need and due and not need.fresh else None
         with timed("gradient"):
-            left = self.backward.leave_gradient(self.method, at.method, at.step, batch, measured_by)
+            left = self.backward.compute_gradients(
+                self.method, at.method, at.step, batch, measured_by
+            )
         with timed("optimizer"):
             left.refuse_nan(self.work.domains, self.folder.folder)
             rate = adamw.learning_rate(at.step, recipe)
             adamw.set_rate(self.optimizer, rate)
             self.optimizer.step()
-            devices.start(self.device)
+            devices.mark_step(self.device)
         with timed("method"):
             at.method = self._observed(at.method, left.seen, batch)
         loss_K = left.seen.loss_K
@@ -278,7 +284,7 @@ class _Training:
         return loss
 
     def _note_mixture(
-        self, at: checkpoint.Progress, left: Left, weights_K: Tensor, count_K: Tensor
+        self, at: checkpoint.TrainState, left: BackwardResult, weights_K: Tensor, count_K: Tensor
     ) -> None:
         """Records what was mixed, and warns of what goes wrong quietly."""
         assert left.seen.loss_K is not None
@@ -312,26 +318,26 @@ class _Training:
         tokens, _ = mixture.batch(count_K.numpy(), positions_K.numpy())
         return Batch(torch.from_numpy(tokens).to(devices.of_rows(self.device)), count_K)
 
-    def _fresh_rows(self, at: checkpoint.Progress, floor: int) -> list[Tensor]:
+    def _fresh_rows(self, at: checkpoint.TrainState, floor: int) -> list[Tensor]:
         count_K = self._counts(at.method, at.step).clamp(min=floor)
         batch = self._batch(self.statistics_rows, count_K, at.statistics_positions_K)
         at.statistics_positions_K = at.statistics_positions_K + count_K
         return batch.by_domain()
 
-    def _observe_statistics(self, at: checkpoint.Progress, rows: Sequence[Tensor]) -> None:
+    def _observe_statistics(self, at: checkpoint.TrainState, rows: Sequence[Tensor]) -> None:
         began, recipe = time.perf_counter(), self.work.training
-        measured = gradients.statistics(self.model, rows, recipe.statistics_microbatch)
+        measured = gradients.gradient_statistics(self.model, rows, recipe.statistics_microbatch)
         signals = Signals(at.step, recipe.rows, statistics=measured)
         at.method = self.method.observe(at.method, signals)
         self._note_statistics(at, measured, time.perf_counter() - began)
 
     def _note_statistics(
-        self, at: checkpoint.Progress, measured: Statistics, seconds: float
+        self, at: checkpoint.TrainState, measured: Statistics, seconds: float
     ) -> None:
         self.records.add_statistics(at.step, self.work.domains, measured, seconds)
         self.records.add_alarms(self.watch.of_statistics(at.step, measured))
 
-    def _observe_validation(self, at: checkpoint.Progress, rows: int) -> None:
+    def _observe_validation(self, at: checkpoint.TrainState, rows: int) -> None:
         """Shows the method each domain's loss on the same rows at every look."""
         recipe, K = self.work.training, len(self.work.domains)
         first_K = torch.zeros(K, dtype=torch.int64)

@@ -92,7 +92,7 @@ class Known(nn.Module):
         seen_BxLxV = (sight.seen_BxLxS.to(text_BxSxV) @ text_BxSxV).clamp(max=1)
         return self.logits(token_BxLxV, seen_BxLxV)
 
-    def remember(self, tokens_P):
+    def prefill_cache(self, tokens_P):
         return self.one_hot(tokens_P[None])
 
     def one_hot(self, tokens):

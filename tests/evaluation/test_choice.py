@@ -6,7 +6,7 @@ import torch
 
 from pipeline import settings
 from pipeline.evaluation import choice, items
-from pipeline.evaluation.items import Choice, Items
+from pipeline.evaluation.items import Choice, DomainItems
 from pipeline.model.transformer import initialised, token_losses
 
 CPU = torch.device("cpu")
@@ -28,7 +28,7 @@ def noise(packed, count=300):
 def by_hand(golds, documents):
     """Items of two candidates; the context is (5, 6)."""
     count = len(golds)
-    return Items(
+    return DomainItems(
         names=[str(n) for n in range(count)],
         documents=documents,
         context_IxC=np.array([[5, 6]] * count),

@@ -37,7 +37,7 @@ def step(tmp_path_factory, tokenizer):
 def load(step, tokenizer):
     def make(**changes):
         given = {"checkpoint": str(step), "tokenizer": str(tokenizer.path), "device": "cpu"}
-        return harness.Checkpoint(**{**given, **changes})
+        return harness.HarnessModel(**{**given, **changes})
 
     return make
 
@@ -66,7 +66,7 @@ def told(pike, context, continuation):
 
 
 def test_the_harness_knows_our_model_by_name():
-    assert get_model("pike") is harness.Checkpoint
+    assert get_model("pike") is harness.HarnessModel
 
 
 def test_requests_are_scored_behind_the_document_start_in_their_order(pike, tokenizer):

@@ -121,8 +121,8 @@ def test_scores_are_those_of_a_naive_scorer(seed, shared, layers, heads, budget)
     ],
 )
 def test_the_beginning_of_all_contexts_is_read_once(model, contexts, read_once):
-    read, remember = [], model.remember
-    model.remember = lambda tokens: (read.append(tokens.tolist()), remember(tokens))[1]
+    read, remember = [], model.prefill_cache
+    model.prefill_cache = lambda tokens: (read.append(tokens.tolist()), remember(tokens))[1]
     questions = [Question(context, [[3, 4], [9]]) for context in contexts]
     found = score(model, questions)
     assert read == ([] if read_once is None else [read_once])

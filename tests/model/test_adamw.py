@@ -145,13 +145,14 @@ def test_the_optimizer_is_torchs_own_to_the_bit():
 NEVER_COMPILED = """
 import sys
 import torch
-from pipeline import optim, per_domain_adamw, settings
+from pipeline import settings
+from pipeline.model import adamw, per_domain_adamw
 
 rates = {"peak_learning_rate": 1e-3, "initial_learning_rate": 0.0, "final_learning_rate": 0.0}
 every = {"steps": 1, "warmup_steps": 0, "checkpoint_every": 1, "resume_every": 1}
 recipe = settings.Training(rows=2, length=8, **every, **rates)
 model = torch.nn.Linear(2, 2)
-for one in (optim.adamw(model, recipe), per_domain_adamw.optimizer(model, recipe, 1)):
+for one in (adamw.adamw(model, recipe), per_domain_adamw.optimizer(model, recipe, 1)):
     one.zero_grad()
     model(torch.ones(1, 2)).sum().backward()
     if hasattr(one, "take"):

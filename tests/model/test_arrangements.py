@@ -28,7 +28,7 @@ RECIPE = settings.Training(
 
 
 def arranged(**how):
-    return initialised(SHAPE, 48, 0).arranged(dataclasses.replace(RECIPE, **how))
+    return initialised(SHAPE, 48, 0).configure(dataclasses.replace(RECIPE, **how))
 
 
 def rows(count):
@@ -78,12 +78,12 @@ def test_bfloat16_keeps_the_loss_to_a_hundredth_and_the_gradient_to_a_twentieth(
 
 def test_statistics_of_bfloat16_passes_are_added_up_in_float32():
     rows_by_domain = [rows(8)[:5], rows(8)[5:]]
-    ours = gradients.statistics(arranged(precision="bfloat16"), rows_by_domain, 1)
-    plain = gradients.statistics(arranged(), rows_by_domain, 1)
+    ours = gradients.gradient_statistics(arranged(precision="bfloat16"), rows_by_domain, 1)
+    plain = gradients.gradient_statistics(arranged(), rows_by_domain, 1)
     for name in ("squared_norm_K", "variance_K", "loss_K"):
         torch.testing.assert_close(getattr(ours, name), getattr(plain, name), rtol=0.05, atol=0)
     # Micro-batches differ in how their passes round, not in how they are added up.
-    by_two = gradients.statistics(arranged(precision="bfloat16"), rows_by_domain, 2)
+    by_two = gradients.gradient_statistics(arranged(precision="bfloat16"), rows_by_domain, 2)
     torch.testing.assert_close(by_two.squared_norm_K, ours.squared_norm_K, rtol=0.02, atol=0)
 
 

@@ -14,7 +14,7 @@ from pike_mixing.rules.mix import Mix
 from pike_mixing.rules.pcgrad import PCGrad
 from pipeline import settings
 from pipeline.model import adamw, gradients, per_domain_adamw
-from pipeline.model.backward import Batch, Pass
+from pipeline.model.backward import Batch, GradientComputer
 from pipeline.model.transformer import initialised, token_losses
 
 SHAPE = settings.Model(layers=1, width=8, heads=2, head_width=4)
@@ -45,8 +45,8 @@ def left(method, given, measured_by, microbatch=4, clip_norm=1e9):
     net = initialised(SHAPE, 12, 0)
     moments = method.needs().moments_per_domain
     optimizer = per_domain_adamw.optimizer(net, RECIPE, 4) if moments else adamw.adamw(net, RECIPE)
-    passing = Pass(net, optimizer, clip_norm, microbatch)
-    found = passing.leave_gradient(method, method.init(DOMAINS, 0), 0, given, measured_by)
+    passing = GradientComputer(net, optimizer, clip_norm, microbatch)
+    found = passing.compute_gradients(method, method.init(DOMAINS, 0), 0, given, measured_by)
     kept = [optimizer.state[p]["exp_avg"] if moments else p.grad for p in net.parameters()]
     return found, torch.cat([part.flatten() for part in kept])
 
@@ -78,7 +78,7 @@ def test_the_training_pass_measures_what_a_pass_of_its_own_does(counts, microbat
     given = batch(counts)
     found, _ = left(Mix(), given, microbatch)
     net = initialised(SHAPE, 12, 0)
-    same(found.seen.statistics, gradients.statistics(net, given.by_domain(), microbatch))
+    same(found.seen.statistics, gradients.gradient_statistics(net, given.by_domain(), microbatch))
     assert found.seen.statistics.rows_K.tolist() == counts
 
 
@@ -172,10 +172,10 @@ class Embeddings(TorchDispatchMode):
 def test_measuring_takes_one_gradient_of_memory_and_a_gramian_one_per_domain(method, extra):
     def most(method, measured_by):
         net = initialised(SHAPE, 37, 0)
-        passing = Pass(net, adamw.adamw(net, RECIPE), 1.0, 1)
+        passing = GradientComputer(net, adamw.adamw(net, RECIPE), 1.0, 1)
         state, given = method.init(DOMAINS, 0), batch([2, 2, 2, 3])
         with Embeddings(net.embedding.weight.nbytes) as watch:
-            passing.leave_gradient(method, state, 0, given, measured_by)
+            passing.compute_gradients(method, state, 0, given, measured_by)
         return watch.most
 
     assert most(method, 1) == most(Mix(), None) + extra

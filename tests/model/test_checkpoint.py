@@ -40,7 +40,7 @@ def update(net, optimizer, step):
 
 
 def progress(step):
-    return checkpoint.Progress(
+    return checkpoint.TrainState(
         step=step,
         method={
             "log_weights_K": torch.tensor([-1e300, -1 / 3], dtype=torch.float64),

@@ -45,7 +45,7 @@ def close(actual, expected, rel=1e-5):
 @pytest.mark.parametrize("microbatch", [1, 2, 3, 7, 100])
 def test_the_mean_gradient_does_not_depend_on_the_microbatch(net, microbatch):
     tokens = rows(7)
-    g = gradients.of_domain(net, tokens, microbatch)
+    g = gradients.domain_gradient(net, tokens, microbatch)
     expected = single(net, tokens).mean(dim=0)
     torch.testing.assert_close(flat(g.parts), expected, rtol=1e-4, atol=1e-6)
     close(g.squared_norm, expected.square().sum())
@@ -58,13 +58,13 @@ def test_the_variance_of_single_rows_is_the_trace_of_their_covariance(net):
     tokens = rows(7)
     g_RxP = single(net, tokens)
     # torch.var divides by R - 1.
-    close(gradients.of_domain(net, tokens, 1).variance, g_RxP.var(dim=0).sum())
+    close(gradients.domain_gradient(net, tokens, 1).variance, g_RxP.var(dim=0).sum())
 
 
 def test_the_variance_of_equal_microbatches_is_their_size_times_that_between_them(net):
     tokens = rows(8)
     means_4xP = single(net, tokens).view(4, 2, -1).mean(dim=1)
-    close(gradients.of_domain(net, tokens, 2).variance, 2 * means_4xP.var(dim=0).sum())
+    close(gradients.domain_gradient(net, tokens, 2).variance, 2 * means_4xP.var(dim=0).sum())
 
 
 def test_the_variance_of_uneven_microbatches(net):
@@ -76,7 +76,7 @@ def test_the_variance_of_uneven_microbatches(net):
         for begin, size in ((0, 3), (3, 3), (6, 1))
     ]
     expected = (sum(squares) - 7 * g_RxP.mean(dim=0).square().sum()) / 2
-    close(gradients.of_domain(net, tokens, 3).variance, expected, rel=1e-4)
+    close(gradients.domain_gradient(net, tokens, 3).variance, expected, rel=1e-4)
 
 
 @pytest.mark.parametrize("microbatch", [1, 2])
@@ -87,7 +87,7 @@ def test_both_estimates_are_right_on_average(net, microbatch):
     mean_P = g_3xP.mean(dim=0)
     true_variance = (g_3xP - mean_P).square().sum() / 3
     found = [
-        gradients.statistics(net, [population[list(draw)]], microbatch)
+        gradients.gradient_statistics(net, [population[list(draw)]], microbatch)
         for draw in itertools.product(range(3), repeat=3)
     ]
     assert len(found) == 27
@@ -101,9 +101,9 @@ def test_both_estimates_are_right_on_average(net, microbatch):
 
 def test_statistics_of_several_domains_stand_in_their_order(net):
     first, second = rows(4, seed=1), rows(5, seed=2)
-    both = gradients.statistics(net, [first, second], 1)
+    both = gradients.gradient_statistics(net, [first, second], 1)
     for k, tokens in enumerate((first, second)):
-        alone = gradients.of_domain(net, tokens, 1)
+        alone = gradients.domain_gradient(net, tokens, 1)
         close(both.squared_norm_K[k], alone.squared_norm)
         close(both.variance_K[k], alone.variance)
         close(both.loss_K[k], alone.loss)
@@ -115,8 +115,8 @@ def test_statistics_of_several_domains_stand_in_their_order(net):
 
 def test_a_domain_without_rows_is_nan_and_leaves_the_others_as_they_are(net):
     tokens = rows(4)
-    with_absent = gradients.statistics(net, [tokens, tokens[:0]], 1)
-    alone = gradients.statistics(net, [tokens], 1)
+    with_absent = gradients.gradient_statistics(net, [tokens, tokens[:0]], 1)
+    alone = gradients.gradient_statistics(net, [tokens], 1)
     for name in ("squared_norm_K", "squared_norm_unbiased_K", "variance_K", "loss_K"):
         assert getattr(with_absent, name)[1].isnan()
         assert getattr(with_absent, name)[0] == getattr(alone, name)[0]
@@ -125,7 +125,7 @@ def test_a_domain_without_rows_is_nan_and_leaves_the_others_as_they_are(net):
 
 
 def test_one_microbatch_tells_no_variance(net):
-    measured = gradients.statistics(net, [rows(4)], 4)
+    measured = gradients.gradient_statistics(net, [rows(4)], 4)
     assert measured.variance_K.isnan().all()
     assert measured.squared_norm_unbiased_K.isnan().all()
     assert not measured.squared_norm_K.isnan().any()
@@ -134,7 +134,7 @@ def test_one_microbatch_tells_no_variance(net):
 def test_statistics_leave_the_gradient_of_the_batch_alone(net):
     for weight in net.parameters():
         weight.grad = torch.full_like(weight, 2.0)
-    gradients.statistics(net, [rows(4)], 2)
+    gradients.gradient_statistics(net, [rows(4)], 2)
     assert all((weight.grad == 2).all() for weight in net.parameters())
 
 
@@ -146,7 +146,7 @@ def of_batch(net, tokens, domain_B, share, microbatch):
     net.zero_grad()
     domain_B = torch.tensor(domain_B)
     weight_B = (torch.tensor(share) / torch.bincount(domain_B, minlength=len(share)))[domain_B]
-    loss_B = gradients.of_batch(net, tokens, weight_B, microbatch)
+    loss_B = gradients.batch_gradient(net, tokens, weight_B, microbatch)
     return loss_B, left_gradient(net)
 
 
@@ -261,7 +261,7 @@ class Foreign(nn.Module):
 def test_a_model_of_somebody_elses_is_measured_as_ours(wraps):
     torch.manual_seed(0)
     model, tokens = Foreign(wraps), [rows(6), rows(0), rows(4, seed=1)]
-    measured = gradients.statistics(model, tokens, 1)
+    measured = gradients.gradient_statistics(model, tokens, 1)
     parameters = [*model.embedding.parameters(), *model.recurrent.parameters()]
     for k in (0, 2):
         g_RxP = torch.stack(
@@ -276,7 +276,7 @@ def test_a_model_of_somebody_elses_is_measured_as_ours(wraps):
     _, gram_KxK, _ = gradients.gramian(model, tokens, 2)
     close(gram_KxK[0, 0], measured.squared_norm_K[0])
     # The batch's losses, and its gradient left in the parameters.
-    loss_B = gradients.of_batch(model, tokens[0], torch.full((6,), 1 / 6), 4)
+    loss_B = gradients.batch_gradient(model, tokens[0], torch.full((6,), 1 / 6), 4)
     close(loss_B.double().mean(), measured.loss_K[0])
     close(flat([p.grad for p in parameters]).square().sum(), measured.squared_norm_K[0])
     torch.testing.assert_close(gradients.losses(model, tokens[0], 4), loss_B)

@@ -11,7 +11,7 @@ from pipeline.model import checkpoint, per_domain_adamw
 from pipeline.model.per_domain_adamw import PerDomainAdamW
 from pipeline.model.transformer import initialised, token_losses
 
-VECTORS = Path(__file__).parent / "mixing" / "vectors" / "adatask.json"
+VECTORS = Path(__file__).parents[1] / "rules" / "vectors" / "adatask.json"
 RECIPE = settings.Training(
     rows=4,
     length=4,
@@ -147,7 +147,7 @@ def train(model, optimizer, steps):
 
 def checkpointed(folder, model, optimizer, step):
     positions_K = torch.zeros(2, dtype=torch.int64)
-    progress = checkpoint.Progress(step, {}, positions_K, positions_K)
+    progress = checkpoint.TrainState(step, {}, positions_K, positions_K)
     checkpoint.save(folder, model, optimizer, progress, "identity")
 
 

@@ -208,7 +208,7 @@ def in_order(rows, length, shared=0):
 
 def test_order_can_be_said_in_positions_and_a_mask():
     net, tokens = initialised(TINY, 16, 0), random_tokens(3, 7, 16)
-    found = net.hidden(tokens, transformer.Sight(*in_order(3, 7)))
+    found = net.hidden(tokens, transformer.AttentionLayout(*in_order(3, 7)))
     torch.testing.assert_close(found, net.hidden(tokens), atol=1e-5, rtol=1e-5)
 
 
@@ -216,9 +216,9 @@ def test_order_can_be_said_in_positions_and_a_mask():
 def test_what_rows_share_can_be_read_once(shared):
     net, tokens = initialised(TINY, 16, 0), random_tokens(3, 7, 16)
     tokens[:, :shared] = tokens[0, :shared]
-    kept = net.remember(tokens[0, :shared])
+    kept = net.prefill_cache(tokens[0, :shared])
     found = net.hidden(
-        tokens[:, shared:], transformer.Sight(*in_order(3, 7 - shared, shared), kept)
+        tokens[:, shared:], transformer.AttentionLayout(*in_order(3, 7 - shared, shared), kept)
     )
     torch.testing.assert_close(found, net.hidden(tokens)[:, shared:], atol=1e-5, rtol=1e-5)
 
@@ -227,7 +227,7 @@ def test_tokens_see_what_the_mask_says_and_stand_where_they_are_put():
     # 3 is followed by 5 and by (7, 9), side by side: both stand right behind it.
     net = initialised(TINY, 16, 0)
     seen = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 1, 1]]).bool()
-    sight = transformer.Sight(torch.tensor([[0, 1, 1, 2]]), seen[None])
+    sight = transformer.AttentionLayout(torch.tensor([[0, 1, 1, 2]]), seen[None])
     found = net.hidden(torch.tensor([[3, 5, 7, 9]]), sight)[0]
     one, two = net.hidden(torch.tensor([[3, 5]]))[0], net.hidden(torch.tensor([[3, 7, 9]]))[0]
     torch.testing.assert_close(found[:2], one, atol=1e-5, rtol=1e-5)

@@ -14,7 +14,7 @@ CONFIGS = [ROOT / "config.yaml", *sorted(ROOT.glob("workflow/configs/*.yaml"))]
 
 
 def planned(path=ROOT / "config.yaml"):
-    return jobs.Jobs(planner.plan(planner.read(path), path.name), accelerators.named("cpu"))
+    return jobs.Jobs(planner.plan(planner.read(path), path.name), accelerators.accelerator("cpu"))
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
@@ -28,7 +28,7 @@ def test_every_job_waits_for_jobs_of_the_plan(path):
 def test_every_run_of_the_paper_fits_the_gpu_that_profiles_name():
     path = ROOT / "workflow/configs/paper.yaml"
     profile = yaml.safe_load((ROOT / "workflow/profiles/gpu/config.yaml").read_text())
-    device = accelerators.named(profile["set-resources"]["pretrain"]["accelerator"])
+    device = accelerators.accelerator(profile["set-resources"]["pretrain"]["accelerator"])
     work = jobs.Jobs(planner.plan(planner.read(path), path.name), device)
     taken = {run: work.job("pretrain", run).taken for run in work.plan.runs}
     assert len(taken) == 87

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
 from pipeline.planning import dependencies, planner
-from pipeline.planning.dependencies import Mixture, Run
+from pipeline.planning.dependencies import MixtureName, RunName
 
 DOREMI = {
     "proxy": {"rule": "doremi", "reference": "mix"},
@@ -174,5 +174,5 @@ def test_names_that_nothing_bears_are_refused_with_the_nearest(chained, change, 
 
 
 def test_a_run_is_named_as_its_folder():
-    assert str(Run("words", "nano", "mix", 3)) == "words/nano/mix/seed3"
-    assert str(Mixture("words", "nano", "regmix", 3)) == "words/nano/regmix/seed3"
+    assert str(RunName("words", "nano", "mix", 3)) == "words/nano/mix/seed3"
+    assert str(MixtureName("words", "nano", "regmix", 3)) == "words/nano/regmix/seed3"

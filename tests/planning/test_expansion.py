@@ -3,9 +3,9 @@
 import pytest
 
 from pipeline.planning import cross_checks, expansion
-from pipeline.planning.dependencies import Run
+from pipeline.planning.dependencies import RunName
 
-RUN = Run("symbols", "nano", "mix", 0)
+RUN = RunName("symbols", "nano", "mix", 0)
 SETTINGS = {"rows": 8, "microbatch": 4, "checkpoints": "all", "split": "validation"}
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.planning import cross_checks, planner
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")

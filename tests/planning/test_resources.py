@@ -140,15 +140,15 @@ def test_a_rules_needs_are_read_from_its_source(rule):
 def test_the_papers_hours_on_eight_tpus_are_met_within_a_factor_of_one_and_a_half(
     shape, vocabulary, hours
 ):
-    taken = resources.of_run(values(shape), vocabulary, accelerators.named("tpu-v4"))
+    taken = resources.of_run(values(shape), vocabulary, accelerators.accelerator("tpu-v4"))
     planned = taken.seconds * taken.devices / 8 / 3600
     assert hours / 1.5 < planned < hours * 1.5
 
 
 def test_a_model_too_large_for_one_device_takes_several():
     huge = {**LARGE, "width": 12_800, "heads": 200}
-    taken = resources.of_run(values(huge, microbatch_rows=1), T5, accelerators.named("h100"))
-    one = resources.of_run(values(SMALL, microbatch_rows=1), T5, accelerators.named("h100"))
+    taken = resources.of_run(values(huge, microbatch_rows=1), T5, accelerators.accelerator("h100"))
+    one = resources.of_run(values(SMALL, microbatch_rows=1), T5, accelerators.accelerator("h100"))
     assert (one.devices, one.fits, one.sharded) == (1, True, False)
     # 71 billion parameters at 16 bytes are more than 1.1 TB, beside 27 GB of each row's own.
     assert (taken.fits, taken.sharded) == (True, True)
@@ -156,7 +156,7 @@ def test_a_model_too_large_for_one_device_takes_several():
 
 
 def test_a_run_takes_as_many_devices_as_processes_are_asked_for_where_they_can_share_it():
-    h100 = accelerators.named("h100")
+    h100 = accelerators.accelerator("h100")
     one = resources.of_run(values(SMALL), T5, h100)
     four = resources.of_run(values(SMALL), T5, h100, processes=4)
     assert (one.devices, four.devices, four.sharded) == (1, 4, False)
@@ -170,17 +170,19 @@ def test_a_run_takes_as_many_devices_as_processes_are_asked_for_where_they_can_s
 
 
 def test_a_batch_that_does_not_fit_is_said_not_to():
-    taken = resources.of_run(values(LARGE), MT5, accelerators.named("h100"))
+    taken = resources.of_run(values(LARGE), MT5, accelerators.accelerator("h100"))
     assert not taken.fits
-    assert resources.of_run(values(LARGE, microbatch_rows=4), MT5, accelerators.named("h100")).fits
+    assert resources.of_run(
+        values(LARGE, microbatch_rows=4), MT5, accelerators.accelerator("h100")
+    ).fits
 
 
 def test_disk_counts_the_kept_checkpoints():
-    taken = resources.of_run(values(SMALL, steps=100), T5, accelerators.named("cpu"))
+    taken = resources.of_run(values(SMALL, steps=100), T5, accelerators.accelerator("cpu"))
     # The initial one and the last are kept; two more may lie there while one is written.
     assert taken.disk_bytes == 4 * 12 * taken.parameters + 60 * 100 * 13
 
 
 def test_an_unknown_device_is_refused_with_the_nearest_name():
     with pytest.raises(InputError, match="did you mean 'h100'"):
-        accelerators.named("h1000")
+        accelerators.accelerator("h1000")

@@ -219,7 +219,7 @@ def test_every_finding_is_a_row_of_the_table(paper):
 def test_what_the_paper_writes_in_latex_is_shown_as_it_is_written():
     cell = tables.Cell(None, None, r"\textit{Random} selects 5%")
     line = tables.Line("batches", "reference", {"comment": cell})
-    block = tables.Block("said twice", None, None, ("comment",), (line,))
+    block = tables.TableSection("said twice", None, None, ("comment",), (line,))
     text = tables.latex(tables.TableSettings("audit"), [block])
     assert r"\textbackslash{}textit\{Random\} selects 5\%" in text
 

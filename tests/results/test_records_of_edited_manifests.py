@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
+from edits import edited
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_up import build
-from test_manifests import edited
 
 from pike_mixing.errors import InputError
 from pipeline.results import experiment, lineage

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from pipeline.results import speedups
-from pipeline.results.outcomes import Checkpoint
-from pipeline.results.speedups import Part
+from pipeline.results.outcomes import CheckpointKey
+from pipeline.results.speedups import TaskCurve
 
 
 def reach(curve, target, tokens):
@@ -28,12 +28,12 @@ def runs(curves):
     curves: by method and seed the mean losses; the documents lie 1 below, at, and 1 above them.
     """
     checkpoints = [
-        Checkpoint(method, seed, step, 100.0 * step)
+        CheckpointKey(method, seed, step, 100.0 * step)
         for (method, seed), values in curves.items()
         for step in range(len(values))
     ]
     mean_R = np.array([value for values in curves.values() for value in values], float)
-    return [Part("a", mean_R[:, None] + [-1, 0, 1], np.ones(3), np.arange(3))], checkpoints
+    return [TaskCurve("a", mean_R[:, None] + [-1, 0, 1], np.ones(3), np.arange(3))], checkpoints
 
 
 def test_twice_as_fast():

@@ -167,7 +167,7 @@ def test_the_state_survives_a_checkpoint_bit_by_bit(rule, tmp_path):
     state = method.observe(state, signals(method, 0, [0.1, 2e4, 1 / 3, 0.0, math.pi]))
     model, optimizer = small_model()
     positions_K = torch.arange(len(DOMAINS))
-    progress = checkpoint.Progress(1, state, positions_K, positions_K)
+    progress = checkpoint.TrainState(1, state, positions_K, positions_K)
     checkpoint.save(tmp_path / "step1", model, optimizer, progress, "identity")
     restored = checkpoint.restore(tmp_path / "step1", model, optimizer, torch.device("cpu")).method
     assert restored.keys() == state.keys()

@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 
 from pike_mixing.apportion import apportion
-from pike_mixing.interface import Needs, Neutral, Signals, State, uniform
+from pike_mixing.interface import Needs, MethodDefaults, Signals, State, uniform
 
 
 @dataclasses.dataclass(frozen=True)
-class Proportional(Neutral):
+class Proportional(MethodDefaults):
     """w_k ~ L_k^power, with L_k the last loss."""
 
     about: ClassVar[str] = "Shares in proportion to a power of the losses."

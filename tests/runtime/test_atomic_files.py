@@ -9,7 +9,7 @@ import pytest
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files, code_fingerprint
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def names(folder):
@@ -18,7 +18,7 @@ def names(folder):
 
 def test_a_file_appears_at_the_end_of_the_block(tmp_path):
     path = tmp_path / "deep" / "file.txt"
-    with atomic_files.appearing(path) as partial:
+    with atomic_files.atomic_write(path) as partial:
         partial.write_text("new")
         assert not path.exists()
     assert path.read_text() == "new"
@@ -30,7 +30,7 @@ def test_an_error_leaves_the_old_file_and_nothing_beside_it(tmp_path):
     path.write_text("old")
 
     def fail():
-        with atomic_files.appearing(path) as partial:
+        with atomic_files.atomic_write(path) as partial:
             partial.write_text("half")
             raise KeyboardInterrupt
 
@@ -43,7 +43,7 @@ def test_an_error_leaves_the_old_file_and_nothing_beside_it(tmp_path):
 def test_a_folder_appears_whole_in_place_of_the_old_one(tmp_path):
     path = tmp_path / "folder"
     for content in ("first", "second"):
-        with atomic_files.appearing(path) as partial:
+        with atomic_files.atomic_write(path) as partial:
             (partial / "inner").mkdir(parents=True)
             (partial / "inner" / content).write_text(content)
             assert not (path / "inner" / content).exists()
@@ -57,7 +57,7 @@ def test_an_error_leaves_the_old_folder(tmp_path):
     (path / "old").touch()
 
     def fail():
-        with atomic_files.appearing(path) as partial:
+        with atomic_files.atomic_write(path) as partial:
             partial.mkdir()
             (partial / "half").touch()
             raise ValueError("no")
@@ -75,8 +75,8 @@ def test_a_process_that_dies_leaves_the_file_as_it_was(tmp_path, old):
         path.write_text(old)
     code = (
         "import os, pathlib, sys\n"
-        "from pipeline import files\n"
-        "with files.appearing(pathlib.Path(sys.argv[1])) as partial:\n"
+        "from pipeline.runtime import atomic_files as files\n"
+        "with files.atomic_write(pathlib.Path(sys.argv[1])) as partial:\n"
         "    partial.write_text('half')\n"
         "    os.kill(os.getpid(), 9)\n"
     )
@@ -185,7 +185,7 @@ def stopped(place, identity, **options):
     """Begins a folder and fails."""
 
     def begin():
-        with atomic_files.resumable(place, "pack", identity, **options) as partial:
+        with atomic_files.resumable_folder(place, "pack", identity, **options) as partial:
             (partial / "first").write_text("1")
             (partial / atomic_files.WORK / "note").write_text("-")
             raise OSError("stop")
@@ -198,7 +198,7 @@ def test_what_was_begun_is_gone_on_with(tmp_path):
     place = tmp_path / "made"
     stopped(place, {"a": 1})
     assert not place.exists()
-    with atomic_files.resumable(place, "pack", {"a": 1}) as partial:
+    with atomic_files.resumable_folder(place, "pack", {"a": 1}) as partial:
         assert (partial / "first").read_text() == "1"
         assert (partial / atomic_files.WORK / "note").read_text() == "-"
         (partial / "second").write_text("2")
@@ -208,10 +208,10 @@ def test_what_was_begun_is_gone_on_with(tmp_path):
 
 def test_with_another_identity_it_begins_empty(tmp_path):
     stopped(tmp_path / "made", 1)
-    with atomic_files.resumable(tmp_path / "made", "pack", 2) as partial:
+    with atomic_files.resumable_folder(tmp_path / "made", "pack", 2) as partial:
         assert not (partial / "first").exists()
     # A finished folder is replaced whole.
-    with atomic_files.resumable(tmp_path / "made", "pack", 1) as partial:
+    with atomic_files.resumable_folder(tmp_path / "made", "pack", 1) as partial:
         (partial / "other").write_text("")
     assert names(tmp_path / "made") == [".made-by", "other"]
 
@@ -222,11 +222,11 @@ def test_some_errors_leave_nothing_to_go_on_with(tmp_path):
 
 
 def test_a_folder_is_made_by_one_process_at_a_time(tmp_path):
-    with atomic_files.resumable(tmp_path / "made", "pack", 1) as partial:
+    with atomic_files.resumable_folder(tmp_path / "made", "pack", 1) as partial:
         (partial / "mine").write_text("")
         with (
             pytest.raises(InputError, match=r"another process is making .*made"),
-            atomic_files.resumable(tmp_path / "made", "pack", 1),
+            atomic_files.resumable_folder(tmp_path / "made", "pack", 1),
         ):
             pass
     assert names(tmp_path / "made") == [".made-by", "mine"]

@@ -45,10 +45,10 @@ REPLICATED, SHARDED = (), ("--shard",)
 def test_every_row_is_dealt_once_and_all_make_the_same_number_of_passes(R, size, n, whole):
     rows, hands = torch.arange(R), []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distributed, "count", lambda: n)
+        patch.setattr(distributed, "world_size", lambda: n)
         for rank in range(n):
             patch.setattr(distributed, "rank", lambda rank=rank: rank)
-            hands.append(distributed.dealt(rows, size, whole=whole))
+            hands.append(distributed.shard_microbatches(rows, size, whole=whole))
     assert len({len(hand) for hand in hands}) == 1
     counted = [piece for hand in hands for piece, counts in hand if counts]
     assert sorted(torch.cat(counted).tolist()) == list(range(R))
@@ -59,7 +59,7 @@ def test_every_row_is_dealt_once_and_all_make_the_same_number_of_passes(R, size,
 
 
 def test_one_process_takes_all_rows_in_their_order():
-    pieces = distributed.dealt(torch.arange(5), 2)
+    pieces = distributed.shard_microbatches(torch.arange(5), 2)
     assert [(piece.tolist(), counts) for piece, counts in pieces] == [
         ([0, 1], 1.0),
         ([2, 3], 1.0),
@@ -248,7 +248,7 @@ def test_a_mistake_of_all_is_said_once(make_run, torchrun):
 @pytest.mark.slow
 def test_what_the_first_alone_finds_ends_all_with_its_message(make_run, torchrun):
     run = make_run()
-    with run_lock.held(run.parent):
+    with run_lock.acquire(run.parent):
         done = torchrun(run)
     assert done.returncode != 0
     assert done.stderr.count("pike pretrain: ") == 1

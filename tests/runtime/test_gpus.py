@@ -13,13 +13,13 @@ import pytest
 from pike_mixing.errors import InputError
 from pipeline.runtime import gpus
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 TAKER = """
 import os, pathlib, sys
-from pipeline import gpus
+from pipeline.runtime import gpus
 gpus.WAIT_SECONDS = 0.02
-print(gpus.take(pathlib.Path(sys.argv[1])), os.environ["CUDA_VISIBLE_DEVICES"], flush=True)
+print(gpus.claim_gpu(pathlib.Path(sys.argv[1])), os.environ["CUDA_VISIBLE_DEVICES"], flush=True)
 sys.stdin.read()
 """
 
@@ -70,7 +70,7 @@ def test_one_more_waits_for_a_gpu_and_takes_that_of_a_killed_process(start):
 def test_a_single_gpu_is_shared_and_none_is_no_matter(tmp_path, monkeypatch):
     for names in ("GPU-0a1b", ""):
         monkeypatch.setenv(gpus.VISIBLE, names)
-        assert gpus.take(tmp_path / "locks") is None
+        assert gpus.claim_gpu(tmp_path / "locks") is None
         assert os.environ[gpus.VISIBLE] == names
     assert not (tmp_path / "locks").exists()
 
@@ -129,7 +129,7 @@ def test_more_processes_of_a_run_than_gpus_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv(gpus.VISIBLE, "a,b")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
     with pytest.raises(InputError, match=r"3 processes .* for 2 visible GPUs: .*per-node 2"):
-        gpus.take(tmp_path / "locks")
+        gpus.claim_gpu(tmp_path / "locks")
 
 
 def test_a_user_needs_no_name(tmp_path, driver, monkeypatch):
@@ -142,7 +142,7 @@ def test_a_user_needs_no_name(tmp_path, driver, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(gpus, "_held", [])
     monkeypatch.setenv(gpus.VISIBLE, "a,b")
-    assert gpus.take() == "a"
+    assert gpus.claim_gpu() == "a"
     gpus._held[0].close()
 
 
@@ -159,7 +159,7 @@ def test_a_folder_of_locks_that_others_may_write_is_refused(tmp_path, monkeypatc
         folder.mkdir()
         folder.chmod(0o777)
     with pytest.raises(InputError, match=r"locks.* set TMPDIR to a folder of your own"):
-        gpus.take(folder)
+        gpus.claim_gpu(folder)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
@@ -168,7 +168,7 @@ def test_a_folder_of_locks_of_another_user_is_refused(tmp_path, monkeypatch):
     (tmp_path / "locks").mkdir(mode=0o700)
     os.chown(tmp_path / "locks", 12345, 12345)
     with pytest.raises(InputError, match="is no folder that this user alone may write"):
-        gpus.take(tmp_path / "locks")
+        gpus.claim_gpu(tmp_path / "locks")
 
 
 def test_a_link_in_the_place_of_a_lock_is_not_followed(tmp_path, monkeypatch):
@@ -177,7 +177,7 @@ def test_a_link_in_the_place_of_a_lock_is_not_followed(tmp_path, monkeypatch):
     (tmp_path / "locks").mkdir()
     (tmp_path / "locks" / "a.lock").symlink_to(tmp_path / "thesis.txt")
     with pytest.raises(OSError, match="symbolic links"):
-        gpus.take(tmp_path / "locks")
+        gpus.claim_gpu(tmp_path / "locks")
     assert (tmp_path / "thesis.txt").read_text() == "years"
 
 
@@ -186,6 +186,6 @@ def test_a_lock_keeps_what_is_in_its_file(tmp_path, monkeypatch):
     monkeypatch.setattr(gpus, "_held", [])
     (tmp_path / "locks").mkdir(mode=0o700)
     (tmp_path / "locks" / "a.lock").write_text("kept")
-    assert gpus.take(tmp_path / "locks") == "a"
+    assert gpus.claim_gpu(tmp_path / "locks") == "a"
     gpus._held[0].close()
     assert (tmp_path / "locks" / "a.lock").read_text() == "kept"

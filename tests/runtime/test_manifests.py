@@ -1,13 +1,12 @@
 """Manifests that were edited or cut: a message and exit code 2, never a traceback."""
 
 import contextlib
-import copy
 import json
-import math
 import re
 import shutil
 
 import pytest
+from edits import edited
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,33 +17,6 @@ from pipeline.training import train
 
 EVALUATION = {"rows": 4, "batch_tokens": 64, "checkpoints": "last"}
 PROBE = {"rows": 4, "microbatch": 2, "checkpoints": "last"}
-WRONG = (None, True, -1, 0, 1.5, math.nan, "x", [], ["x"], {}, {"x": 1})
-
-
-def paths(value, before=()):
-    """Every place within a JSON value."""
-    listed = dict(enumerate(value)) if isinstance(value, list) else value
-    for key, one in listed.items() if isinstance(listed, dict) else ():
-        yield (*before, key)
-        yield from paths(one, (*before, key))
-
-
-@st.composite
-def edited(draw, value):
-    """A JSON text with one place taken out or of another kind, or cut short."""
-    if draw(st.booleans()) and draw(st.booleans()):
-        text = json.dumps(value)
-        return text[: draw(st.integers(0, len(text) - 1))]
-    changed = copy.deepcopy(value)
-    *before, last = draw(st.sampled_from(list(paths(changed))))
-    place = changed
-    for key in before:
-        place = place[key]
-    if draw(st.booleans()):
-        del place[last]
-    else:
-        place[last] = draw(st.sampled_from(WRONG))
-    return json.dumps(changed)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files, ownership
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def names(folder):
@@ -21,7 +21,7 @@ def names(folder):
 
 def make(path, content="made", stage="pack", inputs=()):
     """A folder with one file, as a stage makes it; with a suffix a file."""
-    with atomic_files.appearing(path, stage, inputs) as partial:
+    with atomic_files.atomic_write(path, stage, inputs) as partial:
         if path.suffix:
             partial.write_text(content)
         else:
@@ -74,7 +74,7 @@ def test_what_another_stage_made_is_left_alone(tmp_path, name):
 def test_a_folder_is_replaced_after_its_manifest_was_deleted(tmp_path):
     """As Snakemake does with declared outputs before it runs a job again."""
     for content in ("first", "second"):
-        with atomic_files.appearing(tmp_path / "out", "pack") as partial:
+        with atomic_files.atomic_write(tmp_path / "out", "pack") as partial:
             partial.mkdir()
             shard = partial / "train-00000.bin"
             shard.write_text(content)
@@ -185,9 +185,9 @@ def test_a_folder_is_free_where_all_its_files_are_marked(tmp_path_factory, marke
 
 KILLED = """
 import os, pathlib, sys
-from pipeline import files
+from pipeline.runtime import atomic_files as files
 path = pathlib.Path(sys.argv[1])
-with files.resumable(path, "pack", 1) if sys.argv[2] == "resumable" else files.appearing(
+with files.resumable_folder(path, "pack", 1) if sys.argv[2] == "resumable" else files.atomic_write(
     path, "pack"
 ) as partial:
     partial.mkdir(exist_ok=True)
@@ -216,18 +216,18 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path, how):
 def test_what_is_to_go_on_is_kept(tmp_path):
     killed(tmp_path / "out")
     killed(tmp_path / "out", "resumable")
-    with atomic_files.resumable(tmp_path / "out", "pack", 1) as partial:
+    with atomic_files.resumable_folder(tmp_path / "out", "pack", 1) as partial:
         assert (partial / "half").exists()
         assert not list(tmp_path.glob(".out.[0-9]*"))
 
 
 def test_what_a_living_process_makes_is_kept(tmp_path):
     # The two partial files would bear one name: another process stands for the second.
-    with atomic_files.appearing(tmp_path / "out.md", "table") as partial:
+    with atomic_files.atomic_write(tmp_path / "out.md", "table") as partial:
         partial.write_text("first")
         code = (
-            "import pathlib, sys; from pipeline import files\n"
-            "with files.appearing(pathlib.Path(sys.argv[1]), 'table') as p: p.write_text('2')"
+            "import pathlib, sys; from pipeline.runtime import atomic_files as files\n"
+            "with files.atomic_write(pathlib.Path(sys.argv[1]), 'table') as p: p.write_text('2')"
         )
         second = [sys.executable, "-c", code, tmp_path / "out.md"]
         subprocess.run(second, cwd=ROOT, check=True)
@@ -239,7 +239,7 @@ def test_what_a_living_process_makes_is_kept(tmp_path):
 
 def test_a_failure_leaves_nothing_of_a_file_and_its_companions(tmp_path):
     def fail():
-        with atomic_files.appearing(tmp_path / "pike.duckdb", "database") as partial:
+        with atomic_files.atomic_write(tmp_path / "pike.duckdb", "database") as partial:
             partial.touch()
             partial.with_name(f"{partial.name}.wal").touch()
             raise ValueError("no")
@@ -251,7 +251,7 @@ def test_a_failure_leaves_nothing_of_a_file_and_its_companions(tmp_path):
 
 def test_what_comes_into_the_place_meanwhile_is_left_alone(tmp_path):
     def work():
-        with atomic_files.appearing(tmp_path / "out.md", "table") as partial:
+        with atomic_files.atomic_write(tmp_path / "out.md", "table") as partial:
             partial.write_text("new")
             (tmp_path / "out.md").write_text("thesis")
 

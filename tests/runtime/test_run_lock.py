@@ -15,14 +15,14 @@ import pytest
 from pike_mixing.errors import InputError
 from pipeline.runtime import run_lock
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 HOLDER = """
 import pathlib, sys
-from pipeline import lease
+from pipeline.runtime import run_lock
 from pike_mixing.errors import InputError
 try:
-    with lease.held(pathlib.Path(sys.argv[1])):
+    with run_lock.acquire(pathlib.Path(sys.argv[1])):
         print("held", flush=True)
         sys.stdin.read()
 except InputError as error:
@@ -73,7 +73,7 @@ def write_holder(folder, **holder):
 
 
 def test_a_lease_is_held_during_the_block_and_leaves_nothing(tmp_path):
-    with run_lock.held(tmp_path / "run") as held:
+    with run_lock.acquire(tmp_path / "run") as held:
         path, holder = holder_of(tmp_path / "run")
         assert held.path == path
         assert held.folder == tmp_path / "run"
@@ -82,13 +82,13 @@ def test_a_lease_is_held_during_the_block_and_leaves_nothing(tmp_path):
 
 
 def test_a_lease_is_given_back_after_an_error(tmp_path):
-    with pytest.raises(KeyboardInterrupt), run_lock.held(tmp_path):
+    with pytest.raises(KeyboardInterrupt), run_lock.acquire(tmp_path):
         raise KeyboardInterrupt
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_second_holder_is_refused_and_told_who_holds(tmp_path, holder):
-    with pytest.raises(InputError) as caught, run_lock.held(tmp_path / "run"):
+    with pytest.raises(InputError) as caught, run_lock.acquire(tmp_path / "run"):
         pass
     assert f"is being written by process {holder.pid} on " in str(caught.value)
     assert "wait for it or stop it first" in str(caught.value)
@@ -102,7 +102,7 @@ def test_a_living_holder_is_waited_for_until_it_ends(tmp_path, holder, monkeypat
     monkeypatch.setattr(run_lock, "WATCH_SECONDS", 0.01)
     threading.Timer(0.2, holder.stdin.close).start()
     run_lock.await_free(tmp_path / "run", minutes=1)
-    with run_lock.held(tmp_path / "run"):
+    with run_lock.acquire(tmp_path / "run"):
         pass
     (told,) = caplog.messages
     assert f"is being written by process {holder.pid} on" in told
@@ -114,7 +114,7 @@ def test_a_holder_that_does_not_end_is_waited_for_as_long_as_was_said(
 ):
     monkeypatch.setattr(run_lock, "WATCH_SECONDS", 0.01)
     run_lock.await_free(tmp_path / "run", minutes=0.001)
-    with pytest.raises(InputError, match="is being written by"), run_lock.held(tmp_path / "run"):
+    with pytest.raises(InputError, match="is being written by"), run_lock.acquire(tmp_path / "run"):
         pass
 
 
@@ -125,18 +125,18 @@ def test_a_killed_holder_is_waited_for_no_longer_than_until_the_next_look(
     monkeypatch.setattr(run_lock, "LOOK_SECONDS", 0.05)
     threading.Timer(0.1, holder.kill).start()
     run_lock.await_free(tmp_path / "run", minutes=1)
-    with run_lock.held(tmp_path / "run"):
+    with run_lock.acquire(tmp_path / "run"):
         pass
 
 
 def test_the_same_process_cannot_hold_it_twice(tmp_path):
     refused = pytest.raises(InputError, match=f"process {os.getpid()} on")
-    with run_lock.held(tmp_path), refused, run_lock.held(tmp_path):
+    with run_lock.acquire(tmp_path), refused, run_lock.acquire(tmp_path):
         pass
 
 
 def test_another_run_can_be_held_meanwhile(tmp_path, holder):
-    with run_lock.held(tmp_path / "another"):
+    with run_lock.acquire(tmp_path / "another"):
         assert holder.poll() is None
 
 
@@ -149,7 +149,7 @@ def test_the_lease_of_a_killed_holder_is_taken_over_at_once(tmp_path, holder, re
         # A zombie: dead, but its parent has not asked yet.
         os.waitid(os.P_PID, holder.pid, os.WEXITED | os.WNOWAIT)
     began = time.monotonic()
-    with run_lock.held(tmp_path / "run"):
+    with run_lock.acquire(tmp_path / "run"):
         assert time.monotonic() - began < 1
         assert holder_of(tmp_path / "run")[1]["pid"] == os.getpid()
 
@@ -157,7 +157,7 @@ def test_the_lease_of_a_killed_holder_is_taken_over_at_once(tmp_path, holder, re
 def test_a_process_with_the_dead_holders_number_is_not_the_holder(tmp_path):
     mine = {"host": os.uname().nodename, "pid": os.getpid()}
     write_holder(tmp_path, **mine, process="1")
-    with run_lock.held(tmp_path) as held:
+    with run_lock.acquire(tmp_path) as held:
         assert held.path.exists()
 
 
@@ -188,7 +188,7 @@ def impatient(monkeypatch):
 def test_a_holder_on_another_machine_is_refused_at_its_next_heartbeat(tmp_path, impatient):
     path = write_holder(tmp_path, host="elsewhere", pid=1, process="1")
     refused = pytest.raises(InputError, match="by process 1 on elsewhere")
-    with beating(path), refused, run_lock.held(tmp_path):
+    with beating(path), refused, run_lock.acquire(tmp_path):
         pass
 
 
@@ -199,7 +199,7 @@ def test_a_holder_that_died_a_moment_ago_on_another_machine_is_waited_for(
     monkeypatch.setattr(run_lock, "STALE_SECONDS", 0.5)
     write_holder(tmp_path, host="elsewhere", pid=1, process="1")
     began = time.monotonic()
-    with run_lock.held(tmp_path):
+    with run_lock.acquire(tmp_path):
         assert holder_of(tmp_path)[1]["pid"] == os.getpid()
     assert 0.3 < time.monotonic() - began < 2
 
@@ -207,7 +207,7 @@ def test_a_holder_that_died_a_moment_ago_on_another_machine_is_waited_for(
 def test_a_holder_on_another_machine_that_ends_meanwhile_is_followed(tmp_path, impatient):
     path = write_holder(tmp_path, host="elsewhere", pid=1, process="1")
     threading.Timer(0.15, path.unlink).start()
-    with run_lock.held(tmp_path):
+    with run_lock.acquire(tmp_path):
         assert holder_of(tmp_path)[1]["pid"] == os.getpid()
 
 
@@ -215,7 +215,7 @@ def test_a_long_silent_holder_on_another_machine_is_replaced_at_once(tmp_path):
     path = write_holder(tmp_path, host="elsewhere", pid=1, process="1")
     long_ago = time.time() - run_lock.STALE_SECONDS - 1
     os.utime(path, (long_ago, long_ago))
-    with run_lock.held(tmp_path):
+    with run_lock.acquire(tmp_path):
         assert holder_of(tmp_path)[1]["pid"] == os.getpid()
 
 
@@ -226,23 +226,23 @@ def test_what_was_left_by_processes_killed_while_they_took_a_lease_is_removed(tm
         left.mkdir()
         (left / f"{name}.json").write_text("{}")
         os.utime(left, (now - age * run_lock.STALE_SECONDS,) * 2)
-    with run_lock.held(tmp_path):
-        assert [path.name for path in tmp_path.glob(".lease.*")] == [".lease.young"]
+    with run_lock.acquire(tmp_path):
+        assert [path.name for path in tmp_path.glob(".lease.*")] == [".run_lock.young"]
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}"])
 def test_a_lease_that_cannot_be_read_counts_as_another_machines(tmp_path, content, impatient):
     path = write_holder(tmp_path)
     path.write_text(content)
-    with beating(path), pytest.raises(InputError), run_lock.held(tmp_path):
+    with beating(path), pytest.raises(InputError), run_lock.acquire(tmp_path):
         pass
     os.utime(path, (0, 0))
-    with run_lock.held(tmp_path):
+    with run_lock.acquire(tmp_path):
         assert not path.exists()
 
 
 def test_a_holder_notices_that_it_was_taken_over(tmp_path):
-    with run_lock.held(tmp_path) as held:
+    with run_lock.acquire(tmp_path) as held:
         held.confirm()
         # Another machine found no sign of life for too long: this one had been asleep.
         path, _ = holder_of(tmp_path)
@@ -257,7 +257,7 @@ def test_a_holder_notices_that_it_was_taken_over(tmp_path):
 
 @pytest.mark.slow
 def test_a_heartbeat_keeps_the_lease_fresh(tmp_path):
-    with run_lock.held(tmp_path) as held:
+    with run_lock.acquire(tmp_path) as held:
         os.utime(held.path, (0, 0))
         until = time.monotonic() + 2 * run_lock.HEARTBEAT_SECONDS
         while held.path.stat().st_mtime == 0 and time.monotonic() < until:
@@ -267,14 +267,14 @@ def test_a_heartbeat_keeps_the_lease_fresh(tmp_path):
 
 RACER = """
 import pathlib, sys, time
-from pipeline import lease
+from pipeline.runtime import run_lock
 from pike_mixing.errors import InputError
 folder, rounds = pathlib.Path(sys.argv[1]), int(sys.argv[2])
 print("ready", flush=True)
 for number in range(rounds):
     sys.stdin.readline()
     try:
-        with lease.held(folder / str(number)):
+        with run_lock.acquire(folder / str(number)):
             print("won", flush=True)
             sys.stdin.readline()
     except InputError:
@@ -315,7 +315,7 @@ def test_a_number_of_a_process_elsewhere_means_nothing_here(tmp_path, impatient,
     with (
         beating(path),
         pytest.raises(InputError, match="is being written"),
-        run_lock.held(tmp_path),
+        run_lock.acquire(tmp_path),
     ):
         pass
 
@@ -334,7 +334,10 @@ def test_a_living_holder_in_another_pid_namespace_keeps_its_lease(tmp_path):
     )
     assert answer(process) == "held"
     try:
-        with pytest.raises(InputError, match="is being written"), run_lock.held(tmp_path / "run"):
+        with (
+            pytest.raises(InputError, match="is being written"),
+            run_lock.acquire(tmp_path / "run"),
+        ):
             pass
     finally:
         stop(process)
@@ -347,5 +350,5 @@ def test_a_lease_of_the_future_is_not_waited_for_longer(tmp_path, impatient, mon
     later = time.time() + 3600
     os.utime(path, (later, later))
     began = time.monotonic()
-    with run_lock.held(tmp_path):
+    with run_lock.acquire(tmp_path):
         assert 0.3 < time.monotonic() - began < 2

@@ -6,7 +6,7 @@ import pytest
 from pike_mixing.errors import InputError
 from pike_mixing.settings import parse
 from pipeline.runtime import atomic_files
-from pipeline.tasks.benchmark import Asked, load
+from pipeline.tasks.benchmark import TaskSpec, load
 
 
 @pytest.fixture
@@ -28,11 +28,11 @@ def rewrite(folder, name, change):
 
 def test_settings_are_checked_all_at_once():
     with pytest.raises(InputError) as caught:
-        parse(Asked, {"task": "piqa", "shots": -1, "formulation": "abc"}, "tasks[0]")
+        parse(TaskSpec, {"task": "piqa", "shots": -1, "formulation": "abc"}, "tasks[0]")
     assert "tasks[0].formulation: 'abc' is not one of 'cf', 'mcf', 'hyb'" in str(caught.value)
     values = {"task": "piqa", "shots": -1, "formulation": "cf", "items": 0}
     with pytest.raises(InputError, match=r"(?s)shots: must not be negative.*items: must be at"):
-        parse(Asked, values, "tasks[0]")
+        parse(TaskSpec, values, "tasks[0]")
 
 
 def test_rows_are_the_first_of_the_split(benchmarks, asked):
@@ -69,7 +69,7 @@ def test_rows_may_be_left_out(benchmarks, asked):
 
 
 def test_all_rows_leave_none_for_demonstrations(benchmarks):
-    everything = Asked(task="hellaswag_de", shots=1, formulation="cf")
+    everything = TaskSpec(task="hellaswag_de", shots=1, formulation="cf")
     with pytest.raises(InputError, match=r"1 shots.*0 demonstrations: lower shots, or items"):
         load(benchmarks, everything)
 

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.theory import example
-from pipeline.theory.example import FIGURE, STUCK, Setting
+from pipeline.theory.example import FIGURE, STUCK, ExampleSetting
 from pipeline.theory.problem import vector
 
 
 def setting(start=(2.0, 1.0), sigma=(0.0, 0.0), eta=1.0, b=10, steps=2):
-    return Setting("s", start, sigma, eta, b, steps)
+    return ExampleSetting("s", start, sigma, eta, b, steps)
 
 
 def test_expected_loss_by_hand():

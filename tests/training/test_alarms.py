@@ -14,7 +14,7 @@ from pike_mixing.interface import Statistics
 from pipeline.runtime import atomic_files
 from pipeline.settings import AlarmLimits
 from pipeline.training import train
-from pipeline.training.alarms import Alarms, effective
+from pipeline.training.alarms import Alarms, effective_domains
 
 DOMAINS = ("en", "hi", "de")
 EQUAL = [1 / 3, 1 / 3, 1 / 3]
@@ -48,10 +48,10 @@ def statistics(squared_norm, variance=None, rows=(8, 8, 8)):
 
 
 def test_effective_number_is_k_for_equal_weights_and_one_for_a_single_domain():
-    assert effective(torch.tensor(EQUAL, dtype=torch.float64)) == pytest.approx(3)
-    assert effective(torch.tensor([0.0, 1.0, 0.0])) == 1
+    assert effective_domains(torch.tensor(EQUAL, dtype=torch.float64)) == pytest.approx(3)
+    assert effective_domains(torch.tensor([0.0, 1.0, 0.0])) == 1
     # H = 1/2 ln 2 + 2 (1/4 ln 4) = 3/2 ln 2.
-    assert effective(torch.tensor([0.5, 0.25, 0.25]).double()) == pytest.approx(2**1.5)
+    assert effective_domains(torch.tensor([0.5, 0.25, 0.25]).double()) == pytest.approx(2**1.5)
 
 
 def test_a_collapse_is_told_at_the_end_of_a_window_and_once():

@@ -10,7 +10,7 @@ from pike_mixing import registry
 from pipeline import settings
 from pipeline.model import checkpoint, gradients, transformer
 from pipeline.model.adamw import adamw
-from pipeline.model.backward import Batch, Pass
+from pipeline.model.backward import Batch, GradientComputer
 from pipeline.runtime import atomic_files
 from pipeline.training import train
 
@@ -43,7 +43,7 @@ def recipe(**how):
 
 
 def net(device, **how):
-    return transformer.initialised(SHAPE, VOCABULARY, 0).to(device).arranged(recipe(**how))
+    return transformer.initialised(SHAPE, VOCABULARY, 0).to(device).configure(recipe(**how))
 
 
 def batch(device, counts=(4, 8)):
@@ -57,8 +57,8 @@ def step(device, measured_by=None, **how):
     own = net(device, **how)
     optimizer = adamw(own, recipe())
     method = registry.build("mix", {}, "test")
-    passing = Pass(own, optimizer, 1.0, 12)
-    left = passing.leave_gradient(
+    passing = GradientComputer(own, optimizer, 1.0, 12)
+    left = passing.compute_gradients(
         method, method.init(("one", "two"), 0), 0, batch(device), measured_by
     )
     gradient = torch.cat([p.grad.flatten().cpu() for p in own.parameters()])
@@ -82,7 +82,7 @@ def test_a_step_in_bfloat16_is_near_that_in_float32():
 
 def test_statistics_out_of_the_pass_are_those_of_single_rows_on_a_cpu():
     seen, gradient = step("cuda", measured_by=1)
-    reference = gradients.statistics(net("cpu"), batch("cpu").by_domain(), 1)
+    reference = gradients.gradient_statistics(net("cpu"), batch("cpu").by_domain(), 1)
     for name in STATISTICS:
         found = getattr(seen.statistics, name)
         torch.testing.assert_close(found, getattr(reference, name), rtol=1e-3, atol=1e-6)

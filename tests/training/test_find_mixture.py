@@ -88,7 +88,7 @@ def saved(folder, state, *, steps=STEPS):
         folder / "checkpoints" / f"step{steps}",
         model,
         torch.optim.SGD(model.parameters()),
-        checkpoint.Progress(steps, state, none_K, none_K),
+        checkpoint.TrainState(steps, state, none_K, none_K),
         "identity",
     )
 

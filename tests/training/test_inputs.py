@@ -20,7 +20,7 @@ from pipeline.model.backward import Batch
 from pipeline.model.transformer import initialised, token_losses
 from pipeline.runtime import atomic_files
 from pipeline.training import train
-from pipeline.training.inputs import read
+from pipeline.training.inputs import read_inputs
 
 DOREMI = {"rule": "doremi", "method": {"reference": "mix", "rate": 2.0}}
 
@@ -131,8 +131,8 @@ def test_another_reference_is_another_run(make_run, corpora, reference, tmp_path
     method = registry.build(values.rule, values.method, "run")
     elsewhere = write_run(tmp_path / "elsewhere", seed=7)
     train.pretrain(elsewhere, corpora, device="cpu", threads=1)
-    first = read(values, method, corpora, reference, None)
-    second = read(values, method, corpora, elsewhere.parent, None)
+    first = read_inputs(values, method, corpora, reference, None)
+    second = read_inputs(values, method, corpora, elsewhere.parent, None)
     assert first.identity["corpora"] == second.identity["corpora"]
     assert first.identity != second.identity
 

@@ -29,11 +29,11 @@ def written(folder, until, *, every=2, since=0):
     """Records of the steps `since` to `until`, with a part every other step as the loop makes."""
     records = Records(folder)
     if not since:
-        records.write(records.taken(0))
+        records.write(records.drain(0))
     for step in range(since, until):
         add_step(records, step)
         if (step + 1) % every == 0:
-            records.write(records.taken(step + 1))
+            records.write(records.drain(step + 1))
     return records
 
 
@@ -100,7 +100,7 @@ def test_statistics_are_recorded_by_domain(tmp_path):
     vectors = [torch.tensor([1.0 * n, math.nan], dtype=torch.float64) for n in (4, 3, 8, 2)]
     rows_K = torch.tensor([8.0, 0.0], dtype=torch.float64)
     records.add_statistics(6, DOMAINS, Statistics(*vectors, rows_K), 0.25)
-    records.write(records.taken(0))
+    records.write(records.drain(0))
     records.finish(0)
     english, hindi = read(tmp_path, "gradient_statistics")
     assert english == {
@@ -120,7 +120,7 @@ def test_statistics_are_recorded_by_domain(tmp_path):
 def test_coefficients_are_recorded_by_domain(tmp_path):
     records = Records(tmp_path)
     records.add_coefficients(3, DOMAINS, torch.tensor([1.25, math.nan], dtype=torch.float64))
-    records.write(records.taken(0))
+    records.write(records.drain(0))
     records.finish(0)
     assert read(tmp_path, "coefficients") == [
         {"step": 3, "domain": "en", "coefficient": 1.25},
@@ -131,7 +131,7 @@ def test_coefficients_are_recorded_by_domain(tmp_path):
 def test_alarms_are_recorded_with_their_domain_if_they_have_one(tmp_path):
     records = Records(tmp_path)
     records.add_alarms([(9, "no-rows", "hi", "lost"), (9, "effective-domains", None, "collapsed")])
-    records.write(records.taken(0))
+    records.write(records.drain(0))
     records.finish(0)
     assert read(tmp_path, "alarms") == [
         {"step": 9, "kind": "no-rows", "domain": "hi", "message": "lost"},
@@ -269,7 +269,7 @@ def test_shares_of_several_phases_sum_to_one(tmp_path):
     for phase in ("data", "optimizer", "data"):
         with records.timed(phase):
             sum(range(1000))
-    records.write(records.taken(0))
+    records.write(records.drain(0))
     records.finish(0)
     timings = read(tmp_path, "timings")
     assert [row["phase"] for row in timings] == ["data", "optimizer"]
@@ -281,7 +281,7 @@ def test_a_folder_that_cannot_be_written_is_named_with_a_way_out(tmp_path):
     records = Records(tmp_path)
     add_step(records, 0)
     with pytest.raises(InputError, match=r"could not be written .*start the same command again"):
-        records.write(records.taken(1))
+        records.write(records.drain(1))
 
 
 def test_a_full_disk_is_named_with_a_way_out(small_disk):
@@ -290,7 +290,7 @@ def test_a_full_disk_is_named_with_a_way_out(small_disk):
     records = Records(disk)
     add_step(records, 0)
     with pytest.raises(InputError, match=r"No space left on device.*free some space"):
-        records.write(records.taken(1))
+        records.write(records.drain(1))
     assert list((disk / "parts").iterdir()) == []
 
 

@@ -30,7 +30,7 @@ def test_a_loss_that_is_no_number_stops_the_run(make_run, corpora, capsys):
 
 def test_a_second_process_is_told_who_trains(make_run, corpora, capsys):
     run = make_run()
-    with run_lock.held(run.parent):
+    with run_lock.acquire(run.parent):
         assert main(["pretrain", str(run), "--corpora", str(corpora), "--device", "cpu"]) == 2
     assert f"is being written by process {os.getpid()} on " in capsys.readouterr().err
 

@@ -30,16 +30,16 @@ class Signalled(Mix):
 
 
 def test_without_a_signal_nothing_is_asked():
-    with signal_handler.watched() as asked:
-        assert not asked.to_save()
+    with signal_handler.handle_signals() as asked:
+        assert not asked.checkpoint_requested()
         asked.end()
 
 
 def test_a_signal_to_save_is_told_once_and_ends_nothing():
-    with signal_handler.watched() as asked:
+    with signal_handler.handle_signals() as asked:
         signal.raise_signal(signal.SIGUSR1)
-        assert asked.to_save()
-        assert not asked.to_save()
+        assert asked.checkpoint_requested()
+        assert not asked.checkpoint_requested()
         asked.end()
 
 
@@ -51,48 +51,48 @@ def test_a_signal_that_comes_while_one_looks_is_told_at_the_next_look():
             asked.note(signal.SIGUSR1, None)
             return 1
 
-    asked = signal_handler.Asked()
+    asked = signal_handler.SignalState()
     asked._save = Late()
-    assert asked.to_save()
-    assert asked.to_save()
-    assert not asked.to_save()
+    assert asked.checkpoint_requested()
+    assert asked.checkpoint_requested()
+    assert not asked.checkpoint_requested()
 
 
 @pytest.mark.parametrize("number", signal_handler.STOPS)
 def test_a_signal_to_end_asks_for_a_checkpoint_first(number):
-    with signal_handler.watched() as asked:
+    with signal_handler.handle_signals() as asked:
         signal.raise_signal(number)
-        assert asked.to_save()
+        assert asked.checkpoint_requested()
         with pytest.raises(signal_handler.Interrupted, match=number.name):
             asked.end()
 
 
 def test_a_second_ctrl_c_does_not_wait():
-    with signal_handler.watched():
+    with signal_handler.handle_signals():
         signal.raise_signal(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
 
 
 def test_torchrun_hands_ctrl_c_on_to_processes_that_had_it_from_the_terminal():
-    with signal_handler.watched(alone=False) as asked:
+    with signal_handler.handle_signals(alone=False) as asked:
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
-        assert asked.to_save()
+        assert asked.checkpoint_requested()
         with pytest.raises(signal_handler.Interrupted, match="SIGINT"):
             asked.end()
 
 
 def test_the_signal_to_save_can_be_another_one():
-    with signal_handler.watched("USR2") as asked:
+    with signal_handler.handle_signals("USR2") as asked:
         assert signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
         signal.raise_signal(signal.SIGUSR2)
-        assert asked.to_save()
+        assert asked.checkpoint_requested()
 
 
 def test_handlers_are_as_before_afterwards():
     before = [signal.getsignal(number) for number in (*signal_handler.STOPS, signal.SIGUSR1)]
-    with signal_handler.watched():
+    with signal_handler.handle_signals():
         pass
     after = [signal.getsignal(number) for number in (*signal_handler.STOPS, signal.SIGUSR1)]
     assert after == before
@@ -102,8 +102,8 @@ def test_a_thread_that_is_not_the_main_one_notes_nothing():
     found = []
 
     def work():
-        with signal_handler.watched() as asked:
-            found.append(asked.to_save())
+        with signal_handler.handle_signals() as asked:
+            found.append(asked.checkpoint_requested())
 
     thread = threading.Thread(target=work)
     thread.start()

@@ -315,8 +315,8 @@ def test_a_method_sees_what_it_asks_for_and_its_state_is_kept(make_run, corpora)
     losses = [row["loss"] for row in rows(result, "domain_losses")]
     values = atomic_files.read_json(run)
     work = parse(settings.Run, values, "run")
-    with run_lock.held(run.parent) as held:
-        given = inputs.read(work, Watching(), corpora, None, None)
+    with run_lock.acquire(run.parent) as held:
+        given = inputs.read_inputs(work, Watching(), corpora, None, None)
         loop = pretrain._Training(work, Watching(), values, given, devices.pick("cpu"), held)
         path = run.parent / "checkpoints" / "step6"
         at = checkpoint.restore(path, loop.model, loop.optimizer, torch.device("cpu"))

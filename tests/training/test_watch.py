@@ -13,7 +13,7 @@ from pipeline.runtime import atomic_files, run_lock
 from pipeline.training import train, watch
 from pipeline.training.live_log import Stream
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_rows_since_the_last_part_are_shown_at_once(folder):
         file.write('{"table": "steps", "st')
     # Rows behind a part that is there already are not counted twice.
     shutil.copy(path, folder / "live" / "since-step0.jsonl")
-    with run_lock.held(folder):
+    with run_lock.acquire(folder):
         assert [row["step"] for row in watch.rows(folder, "steps")] == [0, 1, 2, 3]
         shown = watch.look(folder)
     assert "seed0: running" in shown

@@ -94,8 +94,8 @@ def listened_to(run, corpora, device):
     values = atomic_files.read_json(run)
     work = parse(settings.Run, values, str(run))
     method = registry.build(work.rule, work.method, str(run))
-    with run_lock.held(run.parent) as held:
-        given = inputs.read(work, method, corpora, None, None)
+    with run_lock.acquire(run.parent) as held:
+        given = inputs.read_inputs(work, method, corpora, None, None)
         loop = pretrain._Training(work, method, values, given, devices.pick(device), held)
         heard = Compilations()
         loop.records.listeners.append(heard)
@@ -214,7 +214,7 @@ def test_a_probe_measures_the_same(trained, tmp_path, corpora):
 
 def test_what_is_left_of_a_domain_is_filled_up_with_rows_that_weigh_nothing():
     rows = torch.arange(15).view(5, 3)
-    dealt = list(microbatches.dealt(rows, torch.full((5,), 0.5), 4, devices.pick("xla")))
+    dealt = list(microbatches.split_rows(rows, torch.full((5,), 0.5), 4, devices.pick("xla")))
     assert [p.tokens_sxL1.shape for p in dealt] == [(4, 3), (4, 3)]
     assert [p.rows for p in dealt] == [4, 1]
     assert dealt[1].tokens_sxL1.cpu()[:, 0].tolist() == [12] * 4

@@ -25,8 +25,8 @@ def train_with(method, run, corpora):
     """The loop with a method that is in no table."""
     values = atomic_files.read_json(run)
     work = parse(settings.Run, values, str(run))
-    with run_lock.held(run.parent) as held:
-        given = inputs.read(work, method, corpora, None, None)
+    with run_lock.acquire(run.parent) as held:
+        given = inputs.read_inputs(work, method, corpora, None, None)
         pretrain._Training(work, method, values, given, devices.pick("cpu"), held).run()
     return outcome(run.parent)
 

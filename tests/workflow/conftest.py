@@ -20,7 +20,7 @@ from pipeline.runtime import atomic_files
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = Path(__file__).with_name("config.yaml")
-TREE = ("Snakefile", "workflow", "pipeline", "docs")
+TREE = ("Snakefile", "workflow", "pike_mixing", "pipeline", "docs")
 DEFAULTS = ("--profile", "workflow/profiles/default")
 RUNS = "results/runs/words/tiny"
 LONG = {"steps": 300, "checkpoint_every": 100, "resume_every": 10}

@@ -154,7 +154,7 @@ def test_the_code_beside_the_snakefile_runs_in_any_directory(fresh):
         *("--directory", "elsewhere", "--configfile", fresh.path("config.yaml")),
     )
     modules = ("pipeline.data.sources", "pipeline.data.synthetic")
-    code = f"from pipeline import fingerprints; print(fingerprints.of(*{modules}))"
+    code = f"from pipeline.runtime import code_fingerprint; print(code_fingerprint.of(*{modules}))"
     fresh.path("ask.py").write_text(code, encoding="utf-8")
     expected = fresh.run("ask").stdout.strip()
     assert expected != code_fingerprint.of(*modules)

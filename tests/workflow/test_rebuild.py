@@ -123,17 +123,17 @@ def test_changed_evaluation_code_evaluates_and_trains_nothing(finished):
 
 
 def test_changed_probe_code_probes_and_trains_nothing(finished):
-    finished.edit("pipeline/probe.py", 'unit="checkpoint"', 'unit="step"')
+    finished.edit("pipeline/evaluation/gradient_probe.py", 'unit="checkpoint"', 'unit="step"')
     assert finished.plan() == stages(METHODS, "probe") | results(METHODS)
 
 
 def test_a_changed_rule_trains_the_runs_of_that_rule_alone(finished):
-    append(finished, "pipeline/mixing/fixed.py")
+    append(finished, "pike_mixing/rules/fixed.py")
     assert finished.plan() == trained("mostly-easy")
 
 
 def test_a_changed_rule_trains_those_that_are_built_on_it_too(finished):
-    append(finished, "pipeline/mixing/pike.py")
+    append(finished, "pike_mixing/rules/pike.py")
     assert finished.plan() == trained("pike", "balanced")
 
 
@@ -273,7 +273,7 @@ def test_results_that_came_without_snakemakes_memory_are_compared_with_the_plan(
     shutil.rmtree(finished.path(".snakemake"))
     assert finished.plan() == set()
     finished.configure(lambda config: config["methods"]["balanced"].update(tau=2))
-    append(finished, "pipeline/mixing/fixed.py")
+    append(finished, "pike_mixing/rules/fixed.py")
     assert finished.plan("--rerun-triggers", "mtime", "input") == set()
     planned = finished.plan()
     assert planned == trained("balanced", "mostly-easy")

@@ -15,7 +15,7 @@ def test_changed_settings_replace_what_was_made(finished):
     before = (corpus / "train-00000.bin").read_bytes()
     finished.make(f"{MIX}/evaluations/manifest.json", f"{MIX}/probes/manifest.json")
     assert (corpus / "train-00000.bin").read_bytes() != before
-    finished.edit("pipeline/probe.py", 'unit="checkpoint"', 'unit="step"')
+    finished.edit("pipeline/evaluation/gradient_probe.py", 'unit="checkpoint"', 'unit="step"')
     finished.make(f"{MIX}/probes/manifest.json")
     assert not [path for path in finished.path("results").rglob(".*") if path.name != ".made-by"]
 
