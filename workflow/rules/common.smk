@@ -51,7 +51,7 @@ FINAL = "manifest.json"
 
 def work_of(rule):
     """The jobs of the plan on the kind of device that the profile gives a rule: cpu, h100, ..."""
-    device = accelerators.named(PROFILE.of(rule, "accelerator", "cpu"))
+    device = accelerators.accelerator(PROFILE.of(rule, "accelerator", "cpu"))
     return jobs.Jobs(PLAN, device, int(PROFILE.of(rule, "processes", "1")))
 
 
