@@ -130,7 +130,7 @@ def _downloaded(task: Task, split: str, revision: str) -> Path:
             "fetching needs the package 'huggingface_hub', which is not installed: "
             f"run `{install('hub')}`, or give files that you have with --from SPLIT=FILE"
         ) from error
-    path: Path = hub.downloaded(
+    path: Path = hub.download(
         *(task.dataset.repository, task.dataset.files[split].path, revision),
         kind="dataset",
         remedy="give files that you have with --from SPLIT=FILE",

@@ -75,7 +75,7 @@ def test_a_missing_file_is_named(corpus):
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path):
-    with pytest.raises(InputError, match="holds no documents and no corpus"):
+    with pytest.raises(InputError, match="holds no documents or corpus"):
         verify([str(tmp_path)])
     atomic_files.write_json(tmp_path / atomic_files.MANIFEST, {"stage": "pretrain", "files": {}})
     with pytest.raises(InputError, match="neither of documents nor of a corpus"):

@@ -65,7 +65,7 @@ def leave_the_vocabulary(folder):
 @pytest.mark.parametrize("damage", [flip_a_token, halve_the_bytes, leave_the_vocabulary])
 def test_changed_validation_data_is_named_and_nothing_is_measured(asked, command, damage):
     message = asked(command, damage)
-    assert "was changed: its SHA-256 is not the manifest's: delete " in message
+    assert "was changed: its SHA-256 is not the manifest's: pack it anew" in message
     assert "hard" in message
 
 

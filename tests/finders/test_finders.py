@@ -70,7 +70,7 @@ def test_a_missing_package_is_named_with_its_extra(finder, package):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("pipeline.errors.InputError"), done.stderr
+    assert last.startswith("pike_mixing.errors.InputError"), done.stderr
     assert f"needs the package {package!r}, which is not installed" in last
     assert "make setup EXTRAS=finders" in last
 
@@ -78,7 +78,7 @@ def test_a_missing_package_is_named_with_its_extra(finder, package):
 def test_the_other_finders_need_neither_package():
     code = (
         "import sys; sys.modules.update(scipy=None, lightgbm=None)\n"
-        "from pike_mixing.finders import mixture, registry\n"
+        "from pike_mixing.finders import registry\n"
         "registry.kind('best'), registry.kind('average')\n"
         "assert 'torch' not in sys.modules"
     )

@@ -262,17 +262,17 @@ def test_a_snapshot_is_of_its_moment(tmp_path):
 def test_the_first_process_alone_keeps_what_it_writes(monkeypatch):
     net, optimizer = started()
     update(net, optimizer, 0)
-    whole, put_together = checkpoint.processes.full, []
+    whole, put_together = checkpoint.distributed.full_tensor, []
 
     def full(tensor):
         put_together.append(tensor)
         return whole(tensor)
 
-    monkeypatch.setattr(checkpoint.processes, "full", full)
+    monkeypatch.setattr(checkpoint.distributed, "full_tensor", full)
     kept = checkpoint.snapshot(net, optimizer, progress(1), "ours")
     both = len(kept.weights) + len(kept.training)
     assert len(put_together) == both > 0
-    monkeypatch.setattr(checkpoint.processes, "leads", lambda: False)
+    monkeypatch.setattr(checkpoint.distributed, "is_main_process", lambda: False)
     taken = checkpoint.snapshot(net, optimizer, progress(1), "ours")
     # The others take part all the same: shards are put together by all.
     assert len(put_together) == 2 * both
@@ -291,7 +291,7 @@ def test_the_device_holds_one_whole_moment_at_a_time(tmp_path, monkeypatch):
         seen.append(weakref.ref(tensor))
         return torch.zeros(tensor.shape)
 
-    monkeypatch.setattr(checkpoint.processes, "like", like)
+    monkeypatch.setattr(checkpoint.distributed, "distribute_like", like)
     checkpoint.restore(path, net, optimizer, torch.device("meta"))
     # Two moments and the count of updates.
     assert len(seen) == 3 * len(list(net.parameters()))

@@ -21,7 +21,7 @@ def run(tmp_path):
         (["{}/none", "--out", "{}/out"], "none is no finished run (it has no manifest.json)"),
         (["{}/pack", "--out", "{}/out"], "pack/manifest.json is not of a training run"),
         (["{}/run", "--out", "{}/out", "--step", "5"], "no checkpoint of step 5: --step takes one"),
-        (["{}/run", "--out", "{}/run"], "run is there already: delete it, or give another --out"),
+        (["{}/run", "--out", "{}/run"], "run, which would be lost: give another --out"),
     ],
 )
 def test_a_mistake_is_named_without_transformers(

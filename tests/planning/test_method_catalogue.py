@@ -52,7 +52,7 @@ def test_all_rules_for_a_terminal():
 
 def test_a_rule_of_ones_own_is_shown_too():
     assert method_catalogue.methods("pike_mixing.rules.mix:Mix", format="markdown").startswith(
-        "## pipeline"
+        "## pike_mixing.rules.mix:Mix"
     )
 
 

@@ -55,9 +55,9 @@ def test_defaults_are_shown_as_they_are_written():
 def test_reading_every_rule_imports_no_torch():
     code = (
         "import sys; sys.modules['torch'] = None\n"
-        "from pipeline.planning import rules; from pike_mixing import METHODS\n"
-        "for rule in METHODS: rules.problems({'rule': rule}, 'here')\n"
-        "assert not [m for m in sys.modules if m.startswith('pike_mixing.')]"
+        "from pipeline.planning import method_docs; from pike_mixing import METHODS\n"
+        "for rule in METHODS: method_docs.problems({'rule': rule}, 'here')\n"
+        "assert not [m for m in sys.modules if m.startswith('pike_mixing.rules.')]"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 

@@ -227,7 +227,7 @@ def test_what_was_left_by_processes_killed_while_they_took_a_lease_is_removed(tm
         (left / f"{name}.json").write_text("{}")
         os.utime(left, (now - age * run_lock.STALE_SECONDS,) * 2)
     with run_lock.acquire(tmp_path):
-        assert [path.name for path in tmp_path.glob(".lease.*")] == [".run_lock.young"]
+        assert [path.name for path in tmp_path.glob(".lease.*")] == [".lease.young"]
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}"])
