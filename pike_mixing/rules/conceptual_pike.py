@@ -98,14 +98,27 @@ class ConceptualPiKE(MethodDefaults):
         return {"weights_K": weights_K}
 
     def bound(self, statistics: Statistics, b: int) -> tuple[Tensor, Tensor]:
-        """Line 5: lambda_k = -eta beta |g|^2 + L eta^2 sigma_k^2 / (2b) and kappa_k."""
+        """Line 5, with the settings' constants and estimate of the norm."""
         squared_norm_K = statistics.squared_norm_K
         if self.norm == "unbiased":
             squared_norm_K = statistics.squared_norm_unbiased_K.clamp(min=0)
-        noise_K = self.L * self.eta**2 / (2 * b) * statistics.variance_K
-        lam_K = noise_K - self.eta * self.beta * squared_norm_K
-        kap_K = self.L * self.eta**2 * self.gamma * squared_norm_K
-        return lam_K, kap_K
+        constants = (self.L, self.eta, self.beta, self.gamma)
+        return coefficients(squared_norm_K, statistics.variance_K, b, *constants)
+
+
+def coefficients(
+    squared_norm_K: Tensor,
+    variance_K: Tensor,
+    b: int,
+    L: float,
+    eta: float,
+    beta: float,
+    gamma: float,
+) -> tuple[Tensor, Tensor]:
+    """lambda_k = -eta beta |g|^2 + L eta^2 sigma_k^2 / (2b) and kappa_k, of any beta."""
+    noise_K = L * eta**2 / (2 * b) * variance_K
+    lam_K = noise_K - eta * beta * squared_norm_K
+    return lam_K, L * eta**2 * gamma * squared_norm_K
 
 
 def minimiser(lam_K: Tensor, kap_K: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pike_mixing.rules.conceptual_pike import ConceptualPiKE, minimiser
+from pike_mixing.rules.conceptual_pike import coefficients, minimiser
 from pipeline.theory import relaxed
 from pipeline.theory.problem import Problem, along_axes, leaning, vector
 
@@ -81,10 +81,9 @@ def bounds(problem: Problem, theta_D: Tensor, weights_K: Tensor, eta: float, b: 
     def bound(constant: float, factor: float) -> float:
         if not math.isfinite(factor):
             return math.inf
-        method = ConceptualPiKE(
-            L=constant, eta=eta, beta=factor, gamma=gamma(aligned, K), norm="plug-in"
-        )
-        return now + relaxed.value(weights_K, *method.bound(statistics, b))
+        squares = (statistics.squared_norm_K, statistics.variance_K)
+        made = coefficients(*squares, b, constant, eta, factor, gamma(aligned, K))
+        return now + relaxed.value(weights_K, *made)
 
     added = eta * c * float(statistics.squared_norm_K.sum())
     return {
@@ -106,14 +105,9 @@ def best_weights(problem: Problem, theta_D: Tensor, eta: float, b: int) -> Tenso
     """Conceptual PiKE's weights at a point (`eq:relax_problem`): the minimiser of `plain`."""
     gradient_KxD, statistics = problem.gradients(theta_D[None])[0], problem.statistics(theta_D)
     K, c = len(gradient_KxD), conflict(gradient_KxD)
-    method = ConceptualPiKE(
-        L=problem.smoothness_of_sum(),
-        eta=eta,
-        beta=1 - c * (K - 2),
-        gamma=gamma(alignment(gradient_KxD), K),
-        norm="plug-in",
-    )
-    return minimiser(*method.bound(statistics, b))
+    constants = (problem.smoothness_of_sum(), eta, 1 - c * (K - 2))
+    squares = (statistics.squared_norm_K, statistics.variance_K)
+    return minimiser(*coefficients(*squares, b, *constants, gamma(alignment(gradient_KxD), K)))
 
 
 def problems() -> list[Problem]:
