@@ -134,7 +134,7 @@ def _listed(folder: Path, root: Path) -> str:
     try:
         return name + _line(folder)
     except InputError as error:
-        return f"{name}{'unreadable':<12}{error}"
+        return f"{name}{'unreadable':<12}{'; '.join(str(error).splitlines())}"
 
 
 def _line(folder: Path) -> str:

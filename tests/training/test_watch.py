@@ -100,7 +100,7 @@ def test_a_run_that_cannot_be_read_does_not_hide_the_others(folder, tmp_path, co
     other.write_text(content)
     _, broken, whole = watch.look(tmp_path).splitlines()
     assert broken.split()[:2] == ["languages/tiny/mix/seed0", "unreadable"]
-    assert f"{other} " in broken
+    assert str(other) in broken
     assert whole.split()[:3] == ["languages/tiny/pike/seed0", "stopped", "3/6"]
     with pytest.raises(InputError, match=str(other)):
         watch.look(other.parent)
