@@ -1,4 +1,4 @@
-"""On a toy package: a copy of the module fingerprints the package that it lies in."""
+"""On a toy package: a copy of the module fingerprints the packages of its own root."""
 
 import importlib.util
 import shutil
@@ -26,10 +26,13 @@ def write(folder, changes=()):
         path = folder / "toy" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")
-    place = shutil.copy(code_fingerprint.__file__, folder / "toy" / "fingerprints.py")
+    place = folder / "pipeline" / "runtime" / "code_fingerprint.py"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(code_fingerprint.__file__, place)
     spec = importlib.util.spec_from_file_location("toy_fingerprints", place)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    module.PACKAGE, module.FIRST_PARTY = folder / "toy", ("toy",)
     return module
 
 
