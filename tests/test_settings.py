@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
+from pike_mixing.interface import StatisticsNeed
 from pike_mixing.settings import fits, parse, unknown
 from pipeline import settings
 
@@ -212,6 +213,31 @@ def test_the_recipes_defaults_are_the_papers():
 def test_a_recipe_that_trains_nothing_is_refused(name, value):
     line, *_ = message(settings.Training, {**TRAINING, name: value})
     assert line.startswith(f"here.{name}: must ")
+
+
+@pytest.mark.parametrize(
+    ("fresh", "rows", "b", "microbatch", "expected"),
+    [
+        (True, 8, 4, 4, []),
+        (True, 8, 4, 8, ["it measures 8 rows of a domain (rows) in micro-batches of 8"]),
+        (False, 2, 6, 3, []),
+        (False, 2, 5, 1, ["measures the 5 rows of a batch (training.rows), too few for 2 (rows)"]),
+        (False, 1, 3, 3, ["it measures 3 rows of a domain (training.rows) in micro-batches of 3"]),
+        (False, 2, 4, 4, ["in micro-batches of 4", "too few for 2 (rows) of each of 3 domains"]),
+    ],
+)
+def test_batches_too_small_for_a_variance_are_named(fresh, rows, b, microbatch, expected):
+    need = StatisticsNeed(first=0, every=1, fresh=fresh, rows=rows)
+    values = {**TRAINING, "rows": b, "statistics_microbatch": microbatch}
+    found = parse(settings.Training, values, "here").unmeasurable(need, 3)
+    assert len(found) == len(expected)
+    for text, words in zip(found, expected, strict=True):
+        assert words in text
+
+
+def test_a_method_that_measures_nothing_can_do_with_any_batch():
+    recipe = parse(settings.Training, {**TRAINING, "rows": 1}, "here")
+    assert recipe.unmeasurable(None, 3) == []
 
 
 @pytest.mark.parametrize(

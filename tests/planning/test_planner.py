@@ -357,10 +357,17 @@ def test_runs_that_are_gone_below_a_finished_database_are_named(small, tmp_path)
     assert output_root.gone(plan) == []
 
 
-@pytest.mark.parametrize("spoiled", ["[]", '{"experiment": 3}', "{"])
-def test_a_spoiled_stamp_is_told(small, tmp_path, spoiled):
+@pytest.mark.parametrize(
+    ("spoiled", "told"),
+    [
+        ("[]", "does not say which experiment the folder holds"),
+        ('{"experiment": 3}', "does not say which experiment the folder holds"),
+        ("{", "is not valid JSON"),
+    ],
+)
+def test_a_spoiled_stamp_is_told(small, tmp_path, spoiled, told):
     (tmp_path / "experiment.json").write_text(spoiled)
-    with pytest.raises(InputError, match=r"experiment\.json .*delete it"):
+    with pytest.raises(InputError, match=rf"experiment\.json {told}"):
         output_root.claim(rooted(small, tmp_path), "config.yaml")
 
 

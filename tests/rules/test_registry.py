@@ -5,11 +5,9 @@ import pytest
 import pike_mixing
 from pike_mixing import METHODS, registry
 from pike_mixing.errors import InputError
-from pike_mixing.interface import StatisticsNeed
 from pike_mixing.rules.fixed import Fixed
 from pike_mixing.rules.mix import Mix
 from pike_mixing.rules.pike import PiKE
-from pipeline.settings import Training
 
 
 def test_every_rule_names_a_class():
@@ -58,41 +56,3 @@ def test_all_settings_that_do_not_fit_are_named_at_once():
     assert "run.json: method.zeta2: 'much' is not a number" in message
     assert "run.json: method.norm: 'biased' is not one of 'plug-in', 'unbiased'" in message
     assert "run.json: method.prior.en: 'all' is not a number" in message
-
-
-def recipe(rows, microbatch):
-    return Training(
-        rows=rows,
-        length=8,
-        steps=1,
-        warmup_steps=0,
-        peak_learning_rate=1.0,
-        initial_learning_rate=1.0,
-        final_learning_rate=1.0,
-        checkpoint_every=1,
-        resume_every=1,
-        statistics_microbatch=microbatch,
-    )
-
-
-@pytest.mark.parametrize(
-    ("fresh", "rows", "b", "microbatch", "expected"),
-    [
-        (True, 8, 4, 4, []),
-        (True, 8, 4, 8, ["it measures 8 rows of a domain (rows) in micro-batches of 8"]),
-        (False, 2, 6, 3, []),
-        (False, 2, 5, 1, ["measures the 5 rows of a batch (training.rows), too few for 2 (rows)"]),
-        (False, 1, 3, 3, ["it measures 3 rows of a domain (training.rows) in micro-batches of 3"]),
-        (False, 2, 4, 4, ["in micro-batches of 4", "too few for 2 (rows) of each of 3 domains"]),
-    ],
-)
-def test_batches_too_small_for_a_variance_are_named(fresh, rows, b, microbatch, expected):
-    need = StatisticsNeed(first=0, every=1, fresh=fresh, rows=rows)
-    found = registry.unmeasurable(need, 3, recipe(b, microbatch))
-    assert len(found) == len(expected)
-    for text, words in zip(found, expected, strict=True):
-        assert words in text
-
-
-def test_a_method_that_measures_nothing_can_do_with_any_batch():
-    assert registry.unmeasurable(None, 3, recipe(1, 1)) == []
