@@ -42,5 +42,7 @@ def test_what_the_map_names_is_there():
     root = PACKAGE.parent
     for name in re.findall(r"`(tests/[\w/]+\.py)`", MAP):
         assert (root / name).is_file(), name
-    for name in re.findall(r"`((?:mixing|theory|results|data|evaluation)/\w+\.py)", MAP):
-        assert (PACKAGE / name).is_file(), name
+    modules = r"`((?:rules|theory|results|data|evaluation|model|training)/\w+)\.[\w.]+`"
+    for name in re.findall(modules, MAP):
+        package = root / "pike_mixing" if name.startswith("rules/") else PACKAGE
+        assert (package / f"{name}.py").is_file(), name
