@@ -17,7 +17,7 @@ from pipeline import cli, errors
 from pipeline.runtime import launch, run_lock, signal_handler
 
 MISTAKE = 2
-"""Exit code of what the user can mend; 1 is a fault of ours, `interruption.STOPPED` a signal's."""
+"""Exit code of what the user can mend; 1 is our fault, `signal_handler.STOPPED` a signal's."""
 
 EXTRAS = {"lm_eval": "lm-eval", "transformers": "hf", "tokenizers": "hf", "google": "hf"} | {
     "tensorboard": "tensorboard"

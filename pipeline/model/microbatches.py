@@ -38,7 +38,7 @@ def split_rows(
     *,
     whole: bool = False,
 ) -> Iterator[MicroBatch]:
-    """The micro-batches that this process passes, as `processes.dealt` deals them.
+    """The micro-batches that this process passes, as `distributed.shard_microbatches` deals them.
 
     Args:
         tokens_RxL1: Rows of all processes; at least one.

@@ -11,8 +11,8 @@ from pipeline.runtime import atomic_files
 class Contents:
     """Digests of files, each file hashed once for as long as nobody writes to it.
 
-    What was hashed is remembered by inode, size and times (`files.stamp`), so that a plan over
-    large files stays fast; and the last digest under each name, for when the files are gone.
+    What was hashed is remembered by inode, size and times (`atomic_files.stamp`), so that a plan
+    over large files stays fast; and the last digest under each name, for when the files are gone.
     """
 
     def __init__(self, memory: Path) -> None:

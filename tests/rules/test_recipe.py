@@ -56,29 +56,29 @@ class Proportional(MethodDefaults):
         loss_K = torch.where(loss_K.isnan(), loss_K.nanmean(), loss_K)
         return {"weights_K": torch.softmax(self.power * loss_K.log(), dim=0)}
 '''
-LINE = '    "proportional": "pike_mixing.proportional:Proportional",\n'
+LINE = '    "proportional": "pike_mixing.rules.proportional:Proportional",\n'
 
 USE = """
 import sys
 import pytest
-from pipeline.planning import rules, schema
-from pike_mixing import Proportional, catalogue, registry
+from pipeline.planning import method_catalogue, method_docs, schema
+from pike_mixing import Proportional, registry
 
 print(schema.problems({"methods": {"mine": {"rule": "proportional", "powr": 2}}}, "config.yaml"))
-assert rules.problems({"rule": "proportional", "power": 2}, "here") == []
+assert method_docs.problems({"rule": "proportional", "power": 2}, "here") == []
 assert registry.build("proportional", {"power": 2}, "here") == Proportional(power=2.0)
-print(catalogue.methods("proportional"))
-sys.exit(pytest.main(["-q", "-k", "proportional", "tests/mixing/test_invariants.py"]))
+print(method_catalogue.methods("proportional"))
+sys.exit(pytest.main(["-q", "-k", "proportional", "tests/rules/test_invariants.py"]))
 """
 
 
 @pytest.mark.slow
 def test_a_rule_is_its_own_file_one_line_of_the_table_and_one_test(tmp_path):
-    for folder in ("pipeline", "workflow", "benchmarks", "tests"):
+    for folder in ("pike_mixing", "pipeline", "workflow", "benchmarks", "tests"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
-    package = tmp_path / "pipeline" / "mixing"
-    (package / "proportional.py").write_text(RULE, encoding="utf-8")
+    package = tmp_path / "pike_mixing"
+    (package / "rules" / "proportional.py").write_text(RULE, encoding="utf-8")
     text = (package / "__init__.py").read_text(encoding="utf-8")
     last = 'pike_mixing.rules.adatask:AdaTask",\n'
     assert text.count(last) == 1
