@@ -137,7 +137,9 @@ def test_a_changed_rule_trains_those_that_are_built_on_it_too(finished):
     assert finished.plan() == trained("pike", "balanced")
 
 
-@pytest.mark.parametrize("module", ["pretrain.py", "model.py", "optim.py", "data/batches.py"])
+@pytest.mark.parametrize(
+    "module", ["training/train.py", "model/transformer.py", "model/adamw.py", "data/batches.py"]
+)
 def test_a_changed_loop_trains_every_run(finished, module):
     append(finished, f"pipeline/{module}")
     planned = finished.plan()
@@ -153,8 +155,9 @@ def test_a_changed_reader_of_text_reads_that_kind_of_source_again(finished):
 
 
 def test_comments_and_docstrings_run_nothing(finished):
-    for name in ("mixing/pike.py", "pretrain.py", "evaluation/evaluate.py", "results/database.py"):
-        path = finished.path(f"pipeline/{name}")
+    names = ("training/train.py", "evaluation/evaluate.py", "results/database.py")
+    for name in ("pike_mixing/rules/pike.py", *(f"pipeline/{name}" for name in names)):
+        path = finished.path(name)
         text = path.read_text(encoding="utf-8")
         assert text.startswith('"""')
         path.write_text(text.replace('"""', '"""Said otherwise. ', 1) + "\n# A remark.\n")
