@@ -57,10 +57,9 @@ FENCES = {
 
 WORKFLOW_MAY_IMPORT = {
     "pike_mixing.errors",
-    "pipeline.runtime.accelerators",
-    "pipeline.runtime.file_patterns",
-    *(f"pipeline.planning.{n}" for n in ("file_contents", "jobs", "outdated", "output_root")),
-    *(f"pipeline.planning.{n}" for n in ("planner", "profile", "slurm", "stages")),
+    *(f"pipeline.planning.{n}" for n in ("file_contents", "outdated", "output_root", "planner")),
+    *(f"pipeline.planning.{n}" for n in ("profile", "rule_inputs", "rule_resources")),
+    *(f"pipeline.planning.{n}" for n in ("slurm", "stages")),
 }
 
 

@@ -6,13 +6,13 @@ rule download:
     """A source's documents, with its revision and licence on record."""
     input:
         remade("download"),
-        given(files_of_source),
+        given(READS.source_files),
     output:
         f"{RESULTS}/data/{{source}}/{FINAL}",
     log:
         f"{RESULTS}/logs/download/{{source}}.log",
     resources:
-        **takes("download"),
+        **TAKES.of("download"),
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/sources/{{source}}.json",
@@ -20,7 +20,7 @@ rule download:
         code=lambda wildcards: stages.code(
             "download", PLAN.sources[wildcards.source]["kind"]
         ),
-        content=content(files_of_source),
+        content=content(READS.source_files),
         folder=subpath(output[0], parent=True),
     shell:
         "exec {resources.python:q} -m pipeline download {params.file:q}"
@@ -31,21 +31,21 @@ rule tokenizer:
     """A SentencePiece model: a given file, or one trained on training documents."""
     input:
         remade("tokenizer"),
-        given(file_of_tokenizer),
-        documents=documents_of_tokenizer,
+        given(READS.tokenizer_file),
+        documents=READS.tokenizer_documents,
     output:
         model=f"{RESULTS}/tokenizers/{{tokenizer}}.model",
         manifest=f"{RESULTS}/tokenizers/{{tokenizer}}.json",
     log:
         f"{RESULTS}/logs/tokenizer/{{tokenizer}}.log",
     resources:
-        **takes("tokenizer"),
+        **TAKES.of("tokenizer"),
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/tokenizers/{{tokenizer}}.json",
         settings=lambda wildcards: PLAN.tokenizers[wildcards.tokenizer],
         code=stages.code("tokenizer"),
-        content=content(file_of_tokenizer),
+        content=content(READS.tokenizer_file),
         folders=lambda wildcards, input: [
             str(Path(path).parent) for path in input.documents
         ],
@@ -58,8 +58,8 @@ rule pack:
     """A source's documents as shards of tokens."""
     input:
         remade("pack"),
-        unwanted_tasks,
-        given(unwanted_files),
+        READS.decontamination_tasks,
+        given(READS.decontamination_files),
         documents=f"{RESULTS}/data/{{source}}/{FINAL}",
         tokenizer=f"{RESULTS}/tokenizers/{{tokenizer}}.model",
     output:
@@ -68,7 +68,7 @@ rule pack:
         f"{RESULTS}/logs/pack/{{tokenizer}}/{{source}}.log",
     threads: lambda wildcards: planner.processes(PLAN.sources[wildcards.source])
     resources:
-        **takes("pack"),
+        **TAKES.of("pack"),
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/corpora/{{tokenizer}}/{{source}}.json",
@@ -76,7 +76,7 @@ rule pack:
             f"{wildcards.tokenizer}/{wildcards.source}"
         ],
         code=stages.code("pack"),
-        content=content(unwanted_files),
+        content=content(READS.decontamination_files),
         documents=subpath(input.documents, parent=True),
         folder=subpath(output[0], parent=True),
     shell:
@@ -88,7 +88,7 @@ rule pack:
 rule fetch:
     """A downstream task's data set, checked against its known checksums."""
     input:
-        given(files_of_task),
+        given(READS.task_files),
     output:
         f"{RESULTS}/tasks/{{task}}/{FINAL}",
     log:
@@ -96,13 +96,13 @@ rule fetch:
     # What cannot be fetched should be known before hours of training.
     priority: 100
     resources:
-        **takes("fetch"),
+        **TAKES.of("fetch"),
         python=PYTHON,
     params:
-        given=arguments_of_task,
+        given=READS.task_arguments,
         settings=lambda wildcards: PLAN.tasks[wildcards.task],
         code=lambda wildcards: stages.code("fetch", wildcards.task),
-        content=content(files_of_task),
+        content=content(READS.task_files),
         folder=f"{RESULTS}/tasks",
     shell:
         "exec {resources.python:q} -m pipeline fetch {wildcards.task:q} --out {params.folder:q}"

@@ -5,17 +5,17 @@ rule evaluate:
     """All checkpoints of one run that its evaluation asks for."""
     input:
         remade("evaluate"),
-        further_corpora,
+        READS.further_corpora,
         run=f"{RESULTS}/runs/{{run}}/{FINAL}",
-        tokenizer=tokenizer_of_run,
-        tasks=tasks_of_run,
+        tokenizer=READS.run_tokenizer,
+        tasks=READS.run_tasks,
     output:
         f"{RESULTS}/runs/{{run}}/evaluations/{FINAL}",
     log:
         f"{RESULTS}/logs/evaluate/{{run}}.log",
     threads: 1
     resources:
-        **takes("evaluate"),
+        **TAKES.of("evaluate"),
         python=PYTHON,
         device="auto",
     params:
@@ -23,7 +23,7 @@ rule evaluate:
         settings=lambda wildcards: PLAN.evaluations[wildcards.run],
         code=stages.code("evaluate"),
         folder=subpath(input.run, parent=True),
-        corpora=corpora_folder,
+        corpora=READS.corpora_folder,
         tasks=f"{RESULTS}/tasks",
     shell:
         "exec {resources.python:q} -m pipeline evaluate {params.file:q} --run {params.folder:q}"

@@ -6,15 +6,15 @@ rule pretrain:
     job loses its declared outputs, but never a checkpoint."""
     input:
         remade("pretrain"),
-        unpack(read_by_run),
+        unpack(READS.run_inputs),
     output:
         f"{RESULTS}/runs/{{run}}/{FINAL}",
     log:
         f"{RESULTS}/logs/pretrain/{{run}}.log",
     # One for each process.
-    threads: processes_of_run
+    threads: TAKES.processes
     resources:
-        **takes("pretrain"),
+        **TAKES.of("pretrain"),
         python=PYTHON,
         device="auto",
         # The signal at which a training saves and goes on: USR1 or USR2.
@@ -23,11 +23,11 @@ rule pretrain:
         wait=0,
     params:
         file=f"{RESULTS}/runs/{{run}}/run.json",
-        settings=of_run,
+        settings=READS.run_settings,
         code=lambda wildcards: stages.code("pretrain", PLAN.runs[wildcards.run]["rule"]),
-        corpora=corpora_folder,
-        others=from_other_runs,
-        together=together,
+        corpora=READS.corpora_folder,
+        others=READS.run_arguments,
+        together=TAKES.process_arguments,
     shell:
         "exec {resources.python:q} -m pipeline pretrain {params.file:q}"
         " --corpora {params.corpora:q} {params.others:q} --device {resources.device:q}"
@@ -39,13 +39,13 @@ rule mixture:
     """The mixture that a finder makes of the runs of its proxies."""
     input:
         remade("mixture"),
-        proxies_of_mixture,
+        READS.mixture_proxies,
     output:
         f"{RESULTS}/mixtures/{{mixture}}.json",
     log:
         f"{RESULTS}/logs/mixtures/{{mixture}}.log",
     resources:
-        **takes("mixture"),
+        **TAKES.of("mixture"),
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/mixtures/{{mixture}}.json",

@@ -12,7 +12,7 @@ rule probe:
         f"{RESULTS}/logs/probe/{{run}}.log",
     threads: 1
     resources:
-        **takes("probe"),
+        **TAKES.of("probe"),
         python=PYTHON,
         device="auto",
     params:
@@ -20,7 +20,7 @@ rule probe:
         settings=lambda wildcards: PLAN.probes[wildcards.run],
         code=stages.code("probe"),
         folder=subpath(input.run, parent=True),
-        corpora=corpora_folder,
+        corpora=READS.corpora_folder,
     shell:
         "exec {resources.python:q} -m pipeline probe {params.file:q} --run {params.folder:q}"
         " --corpora {params.corpora:q} --device {resources.device:q} > {log:q} 2>&1"

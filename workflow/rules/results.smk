@@ -5,13 +5,13 @@
 rule database:
     """Every record of the experiment in one file."""
     input:
-        records_of(PLAN.runs),
+        READS.records(PLAN.runs),
     output:
         f"{RESULTS}/pike.duckdb",
     log:
         f"{RESULTS}/logs/database.log",
     resources:
-        **takes("database"),
+        **TAKES.of("database"),
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/experiment.json",
@@ -25,17 +25,17 @@ rule database:
 rule database_of_selection:
     """The records of the runs that some tables or figures need, where they do not need all."""
     input:
-        records_of_selection,
+        READS.selection_records,
     output:
         f"{RESULTS}/databases/{{selection}}.duckdb",
     log:
         f"{RESULTS}/logs/databases/{{selection}}.log",
     resources:
-        **takes("database_of_selection"),
+        **TAKES.of("database_of_selection"),
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/databases/{{selection}}.json",
-        settings=settings_of_selection,
+        settings=READS.selection_settings,
         code=stages.code("database"),
     shell:
         "exec {resources.python:q} -m pipeline database {params.file:q}"
@@ -51,7 +51,7 @@ rule table:
     log:
         f"{RESULTS}/logs/tables/{{table}}.log",
     resources:
-        **takes("table"),
+        **TAKES.of("table"),
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/tables/{{table}}.json",
@@ -71,7 +71,7 @@ rule figure:
     log:
         f"{RESULTS}/logs/figures/{{figure}}.log",
     resources:
-        **takes("figure"),
+        **TAKES.of("figure"),
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/figures/{{figure}}.json",
@@ -95,7 +95,7 @@ rule report:
     log:
         f"{RESULTS}/logs/report.log",
     resources:
-        **takes("report"),
+        **TAKES.of("report"),
         python=PYTHON,
     params:
         file=PLAN.shown()[0],

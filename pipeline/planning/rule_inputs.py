@@ -1,0 +1,158 @@
+"""What each rule of the workflow reads: paths and arguments, from a plan and a rule's wildcards.
+
+Every function takes Snakemake's wildcards: an object with an attribute for each of them.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.planning import planner
+from pipeline.planning.planner import Plan, Settings
+from pipeline.runtime import file_patterns
+from pipeline.runtime.atomic_files import MANIFEST
+
+Wildcards = Any
+
+
+@dataclasses.dataclass(frozen=True)
+class RuleInputs:
+    """What the rules of a plan read."""
+
+    plan: Plan
+
+    def source_files(self, wildcards: Wildcards) -> list[str]:
+        """The user's own files that a source reads; none for one that reads no files."""
+        return _matching(planner.files_of(self.plan.named("sources", wildcards.source)))
+
+    def tokenizer_file(self, wildcards: Wildcards) -> list[str]:
+        """The user's own SentencePiece model; none for a tokenizer that is trained."""
+        return planner.files_of(self.plan.named("tokenizers", wildcards.tokenizer))
+
+    def tokenizer_documents(self, wildcards: Wildcards) -> list[str]:
+        """Manifests of the sources that a tokenizer is trained on."""
+        sources = self.plan.tokenizer_sources[wildcards.tokenizer]
+        return [f"{self.plan.results}/data/{source}/{MANIFEST}" for source in sources]
+
+    def decontamination_tasks(self, wildcards: Wildcards) -> list[str]:
+        """Manifests of fetched tasks whose items no corpus may hold."""
+        named = [p.removeprefix(self._tasks) for p in self._unwanted if self._fetched(p)]
+        return [f"{self._tasks}{name.partition('/')[0]}/{MANIFEST}" for name in named]
+
+    def decontamination_files(self, wildcards: Wildcards) -> list[str]:
+        """The user's own files of evaluation items that no corpus may hold."""
+        return _matching(p for p in self._unwanted if not self._fetched(p))
+
+    def task_files(self, wildcards: Wildcards) -> list[str]:
+        """The user's own files of a downstream task's data set; none where it is fetched."""
+        return list(self.plan.named("tasks", wildcards.task).get("files", {}).values())
+
+    def task_arguments(self, wildcards: Wildcards) -> list[str]:
+        """Arguments that say where a downstream task's data set comes from."""
+        values = self.plan.named("tasks", wildcards.task)
+        revision = ["--revision", values["revision"]] if "revision" in values else []
+        own = [f"{split}={path}" for split, path in values.get("files", {}).items()]
+        return [*revision, *(["--from", *own] if own else [])]
+
+    def run_settings(self, wildcards: Wildcards) -> Settings:
+        """The explicit settings of a run."""
+        return self.plan.named("runs", wildcards.run)
+
+    def run_inputs(self, wildcards: Wildcards) -> dict[str, Any]:
+        """What a run reads: manifests of corpora, and what other runs left for it, by name."""
+        plan, run = self.plan, wildcards.run
+        found: dict[str, Any] = {"corpora": self._corpora(wildcards, self._domains(wildcards))}
+        if run in plan.references:
+            found["reference"] = f"{plan.run_folder(plan.references[run])}/{MANIFEST}"
+        if run in plan.found:
+            found["mixture"] = f"{plan.results}/mixtures/{plan.found[run]}.json"
+        return found
+
+    def run_arguments(self, wildcards: Wildcards, input: Mapping[str, Any]) -> list[str]:
+        """Arguments that name what other runs left for a run."""
+        reference, mixture = input.get("reference"), input.get("mixture")
+        found = ["--reference", str(Path(reference).parent)] if reference else []
+        return [*found, *(["--mixture", str(mixture)] if mixture else [])]
+
+    def run_tokenizer(self, wildcards: Wildcards) -> str:
+        """The model file of a run's tokenizer."""
+        return f"{self.plan.results}/tokenizers/{self.run_settings(wildcards)['tokenizer']}.model"
+
+    def corpora_folder(self, wildcards: Wildcards) -> str:
+        """Folder of the corpora of a run's tokenizer."""
+        return f"{self.plan.results}/corpora/{self.run_settings(wildcards)['tokenizer']}"
+
+    def further_corpora(self, wildcards: Wildcards) -> list[str]:
+        """Manifests of the corpora that an evaluation reads and its run did not: none for most.
+
+        The run's own manifest stands for those that it trained on.
+        """
+        own = self._domains(wildcards)
+        read = self.plan.read_domains(wildcards.run)
+        return self._corpora(wildcards, [d for d in read if d not in own])
+
+    def run_tasks(self, wildcards: Wildcards) -> list[str]:
+        """Manifests of the downstream tasks that the evaluation of a run asks."""
+        return [f"{self._tasks}{t}/{MANIFEST}" for t in self.plan.asked_tasks([wildcards.run])]
+
+    def mixture_proxies(self, wildcards: Wildcards) -> list[str]:
+        """Manifests of the runs that a mixture is found from, and of their evaluations."""
+        proxies = self.plan.named("mixtures", wildcards.mixture)["proxies"]
+        return [
+            f"{proxy['folder']}/{part}{MANIFEST}"
+            for proxy in proxies.values()
+            for part in ("", "evaluations/")
+        ]
+
+    def records(self, runs: Iterable[str]) -> list[str]:
+        """Manifests of all that the database of these runs is built from."""
+        experiment = self.plan.experiment(list(runs))
+        parts = {"": "settings", "evaluations/": "evaluations", "probes/": "probes"}
+        folders = [
+            *(
+                f"{run['folder']}/{part}".rstrip("/")
+                for run in experiment["runs"].values()
+                for part, wanted in parts.items()
+                if run[wanted]
+            ),
+            *(folder for folder in [experiment["theory"]] if folder),
+            *(f for kind in ("corpora", "sources", "tasks") for f in experiment[kind].values()),
+        ]
+        files = [*experiment["mixtures"].values(), *experiment["tokenizers"].values()]
+        return [*(f"{folder}/{MANIFEST}" for folder in folders), *files]
+
+    def selection_records(self, wildcards: Wildcards) -> list[str]:
+        """The same, for the runs that some tables or figures need."""
+        return self.records(self.plan.named_selection(wildcards.selection))
+
+    def selection_settings(self, wildcards: Wildcards) -> list[Any]:
+        """What a database of some runs shows: their settings, all methods, who is compared."""
+        chosen = self.plan.named_selection(wildcards.selection)
+        named = [self.plan.config.get(section) for section in ("compare", "paper")]
+        return [list(self.plan.config["methods"]), *named, {r: self.plan.runs[r] for r in chosen}]
+
+    @property
+    def _tasks(self) -> str:
+        return f"{self.plan.results}/tasks/"
+
+    @property
+    def _unwanted(self) -> list[str]:
+        hygiene = self.plan.config["packing"].get("hygiene", {})
+        return planner.files_of(hygiene.get("decontaminate", {}))
+
+    def _fetched(self, pattern: str) -> bool:
+        return pattern.startswith(self._tasks)
+
+    def _domains(self, wildcards: Wildcards) -> list[str]:
+        domains: list[str] = self.run_settings(wildcards)["domains"]
+        return domains
+
+    def _corpora(self, wildcards: Wildcards, domains: Iterable[str]) -> list[str]:
+        folder = self.corpora_folder(wildcards)
+        return [f"{folder}/{domain}/{MANIFEST}" for domain in domains]
+
+
+def _matching(patterns: Iterable[str]) -> list[str]:
+    """The files that fit; a pattern that fits none is Snakemake's to report, before a job."""
+    return [path for one in patterns for path in file_patterns.files(one) or [one]]
