@@ -21,7 +21,7 @@ READY     := $(VENV)/.ready-$(TORCH)
 SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile workflow/profiles/default --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tpu run quick test test-slurm test-tpu check lint format report dag docs bench drill unlock clean
+.PHONY: help setup setup-tpu run quick test test-slurm test-tpu check lint format report dag docs bench unlock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -86,22 +86,9 @@ docs: $(READY) ## Write docs/methods.md and docs/performance.md anew
 bench: $(READY) ## Measure beside other packages, and record under benchmarks/results (hours; 20 GB of disk)
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints.txt --editable '.[bench,hub,lm-eval]'
 	# The requirements of these would take other packages back to older versions.
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps 'litgpt>=0.5.13' --requirement benchmarks/peers.txt
-	$(BIN)/python -m benchmarks.planning
-	$(BIN)/python -m benchmarks.mixing
-	$(BIN)/python -m benchmarks.packing
-	$(BIN)/python -m benchmarks.reading
-	$(BIN)/python -m benchmarks.memory
-	$(BIN)/python -m benchmarks.loss
-	$(BIN)/python -m benchmarks.firing
-	$(BIN)/python -m benchmarks.training
-	$(BIN)/python -m benchmarks.scoring --models small --peer harness
-	$(BIN)/python -m benchmarks.interruption
-	$(BIN)/python -m benchmarks.estimators
-	$(BIN)/python -m benchmarks.page
-
-drill: $(READY) ## Kill, rob and double trainings and workflows on purpose, and write docs/drill.md
-	$(BIN)/python -m benchmarks.drill
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --requirement benchmarks/peers.txt
+	set -e; for name in planning mixing packing reading memory loss firing training scoring estimators page; do \
+		$(BIN)/python -m benchmarks.$$name; done
 
 unlock: $(READY) ## Free the working folder after a killed run
 	$(SNAKEMAKE) --unlock

@@ -9,18 +9,16 @@ drawn with replacement, so that their expectation is known; since they are funct
 products alone, the pool's Gramian gives thousands of them. A few are made by
 `pipeline.model.gradients.gradient_statistics` too, and must be the same.
 
-Records go to benchmarks/results/estimators.json, the page to docs/estimators.md.
+Record: benchmarks/results/estimators.json, from which docs/estimators.md is written.
 
 Shapes: P rows of the pool, b rows of an estimate in micro-batches of s.
 """
 
-import argparse
 import dataclasses
 import json
-import os
 import statistics
 import tempfile
-import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,111 +26,55 @@ import torch
 import yaml
 from torch import Tensor
 
-from benchmarks import machine
+from benchmarks import corpora, measure
 from pipeline import settings
-from pipeline.data import packing, sources, tokenizer
 from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus
 from pipeline.model import checkpoint, gradients
 from pipeline.model.gradient_vectors import trained
 from pipeline.model.transformer import Transformer
-from pipeline.runtime import atomic_files
 from pipeline.training import train
 
-ROOT = Path(__file__).resolve().parents[1]
 DOMAINS = ("code", "prose", "reference")
 ROWS, MICROBATCHES = (8, 16, 32, 64, 128, 256), (1, 2, 4, 8, 16, 32)
 MODEL = settings.Model(layers=2, width=64, heads=2, head_width=32)
-TOKENIZER = {"kind": "train", "model": "unigram", "vocabulary": 2048, "characters": 400_000}
+TOKENIZER = {"vocabulary": 2048, "characters": 400_000, "validation_share": 0.1}
+BATCH = {"rows": 24, "length": 64}
 PIECE_NUMBERS = 2**16
 CHECKED = 2
 """Estimates of each kind, of the smaller sets of rows, that the pipeline makes too."""
+PAGE = measure.ROOT / "docs" / "estimators.md"
 
 
 def main() -> None:
     """Trains, measures, records and writes the page."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--pool", type=int, default=384, help="rows of a domain")
-    parser.add_argument("--draws", type=int, default=400, help="estimates of each kind")
-    results = ROOT / "benchmarks" / "results"
-    parser.add_argument("--out", type=Path, default=results / "estimators.json")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "estimators.md")
-    chosen = parser.parse_args()
-    torch.set_num_threads(1)
-    before = os.getloadavg()[0]
+    chosen = measure.arguments(__doc__, "estimators", steps=300, pool=384, draws=400, page=PAGE)
+    config = yaml.safe_load((measure.ROOT / "config.yaml").read_text(encoding="utf-8"))
+    named = {domain: {**config["sources"][domain], "bytes": 600_000} for domain in DOMAINS}
+    tenth = chosen.steps // 10
+    often = {"warmup_steps": tenth, "checkpoint_every": tenth, "resume_every": chosen.steps}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        corpora = packed(folder)
-        run = trained_run(folder / "run", corpora, chosen.steps)
-        found = {
-            str(step): {
-                domain: studied(run, corpora, domain, step, chosen.pool, chosen.draws)
+        packed = corpora.packed(folder, named, **TOKENIZER)
+        shape = dataclasses.asdict(MODEL)
+        training = {**BATCH, "steps": chosen.steps, **often}
+        run = corpora.run_file(folder / "run", list(DOMAINS), shape, **training)
+        train.pretrain(run, packed, device="cpu", threads=1)
+        found: dict[str, dict[str, Any]] = {}
+        for step in (tenth, chosen.steps):
+            model = checkpoint.load_model(run.parent / "checkpoints" / f"step{step}").train()
+            found[str(step)] = {
+                domain: studied(model, packed / domain, step, chosen.pool, chosen.draws)
                 for domain in DOMAINS
             }
-            for step in (chosen.steps // 10, chosen.steps)
-        }
-    result = {
-        "model": dataclasses.asdict(MODEL),
-        "steps": chosen.steps,
-        "pool": chosen.pool,
-        "draws": chosen.draws,
-        "checkpoints": found,
-        "machine": machine.described(before),
-        "date": time.strftime("%Y-%m-%d"),
-    }
-    chosen.out.parent.mkdir(exist_ok=True)
-    chosen.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    chosen.page.write_text(page(result), encoding="utf-8")
-    print(page(result))
+    asked = {name: getattr(chosen, name) for name in ("steps", "pool", "draws")}
+    measure.record(chosen, {"model": shape, **asked, "checkpoints": found})
+    chosen.page.write_text(page(json.loads(chosen.out.read_text())), encoding="utf-8")
 
 
-def packed(folder: Path) -> Path:
-    """Three domains of the default experiment, a tokenizer of theirs; the folder of the corpora."""
-    config = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
-    for domain in DOMAINS:
-        wanted = {**config["sources"][domain], "bytes": 600_000}
-        atomic_files.write_json(folder / f"{domain}.json", wanted)
-        sources.download(folder / f"{domain}.json", folder / domain)
-    atomic_files.write_json(folder / "tokenizer.json", {**TOKENIZER, "validation_share": 0.1})
-    model = folder / "text.model"
-    tokenizer.build(folder / "tokenizer.json", [folder / d for d in DOMAINS], model)
-    atomic_files.write_json(folder / "packing.json", {"validation_share": 0.1})
-    for domain in DOMAINS:
-        packing.pack(folder / "packing.json", folder / domain, model, folder / "corpora" / domain)
-    return folder / "corpora"
-
-
-def trained_run(folder: Path, corpora: Path, steps: int) -> Path:
-    """A run of Mix with checkpoints after a tenth of the steps and at the end."""
-    rates = {"peak_learning_rate": 1e-2, "initial_learning_rate": 1e-4, "final_learning_rate": 1e-4}
-    training = {"rows": 24, "length": 64, "steps": steps, "warmup_steps": steps // 10, **rates}
-    folder.mkdir()
-    atomic_files.write_json(
-        folder / "run.json",
-        {
-            "scenario": "text",
-            "model_name": "nano",
-            "method_name": "mix",
-            "seed": 0,
-            "domains": list(DOMAINS),
-            "tokenizer": "text",
-            "model": dataclasses.asdict(MODEL),
-            "training": {**training, "checkpoint_every": steps // 10, "resume_every": steps},
-            "rule": "mix",
-            "method": {},
-        },
-    )
-    train.pretrain(folder / "run.json", corpora, device="cpu", threads=1)
-    return folder
-
-
-def studied(
-    run: Path, corpora: Path, domain: str, step: int, pool: int, draws: int
-) -> dict[str, Any]:
+def studied(model: Transformer, corpus: Path, step: int, pool: int, draws: int) -> dict[str, Any]:
     """Truth, and estimates in its units: mean and standard deviation by b and s."""
-    model = checkpoint.load_model(run / "checkpoints" / f"step{step}").train()
-    rows = Mixture({domain: Corpus.open(corpora / domain, "train")}, 64, 0, "estimators")
+    rows = Mixture({"one": Corpus.open(corpus, "train")}, BATCH["length"], 0, "estimators")
     tokens, _ = rows.batch(torch.tensor([pool]).numpy(), torch.tensor([0]).numpy())
     tokens_PxL1 = torch.from_numpy(tokens)
     gram_PxP = row_products(model, tokens_PxL1)
@@ -143,19 +85,17 @@ def studied(
     for b in ROWS:
         sizes = [s for s in MICROBATCHES if s <= b // 4]
         drawn = [torch.randint(pool, (b,), generator=random) for _ in range(draws)]
-        for index_b in drawn[: CHECKED if b <= 32 else 0]:
-            _check(model, tokens_PxL1[index_b], gram_PxP[index_b][:, index_b], sizes)
         made = [estimates(gram_PxP[index_b][:, index_b], sizes) for index_b in drawn]
+        for index_b, expected in list(zip(drawn, made, strict=True))[: CHECKED if b <= 32 else 0]:
+            check(model, tokens_PxL1[index_b], expected)
+        of_noise = {s: summary(one["variance"][s] / variance for one in made) for s in sizes}
+        of_norm = {s: summary(one["unbiased"][s] / squared_norm for one in made) for s in sizes}
         found.append(
             {
                 "rows": b,
-                "plug_in": _summary([one["plug_in"] / squared_norm for one in made]),
-                "unbiased": {
-                    s: _summary([one["unbiased"][s] / squared_norm for one in made]) for s in sizes
-                },
-                "variance": {
-                    s: _summary([one["variance"][s] / variance for one in made]) for s in sizes
-                },
+                "plug_in": summary(one["plug_in"] / squared_norm for one in made),
+                "unbiased": of_norm,
+                "variance": of_noise,
                 "negative": sum(one["unbiased"][1] < 0 for one in made) / draws,
             }
         )
@@ -163,7 +103,7 @@ def studied(
 
 
 def row_products(model: Transformer, tokens_PxL1: Tensor) -> Tensor:
-    """Inner products of the gradients of single rows, float64."""
+    """Inner products of the gradients of single rows, float64 [P, P]."""
     P, size = len(tokens_PxL1), sum(p.numel() for p in trained(model))
     gradient_PxD = torch.empty(P, size)
     for row, into_D in zip(tokens_PxL1, gradient_PxD, strict=True):
@@ -188,23 +128,21 @@ def estimates(gram_bxb: Tensor, sizes: list[int]) -> dict[str, Any]:
     return {"plug_in": plug_in, "variance": variance, "unbiased": unbiased}
 
 
-def _check(model: Transformer, rows_bxL1: Tensor, gram_bxb: Tensor, sizes: list[int]) -> None:
-    expected = estimates(gram_bxb, sizes)
-    for s in sizes:
+def check(model: Transformer, rows_bxL1: Tensor, expected: dict[str, Any]) -> None:
+    """Holds estimates against the pipeline's own of the same rows."""
+    for s, variance in expected["variance"].items():
         found = gradients.gradient_statistics(model, [rows_bxL1], s)
-        pairs = (
-            (found.squared_norm_K[0], expected["plug_in"]),
-            (found.variance_K[0], expected["variance"][s]),
-        )
-        for ours, theirs in pairs:
-            assert abs(float(ours) / theirs - 1) < 1e-3, "the pipeline's estimate is another"
+        assert abs(float(found.squared_norm_K[0]) / expected["plug_in"] - 1) < 1e-3
+        assert abs(float(found.variance_K[0]) / variance - 1) < 1e-3
 
 
-def _summary(ratios: list[float]) -> dict[str, float]:
-    return {"mean": statistics.fmean(ratios), "sd": statistics.stdev(ratios)}
+def summary(ratios: Iterable[float]) -> dict[str, float]:
+    """Mean and standard deviation."""
+    listed = list(ratios)
+    return {"mean": statistics.fmean(listed), "sd": statistics.stdev(listed)}
 
 
-PAGE = """# How far gradient statistics are off
+HEAD = """# How far gradient statistics are off
 
 PiKE's weights follow estimates of |grad L_k|^2 and sigma_k^2 from b_k rows of a domain. Below, each
 estimate is divided by the truth: 1 is right, and the number behind ± is the standard deviation from
@@ -223,69 +161,50 @@ steps on three domains of text that every Python installation carries. Rows have
 - *variance*: s times the variance of the means of micro-batches of s rows. Unbiased for every s;
   what grows with s is the spread, since fewer micro-batches are left.
 
-{tables}## Variance by micro-batch
+"""
+LAST = """## Variance by micro-batch
 
 Mean over the domains after {steps} steps, for b_k rows in micro-batches of s. Four micro-batches
 are the fewest shown.
 
-{variances}
 """
 
 
 def page(result: dict[str, Any]) -> str:
     """The page that shows a record."""
-    tables = ""
+    shape = {name: result["model"][name] for name in ("layers", "width")}
+    text = HEAD.format(**{n: result[n] for n in ("date", "draws", "pool", "steps")}, **shape)
+    titles = ["domain", "variance / squared norm", "rows b_k", "plug-in", "unbiased", "below 0"]
     for step, by_domain in result["checkpoints"].items():
-        tables += f"## After {step} steps\n\n"
-        tables += "| domain | variance / squared norm | rows b_k | plug-in | unbiased | below 0 |\n"
-        tables += "| --- | --- | --- | --- | --- | --- |\n"
+        rows = []
         for domain, found in by_domain.items():
+            noise = f"{found['variance'] / found['squared_norm']:.0f}"
             for one in found["estimates"]:
-                cells = (
-                    domain,
-                    f"{found['variance'] / found['squared_norm']:.0f}",
-                    one["rows"],
-                    _shown(one["plug_in"]),
-                    _shown(_at(one["unbiased"], 1)),
-                    f"{one['negative']:.0%}",
-                )
-                tables += "| " + " | ".join(map(str, cells)) + " |\n"
-        tables += "\n"
-    last = list(result["checkpoints"].values())[-1]
-    lines = [
-        "| rows b_k | " + " | ".join(f"s = {s}" for s in MICROBATCHES) + " |",
-        "| --- " * (1 + len(MICROBATCHES)) + "|",
-    ]
+                values = [shown(one["plug_in"]), shown(one["unbiased"]["1"])]
+                rows.append([domain, noise, str(one["rows"]), *values, f"{one['negative']:.0%}"])
+        text += f"## After {step} steps\n\n{table(titles, rows)}\n"
+    rows = []
     for place, b in enumerate(ROWS):
-        of_domains = [found["estimates"][place]["variance"] for found in last.values()]
-        shown = [
-            _shown(
-                {
-                    part: statistics.fmean(_at(one, s)[part] for one in of_domains)
-                    for part in ("mean", "sd")
-                }
-            )
-            if s <= b // 4
-            else ""
+        of = [found["estimates"][place]["variance"] for found in by_domain.values()]
+        means = [
+            {part: statistics.fmean(one[str(s)][part] for one in of) for part in ("mean", "sd")}
             for s in MICROBATCHES
+            if s <= b // 4
         ]
-        lines.append(f"| {b} | " + " | ".join(shown) + " |")
-    return PAGE.format(
-        **{name: result[name] for name in ("date", "draws", "pool", "steps")},
-        layers=result["model"]["layers"],
-        width=result["model"]["width"],
-        tables=tables,
-        variances="\n".join(lines),
-    )
+        rows.append([str(b), *map(shown, means), *[""] * (len(MICROBATCHES) - len(means))])
+    titles = ["rows b_k", *(f"s = {s}" for s in MICROBATCHES)]
+    return text + LAST.format(steps=result["steps"]) + table(titles, rows)
 
 
-def _at(by_size: dict[Any, dict[str, float]], s: int) -> dict[str, float]:
-    """Of a size, whether its name was read from JSON or not."""
-    return by_size[s] if s in by_size else by_size[str(s)]
+def table(titles: list[str], rows: list[list[str]]) -> str:
+    """A table in Markdown."""
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _shown(summary: dict[str, float]) -> str:
-    return f"{summary['mean']:.2f} ± {summary['sd']:.2f}"
+def shown(found: dict[str, float]) -> str:
+    """Mean and standard deviation in writing."""
+    return f"{found['mean']:.2f} ± {found['sd']:.2f}"
 
 
 if __name__ == "__main__":

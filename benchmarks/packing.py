@@ -1,131 +1,118 @@
-"""How fast documents become tokens on disk, beside SentencePiece alone and other packers.
+"""How fast documents become tokens on disk, beside SentencePiece alone and litdata.
 
     python -m benchmarks.packing [--megabytes 150] [--rounds 3] [--workers 2]
 
-Each way (`pike pack` from documents on disk to a finished corpus, and `benchmarks.packers`) runs in
-a process of its own, at two sizes; its speed is the further megabytes over the further CPU-seconds
-of it and all its children, so that imports and start-up do not count. Medians over interleaved
-rounds, and those of the ratios of each round to SentencePiece's own batch encoding, are recorded in
-benchmarks/results/packing.json; `benchmarks.peers` says how to have all peers.
+    ours      `pike pack` from documents on disk to a finished corpus
+    encode    SentencePiece's own batch encoding of the documents, results dropped
+    litdata   `optimize` of litdata with `TokensLoader`, around the same encoding
+
+Each runs in a process of its own, at two sizes; its speed is the further megabytes over the further
+CPU-seconds of it and all its children, so that imports and start-up do not count. Rounds are
+interleaved; ratios are those of the same round. `pip install --no-deps -r benchmarks/peers.txt`
+brings litdata; without it the record names it as missing. Record: benchmarks/results/packing.json.
 """
 
-import argparse
 import ctypes
-import json
+import functools
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine, peers
-from benchmarks.packers import FAST_MODEL, MODEL, PACKERS
-from pipeline.data import documents as store
-from pipeline.data import sources, tokenizer
-from pipeline.model import hf_tokenizer
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import sentencepiece
+
+from benchmarks import corpora, measure
 from pipeline.runtime import atomic_files
 
-ROOT = Path(__file__).resolve().parents[1]
 SET_CHILD_SUBREAPER = 36
 """Linux's number of prctl."""
 PATIENCE = 20.0
 """Seconds that workers without a parent are waited for."""
 
 
-def main() -> None:
-    """Measures, prints and records; or, in a child, does one variant's work."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--megabytes", type=int, default=150)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--packers", default=",".join(["ours", *PACKERS]))
-    parser.add_argument("--variant", choices=sorted(PACKERS), help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--source", help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
-    if chosen.variant:
-        PACKERS[chosen.variant](chosen.folder, chosen.source, chosen.workers)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        print(json.dumps(_measured(Path(folder), chosen), indent=2))
+def groups(folder: Path, source: str) -> list[str]:
+    """Row groups of the documents: path and number."""
+    listed = sorted((folder / source).glob("*.parquet"))
+    return [f"{p}:{n}" for p in listed for n in range(pq.read_metadata(p).num_row_groups)]
 
 
-def _measured(folder: Path, chosen: argparse.Namespace) -> dict[str, Any]:
-    load, asked = os.getloadavg()[0], chosen.packers.split(",")
-    sizes, missing = _prepared(folder, chosen.megabytes), peers.missing(asked)
-    names = [name for name in asked if name not in missing]
-    speeds: dict[str, list[float]] = {name: [] for name in names}
-    walls: dict[str, list[float]] = {name: [] for name in names}
-    result: dict[str, Any] = {}
-    _adopt_orphans()
-    for _ in range(chosen.rounds):
-        for name in names:
-            used = {source: _cost(folder, name, source, chosen.workers) for source in sizes}
-            further = sizes["large"] - sizes["small"]
-            speeds[name].append(further / (used["large"][0] - used["small"][0]))
-            walls[name].append(used["large"][1])
-        result = {
-            "megabytes": sizes,
-            "megabytes_per_cpu_second": speeds,
-            "median": {name: statistics.median(values) for name, values in speeds.items()},
-            "relative_to_encode": {
-                name: statistics.median(
-                    a / b for a, b in zip(values, speeds["encode"], strict=True)
-                )
-                for name, values in speeds.items()
-            },
-            "wall_seconds_of_large": walls,
-            "workers": chosen.workers,
-            "missing": missing,
-            "versions": peers.versions(asked),
-            "machine": machine.described(load),
-            "date": time.strftime("%Y-%m-%d"),
-        }
-        atomic_files.write_json(ROOT / "benchmarks" / "results" / "packing.json", result)
-    return result
+@functools.cache
+def _processor(folder: str) -> Any:
+    return sentencepiece.SentencePieceProcessor(model_file=f"{folder}/{corpora.MODEL}")
 
 
-def _prepared(folder: Path, megabytes: int) -> dict[str, float]:
-    """Documents of two sizes and a tokenizer; returns the sizes in megabytes."""
-    settings = folder / "settings.json"
-    atomic_files.write_json(settings, {"kind": "python", "topic": "code"})
-    sources.download(settings, folder / "code")
-    texts = [text for _, text in store.read(folder / "code")]
-    sizes = {}
-    for name, wanted in (("small", megabytes / 3), ("large", megabytes)):
-        # The same text again and again, each time another document.
-        atomic_files.write_json(
-            folder / f"{name}.json", {"kind": "local", "files": f"{folder}/{name}.jsonl"}
-        )
-        total, number = 0, 0
-        with (folder / f"{name}.jsonl").open("w", encoding="utf-8") as out:
-            while total < wanted * 1e6:
-                text = f"{number} {texts[number % len(texts)]}"
-                out.write(json.dumps({"text": text}) + "\n")
-                total, number = total + len(text.encode()), number + 1
-        sources.download(folder / f"{name}.json", folder / name)
-        sizes[name] = atomic_files.read_json(folder / name / atomic_files.MANIFEST)["bytes"] / 1e6
-    train = {"kind": "train", "model": "unigram", "vocabulary": 8192, "characters": 1_000_000}
-    atomic_files.write_json(settings, {**train, "validation_share": 0.05})
-    tokenizer.build(settings, [folder / "code"], folder / MODEL)
-    hf_tokenizer.converted(folder / MODEL).save(str(folder / FAST_MODEL))
-    atomic_files.write_json(folder / "packing.json", {"validation_share": 0.05})
-    return sizes
+def encoded(group: str, folder: str, workers: int = 1) -> list[Any]:
+    """The tokens of each document of a row group, the fastest way that SentencePiece has."""
+    path, _, number = group.rpartition(":")
+    column = pq.ParquetFile(path).read_row_group(int(number), columns=["text"]).column("text")
+    texts = pc.cast(column.combine_chunks(), pa.binary()).to_pylist()
+    tokens: list[Any] = _processor(folder).encode(texts, out_type="numpy", num_threads=workers)
+    return tokens
 
 
-def _cost(folder: Path, variant: str, source: str, workers: int) -> tuple[float, float]:
-    """CPU-seconds of a variant's process and its children, and wall seconds."""
-    arguments = ["--variant", variant, "--folder", str(folder), "--source", source]
-    command = [sys.executable, "-m", "benchmarks.packing", *arguments, "--workers", str(workers)]
-    if variant == "ours":
-        command = _ours(folder, source, workers)
-    began = time.perf_counter()
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_DATASETS_CACHE": str(folder / "cache")}
+def encode(folder: Path, source: str, workers: int) -> None:
+    """Encodes and keeps nothing."""
+    for group in groups(folder, source):
+        encoded(group, str(folder), workers)
+
+
+def litdata(folder: Path, source: str, workers: int) -> None:
+    """Encodes in processes of litdata's."""
+    from litdata import optimize
+    from litdata.streaming.item_loader import TokensLoader
+
+    optimize(
+        fn=functools.partial(_documents, folder=str(folder)),
+        inputs=groups(folder, source),
+        output_dir=str(folder / f"litdata-{time.time_ns()}"),
+        chunk_bytes="64MB",
+        num_workers=workers,
+        item_loader=TokensLoader(),
+    )
+
+
+def _documents(group: str, folder: str) -> Iterator[Any]:
+    import torch
+
+    end = _processor(folder).eos_id()
+    for ids in encoded(group, folder):
+        yield torch.from_numpy(np.append(ids, end).astype(np.uint16))
+
+
+PACKERS = {"encode": encode, "litdata": litdata}
+
+
+def command(folder: Path, name: str, source: str, workers: int) -> list[str]:
+    """What packs the documents in a process of its own."""
+    if name != "ours":
+        call = f"{name}(Path({str(folder)!r}), {source!r}, {workers})"
+        # litdata's own processes read this module by its name.
+        text = f"from pathlib import Path; from benchmarks.packing import *; {call}"
+        return [sys.executable, "-c", text]
+    places = {
+        "--documents": folder / source,
+        "--tokenizer": folder / corpora.MODEL,
+        "--out": folder / f"corpus-{time.time_ns()}" / source,
+    }
+    named = [str(part) for pair in places.items() for part in pair]
+    words = ["pack", str(folder / "packing.json"), *named, "--workers", str(workers)]
+    return [sys.executable, "-m", "pipeline", *words]
+
+
+def cost(given: list[str]) -> float:
+    """CPU-seconds of a command's process and of all that come from it."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    child = subprocess.Popen(command, cwd=ROOT, env=environment, **quiet)
+    child = subprocess.Popen(given, cwd=measure.ROOT, env=environment, **quiet)
     seconds = ended = 0.0
     # Some leave workers behind that they have not waited for: their work counts as well.
     while not ended or time.perf_counter() < ended + PATIENCE:
@@ -135,30 +122,48 @@ def _cost(folder: Path, variant: str, source: str, workers: int) -> tuple[float,
             break
         seconds += used.ru_utime + used.ru_stime
         if reaped == child.pid:
-            assert status == 0, command
+            child.returncode = os.waitstatus_to_exitcode(status)
+            assert status == 0, given
             ended = time.perf_counter()
         elif not reaped:
             time.sleep(0.02)
-    return seconds, ended - began
+    return seconds
 
 
-def _adopt_orphans() -> None:
-    """Makes this process the parent of processes whose own has ended."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    adopted = libc.prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+def main() -> None:
+    """Measures, prints and records."""
+    chosen = measure.arguments(__doc__, "packing", megabytes=150, rounds=3, workers=2)
+    # This process becomes the parent of processes whose own has ended.
+    adopted = ctypes.CDLL(None, use_errno=True).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     assert adopted == 0, os.strerror(ctypes.get_errno())
-
-
-def _ours(folder: Path, source: str, workers: int) -> list[str]:
-    """The command that a user gives."""
-    places = {
-        "--documents": folder / source,
-        "--tokenizer": folder / MODEL,
-        "--out": folder / f"corpus-{time.time_ns()}" / source,
+    versions = measure.versions("litdata")
+    names = ["ours", "encode", *versions]
+    speeds: dict[str, list[float]] = {name: [] for name in names}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder, sizes = Path(temporary), {}
+        for name, size in (("small", chosen.megabytes / 3), ("large", chosen.megabytes)):
+            made = corpora.documents(folder, name, size * 1e6)
+            sizes[name] = atomic_files.read_json(made / atomic_files.MANIFEST)["bytes"] / 1e6
+        corpora.trained_tokenizer(folder, [corpora.python_code(folder)])
+        for _ in range(chosen.rounds):
+            for name in names:
+                used = {s: cost(command(folder, name, s, chosen.workers)) for s in sizes}
+                further = sizes["large"] - sizes["small"]
+                speeds[name].append(further / (used["large"] - used["small"]))
+    result = {
+        "megabytes": sizes,
+        "megabytes_per_cpu_second": speeds,
+        "median": {name: statistics.median(of) for name, of in speeds.items()},
+        "relative_to_encode": {
+            name: measure.ratios(of, speeds["encode"])["median"] for name, of in speeds.items()
+        },
+        "workers": chosen.workers,
+        "missing": {} if versions else {"litdata": "benchmarks/peers.txt"},
+        "versions": versions,
     }
-    named = [str(part) for pair in places.items() for part in pair]
-    settings = str(folder / "packing.json")
-    return [sys.executable, "-m", "pipeline", "pack", settings, *named, "--workers", str(workers)]
+    shown = {"median": result["median"], "in that of encode": result["relative_to_encode"]}
+    print(measure.table("MB a CPU-second", shown))
+    measure.record(chosen, result)
 
 
 if __name__ == "__main__":

@@ -1,172 +1,131 @@
-"""How fast a batch is read: 256 rows of 1,024 tokens of six domains, beside other readers.
+"""How fast a batch is read: 256 rows of 1,024 tokens of six domains, beside nanoGPT and litdata.
 
     python -m benchmarks.reading [--megatokens 48] [--batches 200] [--cold 40]
 
-Each reader (`benchmarks.readers`) lives in a process of its own, with one thread for arithmetic and
-its own copy of the data, and reads a batch in turn:
+    ours      `pipeline.data.batches.Mixture`, as a training run has it
+    nanogpt   slices of a memory map, one after the other, stacked: get_batch of nanoGPT
+    litdata   `StreamingDataset` of tokens, shuffled and iterated: its fast way
+
+Each lives in a process of its own, with one thread for arithmetic and its own copy of the data, and
+reads a batch in turn:
 
     warm    pages in memory: medians in processor time, and by the clock
     cold    opened anew and the files' pages dropped before each batch: medians by the clock, which
             hold the disk's time; how many megabytes came from it is recorded beside
 
-Recorded in benchmarks/results/reading.json; `benchmarks.peers` says how to have all readers.
+`pip install --no-deps -r benchmarks/peers.txt` brings litdata; without it the record names it as
+missing. Record: benchmarks/results/reading.json. Shapes: B rows of a batch, L tokens of a row.
 """
 
-import argparse
 import gc
-import json
+import multiprocessing
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from benchmarks import machine, peers
-from benchmarks.readers import LENGTH, PREPARE, READERS, Read, folders
+from benchmarks import measure
 from pipeline.data import corpus_manifest, shards
+from pipeline.data.batches import Mixture
 from pipeline.runtime import atomic_files
 
-ROOT = Path(__file__).resolve().parents[1]
+LENGTH = 1024
 COUNTS = (43, 43, 43, 43, 42, 42)
 FIRST = 20
 """Batches that are read before the first that counts."""
+Tokens = npt.NDArray[Any]
+Read = Callable[[int], Tokens]
+"""Reads the batch of a number: int64 [B, L + 1], rows grouped by domain."""
 
 
-def main() -> None:
-    """Measures, prints and records; or, in a child, reads what it is told to."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--megatokens", type=int, default=48, help="tokens of all domains")
-    parser.add_argument("--batches", type=int, default=200)
-    parser.add_argument("--cold", type=int, default=40, help="batches read cold")
-    parser.add_argument("--readers", default=",".join(READERS))
-    parser.add_argument("--reader", choices=sorted(READERS), help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
-    if chosen.reader:
-        _serve(chosen.reader, chosen.folder)
-        return
-    load, asked = os.getloadavg()[0], chosen.readers.split(",")
-    missing = peers.missing(asked)
-    with tempfile.TemporaryDirectory(dir=ROOT) as name:
-        there = [reader for reader in asked if reader not in missing]
-        seen = _measured(Path(name), there, chosen)
-    result = {
-        "rows": sum(COUNTS),
-        "length": LENGTH,
-        "domains": len(COUNTS),
-        "megatokens": chosen.megatokens,
-        "warm_cpu_milliseconds": _medians(seen, "warm", "cpu"),
-        "warm_milliseconds": _medians(seen, "warm", "wall"),
-        "cold_milliseconds": _medians(seen, "cold", "wall"),
-        "cold_cpu_milliseconds": _medians(seen, "cold", "cpu"),
-        "cold_megabytes_from_disk": _medians(seen, "cold", "megabytes"),
-        "missing": missing,
-        "versions": peers.versions(asked),
-        "machine": machine.described(load) | {"threads": 1},
-        "date": time.strftime("%Y-%m-%d"),
-    }
-    atomic_files.write_json(ROOT / "benchmarks" / "results" / "reading.json", result)
-    print(json.dumps(result, indent=2))
+def ours(folders: list[Path], first: int) -> Read:
+    """Batches of exact counts."""
+    corpora = {path.name: shards.Corpus.open(path, "train") for path in folders}
+    mixture, counts = Mixture(corpora, LENGTH, 0, "train"), np.array(COUNTS)
+    # The order of 4,096 rows is computed at once: that is not the disk's time.
+    for order, count in zip(mixture._orders, COUNTS, strict=True):
+        order.take(first * count, count)
+    return lambda number: mixture.batch(counts, number * counts)[0]
 
 
-Seen = dict[tuple[str, str], list[dict[str, float]]]
-"""By reader and kind of batch."""
+def nanogpt(folders: list[Path], _: int) -> Read:
+    """Rows at random places."""
+    streams, draw = [_stream(path) for path in folders], np.random.default_rng(0)
+
+    def read(number: int) -> Tokens:
+        rows = []
+        for stream, count in zip(streams, COUNTS, strict=True):
+            starts = draw.integers(0, len(stream) - LENGTH - 1, count)
+            rows += [stream[s : s + LENGTH + 1].astype(np.int64) for s in starts]
+        return np.stack(rows)
+
+    return read
 
 
-def _measured(folder: Path, readers: Sequence[str], chosen: argparse.Namespace) -> Seen:
-    children: dict[str, subprocess.Popen[str]] = {}
-    seen: Seen = {}
-    try:
-        for name in readers:
-            for domain in range(len(COUNTS)):
-                place = folder / name / f"domain-{domain}"
-                _corpus(place, chosen.megatokens * 10**6 // len(COUNTS))
-            children[name] = _started(folder / name, name)
-        for number in range(FIRST + chosen.batches):
-            for name, child in children.items():
-                found = _asked(child, f"warm {number}")
-                if number >= FIRST:
-                    seen.setdefault((name, "warm"), []).append(found)
-        for number in range(chosen.cold):
-            for name, child in children.items():
-                seen.setdefault((name, "cold"), []).append(_asked(child, f"cold {1000 + number}"))
-    finally:
-        for child in children.values():
-            assert child.stdin is not None
-            child.stdin.close()
-            child.wait()
-    return seen
+def litdata(folders: list[Path], _: int) -> Read:
+    """Rows of its own chunks, which are written before."""
+    from litdata import StreamingDataset, optimize
+    from litdata.streaming.item_loader import TokensLoader
+
+    listed = []
+    for path in folders:
+        if not (place := path / "litdata").exists():
+            how = {"chunk_bytes": "64MB", "num_workers": 1, "item_loader": TokensLoader()}
+            optimize(fn=_torch_rows, inputs=[str(path)], output_dir=str(place), **how)
+        loader = TokensLoader(block_size=LENGTH + 1)
+        listed.append(StreamingDataset(str(place), item_loader=loader, shuffle=True, seed=0))
+    rows = [_endless(one) for one in listed]
+
+    def read(number: int) -> Tokens:
+        pairs = zip(rows, COUNTS, strict=True)
+        taken = [next(one).numpy() for one, count in pairs for _ in range(count)]
+        return np.stack(taken).astype(np.int64)
+
+    return read
 
 
-def _medians(seen: Seen, kind: str, quantity: str) -> dict[str, float]:
-    return {
-        name: statistics.median(one[quantity] for one in found)
-        for (name, of), found in seen.items()
-        if of == kind
-    }
+def _stream(path: Path) -> Tokens:
+    return np.memmap(path / "train-00000.bin", "<u2", mode="r")
 
 
-def _started(folder: Path, name: str) -> subprocess.Popen[str]:
-    """A process that has prepared and opened a reader."""
-    command = [sys.executable, "-m", "benchmarks.reading", "--reader", name]
-    child = subprocess.Popen(
-        [*command, "--folder", str(folder)],
-        cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "HF_DATASETS_OFFLINE": "1"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    _asked(child, "open 0")
-    return child
+def _torch_rows(path: str) -> Iterator[Any]:
+    import torch
+
+    stream = _stream(Path(path))
+    for start in range(0, len(stream) - LENGTH, LENGTH + 1):
+        yield torch.from_numpy(stream[start : start + LENGTH + 1].copy())
 
 
-def _asked(child: subprocess.Popen[str], command: str) -> dict[str, float]:
-    assert child.stdin is not None
-    assert child.stdout is not None
-    child.stdin.write(command + "\n")
-    child.stdin.flush()
-    while line := child.stdout.readline():
-        # Others talk on standard output, too.
-        if line.startswith("{"):
-            found: dict[str, float] = json.loads(line)
-            return found
-    raise RuntimeError(f"{child.args} ended at {command!r}")
+def _endless(rows: Any) -> Iterator[Any]:
+    while True:
+        yield from rows
 
 
-def _serve(name: str, folder: Path) -> None:
-    """Reads batches as the lines of standard input say, and answers what each took."""
-    for path in folders(folder):
-        PREPARE.get(name, lambda path: None)(path)
-    read: Read | None = None
-    for line in sys.stdin:
-        kind, _, number = line.partition(" ")
-        if kind != "warm":
-            read = None
-            gc.collect()
-            read = READERS[name](folder, COUNTS)
-        assert read is not None
-        if kind == "cold":
-            # The order of 4,096 rows is computed at once: that is not the disk's time.
-            getattr(read, "order", lambda number: None)(int(number))
-            _drop(folder)
-        found = {} if kind == "open" else _timed(read, int(number))
-        print(json.dumps(found), flush=True)
+READERS = {"ours": ours, "nanogpt": nanogpt, "litdata": litdata}
+_opened: dict[str, Read] = {}
+"""In a reader's process: what it has open."""
 
 
-def _timed(read: Read, number: int) -> dict[str, float]:
-    before, wall, cpu = _from_disk(), time.perf_counter(), time.process_time()
-    tokens_BxL1 = read(number)
-    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    assert tokens_BxL1.shape == (sum(COUNTS), LENGTH + 1), tokens_BxL1.shape
-    assert tokens_BxL1.dtype == np.int64
-    return {"cpu": 1e3 * cpu, "wall": 1e3 * wall, "megabytes": (_from_disk() - before) / 1e6}
+def taken(name: str, folder: Path, number: int, cold: bool) -> dict[str, float]:
+    """What it takes to read a batch, in milliseconds and megabytes; runs in a reader's process."""
+    folders = sorted(folder.glob("domain-*"))
+    if cold or name not in _opened:
+        _opened.clear()
+        gc.collect()
+        _opened[name] = READERS[name](folders, number)
+    if cold:
+        _drop(folder)
+    before, kept = _from_disk(), list[Tokens]()
+    seconds = measure.timed(lambda: kept.append(_opened[name](number)))
+    assert (kept[0].shape, kept[0].dtype) == ((sum(COUNTS), LENGTH + 1), np.int64)
+    found = {"cpu": 1e3 * seconds.processor, "wall": 1e3 * seconds.clock}
+    return {**found, "megabytes": (_from_disk() - before) / 1e6}
 
 
 def _from_disk() -> int:
@@ -176,7 +135,17 @@ def _from_disk() -> int:
     return sum(int(line.split()[1]) for line in lines if line.startswith("read_bytes"))
 
 
-def _corpus(folder: Path, tokens: int) -> None:
+def _drop(folder: Path) -> None:
+    """Drops the files' pages from memory, as far as no process maps them."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            descriptor = os.open(path, os.O_RDONLY)
+            os.fsync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(descriptor)
+
+
+def corpus(folder: Path, tokens: int) -> None:
     """A corpus of random tokens."""
     folder.mkdir(parents=True)
     stream = np.random.default_rng(0).integers(3, 32_000, tokens, dtype=np.uint16)
@@ -201,14 +170,48 @@ def _corpus(folder: Path, tokens: int) -> None:
     atomic_files.write_json(folder / atomic_files.MANIFEST, manifest)
 
 
-def _drop(folder: Path) -> None:
-    """Drops the files' pages from memory, as far as no process maps them."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            descriptor = os.open(path, os.O_RDONLY)
-            os.fsync(descriptor)
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            os.close(descriptor)
+def main() -> None:
+    """Measures, prints and records."""
+    chosen = measure.arguments(__doc__, "reading", megatokens=48, batches=200, cold=40)
+    versions = measure.versions("litdata")
+    names = [name for name in READERS if name != "litdata" or versions]
+    seen: dict[str, dict[str, list[dict[str, float]]]] = {"warm": {}, "cold": {}}
+    spawn = multiprocessing.get_context("spawn")
+    pools = {name: ProcessPoolExecutor(1, mp_context=spawn) for name in names}
+    with tempfile.TemporaryDirectory(dir=measure.ROOT) as temporary:
+        for name in names:
+            for domain in range(len(COUNTS)):
+                place = Path(temporary) / name / f"domain-{domain}"
+                corpus(place, chosen.megatokens * 10**6 // len(COUNTS))
+        kinds = ["warm"] * (FIRST + chosen.batches) + ["cold"] * chosen.cold
+        for number, kind in enumerate(kinds):
+            for name, pool in pools.items():
+                given = name, Path(temporary) / name, number, kind == "cold"
+                found = pool.submit(taken, *given).result()
+                if number >= FIRST:
+                    seen[kind].setdefault(name, []).append(found)
+        for pool in pools.values():
+            pool.shutdown()
+
+    def medians(kind: str, what: str) -> dict[str, float]:
+        return {n: statistics.median(one[what] for one in of) for n, of in seen[kind].items()}
+
+    result = {
+        "rows": sum(COUNTS),
+        "length": LENGTH,
+        "domains": len(COUNTS),
+        "megatokens": chosen.megatokens,
+        "warm_cpu_milliseconds": medians("warm", "cpu"),
+        "warm_milliseconds": medians("warm", "wall"),
+        "cold_milliseconds": medians("cold", "wall"),
+        "cold_cpu_milliseconds": medians("cold", "cpu"),
+        "cold_megabytes_from_disk": medians("cold", "megabytes"),
+        "missing": {} if versions else {"litdata": "benchmarks/peers.txt"},
+        "versions": versions,
+    }
+    shown = {name: of for name, of in result.items() if isinstance(of, dict) and "ours" in of}
+    print(measure.table("batch", shown))
+    measure.record(chosen, result)
 
 
 if __name__ == "__main__":

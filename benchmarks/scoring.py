@@ -1,71 +1,43 @@
-"""How fast multiple-choice questions are scored, beside what an evaluation harness does.
+"""How fast multiple-choice questions are scored, beside lm-evaluation-harness's own back end.
 
-    python -m benchmarks.scoring [--items 8] [--rounds 5] [--models small,base] [--threads 1]
-                                 [--peer naive|harness]
+    python -m benchmarks.scoring [--items 8] [--rounds 5] [--models small base]
 
-The peer `harness` is lm-evaluation-harness's Hugging Face back end itself, on a model of
-transformers with the same weights (it needs `make setup EXTRAS=lm-eval,bench`). The peer
-`naive` stands for the arithmetic of lm-evaluation-harness's Hugging Face back end, whether
-that is installed or not: every candidate behind its whole context, demonstrations included, is a
-row of its own; rows go eight at a time, the longest first, padded on the right; logits of every
-position, their log-softmax in float32 as a second such tensor, and a sum over the candidate.
-Candidates of one token behind the same context share a row, as they do there. Both scorers use
-the same weights and the same token ids.
-
-Token ids are random; lengths are log-normal around medians near those of the real data sets in a
-vocabulary of 32,000, demonstrations as long as the first seven of OLMES's lists. Ratios carry
-over to real text, seconds do not. In each round both scorers answer all questions, in an order
-that turns; medians over rounds are reported, and the least and largest ratio of a round. On a
-busy machine the processor's time says more than the clock's.
+The peer is the harness's Hugging Face back end, eight rows at a time, on a model of transformers
+with the same weights (extras `[lm-eval]` and `[bench]`). Both get the same token ids, which are
+random; lengths are log-normal around medians near those of the real data sets in a vocabulary of
+32,000, demonstrations as long as the first seven of OLMES's lists. Ratios carry over to real text,
+seconds do not. Each is timed by the clock beside the other of the same round.
 
 `overhead` is the processor's time of our scorer for ten thousand requests with a model that does
-nothing. benchmarks/results/scoring-PEER.json says on which machine.
-
-Shapes: B rows, L tokens, V vocabulary.
+nothing. Record: benchmarks/results/scoring-harness.json.
 """
 
-import argparse
 import dataclasses
-import importlib
-import json
-import os
 import statistics
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmarks import machine
+from benchmarks import measure
 from pipeline import settings
 from pipeline.evaluation.scoring import Question, score
+from pipeline.model import hf_config
 from pipeline.model.transformer import AttentionLayout, Transformer, initialised
 from pipeline.statistics.clustered import Floats
 
-ROOT = Path(__file__).resolve().parents[1]
 VOCABULARY = 32_128
 MODELS = {
     "tiny": settings.Model(layers=2, width=64, heads=2, head_width=32),
     "small": settings.Model(layers=4, width=256, heads=4, head_width=64),
     "base": settings.Model(layers=12, width=768, heads=12, head_width=64),
 }
-CPU = torch.device("cpu")
-BATCH_TOKENS = 8192
-ROWS = 8
-"""Of a naive batch."""
-
-
-class Scorer(NamedTuple):
-    """One of the two that are compared."""
-
-    name: str
-    answers: Callable[[Sequence[Question]], list[Floats]]
-    embedding: nn.Module
-    """What every token goes through that it reads."""
+BATCH_TOKENS, ROWS, LENGTH = 8192, 8, 4096
+"""Tokens of a batch of ours, rows of the peer's, and the longest question."""
+Answers = Callable[[Sequence[Question]], list[Floats]]
 
 
 class Task(NamedTuple):
@@ -93,53 +65,65 @@ TASKS = {
 
 def main() -> None:
     """Measures, prints and records."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--items", type=int, default=8)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--models", default="small")
-    parser.add_argument("--tasks", default=",".join(TASKS))
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--peer", choices=["naive", "harness"], default="naive")
-    parser.add_argument("--out", type=Path, help="default: benchmarks/results/scoring-PEER.json")
-    chosen = parser.parse_args()
-    out = chosen.out or ROOT / "benchmarks" / "results" / f"scoring-{chosen.peer}.json"
-    torch.set_num_threads(chosen.threads)
-    before = os.getloadavg()[0]
-    sizes: dict[str, dict[str, Any]] = {}
-    for name in chosen.models.split(","):
+    options: dict[str, Any] = {"models": ["small"], "tasks": list(TASKS), "items": 8, "rounds": 5}
+    chosen = measure.arguments(__doc__, "scoring-harness", **options)
+    found: dict[str, dict[str, Any]] = {}
+    for name in chosen.models:
         model = initialised(MODELS[name], VOCABULARY, seed=0).eval()
-        scorers = _peer(chosen.peer, model), Scorer("ours", partial(ours, model), model.embedding)
-        sizes[name] = {}
-        for task in chosen.tasks.split(","):
-            questions = drawn(TASKS[task], chosen.items, VOCABULARY)
-            sizes[name][task] = compared(scorers, questions, chosen.rounds)
-        print(table(name, sizes[name]), flush=True)
+        scorers = {"harness": harness(model), "ours": partial(ours, model)}
+        found[name] = {
+            task: compared(scorers, drawn(TASKS[task], chosen.items, VOCABULARY), chosen.rounds)
+            for task in chosen.tasks
+        }
+        print(measure.table(name, {t: row["clock"] for t, row in found[name].items()}), flush=True)
+        assert all(row["same_picks"] for row in found[name].values()), "other picks than the peer"
     spent = overhead(10_000)
     print(f"overhead of 10,000 requests: {spent:.2f} s of processor time")
     result = {
-        "items": chosen.items,
-        "rounds": chosen.rounds,
+        **{name: getattr(chosen, name) for name in ("items", "rounds")},
+        "versions": measure.versions("lm_eval", "transformers"),
         "vocabulary": VOCABULARY,
         "batch_tokens": BATCH_TOKENS,
-        "peer": chosen.peer,
+        "peer": "harness",
         "peer_rows": ROWS,
-        "models": {name: dataclasses.asdict(MODELS[name]) for name in sizes},
+        "models": {name: dataclasses.asdict(MODELS[name]) for name in found},
         "lengths": {name: task._asdict() for name, task in TASKS.items()},
-        "tasks": sizes,
+        "tasks": found,
         "overhead_seconds_of_10000_requests": spent,
-        "machine": machine.described(before),
-        "date": time.strftime("%Y-%m-%d"),
     }
-    out.parent.mkdir(exist_ok=True)
-    out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    measure.record(chosen, result)
 
 
-def _peer(name: str, model: Transformer) -> Scorer:
-    """The harness is imported where it is asked for alone: it need not be installed."""
-    if name == "naive":
-        return Scorer("naive", partial(naive, model), model.embedding)
-    scorer: Scorer = importlib.import_module("benchmarks.backend").scorer(model)
-    return scorer
+def harness(model: Transformer) -> Answers:
+    """lm-evaluation-harness's Hugging Face back end with the same weights."""
+    import transformers
+    from lm_eval.models.huggingface import HFLM
+    from tokenizers import Tokenizer, models
+
+    values = hf_config.config(model.shape, model.vocabulary, LENGTH)
+    copy = transformers.PersimmonForCausalLM(transformers.PersimmonConfig(**values)).eval()
+    copy.load_state_dict(hf_config.weights(model), strict=False)
+    copy.tie_weights()
+    # Nothing is written in text here, so that a tokenizer need only be there.
+    words = Tokenizer(models.WordLevel({"</s>": 0}, unk_token="</s>"))
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, eos_token="</s>")
+    back_end = HFLM(pretrained=copy, tokenizer=tokenizer, batch_size=ROWS)
+
+    def answers(questions: Sequence[Question]) -> list[Floats]:
+        requests = [
+            (("", ""), list(question.context_C), list(candidate))
+            for question in questions
+            for candidate in question.candidates
+        ]
+        told = iter(back_end._loglikelihood_tokens(requests, disable_tqdm=True))
+        return [np.array([next(told)[0] for _ in question.candidates]) for question in questions]
+
+    return answers
+
+
+def ours(model: Transformer, questions: Sequence[Question]) -> list[Floats]:
+    """The evaluation's own scorer."""
+    return score(model, questions, batch_tokens=BATCH_TOKENS, device=torch.device("cpu"))
 
 
 def drawn(task: Task, items: int, vocabulary: int) -> list[Question]:
@@ -161,82 +145,29 @@ def drawn(task: Task, items: int, vocabulary: int) -> list[Question]:
     ]
 
 
-def naive(model: Transformer, questions: Sequence[Question]) -> list[Floats]:
-    """What a harness does: the sum of log p of each candidate's tokens."""
-    rows: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-    for number, question in enumerate(questions):
-        for place, candidate in enumerate(question.candidates):
-            read = (*question.context_C, *candidate[:-1])
-            # Candidates of one token read the same row; others only by chance.
-            rows.setdefault(read, []).append((number, place))
-    ordered = sorted(rows, key=lambda read: (-len(read), read))
-    found = [np.empty(len(question.candidates)) for question in questions]
-    with torch.inference_mode():
-        for first in range(0, len(ordered), ROWS):
-            batch = ordered[first : first + ROWS]
-            tokens_BxL = np.zeros((len(batch), len(batch[0])), np.int64)
-            for row, read in enumerate(batch):
-                tokens_BxL[row, : len(read)] = read
-            log_p_BxLxV = model(torch.from_numpy(tokens_BxL)).float().log_softmax(dim=-1)
-            for row, read in enumerate(batch):
-                for number, place in rows[read]:
-                    target = torch.tensor(list(questions[number].candidates[place]))
-                    log_p_WxV = log_p_BxLxV[row, len(read) - len(target) : len(read)]
-                    found[number][place] = log_p_WxV.gather(1, target[:, None]).sum().item()
-    return found
-
-
-def ours(model: Transformer, questions: Sequence[Question]) -> list[Floats]:
-    """The evaluation's own scorer."""
-    return score(model, questions, batch_tokens=BATCH_TOKENS, device=CPU)
-
-
 def compared(
-    scorers: tuple[Scorer, Scorer], questions: Sequence[Question], rounds: int
+    scorers: dict[str, Answers], questions: Sequence[Question], rounds: int
 ) -> dict[str, Any]:
-    """Seconds of a peer and of ours, and how far their answers are apart."""
-    clock: dict[str, list[float]] = {scorer.name: [] for scorer in scorers}
-    processor_time: dict[str, list[float]] = {scorer.name: [] for scorer in scorers}
-    answers: dict[str, list[Floats]] = {}
-    read = {scorer.name: read_tokens(scorer, questions) for scorer in scorers}
-    for number in range(rounds):
-        for scorer in scorers[:: 1 if number % 2 else -1]:
-            start = time.perf_counter(), time.process_time()
-            answers[scorer.name] = scorer.answers(questions)
-            clock[scorer.name].append(time.perf_counter() - start[0])
-            processor_time[scorer.name].append(time.process_time() - start[1])
-    pairs = list(zip(*(answers[scorer.name] for scorer in scorers), strict=True))
-    lengths = [np.array([len(c) for c in question.candidates]) for question in questions]
-    return {
-        "clock": _ratio(clock),
-        "processor": _ratio(processor_time),
-        "tokens_read": read,
-        "same_picks": all(a.argmax() == b.argmax() for a, b in pairs),
-        "same_picks_per_token": all(
-            (a / n).argmax() == (b / n).argmax() for (a, b), n in zip(pairs, lengths, strict=True)
-        ),
-        "largest_difference_nats": max(float(np.abs(a - b).max()) for a, b in pairs),
+    """Seconds of the peer and of ours, and how far their answers are apart."""
+    steps = {
+        name: lambda _, answers=answers: measure.timed(lambda: answers(questions))
+        for name, answers in scorers.items()
     }
-
-
-def read_tokens(scorer: Scorer, questions: Sequence[Question]) -> int:
-    """Tokens, padding included, that a scorer puts through its model; a warm-up besides."""
-    read: list[int] = []
-    hook = scorer.embedding.register_forward_hook(lambda *given: read.append(given[1][0].numel()))
-    scorer.answers(questions)
-    hook.remove()
-    return sum(read)
-
-
-def _ratio(seconds: dict[str, list[float]]) -> dict[str, float]:
-    peer, own = seconds.values()
-    ratios = [a / b for a, b in zip(peer, own, strict=True)]
+    turns = measure.turns(steps, rounds)
+    clock = {name: [one.clock for one in seconds] for name, seconds in turns.items()}
+    ratio = measure.ratios(clock["harness"], clock["ours"])
+    both = (answers(questions) for answers in scorers.values())
+    pairs = list(zip(*both, strict=True))
     return {
-        "peer_seconds": statistics.median(peer),
-        "our_seconds": statistics.median(own),
-        "times_as_fast": statistics.median(ratios),
-        "least": min(ratios),
-        "largest": max(ratios),
+        "clock": {
+            "peer_seconds": statistics.median(clock["harness"]),
+            "our_seconds": statistics.median(clock["ours"]),
+            "times_as_fast": ratio["median"],
+            "least": ratio["range"][0],
+            "largest": ratio["range"][1],
+        },
+        "same_picks": all(a.argmax() == b.argmax() for a, b in pairs),
+        "largest_difference_nats": max(float(np.abs(a - b).max()) for a, b in pairs),
     }
 
 
@@ -252,7 +183,7 @@ class Idle(nn.Module):
         """One zero per token."""
         return torch.zeros(*tokens_BxL.shape, 1)
 
-    def prefill_cache(self, tokens_P: Tensor) -> None:
+    def remember(self, tokens_P: Tensor) -> None:
         """Nothing is kept."""
 
 
@@ -260,29 +191,7 @@ def overhead(requests: int) -> float:
     """Processor seconds outside the model: HellaSwag at seven shots, so many candidates."""
     idle: Any = Idle()
     questions = drawn(TASKS["HellaSwag 7-shot"], requests // 4, idle.vocabulary)
-    start = time.process_time()
-    score(idle, questions, batch_tokens=BATCH_TOKENS, device=CPU)
-    return time.process_time() - start
-
-
-def table(model: str, found: dict[str, dict[str, Any]]) -> str:
-    """The result as text."""
-    head = ("peer s", "ours s", "ratio", "least-most", "processor", "tokens read", "picks", "nats")
-    lines = [f"{model:<22}" + "".join(f"{name:>16}" for name in head)]
-    for task, row in found.items():
-        clock, (peer, own) = row["clock"], row["tokens_read"].values()
-        cells = [
-            f"{clock['peer_seconds']:.3f}",
-            f"{clock['our_seconds']:.3f}",
-            f"{clock['times_as_fast']:.1f}",
-            f"{clock['least']:.1f}-{clock['largest']:.1f}",
-            f"{row['processor']['times_as_fast']:.1f}",
-            f"{peer:,} > {own:,}",
-            "same" if row["same_picks"] and row["same_picks_per_token"] else "DIFFERENT",
-            f"{row['largest_difference_nats']:.0e}",
-        ]
-        lines.append(f"{task:<22}" + "".join(f"{cell:>16}" for cell in cells))
-    return "\n".join(lines)
+    return measure.timed(lambda: ours(idle, questions)).processor
 
 
 if __name__ == "__main__":

@@ -1,111 +1,178 @@
 """A training step of ours beside those of other trainers, and beside the machine's matrix products.
 
-    python -m benchmarks.training [--sizes small,base] [--rounds N] [--trainers ours,...]
+    python -m benchmarks.training [--sizes small base] [--rounds N] [--trainers ours persimmon ...]
 
-Every trainer takes whole steps in a loop as its own users write it (forward, loss, backward,
-clipping at 1, AdamW) on its own copy of a decoder of the same shape and on the same tokens, all
-in float32:
+Every trainer takes whole steps (forward, loss, backward, clipping at 1, AdamW) on its own copy of a
+decoder of the same shape and on the same tokens, all in float32:
 
-    ours             `backward.GradientComputer` and the optimizer, as `pike pretrain` runs Mix
-    ours compiled    the same with `compile: true`
-    persimmon        transformers' model that computes the same as ours, in a plain loop
-    gpt2             transformers' GPT-2, likewise
-    gpt2 Trainer     transformers' GPT-2 in transformers' own Trainer
-    gpt2 Lightning   transformers' GPT-2 in Lightning's Trainer
+    ours             `model.backward.GradientComputer` and its optimizer, as `pike pretrain` has Mix
+    persimmon        transformers' model that computes the same as ours, in the plain loop
     litgpt           litgpt's GPT, set to compute the same as ours, in the loop of its pretraining
                      script (Lightning's Fabric)
-    litgpt compiled  the same, compiled whole, as that script does
-    litgpt lean      litgpt's GPT without norms over queries and keys; `litgpt lean compiled`, too
-    llama            transformers' Llama, its gated MLP as wide as gives it as many weights
+    litgpt lean      the same without norms over queries and keys
 
-In each round every trainer takes a step, in an order that turns, and is compared with ours of that
-round in processor time; medians and ranges are reported. The limit is what the same processor does
-in products of the step's own matrices (`gemm`), measured in every round, too: a step's share of it
-is its model FLOPs (`pipeline.training.throughput`) by its processor time over that rate.
+`compiled` behind a name: with `compile: true`, and litgpt compiled whole. Times are processor time
+beside ours of the same round. The limit is what the same processor does in products of the step's
+own matrices (`gemm`), measured in every round: a step's share of it is its model FLOPs
+(`training.throughput`) by its processor time over that rate.
 
 It needs the extra `[bench]`, and litgpt beside it: `pip install --no-deps litgpt`, whose own
 requirements would take an older huggingface_hub. A peer whose package is not there is named as
-missing, in what is printed and in the record. Compiling takes minutes before the first round; a
-trainer of the base size takes 2 GB, and `--trainers` chooses. Sizes that are not measured stay in
-the record as they are.
+missing. Compiling takes minutes before the first round; a trainer of the base size takes 2 GB.
+
+Record: benchmarks/results/training.json. Shapes: B rows, L tokens of context, V vocabulary.
 """
 
-import argparse
-import ctypes
-import dataclasses
-import importlib.metadata
-import os
-import platform
 import statistics
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
 
-from benchmarks import machine, trainers
-from benchmarks.trainers import SIZES, Size
-from pipeline.model.transformer import MLP_RATIO, initialised
+from benchmarks import measure
+from benchmarks.steps import Size
+from pike_mixing import registry
+from pipeline import settings
+from pipeline.model import adamw as optim
+from pipeline.model import hf_config
+from pipeline.model.backward import Batch, GradientComputer
+from pipeline.model.transformer import MLP_RATIO, Transformer, initialised
 from pipeline.runtime import devices
 from pipeline.training import throughput
 
-ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("transformers", "accelerate", "lightning", "litgpt")
+RATE, DECAY, CLIP = 1e-4, 0.1, 1.0
+SIZES = {
+    "nano": Size(settings.Model(2, 64, 2, 32), 2048, 8, 64, 15),
+    "small": Size(settings.Model(4, 256, 4, 64), 4096, 8, 256, 15),
+    "base": Size(settings.Model(12, 768, 12, 64), 32_128, 1, 1024, 5),
+}
+Step = Callable[[], None]
 
 
 def main() -> None:
     """Measures, prints and records."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--sizes", default="small,base")
-    parser.add_argument("--rounds", type=int, help="default: by size")
-    parser.add_argument("--trainers", default=",".join(trainers.NAMES))
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument(
-        "--out", type=Path, default=ROOT / "benchmarks" / "results" / "training.json"
-    )
-    chosen = parser.parse_args()
+    options: dict[str, Any] = {"sizes": ["small", "base"], "trainers": list(TRAINERS)}
+    chosen = measure.arguments(__doc__, "training", **options, rounds=0)
     devices.keep_freed_memory()
-    one_arena()
-    torch.set_num_threads(chosen.threads)
-    asked = chosen.trainers.split(",")
-    absent = {name: package for name in asked if (package := trainers.missing(name))}
-    for name, package in absent.items():
-        print(f"{name}: not measured, because {package} is not installed")
-    names = [name for name in asked if name not in absent]
-    before, found, sizes = os.getloadavg()[0], {}, {}
-    for name in chosen.sizes.split(","):
-        sizes[name] = SIZES[name]._replace(rounds=chosen.rounds or SIZES[name].rounds)
-        found[name] = measured(sizes[name], names)
-        print(table(name, found[name]), flush=True)
-    result = {
-        "sizes": {
-            name: {**size._asdict(), "model": dataclasses.asdict(size.model)}
-            for name, size in sizes.items()
-        },
-        "steps": found,
-        "missing": absent,
-        "versions": {name: version for name in PACKAGES if (version := installed(name))},
-        "machine": machine.described(before),
-        "date": time.strftime("%Y-%m-%d"),
-    }
-    machine.record(chosen.out, result, ("sizes", "steps"))
+    packages = {name: TRAINERS[name][0] for name in chosen.trainers}
+    versions = measure.versions(*sorted(set(packages.values()) - {""}))
+    missing = {name: p for name, p in packages.items() if p and p not in versions}
+    found, sizes = {}, {}
+    for name in chosen.sizes:
+        size = SIZES[name]._replace(rounds=chosen.rounds or SIZES[name].rounds)
+        sizes[name] = size.described()
+        found[name] = measured(size, [n for n in packages if n not in missing])
+        columns = ("milliseconds", "tokens_per_cpu_second", "in_steps_of_ours", "share_of_gemm")
+        shown = {way: {c: row[c] for c in columns} for way, row in found[name].items()}
+        print(measure.table(name, shown), flush=True)
+    print(f"not installed: {missing}" if missing else "")
+    result = {"sizes": sizes, "steps": found, "missing": missing, "versions": versions}
+    measure.record(chosen, result, ("sizes", "steps"))
 
 
-def installed(package: str) -> str | None:
-    """The version of a package; None where it is not installed."""
-    found = importlib.metadata.packages_distributions().get(package)
-    return importlib.metadata.version(package) if found else None
+def step_of_ours(
+    net: Transformer, recipe: settings.Training, rows: int, device: torch.device
+) -> Callable[[Tensor], None]:
+    """Steps as `pike pretrain` takes them, of rows [B, L + 1], so many rows in a pass."""
+    if recipe.compile:
+        devices.keep_compilations()
+    net = net.to(device).configure(recipe)
+    optimizer = optim.adamw(net, recipe)
+    passing = GradientComputer(net, optimizer, recipe.clip_norm, rows)
+    method = registry.build("mix", {}, "benchmark")
+    state, count_K = method.init(("all",), 0), torch.tensor([recipe.rows])
+
+    def step(tokens_BxL1: Tensor) -> None:
+        batch = Batch(tokens_BxL1.to(device), count_K)
+        passing.compute_gradients(method, state, 0, batch, None)
+        optimizer.step()
+
+    return step
 
 
-def one_arena() -> None:
-    """Has glibc serve all threads from one arena, so that no trainer's memory is kept apart."""
-    if platform.libc_ver()[0] == "glibc":
-        arena_max = -8
-        ctypes.CDLL(None).mallopt(arena_max, 1)
+def ours(size: Size, tokens_BxL1: Tensor, *, compiled: bool = False) -> Step:
+    """Ours on the CPU."""
+    recipe = measure.steady(size.rows, size.length, RATE, compile=compiled)
+    net = initialised(size.model, size.vocabulary, 0)
+    step = step_of_ours(net, recipe, size.rows, torch.device("cpu"))
+    return lambda: step(tokens_BxL1)
 
 
-def products(size: Size) -> tuple[Callable[[], None], float]:
+def persimmon(size: Size, tokens_BxL1: Tensor) -> Step:
+    """The loop that everybody writes, around transformers' model that computes what ours does."""
+    import transformers
+
+    values = hf_config.config(size.model, size.vocabulary, size.length)
+    net = transformers.PersimmonForCausalLM(transformers.PersimmonConfig(**values)).train()
+    optimizer = torch.optim.AdamW(net.parameters(), lr=RATE, weight_decay=DECAY)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        logits_BxLxV = net(tokens_BxL1[:, :-1], use_cache=False).logits
+        F.cross_entropy(logits_BxLxV.flatten(0, 1), tokens_BxL1[:, 1:].flatten()).backward()
+        nn.utils.clip_grad_norm_(net.parameters(), CLIP)
+        optimizer.step()
+
+    return step
+
+
+def litgpt(size: Size, tokens_BxL1: Tensor, *, compiled: bool = False, lean: bool = False) -> Step:
+    """GPT of litgpt; it computes what ours does, unless it is lean, but for the norms' biases."""
+    import lightning
+    from litgpt.config import Config
+    from litgpt.model import GPT
+    from litgpt.utils import chunked_cross_entropy
+
+    fabric = lightning.Fabric(accelerator="cpu", devices=1, precision="32-true")
+    config = Config(
+        block_size=size.length,
+        n_layer=size.model.layers,
+        n_head=size.model.heads,
+        n_embd=size.model.width,
+        head_size=size.model.head_width,
+        intermediate_size=MLP_RATIO * size.model.width,
+        vocab_size=size.vocabulary,
+        padded_vocab_size=size.vocabulary,
+        rotary_percentage=1.0,
+        parallel_residual=False,
+        norm_qk=not lean,
+        bias=False,
+    )
+    net = GPT(config)
+    for module in net.modules():
+        if isinstance(module, nn.Linear | nn.Embedding):
+            nn.init.normal_(module.weight, std=(0.4 / size.model.width) ** 0.5)
+    net.transformer.wte.weight = net.lm_head.weight
+    model = fabric.setup(torch.compile(net) if compiled else net)
+    adamw = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=DECAY, fused=False)
+    optimizer = fabric.setup_optimizers(adamw)
+    inputs_BxL = tokens_BxL1[:, :-1].contiguous()
+    targets_BxL = tokens_BxL1[:, 1:].contiguous()
+
+    def step() -> None:
+        fabric.backward(chunked_cross_entropy(model(inputs_BxL), targets_BxL))
+        fabric.clip_gradients(model, optimizer, max_norm=CLIP)
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+TRAINERS: dict[str, tuple[str, Callable[..., Step], dict[str, bool]]] = {
+    "ours": ("", ours, {}),
+    "ours compiled": ("", ours, {"compiled": True}),
+    "persimmon": ("transformers", persimmon, {}),
+    "litgpt": ("litgpt", litgpt, {}),
+    "litgpt compiled": ("litgpt", litgpt, {"compiled": True}),
+    "litgpt lean": ("litgpt", litgpt, {"lean": True}),
+    "litgpt lean compiled": ("litgpt", litgpt, {"lean": True, "compiled": True}),
+}
+"""Package, function and how, by name."""
+
+
+def products(size: Size) -> tuple[Step, float]:
     """Multiplies the step's own matrices, once each; and the FLOPs of that."""
     tokens, width, inner = size.rows * size.length, size.model.width, MLP_RATIO * size.model.width
     attention = size.model.heads * size.model.head_width
@@ -119,67 +186,41 @@ def products(size: Size) -> tuple[Callable[[], None], float]:
     return multiply, sum(2.0 * tokens * a * b for a, b in shapes)
 
 
-def seconds_taken(size: Size, made: dict[str, trainers.Trainer]) -> dict[str, list[float]]:
-    """Processor seconds of a step, by trainer and round, and of `products`."""
-    multiply, _ = products(size)
-    names, seconds = list(made), {name: [] for name in [*made, "gemm"]}
-    for number in range(size.rounds + 1):
-        for name in names[number % len(names) :] + names[: number % len(names)]:
-            began = time.process_time()
-            made[name].step()
-            seconds[name].append(time.process_time() - began)
-        # As long as a step, so that a busy moment counts for both.
-        began, times = time.process_time(), 0
-        while not times or time.process_time() - began < seconds["ours"][-1] / 2:
-            multiply()
-            times += 1
-        seconds["gemm"].append((time.process_time() - began) / times)
-    # The first round warms up, and compiles.
-    return {name: values[1:] for name, values in seconds.items()}
-
-
 def measured(size: Size, names: list[str]) -> dict[str, dict[str, Any]]:
     """What a step of each trainer takes with a model of this size; `ours` must be among them."""
     generator = torch.Generator().manual_seed(0)
     tokens_BxL1 = torch.randint(size.vocabulary, (size.rows, size.length + 1), generator=generator)
-    made = {name: trainers.make(name, size, tokens_BxL1) for name in names}
-    kept = seconds_taken(size, made)
-    rate = products(size)[1] / statistics.median(kept["gemm"])
-    net = initialised(size.model, size.vocabulary, 0)
-    tokens = size.rows * size.length
-    of_ours = throughput.training_flops(net, size.model, size.length) * tokens
+    made = {n: TRAINERS[n][1](size, tokens_BxL1, **TRAINERS[n][2]) for n in names}
+    multiply, flops = products(size)
+    for _ in range(2):
+        once, step = measure.timed(multiply).processor, measure.timed(made["ours"]).processor
+    # About half as long as a step, so that a busy moment counts for both.
+    times = max(1, round(step / once / 2))
+
+    def gemm() -> None:
+        for _ in range(times):
+            multiply()
+
+    made["gemm"] = gemm
+    steps = {name: lambda _, one=one: measure.timed(one) for name, one in made.items()}
+    turns = measure.turns(steps, size.rounds)
+    seconds = {name: measure.processor(of) for name, of in turns.items()}
+    rate = flops * times / statistics.median(seconds.pop("gemm"))
+    net, tokens = initialised(size.model, size.vocabulary, 0), size.rows * size.length
+    work = throughput.training_flops(net, size.model, size.length) * tokens
     found = {}
-    for name in names:
-        ratios = [a / b for a, b in zip(kept[name], kept["ours"], strict=True)]
-        median = statistics.median(kept[name])
+    for name, own in seconds.items():
+        ratio, median = measure.ratios(own, seconds["ours"]), statistics.median(own)
         found[name] = {
-            "parameters": made[name].parameters,
             "milliseconds": 1e3 * median,
             "tokens_per_cpu_second": tokens / median,
-            "in_steps_of_ours": statistics.median(ratios),
-            "range": [min(ratios), max(ratios)],
-            "share_of_gemm": of_ours / median / rate,
+            "in_steps_of_ours": ratio["median"],
+            "range": ratio["range"],
+            "share_of_gemm": work / median / rate,
             "gemm_flops_per_cpu_second": rate,
-            "seconds": kept[name],
+            "seconds": own,
         }
     return found
-
-
-def table(size: str, found: dict[str, dict[str, Any]]) -> str:
-    """The result as text."""
-    head = ("ms", "token/cpu s", "x ours", "range", "of gemm")
-    lines = [f"{size:<16}" + "".join(f"{name:>14}" for name in head)]
-    for name, row in found.items():
-        low, high = row["range"]
-        cells = [
-            f"{row['milliseconds']:.1f}",
-            f"{row['tokens_per_cpu_second']:,.0f}",
-            f"{row['in_steps_of_ours']:.2f}",
-            f"{low:.2f}-{high:.2f}",
-            f"{row['share_of_gemm']:.2f}",
-        ]
-        lines.append(f"{name:<16}" + "".join(f"{cell:>14}" for cell in cells))
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

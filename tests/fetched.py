@@ -1,29 +1,88 @@
-"""The stand-ins of all tasks, fetched, and real tokenizers of their three languages."""
+"""The stand-ins of all downstream tasks, fetched, with tokenizers and a model to ask."""
+
+import json
+from pathlib import Path
 
 import pytest
+import torch
 
-from benchmarks import standins
+from pipeline import settings
+from pipeline.data import sources
+from pipeline.data.tokenizer import Tokenizer, build
+from pipeline.model import checkpoint
+from pipeline.model.transformer import initialised, padded_vocabulary
+from pipeline.runtime import atomic_files
+from pipeline.tasks import registry
+from pipeline.tasks.benchmark import TaskSpec
+from pipeline.tasks.fetch import fetch
+
+STANDINS = Path(__file__).with_name("tasks") / "standins"
+OTHER = "0" * 40
+"""A commit that is not the pinned one, whose files' checksums are not known."""
 
 
-@pytest.fixture(scope="session")
-def standin():
-    """Arguments of `fetch` that take a task's stand-in."""
-    return lambda task: {"revision": standins.OTHER, "taken": standins.taken(task)}
+def ask(task, shots=0, formulation="cf", **others):
+    """Settings of a stand-in: translations have demonstrations behind their first five rows."""
+    items = {"items": 5} if task.startswith("hellaswag_") else {}
+    return TaskSpec(**{"task": task, "shots": shots, "formulation": formulation, **items, **others})
 
 
-@pytest.fixture(scope="session")
-def benchmarks(tmp_path_factory):
-    """Folder with the stand-ins of all tasks, fetched."""
-    return standins.fetched(tmp_path_factory.mktemp("benchmarks"))
+def checkpointed(folder, tokenizer):
+    """A checkpoint of a small model with random weights."""
+    shape = settings.Model(2, 32, 4, 8)
+    vocabulary = padded_vocabulary(tokenizer.vocabulary, shape.vocabulary_multiple)
+    model = initialised(shape, vocabulary, seed=0)
+    none = torch.zeros(1, dtype=torch.int64)
+    optimizer = torch.optim.SGD(model.parameters())
+    checkpoint.save(folder, model, optimizer, checkpoint.TrainState(0, {}, none, none), "random")
+    return folder
 
 
 @pytest.fixture(scope="session")
 def asked():
     """Settings of a stand-in."""
-    return standins.asked
+    return ask
+
+
+@pytest.fixture(scope="session")
+def standin():
+    """Arguments of `fetch` that take a task's stand-in."""
+
+    def given(task):
+        paths = sorted((STANDINS / task).glob("*.jsonl"))
+        return {"revision": OTHER, "taken": [f"{path.stem}={path}" for path in paths]}
+
+    return given
+
+
+@pytest.fixture(scope="session")
+def benchmarks(tmp_path_factory, standin):
+    """Folder with the stand-ins of all tasks, fetched."""
+    out = tmp_path_factory.mktemp("benchmarks")
+    for task in registry.TASKS:
+        fetch([task], out=out, **standin(task))
+    return out
 
 
 @pytest.fixture(scope="session")
 def tokenizers(tmp_path_factory):
     """Unigram and BPE models of English, German and Hindi, with and without line breaks."""
-    return standins.tokenizers(tmp_path_factory.mktemp("tokenizers"))
+    root = tmp_path_factory.mktemp("tokenizers")
+    texts = [path.read_text(encoding="utf-8") for path in sorted(STANDINS.glob("*/*.jsonl"))]
+    texts += ["Question: Goal: Answer: A. B. C. D. E. Choose the best continuation; 0 °C"] * 20
+    lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+    (root / "texts.jsonl").write_text(lines, encoding="utf-8")
+    wanted = {"kind": "local", "files": [str(root / "texts.jsonl")], "licence": "our own"}
+    atomic_files.write_json(root / "source.json", wanted)
+    sources.download(root / "source.json", root / "source")
+    made = {}
+    for model in ("unigram", "bpe"):
+        for newlines in (False, True):
+            name = f"{model}, {'with' if newlines else 'without'} line breaks"
+            values = {"kind": "train", "model": model, "vocabulary": 700, "characters": 10**6}
+            values |= {"validation_share": 0.0, "newlines": newlines}
+            atomic_files.write_json(root / "tokenizer.json", values)
+            path = root / f"{model}{newlines:d}.model"
+            build(root / "tokenizer.json", [root / "source"], path)
+            made[name] = Tokenizer(path)
+    return made

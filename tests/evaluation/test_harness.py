@@ -4,8 +4,8 @@ import json
 
 import pytest
 import torch
+from fetched import checkpointed
 
-from benchmarks import standins
 from pike_mixing.errors import InputError
 from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files
@@ -30,7 +30,7 @@ def step(tmp_path_factory, tokenizer):
     """A checkpoint within a run whose rows are 48 tokens long."""
     run = tmp_path_factory.mktemp("run")
     atomic_files.write_json(run / "run.json", {"training": {"length": LENGTH}})
-    return standins.checkpointed(run / "checkpoints" / "step0", tokenizer)
+    return checkpointed(run / "checkpoints" / "step0", tokenizer)
 
 
 @pytest.fixture(scope="session")
@@ -186,7 +186,7 @@ def test_another_tokenizer_is_refused(load, step, tmp_path):
 
 
 def test_a_checkpoint_outside_a_run_needs_its_length(load, step, tmp_path, tokenizer):
-    place = standins.checkpointed(tmp_path / "a" / "b" / "step0", tokenizer)
+    place = checkpointed(tmp_path / "a" / "b" / "step0", tokenizer)
     with pytest.raises(InputError, match=r"run.json does not exist, .* add length=N"):
         load(checkpoint=str(place))
     assert load(checkpoint=str(place), length=9).get_model_info()["max_length"] == 9

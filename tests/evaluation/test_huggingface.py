@@ -19,9 +19,10 @@ from pipeline.tasks.benchmark import load
 pytest.importorskip("transformers")
 
 import transformers
+from fetched import ask
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from twin import persimmon
 
-from benchmarks import standins, twin
 from pipeline.evaluation import directory
 from pipeline.evaluation.huggingface import Directory
 
@@ -144,7 +145,7 @@ def test_the_questions_to_try_are_the_longest_the_shortest_and_one_between():
 
 def test_the_same_weights_score_as_in_our_own_model():
     ours = initialised(settings.Model(2, 32, 4, 8), VOCABULARY, seed=0).eval()
-    theirs = twin.persimmon(ours, length=512, eos=0)
+    theirs = persimmon(ours, length=512)
     questions = drawn(30)
     expected = scoring.score(ours, questions, batch_tokens=200, device=CPU)
     for read in readings.SCORERS.values():
@@ -228,7 +229,7 @@ def test_the_command_asks_a_directory(saved, asking, benchmarks, tmp_path, capsy
     }
     given = Directory(place, dtype="float32", length=512)
     rows = pq.read_table(out / "choices.parquet").to_pylist()
-    benchmark = load(benchmarks, standins.asked("arc_easy", 1))
+    benchmark = load(benchmarks, ask("arc_easy", 1))
     items = encoded(benchmark, given.pieces, 512)
     assert [row["item"] for row in rows[:12]] == [item.id for item in items]
     for row, item in zip(rows[:12], items, strict=True):

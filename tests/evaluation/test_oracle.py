@@ -1,45 +1,160 @@
-"""Our downstream tasks beside lm-evaluation-harness: docs/lm-eval.md holds the same cells."""
+"""Our downstream tasks beside lm-evaluation-harness, item by item.
+
+Every task's stand-in is asked with 0 and 7 demonstrations in three formulations, three times:
+
+    ours    pipeline.tasks, pipeline.evaluation: what `pike evaluate` does
+    pike    the harness, with our model through `pike lm-eval`'s adapter
+    hf      the harness with its Hugging Face back end, on a model of transformers that has the
+            same weights
+
+The harness makes its own prompts (harness_tasks.py), cuts, orders, pads and counts by itself, and
+gives `acc`, `acc_norm`, `acc_bytes` and `acc_mutual_info`; the normalisations that it has not (by
+tokens, with the space in front, behind "Answer:") are made here of the log-likelihoods that it
+logged.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 import pytest
+import torch
+from fetched import ask, checkpointed
 
-from pipeline.evaluation.grading import METRICS
+from pipeline.evaluation import asking
+from pipeline.evaluation.prompt_encoding import encoded
+from pipeline.model import checkpoint
 from pipeline.tasks import registry
+from pipeline.tasks.benchmark import load
 
 pytest.importorskip("lm_eval")
 pytest.importorskip("transformers")
 pytest.importorskip("accelerate")
 
-from benchmarks import oracle
+import lm_eval
+from harness_tasks import NATIVE, definitions
+from lm_eval.api.task import ConfigurableTask
+from lm_eval.models.huggingface import HFLM
+from lm_eval.tasks import TaskManager
+from twin import persimmon, pieces
+
+from pipeline.evaluation.harness import HarnessModel
+
+LENGTH = 4096
+
+
+class Told(NamedTuple):
+    """What one side says of one way to ask."""
+
+    accuracy: dict[str, float]
+    """In percent, by normalisation."""
+    picks: dict[str, list[int]]
+    """Of each item."""
+    sums: list[np.ndarray]
+    """Nats of each item's candidates."""
+
+
+def picked(sums, alone, lengths):
+    """The first candidate of the highest score, under each normalisation."""
+    told = list(zip(sums, alone, lengths, strict=True))
+    scores = {
+        "sum": [s for s, _, _ in told],
+        "per_token": [s / np.array(n["tokens"]) for s, _, n in told],
+        "per_character": [s / np.array(n["characters"]) for s, _, n in told],
+        "per_character_olmes": [s / (np.array(n["characters"]) + 1) for s, _, n in told],
+        "per_byte": [s / np.array(n["bytes"]) for s, _, n in told],
+        "unconditional": [s - a for s, a, _ in told],
+    }
+    return {metric: [int(score.argmax()) for score in found] for metric, found in scores.items()}
+
+
+def by_us(model, one, tokenizer):
+    items = encoded(one, tokenizer, LENGTH)
+    answers = asking.answer(model, one, items, batch_tokens=8192, device=torch.device("cpu"))
+    lengths = [
+        {
+            "tokens": [len(candidate) for candidate in item.candidates],
+            "characters": item.characters,
+            "bytes": item.bytes,
+        }
+        for item in items
+    ]
+    accuracy = {metric: value for metric, (value, _) in answers.grades.accuracy.items()}
+    return Told(accuracy, picked(answers.sums, answers.unconditional, lengths), answers.sums)
+
+
+def by_harness(lm, asked, tokenizer):
+    """All of them through the harness; beside each its candidates without the question."""
+    tasks = [ConfigurableTask(config=c) for one in asked for c in definitions(one)]
+    # Its index of fifteen thousand tasks takes half a minute and is not needed.
+    none = TaskManager(include_defaults=False)
+    found = lm_eval.simple_evaluate(lm, tasks=tasks, task_manager=none, bootstrap_iters=0)
+    return [told_of(found, one.asked.name, tokenizer) for one in asked]
+
+
+def told_of(found, name, tokenizer):
+    """What the harness says of one way to ask."""
+    samples, bare = (
+        sorted(found["samples"][task], key=lambda sample: sample["doc_id"])
+        for task in (name, f"{name}, alone")
+    )
+    sums, alone, lengths = [], [], []
+    for sample, other in zip(samples, bare, strict=True):
+        values, without = (
+            np.array([value for value, _ in each["filtered_resps"]]) for each in (sample, other)
+        )
+        # With acc_mutual_info the harness asks for the candidates behind nothing too.
+        count = len(without)
+        assert len(values) in (count, 2 * count)
+        np.testing.assert_allclose(values[count:], without[: len(values) - count], atol=1e-4)
+        sums.append(values[:count])
+        alone.append(without)
+        lengths.append(counted([given[:2] for given in sample["arguments"]][:count], tokenizer))
+    picks = picked(sums, alone, lengths)
+    gold = np.array([int(sample["target"]) for sample in samples])
+    accuracy = {metric: 100 * np.mean(np.array(those) == gold) for metric, those in picks.items()}
+    native = {**NATIVE, "unconditional": "acc_mutual_info"}
+    results = found["results"][name]
+    said = {
+        m: 100 * results[f"{its},none"] for m, its in native.items() if f"{its},none" in results
+    }
+    assert said.keys() >= NATIVE.keys()
+    return Told(accuracy | said, picks, sums)
+
+
+def counted(given, tokenizer):
+    """Lengths of the continuations that the harness asked about, without the space in front."""
+    before = [len(tokenizer.encode([context])[0]) for context, _ in given]
+    whole = [len(tokenizer.encode([context + text])[0]) for context, text in given]
+    return {
+        "tokens": [b - a for a, b in zip(before, whole, strict=True)],
+        "characters": [len(text) - 1 for _, text in given],
+        "bytes": [len(text.encode()) - 1 for _, text in given],
+    }
 
 
 @pytest.mark.slow
-def test_the_harness_gives_our_accuracies_on_every_task(tmp_path):
-    cells = oracle.compared(tmp_path, registry.TASKS, oracle.SHOTS)
-    assert [cell.name for cell in cells if not cell.agrees] == []
-    assert len(cells) == 7 * 2 * 3
-    for cell in cells:
-        for side in ("pike", "hf"):
-            assert cell.other_picks(side) == 0
-            assert cell.difference(side) < 1e-4
-    page = oracle.document(cells)
-    row = next(line for line in page.splitlines() if line.startswith("| piqa, 7-shot, cf"))
-    told = cells[[cell.name for cell in cells].index("piqa, 7-shot, cf")].sides["hf"].accuracy
-    shown = [f"{told[metric]:.1f}" for metric in METRICS]
-    assert row.split(" | ")[1:9] == ["12", *shown, "0"]
-    assert page.endswith("Equal in all accuracies: 42 of 42.\n")
-
-
-def test_a_difference_is_shown_and_counted():
-    ours = oracle.Told(
-        dict.fromkeys(METRICS, 50.0), {metric: [0, 1] for metric in METRICS}, [np.zeros(2)]
+def test_the_harness_gives_our_accuracies_on_every_task(benchmarks, tokenizers, tmp_path):
+    tokenizer = tokenizers["unigram, with line breaks"]
+    step = checkpointed(tmp_path / "checkpoints" / "step0", tokenizer)
+    model = checkpoint.load_model(step)
+    ways = [
+        load(benchmarks, ask(task, shots, formulation))
+        for task in registry.TASKS
+        for shots in (0, 7)
+        for formulation in ("cf", "mcf", "hyb")
+    ]
+    assert len(ways) == 7 * 2 * 3
+    adapter = HarnessModel(
+        checkpoint=str(step), tokenizer=str(tokenizer.path), length=LENGTH, device="cpu"
     )
-    theirs = oracle.Told(
-        {**ours.accuracy, "sum": 0.0}, {**ours.picks, "sum": [1, 1]}, [np.array([0.0, 0.5])]
-    )
-    cell = oracle.Cell("a task", 2, {"ours": ours, "pike": ours, "hf": theirs})
-    assert not cell.agrees
-    assert (cell.other_picks("pike"), cell.other_picks("hf"), cell.difference("hf")) == (0, 1, 0.5)
-    page = oracle.document([cell])
-    assert "| 50.0 | 50.0 / 50.0 / 0.0 | 50.0 |" in page
-    assert page.endswith("0 of 1.\n")
+    twin, tokens = persimmon(model, length=LENGTH), pieces(tokenizer)
+    back_end = HFLM(pretrained=twin, tokenizer=tokens, add_bos_token=True, batch_size=8)
+    sides = [by_harness(lm, ways, tokenizer) for lm in (adapter, back_end)]
+    for number, one in enumerate(ways):
+        ours = by_us(model, one, tokenizer)
+        for side in sides:
+            theirs = side[number]
+            assert theirs.accuracy == pytest.approx(ours.accuracy, abs=1e-9), one.asked.name
+            assert theirs.picks == ours.picks, one.asked.name
+            for a, b in zip(theirs.sums, ours.sums, strict=True):
+                np.testing.assert_allclose(a, b, atol=1e-4, rtol=0)

@@ -74,7 +74,7 @@ sys.exit(pytest.main(["-q", "-k", "proportional", "tests/rules/test_invariants.p
 
 @pytest.mark.slow
 def test_a_rule_is_its_own_file_one_line_of_the_table_and_one_test(tmp_path):
-    for folder in ("pike_mixing", "pipeline", "workflow", "benchmarks", "tests"):
+    for folder in ("pike_mixing", "pipeline", "workflow", "tests"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
     package = tmp_path / "pike_mixing"

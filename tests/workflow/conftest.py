@@ -12,10 +12,10 @@ import sys
 import time
 from pathlib import Path
 
+import faults
 import pytest
 import yaml
 
-from benchmarks import faults
 from pipeline.runtime import atomic_files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -273,17 +273,3 @@ def unbroken(packed, tmp_path_factory):
     project = packed.copy(tmp_path_factory.mktemp("unbroken") / "project")
     project.make(project.manifest("mix"), project.manifest("pike"))
     return project.outcomes()
-
-
-@pytest.fixture
-def tell(record_property):
-    """Notes what was done on purpose, and what happened, for the page of faults.
-
-    A test that passes says that no result was lost or changed.
-    """
-
-    def told(fault, happened):
-        record_property("fault", fault)
-        record_property("happened", happened)
-
-    return told

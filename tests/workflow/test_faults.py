@@ -6,9 +6,9 @@ import shutil
 import signal
 import subprocess
 
+import faults
 import pytest
 
-from benchmarks import faults
 from pipeline.runtime import atomic_files
 
 pytestmark = pytest.mark.workflow
@@ -39,17 +39,16 @@ def goes_on(project, unbroken):
     assert project.outcomes() == {"mix": unbroken["mix"]}
 
 
-def test_ctrl_c_saves_and_the_same_command_goes_on(untrained, unbroken, tell):
+def test_ctrl_c_saves_and_the_same_command_goes_on(untrained, unbroken):
     process = begun(untrained, 50)
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(timeout=600) == 1
     stands = untrained.checkpoint("mix")
     goes_on(untrained, unbroken)
     assert atomic_files.read_json(untrained.path(f"{FOLDER}/starts.json")) == [0, stands]
-    tell("Ctrl-C: SIGINT to the workflow and its jobs", f"saved at step {stands}; the same command")
 
 
-def test_a_workflow_that_gets_sigterm_lets_its_training_end(untrained, unbroken, tell):
+def test_a_workflow_that_gets_sigterm_lets_its_training_end(untrained, unbroken):
     evaluation = f"{FOLDER}/evaluations/manifest.json"
     process = begun(untrained, 20, evaluation)
     process.terminate()
@@ -58,22 +57,10 @@ def test_a_workflow_that_gets_sigterm_lets_its_training_end(untrained, unbroken,
     assert not untrained.path(evaluation).exists()
     untrained.make(evaluation)
     assert untrained.outcomes() == {"mix": unbroken["mix"]}
-    tell(
-        "SIGTERM to `snakemake` alone",
-        "the training ended well, nothing more was begun; the same command made the rest",
-    )
 
 
-@pytest.mark.parametrize(
-    ("number", "fault"),
-    [
-        (signal.SIGTERM, "a training preempted twice, with retries: SIGTERM"),
-        (signal.SIGKILL, "memory exceeded twice, with retries: SIGKILL, as the kernel does"),
-    ],
-)
-def test_a_workflow_tries_again_by_itself_with_more_memory_and_time(
-    untrained, unbroken, tell, number, fault
-):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_workflow_tries_again_by_itself_with_more_memory_and_time(untrained, unbroken, number):
     process = begun(untrained, 30, "--retries", 2)
     first = training(untrained)
     os.kill(first, number)
@@ -85,10 +72,9 @@ def test_a_workflow_tries_again_by_itself_with_more_memory_and_time(
     assert asked == [asked[0], 2 * asked[0], 3 * asked[0]]
     assert untrained.outcomes() == {"mix": unbroken["mix"]}
     assert len(atomic_files.read_json(untrained.path(f"{FOLDER}/starts.json"))) == 3
-    tell(fault, f"the workflow tried again by itself, with {', '.join(map(str, asked))} MB")
 
 
-def test_a_full_disk_ends_the_run_and_with_space_it_goes_on(untrained, unbroken, tell, small_disk):
+def test_a_full_disk_ends_the_run_and_with_space_it_goes_on(untrained, unbroken, small_disk):
     place = small_disk(220)
     shutil.rmtree(untrained.path("results/runs"))
     untrained.path("results/runs").symlink_to(place)
@@ -96,16 +82,11 @@ def test_a_full_disk_ends_the_run_and_with_space_it_goes_on(untrained, unbroken,
     assert done.returncode == 1
     assert "free some space" in done.stdout, done.stdout
     assert "Traceback" not in done.stdout
-    stands = untrained.checkpoint("mix")
     subprocess.run(["mount", "-o", "remount,size=64m", str(place)], check=True)
     goes_on(untrained, unbroken)
-    tell(
-        "disk full under a workflow",
-        f"220 KiB: it said so, with step {stands} saved; after more space the same command",
-    )
 
 
-def test_a_checkpoint_cut_in_half_is_not_gone_on_from(untrained, unbroken, tell):
+def test_a_checkpoint_cut_in_half_is_not_gone_on_from(untrained, unbroken):
     process = begun(untrained, 120)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -116,7 +97,3 @@ def test_a_checkpoint_cut_in_half_is_not_gone_on_from(untrained, unbroken, tell)
     goes_on(untrained, unbroken)
     last = atomic_files.read_json(untrained.path(f"{FOLDER}/starts.json"))[-1]
     assert last < stands
-    tell(
-        "the newest checkpoint cut in half after a kill",
-        f"that of step {stands}; the same command went on from step {last}",
-    )

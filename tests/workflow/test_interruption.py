@@ -32,7 +32,7 @@ def kill(project, method, updates, *targets):
     project.wait(lambda: not project.trainings(), "the end of the training")
 
 
-def test_a_workflow_killed_at_three_moments_ends_with_the_same_weights(untrained, unbroken, tell):
+def test_a_workflow_killed_at_three_moments_ends_with_the_same_weights(untrained, unbroken):
     draw = random.Random()
     moments = draw.randint(1, 90), draw.randint(150, 240), draw.randint(1, 240)
     mix, pike = untrained.manifest("mix"), untrained.manifest("pike")
@@ -54,13 +54,9 @@ def test_a_workflow_killed_at_three_moments_ends_with_the_same_weights(untrained
     assert untrained.outcomes() == unbroken, f"killed at {moments}"
     assert (resumes(untrained, "mix"), resumes(untrained, "pike")) == (2, 1)
     assert untrained.plan(mix, pike) == set()
-    tell(
-        "workflow and training lost: SIGKILL to both, three times",
-        f"at steps {', '.join(map(str, moments))} or later; --unlock, the same command",
-    )
 
 
-def test_a_training_that_outlives_its_workflow_is_not_written_by_another(untrained, unbroken, tell):
+def test_a_training_that_outlives_its_workflow_is_not_written_by_another(untrained, unbroken):
     mix, pike = untrained.manifest("mix"), untrained.manifest("pike")
     process = untrained.start("--cores", 1, mix)
     untrained.reach("mix", 20, process)
@@ -78,13 +74,9 @@ def test_a_training_that_outlives_its_workflow_is_not_written_by_another(untrain
     untrained.wait(lambda: not untrained.trainings(), "the orphan's end")
     untrained.make(mix, pike)
     assert untrained.outcomes() == unbroken
-    tell(
-        "`snakemake` killed, unlocked and started again while its training goes on",
-        "the second training of that run ended with code 2, another run was trained meanwhile",
-    )
 
 
-def test_a_killed_training_keeps_its_checkpoints_and_goes_on(untrained, unbroken, tell):
+def test_a_killed_training_keeps_its_checkpoints_and_goes_on(untrained, unbroken):
     process = untrained.start("--cores", 1, untrained.manifest("pike"))
     untrained.reach("pike", 100, process)
     (training,) = untrained.trainings()
@@ -94,10 +86,6 @@ def test_a_killed_training_keeps_its_checkpoints_and_goes_on(untrained, unbroken
     untrained.make("--cores", 1, untrained.manifest("pike"))
     assert resumes(untrained, "pike") == 1
     assert untrained.outcomes()["pike"] == unbroken["pike"]
-    tell(
-        "training lost: SIGKILL under its workflow",
-        "the workflow ended with code 1 and kept the checkpoints; the same command",
-    )
 
 
 def test_a_training_that_fails_keeps_its_checkpoints_and_stops_no_other(finished):

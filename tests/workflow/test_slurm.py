@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
+import places
 import pytest
 from onenode import command, edit_profile, started
 
-from benchmarks import places
 from pipeline.runtime import atomic_files
 
 pytestmark = pytest.mark.workflow

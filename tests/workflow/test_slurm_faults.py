@@ -61,15 +61,14 @@ def submitted(project):
     return project.path("started.log").read_text().count("has been submitted with SLURM jobid")
 
 
-def test_a_cancelled_job_is_submitted_again_and_goes_on(untrained, unbroken, slurm, workflow, tell):
+def test_a_cancelled_job_is_submitted_again_and_goes_on(untrained, unbroken, slurm, workflow):
     process, job = workflow()
     slurm.ask("scancel", job)
     ends_well(process, untrained, unbroken, starts=2)
     assert submitted(untrained) == 2
-    tell("Slurm: `scancel` of a workflow's job", "the workflow submitted it again, which went on")
 
 
-def test_a_preempted_job_goes_on(untrained, unbroken, slurm, workflow, tell):
+def test_a_preempted_job_goes_on(untrained, unbroken, slurm, workflow):
     process, job = workflow()
     urgent = slurm.submit(
         "sleep 1", "--partition=urgent", "--cpus-per-task=8", "--mem=1000", "--output=/dev/null"
@@ -80,22 +79,16 @@ def test_a_preempted_job_goes_on(untrained, unbroken, slurm, workflow, tell):
     if slurm.state(job) == "PENDING":
         back_in_the_queue(untrained, slurm, job)
     ends_well(process, untrained, unbroken, starts=2)
-    tell(
-        "Slurm: preempted by a job of a partition that comes first",
-        f"saved at SIGTERM; {'submitted again' if submitted(untrained) > 1 else 'put back'}, "
-        "and went on",
-    )
 
 
-def test_a_requeued_job_goes_on(untrained, unbroken, slurm, workflow, tell):
+def test_a_requeued_job_goes_on(untrained, unbroken, slurm, workflow):
     process, job = workflow()
     slurm.ask("scontrol", "requeue", job)
     back_in_the_queue(untrained, slurm, job)
     ends_well(process, untrained, unbroken, starts=2)
-    tell("Slurm: `scontrol requeue` of a workflow's job", "the same job started again and went on")
 
 
-def test_a_time_limit_costs_no_step(untrained, unbroken, slurm, workflow, tell):
+def test_a_time_limit_costs_no_step(untrained, unbroken, slurm, workflow):
     profile = "workflow/profiles/slurm/config.yaml"
     untrained.edit(profile, "longest: 1440\n    # Two", "longest: 1\n    # Two")
     process, job = workflow()
@@ -107,13 +100,9 @@ def test_a_time_limit_costs_no_step(untrained, unbroken, slurm, workflow, tell):
     ends_well(process, untrained, unbroken)
     stands = atomic_files.read_json(untrained.path(f"{FOLDER}/starts.json"))[1]
     assert stands > before
-    tell(
-        "Slurm: time limit of a minute",
-        f"saved at step {stands} when SIGTERM came; the workflow submitted it again, which went on",
-    )
 
 
-def test_a_job_that_exceeds_its_memory_is_submitted_with_more(untrained, unbroken, slurm, tell):
+def test_a_job_that_exceeds_its_memory_is_submitted_with_more(untrained, unbroken, slurm):
     edit_profile(untrained)
     # Python with torch takes more: a wrong estimate.
     path = "pipeline/planning/resources.py"
@@ -124,14 +113,10 @@ def test_a_job_that_exceeds_its_memory_is_submitted_with_more(untrained, unbroke
     asked = [int(number) for number in re.findall(r"mem_mb=(\d+)", text)]
     assert len(asked) > 1
     assert asked[1] == 2 * asked[0]
-    tell(
-        "Slurm: memory exceeded, since the estimate was too low",
-        f"ended by Slurm; submitted again with {', '.join(map(str, asked))} MB",
-    )
 
 
 def test_a_killed_workflow_started_again_while_its_job_goes_on(
-    untrained, unbroken, slurm, workflow, tell
+    untrained, unbroken, slurm, workflow
 ):
     process, job = workflow()
     training = holder(untrained)
@@ -148,10 +133,6 @@ def test_a_killed_workflow_started_again_while_its_job_goes_on(
     assert again.wait(timeout=900) == 0, untrained.path("started.log").read_text()
     assert untrained.outcomes() == {"mix": unbroken["mix"]}
     assert submitted(untrained) - before == 1
-    tell(
-        "Slurm: `snakemake` killed, unlocked and started again while its job goes on",
-        "the second job on that run waited for the first, and found it done",
-    )
 
 
 def wait_begins(project, training):
@@ -164,7 +145,7 @@ def wait_begins(project, training):
     )
 
 
-def test_a_job_that_never_has_memory_enough_says_so(untrained, slurm, tell):
+def test_a_job_that_never_has_memory_enough_says_so(untrained, slurm):
     where = "    device: auto\n    # Longest"
     edit_profile(untrained, **{where: f"    mem_mb: 150\n{where}", "retries: 3": "retries: 0"})
     process = slurm.start(untrained, untrained.manifest("mix"))
@@ -175,12 +156,9 @@ def test_a_job_that_never_has_memory_enough_says_so(untrained, slurm, tell):
     (told,) = re.findall(r"^Slurm ended job .*", text, re.MULTILINE)
     assert "because it took more memory than the 150 MB that it had asked for" in told
     assert "raise mem_mb of pretrain under set-resources" in told
-    tell("Slurm: memory exceeded at each try, since the profile fixes it", "the workflow says so")
 
 
-def test_a_controller_that_is_gone_for_a_while_is_waited_for(
-    untrained, unbroken, slurm, workflow, tell
-):
+def test_a_controller_that_is_gone_for_a_while_is_waited_for(untrained, unbroken):
     process, _ = workflow()
     os.kill(holder(untrained), signal.SIGSTOP)
     started = untrained.path("started.log")
@@ -190,7 +168,6 @@ def test_a_controller_that_is_gone_for_a_while_is_waited_for(
     slurm.restart("slurmctld")
     os.kill(holder(untrained), signal.SIGCONT)
     ends_well(process, untrained, unbroken, starts=1)
-    tell("Slurm: `slurmctld` killed, back after 25 s", "the workflow went on when it was back")
 
 
 def submit(project, slurm):
@@ -205,7 +182,7 @@ def submit(project, slurm):
     return job
 
 
-def test_a_training_whose_node_is_lost_goes_on_elsewhere(untrained, unbroken, slurm, tell):
+def test_a_training_whose_node_is_lost_goes_on_elsewhere(untrained, unbroken, slurm):
     job = submit(untrained, slurm)
     node = slurm.ask("sinfo", "-h", "-o", "%n").split()[0]
     training = holder(untrained)
@@ -219,14 +196,12 @@ def test_a_training_whose_node_is_lost_goes_on_elsewhere(untrained, unbroken, sl
     back_in_the_queue(untrained, slurm, job)
     untrained.wait(lambda: slurm.state(job) == "COMPLETED", "the job's end")
     assert untrained.outcomes() == {"mix": unbroken["mix"]}
-    tell("Slurm: node lost", "Slurm put the job back into the queue, which went on")
 
 
-def test_a_node_that_is_drained_lets_its_training_end(untrained, unbroken, slurm, tell):
+def test_a_node_that_is_drained_lets_its_training_end(untrained, unbroken, slurm):
     job = submit(untrained, slurm)
     node = slurm.ask("sinfo", "-h", "-o", "%n").split()[0]
     slurm.ask("scontrol", "update", f"nodename={node}", "state=drain", "reason=drill")
     untrained.wait(lambda: slurm.state(job) == "COMPLETED", "the job's end")
     slurm.ask("scontrol", "update", f"nodename={node}", "state=resume")
     assert untrained.outcomes() == {"mix": unbroken["mix"]}
-    tell("Slurm: node drained", "the training ended as ever")

@@ -5,7 +5,7 @@ import pytest
 pytestmark = pytest.mark.workflow
 
 
-def test_a_second_workflow_and_a_second_training_are_refused(untrained, unbroken, tell):
+def test_a_second_workflow_and_a_second_training_are_refused(untrained, unbroken):
     target = untrained.manifest("mix")
     first = untrained.start("--cores", 1, target)
     untrained.reach("mix", 10, first)
@@ -22,10 +22,6 @@ def test_a_second_workflow_and_a_second_training_are_refused(untrained, unbroken
         assert "Traceback" not in training.stdout
     assert first.wait() == 0
     assert untrained.outcomes() == {"mix": unbroken["mix"]}
-    tell(
-        "a second workflow and a second training beside the first",
-        "refused with codes 1 and 2; the first went on",
-    )
 
 
 def test_a_dry_run_beside_a_workflow_is_allowed(untrained):

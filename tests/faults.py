@@ -1,0 +1,126 @@
+"""Trainings in processes of their own, faults done to them on purpose, and what they leave."""
+
+import dataclasses
+import multiprocessing
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from pipeline.__main__ import main
+from pipeline.runtime import atomic_files, run_lock
+from pipeline.training.metric_log import TABLES
+
+CONTEXT = multiprocessing.get_context("forkserver")
+# Every process begins with these loaded, which alone would take seconds.
+CONTEXT.set_forkserver_preload(["torch._dynamo", "pipeline.__main__", "pipeline.training.train"])
+
+CLOCK = {"seconds", "tokens_per_second", "model_flops_utilisation", "memory_bytes"}
+"""Columns that tell of the machine."""
+
+
+@dataclasses.dataclass
+class Training:
+    """One run, of which one process at a time is watched."""
+
+    run: Path
+    """Its `run.json`."""
+    corpora: Path
+    processes: int = 1
+    """How many train it together."""
+    stale: float = run_lock.STALE_SECONDS
+    """Seconds after which a silent holder on another machine counts as lost."""
+    process: Any = None
+
+    @property
+    def folder(self) -> Path:
+        return self.run.parent
+
+    def start(self) -> Any:
+        """Begins the run, or goes on with it, in a new process."""
+        words = ["pretrain", self.run, "--corpora", self.corpora, "--device", "cpu"]
+        words += ["--processes", self.processes, "--threads", self.processes]
+        given = [str(word) for word in words], self.folder.with_suffix(".log"), self.stale
+        self.process = CONTEXT.Process(target=_pike, args=given)
+        self.process.start()
+        return self.process
+
+    def reach(self, there: Any) -> bool:
+        """Waits until something is true; False when the process ends before."""
+        while not there():
+            if not self.process.is_alive():
+                return False
+            time.sleep(0.0005)
+        return True
+
+    def at(self, step: int) -> None:
+        """Starts and waits for a checkpoint of so many updates."""
+        self.start()
+        assert self.reach(lambda: self.newest() >= step), self.log()
+
+    def end(self, number: int) -> int:
+        """Sends a signal to the process; its exit code, or minus the signal that ended it."""
+        os.kill(self.process.pid, number)
+        return self.wait()
+
+    def wait(self) -> int:
+        self.process.join(timeout=120)
+        return self.process.exitcode
+
+    def finish(self) -> dict[str, object]:
+        """Starts the run until it is done; what it has left."""
+        if not (self.folder / atomic_files.MANIFEST).exists():
+            self.start()
+            assert self.wait() == 0, self.log()
+        return outcome(self.folder)
+
+    def newest(self) -> int:
+        """Updates at the newest checkpoint."""
+        return max(atomic_files.steps(self.folder / "checkpoints"), default=0)
+
+    def writing(self, part: str) -> set[Path]:
+        """What lies half written in a part of the run's folder."""
+        return set((self.folder / part).glob(".*.part"))
+
+    def log(self) -> str:
+        return self.folder.with_suffix(".log").read_text(encoding="utf-8")
+
+
+def _pike(arguments: list[str], log: Path, stale: float) -> None:
+    with log.open("a") as out:
+        os.dup2(out.fileno(), 1)
+        os.dup2(out.fileno(), 2)
+    run_lock.STALE_SECONDS, run_lock.WATCH_SECONDS = stale, 0.2
+    sys.exit(main(arguments))
+
+
+def outcome(folder: Path) -> dict[str, object]:
+    """What a finished run has left: bits of its kept checkpoints, rows of its records."""
+    manifest = atomic_files.read_json(folder / atomic_files.MANIFEST)
+    found: dict[str, object] = {"weights": manifest["weights_sha256"]}
+    for step in manifest["checkpoints"]:
+        model = folder / "checkpoints" / f"step{step}" / "model.safetensors"
+        found[f"step{step}"] = atomic_files.sha256(model)
+    for name in TABLES:
+        if name != "timings":
+            rows = pq.read_table(folder / f"{name}.parquet")
+            kept = [column for column in rows.column_names if column not in CLOCK]
+            found[name] = str(rows.select(kept).to_pylist())
+    return found
+
+
+def truncate(folder: Path) -> None:
+    """Half of a checkpoint's weights are lost."""
+    path = folder / "model.safetensors"
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def flip(folder: Path) -> None:
+    """One bit of the optimizer's state is wrong."""
+    path = min(folder.glob("training*"))
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)

@@ -1,0 +1,228 @@
+"""Faults done to real trainings on purpose: the same command ends with the same bits."""
+
+import os
+import random
+import shutil
+import signal
+import time
+
+import pytest
+from faults import Training, flip, truncate
+
+from pipeline.runtime import atomic_files
+
+pytestmark = pytest.mark.slow
+
+TERM, KILL, STOP, CONT = signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT
+LONG = {"steps": 80, "checkpoint_every": 20, "resume_every": 4, "resume_keep": 3}
+LARGE = {"layers": 2, "width": 128, "heads": 4, "head_width": 32}
+
+
+@pytest.fixture
+def begin(make_run, corpora, pike):
+    """Makes a training that has not begun; those that hang are killed at the end."""
+    made = []
+
+    def make(name="run", **changes):
+        run = make_run(name, training=LONG, **{**pike, **changes})
+        made.append(Training(run, corpora))
+        return made[-1]
+
+    yield make
+    for training in made:
+        if training.process is not None:
+            training.process.kill()
+            training.process.join()
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory, write_run, corpora, pike):
+    """What a run leaves that nothing happens to, by number of processes."""
+
+    def finished(processes):
+        place = tmp_path_factory.mktemp("unbroken") / "run"
+        return Training(write_run(place, training=LONG, **pike), corpora, processes).finish()
+
+    kept = {}
+    return lambda processes=1: (
+        kept.get(processes) or kept.setdefault(processes, finished(processes))
+    )
+
+
+def stopped(number, *steps):
+    """Preempted, cancelled, interrupted: it saves and says that it may be started again."""
+
+    def happen(run):
+        for step in steps:
+            run.at(step)
+            assert run.end(number) == 75
+
+    return happen
+
+
+def lost(*steps):
+    def happen(run):
+        for step in steps:
+            run.at(step)
+            assert run.end(KILL) == -KILL
+
+    return happen
+
+
+def time_limit(run):
+    """Asked to save, and killed soon after."""
+    run.at(12)
+    os.kill(run.process.pid, signal.SIGUSR1)
+    time.sleep(0.03)
+    assert run.end(KILL) == -KILL
+
+
+def while_writing(part):
+    def happen(run):
+        run.at(9)
+        assert run.reach(lambda: run.writing(part))
+        assert run.end(KILL) == -KILL
+
+    return happen
+
+
+def asleep(run):
+    run.at(9)
+    os.kill(run.process.pid, STOP)
+    time.sleep(0.5)
+    os.kill(run.process.pid, CONT)
+    assert run.wait() == 0
+
+
+def doubled(run):
+    """The second of two leaves at once, the first goes on."""
+    run.at(9)
+    first = run.process
+    os.kill(first.pid, STOP)
+    run.start()
+    assert run.wait() == 2
+    assert f"is being written by process {first.pid} on " in run.log()
+    assert "Traceback" not in run.log()
+    run.process = first
+    os.kill(first.pid, CONT)
+    assert run.wait() == 0
+
+
+def elsewhere(age):
+    """The holder died with another machine, so many seconds ago."""
+
+    def happen(run):
+        run.at(9)
+        run.end(KILL)
+        shutil.rmtree(run.folder / "lease")
+        other = run.folder / "lease" / "0.json"
+        atomic_files.write_json(other, {"host": "elsewhere", "pid": 1, "process": "1"})
+        os.utime(other, (time.time() - age, time.time() - age))
+        run.stale = 2.0
+        run.start()
+        assert run.wait() == 0
+
+    return happen
+
+
+def harmed(harm):
+    """Something happens to the newest checkpoint: an earlier one is gone on from."""
+
+    def happen(run):
+        run.at(12)
+        run.end(KILL)
+        stands = run.newest()
+        harm(run.folder / "checkpoints" / f"step{stands}")
+        assert run.finish()
+        assert atomic_files.read_json(run.folder / "starts.json")[-1] < stands
+
+    return happen
+
+
+FAULTS = {
+    "SIGTERM": stopped(TERM, 9),
+    "SIGTERM three times": stopped(TERM, 3, 12, 21),
+    "SIGINT": stopped(signal.SIGINT, 3),
+    "SIGUSR1, then SIGKILL": time_limit,
+    "SIGKILL three times": lost(3, 12, 21),
+    "SIGKILL while a checkpoint is written": while_writing("checkpoints"),
+    "SIGKILL while records are written": while_writing("parts"),
+    "SIGSTOP, then SIGCONT": asleep,
+    "two processes on one run": doubled,
+    "another machine lost long ago": elsewhere(500),
+    "another machine lost a moment ago": elsewhere(0),
+    "checkpoint cut in half": harmed(truncate),
+    "bit of a checkpoint flipped": harmed(flip),
+    "manifest of a checkpoint lost": harmed(lambda step: (step / atomic_files.MANIFEST).unlink()),
+    "checkpoint deleted": harmed(shutil.rmtree),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_run_ends_with_the_bits_of_one_that_nothing_happened_to(begin, unbroken, fault):
+    run = begin()
+    FAULTS[fault](run)
+    assert run.finish() == unbroken()
+
+
+@pytest.mark.parametrize("rule", ["pike", "random"])
+def test_a_run_killed_again_and_again_ends_with_the_same_bits(begin, rule):
+    """At random moments from the first look at the folder on, every third time while it writes."""
+    chosen = {} if rule == "pike" else {"rule": rule, "method": {}}
+    plain, run = (begin(name, model=LARGE, **chosen) for name in ("plain", "run"))
+    draw, codes, writing = random.Random(rule), [], 0
+    while len(codes) < 12 and 0 not in codes:
+        before = run.writing("checkpoints")
+        run.start()
+        if len(codes) % 3:
+            time.sleep(draw.uniform(0.02, 0.5))
+        else:
+            run.reach(lambda before=before: run.writing("checkpoints") - before)
+        codes.append(run.end(KILL) if run.process.is_alive() else run.wait())
+        writing += bool(run.writing("checkpoints") - before)
+    assert codes.count(-KILL) >= 3
+    assert writing
+    assert run.finish() == plain.finish()
+    assert not list(run.folder.rglob("*.part"))
+    # A process killed while it asks for the lease leaves its claim, which claims nothing.
+    left = {path.name for path in run.folder.iterdir() if not path.name.startswith(".lease.")}
+    assert left == {path.name for path in plain.folder.iterdir()}
+
+
+def first_of(run):
+    """The first of several processes: it holds the lease."""
+    (path,) = run.folder.glob("lease/*.json")
+    return int(atomic_files.read_json(path)["pid"])
+
+
+def torchrun_interrupted(run):
+    run.at(9)
+    assert run.end(signal.SIGINT) != 0
+
+
+def one_killed(run):
+    """torchrun ends the other."""
+    run.at(9)
+    os.kill(first_of(run), KILL)
+    assert run.wait() == 1
+
+
+def torchrun_killed(run):
+    """Its processes are left alone, and the run is started again beside them."""
+    run.at(9)
+    orphan = first_of(run)
+    os.kill(orphan, STOP)
+    run.end(KILL)
+    run.start()
+    assert run.wait() == 1
+    os.kill(orphan, CONT)
+    while any(run.folder.glob("lease/*")):
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("fault", [torchrun_interrupted, one_killed, torchrun_killed])
+def test_a_run_of_two_processes_ends_with_the_same_bits_too(begin, unbroken, fault):
+    run = begin()
+    run.processes = 2
+    fault(run)
+    assert run.finish() == unbroken(2)
