@@ -156,7 +156,7 @@ steps on three domains of text that every Python installation carries. Rows have
 - *plug-in*: the squared norm of the rows' mean gradient, as in the paper. Its bias is
   variance / b_k, whatever the model.
 - *unbiased*: the same minus the estimated variance / b_k
-  ([0008](decisions/0008-norms-without-noise.md)), here from single rows; *below 0* says how often
+  ([0008](decisions.md#0008-norms-without-noise)), here from single rows; *below 0* says how often
   it came out negative.
 - *variance*: s times the variance of the means of micro-batches of s rows. Unbiased for every s;
   what grows with s is the spread, since fewer micro-batches are left.

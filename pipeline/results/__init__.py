@@ -19,7 +19,7 @@
     drawing      panels                         -> .svg, .png
     figures      a kind of figure, by its name  -> .svg, .png, .json
     inline       .svg                           -> pieces of a page
-    provenance   database + docs/decisions      -> what a page says beside numbers
+    provenance   database + docs/decisions.md   -> what a page says beside numbers
     report       database + tables + figures    -> one self-contained page
     query, why   questions put to the database
     differences  two databases                  -> rows of what differs

@@ -11,7 +11,7 @@ import duckdb
 from pipeline.results.selection import Row
 
 REPORT = Path(__file__).parent / "report"
-DECISIONS = Path(__file__).parents[2] / "docs" / "decisions"
+DECISIONS = Path(__file__).parents[2] / "docs" / "decisions.md"
 
 
 def query(connection: duckdb.DuckDBPyConnection, sql: str) -> list[Row]:
@@ -247,18 +247,17 @@ def versions(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def deviations() -> list[dict[str, str]]:
-    """Decisions that depart from the paper, from `docs/decisions` where it lies beside the package.
+    """Decisions that differ from the paper, from `docs/decisions.md` if it is there.
 
-    A decision names its departure in a paragraph `Deviation from the paper: ...`; `none` is none.
+    Each section of the page has a paragraph `Deviation from the paper: ...`. A paragraph that
+    begins with `none` is left out.
     """
+    text = DECISIONS.read_text(encoding="utf-8") if DECISIONS.is_file() else ""
     found = []
-    for path in sorted(DECISIONS.glob("*.md")) if DECISIONS.is_dir() else []:
-        text = path.read_text(encoding="utf-8")
-        title = re.search(r"^# (.+)$", text, re.MULTILINE)
-        stated = re.search(r"^Deviation from the paper: (.+?)(?:\n\n|\Z)", text, re.M | re.S)
-        if title is None or stated is None:
-            continue
-        what = " ".join(stated[1].split())
-        if what.rstrip(".").lower() != "none":
-            found.append({"title": title[1], "what": what[0].upper() + what[1:]})
+    for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        stated = re.search(r"^Deviation from the paper: (.+?)(?:\n\n|\Z)", section, re.M | re.S)
+        what = " ".join(stated[1].split()) if stated else "none"
+        if not re.match(r"none\b", what):
+            title = section.partition("\n")[0]
+            found.append({"title": title, "what": what[0].upper() + what[1:]})
     return found

@@ -43,7 +43,7 @@ class ExampleSetting:
 
 FIGURE = ExampleSetting("figure 3", (3.0, 1.0), (1.0, 3.0), 0.1, 16, 100)
 """Figure 3. The paper does not say with which values it was drawn: these are ours
-(docs/decisions/0021)."""
+(docs/decisions.md, 0021)."""
 
 STUCK = ExampleSetting("noise in one task alone", (0.35, 1.0), (2.0, 0.0), 0.5, 16, 100)
 """Where the best next step is not the best way: eta sigma_1^2 / b = 0.125 is above theta_1^2, so

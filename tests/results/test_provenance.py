@@ -45,12 +45,25 @@ def test_intervals_share_a_scale_that_a_hopeless_method_does_not_rule():
     assert provenance.intervals([]) == []
 
 
-def test_decisions_that_depart_from_the_paper_are_listed(tmp_path, monkeypatch):
-    (tmp_path / "0001-a.md").write_text(
-        "# 0001 Counts\n\nDeviation from the paper: other\nrounding.\n\nMore.\n"
+def test_decisions_that_differ_from_the_paper_are_listed(tmp_path, monkeypatch):
+    page = tmp_path / "decisions.md"
+    page.write_text(
+        "# Decisions\n\nDeviation from the paper: not in a section.\n\n"
+        "## 0001 Counts\n\nDeviation from the paper: other\nrounding.\n\nMore.\n\n"
+        "## 0002 Words\n\nDeviation from the paper: none; only words differ.\n\n"
+        "## 0003 Silent\n\nMore.\n\n"
+        "## 0004 Last\n\nDeviation from the paper: another seed."
     )
-    (tmp_path / "0002-b.md").write_text("# 0002 Words\n\nDeviation from the paper: none.\n")
-    monkeypatch.setattr(provenance, "DECISIONS", tmp_path)
-    assert provenance.deviations() == [{"title": "0001 Counts", "what": "Other rounding."}]
+    monkeypatch.setattr(provenance, "DECISIONS", page)
+    assert provenance.deviations() == [
+        {"title": "0001 Counts", "what": "Other rounding."},
+        {"title": "0004 Last", "what": "Another seed."},
+    ]
     monkeypatch.setattr(provenance, "DECISIONS", tmp_path / "absent")
     assert provenance.deviations() == []
+
+
+def test_every_decision_says_whether_it_differs_from_the_paper():
+    text = provenance.DECISIONS.read_text(encoding="utf-8")
+    assert text.count("\nDeviation from the paper: ") == text.count("\n## ")
+    assert "0001 Counts by largest remainder" in {row["title"] for row in provenance.deviations()}

@@ -14,7 +14,7 @@
 --   not significant neither
 --   not run         no such runs, or a claim about scale that only the paper's own sizes can test
 -- value_agrees: whether the published value lies in our interval, where we are comparable.
--- docs/decisions/0022 has the reasons.
+-- docs/decisions.md, 0022, has the reasons.
 with judged as (
     select
         claim,

@@ -81,7 +81,7 @@ create table choices (
 -- paired. p_holm: p corrected over all methods and tasks of the same scenario, model, shots,
 -- formulation and metric. discordance: percent of items on which the two differ. seed_sd: standard
 -- deviation of the seeds' differences. design_effect: by how much items that share documents
--- inflate the variance. docs/decisions/0019 says which test and why.
+-- inflate the variance. docs/decisions.md, 0019, says which test and why.
 create table accuracy_tests (
     scenario text, model text, task text, shots integer, formulation text, metric text,
     method text, against text, difference double, stderr double, low double, high double,
