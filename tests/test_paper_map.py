@@ -40,9 +40,19 @@ def test_every_table_and_figure_has_a_row_of_its_own_with_its_query():
 
 def test_what_the_map_names_is_there():
     root = PACKAGE.parent
-    for name in re.findall(r"`(tests/[\w/]+\.py)`", MAP):
-        assert (root / name).is_file(), name
-    modules = r"`((?:rules|theory|results|data|evaluation|model|training)/\w+)\.[\w.]+`"
-    for name in re.findall(modules, MAP):
-        package = root / "pike_mixing" if name.startswith("rules/") else PACKAGE
-        assert (package / f"{name}.py").is_file(), name
+    rows = [line.split(" | ") for line in MAP.splitlines() if line.startswith("| ")]
+    named = [(name, cell) for row in rows for cell in row for name in modules(cell)]
+    assert len(named) > 60
+    for name, cell in named:
+        test = name.rpartition("/")[2].startswith("test_")
+        places = [root / "tests"] if test else [PACKAGE, root / "pike_mixing", root]
+        files = [place / name for place in places if (place / name).is_file()]
+        assert files, name
+        for function in re.findall(rf"((?:`\w+`, )*`\w+`) in `{name}`", cell):
+            source = files[0].read_text(encoding="utf-8")
+            for one in re.findall(r"\w+", function):
+                assert re.search(rf"^(def|class) {one}\b", source, re.MULTILINE), (name, one)
+
+
+def modules(cell):
+    return re.findall(r"`([\w/]+\.py)`", cell)
