@@ -19,16 +19,14 @@ FRAME = """\
 <!-- Made by `pike methods --format markdown`, kept by `make docs`. What a line says stands in the
 docstrings and the `about` of the rule's class in pike_mixing/rules/: change it there. -->
 
-Every rule that a configuration can name under `methods:`, with its settings. `pike methods` prints
-the same, `pike methods NAME` one of them.
+Every rule that a configuration can name under `methods:`. `pike methods` prints the same,
+`pike methods NAME` one rule.
 
-- **measures**: what the training loop has to find out for the rule; it computes nothing else.
-- **more work than mix**: what that adds to each step, or to the steps at which it is due. K is the
-  number of domains, b the rows of a batch. Beside forward and backward passes all rules are cheap:
-  their own arithmetic is on K numbers or K x K.
-- **more memory than mix**: beside the model, its gradient and the optimizer's two moments.
-- **default**: what holds where a configuration does not set it. Settings by domain are mappings
-  from the domain's name.
+- **measures**: what the training loop measures for the rule.
+- **work**, **memory**: what the rule needs more than mix. K is the number of domains, b the rows of
+  a batch. The rules' own arithmetic, on K numbers or K x K, costs little.
+- **default**: the value where a configuration sets none. Settings by domain are mappings from the
+  domain's name.
 """
 
 
@@ -56,8 +54,10 @@ def methods(name: str | None = None, *, format: str = "text") -> str:
     chosen = [method_docs.of(rule) for rule in (METHODS if name is None else [name])]
     if format == "text":
         return "\n\n\n".join(_text(rule) for rule in chosen)
-    sections = [_section(rule) for rule in chosen]
-    return "\n\n".join(sections if name else [FRAME.strip(), _overview(chosen), *sections])
+    if name is not None:
+        return _section(chosen[0], alone=True)
+    sections = [_section(rule, alone=False) for rule in chosen]
+    return "\n\n".join([FRAME.strip(), _overview(chosen), *sections])
 
 
 def costs(needs: Needs) -> Iterator[Cost]:
@@ -80,7 +80,7 @@ def costs(needs: Needs) -> Iterator[Cost]:
     if needs.gramian:
         yield Cost(
             "all gradients' inner products",
-            "K backward passes, one over the rows of each domain, instead of one",
+            "K backward passes instead of one",
             "K gradients",
         )
     if needs.reference:
@@ -97,7 +97,7 @@ def costs(needs: Needs) -> Iterator[Cost]:
     if needs.moments_per_domain:
         yield Cost(
             "an optimizer step of each domain",
-            "K backward passes, one over the rows of each domain, instead of one",
+            "K backward passes instead of one",
             "2 K moments instead of 2",
         )
 
@@ -169,7 +169,7 @@ def _wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
 
 def _overview(chosen: list[method_docs.Rule]) -> str:
     lines = [
-        "| rule | what it does | measures | more work than mix | more memory than mix |",
+        "| rule | what it does | measures | work | memory |",
         "| --- | --- | --- | --- | --- |",
     ]
     for rule in chosen:
@@ -178,9 +178,10 @@ def _overview(chosen: list[method_docs.Rule]) -> str:
     return "\n".join(lines)
 
 
-def _section(rule: method_docs.Rule) -> str:
+def _section(rule: method_docs.Rule, *, alone: bool) -> str:
+    """A rule's part of the page; alone, with what else the page's overview says."""
     measured, work, memory = _columns(rule)
-    parts = [f"## {rule.name}", _escaped(rule.about), _escaped(rule.formula)]
+    parts = [f"## {rule.name}", *([_escaped(rule.about)] if alone else []), _escaped(rule.formula)]
     if rule.settings:
         rows = ["| setting | default | meaning |", "| --- | --- | --- |"]
         for setting in rule.settings:
@@ -189,7 +190,8 @@ def _section(rule: method_docs.Rule) -> str:
         parts.append("\n".join(rows))
     else:
         parts.append("No settings.")
-    parts.append(f"Measures: {measured}. More work than mix: {work}. More memory: {memory}.")
+    if alone:
+        parts.append(f"Measures: {measured}. More work than mix: {work}. More memory: {memory}.")
     parts.append(f"Source: {_escaped(rule.source)} Code: `{rule.place}`.")
     return "\n\n".join(parts)
 
