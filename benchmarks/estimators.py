@@ -142,30 +142,30 @@ def summary(ratios: Iterable[float]) -> dict[str, float]:
     return {"mean": statistics.fmean(listed), "sd": statistics.stdev(listed)}
 
 
-HEAD = """# How far gradient statistics are off
+SHOWN = (8, 32, 128)
+"""Rows of an estimate that the page shows; the record has all."""
 
-PiKE's weights follow estimates of |grad L_k|^2 and sigma_k^2 from b_k rows of a domain. Below, each
-estimate is divided by the truth: 1 is right, and the number behind ± is the standard deviation from
-one set of rows to another. Made by `python -m benchmarks.estimators` ({date}, {draws} sets of rows
-for each number).
+HEAD = """# Errors of gradient statistics
 
-The truth is that of a population: {pool} rows of each domain, from which rows are drawn with
+PiKE's weights follow estimates of |grad L_k|^2 and sigma_k^2 from b_k rows of a domain. Each
+estimate below is divided by the true value: 1 is right; behind ± is the standard deviation between
+sets of rows. Made by `python -m benchmarks.estimators` ({date}, {draws} sets of rows per number);
+the record has more sizes.
+
+The true value is that of a pool of {pool} rows of each domain, from which rows are drawn with
 replacement. The model has {layers} layers of width {width} and was trained with Mix for {steps}
-steps on three domains of text that every Python installation carries. Rows have 64 tokens.
+steps on three domains. Rows have 64 tokens.
 
-- *plug-in*: the squared norm of the rows' mean gradient, as in the paper. Its bias is
-  variance / b_k, whatever the model.
+- *plug-in*: squared norm of the rows' mean gradient, as in the paper. Its bias is variance / b_k.
 - *unbiased*: the same minus the estimated variance / b_k
-  ([0008](decisions.md#0008-norms-without-noise)), here from single rows; *below 0* says how often
-  it came out negative.
-- *variance*: s times the variance of the means of micro-batches of s rows. Unbiased for every s;
-  what grows with s is the spread, since fewer micro-batches are left.
+  ([0008](decisions.md#0008-norms-without-noise)), from single rows; *below 0*: how often it is
+  negative.
+- *variance*: s times the variance of the means of micro-batches of s rows; unbiased for every s.
 
 """
 LAST = """## Variance by micro-batch
 
-Mean over the domains after {steps} steps, for b_k rows in micro-batches of s. Four micro-batches
-are the fewest shown.
+Mean over the domains after {steps} steps, for b_k rows in at least four micro-batches of s.
 
 """
 
@@ -179,12 +179,14 @@ def page(result: dict[str, Any]) -> str:
         rows = []
         for domain, found in by_domain.items():
             noise = f"{found['variance'] / found['squared_norm']:.0f}"
-            for one in found["estimates"]:
+            for one in (one for one in found["estimates"] if one["rows"] in SHOWN):
                 values = [shown(one["plug_in"]), shown(one["unbiased"]["1"])]
                 rows.append([domain, noise, str(one["rows"]), *values, f"{one['negative']:.0%}"])
         text += f"## After {step} steps\n\n{table(titles, rows)}\n"
     rows = []
     for place, b in enumerate(ROWS):
+        if b not in SHOWN:
+            continue
         of = [found["estimates"][place]["variance"] for found in by_domain.values()]
         means = [
             {part: statistics.fmean(one[str(s)][part] for one in of) for part in ("mean", "sd")}
