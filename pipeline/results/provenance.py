@@ -249,15 +249,14 @@ def versions(connection: duckdb.DuckDBPyConnection) -> list[str]:
 def deviations() -> list[dict[str, str]]:
     """Decisions that differ from the paper, from `docs/decisions.md` if it is there.
 
-    Each section of the page has a paragraph `Deviation from the paper: ...`. A paragraph that
-    begins with `none` is left out.
+    Their sections have a paragraph `Deviation from the paper: ...`.
     """
     text = DECISIONS.read_text(encoding="utf-8") if DECISIONS.is_file() else ""
     found = []
     for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         stated = re.search(r"^Deviation from the paper: (.+?)(?:\n\n|\Z)", section, re.M | re.S)
-        what = " ".join(stated[1].split()) if stated else "none"
-        if not re.match(r"none\b", what):
+        if stated is not None:
+            what = " ".join(stated[1].split())
             title = section.partition("\n")[0]
             found.append({"title": title, "what": what[0].upper() + what[1:]})
     return found
