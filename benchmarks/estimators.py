@@ -142,7 +142,7 @@ def summary(ratios: Iterable[float]) -> dict[str, float]:
     return {"mean": statistics.fmean(listed), "sd": statistics.stdev(listed)}
 
 
-SHOWN = (8, 32, 128)
+SHOWN = (8, 64)
 """Rows of an estimate that the page shows; the record has all."""
 
 HEAD = """# Errors of gradient statistics
