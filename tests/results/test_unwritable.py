@@ -15,19 +15,27 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def trouble(request, tmp_path):
-    """A folder that a command can write nothing useful to, and what says so."""
+    """A folder, in what block a command can write nothing useful to it, and what says so."""
     place = tmp_path / "place"
     place.mkdir()
+    if request.param == "limit":
+        yield place, _limit, "File too large"
+        return
     with contextlib.ExitStack() as undone:
-        if request.param == "limit":
-            before = resource.getrlimit(resource.RLIMIT_FSIZE)
-            undone.callback(resource.setrlimit, resource.RLIMIT_FSIZE, before)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
-            told = "File too large"
-        else:
-            _mount(place, undone, request.param)
-            told = {"full": "No space left", "read-only": "Read-only file system"}[request.param]
-        yield place, told
+        _mount(place, undone, request.param)
+        told = {"full": "No space left", "read-only": "Read-only file system"}[request.param]
+        yield place, contextlib.nullcontext, told
+
+
+@contextlib.contextmanager
+def _limit():
+    """Files of 100 bytes, no longer than need be: pytest's own output may go to a larger one."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def _mount(place, undone, kind):
@@ -58,11 +66,12 @@ def outputs(shown):
 @pytest.mark.parametrize("command", ["theory", "database", "table", "figure", "report"])
 @pytest.mark.parametrize("trouble", ["limit", "full", "read-only"], indirect=True)
 def test_a_disk_that_takes_no_more_is_told(shown, trouble, command, monkeypatch, capsys):
-    place, told = trouble
+    place, spoiled, told = trouble
     rows = [{"word": f"{number**9:x}"} for number in range(5000)]
     monkeypatch.setattr(stage, "records", lambda sizes: {"tilt": rows})
     words, name = outputs(shown)[command]
-    assert __main__.main([*map(str, words), "--out", str(place / name)]) == 2
+    with spoiled():
+        assert __main__.main([*map(str, words), "--out", str(place / name)]) == 2
     error = capsys.readouterr().err
     assert f"pike {command}: {place}" in error
     assert told in error
