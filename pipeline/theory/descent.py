@@ -71,7 +71,7 @@ def bounds(problem: Problem, theta_D: Tensor, weights_K: Tensor, eta: float, b: 
 
     Returns:
         L, L_sum, conflict, alignment, beta, gamma, applies, and the bounds on E[L] after the step:
-        printed, of_sum, plain. The first two are infinite where beta is -inf.
+        printed, of_sum, plain. The first two are infinite where beta is not positive.
     """
     gradient_KxD, statistics = problem.gradients(theta_D[None])[0], problem.statistics(theta_D)
     K, c, aligned = len(weights_K), conflict(gradient_KxD), alignment(gradient_KxD)
@@ -79,7 +79,7 @@ def bounds(problem: Problem, theta_D: Tensor, weights_K: Tensor, eta: float, b: 
     now = float(statistics.loss_K.sum())
 
     def bound(constant: float, factor: float) -> float:
-        if not math.isfinite(factor):
+        if factor <= 0:  # The theorem bounds nothing, and the rule refuses it.
             return math.inf
         squares = (statistics.squared_norm_K, statistics.variance_K)
         made = coefficients(*squares, b, constant, eta, factor, gamma(aligned, K))
