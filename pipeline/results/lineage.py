@@ -118,7 +118,7 @@ def _stands_on(experiment: Experiment, view: str, settings: Mapping[str, Any]) -
     wanted = [stage for stage, tables in stages.items() if read & set(tables)]
     if read & set(record_loader.OF_THEORY):
         yield "theory"
-    else:
+    elif any(not table.startswith("paper") for table in read):
         wanted = wanted or ["run"]
     for name, run in experiment.runs.items():
         values = {key: run.settings[column] for key, column in RUN_NAMES.items()}

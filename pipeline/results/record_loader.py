@@ -20,7 +20,6 @@ OF_TRAINING = (
     "timings",
 )
 OF_THEORY = (
-    "theory_findings",
     "theory_example",
     "theory_example_settings",
     "theory_example_steps",

@@ -9,7 +9,7 @@ Shapes: N points of two coordinates each; shares are w_1, and w_2 = 1 - w_1.
 """
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,6 @@ from torch import Tensor
 
 from pike_mixing.interface import Statistics
 from pike_mixing.rules.conceptual_pike import ConceptualPiKE, minimiser
-from pipeline.theory.finding import Finding
 from pipeline.theory.problem import vector
 
 Row = dict[str, Any]
@@ -246,35 +245,3 @@ def steps(draws: int, generator: torch.Generator) -> list[Row]:
             }
         )
     return rows
-
-
-def findings() -> Sequence[Finding]:
-    """What Example 1 says that its own formulas contradict."""
-    # Nothing is random here: the adaptive mixture draws from the task without noise alone.
-    adaptive = float(simulated(STUCK, None, 2, torch.Generator())[0][-1])
-    share, static = best_static(STUCK)
-    sigma = 1.0
-    return [
-        Finding(
-            "fig: ExampleAdaptiveMixingVsStatic",
-            "Adaptive mixing consistently outperforms static mixing: the highest expected loss "
-            "that adaptive mixing may end with, and the one it ends with",
-            static,
-            adaptive,
-            "false as stated",
-            f"theta_0 = {STUCK.start}, sigma = {STUCK.sigma}, eta = {STUCK.eta:g}, b = {STUCK.b}, "
-            f"{STUCK.steps} steps: where theta_1^2 < eta sigma_1^2 / b the best next step never "
-            f"touches task 1; a static share of {share:g} halves its loss in the long run. The "
-            "paper does not say with which values its figure was drawn.",
-        ),
-        Finding(
-            "example:Adaptive",
-            "sigma_k^2 is the variance of task k: that of Assumption as:assumption1, and the "
-            "trace of the covariance of x_k ~ N(0, sigma_k^2 I) in two dimensions",
-            sigma**2,
-            2 * sigma**2,
-            "assumption missing",
-            "sigma_k = 1. Example 1's sigma_k^2 is that of one coordinate: equation "
-            "eq:ExampleOptimalMixing is conceptual PiKE's answer with 2 sigma_k^2 in its place.",
-        ),
-    ]

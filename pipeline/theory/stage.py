@@ -7,12 +7,10 @@ descent.parquet            the loss after a step beside the bounds on it
 relaxed.parquet            the weights that minimise the bound, and how far from the best
 iterations.parquet         steps until the gradients are small beside the bounds on them
 tilt.parquet               both sides of the tilted loss's identity, and its limits
-findings.parquet           what the paper's own mathematics contradicts
 manifest.json
 """
 
 import dataclasses
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +19,7 @@ import pyarrow.parquet as pq
 import torch
 
 from pipeline.runtime import atomic_files
-from pipeline.theory import (
-    convergence,
-    convergence_findings,
-    descent,
-    descent_findings,
-    example,
-    relaxed,
-    tilt,
-)
+from pipeline.theory import convergence, descent, example, relaxed, tilt
 
 SEED = 0
 
@@ -72,18 +62,12 @@ def write_sized(out: Path, sizes: Sizes) -> None:
         )
 
 
-def records(sizes: Sizes) -> dict[str, Sequence[dict[str, Any]]]:
+def records(sizes: Sizes) -> dict[str, list[dict[str, Any]]]:
     """The rows of every record by its name."""
 
     def stream(index: int) -> torch.Generator:
         return torch.Generator().manual_seed(1000 * SEED + index)
 
-    findings = [
-        *example.findings(),
-        *descent_findings.findings(),
-        *convergence_findings.findings(),
-        *tilt.findings(),
-    ]
     return {
         "example": example.curves(example.FIGURE, sizes.paths, stream(0)),
         "example_settings": example.comparisons(example.settings(), sizes.paths, stream(1)),
@@ -92,5 +76,4 @@ def records(sizes: Sizes) -> dict[str, Sequence[dict[str, Any]]]:
         "relaxed": relaxed.solutions(sizes.random, stream(4)),
         "iterations": convergence.runs(sizes.seeds, sizes.paths, stream(5)),
         "tilt": tilt.checks(1000, stream(6)),
-        "findings": [dataclasses.asdict(found) for found in findings],
     }

@@ -20,7 +20,7 @@ def folder(tmp_path_factory):
 
 def settings(root, theory):
     empty = {"config": {}, "runs": {}, "corpora": {}, "sources": {}, "tokenizers": {}}
-    shown = {"tables": {"audit": {"name": "audit", "selection": {}}}}
+    shown = {"tables": {name: {"name": name, "selection": {}} for name in ("audit", "theory")}}
     path = root / "settings.json"
     atomic_files.write_json(
         path,
@@ -62,7 +62,7 @@ def test_every_record_is_a_table_with_its_rows(opened, folder):
         assert {column[0] for column in columns} == written
 
 
-def test_findings_stand_in_the_audit(opened):
+def test_errata_stand_in_the_audit(opened):
     found = opened.execute(
         "select stated, recomputed, comment from audit "
         "where kind = 'theory' and place = 'thm:DescentMainBody'"
@@ -72,7 +72,7 @@ def test_findings_stand_in_the_audit(opened):
     assert comment.startswith("false as stated: ")
 
 
-def test_the_table_of_the_audit_shows_each_finding_once(opened):
+def test_the_table_of_the_audit_shows_each_erratum_once(opened):
     rows, places, cells = opened.execute(
         "select count(distinct row_label), count(distinct row_position), count(*) "
         "from table_audit where section = 'Derivations'"
@@ -80,8 +80,12 @@ def test_the_table_of_the_audit_shows_each_finding_once(opened):
     assert (rows, places, cells) == (22, 22, 66)
 
 
-def test_the_chain_behind_the_audit_ends_at_the_theory(built):
-    assert "theory" in why.why("table/audit", built)
+def test_the_chain_behind_the_table_of_the_theory_ends_at_the_theory(built):
+    assert "theory/manifest.json" in why.why("table/theory", built)
+
+
+def test_the_audit_stands_on_the_paper_alone(built):
+    assert len(why.why("table/audit", built).splitlines()) == 2
 
 
 def test_figure_3_is_drawn_from_the_theory_alone(built, tmp_path):

@@ -1,13 +1,9 @@
 """The stage writes every record, with a manifest, the same each time."""
 
-import dataclasses
-import math
-
-import pyarrow.parquet as pq
 import pytest
 
 from pipeline.runtime import atomic_files, code_fingerprint
-from pipeline.theory import finding, stage
+from pipeline.theory import stage
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +23,7 @@ def test_every_record_is_there_and_listed(written):
     assert set(manifest["files"]) == names
     assert {name.removesuffix(".parquet") for name in names} == {
         "example", "example_settings", "example_steps", "descent", "relaxed", "iterations",
-        "tilt", "findings",
+        "tilt",
     }  # fmt: skip
     assert manifest["stage"] == "theory"
     assert manifest["inputs"] == {}
@@ -35,14 +31,6 @@ def test_every_record_is_there_and_listed(written):
     assert manifest["code"]["fingerprint"] == code_fingerprint.of("pipeline.theory.stage")
     for name, facts in manifest["files"].items():
         assert facts["sha256"] == atomic_files.sha256(written / name)
-
-
-def test_findings_have_the_columns_that_the_audit_reads(written):
-    table = pq.read_table(written / "findings.parquet")
-    assert table.column_names == [field.name for field in dataclasses.fields(finding.Finding)]
-    rows = table.to_pylist()
-    assert len(rows) == 22
-    assert all(math.isfinite(row["stated"]) and math.isfinite(row["recomputed"]) for row in rows)
 
 
 def test_the_same_sizes_give_the_same_bytes(written, tmp_path):

@@ -166,9 +166,10 @@ create table paper_claims (
 -- How many items the paper's tasks have, where that is said, and whether the paper itself says it.
 create table paper_items (task text, items integer, stated boolean, source text);
 
--- The paper's places where its own mathematics fails, as the theory stage found them: the value of a
--- quantity as the paper has it, and as it is, on an instance that the comment names.
-create table theory_findings (
+-- The paper's places where its own mathematics fails: the value of a quantity as the paper has it, and
+-- as it is, on an instance that the comment names. verdict: slip is a misprint on the way, the result
+-- of the passage stands; not comparable are two numbers that measure different things.
+create table paper_errata (
     place text, statement text, stated double, recomputed double, verdict text, comment text
 );
 
