@@ -17,7 +17,8 @@ import torch
 from pipeline.evaluation.items import DomainItems
 from pipeline.evaluation.scoring import Question, score
 from pipeline.model.transformer import Transformer
-from pipeline.statistics.clustered import Floats, clustered_mean
+from pipeline.statistics.clustered import Floats
+from pipeline.statistics.multiple_choice import accuracy, points
 
 SHOTS = 0
 FORMULATION = "pmi"
@@ -108,13 +109,6 @@ def overlap(items: DomainItems) -> Floats:
 
 
 def graded(score_IxN: Floats, items: DomainItems) -> tuple[float, float | None]:
-    """Accuracy in percent and its standard error, clustered by document.
-
-    Candidates that share the highest score share the point: a rule that knows nothing gets
-    exactly chance.
-    """
-    best_IxN = score_IxN == score_IxN.max(axis=1, keepdims=True)
-    point_I = best_IxN[np.arange(len(best_IxN)), items.gold_I] / best_IxN.sum(axis=1)
-    _, cluster_I = np.unique(items.documents, return_inverse=True)
-    mean, stderr = clustered_mean(np.bincount(cluster_I, weights=point_I), np.bincount(cluster_I))
-    return 100 * mean, None if stderr is None else 100 * stderr
+    """Accuracy in percent and its standard error, clustered by document."""
+    count, width = score_IxN.shape
+    return accuracy(points(score_IxN.ravel(), np.full(count, width), items.gold_I), items.documents)

@@ -1,9 +1,9 @@
 """From log-likelihoods to picks and accuracies under every normalisation.
 
-Shapes: I items, N candidates of the item that has most; shorter items end in -inf.
+Shapes: I items, C candidates of all items one after another.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,22 +11,12 @@ import numpy.typing as npt
 
 from pike_mixing.errors import InputError
 from pipeline.evaluation.prompt_encoding import Item
-from pipeline.statistics.clustered import Floats, clustered_mean
+from pipeline.statistics.clustered import Floats
+from pipeline.statistics.multiple_choice import ALONE, SCORES, SUM, accuracy, points
 
 HEADLINE = "per_token"
 """The paper's "average log-likelihood"."""
-
-_SCORES: dict[str, Callable[[Item, Floats, Floats], Floats]] = {
-    "per_token": lambda item, ll, _: ll / [len(tokens) for tokens in item.candidates],
-    "sum": lambda item, ll, _: ll,
-    "per_character": lambda item, ll, _: ll / item.characters,
-    "per_byte": lambda item, ll, _: ll / item.bytes,
-    # OLMES counts the space in front, lm-evaluation-harness does not: picks can differ.
-    "per_character_olmes": lambda item, ll, _: ll / (np.array(item.characters) + 1),
-    "unconditional": lambda item, ll, alone: ll - alone,
-}
-
-METRICS = tuple(_SCORES)
+METRICS = ("per_token", "sum", "per_character", "per_byte", "per_character_olmes", "unconditional")
 """The score that ranks candidates: log-likelihood divided by a length, or less that without the
 question."""
 
@@ -59,32 +49,23 @@ def grade(items: Sequence[Item], sums: Sequence[Floats], alone: Sequence[Floats]
                 f"item {item.id}: a log-likelihood is not a finite number, the model has diverged: "
                 "train it again with a lower training.peak_learning_rate"
             )
-    scores = {
-        name: _padded([score(*asked) for asked in zip(items, sums, alone, strict=True)])
-        for name, score in _SCORES.items()
+    columns = {
+        SUM: np.concatenate(sums),
+        ALONE: np.concatenate(alone),
+        "tokens": np.array([len(tokens) for item in items for tokens in item.candidates]),
+        "characters": np.array([length for item in items for length in item.characters]),
+        "bytes": np.array([length for item in items for length in item.bytes]),
     }
+    candidates_I, gold_I = np.array([len(told) for told in sums]), np.array([i.gold for i in items])
+    clusters = [item.cluster for item in items]
+    scores = {}
+    for name in METRICS:
+        needed, score = SCORES[name]
+        scores[name] = score(*(columns[n] for n in needed))
+    by_item = np.split(scores[HEADLINE], np.cumsum(candidates_I)[:-1])
     return Grades(
-        pick_I=scores[HEADLINE].argmax(axis=1),
-        accuracy={name: accuracy(score_IxN, items) for name, score_IxN in scores.items()},
+        pick_I=np.array([score_N.argmax() for score_N in by_item]),
+        accuracy={
+            n: accuracy(points(s, candidates_I, gold_I), clusters) for n, s in scores.items()
+        },
     )
-
-
-def accuracy(score_IxN: Floats, items: Sequence[Item]) -> tuple[float, float | None]:
-    """Accuracy in percent and its standard error, clustered by article, video, goal or concept.
-
-    Candidates that share the highest score share the point: a model that knows nothing gets
-    exactly chance, and none gains from answering the first.
-    """
-    gold_I = np.array([item.gold for item in items])
-    best_IxN = score_IxN == score_IxN.max(axis=1, keepdims=True)
-    point_I = best_IxN[np.arange(len(items)), gold_I] / best_IxN.sum(axis=1)
-    _, cluster_I = np.unique([item.cluster for item in items], return_inverse=True)
-    mean, stderr = clustered_mean(np.bincount(cluster_I, weights=point_I), np.bincount(cluster_I))
-    return 100 * mean, None if stderr is None else 100 * stderr
-
-
-def _padded(scores: Sequence[Floats]) -> Floats:
-    padded_IxN = np.full((len(scores), max(map(len, scores))), -np.inf)
-    for row, values in enumerate(scores):
-        padded_IxN[row, : len(values)] = values
-    return padded_IxN

@@ -1,36 +1,18 @@
 """From the scores of multiple-choice items to points, under every normalisation.
 
-Shapes: R runs, S seeds, I items, G documents, N rows of choices, C candidates of all rows.
+Shapes: R runs, S seeds, I items, G documents, N rows of choices.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import duckdb
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.statistics.multiple_choice import SCORES, Ints, points
 from pipeline.statistics.paired import Floats
-
-Ints = npt.NDArray[np.int64]
-
-SUM, ALONE = "sum_log_likelihood", "unconditional"
-SCORES: dict[str, tuple[tuple[str, ...], Callable[..., Floats]]] = {
-    "raw": ((SUM,), lambda sum_C: sum_C),
-    "sum": ((SUM,), lambda sum_C: sum_C),
-    "pmi": ((SUM, ALONE), np.subtract),
-    "unconditional": ((SUM, ALONE), np.subtract),
-    "answer_only": ((ALONE,), lambda alone_C: alone_C),
-    "per_token": ((SUM, "tokens"), np.divide),
-    "per_character": ((SUM, "characters"), np.divide),
-    "per_character_olmes": ((SUM, "characters"), lambda sum_C, length_C: sum_C / (length_C + 1)),
-    "per_byte": ((SUM, "bytes"), np.divide),
-}
-"""By metric: the lists of `choices` that it needs, and the candidates' score made of them."""
-
 
 Group = tuple[str, str, str, int, str]
 """Scenario, model, task, shots, formulation."""
@@ -102,17 +84,6 @@ def differences(outcomes: Outcomes, method: str, against: str) -> Differences | 
         sums={n: np.stack([np.bincount(document_I, d_I) for d_I in kept[n]]) for n in kept},
         squares={name: kept_SxI**2 for name, kept_SxI in kept.items()},
     )
-
-
-def points(score_C: Floats, candidates_N: Ints, gold_N: Ints) -> Floats:
-    """The point of each row, shared between the candidates that score highest.
-
-    A rule that gives all candidates one score gets exactly chance. Scores 1, 3, 3 with the second
-    true: 1/2.
-    """
-    start_N = np.concatenate([[0], np.cumsum(candidates_N)[:-1]])
-    best_C = np.repeat(np.maximum.reduceat(score_C, start_N), candidates_N) == score_C
-    return best_C[start_N + gold_N] / np.add.reduceat(best_C.astype(np.int64), start_N)
 
 
 GROUPS = """

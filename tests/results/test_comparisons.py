@@ -4,7 +4,6 @@ import itertools
 import random
 
 import duckdb
-import numpy as np
 import pytest
 
 from pipeline.results import comparisons, outcomes, views
@@ -222,8 +221,3 @@ def test_the_order_of_records_changes_nothing(empty):
     answered(empty, "pike", copying, items=shuffled)
     answered(empty, "mix", uniform, items=ITEMS[::-1])
     assert rows_of(empty, "*") == before
-
-
-def test_points_are_shared_by_the_best():
-    found = outcomes.points(np.array([1.0, 3, 3, 5, 2]), np.array([3, 2]), np.array([1, 1]))
-    assert found.tolist() == [0.5, 0]
