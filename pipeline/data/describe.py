@@ -1,7 +1,4 @@
-"""`pike corpus`: what corpora hold, per domain and split, from their manifests.
-
-Legend of shapes: T tokens of a split, G n-grams.
-"""
+"""`pike corpus`: what corpora hold, per domain and split, from their manifests."""
 
 import csv
 import io
@@ -11,20 +8,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from pike_mixing.errors import InputError
 from pipeline.data.corpus_manifest import SPLITS, manifest_of
+from pipeline.data.ngrams import corpus_hashes, occurring
 from pipeline.data.shards import Corpus
 from pipeline.runtime import atomic_files, manifests
 
 Format = Literal["table", "csv", "json"]
 Row = dict[str, Any]
-
-_CHUNK = 2**20
-"""Tokens whose n-grams are hashed at once."""
-_BASE = np.uint64(0x9E3779B97F4A7C15)
-_MIX = np.uint64(0xBF58476D1CE4E5B9)
 
 
 def corpus(given: Sequence[str], *, format: Format = "table", ngrams: int | None = None) -> str:
@@ -114,26 +106,8 @@ def overlap(folder: Path, length: int) -> float:
             f"--ngrams {length}: must lie between 1 and the {validation.tokens:,} tokens of the "
             f"validation split of {folder}"
         )
-    asked = np.concatenate(list(_hashes(validation, length)))
-    known, count = np.unique(asked, return_counts=True)
-    seen = np.zeros(len(known), bool)
-    for hash_G in _hashes(train, length):
-        place = np.searchsorted(known, hash_G)
-        place[place == len(known)] = 0
-        seen[place[known[place] == hash_G]] = True
-    return float(count[seen].sum() / count.sum())
-
-
-def _hashes(corpus: Corpus, length: int) -> Iterator[npt.NDArray[np.uint64]]:
-    """A hash of the `length` tokens from each token on."""
-    for start in range(0, corpus.tokens - length + 1, _CHUNK):
-        stop = min(start + _CHUNK + length - 1, corpus.tokens)
-        token_T = corpus.span(start, stop).astype(np.uint64)
-        hash_G = np.zeros(len(token_T) - length + 1, np.uint64)
-        for offset in range(length):
-            hash_G = (hash_G + token_T[offset : offset + len(hash_G)] + _BASE) * _MIX
-            hash_G ^= hash_G >> np.uint64(29)
-        yield hash_G
+    asked = np.concatenate(list(corpus_hashes(validation, length)))
+    return float(occurring(asked, train, length).mean())
 
 
 _SHOWN = {

@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
+from pipeline.data.ngrams import window_hashes
 from pipeline.data.splits import text_hash
 from pipeline.runtime import file_patterns
 
-_MIX = np.uint64(0xBF58476D1CE4E5B9)
 _WORD = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|\w+")
 """A word, or one character of a script that writes no blanks between words."""
 _RECENT = 2**20
@@ -172,13 +172,7 @@ def ngrams(text: str, length: int) -> npt.NDArray[np.uint64]:
     """A hash of each `length` words in a row."""
     plain = unicodedata.normalize("NFKC", text).lower()
     word_W = np.fromiter(map(_hashed, _WORD.findall(plain)), np.uint64)
-    if len(word_W) < length:
-        return np.empty(0, np.uint64)
-    hash_G = np.zeros(len(word_W) - length + 1, np.uint64)
-    for offset in range(length):
-        hash_G = (hash_G ^ word_W[offset : offset + len(hash_G)]) * _MIX
-        hash_G ^= hash_G >> np.uint64(29)
-    return hash_G
+    return window_hashes(word_W, length)
 
 
 _hashed = functools.lru_cache(maxsize=2**18)(text_hash)

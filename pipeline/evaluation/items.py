@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.data.batches import Order
+from pipeline.data.ngrams import Hashes, occurring, window_hashes
 from pipeline.data.shards import Corpus
-from pipeline.evaluation.ngram_overlap import Hashes, occurring, window_hashes
 
 Ints = npt.NDArray[np.int64]
 

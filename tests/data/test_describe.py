@@ -87,7 +87,7 @@ def test_overlap_does_not_depend_on_how_it_is_read(tmp_path, make_corpus, monkey
     folder = make_corpus(tmp_path / "web", train, validation=validation, shard_tokens=7)
     seen = {tuple(train[n : n + 3]) for n in range(58)}
     expected = [tuple(validation[n : n + 3]) in seen for n in range(38)]
-    monkeypatch.setattr("pipeline.data.describe._CHUNK", chunk)
+    monkeypatch.setattr("pipeline.data.ngrams.CHUNK_TOKENS", chunk)
     assert overlap(folder, 3) == pytest.approx(sum(expected) / 38)
 
 

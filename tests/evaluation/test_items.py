@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from pipeline.data import ngrams
 from pipeline.evaluation import items
 from pipeline.evaluation.items import Choice
 
@@ -180,3 +181,10 @@ def test_senseless_settings_are_named():
         "items: must be at least 1",
         "distractors: must be at least 1",
     ]
+
+
+def test_a_window_across_two_shards_is_found(packed):
+    _, train = packed([[2]], train=[list(range(2, 32))], shard_tokens=8)
+    asked = np.array([8, 9, 10, 11, 13])
+    found = ngrams.occurring(ngrams.window_hashes(asked, 4), train, 4)
+    assert found.tolist() == [True, False]

@@ -1,7 +1,10 @@
-"""Which windows of tokens occur verbatim somewhere in a corpus, by a rolling hash.
+"""Which windows of tokens or words occur verbatim somewhere else, by a rolling hash.
 
 Shapes: T tokens, N windows asked about.
 """
+
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +18,7 @@ _BASE = 0x9E3779B97F4A7C15
 _WORD = 2**64
 
 
-def window_hashes(token_T: npt.NDArray[np.int64], width: int) -> Hashes:
+def window_hashes(token_T: npt.NDArray[Any], width: int) -> Hashes:
     """Hash of each window of `width` tokens: sum_j token_j base^(width - 1 - j) mod 2^64.
 
     Two windows of lengths m and n give their join's hash as h_m base^n + h_n, so that the powers
@@ -38,6 +41,13 @@ def window_hashes(token_T: npt.NDArray[np.int64], width: int) -> Hashes:
         power_width *= 2
 
 
+def corpus_hashes(corpus: Corpus, width: int) -> Iterator[Hashes]:
+    """Hashes of the windows from each token of a corpus on, in pieces."""
+    for start in range(0, corpus.tokens, CHUNK_TOKENS):
+        stop = min(start + CHUNK_TOKENS + width - 1, corpus.tokens)
+        yield window_hashes(corpus.span(start, stop), width)
+
+
 def occurring(hash_N: Hashes, corpus: Corpus, width: int) -> npt.NDArray[np.bool_]:
     """Whether a window with each of the hashes occurs in the corpus: bool [N].
 
@@ -50,12 +60,10 @@ def occurring(hash_N: Hashes, corpus: Corpus, width: int) -> npt.NDArray[np.bool
     shift = np.uint64(64 - bits)
     possible = np.zeros(2**bits, bool)
     possible[known >> shift] = True
-    for start in range(0, corpus.tokens if len(known) else 0, CHUNK_TOKENS):
-        stop = min(start + CHUNK_TOKENS + width - 1, corpus.tokens)
-        hash_T = window_hashes(corpus.span(start, stop), width)
-        hash_T = hash_T[possible[hash_T >> shift]]
-        at = np.minimum(np.searchsorted(known, hash_T), len(known) - 1)
-        found[at[known[at] == hash_T]] = True
+    for hash_T in corpus_hashes(corpus, width) if len(known) else ():
+        likely_T = hash_T[possible[hash_T >> shift]]
+        at = np.minimum(np.searchsorted(known, likely_T), len(known) - 1)
+        found[at[known[at] == likely_T]] = True
     return found[place_N]
 
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.evaluation import ngram_overlap
+from pipeline.data import ngrams
 
 BASE = 0x9E3779B97F4A7C15
 
@@ -11,7 +11,7 @@ BASE = 0x9E3779B97F4A7C15
 @pytest.mark.parametrize("width", [1, 2, 3, 7, 16])
 def test_a_hash_is_the_polynomial_of_its_window(width):
     tokens = np.arange(20) ** 3 % 17
-    found = ngram_overlap.window_hashes(tokens, width)
+    found = ngrams.window_hashes(tokens, width)
     assert len(found) == 20 - width + 1
     for start, value in enumerate(found):
         expected = 0
@@ -21,8 +21,8 @@ def test_a_hash_is_the_polynomial_of_its_window(width):
 
 
 def test_fewer_tokens_than_a_window_have_no_hash():
-    assert len(ngram_overlap.window_hashes(np.arange(3), 4)) == 0
-    assert len(ngram_overlap.window_hashes(np.arange(4), 4)) == 1
+    assert len(ngrams.window_hashes(np.arange(3), 4)) == 0
+    assert len(ngrams.window_hashes(np.arange(4), 4)) == 1
 
 
 @given(
@@ -35,12 +35,12 @@ def test_fewer_tokens_than_a_window_have_no_hash():
 def test_windows_are_found_across_pieces_and_shards(tmp_path_factory, stream, asked, width, chunk):
     asked = np.array(asked)
     corpus = Stream(np.array([*stream, 1]))
-    before = ngram_overlap.CHUNK_TOKENS
-    ngram_overlap.CHUNK_TOKENS = chunk
+    before = ngrams.CHUNK_TOKENS
+    ngrams.CHUNK_TOKENS = chunk
     try:
-        found = ngram_overlap.occurring(ngram_overlap.window_hashes(asked, width), corpus, width)
+        found = ngrams.occurring(ngrams.window_hashes(asked, width), corpus, width)
     finally:
-        ngram_overlap.CHUNK_TOKENS = before
+        ngrams.CHUNK_TOKENS = before
     there = {tuple(stream[i : i + width]) for i in range(len(stream) - width + 1)}
     windows = [tuple(asked[i : i + width].tolist()) for i in range(len(asked) - width + 1)]
     assert found.tolist() == [window in there for window in windows]
@@ -55,10 +55,3 @@ class Stream:
     def span(self, start, stop):
         assert 0 <= start <= stop <= self.tokens
         return self.stream[start:stop]
-
-
-def test_a_window_across_two_shards_is_found(packed):
-    _, train = packed([[2]], train=[list(range(2, 32))], shard_tokens=8)
-    asked = np.array([8, 9, 10, 11, 13])
-    found = ngram_overlap.occurring(ngram_overlap.window_hashes(asked, 4), train, 4)
-    assert found.tolist() == [True, False]
