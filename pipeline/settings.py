@@ -1,6 +1,7 @@
 """Settings of a model, of its training and of a run: what a `run.json` holds."""
 
 import dataclasses
+import math
 import re
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +22,10 @@ def not_on_hub(name: str) -> str | None:
     return f"{name!r} is not an id on the Hugging Face Hub: {advice}"
 
 
+MLP_RATIO = 4
+"""Width of a block's MLP over the model's width."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Model:
     """Shape of a decoder (Table `tab:archictectures`)."""
@@ -35,6 +40,10 @@ class Model:
     """Width of one attention head; rotary positions need an even one."""
     vocabulary_multiple: int = 128
     """The embedding has the tokenizer's size rounded up to a multiple of this."""
+
+    def padded_vocabulary(self, pieces: int) -> int:
+        """Rows of the embedding: 250,100 pieces and a multiple of 128 give the 250,112 of mT5."""
+        return math.ceil(pieces / self.vocabulary_multiple) * self.vocabulary_multiple
 
     def problems(self) -> list[str]:
         """Values that no model can have."""

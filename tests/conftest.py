@@ -18,7 +18,7 @@ from pipeline import settings
 from pipeline.data import packing, sources, tokenizer
 from pipeline.model import checkpoint
 from pipeline.model.adamw import adamw
-from pipeline.model.transformer import initialised, padded_vocabulary
+from pipeline.model.transformer import initialised
 from pipeline.runtime import atomic_files
 
 __all__ = ["asked", "benchmarks", "standin", "tokenizers"]
@@ -127,7 +127,7 @@ def finish_untrained():
     def finish(path, pieces, change=None):
         work = parse(settings.Run, atomic_files.read_json(path), "run.json")
         for step in (0, 3):
-            vocabulary = padded_vocabulary(pieces, work.model.vocabulary_multiple)
+            vocabulary = work.model.padded_vocabulary(pieces)
             model = initialised(work.model, vocabulary, seed=step)
             if change is not None and step == 3:
                 change(model)

@@ -27,7 +27,7 @@ from pipeline.evaluation import asking, choice, perplexity
 from pipeline.evaluation.output_tables import TableRows
 from pipeline.evaluation.questions import Domain, Downstream, Evaluation, downstream, prepared
 from pipeline.model import checkpoint
-from pipeline.model.transformer import Transformer, padded_vocabulary
+from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, devices, manifests
 from pipeline.runtime.progress import Progress
 
@@ -103,7 +103,7 @@ def _model(folder: Path, work: parsing.Run, domains: Sequence[Domain]) -> Transf
     model = checkpoint.load_model(folder)
     for domain in domains:
         pieces = domain.held_out.vocabulary
-        if padded_vocabulary(pieces, work.model.vocabulary_multiple) != model.vocabulary:
+        if work.model.padded_vocabulary(pieces) != model.vocabulary:
             raise InputError(
                 f"{folder} has an embedding of {model.vocabulary:,} pieces, which is not that of "
                 f"{domain.held_out.folder} ({pieces:,} pieces): give the corpora of the tokenizer "

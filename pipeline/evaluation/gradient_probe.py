@@ -24,7 +24,7 @@ from pike_mixing.settings import parse
 from pipeline import settings as parsing
 from pipeline.data.shards import Corpus
 from pipeline.model import checkpoint, gradients
-from pipeline.model.transformer import Transformer, padded_vocabulary
+from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, devices, manifests
 from pipeline.runtime.progress import Progress
 
@@ -96,7 +96,7 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
     place = devices.pick(device)
     rows_by_domain, pieces = _rows(asked, work, corpora)
     rows_by_domain = [rows.to(devices.of_rows(place)) for rows in rows_by_domain]
-    vocabulary = padded_vocabulary(pieces, work.model.vocabulary_multiple)
+    vocabulary = work.model.padded_vocabulary(pieces)
     steps = record["checkpoints"] if asked.checkpoints == "all" else record["checkpoints"][-1:]
     with (
         atomic_files.atomic_write(run / "probes", "probe") as out,

@@ -26,7 +26,6 @@ from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation.prompt_encoding import Tokens
 from pipeline.evaluation.scoring import Question, log_likelihoods, score_and_greedy
 from pipeline.model import checkpoint as checkpoints
-from pipeline.model.transformer import padded_vocabulary
 from pipeline.runtime import atomic_files, devices
 
 log = logging.getLogger("pike")
@@ -94,7 +93,7 @@ class HarnessModel(LM):  # type: ignore[misc]
         self._device = devices.pick(device or "auto", any_shape=True)
         self.model = checkpoints.load_model(folder).to(self._device)
         pieces, shape = self.tokens.vocabulary, self.model.shape
-        if padded_vocabulary(pieces, shape.vocabulary_multiple) != self.model.vocabulary:
+        if shape.padded_vocabulary(pieces) != self.model.vocabulary:
             raise InputError(
                 f"{folder} has an embedding of {self.model.vocabulary:,} pieces, which is not that "
                 f"of {tokenizer} ({pieces:,} pieces): give the tokenizer that it was trained with"

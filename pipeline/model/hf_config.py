@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pike_mixing.errors import InputError
 from pipeline import settings
-from pipeline.model.transformer import MLP_RATIO, NORM_EPSILON, ROTARY_BASE, Transformer
+from pipeline.model.transformer import NORM_EPSILON, ROTARY_BASE, Transformer
 
 NAMES = {
     "attention_norm": "input_layernorm",
@@ -46,7 +46,7 @@ def config(shape: settings.Model, vocabulary: int, length: int) -> dict[str, Any
         "model_type": "persimmon",
         "vocab_size": vocabulary,
         "hidden_size": shape.width,
-        "intermediate_size": MLP_RATIO * shape.width,
+        "intermediate_size": settings.MLP_RATIO * shape.width,
         "num_hidden_layers": shape.layers,
         "num_attention_heads": _heads(shape),
         "hidden_act": "gelu",

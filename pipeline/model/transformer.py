@@ -21,7 +21,6 @@ from pipeline.model import loss
 from pipeline.runtime import devices
 
 NORM_EPSILON = 1e-6
-MLP_RATIO = 4
 ROTARY_BASE = 10_000.0
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -40,11 +39,6 @@ class AttentionLayout:
     """Whether each token attends to each of the shared tokens and then of its own row."""
     shared: list[KeysValues] | None = None
     """Keys and values of the tokens that all rows share, one pair per block."""
-
-
-def padded_vocabulary(pieces: int, multiple: int) -> int:
-    """Rows of the embedding: 250,100 pieces and a multiple of 128 give the 250,112 of mT5."""
-    return math.ceil(pieces / multiple) * multiple
 
 
 class Attention(nn.Module):
@@ -100,8 +94,8 @@ class Block(nn.Module):
         self.attention_norm = nn.LayerNorm(shape.width, eps=NORM_EPSILON, bias=False)
         self.attention = Attention(shape)
         self.mlp_norm = nn.LayerNorm(shape.width, eps=NORM_EPSILON, bias=False)
-        self.up = nn.Linear(shape.width, MLP_RATIO * shape.width, bias=False)
-        self.down = nn.Linear(MLP_RATIO * shape.width, shape.width, bias=False)
+        self.up = nn.Linear(shape.width, settings.MLP_RATIO * shape.width, bias=False)
+        self.down = nn.Linear(settings.MLP_RATIO * shape.width, shape.width, bias=False)
 
     def forward(
         self,

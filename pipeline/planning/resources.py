@@ -28,7 +28,6 @@ Settings = Mapping[str, Any]
 FLOAT = 4
 """Bytes of a number in float32."""
 NUMBER = {"float32": 4, "bfloat16": 2}
-MLP_RATIO = 4
 CHUNK_LOGITS = 2**25
 """Logits that the loss makes at a time, unless a sixteenth of the batch is more."""
 PROCESS_BYTES = {"cpu": 700 * 2**20, "accelerator": 4 * 2**30}
@@ -73,13 +72,8 @@ def parameters(shape: settings.Model, vocabulary: int) -> int:
 
 def _matrices(shape: settings.Model, vocabulary: int) -> int:
     inner = shape.heads * shape.head_width
-    block = 4 * inner * shape.width + 2 * MLP_RATIO * shape.width**2
-    return shape.layers * block + padded(shape, vocabulary) * shape.width
-
-
-def padded(shape: settings.Model, vocabulary: int) -> int:
-    """Rows of the embedding."""
-    return math.ceil(vocabulary / shape.vocabulary_multiple) * shape.vocabulary_multiple
+    block = 4 * inner * shape.width + 2 * settings.MLP_RATIO * shape.width**2
+    return shape.layers * block + shape.padded_vocabulary(vocabulary) * shape.width
 
 
 def training_flops(shape: settings.Model, vocabulary: int, length: int) -> float:
@@ -106,7 +100,7 @@ def activations(
 
 def logits(shape: settings.Model, vocabulary: int, tokens: int) -> int:
     """Bytes of the logits that are there at a time, at most."""
-    every = tokens * padded(shape, vocabulary)
+    every = tokens * shape.padded_vocabulary(vocabulary)
     return FLOAT * min(every, max(CHUNK_LOGITS, every // 16))
 
 
@@ -163,7 +157,7 @@ def of_run(
         vocabulary: Pieces of its tokenizer.
         device: The kind of device.
         processes: How many are asked to train it together. Its model may need more, and what
-            `refusals.unshared` does not let them share takes fewer.
+            `refusals.check_shardable` does not let them share takes fewer.
     """
     shape = settings.Model(**values["model"])
     recipe = values["training"]
@@ -174,7 +168,7 @@ def of_run(
     row = activations(shape, length, precision, recomputes)
     state = HEADROOM * states(values, N)
     # The embedding is whole on every device.
-    whole = 2 * FLOAT * padded(shape, vocabulary) * shape.width
+    whole = 2 * FLOAT * shape.padded_vocabulary(vocabulary) * shape.width
 
     def passing(of_rows: int) -> float:
         chunk = logits(shape, vocabulary, of_rows * length)

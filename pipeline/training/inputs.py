@@ -82,8 +82,8 @@ def open_corpora(folder: Path, work: settings.Run) -> dict[str, Corpus]:
     """The training split of each domain, checksums verified.
 
     Raises:
-        InputError: a corpus is missing or damaged, has too little text, another tokenizer, or was
-            packed with one that has been replaced since.
+        InputError: a corpus is missing or damaged, has too little text, or was packed with a
+            tokenizer that has been replaced since.
     """
     corpora = {d: Corpus.open(folder / d, "train", verify=True) for d in work.domains}
     for domain, corpus in corpora.items():
@@ -97,9 +97,6 @@ def open_corpora(folder: Path, work: settings.Run) -> dict[str, Corpus]:
         if c.rows(recipe.length) < recipe.rows
     ]
     problems += _too_little(corpora, work)
-    tokenizers = {c.manifest["tokenizer"]["sha256"] for c in corpora.values()}
-    if len(tokenizers) > 1:
-        problems.append(f"{folder}: the domains were packed with different tokenizers: pack anew")
     if problems:
         raise InputError("\n".join(problems))
     return corpora

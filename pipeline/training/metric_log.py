@@ -21,6 +21,7 @@ from torch import Tensor
 
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Statistics
+from pipeline import errors
 from pipeline.runtime import atomic_files
 from pipeline.runtime.timing import Clock
 from pipeline.training.live_log import Stream, Value
@@ -180,16 +181,11 @@ class Records:
         Raises:
             InputError: the disk is full or the folder cannot be written.
         """
-        try:
-            with atomic_files.atomic_write(self._folder / "parts" / f"step{part.step}") as partial:
-                partial.mkdir()
-                for name, schema in TABLES.items():
-                    _write(_table(part.rows[name], schema), partial / f"{name}.parquet")
-        except OSError as error:
-            raise InputError(
-                f"records of {self._folder} could not be written ({error}): free some space and "
-                "start the same command again; the run goes on from its last checkpoint"
-            ) from error
+        place = self._folder / "parts" / f"step{part.step}"
+        with errors.explain_disk_errors(place), atomic_files.atomic_write(place) as partial:
+            partial.mkdir()
+            for name, schema in TABLES.items():
+                _write(_table(part.rows[name], schema), partial / f"{name}.parquet")
         self.stream.drop_before(part.step)
 
     def finish(self, step: int) -> list[Path]:

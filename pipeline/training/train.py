@@ -151,7 +151,7 @@ class _Training:
         code = code_fingerprint.of(*modules(work.rule))
         identity = {"run": values, "code": code, **given.identity}
         pieces = next(iter(given.corpora.values())).vocabulary
-        vocabulary = transformer.padded_vocabulary(pieces, work.model.vocabulary_multiple)
+        vocabulary = work.model.padded_vocabulary(pieces)
         self.model = transformer.initialised(work.model, vocabulary, work.seed).to(device)
         if recipe.compile:
             devices.keep_compilations()

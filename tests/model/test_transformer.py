@@ -40,7 +40,7 @@ def test_the_papers_sizes(shape, vocabulary, count, paper):
 
 @pytest.mark.parametrize(("pieces", "rows"), [(250_100, 250_112), (32_128, 32_128), (1, 128)])
 def test_the_vocabulary_is_rounded_up(pieces, rows):
-    assert transformer.padded_vocabulary(pieces, 128) == rows
+    assert settings.Model(1, 8, 1, 8).padded_vocabulary(pieces) == rows
 
 
 def test_there_are_no_biases_and_one_embedding():

@@ -46,7 +46,7 @@ shapes = st.builds(
 @pytest.mark.slow
 @given(shapes, st.integers(1, 500))
 def test_parameters_are_those_that_the_model_has(shape, pieces):
-    vocabulary = transformer.padded_vocabulary(pieces, shape.vocabulary_multiple)
+    vocabulary = shape.padded_vocabulary(pieces)
     with torch.device("meta"):
         made = transformer.Transformer(shape, vocabulary)
     assert resources.parameters(shape, pieces) == transformer.parameter_count(made)
@@ -104,7 +104,7 @@ def test_activations_are_what_the_backward_pass_reads_within_a_fifth(precision):
 @pytest.mark.parametrize(("tokens", "vocabulary"), [(1600, 2048), (262_144, 32_000), (8192, MT5)])
 def test_logits_are_no_more_than_planned(tokens, vocabulary):
     shape = settings.Model(**SMALL)
-    padded = resources.padded(shape, vocabulary)
+    padded = shape.padded_vocabulary(vocabulary)
     assert 4 * loss.chunk(tokens, padded) * padded <= resources.logits(shape, vocabulary, tokens)
 
 
