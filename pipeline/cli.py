@@ -307,7 +307,9 @@ def _compare(commands: Any) -> None:
 
 def _power(commands: Any) -> None:
     about = "how many items, or seeds, a difference between two methods needs to be shown"
-    question = commands.add_parser("power", help=about, description=about)
+    measured = "'select task, method, discordance, seed_sd, design_effect from accuracy_tests'"
+    shown = f"{about}; pike query {measured} says what was measured"
+    question = commands.add_parser("power", help=about, description=shown)
     question.set_defaults(place="pipeline.results.power:power")
     question.add_argument(
         "--difference",
@@ -317,14 +319,13 @@ def _power(commands: Any) -> None:
         required=True,
         help="the difference in percentage points",
     )
-    question.add_argument("--task", help="take what is not given from this task of the database")
-    question.add_argument("--database", type=_place, default=Path("results/pike.duckdb"))
-    for name, about in (
-        ("--accuracy", "how often a method is right, in percent (default: the task's, or 50)"),
-        ("--discordance", "percent of items on which two methods differ (the task's, or 20)"),
-        ("--seed-sd", "spread of the seeds' differences, in points (default: the task's)"),
+    for name, default, about in (
+        ("--accuracy", 50.0, "how often a method is right, in percent (default: 50)"),
+        ("--discordance", 20.0, "percent of items on which two methods differ (default: 20)"),
+        ("--seed-sd", None, "spread of the seeds' differences, in points"),
+        ("--design-effect", 1.0, "variance of items that share documents over that of others"),
     ):
-        question.add_argument(name, type=_number, help=about)
+        question.add_argument(name, type=_number, default=default, help=about)
     question.add_argument("--power", type=_number, default=0.8, help="default: 0.8")
     question.add_argument("--level", type=_number, default=0.05, help="two-sided; default: 0.05")
 

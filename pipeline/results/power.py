@@ -1,43 +1,17 @@
 """How many items, or seeds, it takes to show a difference between two methods.
 
 Counting items answers: will another draw of items tell these two models apart? Only seeds answer
-whether the methods differ, since another seed gives another model.
+whether the methods differ, since another seed gives another model. What was measured (discordance,
+seed_sd, design_effect) stands in the database's table accuracy_tests.
 """
 
 import math
 import textwrap
-from dataclasses import dataclass
-from pathlib import Path
-
-import duckdb
 
 from pike_mixing.errors import InputError
-from pipeline.results.selection import connect
 from pipeline.statistics.distributions import NORMAL, normal_quantile, t_quantile
 
 MOST_SEEDS = 10_000
-
-METRIC = """
-    select metric
-    from accuracy_tests
-    where task = $1 and metric <> 'answer_only'
-    order by metric <> formulation, metric <> 'per_token', metric
-    limit 1
-"""
-"""The task's own score, or the paper's."""
-TASK = f"""
-    select avg(discordance), sqrt(avg(seed_sd ^ 2)), avg(design_effect), max(examples),
-        max(documents), count(*)
-    from accuracy_tests as t
-    join experiment as e on t.against = e.baseline
-    where task = $1 and metric = ({METRIC}) and discordance > 0
-"""
-ACCURACY = f"""
-    select avg(a.value)
-    from method_accuracies as a
-    join experiment as e on a.method = e.baseline
-    where a.task = $1 and a.metric = ({METRIC})
-"""
 
 
 def unpaired_items(difference: float, accuracy: float, power: float, level: float) -> int:
@@ -105,25 +79,12 @@ def paired_seeds(difference: float, seed_sd: float, power: float, level: float) 
     return many
 
 
-@dataclass(frozen=True)
-class Known:
-    """What is known of a task; accuracies and differences in percent."""
-
-    accuracy: float
-    discordance: float
-    seed_sd: float | None
-    design_effect: float
-    """By how much items that share documents inflate the variance."""
-    source: str
-
-
 def power(
     given: float,
-    task: str | None = None,
-    database: Path = Path("results/pike.duckdb"),
-    accuracy: float | None = None,
-    discordance: float | None = None,
+    accuracy: float = 50.0,
+    discordance: float = 20.0,
     seed_sd: float | None = None,
+    design_effect: float = 1.0,
     power: float = 0.8,
     level: float = 0.05,
 ) -> str:
@@ -131,98 +92,51 @@ def power(
 
     Args:
         given: The difference, in percentage points.
-        task: A task of the database, from which what is not given is taken.
-        database: The experiment's database.
-        accuracy: How often a method is right, in percent (default: the task's, or 50).
-        discordance: On how many items two methods differ, in percent (default: the task's, or 20).
-        seed_sd: Standard deviation of the seeds' differences, in points (default: the task's).
+        accuracy: How often a method is right, in percent.
+        discordance: On how many items two methods differ, in percent.
+        seed_sd: Standard deviation of the seeds' differences, in points.
+        design_effect: By how much items that share documents inflate the variance.
         power: Probability that the test finds the difference.
         level: Two-sided level of the test.
 
     Raises:
-        InputError: a number out of its range, or a task that the database does not compare.
+        InputError: a number out of its range.
     """
-    known = _of_task(database, task) if task is not None else None
-    source = "assumed" if known is None else known.source
-    known = known or Known(50.0, 20.0, None, 1.0, source)
-    used = Known(
-        accuracy=known.accuracy if accuracy is None else accuracy,
-        discordance=known.discordance if discordance is None else discordance,
-        seed_sd=known.seed_sd if seed_sd is None else seed_sd,
-        design_effect=max(1.0, known.design_effect),
-        source=source,
-    )
-    _check(given, used, power, level)
-    return _told(given, used, power, level)
-
-
-def _check(difference: float, known: Known, power: float, level: float) -> None:
     problems = [
         f"{name} is {value:g}: it must lie between {low:g} and {high:g}"
         for name, value, low, high in (
-            ("--difference", difference, 0, 100),
-            ("--accuracy", known.accuracy, 0, 100),
+            ("--difference", given, 0, 100),
+            ("--accuracy", accuracy, 0, 100),
             ("--power", power, 0.5, 1),
             ("--level", level, 0, 1),
         )
         if not low < value < high
     ]
-    if not difference <= known.discordance <= 100:
+    if not given <= discordance <= 100:
         problems.append(
-            f"the discordance is {known.discordance:g}%: it must lie between the difference "
-            f"({difference:g}) and 100, as methods that differ by {difference:g} points differ on "
+            f"the discordance is {discordance:g}%: it must lie between the difference "
+            f"({given:g}) and 100, as methods that differ by {given:g} points differ on "
             "at least so many items; give --discordance"
         )
-    if known.seed_sd is not None and known.seed_sd < 0:
-        problems.append(f"--seed-sd is {known.seed_sd:g}: it cannot be negative")
+    if seed_sd is not None and seed_sd < 0:
+        problems.append(f"--seed-sd is {seed_sd:g}: it cannot be negative")
+    if design_effect < 1:
+        problems.append(f"--design-effect is {design_effect:g}: it must be at least 1")
     if problems:
         raise InputError("\n".join(problems))
-
-
-def _told(difference: float, known: Known, power: float, level: float) -> str:
-    share, apart = difference / 100, known.discordance / 100
-    effect = known.design_effect
-    alone = math.ceil(effect * unpaired_items(share, known.accuracy / 100, power, level))
-    paired = math.ceil(effect * paired_items(share, apart, power, level))
-    seeds = "unknown: give --seed-sd, or a task that was run with two seeds or more"
-    if known.seed_sd is not None:
-        count = paired_seeds(difference, known.seed_sd, power, level)
+    share = given / 100
+    alone = math.ceil(design_effect * unpaired_items(share, accuracy / 100, power, level))
+    paired = math.ceil(design_effect * paired_items(share, discordance / 100, power, level))
+    seeds = "unknown: give --seed-sd"
+    if seed_sd is not None:
+        count = paired_seeds(given, seed_sd, power, level)
         seeds = f"{count:,} of each method, with items enough that they do not matter"
-    points = "point" if difference == 1 else "points"
-    spread = "" if known.seed_sd is None else f", seeds that spread by {known.seed_sd:.2f} points"
+    points = "point" if given == 1 else "points"
     return textwrap.dedent(
         f"""\
-        For a difference of {difference:g} {points} (power {power:g}, level {level:g}, two-sided):
+        For a difference of {given:g} {points} (power {power:g}, level {level:g}, two-sided):
           paired     {paired:,} items, the same for both methods
           unpaired   {alone:,} items for each method
           seeds      {seeds}
-        From an accuracy of {known.accuracy:.1f}%, {known.discordance:.1f}% of discordant items,
-        a design effect of {effect:.2f}{spread}: {known.source}.
         Items tell two models apart, not two methods: another seed gives another model."""
     )
-
-
-def _of_task(database: Path, task: str) -> Known:
-    connection = connect(database)
-    try:
-        found = connection.execute(TASK, [task]).fetchone()
-        level = connection.execute(ACCURACY, [task]).fetchone()
-        sql = "select distinct task from accuracy_tests where task <> 'mean' order by task"
-        tasks = [name for (name,) in connection.execute(sql).fetchall()]
-    except duckdb.CatalogException:
-        raise InputError(
-            f"{database} holds no tests of accuracies: make it anew with `pike database`"
-        ) from None
-    finally:
-        connection.close()
-    assert found is not None
-    assert level is not None
-    discordance, seed_sd, effect, items, documents, comparisons = found
-    if not comparisons or level[0] is None:
-        listed = ", ".join(tasks) or "none"
-        raise InputError(
-            f"--task {task}: {database} compares no methods on it that differ; it has {listed}"
-        )
-    pairs = f"means of {comparisons} comparisons" if comparisons > 1 else "one comparison"
-    source = f"{pairs} on {task}, {items:,} items of {documents:,} documents"
-    return Known(level[0], discordance, seed_sd, 1.0 if effect is None else effect, source)

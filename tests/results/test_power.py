@@ -1,10 +1,9 @@
 import re
 
-import duckdb
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.results import power, views
+from pipeline.results import power
 
 
 def test_items_by_hand():
@@ -41,6 +40,8 @@ def test_answers_in_words_without_a_database():
     assert "unpaired   39,245 items" in text
     assert "seeds      10 of each method" in text
     assert "seeds      unknown" in power.power(1.0)
+    items = 2 * power.paired_items(0.02, 0.2, 0.8, 0.05)
+    assert f"paired     {items:,} items" in power.power(2.0, design_effect=2.0)
 
 
 @pytest.mark.parametrize(
@@ -51,54 +52,9 @@ def test_answers_in_words_without_a_database():
         ({"given": 1.0, "power": 0.2}, "--power is 0.2"),
         ({"given": 30.0}, "the discordance is 20%"),
         ({"given": 1.0, "seed_sd": -1.0}, "--seed-sd is -1"),
+        ({"given": 1.0, "design_effect": 0.5}, "--design-effect is 0.5: it must be at least 1"),
     ],
 )
 def test_numbers_out_of_range_are_refused(values, message):
     with pytest.raises(InputError, match=re.escape(message)):
         power.power(**values)
-
-
-@pytest.fixture
-def known(tmp_path):
-    """A database of two comparisons on one task: discordance 10 and 30, spread 3 and 4."""
-    path = tmp_path / "pike.duckdb"
-    connection = duckdb.connect(str(path))
-    connection.execute(views.schema())
-    connection.execute("create view method_accuracies as select 'mix' as method, 't' as task, "
-                       "'pmi' as metric, 40.0 as value")  # fmt: skip
-    connection.execute("insert into experiment values ('e', 'mix', null, '{}')")
-    for method, discordance, spread in (("pike", 10.0, 3.0), ("random", 30.0, 4.0)):
-        connection.execute(
-            "insert into accuracy_tests (task, metric, method, against, discordance, seed_sd, "
-            "design_effect, examples, documents) values ('t', 'pmi', ?, 'mix', ?, ?, 2.0, 120, 30)",
-            [method, discordance, spread],
-        )
-    # Another score than the task's own does not count.
-    connection.execute(
-        "insert into accuracy_tests (task, formulation, metric, against, discordance) "
-        "values ('t', 'pmi', 'raw', 'mix', 90.0)"
-    )
-    connection.execute("update accuracy_tests set formulation = 'pmi'")
-    connection.close()
-    return path
-
-
-def test_a_task_of_the_database_says_what_is_not_given(known):
-    text = power.power(2.0, task="t", database=known)
-    items = 2 * power.paired_items(0.02, 0.2, 0.8, 0.05)
-    assert f"paired     {items:,} items" in text
-    assert "accuracy of 40.0%" in text
-    assert "means of 2 comparisons on t, 120 items of 30 documents" in text
-    # sqrt((9 + 16) / 2).
-    assert "3.54 points" in text
-
-
-def test_an_unknown_task_is_refused_with_those_that_are_there(known):
-    with pytest.raises(InputError, match="compares no methods on it that differ; it has t"):
-        power.power(2.0, task="u", database=known)
-
-
-def test_a_database_without_tests_is_refused(tmp_path):
-    duckdb.connect(str(tmp_path / "old.duckdb")).close()
-    with pytest.raises(InputError, match="holds no tests of accuracies: make it anew"):
-        power.power(2.0, task="t", database=tmp_path / "old.duckdb")
