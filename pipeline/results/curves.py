@@ -1,7 +1,7 @@
 """From a view's rows to the panels of a figure: one function per kind."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pipeline.results.drawing import Panel, Series, slug
@@ -16,18 +16,14 @@ def losses(found: list[Row], baseline: str) -> list[Panel]:
     """Validation loss: a panel per domain, a line per method, the range over seeds as a band."""
     titles = {"uniform": "uniform guess", "unigram": "unigram counts", "floor": "entropy floor"}
     return [
-        Panel(
-            name=f"{scenario}--{model}--{slug(domain)}",
-            scenario=scenario,
-            model=model,
-            title=domain,
-            x_label=STEP,
-            y_label="validation loss (nats)",
-            series=_by_method(part, "nll", baseline, band=True),
+        _panel(
+            place,
+            "validation loss (nats)",
+            _lines(part, "nll", "method", baseline=baseline, band=_several_seeds),
             references=[(t, part[0][n]) for n, t in titles.items() if part[0][n] is not None],
             y_limits=_loss_limits(part),
         )
-        for (scenario, model, domain), part in _groups(found, "scenario", "model", "domain")
+        for place, part in _groups(found, "scenario", "model", "domain")
     ]
 
 
@@ -58,18 +54,14 @@ def differences(found: list[Row], baseline: str) -> list[Panel]:
         if row["method"] != baseline and place in level:
             compared.append({**row, "difference": row["nll"] - level[place]})
     return [
-        Panel(
-            name=f"{scenario}--{model}--{slug(domain)}",
-            scenario=scenario,
-            model=model,
-            title=domain,
-            x_label=STEP,
-            y_label=f"loss minus that of {baseline}",
-            series=_by_method(part, "difference", baseline),
+        _panel(
+            place,
+            f"loss minus that of {baseline}",
+            _lines(part, "difference", "method", baseline=baseline),
             references=[("", 0.0)],
             y_limits=_difference_limits(part),
         )
-        for (scenario, model, domain), part in _groups(compared, "scenario", "model", "domain")
+        for place, part in _groups(compared, "scenario", "model", "domain")
     ]
 
 
@@ -90,17 +82,13 @@ def weights(found: list[Row], baseline: str) -> list[Panel]:
     # One scale for all panels, except those that reach (nearly) 1: they get the whole range.
     common = max((top for top in highest if top < ALL), default=1.0)
     return [
-        Panel(
-            name=f"{scenario}--{model}--{slug(method)}",
-            scenario=scenario,
-            model=model,
-            title=method,
-            x_label=STEP,
-            y_label="sampling weight",
-            series=_series(part, "weight", "domain", "domain_position"),
+        _panel(
+            place,
+            "sampling weight",
+            _lines(part, "weight", "domain"),
             y_limits=(0.0, 1.1 * (common if top < ALL else 1.0)),
         )
-        for ((scenario, model, method), part), top in zip(parts, highest, strict=True)
+        for (place, part), top in zip(parts, highest, strict=True)
     ]
 
 
@@ -118,18 +106,15 @@ def similarities(found: list[Row], baseline: str) -> list[Panel]:
         ("ratio", "ratio", (-0.525, 0.525)),
     )
     return [
-        Panel(
-            name=f"{scenario}--{model}--{slug(method)}--{column}",
-            scenario=scenario,
-            model=model,
-            title=method,
-            x_label=STEP,
-            y_label=label,
-            series=_series(part, column, "pair", "pair_position"),
+        _panel(
+            place,
+            label,
+            _lines(part, column, "pair"),
+            column=column,
             references=[("", 0.0)],
             y_limits=limits,
         )
-        for (scenario, model, method), part in _groups(found, "scenario", "model", "method")
+        for place, part in _groups(found, "scenario", "model", "method")
         for column, label, limits in quantities
     ]
 
@@ -143,17 +128,10 @@ def gradients(found: list[Row], baseline: str) -> list[Panel]:
         ("noise_scale", "noise scale (rows)"),
     )
     return [
-        Panel(
-            name=f"{scenario}--{model}--{slug(method)}--{column}",
-            scenario=scenario,
-            model=model,
-            title=method,
-            x_label=STEP,
-            y_label=label,
-            series=_series(part, column, "domain", "domain_position", positive=True),
-            scale="log",
+        _panel(
+            place, label, _lines(part, column, "domain", positive=True), column=column, scale="log"
         )
-        for (scenario, model, method), part in _groups(found, "scenario", "model", "method")
+        for place, part in _groups(found, "scenario", "model", "method")
         for column, label in quantities
     ]
 
@@ -197,7 +175,7 @@ def declared(found: list[Row], baseline: str) -> list[Panel]:
             title=part[0]["title"],
             x_label=part[0]["x_label"],
             y_label=part[0]["y_label"],
-            series=_declared_series(part),
+            series=_lines(part, "value", "key", band=_with_ends),
             references=_declared_reference(part[0]),
             y_limits=_declared_limits(part),
         )
@@ -205,17 +183,18 @@ def declared(found: list[Row], baseline: str) -> list[Panel]:
     ]
 
 
-def _declared_series(part: list[Row]) -> list[Series]:
+def example(found: list[Row], baseline: str) -> list[Panel]:
+    """Example 1: the loss, its simulation's 95% interval as a band, and the share of task 1."""
+    del baseline
+    if not found:
+        return []
+    loss = _lines(found, "loss", "mixture", band=_with_ends)
+    share = _lines(found, "share", "mixture")
     return [
-        Series(
-            key=key,
-            position=position,
-            x=[row["step"] for row in points],
-            y=[row["value"] for row in points],
-            low=None if points[0]["low"] is None else [row["low"] for row in points],
-            high=None if points[0]["high"] is None else [row["high"] for row in points],
-        )
-        for (key, position), points in _groups(part, "key", "key_position")
+        Panel("loss", "", "", "expected loss", STEP, "expected loss", loss, scale="log"),
+        Panel(
+            "share", "", "", "share of task 1", STEP, "share of task 1", share, y_limits=(0, 1.05)
+        ),
     ]
 
 
@@ -239,40 +218,53 @@ def _groups(found: Iterable[Row], *columns: str) -> list[tuple[tuple[Any, ...], 
     return list(groups.items())
 
 
-def _by_method(part: list[Row], column: str, baseline: str, *, band: bool = False) -> list[Series]:
-    """A line per method; the baseline's is drawn in ink."""
-    lines = []
-    for (method, position), points in _groups(part, "method", "method_position"):
-        banded = band and any(row["seeds"] > 1 for row in points)
-        lines.append(
-            Series(
-                key=method,
-                position=-1 if method == baseline else position - 1,
-                x=[row["step"] for row in points],
-                y=[row[column] for row in points],
-                low=[row["low"] for row in points] if banded else None,
-                high=[row["high"] for row in points] if banded else None,
-            )
-        )
-    return lines
+def _panel(
+    place: tuple[str, str, str], y_label: str, series: list[Series], column: str = "", **how: Any
+) -> Panel:
+    """A panel over steps; `column` tells those of one scenario, model and title apart."""
+    scenario, model, title = place
+    name = "--".join([scenario, model, slug(title), *([column] if column else [])])
+    return Panel(name, scenario, model, title, STEP, y_label, series, **how)
 
 
-def _series(
-    part: list[Row], column: str, key: str, position: str, *, positive: bool = False
+def _lines(
+    part: list[Row],
+    column: str,
+    key: str,
+    *,
+    baseline: str | None = None,
+    positive: bool = False,
+    band: Callable[[list[Row]], bool] = lambda points: False,
 ) -> list[Series]:
-    """A line per value of `key`; `positive` leaves gaps where a log scale has no place."""
+    """A line per value of `key`, with the column's values.
+
+    Args:
+        part: Rows of a panel.
+        column: What is drawn.
+        key: What each line stands for; `{key}_position` gives its place and colour.
+        baseline: Of these lines the one that is drawn in ink.
+        positive: Whether what is not above 0 leaves a gap, since a log scale has no place for it.
+        band: Whether a line's rows have the ends of a band, `low` and `high`.
+    """
 
     def shown(value: float | None) -> float | None:
         if value is None or not math.isfinite(value) or (positive and value <= 0):
             return None
         return value
 
-    return [
-        Series(
-            key=name,
-            position=place,
-            x=[row["step"] for row in points],
-            y=[shown(row[column]) for row in points],
-        )
-        for (name, place), points in _groups(part, key, position)
-    ]
+    lines = []
+    for (name, position), points in _groups(part, key, f"{key}_position"):
+        if baseline is not None:
+            position = -1 if name == baseline else position - 1
+        x, y = [row["step"] for row in points], [shown(row[column]) for row in points]
+        low, high = ([r[end] for r in points] if band(points) else None for end in ("low", "high"))
+        lines.append(Series(name, position, x, y, low, high))
+    return lines
+
+
+def _several_seeds(points: list[Row]) -> bool:
+    return any(row["seeds"] > 1 for row in points)
+
+
+def _with_ends(points: list[Row]) -> bool:
+    return points[0]["low"] is not None

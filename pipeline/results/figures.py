@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import parse, unknown
-from pipeline.results import curves, drawing, example_curves
+from pipeline.results import curves, drawing
 from pipeline.results.drawing import Panel
 from pipeline.results.selection import Row, connect, rows
 from pipeline.runtime import atomic_files, ownership
@@ -165,7 +165,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "figure3": Kind(
         "figure3",
-        example_curves.example,
+        curves.example,
         2,
         "mixtures",
         "The paper's Figure 3: Example 1, two quadratic losses, under the mixture that is best "
