@@ -155,12 +155,7 @@ class Records:
         return self.clock.timed(phase)
 
     def drop_after(self, step: int) -> None:
-        """Forgets the parts that a killed run wrote behind the checkpoint of `step`.
-
-        Raises:
-            InputError: of what was written before that checkpoint some is not there.
-        """
-        self._refuse_gaps(step)
+        """Forgets the parts that a killed run wrote behind the checkpoint of `step`."""
         for number, part in self._parts().items():
             if number > step:
                 atomic_files.remove(part)
@@ -199,7 +194,7 @@ class Records:
         Raises:
             InputError: the parts do not hold each step once.
         """
-        self._refuse_gaps(step)
+        self.refuse_gaps(step)
         written = []
         for name in TABLES:
             parts = [self._read(part, name) for part in self._parts().values()]
@@ -222,8 +217,12 @@ class Records:
         atomic_files.remove(self._folder / "parts")
         self.stream.clear()
 
-    def _refuse_gaps(self, step: int) -> None:
-        """Refuses a part up to `step` that was lost: nobody would miss its rows afterwards."""
+    def refuse_gaps(self, step: int) -> None:
+        """Refuses a part up to `step` that was lost: nobody would miss its rows afterwards.
+
+        Raises:
+            InputError: of what was written before the checkpoint of `step` some is not there.
+        """
         parts = {number: part for number, part in self._parts().items() if number <= step}
         columns = [self._read(part, "steps")["step"] for part in parts.values()]
         found = [number for column in columns for number in column.to_pylist()]

@@ -73,33 +73,44 @@ class RunFolder:
     ) -> checkpoint.TrainState:
         """Where the run stands: at its last checkpoint, or at what `fresh` makes.
 
+        Nothing in the folder is deleted before all that can be refused has been looked at.
+
         Raises:
             InputError: the disk is full, or records are missing.
         """
-        found = distributed.broadcast_from_main(self._cleared)
-        if found is None:
-            at = fresh()
-            self.save(at)
-        else:
+        at = fresh()
+        found = distributed.broadcast_from_main(self._resumable)
+        if found is not None:
             at = checkpoint.restore(found, self.model, self.optimizer, device, self.identity)
             log.info("going on from %s", found)
         if distributed.is_main_process():
-            if found is not None:
+            self._clear()
+            if found is None:
+                self._begin_anew()
+            else:
                 self._drop_after(at.step)
+        if found is None:
+            self.save(at)
+        if distributed.is_main_process():
             self._note_start(at.step)
         return at
 
-    def _cleared(self) -> Path | None:
-        """Clears away what no run needs any more; the checkpoint to go on from, or None."""
+    def _resumable(self) -> Path | None:
+        """The checkpoint to go on from, or None; the folder is one of a run's own."""
         _refuse_foreign(self.folder)
+        every = self.work.training.checkpoint_every
+        found = checkpoint.resumable(self.checkpoints, self.identity, every)
+        if found is not None:
+            self.records.refuse_gaps(int(found.name.removeprefix("step")))
+            if (self.folder / "starts.json").exists():
+                self._starts()
+        return found
+
+    def _clear(self) -> None:
+        """Removes what the run makes again, and what killed processes left."""
         atomic_files.remove(self.folder / atomic_files.MANIFEST)
         for left in (*self.folder.glob(".*.part"), *self.folder.glob("*/.*.part")):
             atomic_files.remove(left)
-        every = self.work.training.checkpoint_every
-        found = checkpoint.resumable(self.checkpoints, self.identity, every)
-        if found is None:
-            self._begin_anew()
-        return found
 
     def _drop_after(self, step: int) -> None:
         """Deletes what lies behind the checkpoint to go on from.

@@ -183,10 +183,10 @@ def test_a_run_whose_records_are_lost_is_not_gone_on_with(tmp_path):
     with pytest.raises(
         InputError, match=r"not hold all records up to step 6: delete .*checkpoints"
     ):
-        Records(tmp_path).drop_after(6)
+        Records(tmp_path).refuse_gaps(6)
     Records(tmp_path).clear()
     with pytest.raises(InputError, match="not hold all records up to step 4"):
-        Records(tmp_path).drop_after(4)
+        Records(tmp_path).refuse_gaps(4)
 
 
 @pytest.mark.parametrize("lost", ["step2", "step4", "step6"])
@@ -198,7 +198,7 @@ def test_a_single_lost_part_is_missed(tmp_path, lost):
     ):
         records.finish(6)
     with pytest.raises(InputError, match="not hold all records up to step 6"):
-        Records(tmp_path).drop_after(6)
+        Records(tmp_path).refuse_gaps(6)
     assert not (tmp_path / "steps.parquet").exists()
 
 
