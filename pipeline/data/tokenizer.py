@@ -172,7 +172,7 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
     chosen = parse(values, where)
     manifest = out.with_suffix(".json") if out.name else out
     if manifest == out:
-        raise InputError(f"{out} would be the model and its manifest: name a .model file")
+        raise InputError(f"{out} would be the model and its manifest: give --out a .model file")
     inputs = [settings_file, *sources, *([Path(chosen.path)] if isinstance(chosen, File) else [])]
     for place in (out, manifest):
         ownership.refuse(place, STAGE, inputs)

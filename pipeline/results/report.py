@@ -18,7 +18,7 @@ from pipeline.results import experiment, inline, marks, provenance, views
 from pipeline.results.drawing import INK
 from pipeline.results.provenance import REPORT, counted
 from pipeline.results.selection import Row, connect
-from pipeline.runtime import atomic_files, manifests
+from pipeline.runtime import atomic_files, manifests, ownership
 
 FIGURE = {
     "name": str,
@@ -44,6 +44,8 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
     Raises:
         InputError: a table or figure of the experiment is missing; the message says what to run.
     """
+    inputs = [settings, database, tables, figures]
+    ownership.refuse(out, "report", inputs)
     named = experiment.read(settings)
     connection = connect(database)
     try:
@@ -64,7 +66,7 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
         script=Markup((REPORT / "script.js").read_text(encoding="utf-8")),
         **page,
     )
-    with atomic_files.atomic_write(out, "report", [settings, database, tables, figures]) as partial:
+    with atomic_files.atomic_write(out, "report", inputs) as partial:
         partial.write_text(html, encoding="utf-8")
 
 

@@ -119,7 +119,11 @@ def _place(partial: Path, path: Path, stage: str | None) -> None:
 
 @contextlib.contextmanager
 def _parent(path: Path) -> Iterator[None]:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except FileNotFoundError as error:
+        # Such as below /proc.
+        raise InputError(f"{path.parent} cannot be made ({error}): give another path") from None
     yield
 
 

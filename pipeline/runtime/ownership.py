@@ -20,6 +20,8 @@ from pike_mixing.errors import InputError
 
 MARK = ".made-by"
 MANIFEST = "manifest.json"
+_MAKE_FILES = ("tokenizer", "mixture", "database", "table", "figure", "report")
+"""Stages whose outputs are files; those of all others are folders."""
 _SHOWN = 3
 """Files of somebody's that a message names."""
 
@@ -33,17 +35,20 @@ def refuse(path: Path, stage: str, inputs: Sequence[Path] = ()) -> None:
         inputs: Files and folders that the command reads.
 
     Raises:
-        InputError: the place has no name, is a link, holds what the stage did not make, or is an
-            input, holds one or lies in one; so with the working folder, in which it may lie.
+        InputError: the place has no name, is a link, is a folder where the stage makes a file,
+            holds what the stage did not make, or is an input, holds one or lies in one; so with
+            the working folder, in which it may lie.
     """
     if path.name in ("", ".."):
-        raise InputError(f"{path} has no name of its own: name a file or folder to make")
+        raise InputError(f"{path} has no name of its own: give --out a file or folder to make")
     if path.is_symlink():
         raise InputError(
             f"{path} is a symbolic link, through which nothing is written: give the place that it "
             "leads to, or another --out"
         )
     _refuse_input(path, inputs)
+    if stage in _MAKE_FILES and path.is_dir():
+        raise InputError(f"{path} is a folder, and `pike {stage}` makes a file: name one in --out")
     foreign = _foreign(path, stage)
     if foreign:
         more = f" and {len(foreign) - _SHOWN} more" if len(foreign) > _SHOWN else ""
@@ -70,7 +75,7 @@ def siblings(
     """
     if out.suffix not in suffixes:
         raise InputError(
-            f"{out} has no suffix of a {stage}: name a file with {', '.join(suffixes)}"
+            f"{out} has no suffix of a {stage}: give --out a file with {', '.join(suffixes)}"
         )
     places = {suffix: out.with_suffix(suffix) for suffix in suffixes}
     for place in places.values():
@@ -94,15 +99,20 @@ def nofollow(path: str, flags: int) -> int:
 
 
 def _refuse_input(path: Path, inputs: Sequence[Path]) -> None:
-    place = path.resolve()
+    place = _resolved(path)
     for given in [Path.cwd(), *inputs]:
-        read = given.resolve()
+        read = _resolved(given)
         if place == read or place in read.parents:
             told = "the working folder" if given == Path.cwd() else f"the input {given}"
             how = "is" if place == read else "holds"
             raise InputError(f"{path} {how} {told}, which would be lost: give another --out")
         if read in place.parents and given in inputs:
             raise InputError(f"{path} lies in the input {given}: give an --out outside of it")
+
+
+def _resolved(path: Path) -> Path:
+    """The place that links lead to; `Path.resolve` fails at one that leads to itself."""
+    return Path(os.path.realpath(path))
 
 
 def _foreign(path: Path, stage: str) -> list[str]:

@@ -235,7 +235,9 @@ def test_the_manifest_does_not_replace_the_settings(tmp_path):
 def test_the_manifest_does_not_replace_the_model(tmp_path, exact):
     given_settings = tmp_path / "settings.json"
     given_settings.write_text(json.dumps({"kind": "file", "path": str(exact.path)}))
-    with pytest.raises(InputError, match=r"t\.json would be the model and its manifest: name a"):
+    with pytest.raises(
+        InputError, match=r"t\.json would be the model and its manifest: give --out a"
+    ):
         build(given_settings, [], tmp_path / "t.json")
     with pytest.raises(InputError, match="has no name of its own"):
         build(given_settings, [], tmp_path / "..")

@@ -98,5 +98,7 @@ def test_a_figure_does_not_replace_its_settings(made, tmp_path):
 def test_an_output_without_its_suffix_is_refused(made, tmp_path, write, stage):
     name = "losses" if stage == "figure" else "costs"
     atomic_files.write_json(tmp_path / "x.json", {"name": name})
-    with pytest.raises(InputError, match=rf"v1\.2 has no suffix of a {stage}: name a file with \."):
+    with pytest.raises(
+        InputError, match=rf"v1\.2 has no suffix of a {stage}: give --out a file with \."
+    ):
         write(tmp_path / "x.json", made / "pike.duckdb", tmp_path / "v1.2")

@@ -122,6 +122,23 @@ def test_a_spoilt_mark_says_nothing(tmp_path, mark):
     assert "holds shard.bin" in refused(tmp_path / "out")
 
 
+def test_a_folder_is_not_replaced_by_a_file(tmp_path):
+    (tmp_path / "mine").mkdir()
+    assert "mine is a folder, and `pike table` makes a file" in refused(tmp_path / "mine", "table")
+    assert names(tmp_path) == ["mine"]
+
+
+def test_a_place_that_no_folder_can_hold_is_named():
+    with pytest.raises(InputError, match="/proc/own cannot be made"):
+        make(Path("/proc/own/out"))
+
+
+def test_a_place_below_a_link_to_itself_is_named(tmp_path):
+    (tmp_path / "link").symlink_to("link")
+    with pytest.raises(InputError, match="link"):
+        make(tmp_path / "link" / "out")
+
+
 @pytest.mark.parametrize("target", ["folder", "file.md", "missing"])
 def test_nothing_is_written_through_a_link(tmp_path, target):
     make(tmp_path / "folder")
