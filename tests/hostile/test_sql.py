@@ -22,12 +22,12 @@ def asks(bad, sql, *says, options=""):
 
 FORMATS = ("table", "csv", "json", "parquet")
 QUERIES = [
-    asks("nothing", "", "SQL"),
-    asks("blanks", "  \n\t", "SQL"),
-    asks("a semicolon", ";", "SQL"),
-    asks("a comment", "-- nothing", "SQL"),
-    asks("a comment in stars", "/* nothing */", "SQL"),
-    *(asks(f"nothing, as {f}", "", "SQL", options=f"--format {f}") for f in FORMATS[1:]),
+    asks("nothing", "", "no statement"),
+    asks("blanks", "  \n\t", "no statement"),
+    asks("a semicolon", ";", "no statement"),
+    asks("a comment", "-- nothing", "no statement"),
+    asks("a comment in stars", "/* nothing */", "no statement"),
+    *(asks(f"nothing, as {f}", "", "no statement", options=f"--format {f}") for f in FORMATS[1:]),
     asks("no SQL", "which runs are there?"),
     asks("half a statement", "select"),
     asks("an open quote", "select 'a"),
@@ -39,7 +39,7 @@ QUERIES = [
     asks("an error while it is read", "select error('stop here')", "stop here"),
     asks("bytes that are no UTF-8", "select '\udcff'", "UTF-8"),
     asks("two statements", "select 1; select 2", "one"),
-    asks("two columns of a name, as JSON", "select 1 a, 2 a", "'a'", options="--format json"),
+    asks("two columns of a name, JSON", "select 1 a, 2 a", "one name: a", options="--format json"),
     asks("a new table", "create table own (x integer)"),
     asks("a lost table", "drop table runs"),
     asks("a changed table", "update runs set seed = 1"),
