@@ -37,7 +37,9 @@ class Local:
 
     def problems(self) -> list[str]:
         """Settings that read nothing."""
-        found = [] if self.files else ["files: name at least one pattern"]
+        found = [] if self.files and all(self.files) else ["files: name at least one pattern"]
+        if self.bytes is not None and self.bytes < 1:
+            found.append("bytes: must be at least 1")
         return found + [f"documents: {problem}" for problem in cutting.problems(self.documents)]
 
     @property

@@ -50,6 +50,10 @@ class Python:
     bytes: int | None = None
     """Stop at the document that reaches so many UTF-8 bytes; absent: read all."""
 
+    def problems(self) -> list[str]:
+        """A limit that leaves nothing."""
+        return [] if self.bytes is None or self.bytes > 0 else ["bytes: must be at least 1"]
+
     @property
     def licence(self) -> str:
         """Licence of the topic."""

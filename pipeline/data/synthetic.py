@@ -5,7 +5,6 @@ S successors of a context.
 """
 
 import math
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -14,13 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.data import alphabets
 from pipeline.data.documents import Document
 from pipeline.runtime import atomic_files
 
 Uint64s = npt.NDArray[np.uint64]
-
-TABLE_SYMBOLS = 2**24
-"""Largest number of (context, symbol) pairs of a language: its tables then take 128 MiB."""
 
 _TOGETHER = 1024
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -73,10 +70,9 @@ class Synthetic:
         found = []
         if self.order not in (0, 1, 2):
             found.append(f"order: must be 0, 1 or 2, not {self.order}")
-        if self.symbols < 2:
-            found.append("symbols: must be at least 2")
-        elif not 1 <= self.successors <= self.symbols:
-            found.append(f"successors: must lie between 1 and symbols ({self.symbols})")
+        found += [
+            f"{n}: must not be negative" for n in ("seed", "family") if (getattr(self, n) or 0) < 0
+        ]
         if not 0 <= self.noise <= 1:
             found.append(f"noise: {self.noise} is not a probability")
         found += self._problems_of_family()
@@ -84,14 +80,9 @@ class Synthetic:
             found.append("documents: must be at least 1")
         if self.length < 1:
             found.append("length: must be at least 1")
-        if not found and self.symbols ** (self.order + 1) > TABLE_SYMBOLS:
-            found.append(f"symbols: {self.symbols} are too many for order {self.order}")
-        if not found and not _plain(self.alphabet, self.symbols):
-            found.append(
-                f"alphabet: of the {self.symbols} code points from {self.alphabet} on some are "
-                "blank, unassigned or changed by Unicode normalisation: 19968 has 20,000 good ones"
-            )
-        return found
+        if self.bytes is not None and self.bytes < 1:
+            found.append("bytes: must be at least 1")
+        return found or alphabets.problems(self.order, self.symbols, self.successors, self.alphabet)
 
     def _problems_of_family(self) -> list[str]:
         if not 0 <= self.overlap <= 1:
@@ -186,20 +177,6 @@ def _hash(purpose: str, seed: int, counter: Uint64s) -> Uint64s:
 def _uniform(hashed: Uint64s) -> Uint64s:
     """Uniform numbers of `_PROBABILITY_BITS` bits."""
     return hashed >> np.uint64(64 - _PROBABILITY_BITS)
-
-
-def _plain(first: int, count: int) -> bool:
-    """Whether each character stands for itself in every tokenizer: letters that NFKC keeps."""
-    if not 0 < first <= first + count <= 0x110000:
-        return False
-    return (
-        all(
-            unicodedata.category(c)[0] in "LNS" and unicodedata.normalize("NFKC", c) == c
-            for c in map(chr, range(first, first + count))
-            if c != "\u2581"
-        )
-        and not first <= 0x2581 < first + count
-    )
 
 
 def _below(hash_N: Uint64s, bound: int) -> npt.NDArray[np.int64]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
-from pipeline.planning import jobs, planner
+from pipeline.planning import jobs, output_root, planner
 from pipeline.runtime import accelerators
 from pipeline.runtime.accelerators import Accelerator
 
@@ -27,6 +27,7 @@ def plan(configuration: Path, *, devices: Sequence[str], prices: Sequence[str] =
         if device not in accelerators.ACCELERATORS:
             raise InputError(unknown(device, accelerators.ACCELERATORS, "--devices"))
     planned = planner.plan(planner.read(configuration), str(configuration))
+    output_root.refuse_file(planned.results)
     priced = _prices(prices, devices)
     parts = [_for(jobs.Jobs(planned, accelerators.accelerator(d)), priced.get(d)) for d in devices]
     return "\n\n".join(parts)

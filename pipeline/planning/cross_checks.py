@@ -6,6 +6,7 @@ from typing import Any
 
 from pike_mixing.finders import FINDERS
 from pike_mixing.settings import check, misplaced, unknown
+from pipeline.data import alphabets
 from pipeline.planning import dependencies, method_docs, paper_roles
 from pipeline.runtime.code_fingerprint import PACKAGE
 from pipeline.settings import Training
@@ -116,9 +117,35 @@ def _misfits(config: Config, origin: str) -> list[str]:
     pairs = {(run.scenario, run.method) for run in every}
     for scenario, values in config["scenarios"].items():
         pairs |= {(scenario, method) for method in values.get("methods", {})}
+    found += [f"{origin}: {problem}" for problem in _of_sources(config)]
+    found += [f"{origin}: {problem}" for problem in _too_long(config)]
+    for name, values in config.get("mixtures", {}).items():
+        where = f"{origin}: mixtures.{name}.options"
+        found += method_docs.finder_problems(values["finder"], values.get("options", {}), where)
     found += paper_roles.problems(config, origin)
     found += [f"{origin}: {problem}" for problem in _asked_twice(config)]
     return [*found, *_methods(config, origin, pairs), *_unselected(config, origin, every)]
+
+
+def _of_sources(config: Config) -> Iterable[str]:
+    """Synthetic languages of symbols that there are not."""
+    for name, values in config["sources"].items():
+        if values["kind"] == "synthetic":
+            asked = (values[key] for key in ("order", "symbols", "successors", "alphabet"))
+            yield from (f"sources.{name}.{problem}" for problem in alphabets.problems(*asked))
+
+
+def _too_long(config: Config) -> Iterable[str]:
+    """Items of multiple choice that do not fit into the rows of a scenario's training."""
+    for name, scenario in config["scenarios"].items():
+        choice = config["evaluation"][scenario["evaluation"]].get("choice")
+        length = config["training"][scenario["training"]]["length"]
+        if choice and choice["context"] + choice["candidate"] - 1 > length:
+            yield (
+                f"evaluation.{scenario['evaluation']}.choice.context: {choice['context']} tokens "
+                f"and {choice['candidate']} of a candidate do not fit into the {length} tokens of "
+                f"training.{scenario['training']} in scenario {name}: lower it"
+            )
 
 
 def _asked_twice(config: Config) -> Iterable[str]:

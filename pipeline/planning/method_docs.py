@@ -16,6 +16,7 @@ from typing import Any, Literal, Union, cast
 
 from pike_mixing import METHODS
 from pike_mixing.errors import InputError
+from pike_mixing.finders import FINDERS
 from pike_mixing.settings import check, unknown
 from pipeline.runtime import code_fingerprint
 
@@ -74,6 +75,11 @@ def problems(values: Mapping[str, Any], where: str) -> list[str]:
     except RecursionError:
         return [f"{where}.rule: {rule}: its class, a type or an import refers to itself: unwind it"]
     return check(kind, {name: value for name, value in values.items() if name != "rule"}, where)
+
+
+def finder_problems(finder: str, options: Mapping[str, Any], where: str) -> list[str]:
+    """Every reason why these are not the options of a finder of `FINDERS`."""
+    return check(_twin(FINDERS[finder]), options, where)
 
 
 def place(rule: str) -> str:
@@ -138,13 +144,8 @@ def of(rule: str) -> Rule:
         InputError: there is no such rule, or a setting's type is none of `TYPES`.
     """
     found = place(rule)
-    module, _, name = found.partition(":")
-    module, node = _defined(name, module)
-    assert isinstance(node, ast.ClassDef), f"METHODS: {found} is no class"
-    lineage = list(_lineage(module, node))
-    settings: dict[str, SettingDoc] = {}
-    for where, base in reversed(lineage):
-        settings |= {setting.name: setting for setting in _settings(where, base)}
+    lineage = _class(found)
+    module, node = lineage[0]
     sentences = [said for _, base in lineage for said in _about(base)]
     return Rule(
         name=rule,
@@ -152,8 +153,23 @@ def of(rule: str) -> Rule:
         about=sentences[0] if sentences else "",
         formula=ast.get_docstring(node) or "",
         source=ast.get_docstring(_tree(module)) or "",
-        settings=tuple(settings.values()),
+        settings=_all_settings(lineage),
     )
+
+
+def _class(found: str) -> list[tuple[str, ast.ClassDef]]:
+    """The class at a place `module:Class` and its base classes, each with its module."""
+    module, _, name = found.partition(":")
+    module, node = _defined(name, module)
+    assert isinstance(node, ast.ClassDef), f"{found} is no class"
+    return list(_lineage(module, node))
+
+
+def _all_settings(lineage: list[tuple[str, ast.ClassDef]]) -> tuple[SettingDoc, ...]:
+    settings: dict[str, SettingDoc] = {}
+    for where, base in reversed(lineage):
+        settings |= {setting.name: setting for setting in _settings(where, base)}
+    return tuple(settings.values())
 
 
 @functools.cache
@@ -163,6 +179,10 @@ def twin(rule: str) -> type[Any]:
     Raises:
         InputError: there is no such rule, or a setting's type is none of `TYPES`.
     """
+    return _twin(place(rule))
+
+
+def _twin(found: str) -> type[Any]:
     missing = dataclasses.MISSING
     fields = [
         (
@@ -174,7 +194,7 @@ def twin(rule: str) -> type[Any]:
                 metadata={"meaning": setting.meaning},
             ),
         )
-        for setting in of(rule).settings
+        for setting in _all_settings(_class(found))
     ]
     return dataclasses.make_dataclass("Twin", fields, kw_only=True, frozen=True)
 
@@ -189,10 +209,7 @@ def measured(rule: str) -> frozenset[str]:
     Raises:
         InputError: there is no such rule.
     """
-    module, _, name = place(rule).partition(":")
-    module, node = _defined(name, module)
-    assert isinstance(node, ast.ClassDef), f"{rule} is no class"
-    for _, base in _lineage(module, node):
+    for _, base in _class(place(rule)):
         for method in base.body:
             if isinstance(method, ast.FunctionDef) and method.name == "needs":
                 calls = [c for c in ast.walk(method) if isinstance(c, ast.Call)]

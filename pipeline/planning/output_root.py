@@ -1,5 +1,6 @@
 """The output root of an experiment: whose it is, and the settings files that stages read there."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ def claim(plan: Plan, origin: str) -> Settings:
     for its own, since Snakemake's memory of what made them (`.snakemake/`) is the clone's.
 
     Raises:
-        InputError: the root belongs to another configuration, or to a clone with other settings.
+        InputError: the root belongs to another configuration, or to a clone with other settings,
+            or something else is in its place.
     """
+    refuse_file(plan.results)
     stamp = {"experiment": plan.config["experiment"], "configuration": origin}
     path, here = Path(plan.results, "experiment.json"), Path.cwd().resolve()
     if not Path(plan.results).resolve().is_relative_to(here):
@@ -41,6 +44,17 @@ def claim(plan: Plan, origin: str) -> Settings:
             f"{path}: what was made under other settings is then made again"
         )
     return stamp | {name: found[name] for name in shared - {"settings"}}
+
+
+def refuse_file(results: str) -> None:
+    """Stops where something else is in the place of the output root or of a folder above it.
+
+    Raises:
+        InputError: what is there.
+    """
+    for place in (Path(results), *Path(results).parents):
+        if os.path.lexists(place) and not place.is_dir():
+            raise InputError(f"results: {results}: {place} is no folder: give another (results:)")
 
 
 def _stamp(path: Path) -> Settings:

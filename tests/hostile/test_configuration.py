@@ -91,7 +91,7 @@ WRONG_NAMES = [
     Trial(
         f"a name in {section} is {name!a:.20}",
         PLAN,
-        (repr(name), "lower-case letters"),
+        (repr(name), "no text has" if "\0" in name else "lower-case letters"),
         (values("config.yaml", {section: {**CONFIG[section], name: {}}}),),
     )
     for section in ("sources", "methods", "scenarios")
@@ -111,8 +111,8 @@ SOUND = (HERE / "config.yaml").read_text(encoding="utf-8")
 FILES = [
     Trial("no file", PLAN, ("config.yaml",), (remove("config.yaml"),)),
     Trial("a folder", PLAN, ("config.yaml",), (folder("config.yaml"),)),
-    text("empty", "", "sources"),
-    text("a comment alone", "# nothing\n", "sources"),
+    text("empty", "", "config.yaml", "empty"),
+    text("a comment alone", "# nothing\n", "config.yaml", "empty"),
     text("a list", "- experiment: a\n"),
     text("a word", "experiment\n"),
     text("not UTF-8", SOUND.encode().replace(b"notes", b"n\xf6tes")),
@@ -125,12 +125,12 @@ FILES = [
     text("a method twice", SOUND.replace("  pike:", "  mix:"), "mix"),
     text("a section twice", SOUND + "models: {tiny: {layers: 9}}\n", "models"),
     text("an unknown anchor", SOUND + "quick: *nothing\n"),
-    text("a list within itself", SOUND + "quick: &a {tables: [*a]}\n", "quick"),
-    text("a mapping within itself", SOUND + "quick: &a {tables: *a}\n", "quick"),
+    text("a list within itself", SOUND + "quick: &a {tables: [*a]}\n", "line 65", "anchor"),
+    text("a mapping within itself", SOUND + "quick: &a {tables: *a}\n", "line 65", "anchor"),
     text("a key that is a number", SOUND + "7: 5\n", "7"),
-    text("a key that is null", SOUND + "~: 5\n", "None"),
+    text("a key that is null", SOUND + "~: 5\n", "line 65", "~"),
     text("a key that is a list", SOUND + "? [a]\n: 5\n"),
-    text("a name that is a number", SOUND.replace("  pike:", "  7:"), "methods", "7"),
+    text("a name that is a number", SOUND.replace("  pike:", "  7:"), "line 42", "7"),
     text("a name that is a date", SOUND.replace("  pike:", "  2024-01-01:"), "2024"),
     text("a value that is a date", SOUND.replace("CC0-1.0", "2024-01-01"), "licence"),
     text("1e-2, a text in YAML", SOUND.replace("1.0e-2", "1e-2"), "peak_learning_rate", "1.0e-2"),

@@ -17,7 +17,6 @@ TRIALS = [
     Trial("a pattern that fits no file", "", ("none/*.txt",),
           (values("config.yaml", {"sources/notes/files": "none/*.txt"}),)),
     Trial("no text", "", ("text/*.jsonl",), (remove("text/notes.jsonl"),)),
-    Trial("braces in a file's name", "", ("{a}.jsonl",), (put("text/{a}.jsonl", '{"text": "a"}'),)),
     Trial("a folder that is a file", "", ("results",), (put("results", "my results\n"),)),
     Trial("a results folder of another experiment", "", ("results", "other"), (put(STAMP, OTHER),)),
     Trial("a results folder of nobody", "", ("experiment.json",), (put(STAMP, "[]"),)),
