@@ -10,7 +10,7 @@ from pipeline import settings
 from pipeline.data import sources
 from pipeline.data.tokenizer import Tokenizer, build
 from pipeline.model import checkpoint
-from pipeline.model.transformer import initialised, padded_vocabulary
+from pipeline.model.transformer import initialised
 from pipeline.runtime import atomic_files
 from pipeline.tasks import registry
 from pipeline.tasks.benchmark import TaskSpec
@@ -30,7 +30,7 @@ def ask(task, shots=0, formulation="cf", **others):
 def checkpointed(folder, tokenizer):
     """A checkpoint of a small model with random weights."""
     shape = settings.Model(2, 32, 4, 8)
-    vocabulary = padded_vocabulary(tokenizer.vocabulary, shape.vocabulary_multiple)
+    vocabulary = shape.padded_vocabulary(tokenizer.vocabulary)
     model = initialised(shape, vocabulary, seed=0)
     none = torch.zeros(1, dtype=torch.int64)
     optimizer = torch.optim.SGD(model.parameters())
