@@ -38,8 +38,9 @@ from pipeline import settings
 from pipeline.model import adamw as optim
 from pipeline.model import hf_config
 from pipeline.model.backward import Batch, GradientComputer
-from pipeline.model.transformer import MLP_RATIO, Transformer, initialised
+from pipeline.model.transformer import Transformer, initialised
 from pipeline.runtime import devices
+from pipeline.settings import MLP_RATIO
 from pipeline.training import throughput
 
 RATE, DECAY, CLIP = 1e-4, 0.1, 1.0
