@@ -29,9 +29,7 @@ ODD = [
 @pytest.fixture(scope="module")
 def texts():
     paragraphs = (ROOT / "README.md").read_text(encoding="utf-8").split("\n\n")
-    code = (
-        (ROOT / "pipeline" / "model" / "transformer.py").read_text(encoding="utf-8").split("\n\n")
-    )
+    code = (ROOT / "pipeline/model/transformer.py").read_text(encoding="utf-8").split("\n\n")
     return [*paragraphs, *code, *ODD]
 
 
