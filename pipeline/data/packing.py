@@ -90,7 +90,7 @@ def pack(
             know the text, a full disk, a worker that was killed, or another process that is making
             the same corpus.
     """
-    values = atomic_files.read_json(settings_file)
+    values = atomic_files.read_mapping(settings_file)
     chosen = parse(Packing, values, "packing")
     source = store.manifest(documents)
     encoder = Tokenizer(tokenizer)

@@ -61,7 +61,7 @@ def download(settings_file: Path, out: Path, *, workers: int | None = None) -> N
     Raises:
         InputError: wrong settings, a source that cannot be read, no documents, or a full disk.
     """
-    values = atomic_files.read_json(settings_file)
+    values = atomic_files.read_mapping(settings_file)
     where = f"sources.{out.name}"
     source = parse(values, where)
     modules = [__name__, SOURCES[values["kind"]].partition(":")[0]]

@@ -167,7 +167,7 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
     Raises:
         InputError: wrong settings, a file that is no usable model, or too little text.
     """
-    values = atomic_files.read_json(settings_file)
+    values = atomic_files.read_mapping(settings_file)
     where = f"tokenizers.{out.stem}"
     chosen = parse(values, where)
     manifest = out.with_suffix(".json") if out.name else out

@@ -221,6 +221,18 @@ def read_json(path: Path) -> Any:
         ) from None
 
 
+def read_mapping(path: Path) -> dict[str, Any]:
+    """Reads JSON that is a mapping, such as a settings file.
+
+    Raises:
+        InputError: as `read_json`, or it is something else.
+    """
+    found = read_json(path)
+    if not isinstance(found, dict):
+        raise InputError(f"{path} holds no mapping of settings: check the path")
+    return found
+
+
 def _refuse_constant(name: str) -> None:
     """JSON has no NaN and no infinities, and nothing here writes them."""
     raise ValueError(f"{name} is no number")
