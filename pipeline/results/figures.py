@@ -8,7 +8,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.settings import parse, unknown
 from pipeline.results import curves, drawing
 from pipeline.results.drawing import Panel
-from pipeline.results.selection import Row, connect, rows
+from pipeline.results.selection import Row, connect_ours, rows
 from pipeline.runtime import atomic_files, ownership
 
 
@@ -43,7 +43,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
     figure = parse(FigureSettings, atomic_files.read_json(settings), str(settings))
     kind = KINDS[figure.kind or figure.name]
     ownership.siblings(out, (".svg", ".png", ".json"), "figure", [settings, database])
-    connection = connect(database)
+    connection = connect_ours(database)
     try:
         found = rows(connection, kind.query, figure.selection, str(settings))
         baseline = connection.execute("select baseline from experiment").fetchall()[0][0]

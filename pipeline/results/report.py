@@ -17,7 +17,7 @@ from pike_mixing.errors import InputError
 from pipeline.results import experiment, inline, marks, provenance, views
 from pipeline.results.drawing import INK
 from pipeline.results.provenance import REPORT, counted
-from pipeline.results.selection import Row, connect
+from pipeline.results.selection import Row, connect_ours
 from pipeline.runtime import atomic_files, manifests, ownership
 
 FIGURE = {
@@ -47,7 +47,7 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
     inputs = [settings, database, tables, figures]
     ownership.refuse(out, "report", inputs)
     named = experiment.read(settings)
-    connection = connect(database)
+    connection = connect_ours(database)
     try:
         page = _content(connection, named, tables, figures)
     finally:

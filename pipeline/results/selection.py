@@ -38,6 +38,19 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
         raise InputError(f"{database} cannot be opened ({first}): {remedy}") from None
 
 
+def connect_ours(database: Path) -> duckdb.DuckDBPyConnection:
+    """Opens a database that `pike database` made.
+
+    Raises:
+        InputError: as `connect`, or it is somebody else's.
+    """
+    connection = connect(database)
+    if "experiment" not in {name for (name,) in connection.execute("show tables").fetchall()}:
+        connection.close()
+        raise InputError(f"{database} holds no experiment: give one that `pike database` made")
+    return connection
+
+
 def rows(
     connection: duckdb.DuckDBPyConnection,
     view: str,

@@ -39,7 +39,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.settings import parse
 from pipeline.results import marks, views
 from pipeline.results.cells import EMPTY, Cell, finite, number, of
-from pipeline.results.selection import Row, connect, rows
+from pipeline.results.selection import Row, connect_ours, rows
 from pipeline.runtime import atomic_files, ownership
 
 COLUMNS = (
@@ -120,7 +120,7 @@ def read(table: TableSettings, database: Path, where: str) -> list[TableSection]
     Raises:
         InputError: no such view or column, a view that gives no cells, or nothing selected.
     """
-    connection = connect(database)
+    connection = connect_ours(database)
     try:
         found = rows(connection, table.view, table.selection, where)
         made, doubts = _runs(connection), marks.doubts(connection, where)
