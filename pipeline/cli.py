@@ -13,6 +13,9 @@ from pike_mixing.settings import unknown
 from pipeline.planning import stages
 from pipeline.runtime import accelerators, code_fingerprint, signal_handler
 
+MOST_THREADS = 4096
+"""More than any machine's; torch itself ends in a traceback far above."""
+
 
 def parser() -> argparse.ArgumentParser:
     """All subcommands with their arguments."""
@@ -97,7 +100,7 @@ def _training_stages(commands: Any) -> None:
     about = "processes that train the run together, each on a device: torchrun starts them"
     stage.add_argument("--processes", type=_count, default=1, metavar="N", help=about)
     about = "CPU threads, shared out among --processes (default: torch's choice)"
-    stage.add_argument("--threads", type=_count, metavar="N", help=about)
+    stage.add_argument("--threads", type=_threads, metavar="N", help=about)
     stage.add_argument(
         "--save-on",
         choices=signal_handler.SAVES,
@@ -380,6 +383,12 @@ def _step(text: str) -> int:
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)
+
+
+def _threads(text: str) -> int:
+    if _count(text) > MOST_THREADS:
+        raise argparse.ArgumentTypeError(f"{text} is above {MOST_THREADS:,}")
     return int(text)
 
 

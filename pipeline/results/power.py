@@ -12,6 +12,8 @@ from pike_mixing.errors import InputError
 from pipeline.statistics.distributions import NORMAL, normal_quantile, t_quantile
 
 MOST_SEEDS = 10_000
+LEAST = 1e-6
+"""Smallest difference, in points: its square is no zero."""
 
 
 def unpaired_items(difference: float, accuracy: float, power: float, level: float) -> int:
@@ -105,7 +107,7 @@ def power(
     problems = [
         f"{name} is {value:g}: it must lie between {low:g} and {high:g}"
         for name, value, low, high in (
-            ("--difference", given, 0, 100),
+            ("--difference", given, LEAST, 100),
             ("--accuracy", accuracy, 0, 100),
             ("--power", power, 0.5, 1),
             ("--level", level, 0, 1),

@@ -47,7 +47,7 @@ def test_answers_in_words_without_a_database():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"given": 0.0}, "--difference is 0: it must lie between 0 and 100"),
+        ({"given": 0.0}, "--difference is 0: it must lie between 1e-06 and 100"),
         ({"given": 1.0, "accuracy": 100.0}, "--accuracy is 100"),
         ({"given": 1.0, "power": 0.2}, "--power is 0.2"),
         ({"given": 30.0}, "the discordance is 20%"),
