@@ -216,7 +216,9 @@ class Run:
     """The mixing method's settings."""
 
     def problems(self) -> list[str]:
-        """Domains with which no run can be made."""
+        """Domains and seeds with which no run can be made."""
         twice = sorted({d for d in self.domains if self.domains.count(d) > 1})
         found = [f"domains: {d!r} is named twice" for d in twice]
+        if self.seed < 0:
+            found.append("seed: must not be negative")
         return found + ([] if self.domains else ["domains: name at least one"])

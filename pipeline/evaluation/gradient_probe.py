@@ -55,7 +55,8 @@ class Probe:
 
     def problems(self) -> list[str]:
         """Values with which nothing can be measured."""
-        return [f"{n}: must be at least 1" for n in ("rows", "microbatch") if getattr(self, n) < 1]
+        least = {"rows": 2, "microbatch": 1}
+        return [f"{n}: must be at least {m}" for n, m in least.items() if getattr(self, n) < m]
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from pike_mixing.errors import InputError
 from pipeline.data.shards import Corpus
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import items, perplexity, prompt_encoding
+from pipeline.runtime import atomic_files
 from pipeline.settings import Run
 from pipeline.tasks import benchmark
 
@@ -154,6 +155,11 @@ def _domain(
         raise InputError(
             f"{folder} was not packed with {tokenizer.path}: give the tokenizer that packed it, or "
             "pack it anew"
+        )
+    own = {"vocabulary": tokenizer.vocabulary, "eos": tokenizer.eos}
+    if any(held_out.manifest["tokenizer"][name] != value for name, value in own.items()):
+        raise InputError(
+            f"{folder / atomic_files.MANIFEST} says another tokenizer than {own}: pack it anew"
         )
     windows = perplexity.windows(held_out, length, asked.rows)
     if asked.choice is None:

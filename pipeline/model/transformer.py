@@ -8,6 +8,7 @@ P tokens that all rows share, S = P + L.
 """
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self, cast
@@ -16,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.model import loss
 from pipeline.runtime import devices
@@ -195,8 +197,19 @@ def initialised(shape: settings.Model, vocabulary: int, seed: int) -> Transforme
     Matrices are normal with variance 1 / fan-in, those that write to the residual stream divided
     by sqrt(2 * layers) besides; the embedding is normal with variance 1 / D, so that logits of a
     normalised stream start with variance 1.
+
+    Raises:
+        InputError: no memory holds the model.
     """
-    model = Transformer(shape, vocabulary)
+    try:
+        model = Transformer(shape, vocabulary)
+    except RuntimeError as error:
+        if not re.search("can't allocate memory|overflow", str(error)):
+            raise
+        raise InputError(
+            f"no memory holds a model of {shape.layers:,} layers of width {shape.width:,} over "
+            f"{vocabulary:,} pieces: lower the model's width or layers"
+        ) from None
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, weight in model.named_parameters():

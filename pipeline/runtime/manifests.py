@@ -172,6 +172,11 @@ def of_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
     """
     path = folder / atomic_files.MANIFEST
     found = read(path, "pretrain", "train the run again")
+    last = folder / "checkpoints" / f"step{found['steps']}" / atomic_files.MANIFEST
+    trained = atomic_files.read_json(last) if last.is_file() else None
+    identity = trained.get("identity") if isinstance(trained, dict) else None
+    if isinstance(identity, dict) and identity.get("run") != found["settings"]:
+        raise InputError(f"{path} is not of the run whose checkpoints lie there: train it again")
     return found, parse(settings.Run, found["settings"], f"{path}: settings")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Facts, Method
+from pike_mixing.settings import indivisible, misplaced
 from pipeline import settings
 from pipeline.data.corpus_manifest import refuse_other_tokenizer
 from pipeline.data.shards import Corpus
@@ -69,7 +70,7 @@ def read_inputs(
     identity: dict[str, Any] = {"corpora": {d: c.fingerprint for d, c in opened_corpora.items()}}
     weights = model = None
     if mixture is not None:
-        weights = reading.read(mixture, "mixture")["weights_by_domain"]
+        weights = _found_weights(mixture, work)
         identity["mixture"] = weights
         manifests.append(mixture)
     if reference is not None:
@@ -133,6 +134,16 @@ def _refuse_unneeded(
             )
         if given is not None and not needed:
             raise InputError(f"method {work.method_name!r} has no use for --{name} {given}")
+
+
+def _found_weights(mixture: Path, work: settings.Run) -> dict[str, float]:
+    """The weights of a found mixture, one for each domain of the run."""
+    weights: dict[str, float] = reading.read(mixture, "mixture")["weights_by_domain"]
+    where = f"{mixture}: weights_by_domain"
+    problems = misplaced(weights, work.domains, where, "has no weight")
+    if problems := problems + indivisible(weights, where):
+        raise InputError("\n".join(problems))
+    return weights
 
 
 def _reference(folder: Path, work: settings.Run) -> tuple[Transformer, str]:

@@ -154,4 +154,4 @@ def test_a_model_of_another_vocabulary_is_refused(finished, probed):
 def test_senseless_settings_are_all_named(finished, probed):
     with pytest.raises(InputError) as error:
         probed(finished(), rows=0, microbatch=0)
-    assert str(error.value).count("must be at least 1") == 2
+    assert str(error.value).count("must be at least") == 2

@@ -190,7 +190,7 @@ SETTINGS = [
     *edited(EVALUATE, f"{RUN}/evaluation.json", "checkpoints", "first", 4, says=("checkpoints",)),
     *edited(EVALUATE, f"{RUN}/evaluation.json", "tasks", [{}], [5], "arc_easy", says=("tasks",)),
     *edited(PROBE, f"{RUN}/probe.json", "rows", 1, 0, 4.5, says=("rows",)),
-    *edited(PROBE, f"{RUN}/probe.json", "microbatch", 0, 8, says=("microbatch",)),
+    *edited(PROBE, f"{RUN}/probe.json", "microbatch", 0, says=("microbatch",)),
     *edited(PROBE, f"{RUN}/probe.json", "split", "test", None, says=("split",)),
     *edited(PACK, f"{SET}/corpora/letters/easy.json", "validation_share", 0, 1, 1e-9, "half",
             says=("validation_share",)),

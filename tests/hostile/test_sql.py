@@ -37,7 +37,7 @@ QUERIES = [
     asks("a text as a number", "select cast('a' as integer)"),
     asks("a number too large", "select cast(300 as utinyint)"),
     asks("an error while it is read", "select error('stop here')", "stop here"),
-    asks("bytes that are no UTF-8", "select '\udcff'", "UTF-8"),
+    asks("bytes that are no UTF-8", "select '\udcff'", "utf-8"),
     asks("two statements", "select 1; select 2", "one"),
     asks("two columns of a name, JSON", "select 1 a, 2 a", "one name: a", options="--format json"),
     asks("a new table", "create table own (x integer)"),

@@ -115,6 +115,10 @@ def test_a_reference_that_knows_not_all_domains_is_refused(
     manifest = atomic_files.read_json(other / atomic_files.MANIFEST)
     manifest["settings"]["domains"] = manifest["domains"] = ["easy"]
     atomic_files.write_json(other / atomic_files.MANIFEST, manifest)
+    last = other / "checkpoints" / f"step{manifest['steps']}" / atomic_files.MANIFEST
+    trained = atomic_files.read_json(last)
+    trained["identity"]["run"] = manifest["settings"]
+    atomic_files.write_json(last, trained)
     with pytest.raises(InputError, match="trained on easy, but the run on easy, hard"):
         train.pretrain(make_run(**DOREMI), corpora, reference=other, device="cpu")
 
