@@ -26,6 +26,8 @@ def plan(configuration: Path, *, devices: Sequence[str], prices: Sequence[str] =
     for device in devices:
         if device not in accelerators.ACCELERATORS:
             raise InputError(unknown(device, accelerators.ACCELERATORS, "--devices"))
+    if twice := sorted({device for device in devices if devices.count(device) > 1}):
+        raise InputError(f"--devices: named twice: {', '.join(twice)}")
     planned = planner.plan(planner.read(configuration), str(configuration))
     output_root.refuse_file(planned.results)
     priced = _prices(prices, devices)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pike_mixing.finders import FINDERS
-from pike_mixing.settings import check, misplaced, unknown
+from pike_mixing.settings import check, indivisible, misplaced, unknown
 from pipeline.data import alphabets
 from pipeline.planning import dependencies, method_docs, paper_roles
 from pipeline.runtime.code_fingerprint import PACKAGE
@@ -171,7 +171,13 @@ def _methods(config: Config, origin: str, pairs: set[tuple[str, str]]) -> Iterab
         values = dependencies.method_settings(config, scenario, method)
         where = f"{origin}: methods.{method} in scenario {scenario}"
         found = method_docs.problems(values, where)
-        yield from found or _misplaced(values, config["scenarios"][scenario]["domains"], where)
+        domains = config["scenarios"][scenario]["domains"]
+        yield from found or _misplaced(values, domains, where)
+        mixture = config.get("mixtures", {}).get(values.get("mixture"), {})
+        for key in ("target", "prior"):
+            if (given := mixture.get("options", {}).get(key)) is not None:
+                at = f"{origin}: mixtures.{values['mixture']}.options.{key} in scenario {scenario}"
+                yield from misplaced(given, domains, at, "is missing")
 
 
 def _misplaced(values: Config, domains: Sequence[str], where: str) -> Iterable[str]:
@@ -180,6 +186,7 @@ def _misplaced(values: Config, domains: Sequence[str], where: str) -> Iterable[s
     for key in ("weights_by_domain", "prior"):
         if values.get(key):
             yield from misplaced(values[key], domains, f"{where}.{key}", "has no weight")
+            yield from indivisible(values[key], f"{where}.{key}")
 
 
 def _unselected(

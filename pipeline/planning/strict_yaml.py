@@ -4,6 +4,7 @@ Snakemake loads configurations with PyYAML, where the last of two equal names wi
 False and an anchor may hold itself.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from pike_mixing.errors import InputError
 LARGEST = 1_000_000
 """Values that a configuration holds at most; those of an anchor count wherever it is used."""
 
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 _TEXT, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 
 
@@ -56,7 +58,7 @@ def _size(node: Any, sizes: dict[int, int | None], problems: list[str]) -> int:
         return known or 0
     sizes[id(node)] = None
     problems += _of_mapping(node) if isinstance(node, yaml.MappingNode) else ()
-    problems += _of_text(node) if isinstance(node, yaml.ScalarNode) else ()
+    problems += (*_of_text(node), *_of_number(node)) if isinstance(node, yaml.ScalarNode) else ()
     inner = [] if isinstance(node, yaml.ScalarNode) else node.value
     parts = [part for item in inner for part in (item if isinstance(item, tuple) else (item,))]
     found = sizes[id(node)] = 1 + sum(_size(part, sizes, problems) for part in parts)
@@ -78,6 +80,12 @@ def _of_mapping(node: Any) -> Iterator[str]:
             )
         else:
             lines[key.value] = _line(key)
+
+
+def _of_number(node: Any) -> Iterator[str]:
+    """YAML 1.1 reads 010 as 8 and 1:30 as 90."""
+    if node.tag in _NUMBERS and (":" in node.value or re.fullmatch(r"[-+]?0[0-9_]+", node.value)):
+        yield f"line {_line(node)}: YAML reads {node.value} as octal or base 60: write it plainly"
 
 
 def _of_text(node: Any) -> Iterator[str]:

@@ -214,6 +214,64 @@ TOGETHER = [
     sets("a name as long as a page", {"scenarios/words/tokenizer": "x" * 9000}, "tokenizer"),
 ]  # fmt: skip
 
+POSITIVE = (
+    *("rows", "length", "steps", "checkpoint_every", "resume_every", "layers", "width", "heads"),
+    *("vocabulary", "documents", "symbols", "successors", "items", "candidate", "batch_tokens"),
+    *("peak_learning_rate", "microbatch", "distractors", "context", "characters", "alphabet"),
+)
+ZEROS = [
+    changed("is zero", at, 0)
+    for at in NUMBERS
+    if at.split("/")[-1] in POSITIVE and not at.startswith("methods/")
+]
+
+CIRCLE = {
+    "mixtures": {
+        "chosen": {"finder": "best", "methods": ["other"]},
+        "second": {"finder": "best", "methods": ["found"]},
+    },
+    "methods/other": {"rule": "fixed", "mixture": "second"},
+}
+REVIEWED = [
+    text("steps in octal", SOUND.replace("steps: 4", "steps: 010"), "line 22", "010"),
+    text("steps in minutes", SOUND.replace("steps: 4", "steps: 1:30"), "line 22", "1:30"),
+    text("steps beyond a float", SOUND.replace("steps: 4", "steps: 1e400"), "steps"),
+    text("a rate beyond a float", SOUND.replace("1.0e-2", "1.0e+400"), "peak_learning_rate"),
+    text("a rate of minus zero", SOUND.replace("1.0e-2", "-0.0"), "peak_learning_rate"),
+    text("a rate in hexadecimal", SOUND.replace("1.0e-2", "0x1p3"), "peak_learning_rate"),
+    text("aliases of aliases", SOUND + "quick: {tables: &a [x,x,x,x,x,x,x,x,x]}\n"
+         + "".join(f"q{n}: &{chr(98 + n)} [{','.join([f'*{chr(97 + n)}'] * 9)}]\n"
+                   for n in range(9))),
+    text("a merge with itself", SOUND + "quick: &a {<<: *a}\n", "line 65"),
+    text("a key of two tokens", SOUND.replace("  mix:", "  mix :\tx:")),
+    sets("a Cyrillic letter in a name", {"runs/0/methods": ["m\u0456x"]}, "m\u0456x", "mix"),
+    sets("a full-width name", {"methods/\uff4d": {"rule": "mix"}}, "\uff4d"),
+    sets("an invisible letter in a name", {"runs/0/methods": ["mix\u200b"]}, "\\u200b", "mix"),
+    sets("a scenario twice in a run", {"runs/0/scenarios": ["words", "words"]}, "scenarios"),
+    sets("a source twice", {"tokenizers/letters/sources": ["easy", "easy"]}, "sources"),
+    sets("a method twice in a mixture", {"mixtures/chosen/methods": ["mix", "mix"]}, "methods"),
+    sets("a method twice in a table", {"tables/perplexity": {"methods": ["mix", "mix"]}},
+         "methods"),
+    sets("mixtures of each other", CIRCLE, "circle"),
+    sets("a table named with a slash", {"tables/a\\b": {}}, "a\\\\b"),
+    sets("a table that leads away", {"tables/..": {}}, "tables", "'..'"),
+    sets("an unknown quick table", {"quick": {"tables": ["speed"]}}, "speed"),
+    sets("a seed that is true", {"runs/0/seeds": [True]}, "seeds"),
+    sets("a seed with a point", {"runs/0/seeds": [1.0]}, "seeds"),
+    sets("an experiment of a page", {"experiment": "x" * 5000}, "experiment"),
+    sets("an experiment that leads away", {"experiment": "../x"}, "experiment"),
+    sets("the text as results", {"results": "text/notes.jsonl"}, "text/notes.jsonl"),
+    sets("an empty target of a finder", {"mixtures/chosen/options": {"target": {}}}, "target"),
+    sets("a target of no domain", {"mixtures/chosen/options": {"target": {"hard": 1.0}}}, "hard"),
+    sets("a prior without a sum", {"methods/found": {**CONFIG["methods"]["pike"],
+         "prior": {"easy": 0, "notes": 0}}}, "prior"),
+    sets("weights of nothing", {"methods/mix": {"rule": "fixed",
+         "weights_by_domain": {"easy": 0.0, "notes": 0.0}}}, "weights_by_domain"),
+    sets("a negative weight", {"methods/mix": {"rule": "fixed",
+         "weights_by_domain": {"easy": -1.0, "notes": 2.0}}}, "weights_by_domain"),
+    sets("a licence of two lines", {"sources/notes/licence": "a\u2028b\x00"}, "no text has"),
+]  # fmt: skip
+
 PACKAGE = "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass Own:\n    x: int = 1\n"
 
 
@@ -269,7 +327,7 @@ RULES = [
 
 TRIALS = [
     *(WRONG_NUMBERS + WRONG_TEXTS + EMPTY_TEXTS + WRONG_SECTIONS + MISSING + SURPRISES),
-    *(WRONG_NAMES + FILES + TOGETHER),
+    *(WRONG_NAMES + FILES + TOGETHER + ZEROS + REVIEWED),
 ]
 
 
