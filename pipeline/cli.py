@@ -257,14 +257,18 @@ def _data_questions(commands: Any) -> None:
     question = commands.add_parser("verify", help=about, description=about)
     question.set_defaults(place="pipeline.data.verify:verify")
     question.add_argument(
-        "given", metavar="FOLDER", nargs="+", help="documents, a corpus, or a folder of such"
+        "given",
+        metavar="FOLDER",
+        type=_place,
+        nargs="+",
+        help="documents, a corpus, or a folder of such",
     )
     _workers(question, "files hashed at once (default: as many as processors)")
     about = "describe corpora: documents, tokens, lengths, entropy, use of the vocabulary"
     question = commands.add_parser("corpus", help=about, description=about)
     question.set_defaults(place="pipeline.data.describe:corpus")
     question.add_argument(
-        "given", metavar="FOLDER", nargs="+", help="a corpus, or a folder of such"
+        "given", metavar="FOLDER", type=_place, nargs="+", help="a corpus, or a folder of such"
     )
     question.add_argument("--format", choices=["table", "csv", "json"], default="table")
     question.add_argument(
@@ -359,7 +363,8 @@ def _place(text: str) -> Path:
 
 def _number(text: str) -> float:
     try:
-        number = float(text)
+        # Python reads 1_0 as 10.
+        number = math.nan if "_" in text else float(text)
     except ValueError:
         number = math.nan
     if not math.isfinite(number):

@@ -19,7 +19,9 @@ Format = Literal["table", "csv", "json"]
 Row = dict[str, Any]
 
 
-def corpus(given: Sequence[str], *, format: Format = "table", ngrams: int | None = None) -> str:
+def corpus(
+    given: Sequence[str | Path], *, format: Format = "table", ngrams: int | None = None
+) -> str:
     """Describes corpora, one row per split.
 
     Args:

@@ -275,6 +275,9 @@ def _load(content: bytes, place: str) -> sentencepiece.SentencePieceProcessor:
 
 def _train(chosen: Train, sources: Sequence[Path], where: str) -> tuple[bytes, dict[str, int]]:
     """The model's bytes and how many characters were taken from each source."""
+    names = [source.name for source in sources]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InputError(f"--sources: two folders are named {', '.join(twice)}: one would be lost")
     texts = {
         source.name: sample(source, chosen.characters, chosen.validation_share)
         for source in sources

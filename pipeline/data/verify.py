@@ -22,7 +22,7 @@ _MANY = 20
 """Problems that are listed; more are counted."""
 
 
-def verify(given: Sequence[str], *, workers: int | None = None) -> str:
+def verify(given: Sequence[str | Path], *, workers: int | None = None) -> str:
     """Hashes every file of documents and corpora and compares it with the manifest.
 
     Of a corpus that is whole it also checks that its documents' lengths, ends and token ids agree

@@ -13,6 +13,9 @@ PACK = (
 )
 DOWNLOAD = "download results/settings/sources/easy.json --out own"
 
+SETTINGS = "results/settings/mixtures"
+FIND = f"{SETTINGS}/words/tiny/chosen/seed0.json"
+FOUND = "results/runs/words/tiny/found/seed0"
 SPLITS = "test={0} train={0} validation={0}".format
 
 WORDS = [
@@ -111,6 +114,33 @@ WORDS = [
     ("download: workers below 0", f"{DOWNLOAD} --workers -4", "--workers"),
     ("theory: nowhere", "theory", "--out"),
     ("mixture: of nothing", f"mixture {RUN}/run.json --out own.json --runs", "--runs"),
+    ("plan: a device twice", "plan --devices h100 h100", "--devices", "h100"),
+    ("export: a step in hexadecimal", f"export {RUN} --step 0x2 --out own", "--step"),
+    ("export: a step in superscript", f"export {RUN} --step \u00b2 --out own", "--step"),
+    ("pretrain: threads with an underscore", f"{TRAIN} --threads 1_0", "--threads"),
+    ("pretrain: an endless wait", f"{TRAIN} --wait 1e400", "--wait"),
+    ("pretrain: a wait of nothing", f"{TRAIN} --wait ''", "--wait"),
+    ("pretrain: an endless peak", f"{TRAIN} --peak-flops 1e400", "--peak-flops"),
+    ("pretrain: no place of corpora", f"pretrain {RUN}/run.json --corpora ''", "--corpora"),
+    (
+        "pretrain: corpora of no tokenizer",
+        f"pretrain {RUN}/run.json --corpora results/corpora",
+        "results/corpora/easy",
+    ),
+    ("watch: a number with an underscore", f"watch {RUN} --once --every 1_0", "--every"),
+    ("power: a difference with an underscore", "power --difference 1_0", "--difference"),
+    ("power: a difference in letters", "power --difference infinity", "--difference"),
+    ("mixture: another's run", f"mixture {FIND} --out own.json --runs {FOUND}", FOUND),
+    (
+        "tokenizer: a source twice",
+        "tokenizer results/settings/tokenizers/letters.json --sources"
+        " results/data/easy results/data/easy --out own.model",
+        "easy",
+    ),
+    ("why: a slash behind", "why run/words/tiny/mix/seed0/", "run/words/tiny/mix/seed0"),
+    ("query: a folder as database", "query 'select 1' --database results", "results"),
+    ("query: no database", "query 'select 1' --database ''", "--database"),
+    ("verify: an empty name", "verify ''", "FOLDER", "empty"),
     ("compare: one", "compare results/pike.duckdb", "SECOND"),
     ("compare: three", "compare a.duckdb b.duckdb c.duckdb", "c.duckdb"),
     ("query: nothing there", "query 'select 1' --database own.duckdb", "own.duckdb"),
