@@ -8,10 +8,11 @@ A table is one SQL file. Its view returns one row per cell, in the table's order
                           `statement` rows, which no method made, do not
     row_position, row_label, column_position, column_label
                           the place; equal labels are one row or column
-    unit                  shown in the column's header
-    value, error          numbers, the error a standard error (or as the caption says)
     decimals              shown behind the point
-    better                `lower` or `higher`: the best of the column is marked; null: nothing is
+    unit                  optional: shown in the column's header
+    value, error          optional: numbers, the error a standard error (or as the caption says)
+    better                optional: `lower` or `higher`: the best of the column is marked; null:
+                          nothing is
     significant           optional: whether the row is ahead of the baseline by a paired test; then
                           the best is bold, else underlined
     above_chance          optional: false puts the cell in grey, with a ring behind it
@@ -44,8 +45,9 @@ from pipeline.runtime import atomic_files, ownership
 
 COLUMNS = (
     "scenario", "model", "section", "kind", "row_position", "row_label", "column_position",
-    "column_label", "unit", "value", "error", "decimals", "better",
+    "column_label", "decimals",
 )  # fmt: skip
+OPTIONAL = ("unit", "value", "error", "better")
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,7 @@ def read(table: TableSettings, database: Path, where: str) -> list[TableSection]
             "one that describes a table"
         )
     for row in found:
+        row |= {name: row.get(name) for name in OPTIONAL}
         key = row["scenario"], row["model"], row.get("method")
         row |= {"runs": made.get(key, ()), **dict.fromkeys(doubts.get(key, ()), True)}
     sections = dict.fromkeys(row["section"] for row in found)

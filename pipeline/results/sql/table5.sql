@@ -58,12 +58,8 @@ select
     label as row_label,
     column_position,
     column_label,
-    cast(null as text) as unit,
     cast(value as double) as value,
-    cast(null as double) as error,
     0 as decimals,
-    cast(null as text) as better,
-    cast(null as text) as text,
     0 as block
 from cells
 union all by name

@@ -58,11 +58,7 @@ select
     row_label,
     position as column_position,
     settings.scenario as column_label,
-    cast(null as text) as unit,
-    cast(null as double) as value,
-    cast(null as double) as error,
     0 as decimals,
-    cast(null as text) as better,
     array_to_string(list_sort(list(distinct text)), ', ') as text,
     0 as block
 from settings

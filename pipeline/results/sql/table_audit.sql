@@ -22,11 +22,7 @@ select
     a.statement || ' (' || a.place || ')' as row_label,
     c.position as column_position,
     c.label as column_label,
-    null::text as unit,
-    null::double as value,
-    null::double as error,
     0 as decimals,
-    null::text as better,
     case c.position when 0 then a.stated when 1 then a.recomputed else a.comment end as text
 from audit as a
 cross join (values (0, 'stated'), (1, 'recomputed'), (2, 'comment')) as c (position, label)

@@ -12,13 +12,10 @@ select
     k.statement || ' (' || k.claim || ', ' || k.place || ')' as row_label,
     c.position as column_position,
     c.label as column_label,
-    null::text as unit,
     case c.position
         when 1 then k.published_recomputed when 3 then k.ours when 5 then k.cells when 6 then k.seeds
     end as value,
-    null::double as error,
     case when c.position < 5 then 2 else 0 end as decimals,
-    null::text as better,
     case c.position
         when 0 then coalesce(k.published_value || ' ' || k.unit, '')
         when 1 then coalesce(format('{:.2f}', k.published_recomputed) || ' ' || k.unit, '')

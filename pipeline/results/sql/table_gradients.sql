@@ -34,11 +34,8 @@ select
     c.method || ', step ' || c.step as row_label,
     c.domain_position as column_position,
     c.domain as column_label,
-    null::text as unit,
     c.value,
-    null::double as error,
-    c.decimals,
-    null::text as better
+    c.decimals
 from cells as c
 join scenarios as s on c.scenario = s.scenario
 order by

@@ -46,9 +46,7 @@ select
     c.column_label,
     c.unit,
     c.value,
-    null::double as error,
     c.decimals,
-    null::text as better,
     c.text
 from cells as c
 join methods as m on c.method = m.method

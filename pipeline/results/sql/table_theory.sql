@@ -106,11 +106,8 @@ select
     row_label,
     cell.i as column_position,
     cell.label as column_label,
-    null::text as unit,
     cell.value::double as value,
-    null::double as error,
     cell.decimals as decimals,
-    null::text as better,
     cell.text as text
 from cells
 order by section_position, row_position, column_position

@@ -50,11 +50,8 @@ select
     label as row_label,
     column_position,
     column_label,
-    cast(null as text) as unit,
     value,
-    cast(null as double) as error,
     decimals,
-    cast(null as text) as better,
     text,
     0 as block
 from cells

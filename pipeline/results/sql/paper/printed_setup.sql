@@ -9,11 +9,7 @@ select
     row_label,
     column_position,
     column_label,
-    cast(null as text) as unit,
-    cast(null as double) as value,
-    cast(null as double) as error,
     0 as decimals,
-    cast(null as text) as better,
     text,
     1 as block
 from paper_setup
