@@ -1,11 +1,10 @@
 """From the records of runs to numbers that people read: database, tables, figures, report.
 
     experiment   the settings of one experiment's results
-    records      Parquet files of the runs      -> base tables
+    record_loader Parquet files of the runs     -> base tables
     lineage      manifests                      -> what was made from what, by which code
     views        sql/*.sql                      -> views, each after those that it reads
     outcomes     scores of items                -> points, under every normalisation
-    paired       points of two methods          -> difference, interval, p-value
     comparisons  all methods, all tasks         -> the table accuracy_tests
     speedups     curves of two methods          -> the table speedups
     claims       what the paper claims          -> the tables mean_accuracy_tests, pairs
@@ -25,5 +24,5 @@
     differences  two databases                  -> rows of what differs
     compare      the same, for reading
 
-Nothing here imports torch, and only `records` and `lineage` read the folders of runs.
+Nothing here imports torch, and only `record_loader` and `lineage` read the folders of runs.
 """

@@ -1,6 +1,8 @@
 """All records of an experiment in one DuckDB file, with the views that tables and figures read."""
 
+import ast
 import contextlib
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -8,8 +10,9 @@ from typing import Any
 import duckdb
 
 from pike_mixing.errors import InputError
-from pipeline.planning import paper_roles
-from pipeline.results import claims, comparisons, defaults, lineage, record_loader, speedups, views
+from pipeline import settings as defined
+from pipeline.planning import method_docs, paper_roles
+from pipeline.results import claims, comparisons, lineage, record_loader, speedups, views
 from pipeline.results.experiment import Experiment, read
 from pipeline.runtime import atomic_files
 from pipeline.runtime.progress import Progress
@@ -72,7 +75,7 @@ def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
     _names(connection, experiment)
     _corpora(connection, found)
     fill_paper(connection, experiment.config)
-    insert(connection, "defaults", defaults.rows())
+    insert(connection, "defaults", _defaults())
     loader = record_loader.Loader(connection)
     with Progress("database", total=len(experiment.runs), unit="run") as progress:
         for run, record in experiment.runs.items():
@@ -90,6 +93,16 @@ def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
     speedups.fill(connection)
     _lineage(connection, found)
     connection.execute("commit")
+
+
+def _defaults() -> Iterator[list[str]]:
+    """What holds where a run's settings are silent: of the training recipe, of the rule pike."""
+    recipe = {field.name: field.default for field in dataclasses.fields(defined.Training)}
+    given = {name: v for name, v in recipe.items() if isinstance(v, int | float | str)}
+    yield ["training", atomic_files.canonical(given)]
+    listed = {s.name: s.default for s in method_docs.of("pike").settings}
+    pike = {n: ast.literal_eval(v) for n, v in listed.items() if v not in (None, "None")}
+    yield ["pike", atomic_files.canonical(pike)]
 
 
 def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Iterable[list[Any]]) -> None:
