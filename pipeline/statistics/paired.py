@@ -164,7 +164,7 @@ def half_width(found: Estimate, level: float = LEVEL) -> float | None:
 
     Each part has its own quantile, Student's t with S - 1 degrees for the seeds and with G - 1 for
     the documents:  half^2 = (t(S - 1) * of_seeds)^2 + (t(G - 1) * of_items)^2, as in the view
-    method_differences. At two seeds t is 12.7: two numbers say little about their spread.
+    seed_differences. At two seeds t is 12.7: two numbers say little about their spread.
     """
     if found.of_items is None:
         return None

@@ -4,7 +4,7 @@
 --
 -- significant: the 95% interval of the difference to the baseline, paired by document and seed, lies
 -- below zero over two seeds or more; each column and method by itself, not corrected for their number.
--- Errors are derived in method_domains, method_averages, method_differences and domain_differences.
+-- Errors are derived in method_domains, method_averages and seed_differences.
 with shown as (
     select d.* from domain_differences as d join experiment as e on d.against = e.baseline
 ),

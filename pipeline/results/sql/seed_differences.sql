@@ -1,0 +1,60 @@
+-- paired_domains and, where domain is null, paired_averages over seeds: every method against the baseline,
+-- and against the oracle where the experiment has one (`against` says which).
+--
+-- seed_sd is the standard deviation of the seeds' differences, document_stderr the root mean square
+-- of their errors:  stderr^2 = seed_sd^2 / seeds + document_stderr^2.
+-- The 95% interval adds the two parts with their own quantiles, Student's t for the seeds:
+--     half^2 = (t(seeds - 1) * seed_sd)^2 / seeds + (1.96 * document_stderr)^2.
+-- With one seed only the documents count and the interval says nothing about other seeds.
+with paired as (
+    select * from paired_domains
+    union all by name
+    select * from paired_averages
+),
+
+summed as (
+    select
+        scenario,
+        model,
+        method,
+        against,
+        domain,
+        domain_position,
+        count(*) as seeds,
+        count(*) filter (nll_difference < 0) as seeds_better,
+        avg(nll_difference) as nll_difference,
+        stddev_samp(nll_difference) as nll_seed_sd,
+        sqrt(avg(nll_stderr ^ 2)) as nll_document_stderr,
+        avg(perplexity_difference) as perplexity_difference,
+        stddev_samp(perplexity_difference) as perplexity_seed_sd,
+        sqrt(avg(perplexity_stderr ^ 2)) as perplexity_document_stderr
+    from paired
+    group by all
+),
+
+halves as (
+    select
+        s.*,
+        sqrt(coalesce(s.nll_seed_sd ^ 2, 0) / s.seeds + s.nll_document_stderr ^ 2) as nll_stderr,
+        sqrt(coalesce(s.perplexity_seed_sd ^ 2, 0) / s.seeds + s.perplexity_document_stderr ^ 2)
+            as perplexity_stderr,
+        sqrt(
+            coalesce((coalesce(t.quantile, 1.96) * s.nll_seed_sd) ^ 2, 0) / s.seeds
+            + (1.96 * s.nll_document_stderr) ^ 2
+        ) as nll_half,
+        sqrt(
+            coalesce((coalesce(t.quantile, 1.96) * s.perplexity_seed_sd) ^ 2, 0) / s.seeds
+            + (1.96 * s.perplexity_document_stderr) ^ 2
+        ) as perplexity_half
+    from summed as s
+    left join students_t as t on s.seeds - 1 = t.degrees
+)
+
+select
+    * exclude (nll_half, perplexity_half),
+    nll_difference - nll_half as nll_low,
+    nll_difference + nll_half as nll_high,
+    perplexity_difference - perplexity_half as perplexity_low,
+    perplexity_difference + perplexity_half as perplexity_high
+from halves
+order by scenario, model, method, against, domain_position, domain
