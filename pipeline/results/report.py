@@ -18,7 +18,7 @@ from pipeline.results import experiment, inline, marks, provenance, views
 from pipeline.results.drawing import INK
 from pipeline.results.provenance import REPORT, counted
 from pipeline.results.selection import Row, connect_ours
-from pipeline.runtime import atomic_files, manifests, ownership
+from pipeline.runtime import atomic_files, manifests
 
 FIGURE = {
     "name": str,
@@ -44,8 +44,13 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
     Raises:
         InputError: a table or figure of the experiment is missing; the message says what to run.
     """
+    # The place is looked at first.
     inputs = [settings, database, tables, figures]
-    ownership.refuse(out, "report", inputs)
+    with atomic_files.atomic_write(out, "report", inputs) as partial:
+        partial.write_text(_page(settings, database, tables, figures), encoding="utf-8")
+
+
+def _page(settings: Path, database: Path, tables: Path, figures: Path) -> str:
     named = experiment.read(settings)
     connection = connect_ours(database)
     try:
@@ -61,13 +66,11 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
     )
     environment.filters["counted"] = counted
     environment.filters["titled"] = _titled
-    html = environment.get_template("page.html").render(
+    return environment.get_template("page.html").render(
         style=Markup((REPORT / "style.css").read_text(encoding="utf-8")),
         script=Markup((REPORT / "script.js").read_text(encoding="utf-8")),
         **page,
     )
-    with atomic_files.atomic_write(out, "report", inputs) as partial:
-        partial.write_text(html, encoding="utf-8")
 
 
 def _content(
