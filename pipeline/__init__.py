@@ -1,22 +1,17 @@
-"""PiKE and its rivals: how to mix data domains in language-model pretraining, run and compared.
+"""The reproduction: a workflow that trains, evaluates and compares data-mixing methods.
 
-The data's way, as a reading list; each stage meets the next through files only.
+The folders, in the order of the data; stages meet through files only.
 
-    data.sources     a named corpus            -> documents
-    data.tokenizer   training documents        -> a SentencePiece model
-    data.packing     documents + tokenizer     -> shards of tokens
-    data.batches     shards + counts           -> rows of one batch
-    mixing           what was measured         -> how many rows of each domain come next
-    model, optim     rows                      -> losses; gradients -> an update
-    gradients        rows of each domain       -> norms, variances and inner products
-    pretrain         run.json + corpora        -> checkpoints + records
-    finders          finished proxy runs       -> a mixture for a further run
-    tasks            fetched data sets         -> questions with candidate answers
-    evaluation       checkpoint + corpora      -> perplexities, accuracies
-    probe            checkpoint + corpora      -> cosine of the domains' gradients
-    export           checkpoint + tokenizer    -> a directory that transformers loads
-    results          all records               -> one database -> tables, figures, a report
+    data        text from anywhere        -> documents -> shards of tokens -> batches
+    tasks       data sets of others       -> questions with candidate answers
+    planning    a configuration           -> runs, jobs, their settings and cost
+    model       rows of tokens            -> losses, gradients, updates, checkpoints
+    training    run.json + corpora        -> checkpoints + records: the only training loop
+    evaluation  a checkpoint + corpora    -> perplexities, accuracies, cosines of gradients
+    theory      nothing                   -> the paper's bounds and examples, checked with numbers
+    results     all records               -> one database -> tables, figures, a report
 
-`settings` holds what a run is a function of, `planning` expands an experiment into runs and jobs,
-`files` makes every file appear whole or not at all.
+`runtime` holds what all of them stand on (files that appear whole, locks, devices, processes),
+`statistics` the tests and standard errors, `paper` the published numbers. The mixing methods
+themselves are the package `pike_mixing`.
 """

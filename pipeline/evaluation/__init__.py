@@ -6,13 +6,13 @@ perplexity    nats per token on packed validation windows, summed by document
 items         multiple-choice items from held-out documents: the task `continuation-{domain}`
 choice        items + model -> picks, accuracies and baselines
 scoring       questions + model -> log-likelihood of each candidate
-rows          questions laid out as rows, candidates side by side
-sharing       which contexts begin alike and are read together
-uncertainty   means over clustered data with their standard errors
+batch_layout      questions laid out as rows, candidates side by side
+shared_contexts   which contexts begin alike and are read together
+gradient_probe    how alike the domains' gradients are: `pike probe`
 
 Of downstream tasks (`pipeline.tasks` says what is asked):
 
-encoding      prompts -> tokens, cut where a candidate begins
+prompt_encoding   prompts -> tokens, cut where a candidate begins
 grading       log-likelihoods -> picks and accuracies under every normalisation
 asking        a model's answers -> rows of `accuracies` and `choices`
 

@@ -1,12 +1,15 @@
 """From a configuration to every run and job that it asks for, before any of them starts.
 
-schema, references   a configuration            -> what is wrong with it, in words
-rules                the rules' source          -> their names, settings and sentences
-expansion            sections                   -> the explicit settings of one run
-proxies, roles       runs                       -> those that they stand on; the paper's parts
-runs                 a configuration            -> the plan: everything that it asks for, by name
-stages               a stage's name             -> its function, the code that it depends on
-root                 a plan                     -> its output root and settings files
-jobs, resources      a plan                     -> every job with what it takes
-accelerators, bill   jobs, kinds of devices     -> what `pike plan` prints
+strict_yaml                 a file               -> its values, without YAML's surprises
+schema, cross_checks        a configuration      -> what is wrong with it, in words
+method_docs, unfit          the rules' source    -> names, settings, sentences; what cannot train
+expansion                   sections             -> the explicit settings of one run
+dependencies, paper_roles   runs                 -> those that they stand on; the paper's parts
+planner                     a configuration      -> the plan: all that it asks for, by name
+stages                      a stage's name       -> its function, the code that it depends on
+output_root, file_contents  a plan               -> its folder, settings files, digests of texts
+outdated                    a plan, manifests    -> what the plan would make otherwise
+jobs, resources, cost       a plan               -> every job with what it takes: `pike plan`
+profile, slurm              a profile            -> what it sets for the jobs, judged
+rule_inputs, rule_resources a plan               -> what the workflow's rules read and take
 """

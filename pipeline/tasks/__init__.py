@@ -6,7 +6,7 @@ One module per task, its data set and how a record becomes a row:
 
 and what they share:
 
-    seams            `Task`, `Row` and what else a task is made of
+    task             `Task`, `Row` and what else a task is made of
     registry         `TASKS`, and `find` for the languages that the table does not list
     fields           values of a data set's record, checked
     lettered         rows whose choices carry labels of their own (ARC, CommonsenseQA)
