@@ -206,7 +206,9 @@ def test_a_missing_table_is_named_with_what_makes_it(small, tmp_path):
     atomic_files.write_json(small, experiment)
     database.build(small, tmp_path / "x.duckdb")
     with pytest.raises(InputError, match=r"make it with `snakemake .*perplexity\.md`"):
-        report.write(small, tmp_path / "x.duckdb", tmp_path, tmp_path, tmp_path / "index.html")
+        report.write(
+            small, tmp_path / "x.duckdb", tmp_path / "t", tmp_path / "f", tmp_path / "r.html"
+        )
 
 
 PROBE = """
