@@ -158,7 +158,7 @@ def test_a_job_that_never_has_memory_enough_says_so(untrained, slurm):
     assert "raise mem_mb of pretrain under set-resources" in told
 
 
-def test_a_controller_that_is_gone_for_a_while_is_waited_for(untrained, unbroken):
+def test_a_controller_that_is_gone_for_a_while_is_waited_for(untrained, unbroken, slurm, workflow):
     process, _ = workflow()
     os.kill(holder(untrained), signal.SIGSTOP)
     started = untrained.path("started.log")
