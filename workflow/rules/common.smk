@@ -27,21 +27,32 @@ CONFIGFILES = [
 ]
 ORIGIN = " + ".join(CONFIGFILES)
 
-try:
-    PROFILE = profile.read(
-        workflow.resource_settings.overwrite_resources or {},
-        workflow.resource_settings.default_resources or {},
-    )
-except InputError as mistake:
-    raise WorkflowError(f"the profile cannot be used:\n{mistake}") from None
 
-try:
-    planner.check_files([Path(f) for f in CONFIGFILES])
-    PLAN = planner.plan(config, ORIGIN)
-    output_root.claim(PLAN, ORIGIN)
-    GONE = output_root.gone(PLAN) if workflow.is_main_process else []
-except InputError as mistake:
-    raise WorkflowError(f"the configuration cannot be used:\n{mistake}") from None
+def told(function, *arguments, about=""):
+    """What a function answers; a user's mistake is told without a traceback."""
+    try:
+        return function(*arguments)
+    except InputError as mistake:
+        raise WorkflowError(f"{about}{mistake}") from None
+
+
+CONFIGURATION = "the configuration cannot be used:\n"
+PROFILES = "the profile cannot be used:\n"
+
+PROFILE = told(
+    profile.read,
+    workflow.resource_settings.overwrite_resources or {},
+    workflow.resource_settings.default_resources or {},
+    about=PROFILES,
+)
+told(planner.check_files, [Path(f) for f in CONFIGFILES], about=CONFIGURATION)
+PLAN = told(planner.plan, config, ORIGIN, about=CONFIGURATION)
+told(output_root.claim, PLAN, ORIGIN, about=CONFIGURATION)
+GONE = (
+    told(output_root.gone, PLAN, about=CONFIGURATION)
+    if workflow.is_main_process
+    else []
+)
 
 RESULTS = PLAN.results
 FINAL = "manifest.json"
@@ -96,14 +107,11 @@ def refuse_unknown_rules():
     """Once all rules are known: a profile's rules must be among them."""
     known = [rule.name for rule in workflow.rules]
     settings = workflow.resource_settings
-    try:
-        for key, named in {
-            "set-resources": settings.overwrite_resources,
-            "set-threads": settings.overwrite_threads,
-        }.items():
-            profile.refuse_unknown_rules(named or {}, known, key)
-    except InputError as mistake:
-        raise WorkflowError(f"the profile cannot be used:\n{mistake}") from None
+    for key, named in {
+        "set-resources": settings.overwrite_resources,
+        "set-threads": settings.overwrite_threads,
+    }.items():
+        told(profile.refuse_unknown_rules, named or {}, known, key, about=PROFILES)
 
 
 if GONE:
@@ -137,14 +145,8 @@ def refuse_unfit_finders():
     if PLAN.mixtures and "pretrain" in {
         j.rule.name for j in workflow.dag.needrun_jobs()
     }:
-        try:
-            importlib.import_module("pike_mixing.finders.registry").refuse(
-                PLAN.mixtures
-            )
-        except InputError as mistake:
-            raise WorkflowError(
-                f"the configuration cannot be used:\n{mistake}"
-            ) from None
+        finders = importlib.import_module("pike_mixing.finders.registry")
+        told(finders.refuse, PLAN.mixtures, about=CONFIGURATION)
 
 
 def refuse_unfit_methods():
@@ -156,18 +158,8 @@ def refuse_unfit_methods():
     if importlib.util.find_spec("torch") is None:
         logger.warning("without torch here, each training job checks its own method")
         return
-    try:
-        importlib.import_module("pipeline.planning.unfit").refuse(PLAN.runs.values())
-    except InputError as mistake:
-        raise WorkflowError(f"the configuration cannot be used:\n{mistake}") from None
-
-
-def told(function, *arguments):
-    """What a function answers; a user's mistake is told without a traceback."""
-    try:
-        return function(*arguments)
-    except InputError as mistake:
-        raise WorkflowError(str(mistake)) from None
+    unfit = importlib.import_module("pipeline.planning.unfit")
+    told(unfit.refuse, PLAN.runs.values(), about=CONFIGURATION)
 
 
 def given(files):
