@@ -21,7 +21,7 @@ import statistics
 from functools import partial
 from typing import Any
 
-import torch
+import numpy as np
 
 from benchmarks import measure
 from benchmarks.measure import Seconds
@@ -85,10 +85,10 @@ class Contender(Stepper):
 
     def remember(self) -> None:
         """Shows a rule that fits laws the falling losses of the steps before its first fit."""
-        random = torch.Generator().manual_seed(1)
-        count_K = torch.full((K,), self.size.rows // K)
+        random = np.random.default_rng(1)
+        count_K = np.full(K, self.size.rows // K)
         for step in range(self.first if self.fits else 0):
-            noise_K = 0.01 * torch.randn(K, generator=random, dtype=torch.float64)
+            noise_K = 0.01 * random.standard_normal(K)
             loss_K = 2 + 5 * (step + 1) ** -0.3 + noise_K
             self._observe(Signals(step, self.size.rows, count_K=count_K, loss_K=loss_K))
 

@@ -6,6 +6,7 @@ Shapes: K domains, R rows kept of each, B rows, L tokens of context.
 import dataclasses
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -14,6 +15,7 @@ from torch.utils._pytree import tree_leaves
 
 from benchmarks import measure
 from pike_mixing import registry
+from pike_mixing.arrays import Ints
 from pike_mixing.interface import Facts, Signals
 from pipeline import settings
 from pipeline.model import adamw, gradients, per_domain_adamw
@@ -71,7 +73,7 @@ class Stepper:
         random = torch.Generator().manual_seed(0)
         self.rows_KxRxL1 = torch.randint(size.vocabulary, shape, generator=random)
 
-    def batch(self, count_K: Tensor) -> Batch:
+    def batch(self, count_K: Ints) -> Batch:
         """As many rows of each domain, the same at every step."""
         rows = [rows_RxL1[:n] for rows_RxL1, n in zip(self.rows_KxRxL1, count_K, strict=True)]
         return Batch(torch.cat(rows), count_K)
@@ -83,7 +85,7 @@ class Stepper:
         if need is not None and due and need.fresh:
             self._estimate(step, need.rows)
         if compared is not None and compared.due(step):
-            batch = self.batch(torch.full((len(self.rows_KxRxL1),), compared.rows))
+            batch = self.batch(np.full(len(self.rows_KxRxL1), compared.rows))
             loss_K = batch.losses(self.model, self.microbatch)
             self._observe(Signals(step, self.size.rows, validation_loss_K=loss_K))
         self.method.weights(self.state, step)
@@ -101,7 +103,7 @@ class Stepper:
 
     def _estimate(self, step: int, least: int) -> None:
         """A method of its own, so that its rows are gone when the step's own pass begins."""
-        count_K = self.method.allocate(self.state, step, self.size.rows).clamp(min=least)
+        count_K = self.method.allocate(self.state, step, self.size.rows).clip(min=least)
         domains = self.batch(count_K).by_domain()
         found = gradients.gradient_statistics(self.model, domains, self.size.measured_by)
         self._observe(Signals(step, self.size.rows, statistics=found))

@@ -27,6 +27,7 @@ import statistics
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -83,7 +84,7 @@ def step_of_ours(
     optimizer = optim.adamw(net, recipe)
     passing = GradientComputer(net, optimizer, recipe.clip_norm, rows)
     method = registry.build("mix", {}, "benchmark")
-    state, count_K = method.init(("all",), 0), torch.tensor([recipe.rows])
+    state, count_K = method.init(("all",), 0), np.array([recipe.rows])
 
     def step(tokens_BxL1: Tensor) -> None:
         batch = Batch(tokens_BxL1.to(device), count_K)

@@ -12,6 +12,7 @@ import itertools
 import random
 import tempfile
 
+import numpy as np
 import torch
 from datasets import Dataset, disable_progress_bars
 from torch import nn
@@ -40,10 +41,10 @@ def train(model, optimizer, datasets, steps, b):
         optimizer.zero_grad()
         loss_B.mean().backward()
         optimizer.step()
-        domain_B = torch.arange(len(streams)).repeat_interleave(count_K)
-        sum_K = torch.zeros(len(streams)).double().index_add(0, domain_B, loss_B.detach().double())
-        # A data set without rows has the loss 0 / 0, NaN: it was not measured.
-        state = method.observe(state, Signals(step, b, count_K=count_K, loss_K=sum_K / count_K))
+        # A data set without rows has the mean of nothing, NaN: it was not measured.
+        loss_K = [of_rows.mean().item() for of_rows in loss_B.detach().split(count_K.tolist())]
+        signals = Signals(step, b, count_K=count_K, loss_K=np.array(loss_K))
+        state = method.observe(state, signals)
         history.append(count_K)
     return history
 

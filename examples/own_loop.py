@@ -8,6 +8,7 @@ PiKE asks for.
 Shapes: K domains, B rows of a batch, L symbols of a row, V symbols in all, P parameters.
 """
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -50,7 +51,7 @@ def statistics(model, rows_K):
         squared_norm = (total_P / n).square().sum().item()
         variance = (squares - n * squared_norm) / (n - 1)
         measured.append((squared_norm, squared_norm - variance / n, variance, losses / n, n))
-    return Statistics(*torch.tensor(measured, dtype=torch.float64).T)
+    return Statistics(*np.array(measured, dtype=np.float64).T)
 
 
 def row_losses(model: nn.Module, tokens_BxL: Tensor) -> Tensor:

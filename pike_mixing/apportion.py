@@ -3,11 +3,12 @@
 Plain rounding breaks the sum: six equal domains and b = 256 would give 258 rows.
 """
 
-import torch
-from torch import Tensor
+import numpy as np
+
+from pike_mixing.arrays import Floats, Ints
 
 
-def apportion(weights_K: Tensor, b: int) -> Tensor:
+def apportion(weights_K: Floats, b: int) -> Ints:
     """Counts b_K (int64) nearest to b * w_K that sum to b exactly.
 
     Every domain gets the whole part of its quota; the rows left go one each to the largest
@@ -18,20 +19,20 @@ def apportion(weights_K: Tensor, b: int) -> Tensor:
         b: Batch size.
     """
     quota_K = weights_K / weights_K.sum() * b
-    count_K = quota_K.floor()
+    count_K = np.floor(quota_K)
     left = b - int(count_K.sum())
     # Remainders that differ by rounding alone are ties: 0.3 * 5 and (0.1 + 0.2) * 5.
     remainder_K = (quota_K - count_K).round(decimals=9)
-    order_K = torch.argsort(remainder_K, descending=True, stable=True)
+    order_K = np.argsort(-remainder_K, kind="stable")
     count_K[order_K[:left]] += 1
-    return count_K.to(torch.int64)
+    return count_K.astype(np.int64)
 
 
 GOLDEN = (5**0.5 - 1) / 2
 """Multiples of it modulo 1 spread more evenly over [0, 1) than those of any other number."""
 
 
-def systematic(weights_K: Tensor, b: int, step: int) -> Tensor:
+def systematic(weights_K: Floats, b: int, step: int) -> Ints:
     """Counts b_K (int64) that sum to b, and over the steps to b * w_K per step on average.
 
     The domains' quotas lie end to end on [0, b); a count is the number of points u, u + 1, ... in a
@@ -45,8 +46,8 @@ def systematic(weights_K: Tensor, b: int, step: int) -> Tensor:
         step: 0-based step.
     """
     # Rounding may carry a sum of weights above 1, and so a stretch beyond the batch.
-    end_K = ((weights_K / weights_K.sum()).cumsum(dim=0) * b).clamp(max=b)
+    end_K = ((weights_K / weights_K.sum()).cumsum() * b).clip(max=b)
     end_K[-1] = b
     # Points in [0, x): those of u, u + 1, ... below x.
-    below_K = (end_K - step * GOLDEN % 1).ceil().clamp(min=0)
-    return below_K.diff(prepend=below_K.new_zeros(1)).to(torch.int64)
+    below_K = np.ceil(end_K - step * GOLDEN % 1).clip(min=0)
+    return np.diff(below_K, prepend=0).astype(np.int64)

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.settings import misplaced
 
 
-def ordered(weights: Mapping[str, float], domains: tuple[str, ...], setting: str) -> Tensor:
+def ordered(weights: Mapping[str, float], domains: tuple[str, ...], setting: str) -> Floats:
     """The weights in the order of the domains, divided by their sum.
 
     The DoReMi weights as printed in Table `tab: glam-dataset-overview`, for one, sum to 1.04.
@@ -23,7 +23,7 @@ def ordered(weights: Mapping[str, float], domains: tuple[str, ...], setting: str
 
 def placed(
     values: Mapping[str, float], domains: tuple[str, ...], setting: str, what: str
-) -> Tensor:
+) -> Floats:
     """The values in the order of the domains.
 
     Args:
@@ -38,4 +38,4 @@ def placed(
     problems = misplaced(values, domains, setting, f"has no {what}")
     if problems:
         raise InputError("\n".join(problems))
-    return torch.tensor([values[d] for d in domains], dtype=torch.float64)
+    return np.array([values[d] for d in domains], dtype=np.float64)

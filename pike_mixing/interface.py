@@ -4,8 +4,8 @@ A method is a frozen dataclass of settings with pure functions over an explicit 
 calls `allocate`, `loss_weights`, `combine` and `observe` of every method and never asks which one
 it runs; a method that does not act in a place inherits the neutral answer of `MethodDefaults`.
 
-Shapes: K domains, always in the order of the run's list of domains. K-sized arrays are float64 on
-the CPU; a domain that a measurement does not cover is NaN in it, never 0.
+Shapes: K domains, always in the order of the run's list of domains. K-sized arrays are NumPy's, of
+float64, counts of int64; a domain that a measurement does not cover is NaN in them, never 0.
 """
 
 import dataclasses
@@ -13,16 +13,16 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, Self, TypeVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.settings import CheckedSettings
 
 T = TypeVar("T")
 
-State = dict[str, Tensor]
-"""All that a method remembers. It lies in the checkpoint, so it holds tensors only."""
+State = dict[str, Array]
+"""All that a method remembers. It lies in the checkpoint, so it holds NumPy arrays only."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,15 +41,15 @@ class Facts:
 class Statistics:
     """Gradient statistics of the K domains at one step, from `rows_K` rows each."""
 
-    squared_norm_K: Tensor
+    squared_norm_K: Floats
     """Plug-in estimate |g_k|^2 of the mean gradient of the rows; its bias is variance / rows."""
-    squared_norm_unbiased_K: Tensor
+    squared_norm_unbiased_K: Floats
     """The same minus variance / rows; it can be negative."""
-    variance_K: Tensor
+    variance_K: Floats
     """Trace of the covariance of one row's gradient (Assumption `as:assumption1`)."""
-    loss_K: Tensor
+    loss_K: Floats
     """Mean loss in nats per token."""
-    rows_K: Tensor
+    rows_K: Floats
     """Rows used."""
 
 
@@ -66,19 +66,19 @@ class Signals:
     """0-based step."""
     batch_rows: int
     """Batch size b."""
-    count_K: Tensor | None = None
+    count_K: Ints | None = None
     """Rows of each domain in the training batch."""
-    loss_K: Tensor | None = None
+    loss_K: Floats | None = None
     """Mean loss of each domain's rows in the training batch, nats per token."""
-    gram_KxK: Tensor | None = None
+    gram_KxK: Floats | None = None
     """Inner products g_j . g_k of the gradients of the domains' mean losses on the batch."""
     statistics: Statistics | None = None
     """Gradient statistics, when due."""
-    loss_after_K: Tensor | None = None
+    loss_after_K: Floats | None = None
     """`loss_K` of the same rows after the optimizer's update."""
-    excess_K: Tensor | None = None
+    excess_K: Floats | None = None
     """Mean over each domain's tokens of max(l - l_reference, 0), before the update."""
-    validation_loss_K: Tensor | None = None
+    validation_loss_K: Floats | None = None
     """Mean loss of each domain's rows of comparison, nats per token, when due."""
 
     def contradictions(self, K: int) -> list[str]:
@@ -87,12 +87,20 @@ class Signals:
         A domain without a measurement is NaN; an infinite loss is a measurement that no method can
         follow. Statistics that are not finite count as none.
         """
-        given = {n: v for n, v in vars(self).items() if isinstance(v, Tensor)}
+        numbers = ("step", "batch_rows", "statistics")
+        given = {n: v for n, v in vars(self).items() if v is not None and n not in numbers}
         if self.statistics is not None:
             given |= {f"statistics.{n}": v for n, v in vars(self.statistics).items()}
+        found = [
+            f"{n} is a {type(v).__module__}.{type(v).__name__}: give a NumPy array"
+            for n, v in given.items()
+            if not isinstance(v, np.ndarray)
+        ]
+        if found:
+            return found
         shape = {"gram_KxK": (K, K)}
         found = [
-            f"{n} has the shape {tuple(v.shape)}, but the state is of {K} domains"
+            f"{n} has the shape {v.shape}, but the state is of {K} domains"
             for n, v in given.items()
             if v.shape != shape.get(n, (K,))
         ]
@@ -100,7 +108,7 @@ class Signals:
             return found
         for n in ("loss_K", "loss_after_K", "excess_K", "validation_loss_K"):
             if n in given:
-                infinite = given[n].isinf().nonzero().flatten().tolist()
+                infinite = np.flatnonzero(np.isinf(given[n]))
                 found += [
                     f"{n} of the run's domain {k + 1} is {given[n][k]:g}: training diverges, lower "
                     "its learning rate"
@@ -229,16 +237,16 @@ class Method(Protocol):
             InputError: a setting names a domain that is not there, or misses one.
         """
 
-    def weights(self, state: State, step: int) -> Tensor:
+    def weights(self, state: State, step: int) -> Floats:
         """Sampling weights w_K of a step, non-negative, summing to 1."""
 
-    def allocate(self, state: State, step: int, b: int) -> Tensor:
+    def allocate(self, state: State, step: int, b: int) -> Ints:
         """Rows b_K (int64) of each domain in the batch of a step, summing to b."""
 
-    def loss_weights(self, state: State, signals: Signals) -> Tensor | None:
+    def loss_weights(self, state: State, signals: Signals) -> Floats | None:
         """Weights of the domains' mean losses in the training loss; None: b_k / b."""
 
-    def combine(self, state: State, signals: Signals) -> Tensor | None:
+    def combine(self, state: State, signals: Signals) -> Floats | None:
         """Coefficients c_K of the update sum_k c_k g_k; None: b_k / b."""
 
     def observe(self, state: State, signals: Signals) -> State:
@@ -258,7 +266,9 @@ def _judging(
         if problems:
             where = f"{type(self).__name__}.{name}, step {signals.step}"
             raise InputError("\n".join(f"{where}: {problem}" for problem in problems))
-        return hook(self, state, signals)
+        # What is not measured, or beyond a float64, is in the result: nothing to warn of.
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return hook(self, state, signals)
 
     return judged
 
@@ -284,11 +294,11 @@ class MethodDefaults(CheckedSettings):
         """Nothing is measured."""
         return Needs()
 
-    def loss_weights(self, state: State, signals: Signals) -> Tensor | None:
+    def loss_weights(self, state: State, signals: Signals) -> Floats | None:
         """Equation `eq: mix_framework`: each domain counts by its share of the batch."""
         return None
 
-    def combine(self, state: State, signals: Signals) -> Tensor | None:
+    def combine(self, state: State, signals: Signals) -> Floats | None:
         """Equation `eq: mix_framework`: gradients add up by their share of the batch."""
         return None
 
@@ -301,6 +311,6 @@ class MethodDefaults(CheckedSettings):
         return {}
 
 
-def uniform(k: int) -> Tensor:
+def uniform(k: int) -> Floats:
     """Weights 1/K."""
-    return torch.full((k,), 1 / k, dtype=torch.float64)
+    return np.full(k, 1 / k)

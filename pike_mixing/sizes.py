@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 
-from torch import Tensor
-
 from pike_mixing import by_domain
+from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 
 
@@ -14,7 +13,7 @@ def checked(tokens_by_domain: Mapping[str, float] | None) -> list[str]:
     return [f"tokens_by_domain.{d}: {n} is not positive" for d, n in given.items() if not n > 0]
 
 
-def ordered(tokens_by_domain: Mapping[str, float] | None, domains: tuple[str, ...]) -> Tensor:
+def ordered(tokens_by_domain: Mapping[str, float] | None, domains: tuple[str, ...]) -> Floats:
     """Tokens of each domain, in the order of the domains.
 
     Raises:

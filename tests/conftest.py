@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import hypothesis
+import numpy as np
 import pytest
-import torch
 import yaml
 from fetched import asked, benchmarks, standin, tokenizers
 
@@ -132,7 +132,7 @@ def finish_untrained():
             model = initialised(work.model, vocabulary, seed=step)
             if change is not None and step == 3:
                 change(model)
-            none = torch.zeros(len(work.domains), dtype=torch.int64)
+            none = np.zeros(len(work.domains), dtype=np.int64)
             checkpoint.save(
                 path.parent / "checkpoints" / f"step{step}",
                 model,

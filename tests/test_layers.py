@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import pipeline
+from pike_mixing import METHODS
 
 PACKAGE = Path(pipeline.__file__).parent
 ROOT = PACKAGE.parent
@@ -43,11 +44,9 @@ FENCES = {
     "torch_xla": ("pipeline.runtime.devices",),
     "transformers": ("pipeline.evaluation.huggingface", "pipeline.model"),
     "torch": (
-        "pike_mixing",
         "pipeline.runtime.devices",
         "pipeline.runtime.distributed",
         "pipeline.model",
-        "pipeline.planning.unfit",
         "pipeline.training",
         "pipeline.evaluation",
         "pipeline.theory",
@@ -153,6 +152,8 @@ def test_every_module_keeps_to_its_layer_and_behind_the_fences():
         ("pipeline.training.train", "import duckdb", "imports duckdb"),
         ("pike_mixing.finders.best", "import lightgbm", "imports lightgbm"),
         ("pike_mixing.rules.ado", "from scipy import optimize", "imports scipy"),
+        ("pike_mixing.rules.pike", "from torch import Tensor", "imports torch"),
+        ("pipeline.planning.unfit", "import torch", "imports torch"),
         ("pipeline.data.packing", "import sentencepiece", "imports sentencepiece"),
         ("pipeline.data.tokenizers", "import sentencepiece", "imports sentencepiece"),
         ("pipeline.data.local", "from datasets import load_dataset", "imports datasets"),
@@ -279,3 +280,14 @@ def test_planning_never_imports_torch(module):
     loaded = {name.split(".")[0] for name in done.stdout.split()}
     assert module.split(".")[0] in loaded
     assert not loaded & {"torch", "pyarrow", "pandas", "duckdb", "sentencepiece", "datasets"}
+
+
+def test_the_library_needs_numpy_alone():
+    modules = [place.partition(":")[0] for place in METHODS.values()]
+    code = f"import sys, {', '.join(modules)}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    loaded = {name.split(".")[0] for name in done.stdout.split()}
+    assert {"numpy", LIBRARY} <= loaded
+    assert not loaded & {"torch", "scipy", "lightgbm", "pyarrow", "pandas", "yaml", PACKAGE.name}

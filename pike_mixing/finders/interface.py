@@ -7,10 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-Floats = npt.NDArray[np.float64]
+from pike_mixing.arrays import Array, Floats
 
 
 @dataclass(frozen=True)
@@ -23,7 +20,7 @@ class Proxy:
     """The static mixture that it trained on, summing to 1; None when its weights moved."""
     loss_K: Floats | None = None
     """Validation loss of each domain after the last step, nats per token."""
-    state: Mapping[str, npt.NDArray[Any]] | None = None
+    state: Mapping[str, Array] | None = None
     """State of its mixing method after the last step."""
 
 

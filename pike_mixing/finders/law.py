@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders.interface import Floats
 
 ITERATIONS = 1000
 """Steps after which a fit counts as not converged."""

@@ -12,9 +12,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy import optimize
 
+from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import law, swarm, validation
-from pike_mixing.finders.interface import Floats, Found, Proxy
+from pike_mixing.finders.interface import Found, Proxy
 from pike_mixing.finders.program import Program, solve
 from pike_mixing.settings import CheckedSettings, indivisible
 

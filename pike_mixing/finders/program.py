@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize
 
+from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders.interface import Floats
 from pike_mixing.finders.law import Laws
 
 TOLERANCE = 1e-6

@@ -13,8 +13,9 @@ from typing import Any, ClassVar, Literal
 import lightgbm as lgb
 import numpy as np
 
+from pike_mixing.arrays import Floats
 from pike_mixing.finders import swarm, validation
-from pike_mixing.finders.interface import Floats, Found, Proxy
+from pike_mixing.finders.interface import Found, Proxy
 from pike_mixing.settings import CheckedSettings, indivisible
 
 LEAST_PER_FOLD = 2

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders.interface import Floats, Proxy
+from pike_mixing.finders.interface import Proxy
 from pike_mixing.settings import misplaced
 
 

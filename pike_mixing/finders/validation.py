@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from pike_mixing.finders.interface import Floats
+from pike_mixing.arrays import Floats
 
 Ints = npt.NDArray[np.int64]
 

@@ -9,9 +9,9 @@ Shapes: K domains, P of them with a gradient.
 from collections.abc import Callable
 from typing import Literal
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals
 
@@ -21,7 +21,7 @@ as in Mix, so that one learning rate, weight decay and clipping fit every method
 factor of the method's authors, for which the same gradients can give K times as much."""
 
 
-def coefficients(signals: Signals, solve: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+def coefficients(signals: Signals, solve: Callable[[Floats, Ints], Floats]) -> Floats:
     """Coefficients c_K of the K gradients; 0 for a domain without one.
 
     Args:
@@ -33,13 +33,13 @@ def coefficients(signals: Signals, solve: Callable[[Tensor, Tensor], Tensor]) ->
         InputError: the Gramian holds numbers that are not finite, or `solve` raises it.
     """
     gram_PxP, present_P = of_present(signals)
-    coefficient_K = torch.zeros(len(_gramian(signals)), dtype=torch.float64)
+    coefficient_K = np.zeros(len(_gramian(signals)))
     if len(present_P):
         coefficient_K[present_P] = solve(gram_PxP, present_P)
     return coefficient_K
 
 
-def of_present(signals: Signals) -> tuple[Tensor, Tensor]:
+def of_present(signals: Signals) -> tuple[Floats, Ints]:
     """Gramian of the domains that have a gradient (P x P), and their indices.
 
     A domain has none when the batch has no rows of it (NaN) or when its gradient is exactly zero.
@@ -49,9 +49,9 @@ def of_present(signals: Signals) -> tuple[Tensor, Tensor]:
     """
     gram_KxK = _gramian(signals)
     # NaN > 0 is False.
-    present_P = (gram_KxK.diagonal() > 0).nonzero().flatten()
+    present_P = np.flatnonzero(gram_KxK.diagonal() > 0)
     gram_PxP = gram_KxK[present_P][:, present_P]
-    if not gram_PxP.isfinite().all():
+    if not np.isfinite(gram_PxP).all():
         raise InputError(
             f"step {signals.step}: an inner product of the domains' gradients is not a finite "
             "number: lower training.peak_learning_rate or lengthen training.warmup_steps; the "
@@ -70,12 +70,12 @@ def not_converged(rule: str, step: int, why: str) -> InputError:
     )
 
 
-def _gramian(signals: Signals) -> Tensor:
+def _gramian(signals: Signals) -> Floats:
     assert signals.gram_KxK is not None, "a method that needs a Gramian was given none"
     return signals.gram_KxK
 
 
-def _semidefinite(gram_PxP: Tensor) -> Tensor:
+def _semidefinite(gram_PxP: Floats) -> Floats:
     """The Gramian without negative eigenvalues, or itself when it has none.
 
     Products of float32 gradients are off by some 1e-7 |g_j| |g_k|. Where gradients nearly coincide
@@ -83,9 +83,9 @@ def _semidefinite(gram_PxP: Tensor) -> Tensor:
     """
     if not len(gram_PxP):
         return gram_PxP
-    norm_P = gram_PxP.diagonal().sqrt()
-    lengths_PxP = torch.outer(norm_P, norm_P)
-    eigenvalue_P, vector_PxP = torch.linalg.eigh(gram_PxP / lengths_PxP)
+    norm_P = np.sqrt(gram_PxP.diagonal())
+    lengths_PxP = np.outer(norm_P, norm_P)
+    eigenvalue_P, vector_PxP = np.linalg.eigh(gram_PxP / lengths_PxP)
     if eigenvalue_P[0] >= 0:
         return gram_PxP
-    return (vector_PxP * eigenvalue_P.clamp(min=0)) @ vector_PxP.T * lengths_PxP
+    return (vector_PxP * eigenvalue_P.clip(min=0)) @ vector_PxP.T * lengths_PxP

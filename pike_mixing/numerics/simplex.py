@@ -9,8 +9,9 @@ Shapes: P domains, A of them in the active set.
 
 import dataclasses
 
-import torch
-from torch import Tensor
+import numpy as np
+
+from pike_mixing.arrays import Floats
 
 RIDGE = 1e-10
 """Added to every cosine g_j . g_j / |g_j|^2 = 1. Of equally good weights, as those of identical
@@ -25,7 +26,7 @@ TOLERANCE = 1e-5
 class Point:
     """The best point of the search."""
 
-    weights_P: Tensor
+    weights_P: Floats
     """Non-negative, summing to 1."""
     length: float
     """|g_w|, the ridge included."""
@@ -38,7 +39,8 @@ class Point:
         return self.excess <= TOLERANCE
 
 
-def lowest(linear_P: Tensor, c: float, gram_PxP: Tensor) -> Point:
+@np.errstate(divide="ignore", invalid="ignore")
+def lowest(linear_P: Floats, c: float, gram_PxP: Floats) -> Point:
     """The weights that minimise b . w + c |g_w|.
 
     Args:
@@ -47,19 +49,19 @@ def lowest(linear_P: Tensor, c: float, gram_PxP: Tensor) -> Point:
         gram_PxP: Inner products of the gradients; positive semidefinite, no zero on the diagonal.
     """
     P = len(linear_P)
-    norm_P = gram_PxP.diagonal().sqrt()
-    size_P = linear_P.abs() + c * norm_P
-    cosine_PxP = gram_PxP / torch.outer(norm_P, norm_P)
-    cosine_PxP = cosine_PxP + RIDGE * torch.eye(P, dtype=torch.float64)
+    norm_P = np.sqrt(gram_PxP.diagonal())
+    size_P = np.abs(linear_P) + c * norm_P
+    cosine_PxP = gram_PxP / np.outer(norm_P, norm_P)
+    cosine_PxP = cosine_PxP + RIDGE * np.eye(P)
     first = int((linear_P + c * norm_P).argmin())
     # s_k = w_k |g_k|, lengths of the gradients' parts, are of one size where norms are not.
-    part_P = torch.zeros(P, dtype=torch.float64)
+    part_P = np.zeros(P)
     part_P[first] = norm_P[first]
-    active, best = [first], Point(part_P / norm_P, float("nan"), torch.inf)
+    active, best = [first], Point(part_P / norm_P, float("nan"), np.inf)
     for _ in range(20 * (P + 1)):
         slope_A, b_A = 1 / norm_P[active], (linear_P / norm_P)[active]
         step_A, furthest = _step(part_P[active], slope_A, b_A / c, cosine_PxP[active][:, active])
-        limit_A = torch.where(step_A < 0, -part_P[active] / step_A, torch.inf)
+        limit_A = np.where(step_A < 0, -part_P[active] / step_A, np.inf)
         blocking = int(limit_A.argmin())
         if limit_A[blocking] <= furthest:
             part_P[active] += limit_A[blocking] * step_A
@@ -67,12 +69,12 @@ def lowest(linear_P: Tensor, c: float, gram_PxP: Tensor) -> Point:
             continue
         part_P[active] += step_A
         weights_P, dot_P = part_P / norm_P, cosine_PxP @ part_P
-        length = float((part_P @ dot_P).sqrt())
+        length = float(np.sqrt(part_P @ dot_P))
         value_P = linear_P + c * norm_P * dot_P / length
         gain_P = (linear_P @ weights_P + c * length - value_P) / size_P
         if gain_P.max() < best.excess:
             best = Point(weights_P / weights_P.sum(), length, float(gain_P.max()))
-        gain_P[active] = -torch.inf
+        gain_P[active] = -np.inf
         entering = int(gain_P.argmax())
         if gain_P[entering] <= ENTER:
             break
@@ -80,18 +82,18 @@ def lowest(linear_P: Tensor, c: float, gram_PxP: Tensor) -> Point:
     return best
 
 
-def _step(part_A: Tensor, slope_A: Tensor, b_A: Tensor, cosine_AxA: Tensor) -> tuple[Tensor, float]:
+def _step(part_A: Floats, slope_A: Floats, b_A: Floats, cosine_AxA: Floats) -> tuple[Floats, float]:
     """Step to the lowest point among all s with slope . s = 1, and how much of it may be taken.
 
     Where the gradient of b . s + |s|_C - lambda slope . s vanishes, s is p + |s|_C q with
     p ~ C^-1 slope and q = -C^-1 b made to keep the constraint. p and q are C-orthogonal, hence
     |s|_C = |p|_C / sqrt(1 - |q|_C^2). With |q|_C >= 1 the function falls along q for ever.
     """
-    toward_Ax2 = torch.linalg.solve(cosine_AxA, torch.stack([slope_A, -b_A], dim=1))
+    toward_Ax2 = np.linalg.solve(cosine_AxA, np.stack([slope_A, -b_A], axis=1))
     p_A = toward_Ax2[:, 0] / (slope_A @ toward_Ax2[:, 0])
     q_A = toward_Ax2[:, 1] - (slope_A @ toward_Ax2[:, 1]) * p_A
     squared_q = float(q_A @ cosine_AxA @ q_A)
     if squared_q >= 1:
         return q_A, float("inf")
-    length = float((p_A @ cosine_AxA @ p_A / (1 - squared_q)).sqrt())
+    length = float(np.sqrt(p_A @ cosine_AxA @ p_A / (1 - squared_q)))
     return p_A + length * q_A - part_A, 1.0

@@ -5,18 +5,19 @@ Not of the domains' order in the list, so that the list's order changes no resul
 
 import hashlib
 
-import torch
-from torch import Tensor
+import numpy as np
+
+from pike_mixing.arrays import Ints
 
 
-def keys(domains: tuple[str, ...], seed: int) -> Tensor:
+def keys(domains: tuple[str, ...], seed: int) -> Ints:
     """One int64 for each domain that stands for its name and the seed in `orders`."""
     texts = [f"visits {seed} {domain}".encode() for domain in domains]
     digests = [hashlib.sha256(text).digest() for text in texts]
-    return torch.tensor([int.from_bytes(d[:7], "big") for d in digests], dtype=torch.int64)
+    return np.array([int.from_bytes(d[:7], "big") for d in digests], dtype=np.int64)
 
 
-def orders(key_P: Tensor, step: int) -> list[list[int]]:
+def orders(key_P: Ints, step: int) -> list[list[int]]:
     """For each of P domains the indices of the P - 1 others in the order of this step's visits."""
     key = key_P.tolist()
     domains = range(len(key))

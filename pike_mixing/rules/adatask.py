@@ -3,8 +3,9 @@
 import dataclasses
 from typing import ClassVar
 
-from torch import Tensor
+import numpy as np
 
+from pike_mixing.arrays import Floats
 from pike_mixing.interface import Needs, Signals, State
 from pike_mixing.numerics.gramian import Scale
 from pike_mixing.rules.mix import Mix
@@ -30,8 +31,8 @@ class AdaTask(Mix):
         """Moments for each domain."""
         return Needs(moments_per_domain=True)
 
-    def combine(self, state: State, signals: Signals) -> Tensor:
+    def combine(self, state: State, signals: Signals) -> Floats:
         """Coefficients of the domains' Adam steps; 0 for a domain without rows."""
         assert signals.count_K is not None, "the batch's counts are known before its gradients"
-        present_K = (signals.count_K > 0).double()
+        present_K = (signals.count_K > 0).astype(np.float64)
         return present_K / present_K.sum() if self.scale == "mix" else present_K

@@ -5,11 +5,11 @@ import logging
 import math
 from typing import ClassVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from pike_mixing import by_domain
 from pike_mixing.apportion import apportion
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import MethodDefaults, Needs, Signals, State, uniform
 from pike_mixing.numerics import scaling_law
 from pike_mixing.numerics.absent import filled
@@ -88,21 +88,21 @@ class ADO(MethodDefaults):
             weights_K = by_domain.ordered(self.prior, domains, "prior")
         return {
             "prior_K": weights_K,
-            "weights_K": weights_K.clone(),
-            "share_K": weights_K.clone(),
-            "average_K": weights_K.clone(),
-            "law_Kx3": torch.full((K, 3), torch.nan, dtype=torch.float64),
-            "recent_WxK": torch.empty((0, K), dtype=torch.float64),
-            "smooth_TxK": torch.empty((0, K), dtype=torch.float64),
-            "step_T": torch.empty(0, dtype=torch.int64),
-            "stride": torch.tensor(self.stride),
+            "weights_K": weights_K.copy(),
+            "share_K": weights_K.copy(),
+            "average_K": weights_K.copy(),
+            "law_Kx3": np.full((K, 3), np.nan),
+            "recent_WxK": np.empty((0, K)),
+            "smooth_TxK": np.empty((0, K)),
+            "step_T": np.empty(0, dtype=np.int64),
+            "stride": np.array(self.stride),
         }
 
-    def weights(self, state: State, step: int) -> Tensor:
+    def weights(self, state: State, step: int) -> Floats:
         """W after the last step."""
         return state["weights_K"]
 
-    def allocate(self, state: State, step: int, b: int) -> Tensor:
+    def allocate(self, state: State, step: int, b: int) -> Ints:
         """B w rows, rounded."""
         return apportion(state["weights_K"], b)
 
@@ -110,15 +110,15 @@ class ADO(MethodDefaults):
         """Remembers the losses and the realised shares; fits when due; then the next weights."""
         assert signals.loss_K is not None
         assert signals.count_K is not None
-        if signals.loss_K.isnan().all():
+        if np.isnan(signals.loss_K).all():
             return state
         step = signals.step
         state = self.remembered(state, signals.loss_K, step)
-        realised_K = signals.count_K.double() / signals.batch_rows
+        realised_K = signals.count_K.astype(np.float64) / signals.batch_rows
         state["share_K"] = 0.9 * state["share_K"] + 0.1 * realised_K
         if step >= self.first and (step - self.first) % self.every == 0:
             state["law_Kx3"] = self.fitted(state, step, signals.batch_rows)
-        if state["law_Kx3"].isnan().any():
+        if np.isnan(state["law_Kx3"]).any():
             return state
         return state | self.policy(state, (step + 1) * signals.batch_rows, step)
 
@@ -128,10 +128,10 @@ class ADO(MethodDefaults):
         slope_k = max(alpha_k, 0.05) reducible_k / n;  rho ~ mu h^0.5 slope, at least `min_weight`;
         w = 0.9 average + 0.1 rho;  average <- average + (rho - average) / (t + 1).
         """
-        alpha_K = state["law_Kx3"][:, 2].clamp(min=0.05)
+        alpha_K = state["law_Kx3"][:, 2].clip(min=0.05)
         slope_K = alpha_K * scaling_law.reducible(state["law_Kx3"], rows) / rows
-        rho_K = state["prior_K"] * state["share_K"].sqrt() * slope_K
-        rho_K = (rho_K / rho_K.sum()).clamp(min=self.min_weight)
+        rho_K = state["prior_K"] * np.sqrt(state["share_K"]) * slope_K
+        rho_K = (rho_K / rho_K.sum()).clip(min=self.min_weight)
         rho_K = rho_K / rho_K.sum()
         average_K = state["average_K"]
         return {
@@ -139,28 +139,28 @@ class ADO(MethodDefaults):
             "average_K": average_K + (rho_K - average_K) / (t + 1),
         }
 
-    def remembered(self, state: State, loss_K: Tensor, step: int) -> State:
+    def remembered(self, state: State, loss_K: Floats, step: int) -> State:
         """The state with a step's losses; a domain without rows repeats its last loss."""
         recent_WxK = state["recent_WxK"]
-        last_K = recent_WxK[-1] if len(recent_WxK) else torch.full_like(loss_K, torch.nan)
-        recent_WxK = torch.cat([recent_WxK, filled(loss_K, last_K)[None]])[-self.window :]
+        last_K = recent_WxK[-1] if len(recent_WxK) else np.full_like(loss_K, np.nan)
+        recent_WxK = np.concatenate([recent_WxK, filled(loss_K, last_K)[None]])[-self.window :]
         state = state | {"recent_WxK": recent_WxK}
         if len(recent_WxK) < self.window:
             return state
         # The first full window smooths the beginning of the series too, later ones their middle.
         begin = 0 if step == self.window - 1 else self.window // 2
         step_T, smooth_TxK = self.smoothed(state, step, begin, self.window // 2 + 1)
-        step_T = torch.cat([state["step_T"], step_T])
-        smooth_TxK = torch.cat([state["smooth_TxK"], smooth_TxK])
+        step_T = np.concatenate([state["step_T"], step_T])
+        smooth_TxK = np.concatenate([state["smooth_TxK"], smooth_TxK])
         if len(step_T) > self.points:
-            stride = 2 * state["stride"]
+            stride = np.asarray(2 * state["stride"])
             kept_T = (step_T - self.ignore) % stride == 0
             state["stride"], step_T, smooth_TxK = stride, step_T[kept_T], smooth_TxK[kept_T]
         return state | {"step_T": step_T, "smooth_TxK": smooth_TxK}
 
-    def smoothed(self, state: State, step: int, begin: int, end: int) -> tuple[Tensor, Tensor]:
+    def smoothed(self, state: State, step: int, begin: int, end: int) -> tuple[Ints, Floats]:
         """Steps and smoothed losses of those places of the window that are points of a fit."""
-        place = torch.arange(begin, end)
+        place = np.arange(begin, end)
         step_P = step - self.window + 1 + place
         point_P = (step_P >= self.ignore) & ((step_P - self.ignore) % state["stride"] == 0)
         if not point_P.any():
@@ -168,7 +168,7 @@ class ADO(MethodDefaults):
         rows_PxW = scaling_law.smoothing(self.window)[place[point_P]]
         return step_P[point_P], rows_PxW @ state["recent_WxK"]
 
-    def fitted(self, state: State, step: int, b: int) -> Tensor:
+    def fitted(self, state: State, step: int, b: int) -> Floats:
         """The law of each domain, from the history and the end of the last window.
 
         A loop that began to observe too late to have enough points keeps the laws that it has.
@@ -176,11 +176,11 @@ class ADO(MethodDefaults):
         if len(state["recent_WxK"]) < self.window:
             return state["law_Kx3"]
         step_T, smooth_TxK = self.smoothed(state, step, self.window // 2 + 1, self.window)
-        step_T = torch.cat([state["step_T"], step_T])
-        smooth_TxK = torch.cat([state["smooth_TxK"], smooth_TxK])
+        step_T = np.concatenate([state["step_T"], step_T])
+        smooth_TxK = np.concatenate([state["smooth_TxK"], smooth_TxK])
         if len(step_T) < FEWEST:
             return state["law_Kx3"]
-        for k in (smooth_TxK.amin(dim=0) < math.exp(self.min_log_irreducible)).nonzero():
+        for k in np.flatnonzero(smooth_TxK.min(axis=0) < math.exp(self.min_log_irreducible)):
             log.warning(
                 "ADO, step %d: the loss of the run's domain %d has fallen below "
                 "e^min_log_irreducible, where its law cannot follow: lower the setting",

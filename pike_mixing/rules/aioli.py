@@ -9,13 +9,14 @@ import dataclasses
 import hashlib
 from typing import ClassVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from pike_mixing.apportion import apportion
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import MethodDefaults, Needs, Signals, State, ValidationNeed, uniform
 from pike_mixing.numerics import visits
+from pike_mixing.numerics.softmax import softmax
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -75,18 +76,18 @@ class Aioli(MethodDefaults):
             raise InputError(f"lean: {self.lean} leans to none of {K} domains: raise it")
         return {
             "weights_K": uniform(K),
-            "fall_KxK": torch.zeros((K, K), dtype=torch.float64),
-            "graph_KxK": torch.full((K, K), torch.nan, dtype=torch.float64),
-            "last_K": torch.full((K,), torch.nan, dtype=torch.float64),
+            "fall_KxK": np.zeros((K, K)),
+            "graph_KxK": np.full((K, K), np.nan),
+            "last_K": np.full(K, np.nan),
             "key_K": visits.keys(domains, seed),
         }
 
-    def weights(self, state: State, step: int) -> Tensor:
+    def weights(self, state: State, step: int) -> Floats:
         """The slot's leaning mixture, or the weights of the last update."""
         k, weights_K = self.leaning(state, step), state["weights_K"]
         return weights_K if k is None else mixtures(len(weights_K), self.lean)[k]
 
-    def allocate(self, state: State, step: int, b: int) -> Tensor:
+    def allocate(self, state: State, step: int, b: int) -> Ints:
         """B w rows, rounded."""
         return apportion(self.weights(state, step), b)
 
@@ -97,28 +98,29 @@ class Aioli(MethodDefaults):
         """
         if signals.validation_loss_K is None:
             return state
-        loss_K = torch.where(
-            signals.validation_loss_K.isnan(), state["last_K"], signals.validation_loss_K
+        loss_K = np.where(
+            np.isnan(signals.validation_loss_K), state["last_K"], signals.validation_loss_K
         )
         ended = self.leaning(state, signals.step - 1)
         if ended is None:
-            return state | {"last_K": loss_K, "fall_KxK": torch.zeros_like(state["fall_KxK"])}
-        fall_K = (state["last_K"] - loss_K).nan_to_num(nan=0.0)
-        fall_KxK = state["fall_KxK"].index_add(1, torch.tensor([ended]), fall_K[:, None])
+            return state | {"last_K": loss_K, "fall_KxK": np.zeros_like(state["fall_KxK"])}
+        fall_K = np.nan_to_num(state["last_K"] - loss_K)
+        fall_KxK = state["fall_KxK"].copy()
+        fall_KxK[:, ended] += fall_K
         state = state | {"last_K": loss_K, "fall_KxK": fall_KxK}
         return state if self.leaning(state, signals.step) is not None else self.updated(state)
 
     def updated(self, state: State) -> State:
         """A from M A^T = falls^T, shifted to be non-negative, of sum 1, averaged; then w."""
         K, old_KxK = len(state["weights_K"]), state["graph_KxK"]
-        graph_KxK = torch.linalg.solve(mixtures(K, self.lean), state["fall_KxK"].T).T
-        graph_KxK = graph_KxK - graph_KxK.min().clamp(max=0)
+        graph_KxK = np.linalg.solve(mixtures(K, self.lean), state["fall_KxK"].T).T
+        graph_KxK = graph_KxK - min(graph_KxK.min(), 0)
         if not graph_KxK.any():
             return state
         graph_KxK = graph_KxK / graph_KxK.sum()
-        if not old_KxK.isnan().any():
+        if not np.isnan(old_KxK).any():
             graph_KxK = (1 - self.ema) * graph_KxK + self.ema * old_KxK
-        weights_K = torch.softmax(self.eta * graph_KxK.sum(dim=0), dim=0)
+        weights_K = softmax(self.eta * graph_KxK.sum(axis=0))
         return state | {"weights_K": weights_K, "graph_KxK": graph_KxK}
 
     def leaning(self, state: State, step: int) -> int | None:
@@ -134,8 +136,9 @@ class Aioli(MethodDefaults):
         return sorted(range(len(key_K)), key=drawn)[place % len(key_K)]
 
 
-def mixtures(K: int, lean: float) -> Tensor:
+def mixtures(K: int, lean: float) -> Floats:
     """M_KxK: row i is the mixture that leans to domain i, `lean` on it and the rest elsewhere."""
     others = (1 - lean) / max(K - 1, 1)
-    leaning_KxK = torch.full((K, K), others, dtype=torch.float64)
-    return leaning_KxK.fill_diagonal_(lean if K > 1 else 1.0)
+    leaning_KxK = np.full((K, K), others)
+    np.fill_diagonal(leaning_KxK, lean if K > 1 else 1.0)
+    return leaning_KxK

@@ -3,10 +3,11 @@
 import dataclasses
 from typing import ClassVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from pike_mixing.arrays import Floats
 from pike_mixing.interface import Statistics
+from pike_mixing.numerics.softmax import softmax
 from pike_mixing.rules.pike import PiKE
 
 
@@ -30,7 +31,7 @@ class BalancedPiKE(PiKE):
         """PiKE's, and a tau that tilts nothing."""
         return super().problems() + ([] if self.tau > 0 else ["tau: must be positive"])
 
-    def exponent(self, statistics: Statistics, b: int) -> Tensor:
+    def exponent(self, statistics: Statistics, b: int) -> Floats:
         """Line 7: (y*_k)^2 (zeta_1 |grad L_k|^2 - zeta_2 / (2b) sigma_k^2)."""
         return tilt(statistics.loss_K, self.tau) ** 2 * super().exponent(statistics, b)
 
@@ -42,12 +43,12 @@ class BalancedPiKE(PiKE):
         return super().proposed(dataclasses.replace(statistics, **tilted), b)
 
 
-def tilt(loss_K: Tensor, tau: float) -> Tensor:
+def tilt(loss_K: Floats, tau: float) -> Floats:
     """Line 6 and Lemma `lemma:MinToMinMax`: y*_k = tau softmax(tau L)_k, which sum to tau.
 
     A domain without a finite loss has no part in the sum and gets NaN.
     """
     tilted_K = tau * loss_K
-    absent_K = ~tilted_K.isfinite()
-    y_K = tau * torch.softmax(tilted_K.masked_fill(absent_K, -torch.inf), dim=0)
-    return y_K.masked_fill(absent_K, torch.nan)
+    absent_K = ~np.isfinite(tilted_K)
+    y_K = tau * softmax(np.where(absent_K, -np.inf, tilted_K))
+    return np.where(absent_K, np.nan, y_K)

@@ -3,9 +3,9 @@
 import dataclasses
 from typing import ClassVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Needs, Signals, State
 from pike_mixing.numerics.gramian import Scale, coefficients, not_converged
 from pike_mixing.numerics.simplex import lowest
@@ -34,7 +34,7 @@ class CAGrad(Mix):
         """The Gramian of every batch."""
         return Needs(gramian=True)
 
-    def combine(self, state: State, signals: Signals) -> Tensor:
+    def combine(self, state: State, signals: Signals) -> Floats:
         """Coefficients of g_0 + sqrt(phi) / |g_w| g_w, with g_0 the mean gradient.
 
         sqrt(phi) = c |g_0|, and w minimises g_w . g_0 + sqrt(phi) |g_w| over the simplex.
@@ -43,10 +43,10 @@ class CAGrad(Mix):
             InputError: the Gramian holds numbers that are not finite, or no solution was found.
         """
 
-        def solve(gram_PxP: Tensor, present_P: Tensor) -> Tensor:
-            mean_P = torch.full((len(gram_PxP),), 1 / len(gram_PxP), dtype=torch.float64)
+        def solve(gram_PxP: Floats, present_P: Ints) -> Floats:
+            mean_P = np.full(len(gram_PxP), 1 / len(gram_PxP))
             dot_P = gram_PxP @ mean_P
-            radius = self.c * float((mean_P @ dot_P).clamp(min=0).sqrt())
+            radius = self.c * max(float(mean_P @ dot_P), 0.0) ** 0.5
             shrink = 1 + self.c if self.scale == "mix" else 1.0
             if radius == 0:
                 return mean_P / shrink

@@ -3,11 +3,11 @@
 import dataclasses
 from typing import ClassVar, Literal
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from pike_mixing import by_domain
 from pike_mixing.apportion import apportion
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import (
     MethodDefaults,
     Needs,
@@ -75,11 +75,11 @@ class ConceptualPiKE(MethodDefaults):
             weights_K = by_domain.ordered(self.prior, domains, "prior")
         return {"weights_K": weights_K}
 
-    def weights(self, state: State, step: int) -> Tensor:
+    def weights(self, state: State, step: int) -> Floats:
         """W after the last estimate."""
         return state["weights_K"]
 
-    def allocate(self, state: State, step: int, b: int) -> Tensor:
+    def allocate(self, state: State, step: int, b: int) -> Ints:
         """Line 7: (b_1, ..., b_K) <- round(b w*)."""
         return apportion(state["weights_K"], b)
 
@@ -91,37 +91,38 @@ class ConceptualPiKE(MethodDefaults):
         if signals.statistics is None:
             return state
         lam_K, kap_K = self.bound(signals.statistics, signals.batch_rows)
-        weights_K, known_K = state["weights_K"].clone(), (lam_K + kap_K).isfinite()
+        weights_K, known_K = state["weights_K"].copy(), np.isfinite(lam_K + kap_K)
         if known_K.any():
             rest = weights_K[known_K].sum()
             weights_K[known_K] = rest * minimiser(lam_K[known_K], kap_K[known_K])
         return {"weights_K": weights_K}
 
-    def bound(self, statistics: Statistics, b: int) -> tuple[Tensor, Tensor]:
+    def bound(self, statistics: Statistics, b: int) -> tuple[Floats, Floats]:
         """Line 5, with the settings' constants and estimate of the norm."""
         squared_norm_K = statistics.squared_norm_K
         if self.norm == "unbiased":
-            squared_norm_K = statistics.squared_norm_unbiased_K.clamp(min=0)
+            squared_norm_K = statistics.squared_norm_unbiased_K.clip(min=0)
         constants = (self.L, self.eta, self.beta, self.gamma)
         return coefficients(squared_norm_K, statistics.variance_K, b, *constants)
 
 
 def coefficients(
-    squared_norm_K: Tensor,
-    variance_K: Tensor,
+    squared_norm_K: Floats,
+    variance_K: Floats,
     b: int,
     L: float,
     eta: float,
     beta: float,
     gamma: float,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Floats, Floats]:
     """lambda_k = -eta beta |g|^2 + L eta^2 sigma_k^2 / (2b) and kappa_k, of any beta."""
     noise_K = L * eta**2 / (2 * b) * variance_K
     lam_K = noise_K - eta * beta * squared_norm_K
     return lam_K, L * eta**2 * gamma * squared_norm_K
 
 
-def minimiser(lam_K: Tensor, kap_K: Tensor) -> Tensor:
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def minimiser(lam_K: Floats, kap_K: Floats) -> Floats:
     """Lemma `le:optimal_w_for_relax_problem`: argmin of w . lam + w^2 . kap / 2 on the simplex.
 
     w_k = max(0, (nu - lam_k) / kap_k), where nu = -mu is the cost at the margin of all domains with
@@ -135,16 +136,18 @@ def minimiser(lam_K: Tensor, kap_K: Tensor) -> Tensor:
     """
     gap_KxK = lam_K - lam_K[:, None]
     # 0 / 0: a linear domain takes nothing below its own cost.
-    taken_KxK = ((-gap_KxK).clamp(min=0) / kap_K).nan_to_num(nan=0.0, posinf=torch.inf)
-    left_K = 1 - taken_KxK.sum(dim=1)
+    taken_KxK = np.nan_to_num((-gap_KxK).clip(min=0) / kap_K, posinf=np.inf)
+    left_K = 1 - taken_KxK.sum(axis=1)
     active_K = left_K > 0
     linear_K = active_K & (kap_K == 0)
     if linear_K.any():
-        first = int(linear_K.double().argmax())
+        first = int(linear_K.argmax())
         return taken_KxK[first] + left_K[first] * linear_K / linear_K.sum()
     # Numerator and denominator times the smallest kappa: neither overflows.
     kap_A = kap_K[active_K]
     least = kap_A.min()
     above_A = gap_KxK[active_K][:, active_K] @ (least / kap_A)
-    part_A = (least + above_A).clamp(min=0) / (kap_A * (least / kap_A).sum())
-    return torch.zeros_like(lam_K).masked_scatter(active_K, part_A / part_A.sum())
+    part_A = (least + above_A).clip(min=0) / (kap_A * (least / kap_A).sum())
+    weights_K = np.zeros(len(lam_K))
+    weights_K[active_K] = part_A / part_A.sum()
+    return weights_K

@@ -6,11 +6,12 @@ Its average weights are the mixture of the final run; `fixed` trains with them.
 import dataclasses
 from typing import ClassVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Needs, Signals, State
 from pike_mixing.numerics.gramian import coefficients, of_present
+from pike_mixing.numerics.softmax import softmax
 from pike_mixing.rules.mix import Mix
 
 
@@ -48,10 +49,10 @@ class DoGE(Mix):
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The proxy's weights 1/K; their average is over updates alone."""
         state = super().init(domains, seed)
-        averaged = {n: state["weights_K"].clone() for n in ("proxy_K", "average_K")}
-        return {**state, **averaged, "updates": torch.tensor(0)}
+        averaged = {n: state["weights_K"].copy() for n in ("proxy_K", "average_K")}
+        return {**state, **averaged, "updates": np.array(0)}
 
-    def combine(self, state: State, signals: Signals) -> Tensor | None:
+    def combine(self, state: State, signals: Signals) -> Floats | None:
         """w_k after this batch's update, times the clipping of g_k.
 
         Raises:
@@ -59,7 +60,7 @@ class DoGE(Mix):
         """
         proxy_K = self.observe(state, signals)["proxy_K"]
 
-        def solve(gram_PxP: Tensor, present_P: Tensor) -> Tensor:
+        def solve(gram_PxP: Floats, present_P: Ints) -> Floats:
             proxy_P = proxy_K[present_P]
             return proxy_P / proxy_P.sum() * self.clipping(gram_PxP)
 
@@ -77,16 +78,17 @@ class DoGE(Mix):
             return state
         scale_P = self.clipping(gram_PxP)
         gram_PxP = scale_P[:, None] * gram_PxP * scale_P
-        norm_P, own_P = gram_PxP.diagonal().sqrt(), gram_PxP.diagonal()
-        reach_P = gram_PxP.sum(dim=1) - (0 if self.self_term else own_P)
-        score_P = (reach_P / norm_P.mean()).clamp(0, self.cap)
+        norm_P, own_P = np.sqrt(gram_PxP.diagonal()), gram_PxP.diagonal()
+        reach_P = gram_PxP.sum(axis=1) - (0 if self.self_term else own_P)
+        score_P = (reach_P / norm_P.mean()).clip(0, self.cap)
         old_P = state["proxy_K"][present_P]
-        new_P = old_P.sum() * torch.softmax(old_P.log() + self.rate * score_P, dim=0)
-        proxy_K = state["proxy_K"].index_copy(0, present_P, new_P)
-        updates = state["updates"] + 1
+        new_P = old_P.sum() * softmax(np.log(old_P) + self.rate * score_P)
+        proxy_K = state["proxy_K"].copy()
+        proxy_K[present_P] = new_P
+        updates = np.asarray(state["updates"] + 1)
         average_K = state["average_K"] + (proxy_K - state["average_K"]) / updates
         return state | {"proxy_K": proxy_K, "average_K": average_K, "updates": updates}
 
-    def clipping(self, gram_PxP: Tensor) -> Tensor:
+    def clipping(self, gram_PxP: Floats) -> Floats:
         """Factors that bring each gradient's norm down to `clip_norm`."""
-        return (self.clip_norm / gram_PxP.diagonal().sqrt()).clamp(max=1)
+        return (self.clip_norm / np.sqrt(gram_PxP.diagonal())).clip(max=1)

@@ -6,13 +6,14 @@ Its average weights are the mixture of the final run; `fixed` trains with them.
 import dataclasses
 from typing import ClassVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from pike_mixing import by_domain
 from pike_mixing.apportion import apportion
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import MethodDefaults, Needs, Signals, State, uniform
 from pike_mixing.numerics.absent import filled
+from pike_mixing.numerics.softmax import softmax
 from pike_mixing.settings import indivisible
 
 
@@ -54,21 +55,21 @@ class DoReMi(MethodDefaults):
             weights_K = by_domain.ordered(self.prior, domains, "prior")
         return {
             "sampling_K": weights_K,
-            "dro_K": weights_K.clone(),
-            "average_K": weights_K.clone(),
-            "excess_K": torch.full_like(weights_K, torch.nan),
-            "updates": torch.tensor(0),
+            "dro_K": weights_K.copy(),
+            "average_K": weights_K.copy(),
+            "excess_K": np.full_like(weights_K, np.nan),
+            "updates": np.array(0),
         }
 
-    def weights(self, state: State, step: int) -> Tensor:
+    def weights(self, state: State, step: int) -> Floats:
         """The fixed q: the proxy weighs losses, not rows."""
         return state["sampling_K"]
 
-    def allocate(self, state: State, step: int, b: int) -> Tensor:
+    def allocate(self, state: State, step: int, b: int) -> Ints:
         """B q rows, rounded."""
         return apportion(state["sampling_K"], b)
 
-    def loss_weights(self, state: State, signals: Signals) -> Tensor | None:
+    def loss_weights(self, state: State, signals: Signals) -> Floats | None:
         """(w_k / q_k) b_k / sum_j (w_j / q_j) b_j, with the weights that this batch leads to.
 
         So the loss is the mean over the batch's tokens, each weighed w/q: not the sum of the
@@ -76,7 +77,7 @@ class DoReMi(MethodDefaults):
         """
         assert signals.count_K is not None
         dro_K, sampling_K = self.updated(state, signals)["dro_K"], state["sampling_K"]
-        pull_K = (dro_K / sampling_K * signals.count_K).masked_fill(sampling_K == 0, 0)
+        pull_K = np.where(sampling_K == 0, 0, dro_K / sampling_K * signals.count_K)
         return pull_K / pull_K.sum()
 
     def observe(self, state: State, signals: Signals) -> State:
@@ -89,14 +90,14 @@ class DoReMi(MethodDefaults):
         A domain without rows counts with its last excess, before it ever had one with the others'
         mean, which leaves its odds as they are.
         """
-        if signals.excess_K is None or signals.excess_K.isnan().all():
+        if signals.excess_K is None or np.isnan(signals.excess_K).all():
             return state
-        last_K = torch.where(signals.excess_K.isnan(), state["excess_K"], signals.excess_K)
+        last_K = np.where(np.isnan(signals.excess_K), state["excess_K"], signals.excess_K)
         excess_K = filled(signals.excess_K, state["excess_K"])
-        dro_K = torch.softmax(state["dro_K"].log() + self.rate * excess_K, dim=0)
-        mixed_K = (state["sampling_K"] > 0).double()
+        dro_K = softmax(np.log(state["dro_K"]) + self.rate * excess_K)
+        mixed_K = (state["sampling_K"] > 0).astype(np.float64)
         dro_K = (1 - self.smoothing) * dro_K + self.smoothing / int(mixed_K.sum()) * mixed_K
-        updates = state["updates"] + 1
+        updates = np.asarray(state["updates"] + 1)
         average_K = state["average_K"] + (dro_K - state["average_K"]) / (updates + 1)
         return state | {
             "dro_K": dro_K,

@@ -3,12 +3,13 @@
 import dataclasses
 from typing import ClassVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from pike_mixing import by_domain
+from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, Signals, State
+from pike_mixing.numerics.softmax import softmax
 from pike_mixing.rules.mix import Mix
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
@@ -45,57 +46,57 @@ class FAMO(Mix):
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Logits 0, Adam's moments 0, and the number of updates that each logit has had."""
         state = super().init(domains, seed)
-        zero_K = torch.zeros_like(state["weights_K"])
+        zero_K = np.zeros_like(state["weights_K"])
         bounds = self.lower_bounds or dict.fromkeys(domains, 0.0)
         return {
             **state,
             "logits_K": zero_K,
             "bound_K": by_domain.placed(bounds, domains, "lower_bounds", "bound"),
-            "first_K": zero_K.clone(),
-            "second_K": zero_K.clone(),
-            "updates_K": torch.zeros(len(domains), dtype=torch.int64),
+            "first_K": zero_K.copy(),
+            "second_K": zero_K.copy(),
+            "updates_K": np.zeros(len(domains), dtype=np.int64),
         }
 
-    def loss_weights(self, state: State, signals: Signals) -> Tensor | None:
+    def loss_weights(self, state: State, signals: Signals) -> Floats | None:
         """(z_k / D_k) / sum_j z_j / D_j with z = softmax(xi): the gradient of sum_k z_k log D_k.
 
         They sum to 1, Mix's scale. A domain without rows has weight 0.
         """
         assert signals.loss_K is not None
         pull_K = soft(state["logits_K"], signals.loss_K) / self.gap(state, signals.loss_K, signals)
-        return (pull_K / pull_K.nansum()).nan_to_num(nan=0.0)
+        return np.nan_to_num(pull_K / np.nansum(pull_K))
 
     def observe(self, state: State, signals: Signals) -> State:
         """Adam on xi with gradient z (delta - z . delta) + gamma xi, delta the fall of log D."""
         if signals.loss_K is None or signals.loss_after_K is None:
             return state
         before_K = self.gap(state, signals.loss_K, signals)
-        delta_K = before_K.log() - self.gap(state, signals.loss_after_K, signals).log()
+        delta_K = np.log(before_K) - np.log(self.gap(state, signals.loss_after_K, signals))
         z_K = soft(state["logits_K"], delta_K)
-        slope_K = z_K * (delta_K - (z_K * delta_K).nansum()) + self.gamma * state["logits_K"]
-        present_K = ~slope_K.isnan()
+        slope_K = z_K * (delta_K - np.nansum(z_K * delta_K)) + self.gamma * state["logits_K"]
+        present_K = ~np.isnan(slope_K)
         first_K = BETA1 * state["first_K"] + (1 - BETA1) * slope_K
         second_K = BETA2 * state["second_K"] + (1 - BETA2) * slope_K**2
         updates_K = state["updates_K"] + 1
         # Exponents in float64: 1 - 0.999 has four digits in float32.
-        mean_K = first_K / (1 - BETA1 ** updates_K.double())
-        square_K = second_K / (1 - BETA2 ** updates_K.double())
+        mean_K = first_K / (1 - BETA1 ** updates_K.astype(np.float64))
+        square_K = second_K / (1 - BETA2 ** updates_K.astype(np.float64))
         moved = {
-            "logits_K": state["logits_K"] - self.rate * mean_K / (square_K.sqrt() + EPSILON),
+            "logits_K": state["logits_K"] - self.rate * mean_K / (np.sqrt(square_K) + EPSILON),
             "first_K": first_K,
             "second_K": second_K,
             "updates_K": updates_K,
         }
-        return state | {n: torch.where(present_K, new, state[n]) for n, new in moved.items()}
+        return state | {n: np.where(present_K, new, state[n]) for n, new in moved.items()}
 
-    def gap(self, state: State, loss_K: Tensor, signals: Signals) -> Tensor:
+    def gap(self, state: State, loss_K: Floats, signals: Signals) -> Floats:
         """D_k = L_k - m_k + 1e-8; NaN for a domain without rows.
 
         Raises:
             InputError: a loss lies below its bound; its logarithm would be NaN for ever.
         """
-        below = (loss_K < state["bound_K"]).nonzero().flatten().tolist()
-        if below:
+        below = np.flatnonzero(loss_K < state["bound_K"])
+        if len(below):
             raise InputError(
                 "\n".join(
                     f"lower_bounds: {state['bound_K'][k]:g} of the run's domain {k + 1} is above "
@@ -106,7 +107,7 @@ class FAMO(Mix):
         return loss_K - state["bound_K"] + EPSILON
 
 
-def soft(logits_K: Tensor, measured_K: Tensor) -> Tensor:
+def soft(logits_K: Floats, measured_K: Floats) -> Floats:
     """Softmax of the logits of the domains that were measured; NaN for the others."""
-    z_K = torch.softmax(logits_K.masked_fill(measured_K.isnan(), -torch.inf), dim=0)
-    return z_K.masked_fill(measured_K.isnan(), torch.nan)
+    z_K = softmax(np.where(np.isnan(measured_K), -np.inf, logits_K))
+    return np.where(np.isnan(measured_K), np.nan, z_K)

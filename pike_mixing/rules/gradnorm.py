@@ -3,12 +3,13 @@
 import dataclasses
 from typing import ClassVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, Signals, State
 from pike_mixing.numerics.gramian import coefficients, of_present
+from pike_mixing.numerics.softmax import softmax
 from pike_mixing.rules.mix import Mix
 
 
@@ -44,16 +45,16 @@ class GradNorm(Mix):
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Theta 0; no losses to refer to (NaN)."""
         state = super().init(domains, seed)
-        zero_K = torch.zeros_like(state["weights_K"])
-        return {**state, "theta_K": zero_K, "initial_loss_K": torch.full_like(zero_K, torch.nan)}
+        zero_K = np.zeros_like(state["weights_K"])
+        return {**state, "theta_K": zero_K, "initial_loss_K": np.full_like(zero_K, np.nan)}
 
-    def combine(self, state: State, signals: Signals) -> Tensor | None:
+    def combine(self, state: State, signals: Signals) -> Floats | None:
         """The softmax of theta, w_k / K: on the scale of Mix.
 
         Raises:
             InputError: the Gramian holds numbers that are not finite.
         """
-        return coefficients(signals, lambda _, present: state["theta_K"][present].softmax(dim=0))
+        return coefficients(signals, lambda _, present: softmax(state["theta_K"][present]))
 
     def observe(self, state: State, signals: Signals) -> State:
         """Gradient step of theta on sum_k |G_k - mean(G) r_k^alpha|, the target held constant.
@@ -67,7 +68,7 @@ class GradNorm(Mix):
         if signals.gram_KxK is None or signals.loss_K is None or signals.step < self.first:
             return state
         initial_K = state["initial_loss_K"]
-        initial_K = torch.where(initial_K.isnan(), signals.loss_K, initial_K)
+        initial_K = np.where(np.isnan(initial_K), signals.loss_K, initial_K)
         gram_PxP, present_P = of_present(signals)
         if (signals.loss_K[present_P] <= 0).any():
             raise InputError(
@@ -75,13 +76,16 @@ class GradNorm(Mix):
                 f"{signals.loss_K.tolist()}, and one of them is not positive: train with another "
                 "rule"
             )
-        z_P = state["theta_K"][present_P].softmax(dim=0)
-        G_P = len(z_P) * z_P * gram_PxP.diagonal().sqrt()
+        if not len(present_P):
+            return state | {"initial_loss_K": initial_K}
+        z_P = softmax(state["theta_K"][present_P])
+        G_P = len(z_P) * z_P * np.sqrt(gram_PxP.diagonal())
         ratio_P = (signals.loss_K / initial_K)[present_P]
         gap_P = G_P - G_P.mean() * (ratio_P / ratio_P.mean()) ** self.alpha
         # Norms of float32 gradients are known to 1e-7: a smaller gap has no sign.
-        side_P = gap_P.sign() * (gap_P.abs() > 1e-6 * G_P.mean())
+        side_P = np.where(np.abs(gap_P) > 1e-6 * G_P.mean(), np.sign(gap_P), 0)
         # dG_k / dtheta_j = G_k ([j = k] - z_j).
         slope_P = (side_P * G_P - z_P * (side_P * G_P).sum()) / G_P.mean()
-        theta_K = state["theta_K"].index_add(0, present_P, slope_P, alpha=-self.rate)
+        theta_K = state["theta_K"].copy()
+        theta_K[present_P] -= self.rate * slope_P
         return state | {"theta_K": theta_K, "initial_loss_K": initial_K}

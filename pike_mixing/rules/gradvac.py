@@ -3,9 +3,9 @@
 import dataclasses
 from typing import ClassVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Needs, Signals, State
 from pike_mixing.numerics import visits
 from pike_mixing.numerics.gramian import Scale, coefficients, of_present
@@ -52,18 +52,18 @@ class GradVaccine(Mix):
         return {
             **super().init(domains, seed),
             "key_K": visits.keys(domains, seed),
-            "target_KxK": torch.zeros((K, K), dtype=torch.float64),
+            "target_KxK": np.zeros((K, K)),
         }
 
-    def combine(self, state: State, signals: Signals) -> Tensor:
+    def combine(self, state: State, signals: Signals) -> Floats:
         """Coefficients of the sum of the turned gradients.
 
         Raises:
             InputError: the Gramian holds numbers that are not finite.
         """
 
-        def solve(gram_PxP: Tensor, present_P: Tensor) -> Tensor:
-            sum_P = self._visit(state, signals.step, gram_PxP, present_P)[0].sum(dim=0)
+        def solve(gram_PxP: Floats, present_P: Ints) -> Floats:
+            sum_P = self._visit(state, signals.step, gram_PxP, present_P)[0].sum(axis=0)
             return sum_P / len(sum_P) if self.scale == "mix" else sum_P
 
         return coefficients(signals, solve)
@@ -73,14 +73,14 @@ class GradVaccine(Mix):
         if signals.gram_KxK is None:
             return state
         gram_PxP, present_P = of_present(signals)
-        target_KxK = state["target_KxK"].clone()
+        target_KxK = state["target_KxK"].copy()
         _, target_PxP = self._visit(state, signals.step, gram_PxP, present_P)
         target_KxK[present_P[:, None], present_P] = target_PxP
         return {**state, "target_KxK": target_KxK}
 
     def _visit(
-        self, state: State, step: int, gram_PxP: Tensor, present_P: Tensor
-    ) -> tuple[Tensor, Tensor]:
+        self, state: State, step: int, gram_PxP: Floats, present_P: Ints
+    ) -> tuple[Floats, Floats]:
         target_PxP = state["target_KxK"][present_P[:, None], present_P]
         order = visits.orders(state["key_K"][present_P], step)
         return turned(
@@ -89,13 +89,13 @@ class GradVaccine(Mix):
 
 
 def turned(
-    gram_PxP: Tensor,
-    target_PxP: Tensor,
+    gram_PxP: Floats,
+    target_PxP: Floats,
     orders: list[list[int]],
     *,
     beta: float,
     highest_target: float,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Floats, Floats]:
     """For all i, g'_i = sum_j a_ij g_j as the coefficients a_PxP; and the next targets.
 
     Starting from g'_i = g_i, for j in random order: with rho = cos(g'_i, g_j) and its target
@@ -106,9 +106,9 @@ def turned(
 
     which gives g'_i the cosine rho* with g_j; then rho* <- (1 - beta) rho* + beta rho.
     """
-    a_PxP = torch.eye(len(gram_PxP), dtype=torch.float64)
-    next_PxP = target_PxP.clone()
-    norm = gram_PxP.diagonal().sqrt().tolist()
+    a_PxP = np.eye(len(gram_PxP))
+    next_PxP = target_PxP.copy()
+    norm = np.sqrt(gram_PxP.diagonal()).tolist()
     for i, (a_P, order) in enumerate(zip(a_PxP, orders, strict=True)):
         for j in order:
             dot_P = gram_PxP @ a_P

@@ -3,9 +3,9 @@
 import dataclasses
 from typing import ClassVar, Literal
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, Signals, State
 from pike_mixing.numerics.gramian import coefficients, not_converged
@@ -33,16 +33,16 @@ class MGDA(Mix):
         """The Gramian of every batch."""
         return Needs(gramian=True)
 
-    def combine(self, state: State, signals: Signals) -> Tensor:
+    def combine(self, state: State, signals: Signals) -> Floats:
         """Weights that minimise |sum_k w_k g_k / n_k|^2, equation (3) of Sener and Koltun.
 
         Raises:
             InputError: the Gramian holds numbers that are not finite, or no solution was found.
         """
 
-        def solve(gram_PxP: Tensor, present_P: Tensor) -> Tensor:
+        def solve(gram_PxP: Floats, present_P: Ints) -> Floats:
             n_P = self._normaliser(gram_PxP, signals, present_P)
-            point = lowest(torch.zeros(len(n_P)).double(), 1.0, gram_PxP / torch.outer(n_P, n_P))
+            point = lowest(np.zeros(len(n_P)), 1.0, gram_PxP / np.outer(n_P, n_P))
             if not point.optimal:
                 why = f"the shortest vector is off by {point.excess:.1g}"
                 raise not_converged("mgda", signals.step, why)
@@ -50,14 +50,14 @@ class MGDA(Mix):
 
         return coefficients(signals, solve)
 
-    def _normaliser(self, gram_PxP: Tensor, signals: Signals, present_P: Tensor) -> Tensor:
-        norm_P = gram_PxP.diagonal().sqrt()
+    def _normaliser(self, gram_PxP: Floats, signals: Signals, present_P: Ints) -> Floats:
+        norm_P = np.sqrt(gram_PxP.diagonal())
         if self.normalise == "none":
-            return torch.ones_like(norm_P)
+            return np.ones_like(norm_P)
         if self.normalise == "l2":
             return norm_P
         assert signals.loss_K is not None, "the domains' losses come with the Gramian"
-        loss_P = signals.loss_K[present_P].double()
+        loss_P = signals.loss_K[present_P]
         if not (loss_P > 0).all():
             raise InputError(
                 f"step {signals.step}: normalise: {self.normalise} divides by the domains' losses, "

@@ -3,9 +3,8 @@
 import dataclasses
 from typing import ClassVar
 
-from torch import Tensor
-
 from pike_mixing.apportion import apportion
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import MethodDefaults, State, uniform
 
 
@@ -19,10 +18,10 @@ class Mix(MethodDefaults):
         """Weights 1/K."""
         return {"weights_K": uniform(len(domains))}
 
-    def weights(self, state: State, step: int) -> Tensor:
+    def weights(self, state: State, step: int) -> Floats:
         """1/K at every step."""
         return state["weights_K"]
 
-    def allocate(self, state: State, step: int, b: int) -> Tensor:
+    def allocate(self, state: State, step: int, b: int) -> Ints:
         """b/K rows of each domain, rounded."""
         return apportion(state["weights_K"], b)

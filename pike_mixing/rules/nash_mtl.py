@@ -3,9 +3,9 @@
 import dataclasses
 from typing import ClassVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Needs, Signals, State
 from pike_mixing.numerics.gramian import Scale, coefficients, not_converged
 from pike_mixing.rules.mix import Mix
@@ -34,14 +34,14 @@ class NashMTL(Mix):
         """The Gramian of every batch."""
         return Needs(gramian=True)
 
-    def combine(self, state: State, signals: Signals) -> Tensor:
+    def combine(self, state: State, signals: Signals) -> Floats:
         """Weights alpha > 0 with G alpha = 1 / alpha, equation (2) of the paper.
 
         Raises:
             InputError: the Gramian holds numbers that are not finite, or there is no solution.
         """
 
-        def solve(gram_PxP: Tensor, present_P: Tensor) -> Tensor:
+        def solve(gram_PxP: Floats, present_P: Ints) -> Floats:
             alpha_P, decrement = bargain(gram_PxP)
             if decrement > TOLERANCE:
                 why = f"their bargain is off by {decrement:.1g}"
@@ -51,7 +51,7 @@ class NashMTL(Mix):
         return coefficients(signals, solve)
 
 
-def bargain(gram_PxP: Tensor) -> tuple[Tensor, float]:
+def bargain(gram_PxP: Floats) -> tuple[Floats, float]:
     """Solution of G alpha = 1 / alpha, and the last Newton decrement.
 
     It is the minimum of the self-concordant alpha . G alpha / 2 - sum_k log alpha_k, on which
@@ -59,16 +59,16 @@ def bargain(gram_PxP: Tensor) -> tuple[Tensor, float]:
     (A G A + 1) x = 1 - A G alpha with A = diag(alpha), whose matrix is well conditioned for
     Gramians of any rank. Only gradients of which some positive combination is zero have no minimum.
     """
-    norm_P = gram_PxP.diagonal().sqrt()
-    one_PxP = torch.eye(len(norm_P), dtype=torch.float64)
+    norm_P = np.sqrt(gram_PxP.diagonal())
+    one_PxP = np.eye(len(norm_P))
     # The solution for identical gradients.
     alpha_P = 1 / (norm_P * len(norm_P) ** 0.5)
-    decrement = torch.inf
+    decrement = np.inf
     for _ in range(NEWTON_STEPS):
-        bargain_PxP = gram_PxP * torch.outer(alpha_P, alpha_P)
-        rest_P = 1 - bargain_PxP.sum(dim=1)
-        x_P = torch.linalg.solve(bargain_PxP + one_PxP, rest_P)
-        decrement = float((x_P @ rest_P).clamp(min=0).sqrt())
+        bargain_PxP = gram_PxP * np.outer(alpha_P, alpha_P)
+        rest_P = 1 - bargain_PxP.sum(axis=1)
+        x_P = np.linalg.solve(bargain_PxP + one_PxP, rest_P)
+        decrement = max(float(x_P @ rest_P), 0.0) ** 0.5
         if decrement <= ENOUGH or (alpha_P * norm_P).max() > OPPOSITE:
             break
         alpha_P = alpha_P * (1 + x_P / (1 + decrement if decrement > 0.25 else 1))

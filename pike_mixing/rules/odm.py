@@ -7,12 +7,13 @@ import dataclasses
 import math
 from typing import ClassVar, Literal
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from pike_mixing import by_domain
 from pike_mixing.apportion import apportion
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import MethodDefaults, Needs, Signals, State, uniform
+from pike_mixing.numerics.softmax import softmax
 from pike_mixing.settings import indivisible
 
 
@@ -49,13 +50,13 @@ class OnlineDataMixing(MethodDefaults):
         weights_K = uniform(len(domains))
         if self.prior is not None:
             weights_K = by_domain.ordered(self.prior, domains, "prior")
-        return {"weights_K": weights_K, "reward_K": torch.zeros_like(weights_K)}
+        return {"weights_K": weights_K, "reward_K": np.zeros_like(weights_K)}
 
-    def weights(self, state: State, step: int) -> Tensor:
+    def weights(self, state: State, step: int) -> Floats:
         """W after the last update."""
         return state["weights_K"]
 
-    def allocate(self, state: State, step: int, b: int) -> Tensor:
+    def allocate(self, state: State, step: int, b: int) -> Ints:
         """B w rows, rounded."""
         return apportion(state["weights_K"], b)
 
@@ -66,23 +67,23 @@ class OnlineDataMixing(MethodDefaults):
         0), keeps its reward.
         """
         loss_K, t = signals.loss_K, signals.step + 1
-        if loss_K is None or loss_K.isnan().all() or t <= self.warmup:
+        if loss_K is None or np.isnan(loss_K).all() or t <= self.warmup:
             return state
-        gain_K = loss_K / state["weights_K"] if self.variant == "paper" else loss_K.exp()
+        gain_K = loss_K / state["weights_K"] if self.variant == "paper" else np.exp(loss_K)
         reward_K = self.memory * state["reward_K"] + (1 - self.memory) * gain_K
-        reward_K = torch.where(reward_K.isfinite(), reward_K, state["reward_K"])
+        reward_K = np.where(np.isfinite(reward_K), reward_K, state["reward_K"])
         rule = exponential if self.variant == "paper" else linear
         return {"weights_K": rule(reward_K, t), "reward_K": reward_K}
 
 
-def exponential(reward_K: Tensor, t: int) -> Tensor:
+def exponential(reward_K: Floats, t: int) -> Floats:
     """Exp3 after t steps: w ~ exp(eps_{t-1} R), of which a share K eps_t goes to exploration."""
     K = len(reward_K)
     eps = exploration(K, t)
-    return (1 - K * eps) * torch.softmax(exploration(K, t - 1) * reward_K, dim=0) + eps
+    return (1 - K * eps) * softmax(exploration(K, t - 1) * reward_K) + eps
 
 
-def linear(reward_K: Tensor, t: int) -> Tensor:
+def linear(reward_K: Floats, t: int) -> Floats:
     """The released code's rule for mixed batches: w ~ R, with the same exploration."""
     K = len(reward_K)
     eps = exploration(K, t)

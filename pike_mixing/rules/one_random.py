@@ -4,9 +4,9 @@ import dataclasses
 import hashlib
 from typing import ClassVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import MethodDefaults, State
 
 
@@ -18,10 +18,10 @@ class Random(MethodDefaults):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The seed of the draws; the domain of a step is a function of (seed, step) alone."""
-        one_hot_KxK = torch.eye(len(domains), dtype=torch.float64)
-        return {"one_hot_KxK": one_hot_KxK, "seed": torch.tensor(seed, dtype=torch.int64)}
+        one_hot_KxK = np.eye(len(domains))
+        return {"one_hot_KxK": one_hot_KxK, "seed": np.array(seed, dtype=np.int64)}
 
-    def weights(self, state: State, step: int) -> Tensor:
+    def weights(self, state: State, step: int) -> Floats:
         """All weight on the drawn domain."""
         one_hot_KxK = state["one_hot_KxK"]
         key = f"random domain {int(state['seed'])} {step}".encode()
@@ -29,6 +29,6 @@ class Random(MethodDefaults):
         # 64 bits modulo K: no domain is favoured by more than K / 2^64.
         return one_hot_KxK[draw % len(one_hot_KxK)]
 
-    def allocate(self, state: State, step: int, b: int) -> Tensor:
+    def allocate(self, state: State, step: int, b: int) -> Ints:
         """B rows of the drawn domain."""
-        return (b * self.weights(state, step)).to(torch.int64)
+        return (b * self.weights(state, step)).astype(np.int64)

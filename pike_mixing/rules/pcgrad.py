@@ -3,9 +3,9 @@
 import dataclasses
 from typing import ClassVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Needs, Signals, State
 from pike_mixing.numerics import visits
 from pike_mixing.numerics.gramian import Scale, coefficients
@@ -34,28 +34,28 @@ class PCGrad(Mix):
         """Weights 1/K, and keys for the random order of the projections."""
         return {**super().init(domains, seed), "key_K": visits.keys(domains, seed)}
 
-    def combine(self, state: State, signals: Signals) -> Tensor:
+    def combine(self, state: State, signals: Signals) -> Floats:
         """Coefficients of the sum of the projected gradients, lines 8-9.
 
         Raises:
             InputError: the Gramian holds numbers that are not finite.
         """
 
-        def solve(gram_PxP: Tensor, present_P: Tensor) -> Tensor:
+        def solve(gram_PxP: Floats, present_P: Ints) -> Floats:
             order = visits.orders(state["key_K"][present_P], signals.step)
-            sum_P = projected(gram_PxP, order).sum(dim=0)
+            sum_P = projected(gram_PxP, order).sum(axis=0)
             return sum_P / len(sum_P) if self.scale == "mix" else sum_P
 
         return coefficients(signals, solve)
 
 
-def projected(gram_PxP: Tensor, orders: list[list[int]]) -> Tensor:
+def projected(gram_PxP: Floats, orders: list[list[int]]) -> Floats:
     """Lines 2-7 for all i: g'_i = sum_j a_ij g_j as the coefficients a_PxP.
 
     Starting from g'_i = g_i, for j in random order: if g'_i . g_j < 0,
     g'_i <- g'_i - (g'_i . g_j) / |g_j|^2 g_j, with the original g_j.
     """
-    a_PxP = torch.eye(len(gram_PxP), dtype=torch.float64)
+    a_PxP = np.eye(len(gram_PxP))
     for a_P, order in zip(a_PxP, orders, strict=True):
         for j in order:
             dot = a_P @ gram_PxP[j]

@@ -5,11 +5,11 @@ import math
 import sys
 from typing import ClassVar, Literal
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from pike_mixing import by_domain
 from pike_mixing.apportion import apportion
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import (
     MethodDefaults,
     Needs,
@@ -19,6 +19,7 @@ from pike_mixing.interface import (
     StatisticsNeed,
     uniform,
 )
+from pike_mixing.numerics.softmax import log_softmax, logsumexp
 from pike_mixing.settings import indivisible
 
 PRESETS: dict[str, dict[str, int | str]] = {
@@ -95,13 +96,15 @@ class PiKE(MethodDefaults):
             weights_K = uniform(len(domains))
         else:
             weights_K = by_domain.ordered(self.prior, domains, "prior")
-        return {"log_weights_K": weights_K.log()}
+        # A domain of weight 0 stays at -infinity.
+        with np.errstate(divide="ignore"):
+            return {"log_weights_K": np.log(weights_K)}
 
-    def weights(self, state: State, step: int) -> Tensor:
+    def weights(self, state: State, step: int) -> Floats:
         """W after the last update."""
-        return state["log_weights_K"].exp()
+        return np.exp(state["log_weights_K"])
 
-    def allocate(self, state: State, step: int, b: int) -> Tensor:
+    def allocate(self, state: State, step: int, b: int) -> Ints:
         """Line 8: (b_1, ..., b_K) <- round(b w)."""
         return apportion(self.weights(state, step), b)
 
@@ -121,38 +124,40 @@ class PiKE(MethodDefaults):
         log_weights_K = updated(state["log_weights_K"], exponent_K, self.min_weight)
         return {"log_weights_K": log_weights_K}
 
-    def exponent(self, statistics: Statistics, b: int) -> Tensor:
+    def exponent(self, statistics: Statistics, b: int) -> Floats:
         """Line 6: zeta_1 |grad L_k|^2 - zeta_2 / (2b) sigma_k^2; not finite where not measured."""
         if self.norm == "plug-in":
             squared_norm_K = statistics.squared_norm_K
         else:
-            squared_norm_K = statistics.squared_norm_unbiased_K.clamp(min=0)
+            squared_norm_K = statistics.squared_norm_unbiased_K.clip(min=0)
         return self.zeta1 * squared_norm_K - self.zeta2 / (2 * b) * statistics.variance_K
 
 
-def updated(log_weights_K: Tensor, exponent_K: Tensor, min_weight: float) -> Tensor:
+def updated(log_weights_K: Floats, exponent_K: Floats, min_weight: float) -> Floats:
     """Lines 6-7: log w <- log w + exponent, normalised; then the floor.
 
     A domain whose exponent is no finite number was not measured and keeps its weight, hence its
     odds against the others' mean; the others share the rest as if they were all.
     """
-    known_K = exponent_K.isfinite()
+    known_K = np.isfinite(exponent_K)
     if not known_K.all():
         log_known_P = log_weights_K[known_K]
-        log_rest = log_known_P.logsumexp(dim=0)
-        if log_rest == -torch.inf:
+        log_rest = logsumexp(log_known_P)
+        if log_rest == -np.inf:
             return log_weights_K
         # A rest that underflows is all floor.
-        floor = min_weight / max(float(log_rest.exp()), sys.float_info.min)
+        floor = min_weight / max(math.exp(log_rest), sys.float_info.min)
         log_part_P = updated(log_known_P, exponent_K[known_K], floor)
-        return log_weights_K.masked_scatter(known_K, log_rest + log_part_P)
-    log_weights_K = torch.log_softmax(log_weights_K + exponent_K, dim=0)
+        log_weights_K = log_weights_K.copy()
+        log_weights_K[known_K] = log_rest + log_part_P
+        return log_weights_K
+    log_weights_K = log_softmax(log_weights_K + exponent_K)
     if min_weight == 0:
         return log_weights_K
     K = len(log_weights_K)
     floor = min(min_weight, 1 / K)
     # What lies above the floor shares what the floors leave; the sum stays 1.
-    return (floor + (1 - K * floor) * log_weights_K.exp()).log()
+    return np.log(floor + (1 - K * floor) * np.exp(log_weights_K))
 
 
 def proposed_coefficients(statistics: Statistics, b: int, target: float = 0.1) -> dict[str, float]:
@@ -180,14 +185,14 @@ def proposed_coefficients(statistics: Statistics, b: int, target: float = 0.1) -
     Returns:
         zeta1 and zeta2, in the inverse of that unit; infinity where no coefficient moves a weight.
     """
-    norm_K, noise_K = statistics.squared_norm_unbiased_K.clamp(min=0), statistics.variance_K
+    norm_K, noise_K = statistics.squared_norm_unbiased_K.clip(min=0), statistics.variance_K
     spreads = {"zeta1": _lead(norm_K), "zeta2": _lead(noise_K / (2 * b))}
     return {n: math.log1p(target) / v if v > 0 else math.inf for n, v in spreads.items()}
 
 
-def _lead(value_K: Tensor) -> float:
+def _lead(value_K: Floats) -> float:
     """The largest of the measured values minus the mean of the others; 0 for fewer than two."""
-    value_P = value_K[value_K.isfinite()]
+    value_P = value_K[np.isfinite(value_K)]
     if len(value_P) < 2:
         return 0.0
     largest = value_P.max()

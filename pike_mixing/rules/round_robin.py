@@ -3,9 +3,9 @@
 import dataclasses
 from typing import ClassVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import MethodDefaults, State
 
 
@@ -17,13 +17,13 @@ class RoundRobin(MethodDefaults):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Only the number of domains."""
-        return {"one_hot_KxK": torch.eye(len(domains), dtype=torch.float64)}
+        return {"one_hot_KxK": np.eye(len(domains))}
 
-    def weights(self, state: State, step: int) -> Tensor:
+    def weights(self, state: State, step: int) -> Floats:
         """All weight on the domain whose turn it is."""
         one_hot_KxK = state["one_hot_KxK"]
         return one_hot_KxK[step % len(one_hot_KxK)]
 
-    def allocate(self, state: State, step: int, b: int) -> Tensor:
+    def allocate(self, state: State, step: int, b: int) -> Ints:
         """B rows of the domain whose turn it is."""
-        return (b * self.weights(state, step)).to(torch.int64)
+        return (b * self.weights(state, step)).astype(np.int64)

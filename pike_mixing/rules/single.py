@@ -3,9 +3,9 @@
 import dataclasses
 from typing import ClassVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import MethodDefaults, State
 from pike_mixing.settings import unknown
@@ -25,12 +25,12 @@ class Single(MethodDefaults):
         if self.domain not in domains:
             raise InputError(unknown(self.domain, domains, "domain"))
         one_hot = [float(d == self.domain) for d in domains]
-        return {"weights_K": torch.tensor(one_hot, dtype=torch.float64)}
+        return {"weights_K": np.array(one_hot)}
 
-    def weights(self, state: State, step: int) -> Tensor:
+    def weights(self, state: State, step: int) -> Floats:
         """The same at every step."""
         return state["weights_K"]
 
-    def allocate(self, state: State, step: int, b: int) -> Tensor:
+    def allocate(self, state: State, step: int, b: int) -> Ints:
         """B rows of the domain."""
-        return (b * state["weights_K"]).to(torch.int64)
+        return (b * state["weights_K"]).astype(np.int64)

@@ -6,14 +6,15 @@ Source: arXiv 2307.14430, online sampling, as trained by `HazyResearch/aioli`.
 import dataclasses
 from typing import ClassVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from pike_mixing import by_domain
 from pike_mixing.apportion import apportion
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import MethodDefaults, Needs, Signals, State, ValidationNeed
 from pike_mixing.numerics.absent import filled
+from pike_mixing.numerics.softmax import softmax
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,41 +54,41 @@ class SkillIt(MethodDefaults):
         graph_KxK = self.edges(domains)
         return {
             "graph_KxK": graph_KxK,
-            "weights_K": torch.softmax(self.eta * graph_KxK.sum(dim=1), dim=0),
-            "losses_WxK": torch.empty((0, len(domains)), dtype=torch.float64),
+            "weights_K": softmax(self.eta * graph_KxK.sum(axis=1)),
+            "losses_WxK": np.empty((0, len(domains))),
         }
 
-    def weights(self, state: State, step: int) -> Tensor:
+    def weights(self, state: State, step: int) -> Floats:
         """W after the last update."""
         return state["weights_K"]
 
-    def allocate(self, state: State, step: int, b: int) -> Tensor:
+    def allocate(self, state: State, step: int, b: int) -> Ints:
         """B w rows, rounded."""
         return apportion(state["weights_K"], b)
 
     def observe(self, state: State, signals: Signals) -> State:
         """Sums the last losses; a domain without a loss counts with its last one."""
         loss_K, losses_WxK = signals.validation_loss_K, state["losses_WxK"]
-        if loss_K is None or loss_K.isnan().all():
+        if loss_K is None or np.isnan(loss_K).all():
             return state
-        last_K = losses_WxK[-1] if len(losses_WxK) else torch.full_like(loss_K, torch.nan)
-        losses_WxK = torch.cat([losses_WxK, filled(loss_K, last_K)[None]])[-self.window :]
-        reach_K = state["graph_KxK"] @ losses_WxK.sum(dim=0)
-        weights_K = torch.softmax(self.eta * reach_K, dim=0)
+        last_K = losses_WxK[-1] if len(losses_WxK) else np.full_like(loss_K, np.nan)
+        losses_WxK = np.concatenate([losses_WxK, filled(loss_K, last_K)[None]])[-self.window :]
+        reach_K = state["graph_KxK"] @ losses_WxK.sum(axis=0)
+        weights_K = softmax(self.eta * reach_K)
         return state | {"weights_K": weights_K, "losses_WxK": losses_WxK}
 
-    def edges(self, domains: tuple[str, ...]) -> Tensor:
+    def edges(self, domains: tuple[str, ...]) -> Floats:
         """A in the order of the domains; an edge of 1 to another domain counts 0.5.
 
         Raises:
             InputError: the graph names a domain that is not there, or misses one.
         """
         if self.graph is None:
-            return torch.eye(len(domains), dtype=torch.float64)
+            return np.eye(len(domains))
         by_domain.placed(dict.fromkeys(self.graph, 1.0), domains, "graph", "row")
         rows = [by_domain.placed(self.graph[d], domains, f"graph.{d}", "entry") for d in domains]
-        graph_KxK = torch.stack(rows)
+        graph_KxK = np.stack(rows)
         if not (graph_KxK > 0).any():
             raise InputError("graph: at least one entry must be positive")
-        other_KxK = ~torch.eye(len(domains), dtype=torch.bool)
-        return graph_KxK.masked_fill(other_KxK & (graph_KxK == 1), 0.5)
+        other_KxK = ~np.eye(len(domains), dtype=bool)
+        return np.where(other_KxK & (graph_KxK == 1), 0.5, graph_KxK)

@@ -3,12 +3,13 @@
 import dataclasses
 from typing import ClassVar, Self
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from pike_mixing import sizes
 from pike_mixing.apportion import apportion
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Facts, MethodDefaults, State
+from pike_mixing.numerics.softmax import softmax
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -38,12 +39,12 @@ class Temperature(MethodDefaults):
         """The weights, which never change."""
         tokens_K = sizes.ordered(self.tokens_by_domain, domains)
         # As a softmax, n^(1/T) cannot overflow.
-        return {"weights_K": torch.softmax(tokens_K.log() / self.temperature, dim=0)}
+        return {"weights_K": softmax(np.log(tokens_K) / self.temperature)}
 
-    def weights(self, state: State, step: int) -> Tensor:
+    def weights(self, state: State, step: int) -> Floats:
         """The same at every step."""
         return state["weights_K"]
 
-    def allocate(self, state: State, step: int, b: int) -> Tensor:
+    def allocate(self, state: State, step: int, b: int) -> Ints:
         """B w rows, rounded."""
         return apportion(state["weights_K"], b)

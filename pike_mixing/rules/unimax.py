@@ -3,11 +3,11 @@
 import dataclasses
 from typing import ClassVar, Self
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from pike_mixing import sizes
 from pike_mixing.apportion import apportion
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Facts, MethodDefaults, State
 
@@ -53,21 +53,21 @@ class UniMax(MethodDefaults):
             raise InputError("budget_tokens: the length of the run is not known: give it")
         return {"weights_K": capped(tokens_K, self.budget_tokens, self.epochs)}
 
-    def weights(self, state: State, step: int) -> Tensor:
+    def weights(self, state: State, step: int) -> Floats:
         """The same at every step."""
         return state["weights_K"]
 
-    def allocate(self, state: State, step: int, b: int) -> Tensor:
+    def allocate(self, state: State, step: int, b: int) -> Ints:
         """B w rows, rounded."""
         return apportion(state["weights_K"], b)
 
 
-def capped(tokens_K: Tensor, budget: float, epochs: float) -> Tensor:
+def capped(tokens_K: Floats, budget: float, epochs: float) -> Floats:
     """Weights of the split: from the smallest up, each takes an equal part of what is left.
 
     Sizes 1 and 9, a budget of 10, two epochs: the first takes its 2, the second the 8 left.
     """
-    taken_K, left = torch.zeros_like(tokens_K), budget
+    taken_K, left = np.zeros_like(tokens_K), budget
     order = tokens_K.argsort().tolist()
     for place, k in enumerate(order):
         taken_K[k] = min(left / (len(order) - place), epochs * float(tokens_K[k]))

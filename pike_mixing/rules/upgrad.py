@@ -3,9 +3,9 @@
 import dataclasses
 from typing import ClassVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Needs, Signals, State
 from pike_mixing.numerics.gramian import coefficients, not_converged
 from pike_mixing.rules.mix import Mix
@@ -36,19 +36,19 @@ class UPGrad(Mix):
         """The Gramian of every batch."""
         return Needs(gramian=True)
 
-    def combine(self, state: State, signals: Signals) -> Tensor:
+    def combine(self, state: State, signals: Signals) -> Floats:
         """Coefficients of the mean of the projections of the g_k onto the dual cone.
 
         Raises:
             InputError: the Gramian holds numbers that are not finite, or no solution was found.
         """
 
-        def solve(gram_PxP: Tensor, present_P: Tensor) -> Tensor:
-            norm_P = gram_PxP.diagonal().sqrt()
-            cosine_PxP = gram_PxP / torch.outer(norm_P, norm_P)
-            cosine_PxP += RIDGE * torch.eye(len(norm_P), dtype=torch.float64)
+        def solve(gram_PxP: Floats, present_P: Ints) -> Floats:
+            norm_P = np.sqrt(gram_PxP.diagonal())
+            cosine_PxP = gram_PxP / np.outer(norm_P, norm_P)
+            cosine_PxP += RIDGE * np.eye(len(norm_P))
             # Of unit gradients; the projection of one is as long as the gradient times it.
-            parts_PxP = torch.stack([projected(cosine_PxP, i) for i in range(len(norm_P))])
+            parts_PxP = np.stack([projected(cosine_PxP, i) for i in range(len(norm_P))])
             conflict = -float((parts_PxP @ cosine_PxP).min())
             if not conflict <= TOLERANCE:
                 why = f"a conflict of cosine {conflict:.1g} is left"
@@ -58,15 +58,16 @@ class UPGrad(Mix):
         return coefficients(signals, solve)
 
 
-def projected(cosine_PxP: Tensor, i: int) -> Tensor:
+@np.errstate(divide="ignore", invalid="ignore")
+def projected(cosine_PxP: Floats, i: int) -> Floats:
     """The vector nearest to g_i among those without a conflict, as coefficients r_P >= e_i.
 
     It minimises r . C r over r >= e_i; at the minimum no product (C r)_j is negative, and it is
     zero where r_j was raised. An active set of raised domains is walked to that point.
     """
     P = len(cosine_PxP)
-    r_P = torch.eye(P, dtype=torch.float64)[i]
-    raised_P = torch.zeros(P, dtype=torch.float64)
+    r_P = np.eye(P)[i]
+    raised_P = np.zeros(P)
     active: list[int] = []
     for _ in range(20 * (P + 1)):
         entering = int((cosine_PxP @ (r_P + raised_P)).argmin())
@@ -74,9 +75,9 @@ def projected(cosine_PxP: Tensor, i: int) -> Tensor:
             break
         active.append(entering)
         while active:
-            goal_A = torch.linalg.solve(cosine_PxP[active][:, active], -cosine_PxP[active, i])
+            goal_A = np.linalg.solve(cosine_PxP[active][:, active], -cosine_PxP[active, i])
             step_A = goal_A - raised_P[active]
-            limit_A = torch.where(goal_A < 0, -raised_P[active] / step_A, torch.inf)
+            limit_A = np.where(goal_A < 0, -raised_P[active] / step_A, np.inf)
             blocking = int(limit_A.argmin())
             if limit_A[blocking] > 1:
                 raised_P[active] = goal_A

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
+from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.settings import parse
 from pipeline import settings as parsing
@@ -114,7 +115,7 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
         _finish(out, values, run, corpora, record, steps, count)
 
 
-def similarities(gram_KxK: Tensor, squared_norm_unbiased_K: Tensor) -> list[list[Similarity]]:
+def similarities(gram_KxK: Floats, squared_norm_unbiased_K: Floats) -> list[list[Similarity]]:
     """Similarity of each pair of gradients from their inner products: K lists of K.
 
     Worked example: (1, 0) and (3, 4) have the inner product 3 and squared norms 1 and 25, so the

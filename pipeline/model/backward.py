@@ -13,9 +13,11 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Signals, State
 from pipeline.model import adamw, gradient_vectors, gradients
@@ -30,32 +32,33 @@ class Batch:
     """The rows of one step, grouped by domain in the domains' order."""
 
     tokens_BxL1: Tensor
-    count_K: Tensor
-    """Rows of each domain, int64, on the CPU."""
+    count_K: Ints
+    """Rows of each domain."""
 
-    def shares(self) -> Tensor:
+    def shares(self) -> Floats:
         """b_k / b of equation `eq: mix_framework`."""
-        return self.count_K.double() / self.count_K.sum()
+        share_K: Floats = self.count_K / self.count_K.sum()
+        return share_K
 
     def by_domain(self) -> list[Tensor]:
         """Rows of each domain."""
         return list(self.tokens_BxL1.split(self.count_K.tolist()))
 
-    def row_weights(self, share_K: Tensor) -> Tensor:
+    def row_weights(self, share_K: Floats) -> Tensor:
         """Weights of the rows, of which each of the b_k of domain k counts share_k / b_k."""
-        weight_B = (share_K / self.count_K).repeat_interleave(self.count_K)
-        return weight_B.float().to(self.tokens_BxL1.device)
+        weight_B = np.repeat(share_K, self.count_K) / np.repeat(self.count_K, self.count_K)
+        return torch.from_numpy(weight_B).float().to(self.tokens_BxL1.device)
 
-    def means(self, row_B: Tensor) -> Tensor:
-        """Mean of each domain's rows, float64 on the CPU; NaN for a domain without rows."""
+    def means(self, row_B: Tensor) -> Floats:
+        """Mean of each domain's rows; NaN for a domain without rows."""
         of_domains = devices.on_host(row_B).double().split(self.count_K.tolist())
-        return torch.stack([of_rows.mean() for of_rows in of_domains])
+        return torch.stack([of_rows.mean() for of_rows in of_domains]).numpy()
 
-    def losses(self, model: Transformer, microbatch: int) -> Tensor:
+    def losses(self, model: Transformer, microbatch: int) -> Floats:
         """Mean loss of each domain's rows at the current weights; NaN for one without rows."""
         return self.means(gradients.losses(model, self.tokens_BxL1, microbatch))
 
-    def excess(self, model: Transformer, reference: Transformer, microbatch: int) -> Tensor:
+    def excess(self, model: Transformer, reference: Transformer, microbatch: int) -> Floats:
         """Mean excess of each domain's tokens over the reference; NaN for one without rows."""
         return self.means(gradients.excess(model, reference, self.tokens_BxL1, microbatch))
 
@@ -68,7 +71,7 @@ class BackwardResult:
     """What was measured on the way."""
     norm: float
     """The gradient's norm before clipping."""
-    coefficient_K: Tensor | None
+    coefficient_K: Floats | None
     """Weights of the domains' losses, or of their gradients, where the method chose them."""
 
     def refuse_nan(self, domains: Sequence[str], folder: Path) -> None:
@@ -84,7 +87,7 @@ class BackwardResult:
         loss_K, count_K = self.seen.loss_K, self.seen.count_K
         assert loss_K is not None
         assert count_K is not None
-        bad_K = ~loss_K.isfinite() & (count_K > 0)
+        bad_K = ~np.isfinite(loss_K) & (count_K > 0)
         bad = [domain for domain, is_bad in zip(domains, bad_K.tolist(), strict=True) if is_bad]
         if bad or not math.isfinite(self.norm):
             what = f"the loss of {', '.join(bad)}" if bad else "the gradient's norm"

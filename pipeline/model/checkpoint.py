@@ -22,6 +22,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from pike_mixing.arrays import Array, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.settings import parse
 from pipeline import settings
@@ -37,17 +38,17 @@ FORMAT = 2
 
 @dataclasses.dataclass
 class TrainState:
-    """Where a run stands, beside weights and optimizer: everything but `step` is tensors."""
+    """Where a run stands, beside weights and optimizer; the file holds its arrays as tensors."""
 
     step: int
     """Updates done."""
-    method: dict[str, Tensor]
+    method: dict[str, Array]
     """State of the mixing method."""
-    positions_K: Tensor
+    positions_K: Ints
     """Rows of each domain drawn for training."""
-    statistics_positions_K: Tensor
+    statistics_positions_K: Ints
     """Rows of each domain drawn for gradient statistics."""
-    alarms: dict[str, Tensor] = dataclasses.field(default_factory=dict)
+    alarms: dict[str, Array] = dataclasses.field(default_factory=dict)
     """What the alarms remember."""
 
 
@@ -77,10 +78,11 @@ def snapshot(
         progress: Where the run stands.
         identity: JSON-able: all that the run is a function of.
     """
-    tensors = {f"method.{name}": value for name, value in progress.method.items()}
-    tensors |= {f"alarms.{name}": value for name, value in progress.alarms.items()}
-    tensors["positions_K"] = progress.positions_K
-    tensors["statistics_positions_K"] = progress.statistics_positions_K
+    arrays = {f"method.{name}": value for name, value in progress.method.items()}
+    arrays |= {f"alarms.{name}": value for name, value in progress.alarms.items()}
+    arrays["positions_K"] = progress.positions_K
+    arrays["statistics_positions_K"] = progress.statistics_positions_K
+    tensors = {name: torch.tensor(value) for name, value in arrays.items()}
     for index, state in optimizer.state_dict()["state"].items():
         for name, value in state.items():
             tensors[f"optimizer.{index}.{name}"] = value
@@ -217,10 +219,10 @@ def restore(
     optimizer.load_state_dict({"state": state, "param_groups": groups})
     return TrainState(
         step=manifest["step"],
-        method=_under(tensors, "method."),
-        positions_K=tensors["positions_K"],
-        statistics_positions_K=tensors["statistics_positions_K"],
-        alarms=_under(tensors, "alarms."),
+        method=_arrays(_under(tensors, "method.")),
+        positions_K=tensors["positions_K"].numpy(),
+        statistics_positions_K=tensors["statistics_positions_K"].numpy(),
+        alarms=_arrays(_under(tensors, "alarms.")),
     )
 
 
@@ -313,3 +315,7 @@ def _checked(folder: Path, *names: str) -> dict[str, Any]:
 
 def _under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+
+
+def _arrays(tensors: Mapping[str, Tensor]) -> dict[str, Array]:
+    return {name: tensor.numpy() for name, tensor in tensors.items()}

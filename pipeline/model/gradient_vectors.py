@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from pike_mixing.arrays import Floats
 from pipeline.runtime import devices, distributed
 
 PIECE_NUMBERS = 2**18
@@ -49,7 +50,7 @@ def add(model: nn.Module, parts: Sequence[Tensor], coefficient: float) -> None:
 
 
 def add_all(
-    model: nn.Module, parts_K: Sequence[list[Tensor] | None], coefficient_K: Tensor
+    model: nn.Module, parts_K: Sequence[list[Tensor] | None], coefficient_K: Floats
 ) -> None:
     """Adds sum_k c_k g_k to the parameters' gradient, as `add` does; c_k is 0 without a g_k."""
     for coefficient, parts in zip(coefficient_K.tolist(), parts_K, strict=True):

@@ -28,9 +28,11 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from pike_mixing.arrays import Floats
 from pike_mixing.interface import Statistics
 from pipeline.model import microbatches
 from pipeline.model.gradient_vectors import add, clear, inner, products, squared, total, trained
@@ -132,7 +134,7 @@ def gradient_statistics(
 def measured_batch_gradient(
     model: nn.Module,
     rows_by_domain: Sequence[Tensor],
-    share_K: Tensor,
+    share_K: Floats,
     microbatch: int,
     timed: Timed = untimed,
 ) -> Statistics:
@@ -166,7 +168,7 @@ def gramian(
     *,
     spread: bool = True,
     timed: Timed = untimed,
-) -> tuple[list[list[Tensor] | None], Tensor, Statistics]:
+) -> tuple[list[list[Tensor] | None], Floats, Statistics]:
     """All K gradients, their inner products G_jk = g_j . g_k (float64) and their statistics.
 
     A domain without rows has no gradient (None), and NaN in its row and column of G. Memory of K
@@ -184,8 +186,8 @@ def gramian(
         for rows in rows_by_domain
     ]
     measured = stack_statistics([to_scalars(g) for g in gradients])
-    gram_KxK = torch.full((len(gradients), len(gradients)), math.nan, dtype=torch.float64)
-    gram_KxK.diagonal().copy_(measured.squared_norm_K)
+    gram_KxK = np.full((len(gradients), len(gradients)), np.nan)
+    np.fill_diagonal(gram_KxK, measured.squared_norm_K)
     present = [(k, g.parts) for k, g in enumerate(gradients) if g is not None]
     pairs = list(itertools.combinations(present, 2))
     if pairs:
@@ -195,7 +197,7 @@ def gramian(
                 found.append(inner(first, second))
                 devices.mark_step(_device(model))
         for ((j, _), (k, _)), product in zip(pairs, found, strict=True):
-            gram_KxK[j, k] = gram_KxK[k, j] = devices.on_host(product)
+            gram_KxK[j, k] = gram_KxK[k, j] = float(devices.on_host(product))
     return [None if g is None else g.parts for g in gradients], gram_KxK, measured
 
 
@@ -309,10 +311,10 @@ def to_scalars(g: DomainGradient | None) -> tuple[Tensor | None, int]:
 def stack_statistics(measured: Sequence[tuple[Tensor | None, int]]) -> Statistics:
     """The statistics of K domains, read from the device; NaN for a domain without."""
     present = [found for found, _ in measured if found is not None]
-    table_3xK = torch.full((3, len(measured)), math.nan, dtype=torch.float64)
-    rows_K = torch.tensor([rows for _, rows in measured], dtype=torch.float64)
+    table_3xK = np.full((3, len(measured)), np.nan)
+    rows_K = np.array([rows for _, rows in measured], dtype=np.float64)
     if present:
-        table_3xK[:, rows_K > 0] = torch.stack([devices.on_host(p) for p in present], dim=1)
+        table_3xK[:, rows_K > 0] = torch.stack([devices.on_host(p) for p in present], dim=1).numpy()
     squared_norm_K, variance_K, loss_K = table_3xK
     return Statistics(
         squared_norm_K=squared_norm_K,

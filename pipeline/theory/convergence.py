@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -220,6 +221,6 @@ def _pike(problem: Problem, known: Constants, eta: float) -> Weigh:
         for theta_D in theta_NxD:
             signals = Signals(step, known.b, statistics=problem.statistics(theta_D))
             counts.append(method.allocate(method.observe(empty, signals), step, known.b))
-        return torch.stack(counts).double() / known.b
+        return torch.from_numpy(np.stack(counts)).double() / known.b
 
     return weights

@@ -83,7 +83,7 @@ def bounds(problem: Problem, theta_D: Tensor, weights_K: Tensor, eta: float, b: 
             return math.inf
         squares = (statistics.squared_norm_K, statistics.variance_K)
         made = coefficients(*squares, b, constant, eta, factor, gamma(aligned, K))
-        return now + relaxed.value(weights_K, *made)
+        return now + relaxed.value(weights_K, *map(torch.from_numpy, made))
 
     added = eta * c * float(statistics.squared_norm_K.sum())
     return {
@@ -107,7 +107,8 @@ def best_weights(problem: Problem, theta_D: Tensor, eta: float, b: int) -> Tenso
     K, c = len(gradient_KxD), conflict(gradient_KxD)
     constants = (problem.smoothness_of_sum(), eta, 1 - c * (K - 2))
     squares = (statistics.squared_norm_K, statistics.variance_K)
-    return minimiser(*coefficients(*squares, b, *constants, gamma(alignment(gradient_KxD), K)))
+    made = coefficients(*squares, b, *constants, gamma(alignment(gradient_KxD), K))
+    return torch.from_numpy(minimiser(*made))
 
 
 def problems() -> list[Problem]:

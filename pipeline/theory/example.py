@@ -77,7 +77,8 @@ def optimal_share(theta_Nx2: Tensor, setting: ExampleSetting) -> Tensor:
 
 def pike_share(theta_2: Tensor, setting: ExampleSetting) -> float:
     """w_1 of conceptual PiKE (Lemma `le:optimal_w_for_relax_problem`) with L = beta = gamma = 1."""
-    squared_2, variance_2 = theta_2.square(), 2 * vector(*setting.sigma).square()
+    squared_2 = theta_2.square().numpy()
+    variance_2 = (2 * vector(*setting.sigma).square()).numpy()
     statistics = Statistics(squared_2, squared_2, variance_2, squared_2 / 2, variance_2)
     method = ConceptualPiKE(L=1, eta=setting.eta, norm="plug-in")
     return float(minimiser(*method.bound(statistics, setting.b))[0])

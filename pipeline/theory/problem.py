@@ -72,7 +72,8 @@ class Problem:
         squared_norm_K = self.gradients(theta_D[None])[0].square().sum(dim=1)
         loss_K = self.losses(theta_D[None])[0]
         rows_K = torch.ones_like(loss_K)
-        return Statistics(squared_norm_K, squared_norm_K, self.variance_K, loss_K, rows_K)
+        numbers = (squared_norm_K, squared_norm_K, self.variance_K, loss_K, rows_K)
+        return Statistics(*(number_K.numpy() for number_K in numbers))
 
     def stepped(
         self, theta_NxD: Tensor, weights_NxK: Tensor, eta: float, b: int, generator: torch.Generator

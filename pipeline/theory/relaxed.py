@@ -65,7 +65,7 @@ def solutions(random: int, generator: torch.Generator) -> list[Row]:
         cases[f"random {number}"] = lam_K, kap_K.masked_fill(chosen_K, 0)
     rows = []
     for name, (lam_K, kap_K) in cases.items():
-        weights_K = minimiser(lam_K, kap_K)
+        weights_K = torch.from_numpy(minimiser(lam_K.numpy(), kap_K.numpy()))
         found, mu = value(weights_K, lam_K, kap_K), multiplier(weights_K, lam_K, kap_K)
         rows.append(
             {

@@ -51,7 +51,7 @@ def checks(tries: int, generator: torch.Generator) -> list[Row]:
     for name, losses in LOSSES.items():
         loss_K, K = vector(*losses), len(losses)
         for tau in TAUS:
-            y_K = tilt(loss_K, tau)
+            y_K = _tilt(loss_K, tau)
             best, whole = float(inner(y_K[None], loss_K, tau)), tilted(loss_K, tau)
             others_NxK = _tried(y_K, tau, tries, generator)
             rows.append(
@@ -69,6 +69,10 @@ def checks(tries: int, generator: torch.Generator) -> list[Row]:
                 }
             )
     return rows
+
+
+def _tilt(loss_K: Tensor, tau: float) -> Tensor:
+    return torch.from_numpy(tilt(loss_K.numpy(), tau))
 
 
 def _tried(y_K: Tensor, tau: float, tries: int, generator: torch.Generator) -> Tensor:

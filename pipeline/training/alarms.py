@@ -14,12 +14,13 @@ Shapes: K domains.
 """
 
 import logging
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.interface import State, Statistics
 from pipeline.settings import AlarmLimits
 from pipeline.training.movement import Movement
@@ -52,7 +53,7 @@ class Alarms:
         domains: Sequence[str],
         limits: AlarmLimits,
         adapts: bool,
-        epoch_rows_K: Tensor,
+        epoch_rows_K: Floats,
         movement: Movement | None = None,
     ) -> None:
         """Begins before step 0; assign `state` to go on from a checkpoint.
@@ -68,22 +69,22 @@ class Alarms:
         self.epoch_rows_K, self.movement = epoch_rows_K, movement
         K = len(self.domains)
         self.state: State = {
-            "weight_sum_K": torch.zeros(K, dtype=torch.float64),
-            "last_rows_K": torch.full((K,), -1, dtype=torch.int64),
-            "effective-domains": torch.zeros(1, dtype=torch.bool),
-            "no-rows": torch.zeros(K, dtype=torch.bool),
-            "epochs": torch.zeros(K, dtype=torch.bool),
-            "nan-signal": torch.zeros(K, dtype=torch.bool),
+            "weight_sum_K": np.zeros(K),
+            "last_rows_K": np.full(K, -1),
+            "effective-domains": np.zeros(1, dtype=bool),
+            "no-rows": np.zeros(K, dtype=bool),
+            "epochs": np.zeros(K, dtype=bool),
+            "nan-signal": np.zeros(K, dtype=bool),
             **({} if movement is None else movement.begun()),
         }
 
     def after_step(
         self,
         step: int,
-        weights_K: Tensor,
-        count_K: Tensor,
-        positions_K: Tensor,
-        coefficient_K: Tensor | None = None,
+        weights_K: Floats,
+        count_K: Ints,
+        positions_K: Ints,
+        coefficient_K: Floats | None = None,
     ) -> list[Alarm]:
         """The alarms that one step raises; they are logged too.
 
@@ -112,10 +113,10 @@ class Alarms:
         if self.movement is not None:
             self.state = {**self.state, **self.movement.measured(self.state, step, measured)}
         # Without noise that can be told from the signal, the unbiased norm is NaN as the variance.
-        numbers_3xK = torch.stack([measured.squared_norm_K, measured.loss_K, measured.variance_K])
-        finite_3xK = numbers_3xK.isfinite()
+        numbers_3xK = np.stack([measured.squared_norm_K, measured.loss_K, measured.variance_K])
+        finite_3xK = np.isfinite(numbers_3xK)
         had_rows_K = measured.rows_K > 0
-        bad_K = torch.where(had_rows_K, ~finite_3xK.all(dim=0), self.state["nan-signal"])
+        bad_K = np.where(had_rows_K, ~finite_3xK.all(axis=0), self.state["nan-signal"])
         found = []
         for k in self._newly("nan-signal", bad_K):
             domain, rows = self.domains[k], int(measured.rows_K[k])
@@ -134,8 +135,8 @@ class Alarms:
             found.append(Alarm(step, "nan-signal", domain, message))
         return _logged(found)
 
-    def _epochs(self, step: int, positions_K: Tensor) -> list[Alarm]:
-        epochs_K = positions_K.double() / self.epoch_rows_K
+    def _epochs(self, step: int, positions_K: Ints) -> list[Alarm]:
+        epochs_K = positions_K / self.epoch_rows_K
         return [
             Alarm(
                 step,
@@ -149,8 +150,8 @@ class Alarms:
             for k in self._newly("epochs", epochs_K > self.limits.epochs)
         ]
 
-    def _no_rows(self, step: int, count_K: Tensor) -> list[Alarm]:
-        last_K = self.state["last_rows_K"].masked_fill(count_K > 0, step)
+    def _no_rows(self, step: int, count_K: Ints) -> list[Alarm]:
+        last_K = np.where(count_K > 0, step, self.state["last_rows_K"])
         self.state = {**self.state, "last_rows_K": last_K}
         window = self.limits.window
         return [
@@ -165,12 +166,12 @@ class Alarms:
             for k in self._newly("no-rows", step - last_K >= window)
         ]
 
-    def _effective(self, step: int, weights_K: Tensor) -> list[Alarm]:
+    def _effective(self, step: int, weights_K: Floats) -> list[Alarm]:
         """A look at the end of each window, at the mean weights of its steps."""
         window, least = self.limits.window, self.limits.least_effective_domains
         sum_K = self.state["weight_sum_K"] + weights_K
         looks = (step + 1) % window == 0
-        self.state = {**self.state, "weight_sum_K": torch.zeros_like(sum_K) if looks else sum_K}
+        self.state = {**self.state, "weight_sum_K": np.zeros_like(sum_K) if looks else sum_K}
         if not looks:
             return []
         mean_K = sum_K / window
@@ -182,19 +183,20 @@ class Alarms:
             "lower the method's rate (PiKE: zeta1), give it a floor (min_weight), or lower "
             "training.alarms.least_effective_domains if this is meant"
         )
-        raised = self._newly("effective-domains", torch.tensor([number < least]))
+        raised = self._newly("effective-domains", np.array([number < least]))
         return [Alarm(step, "effective-domains", None, message) for _ in raised]
 
-    def _newly(self, kind: str, holds: Tensor) -> list[int]:
+    def _newly(self, kind: str, holds: Array) -> list[int]:
         """Where a condition holds that did not hold at the last look."""
         before = self.state[kind]
         self.state = {**self.state, kind: holds}
-        return [int(k) for k in (holds & ~before).nonzero()]
+        return [int(k) for k in np.flatnonzero(holds & ~before)]
 
 
-def effective_domains(weights_K: Tensor) -> float:
+def effective_domains(weights_K: Floats) -> float:
     """Effective number of domains exp(H(w)), between 1 and K; K for equal weights."""
-    return float(torch.special.entr(weights_K).sum().exp())
+    positive_K = weights_K[weights_K > 0]
+    return math.exp(-(positive_K * np.log(positive_K)).sum())
 
 
 def _rows(number: int) -> str:

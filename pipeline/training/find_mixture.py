@@ -15,9 +15,10 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 from safetensors.numpy import load_file
 
+from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import registry, swarm
-from pike_mixing.finders.interface import Finder, Floats, Proxy
+from pike_mixing.finders.interface import Finder, Proxy
 from pike_mixing.settings import indivisible, parse, unknown
 from pipeline.runtime import atomic_files, manifests, ownership
 

@@ -13,12 +13,12 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import torch
-from torch import Tensor
 
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Statistics
 from pipeline import errors
@@ -115,7 +115,7 @@ class Records:
             listener.add(table, named)
 
     def add_mixture(
-        self, step: int, domains: Sequence[str], loss_K: Tensor, weights_K: Tensor, count_K: Tensor
+        self, step: int, domains: Sequence[str], loss_K: Floats, weights_K: Floats, count_K: Ints
     ) -> None:
         """Adds each domain's loss, sampling weight and rows in one batch."""
         columns = (loss_K.tolist(), weights_K.tolist(), count_K.tolist())
@@ -135,12 +135,12 @@ class Records:
             measured.squared_norm_unbiased_K.tolist(),
             measured.variance_K.tolist(),
             measured.loss_K.tolist(),
-            measured.rows_K.to(torch.int64).tolist(),
+            measured.rows_K.astype(np.int64).tolist(),
         )
         for domain, *values in zip(domains, *numbers, strict=True):
             self.add("gradient_statistics", step, domain, *values, seconds)
 
-    def add_coefficients(self, step: int, domains: Sequence[str], coefficient_K: Tensor) -> None:
+    def add_coefficients(self, step: int, domains: Sequence[str], coefficient_K: Floats) -> None:
         """Adds each domain's coefficient: how much its loss or gradient counted in the update."""
         for domain, coefficient in zip(domains, coefficient_K.tolist(), strict=True):
             self.add("coefficients", step, domain, coefficient)

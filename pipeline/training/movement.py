@@ -15,11 +15,12 @@ Shapes: K domains.
 """
 
 import logging
+import math
 from collections.abc import Callable
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Method, Needs, State, Statistics
 from pipeline.settings import Run
 
@@ -38,7 +39,7 @@ NOISE = 1e-12
 class Movement:
     """Sums up how far one run's method got; all that it remembers is a state for the checkpoint."""
 
-    def __init__(self, method: Method, work: Run, counts: Callable[[State, int], Tensor]) -> None:
+    def __init__(self, method: Method, work: Run, counts: Callable[[State, int], Ints]) -> None:
         """Remembers the start.
 
         Args:
@@ -57,23 +58,23 @@ class Movement:
         measured_5xK: the last statistics, NaN before.
         """
         return {
-            "moved_rows_3": torch.zeros(3, dtype=torch.float64),
-            "largest_change_2": torch.tensor([0.0, -1.0], dtype=torch.float64),
-            "due_1": torch.tensor([-1]),
-            "measured_5xK": torch.full((5, len(self.work.domains)), torch.nan).double(),
+            "moved_rows_3": np.zeros(3),
+            "largest_change_2": np.array([0.0, -1.0]),
+            "due_1": np.array([-1]),
+            "measured_5xK": np.full((5, len(self.work.domains)), np.nan),
         }
 
     def measured(self, state: State, step: int, statistics: Statistics) -> State:
         """What statistics change in the state; the first ones tell which coefficients would act."""
-        measured_5xK = torch.stack([getattr(statistics, name) for name in FIELDS])
-        if int(state["due_1"]) >= 0:
+        measured_5xK = np.stack([getattr(statistics, name) for name in FIELDS])
+        if int(state["due_1"][0]) >= 0:
             return {"measured_5xK": measured_5xK}
         if proposal := self._proposal(statistics):
             log.info("%s, step %d: %s", self.work.method_name, step, proposal)
-        return {"measured_5xK": measured_5xK, "due_1": torch.tensor([step])}
+        return {"measured_5xK": measured_5xK, "due_1": np.array([step])}
 
     def after_step(
-        self, state: State, step: int, weights_K: Tensor, count_K: Tensor, chosen_K: Tensor | None
+        self, state: State, step: int, weights_K: Floats, count_K: Ints, chosen_K: Floats | None
     ) -> tuple[State, str | None]:
         """What a step changes in the state, and a warning where nothing has moved.
 
@@ -91,23 +92,23 @@ class Movement:
         # Enough for all steps: no later look can warn.
         if _moved(state) >= max(1, recipe.steps / recipe.alarms.window):
             return {}, None
-        apart_K = (weights_K - self.method.weights(self.start, step)).abs()
-        by_counts = (count_K - self.counts(self.start, step)).abs().double()
-        by_coefficients = torch.full_like(apart_K, -1.0)
+        apart_K = np.abs(weights_K - self.method.weights(self.start, step))
+        by_counts = np.abs(count_K - self.counts(self.start, step))
+        by_coefficients = np.full_like(apart_K, -1.0)
         if chosen_K is not None:
-            share_K = chosen_K.nan_to_num(nan=0.0) / chosen_K.abs().nansum()
-            by_coefficients = (share_K - count_K.double() / recipe.rows).abs()
-        rows_3xK = torch.stack(
-            [by_counts, recipe.rows * apart_K, recipe.rows * by_coefficients.clamp(min=0)]
+            share_K = np.nan_to_num(chosen_K) / np.nansum(np.abs(chosen_K))
+            by_coefficients = np.abs(share_K - count_K / recipe.rows)
+        rows_3xK = np.stack(
+            [by_counts, recipe.rows * apart_K, recipe.rows * by_coefficients.clip(min=0)]
         )
-        largest_2 = torch.stack([apart_K.max(), by_coefficients.max()])
-        due = int(state["due_1"])
+        largest_2 = np.array([apart_K.max(), by_coefficients.max()])
+        due = int(state["due_1"][0])
         if due < 0 and largest_2.max() > NOISE:
             due = step
         changed = {
-            "moved_rows_3": state["moved_rows_3"] + rows_3xK.sum(dim=1) / 2,
-            "largest_change_2": torch.maximum(state["largest_change_2"], largest_2),
-            "due_1": torch.tensor([due]),
+            "moved_rows_3": state["moved_rows_3"] + rows_3xK.sum(axis=1) / 2,
+            "largest_change_2": np.maximum(state["largest_change_2"], largest_2),
+            "due_1": np.array([due]),
         }
         looks = (
             (step == 0 and self._idle())
@@ -126,7 +127,7 @@ class Movement:
     def _warning(self, state: State, step: int) -> str | None:
         """The warning; None where at least a row per window of steps has moved."""
         b, name = self.work.training.rows, self.work.method_name
-        due = int(state["due_1"])
+        due = int(state["due_1"][0])
         steps = step + 1 - max(due, 0)
         moved, by_weights = _moved(state), float(state["moved_rows_3"][1])
         if moved >= max(1, steps / self.work.training.alarms.window):
@@ -149,7 +150,7 @@ class Movement:
     def _advice(self, state: State, change: float, by_weights: float) -> str:
         """What to do."""
         own = [n for n in STEP_SIZES if hasattr(self.method, n)]
-        if int(state["due_1"]) < 0:
+        if int(state["due_1"][0]) < 0:
             begin = ", ".join(n for n in SCHEDULE if hasattr(self.method, n))
             return (
                 "nothing was measured that changed any: have it begin earlier"
@@ -164,7 +165,7 @@ class Movement:
                 f"or set training.rounding: systematic (largest remainders hid {shown(by_weights)} "
                 "rows)"
             )
-        if not state["measured_5xK"].isnan().all():
+        if not np.isnan(state["measured_5xK"]).all():
             last = Statistics(**dict(zip(FIELDS, state["measured_5xK"], strict=True)))
             advice.append(self._proposal(last))
         return "; ".join(part for part in advice if part)
@@ -172,7 +173,7 @@ class Movement:
     def _proposal(self, statistics: Statistics) -> str:
         """Settings that would act, in words; nothing of a method that has none to propose."""
         proposed = self.method.proposed(statistics, self.work.training.rows)
-        values = " or ".join(f"{n} = {shown(v)}" for n, v in proposed.items() if v < torch.inf)
+        values = " or ".join(f"{n} = {shown(v)}" for n, v in proposed.items() if v < math.inf)
         if not values:
             return ""
         return f"by what was measured {values} alone would move a domain's odds by 10 % an update"

@@ -14,11 +14,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from pike_mixing import registry
 from pike_mixing.apportion import systematic
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Method, Needs, Signals, State, Statistics
 from pike_mixing.settings import parse
 from pipeline import errors, settings
@@ -177,7 +179,7 @@ class _Training:
             work.domains,
             recipe.alarms,
             adapts,
-            torch.tensor(epoch_rows, dtype=torch.float64),
+            np.array(epoch_rows, dtype=np.float64),
             movement.Movement(method, work, self._counts) if movement.moves(method) else None,
         )
         self.folder = RunFolder(held, work, identity, self.model, self.optimizer)
@@ -223,7 +225,7 @@ class _Training:
                     self.asked.end()
         data = atomic_files.digest(self.given.identity["corpora"])
         code = modules(self.work.rule)
-        epochs = self.train_rows.epochs(at.positions_K.numpy())
+        epochs = self.train_rows.epochs(at.positions_K)
         log.info("%s: epochs of %s", label, ", ".join(f"{d} {e:.2f}" for d, e in epochs.items()))
         if distributed.is_main_process():
             self.folder.finish(self.values, self.given.manifests, data, code, epochs, self.device)
@@ -233,8 +235,8 @@ class _Training:
         return checkpoint.TrainState(
             step=0,
             method=self.method.init(self.work.domains, self.work.seed),
-            positions_K=torch.zeros(K, dtype=torch.int64),
-            statistics_positions_K=torch.zeros(K, dtype=torch.int64),
+            positions_K=np.zeros(K, dtype=np.int64),
+            statistics_positions_K=np.zeros(K, dtype=np.int64),
             alarms=self.watch.state,
         )
 
@@ -270,7 +272,7 @@ class _Training:
             at.method = self._observed(at.method, left.seen, batch)
         loss_K = left.seen.loss_K
         assert loss_K is not None
-        loss = float((loss_K * count_K / recipe.rows).nansum())
+        loss = float(np.nansum(loss_K * count_K / recipe.rows))
         tokens = (at.step + 1) * recipe.rows * recipe.length
         seconds = time.perf_counter() - began
         with timed("records"):
@@ -284,7 +286,7 @@ class _Training:
         return loss
 
     def _note_mixture(
-        self, at: checkpoint.TrainState, left: BackwardResult, weights_K: Tensor, count_K: Tensor
+        self, at: checkpoint.TrainState, left: BackwardResult, weights_K: Floats, count_K: Ints
     ) -> None:
         """Records what was mixed, and warns of what goes wrong quietly."""
         assert left.seen.loss_K is not None
@@ -307,19 +309,19 @@ class _Training:
             return self.method.observe(state, seen)
         return state
 
-    def _counts(self, state: State, step: int) -> Tensor:
+    def _counts(self, state: State, step: int) -> Ints:
         """Rows b_K of each domain in the batch of a step."""
         b = self.work.training.rows
         if self.work.training.rounding == "systematic":
             return systematic(self.method.weights(state, step), b, step)
         return self.method.allocate(state, step, b)
 
-    def _batch(self, mixture: Mixture, count_K: Tensor, positions_K: Tensor) -> Batch:
-        tokens, _ = mixture.batch(count_K.numpy(), positions_K.numpy())
+    def _batch(self, mixture: Mixture, count_K: Ints, positions_K: Ints) -> Batch:
+        tokens, _ = mixture.batch(count_K, positions_K)
         return Batch(torch.from_numpy(tokens).to(devices.of_rows(self.device)), count_K)
 
     def _fresh_rows(self, at: checkpoint.TrainState, floor: int) -> list[Tensor]:
-        count_K = self._counts(at.method, at.step).clamp(min=floor)
+        count_K = self._counts(at.method, at.step).clip(min=floor)
         batch = self._batch(self.statistics_rows, count_K, at.statistics_positions_K)
         at.statistics_positions_K = at.statistics_positions_K + count_K
         return batch.by_domain()
@@ -340,8 +342,8 @@ class _Training:
     def _observe_validation(self, at: checkpoint.TrainState, rows: int) -> None:
         """Shows the method each domain's loss on the same rows at every look."""
         recipe, K = self.work.training, len(self.work.domains)
-        first_K = torch.zeros(K, dtype=torch.int64)
-        batch = self._batch(self.comparison_rows, torch.full_like(first_K, rows), first_K)
+        first_K = np.zeros(K, dtype=np.int64)
+        batch = self._batch(self.comparison_rows, np.full_like(first_K, rows), first_K)
         loss_K = batch.losses(self.model, self.backward.microbatch)
         seen = Signals(at.step, recipe.rows, validation_loss_K=loss_K)
         at.method = self.method.observe(at.method, seen)

@@ -1,6 +1,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -146,7 +147,7 @@ def train(model, optimizer, steps):
 
 
 def checkpointed(folder, model, optimizer, step):
-    positions_K = torch.zeros(2, dtype=torch.int64)
+    positions_K = np.zeros(2, dtype=np.int64)
     progress = checkpoint.TrainState(step, {}, positions_K, positions_K)
     checkpoint.save(folder, model, optimizer, progress, "identity")
 

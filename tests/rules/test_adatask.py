@@ -1,5 +1,5 @@
+import numpy as np
 import pytest
-import torch
 
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals
@@ -10,7 +10,7 @@ from pike_mixing.settings import parse
 def coefficients(*counts, **settings):
     method = parse(AdaTask, settings, "adatask")
     state = method.init(tuple("abc"[: len(counts)]), 0)
-    signals = Signals(step=0, batch_rows=sum(counts), count_K=torch.tensor(counts))
+    signals = Signals(step=0, batch_rows=sum(counts), count_K=np.array(counts))
     return method.combine(state, signals).tolist()
 
 

@@ -1,7 +1,7 @@
 import itertools
 
+import numpy as np
 import pytest
-import torch
 from hypothesis import assume, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -12,7 +12,7 @@ weights_lists = st.lists(st.floats(0, 1), min_size=1, max_size=12).filter(lambda
 
 
 def counts(weights, b):
-    return apportion(torch.tensor(weights, dtype=torch.float64), b).tolist()
+    return apportion(np.array(weights, dtype=np.float64), b).tolist()
 
 
 def test_leftover_rows_go_to_the_lower_indices_at_a_tie():
@@ -50,7 +50,7 @@ def test_a_domain_without_weight_gets_no_row():
 
 
 def test_counts_are_whole_numbers():
-    assert apportion(torch.tensor([0.5, 0.5], dtype=torch.float64), 3).dtype == torch.int64
+    assert apportion(np.array([0.5, 0.5], dtype=np.float64), 3).dtype == np.int64
 
 
 @given(weights_lists, st.integers(1, 4096))
@@ -87,12 +87,12 @@ def test_a_larger_weight_never_gets_fewer_rows(weights, b):
 
 
 def over_steps(weights, b, steps):
-    weights_K = torch.tensor(weights, dtype=torch.float64)
-    return torch.stack([systematic(weights_K, b, step) for step in range(steps)])
+    weights_K = np.array(weights, dtype=np.float64)
+    return np.stack([systematic(weights_K, b, step) for step in range(steps)])
 
 
 def over_steps_at(weights, b, step):
-    return systematic(torch.tensor(weights, dtype=torch.float64), b, step)
+    return systematic(np.array(weights, dtype=np.float64), b, step)
 
 
 def test_points_a_row_apart_fall_into_the_domains_stretches():
@@ -149,7 +149,7 @@ def test_one_domain_with_all_weight_gets_the_batch(K):
 )
 def test_counts_of_weights_that_sum_to_nearly_one_are_never_negative(weights, off, b, step):
     assume(sum(weights) > 0)
-    weights_K = torch.tensor(weights, dtype=torch.float64)
+    weights_K = np.array(weights, dtype=np.float64)
     count_K = systematic(weights_K / weights_K.sum() * off, b, step)
     assert count_K.min() >= 0
     assert count_K.sum() == b
@@ -162,20 +162,20 @@ def test_the_golden_ratio_is_that():
 
 @given(weights_lists, st.integers(1, 4096), st.integers(0, 10**7))
 def test_every_count_is_its_quota_rounded_up_or_down(weights, b, step):
-    weights_K = torch.tensor(weights, dtype=torch.float64)
+    weights_K = np.array(weights, dtype=np.float64)
     count_K = systematic(weights_K, b, step)
-    assert count_K.dtype == torch.int64
+    assert count_K.dtype == np.int64
     assert count_K.sum() == b
     assert count_K.min() >= 0
     quota_K = weights_K / weights_K.sum() * b
-    assert ((count_K - quota_K).abs() < 1 + 1e-6).all()
+    assert (np.abs(count_K - quota_K) < 1 + 1e-6).all()
 
 
 @pytest.mark.slow
 @given(weights_lists, st.integers(1, 64))
 def test_rows_sum_to_the_quotas_over_the_steps(weights, b):
-    weights_K = torch.tensor(weights, dtype=torch.float64)
-    mean_K = over_steps(weights, b, 233).double().mean(dim=0)
+    weights_K = np.array(weights, dtype=np.float64)
+    mean_K = over_steps(weights, b, 233).mean(axis=0)
     # 233 is a Fibonacci number: so many multiples of the golden ratio are spread almost evenly, and
     # no stretch between two ends is off by more than a few points.
-    assert (mean_K - weights_K / weights_K.sum() * b).abs().max() < 3 / 233
+    assert np.abs(mean_K - weights_K / weights_K.sum() * b).max() < 3 / 233

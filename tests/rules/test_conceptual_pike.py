@@ -1,8 +1,9 @@
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
-import torch
+from arrays import assert_close
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -22,7 +23,7 @@ items = st.lists(
 
 
 def vector(*values):
-    return torch.tensor(values, dtype=torch.float64)
+    return np.array(values, dtype=np.float64)
 
 
 def measured(squared_norm, variance, rows=8):
@@ -44,9 +45,9 @@ def after(method, statistics, b=4, domains=("en", "hi")):
 
 def test_the_solution_of_two_curved_items():
     # w_1 + lambda_1 = 2 w_2 + lambda_2 with w_1 + w_2 = 1: w_1 = 2 (1 - w_1).
-    torch.testing.assert_close(minimiser(vector(0, 0), vector(1, 2)), vector(2, 1) / 3)
+    assert_close(minimiser(vector(0, 0), vector(1, 2)), vector(2, 1) / 3)
     # 1 - w_1 - 1 = w_1 - 0.5: w_1 = 0.25.
-    torch.testing.assert_close(minimiser(vector(0, -0.5), vector(1, 1)), vector(0.25, 0.75))
+    assert_close(minimiser(vector(0, -0.5), vector(1, 1)), vector(0.25, 0.75))
 
 
 def test_an_item_that_costs_too_much_gets_exactly_nothing():
@@ -56,7 +57,7 @@ def test_an_item_that_costs_too_much_gets_exactly_nothing():
 
 def test_a_linear_item_takes_what_the_curved_leave():
     # mu = 0: the first goes up to (1 - 0) / 4, the second takes the rest.
-    torch.testing.assert_close(minimiser(vector(-1, 0), vector(4, 0)), vector(0.25, 0.75))
+    assert_close(minimiser(vector(-1, 0), vector(4, 0)), vector(0.25, 0.75))
 
 
 def test_a_linear_item_that_costs_too_much_gets_nothing():
@@ -71,11 +72,11 @@ def test_of_linear_items_the_cheapest_takes_all():
 def test_a_kappa_below_the_rounding_of_lambda_is_not_lost():
     assert minimiser(vector(0.125), vector(1e-20)).tolist() == [1]
     # Equal lambdas: 1 / kappa decides, 3 : 1.
-    torch.testing.assert_close(minimiser(vector(7, 7), vector(1e-20, 3e-20)), vector(3, 1) / 4)
+    assert_close(minimiser(vector(7, 7), vector(1e-20, 3e-20)), vector(3, 1) / 4)
     # The second reaches the first's cost of 483,946 at 483946 / 5.6e10.
     second = 483946 / 5.6e10
     weights_K = minimiser(vector(483946, 0), vector(1.2e-11, 5.6e10))
-    torch.testing.assert_close(weights_K, vector(1 - second, second), rtol=1e-12, atol=0)
+    assert_close(weights_K, vector(1 - second, second), rtol=1e-12, atol=0)
 
 
 def test_a_gradient_lost_in_its_noise_leaves_numbers():
@@ -106,7 +107,7 @@ def test_fractions_give_the_same_for_kappas_of_any_size(items):
     lam, kap = zip(*items, strict=True)
     weights_K = minimiser(vector(*lam), vector(*kap))
     expected = exact([Fraction(x) for x in lam], [Fraction(x) for x in kap])
-    torch.testing.assert_close(weights_K, vector(*expected), rtol=0, atol=1e-12)
+    assert_close(weights_K, vector(*expected), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("unknown", [math.nan, math.inf])
@@ -119,15 +120,15 @@ def test_an_estimate_that_is_not_finite_is_none(unknown):
 @few
 @given(items)
 def test_the_conditions_of_karush_kuhn_and_tucker_hold(items):
-    lam_K, kap_K = torch.tensor(items, dtype=torch.float64).T
+    lam_K, kap_K = np.array(items, dtype=np.float64).T
     weights_K = minimiser(lam_K, kap_K)
     assert weights_K.min() >= 0
     assert weights_K.sum().item() == pytest.approx(1)
     # All that have weight cost the same at the margin, the others no less.
     cost_K = lam_K + kap_K * weights_K
     least = cost_K.min()
-    torch.testing.assert_close(
-        cost_K[weights_K > 1e-6], least.expand((weights_K > 1e-6).sum()), rtol=0, atol=1e-6
+    assert_close(
+        cost_K[weights_K > 1e-6], np.full((weights_K > 1e-6).sum(), least), rtol=0, atol=1e-6
     )
 
 
@@ -135,16 +136,16 @@ def test_the_conditions_of_karush_kuhn_and_tucker_hold(items):
 @given(items, st.randoms())
 def test_the_order_of_the_domains_does_not_matter(items, random):
     order = random.sample(range(len(items)), len(items))
-    lam_K, kap_K = torch.tensor(items, dtype=torch.float64).T
+    lam_K, kap_K = np.array(items, dtype=np.float64).T
     shuffled_K = minimiser(lam_K[order], kap_K[order])
-    torch.testing.assert_close(shuffled_K, minimiser(lam_K, kap_K)[order])
+    assert_close(shuffled_K, minimiser(lam_K, kap_K)[order])
 
 
 @effort(max_examples=10, deadline=None)
 @given(items)
 def test_a_generic_solver_finds_no_lower_point(items):
     optimize = pytest.importorskip("scipy.optimize")
-    lam_K, kap_K = torch.tensor(items, dtype=torch.float64).T
+    lam_K, kap_K = np.array(items, dtype=np.float64).T
 
     def cost(weights):
         return float(lam_K @ vector(*weights) + kap_K @ vector(*weights) ** 2 / 2)
@@ -177,16 +178,16 @@ def test_the_bound_by_hand():
     method = ConceptualPiKE(L=2, eta=0.5, beta=0.5, gamma=3, norm="plug-in")
     lam_K, kap_K = method.bound(measured((4, 0), (0, 8)), b=4)
     # -0.5 * 0.5 * 4 and 2 * 0.25 / 8 * 8; 2 * 0.25 * 3 * 4.
-    torch.testing.assert_close(lam_K, vector(-1, 0.5))
-    torch.testing.assert_close(kap_K, vector(6, 0))
+    assert_close(lam_K, vector(-1, 0.5))
+    assert_close(kap_K, vector(6, 0))
 
 
 def test_an_unbiased_norm_below_zero_counts_as_zero():
     method = ConceptualPiKE(L=1, eta=1)
     lam_K, kap_K = method.bound(measured((1, 3), (16, 8)), b=4)
     # 1 - 16 / 8 = -1 and 3 - 8 / 8 = 2.
-    torch.testing.assert_close(kap_K, vector(0, 2))
-    torch.testing.assert_close(lam_K, vector(2, -1))
+    assert_close(kap_K, vector(0, 2))
+    assert_close(lam_K, vector(2, -1))
 
 
 def test_a_domain_without_an_estimate_keeps_its_weight():
@@ -194,7 +195,7 @@ def test_a_domain_without_an_estimate_keeps_its_weight():
     statistics = measured((1, 2, math.nan), (0, 0, math.nan))
     # lambda = -|g|^2, kappa = |g|^2: w_1 - 1 = 2 w_2 - 2 gives 1/3 and 2/3 of the other half.
     weights_K = after(method, statistics, domains=("en", "hi", "de"))
-    torch.testing.assert_close(weights_K, vector(1, 2, 3) / 6)
+    assert_close(weights_K, vector(1, 2, 3) / 6)
 
 
 def test_without_statistics_nothing_changes():

@@ -2,8 +2,9 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
-import torch
+from arrays import assert_close
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -21,11 +22,11 @@ few = effort(max_examples=30, deadline=None)
 
 
 def vector(*values):
-    return torch.tensor(values, dtype=torch.float64)
+    return np.array(values, dtype=np.float64)
 
 
 def seen(loss_K, step=0):
-    count_K = torch.ones_like(loss_K)
+    count_K = np.ones_like(loss_K)
     return Signals(step=step, batch_rows=len(count_K), count_K=count_K, loss_K=loss_K)
 
 
@@ -36,8 +37,8 @@ def known():
 
 
 def losses(known, absent):
-    loss_TxK = torch.tensor(known["losses_TxK"], dtype=torch.float64)
-    loss_TxK[:, list(absent)] = torch.nan
+    loss_TxK = np.array(known["losses_TxK"], dtype=np.float64)
+    loss_TxK[:, list(absent)] = np.nan
     return loss_TxK
 
 
@@ -49,29 +50,29 @@ def test_the_codes_rule_follows_the_released_code(known, which):
     for step, loss_K in enumerate(losses(known, ABSENT[which])):
         state = method.observe(state, seen(loss_K, step))
         expected_K = vector(*known["weights_TxK"][f"code{which}"][step])
-        torch.testing.assert_close(method.weights(state, step + 1), expected_K, rtol=0, atol=1e-12)
+        assert_close(method.weights(state, step + 1), expected_K, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("which", ABSENT)
 def test_the_papers_policy_is_exp3s(known, which):
     # Exp3 in the released code adds up L / 10 / w, where the paper averages L / w.
-    weights_K, reward_K = vector(*known["first_weights_K"]), torch.zeros(4, dtype=torch.float64)
+    weights_K, reward_K = vector(*known["first_weights_K"]), np.zeros(4)
     for step, loss_K in enumerate(losses(known, ABSENT[which])):
-        reward_K = reward_K + (loss_K / 10 / weights_K).nan_to_num(nan=0)
+        reward_K = reward_K + np.nan_to_num(loss_K / 10 / weights_K)
         weights_K = exponential(reward_K, step + 1)
         expected_K = vector(*known["weights_TxK"][f"exp3{which}"][step])
-        torch.testing.assert_close(weights_K, expected_K, rtol=0, atol=1e-12)
+        assert_close(weights_K, expected_K, rtol=0, atol=1e-12)
 
 
 def test_one_update_of_the_papers_rule():
     method = OnlineDataMixing(warmup=0)
     state = method.observe(method.init(("en", "hi"), 0), seen(vector(4, 1), step=9))
     # Rewards 0.1 * 4 / 0.5 and 0.1 * 1 / 0.5 after the tenth step.
-    torch.testing.assert_close(state["reward_K"], vector(0.8, 0.2))
+    assert_close(state["reward_K"], vector(0.8, 0.2))
     eps9, eps10 = (math.sqrt(math.log(2) / (2 * t)) for t in (9, 10))
     share = 1 / (1 + math.exp(-eps9 * 0.6))
     expected = (1 - 2 * eps10) * share + eps10
-    torch.testing.assert_close(method.weights(state, 10), vector(expected, 1 - expected))
+    assert_close(method.weights(state, 10), vector(expected, 1 - expected))
 
 
 def test_exploration_begins_with_everything_and_fades():
@@ -84,13 +85,13 @@ def test_a_rare_domain_counts_for_more_in_the_papers_rule():
     method = OnlineDataMixing(warmup=0, prior={"en": 0.9, "hi": 0.1})
     state = method.observe(method.init(("en", "hi"), 0), seen(vector(3, 3)))
     # 0.1 * 3 / 0.9 and 0.1 * 3 / 0.1.
-    torch.testing.assert_close(state["reward_K"], vector(1 / 3, 3))
+    assert_close(state["reward_K"], vector(1 / 3, 3))
 
 
 def test_an_absent_domain_keeps_its_reward_and_drifts_down():
     method = OnlineDataMixing(variant="code", warmup=0)
     state = method.observe(method.init(("en", "hi"), 0), seen(vector(2, 2), step=50))
-    before = state["reward_K"].clone()
+    before = state["reward_K"].copy()
     state = method.observe(state, seen(vector(2, math.nan), step=51))
     assert state["reward_K"][1] == before[1]
     assert state["reward_K"][0] > before[0]
@@ -105,7 +106,7 @@ def test_the_warm_up_sees_no_reward():
         assert method.observe(state, seen(vector(11, 2), step)) is state
         assert method.weights(state, step).tolist() == [0.75, 0.25]
     state = method.observe(state, seen(vector(1, 1), 3))
-    torch.testing.assert_close(state["reward_K"], vector(0.1, 0.1) * math.e)
+    assert_close(state["reward_K"], vector(0.1, 0.1) * math.e)
 
 
 @few

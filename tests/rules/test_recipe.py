@@ -16,11 +16,12 @@ RULE = '''"""Proportional: an example of a rule."""
 import dataclasses
 from typing import ClassVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from pike_mixing.apportion import apportion
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Needs, MethodDefaults, Signals, State, uniform
+from pike_mixing.numerics.softmax import softmax
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,21 +41,21 @@ class Proportional(MethodDefaults):
         """Equal weights."""
         return {"weights_K": uniform(len(domains))}
 
-    def weights(self, state: State, step: int) -> Tensor:
+    def weights(self, state: State, step: int) -> Floats:
         """Those of the last losses."""
         return state["weights_K"]
 
-    def allocate(self, state: State, step: int, b: int) -> Tensor:
+    def allocate(self, state: State, step: int, b: int) -> Ints:
         """B w rows, rounded."""
         return apportion(state["weights_K"], b)
 
     def observe(self, state: State, signals: Signals) -> State:
         """The next weights; a domain without rows counts with the others' mean."""
         loss_K = signals.loss_K
-        if loss_K is None or loss_K.isnan().all():
+        if loss_K is None or np.isnan(loss_K).all():
             return state
-        loss_K = torch.where(loss_K.isnan(), loss_K.nanmean(), loss_K)
-        return {"weights_K": torch.softmax(self.power * loss_K.log(), dim=0)}
+        loss_K = np.where(np.isnan(loss_K), np.nanmean(loss_K), loss_K)
+        return {"weights_K": softmax(self.power * np.log(loss_K))}
 '''
 LINE = '    "proportional": "pike_mixing.rules.proportional:Proportional",\n'
 

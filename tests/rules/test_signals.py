@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -15,7 +16,7 @@ DOMAINS = ("en", "hi")
 
 
 def vector(*values):
-    return torch.tensor(values, dtype=torch.float64)
+    return np.array(values, dtype=np.float64)
 
 
 def refusal(hook, method, b=4, **given):
@@ -80,3 +81,10 @@ def test_statistics_are_of_as_many_domains_as_the_state():
 def test_a_gramian_is_square():
     message = refusal("combine", PCGrad(), gram_KxK=vector(1, 1))
     assert "gram_KxK has the shape (2,), but the state is of 2 domains" in message
+
+
+def test_a_tensor_is_refused_by_name():
+    method = ADO()
+    signals = Signals(0, 4, count_K=np.array([2, 2]), loss_K=torch.ones(2))
+    with pytest.raises(InputError, match=r"loss_K is a torch\.Tensor: give a NumPy array"):
+        method.observe(method.init(("a", "b"), 0), signals)

@@ -2,7 +2,6 @@ import itertools
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import example, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -13,30 +12,30 @@ some = effort(max_examples=25, deadline=None)
 
 
 def vector(*values):
-    return torch.tensor(values, dtype=torch.float64)
+    return np.array(values, dtype=np.float64)
 
 
 def gradients(seed, P, D, spread=0.0):
-    generator = torch.Generator().manual_seed(seed)
-    length_P = 10 ** (spread * torch.rand(P, 1, generator=generator, dtype=torch.float64))
-    return torch.randn(P, D, generator=generator, dtype=torch.float64) * length_P
+    generator = np.random.default_rng(seed)
+    length_P = 10 ** (spread * generator.random((P, 1)))
+    return generator.standard_normal((P, D)) * length_P
 
 
 def value(linear_P, c, gram_PxP, weights_NxP):
-    squared_N = torch.einsum("np,pq,nq->n", weights_NxP, gram_PxP, weights_NxP)
-    return weights_NxP @ linear_P + c * squared_N.clamp(min=0).sqrt()
+    squared_N = np.einsum("np,pq,nq->n", weights_NxP, gram_PxP, weights_NxP)
+    return weights_NxP @ linear_P + c * np.sqrt(squared_N.clip(min=0))
 
 
 def grid(P, n):
     """All weights that are multiples of 1 / n."""
     bars = itertools.combinations(range(n + P - 1), P - 1)
     cuts = np.array([(-1, *bar, n + P - 1) for bar in bars])
-    return torch.from_numpy((np.diff(cuts, axis=1) - 1) / n)
+    return (np.diff(cuts, axis=1) - 1) / n
 
 
 def test_orthogonal_gradients_weigh_by_their_inverse_squares():
     # The shortest vector between (1, 0) and (0, 2): weights 4 : 1, length 2 / sqrt(5).
-    point = lowest(vector(0, 0), 1.0, torch.diag(vector(1, 4)))
+    point = lowest(vector(0, 0), 1.0, np.diag(vector(1, 4)))
     assert point.weights_P.tolist() == pytest.approx([0.8, 0.2], rel=1e-9)
     assert point.length == pytest.approx(2 / 5**0.5, rel=1e-9)
     assert point.optimal
@@ -44,32 +43,32 @@ def test_orthogonal_gradients_weigh_by_their_inverse_squares():
 
 def test_a_gradient_that_no_other_shortens_gets_all():
     # (1, 0) and (2, 1): the segment's nearest point to 0 is its end.
-    assert lowest(vector(0, 0), 1.0, vector(1, 2, 2, 5).view(2, 2)).weights_P.tolist() == [1, 0]
+    assert lowest(vector(0, 0), 1.0, vector(1, 2, 2, 5).reshape(2, 2)).weights_P.tolist() == [1, 0]
 
 
 def test_the_linear_part_moves_the_weights():
     # Orthogonal unit gradients: at w = (0, 1) the slopes of b . w + |g_w| are 0 and -2 + 1.
-    assert lowest(vector(0, -2), 1.0, torch.eye(2).double()).weights_P.tolist() == [0, 1]
+    assert lowest(vector(0, -2), 1.0, np.eye(2)).weights_P.tolist() == [0, 1]
     # b = (0, -1/5) keeps both: w1 / |g_w| = -1/5 + w2 / |g_w|, so w2 - w1 = |g_w| / 5.
-    point = lowest(vector(0, -0.2), 1.0, torch.eye(2).double())
+    point = lowest(vector(0, -0.2), 1.0, np.eye(2))
     difference = float(point.weights_P[1] - point.weights_P[0])
     assert difference == pytest.approx(point.length / 5, rel=1e-8)
 
 
 def test_one_gradient_has_weight_one():
-    assert lowest(vector(3), 0.5, vector(4).view(1, 1)).weights_P.tolist() == [1]
+    assert lowest(vector(3), 0.5, vector(4).reshape(1, 1)).weights_P.tolist() == [1]
 
 
 def test_equally_good_weights_come_out_even():
     for P in (2, 3, 6):
-        point = lowest(torch.zeros(P).double(), 1.0, torch.full((P, P), 9.0).double())
+        point = lowest(np.zeros(P), 1.0, np.full((P, P), 9.0))
         assert point.weights_P.tolist() == pytest.approx([1 / P] * P, abs=1e-5)
         assert point.length == pytest.approx(3)
 
 
 def test_opposite_gradients_cancel():
     gradient_PxD = vector(1, -2, 0.5)[:, None]
-    point = lowest(torch.zeros(3).double(), 1.0, gradient_PxD @ gradient_PxD.T)
+    point = lowest(np.zeros(3), 1.0, gradient_PxD @ gradient_PxD.T)
     assert (point.weights_P @ gradient_PxD).item() == pytest.approx(0, abs=1e-9)
     assert 0 < point.length < 1e-4
     assert point.optimal
@@ -86,7 +85,7 @@ def test_no_weights_of_a_fine_grid_are_lower(tilt, seed, size, D):
     point = lowest(linear_P, 1.0, gram_PxP)
     found = value(linear_P, 1.0, gram_PxP, point.weights_P[None]).item()
     lowest_of_grid = value(linear_P, 1.0, gram_PxP, grid(P, n)).min().item()
-    longest = gram_PxP.diagonal().max().sqrt().item()
+    longest = gram_PxP.diagonal().max() ** 0.5
     # The ridge lengthens g_w by at most its root: where gradients cancel, that shows.
     assert found <= lowest_of_grid + RIDGE**0.5 * longest
     # The grid's nearest point is off by less than P / n in weights.
@@ -102,7 +101,7 @@ def test_scipy_agrees(tilt):
         point = lowest(linear_P, 1.0, gram_PxP)
 
         def of(weights, linear_P=linear_P, gram_PxP=gram_PxP):
-            return value(linear_P, 1.0, gram_PxP, torch.tensor(weights)[None]).item()
+            return value(linear_P, 1.0, gram_PxP, np.array(weights)[None]).item()
 
         theirs = optimize.minimize(
             of,
@@ -111,7 +110,7 @@ def test_scipy_agrees(tilt):
             constraints={"type": "eq", "fun": lambda w: w.sum() - 1},
             options={"ftol": 1e-14},
         )
-        assert of(point.weights_P.numpy()) <= theirs.fun + 1e-12
+        assert of(point.weights_P) <= theirs.fun + 1e-12
         assert point.weights_P.tolist() == pytest.approx(theirs.x.tolist(), abs=1e-4)
 
 
@@ -129,5 +128,5 @@ def test_the_search_ends_at_the_optimum(seed, P, D, spread):
 
 def test_a_search_cut_off_says_so():
     # A matrix that is no Gramian: a cosine of -2 makes the function fall without end.
-    point = lowest(vector(0, 0), 1.0, vector(1, -2, -2, 1).view(2, 2))
+    point = lowest(vector(0, 0), 1.0, vector(1, -2, -2, 1).reshape(2, 2))
     assert not point.optimal

@@ -1,5 +1,6 @@
+import numpy as np
 import pytest
-import torch
+from arrays import assert_close
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ few = effort(max_examples=30, deadline=None)
 
 
 def vector(*values):
-    return torch.tensor(values, dtype=torch.float64)
+    return np.array(values, dtype=np.float64)
 
 
 def weights(temperature, *tokens):
@@ -28,23 +29,21 @@ def weights(temperature, *tokens):
 
 def test_weights_are_a_root_of_the_sizes():
     # 8^(1/3) : 1^(1/3) = 2 : 1.
-    torch.testing.assert_close(weights(3, 8, 1), vector(2, 1) / 3)
+    assert_close(weights(3, 8, 1), vector(2, 1) / 3)
 
 
 def test_temperature_one_keeps_the_proportions():
-    torch.testing.assert_close(weights(1, 6, 3, 1), vector(0.6, 0.3, 0.1))
+    assert_close(weights(1, 6, 3, 1), vector(0.6, 0.3, 0.1))
 
 
 def test_a_high_temperature_gives_equal_parts():
-    torch.testing.assert_close(weights(1e9, 10**12, 1), vector(0.5, 0.5))
+    assert_close(weights(1e9, 10**12, 1), vector(0.5, 0.5))
 
 
 def test_the_default_is_mt5s():
     # (10^10)^0.3 = 10^3.
     method = Temperature(tokens_by_domain={"en": 1e10, "hi": 1})
-    torch.testing.assert_close(
-        method.weights(method.init(("en", "hi"), 0), 0), vector(1000, 1) / 1001
-    )
+    assert_close(method.weights(method.init(("en", "hi"), 0), 0), vector(1000, 1) / 1001)
 
 
 def test_powers_that_overflow_are_no_problem():
@@ -85,4 +84,4 @@ def test_a_larger_corpus_never_gets_less(tokens, temperature):
 @given(corpora, st.floats(0.5, 100), st.floats(1e-3, 1e3))
 def test_the_unit_of_the_sizes_does_not_matter(tokens, temperature, factor):
     scaled = [n * factor for n in tokens]
-    torch.testing.assert_close(weights(temperature, *scaled), weights(temperature, *tokens))
+    assert_close(weights(temperature, *scaled), weights(temperature, *tokens))

@@ -2,8 +2,8 @@
 
 import math
 
+import numpy as np
 import pytest
-import torch
 from test_invariants import DOMAINS, answers, signals
 
 from pike_mixing import registry
@@ -38,9 +38,9 @@ def test_a_domain_of_weight_0_stays_out_and_leaves_numbers(rule, place):
         seen = signals(method, step, numbers)
         assert method.allocate(state, step, 24)[place] == 0
         for value_K in answers(method, state, seen).values():
-            assert value_K.isfinite().all()
+            assert np.isfinite(value_K).all()
             assert value_K[place] == 0
         if rule not in ("conceptual-pike", "odm"):
             # These two let go of the prior at their first estimate and after their warm-up.
             state = method.observe(state, seen)
-    assert torch.isfinite(method.weights(state, 11)).all()
+    assert np.isfinite(method.weights(state, 11)).all()

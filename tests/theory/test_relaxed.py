@@ -70,4 +70,4 @@ def test_a_solver_finds_the_same(seed):
         constraints={"type": "eq", "fun": lambda w: sum(w) - 1, "jac": lambda w: [1.0] * 4},
         options={"ftol": 1e-15, "maxiter": 500},
     )
-    assert minimiser(lam_K, kap_K).tolist() == pytest.approx(theirs.x, abs=1e-6)
+    assert minimiser(lam_K.numpy(), kap_K.numpy()).tolist() == pytest.approx(theirs.x, abs=1e-6)

@@ -2,15 +2,16 @@ import logging
 import math
 import shutil
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
-from safetensors.torch import load, save
+from safetensors.numpy import load, save
 
 from pike_mixing.interface import Statistics
+from pike_mixing.numerics.softmax import softmax
 from pipeline.runtime import atomic_files
 from pipeline.settings import AlarmLimits
 from pipeline.training import train
@@ -22,7 +23,7 @@ LIMITS = AlarmLimits(least_effective_domains=1.5, epochs=4, window=4)
 
 
 def begun(domains=DOMAINS, adapts=True, rows=1000, limits=LIMITS):
-    return Alarms(domains, limits, adapts, torch.full((len(domains),), rows))
+    return Alarms(domains, limits, adapts, np.full(len(domains), rows))
 
 
 def after(watch, step, weights=EQUAL, count=(4, 4, 4), positions=None):
@@ -30,28 +31,28 @@ def after(watch, step, weights=EQUAL, count=(4, 4, 4), positions=None):
     K = len(watch.domains)
     found = watch.after_step(
         step,
-        torch.tensor(weights, dtype=torch.float64),
-        torch.tensor(count),
-        torch.zeros(K, dtype=torch.int64) if positions is None else torch.tensor(positions),
+        np.array(weights, dtype=np.float64),
+        np.array(count),
+        np.zeros(K, dtype=np.int64) if positions is None else np.array(positions),
     )
     assert all(alarm.step == step for alarm in found)
     return [(alarm.kind, alarm.domain) for alarm in found]
 
 
 def statistics(squared_norm, variance=None, rows=(8, 8, 8)):
-    squared_norm_K = torch.tensor(squared_norm, dtype=torch.float64)
-    variance_K = 4 * squared_norm_K if variance is None else torch.tensor(variance).double()
-    rows_K = torch.tensor(rows, dtype=torch.float64)
+    squared_norm_K = np.array(squared_norm, dtype=np.float64)
+    variance_K = 4 * squared_norm_K if variance is None else np.array(variance)
+    rows_K = np.array(rows, dtype=np.float64)
     unbiased_K = squared_norm_K - variance_K / rows_K
-    loss_K = torch.where(rows_K > 0, 3.0, math.nan)
+    loss_K = np.where(rows_K > 0, 3.0, math.nan)
     return Statistics(squared_norm_K, unbiased_K, variance_K, loss_K, rows_K)
 
 
 def test_effective_number_is_k_for_equal_weights_and_one_for_a_single_domain():
-    assert effective_domains(torch.tensor(EQUAL, dtype=torch.float64)) == pytest.approx(3)
-    assert effective_domains(torch.tensor([0.0, 1.0, 0.0])) == 1
+    assert effective_domains(np.array(EQUAL, dtype=np.float64)) == pytest.approx(3)
+    assert effective_domains(np.array([0.0, 1.0, 0.0])) == 1
     # H = 1/2 ln 2 + 2 (1/4 ln 4) = 3/2 ln 2.
-    assert effective_domains(torch.tensor([0.5, 0.25, 0.25]).double()) == pytest.approx(2**1.5)
+    assert effective_domains(np.array([0.5, 0.25, 0.25])) == pytest.approx(2**1.5)
 
 
 def test_a_collapse_is_told_at_the_end_of_a_window_and_once():
@@ -148,19 +149,19 @@ def test_every_alarm_is_logged_with_its_step_and_what_to_do(caplog):
 
 def trajectory(seed, steps):
     """What a run of `steps` steps reports: weights, counts, positions, statistics or None."""
-    rng = torch.Generator().manual_seed(seed)
-    positions_K = torch.zeros(3, dtype=torch.int64)
+    rng = np.random.default_rng(seed)
+    positions_K = np.zeros(3, dtype=np.int64)
     for step in range(steps):
         # Each domain sleeps for long stretches, and weights come close to one domain now and then.
-        logits_K = 6 * torch.sin(torch.arange(3) + step / (5 + seed % 7)).double()
-        weights_K = torch.softmax(logits_K, dim=0)
-        count_K = (12 * weights_K).long() * (torch.rand(3, generator=rng) > 0.2)
+        logits_K = 6 * np.sin(np.arange(3) + step / (5 + seed % 7))
+        weights_K = softmax(logits_K)
+        count_K = (12 * weights_K).astype(np.int64) * (rng.random(3) > 0.2)
         positions_K = positions_K + count_K
         measured = None
         if step % 3 == 0:
-            norm_K = torch.rand(3, generator=rng).double()
-            norm_K = torch.where(norm_K < 0.4, math.nan, norm_K)
-            rows_K = torch.randint(0, 3, (3,), generator=rng).double()
+            norm_K = rng.random(3)
+            norm_K = np.where(norm_K < 0.4, math.nan, norm_K)
+            rows_K = rng.integers(0, 3, 3)
             measured = Statistics(norm_K, norm_K, norm_K, norm_K, rows_K)
         yield weights_K, count_K, positions_K, measured
 

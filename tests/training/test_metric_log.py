@@ -2,9 +2,9 @@ import json
 import math
 import shutil
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
-import torch
 
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Statistics
@@ -18,9 +18,9 @@ def add_step(records, step):
     records.add(
         "steps", step, (step + 1) * 32, 2.5 - step, 1e-3, 0.5, 0.01, 3200.0, math.nan, 2**20
     )
-    loss_K = torch.tensor([1.5, math.nan], dtype=torch.float64)
-    weights_K = torch.tensor([0.75, 0.25], dtype=torch.float64)
-    records.add_mixture(step, DOMAINS, loss_K, weights_K, torch.tensor([4, 0]))
+    loss_K = np.array([1.5, math.nan], dtype=np.float64)
+    weights_K = np.array([0.75, 0.25], dtype=np.float64)
+    records.add_mixture(step, DOMAINS, loss_K, weights_K, np.array([4, 0]))
     with records.timed("optimizer"):
         pass
 
@@ -97,8 +97,8 @@ def test_a_domain_that_was_absent_has_no_loss(tmp_path):
 
 def test_statistics_are_recorded_by_domain(tmp_path):
     records = Records(tmp_path)
-    vectors = [torch.tensor([1.0 * n, math.nan], dtype=torch.float64) for n in (4, 3, 8, 2)]
-    rows_K = torch.tensor([8.0, 0.0], dtype=torch.float64)
+    vectors = [np.array([1.0 * n, math.nan], dtype=np.float64) for n in (4, 3, 8, 2)]
+    rows_K = np.array([8.0, 0.0], dtype=np.float64)
     records.add_statistics(6, DOMAINS, Statistics(*vectors, rows_K), 0.25)
     records.write(records.drain(0))
     records.finish(0)
@@ -119,7 +119,7 @@ def test_statistics_are_recorded_by_domain(tmp_path):
 
 def test_coefficients_are_recorded_by_domain(tmp_path):
     records = Records(tmp_path)
-    records.add_coefficients(3, DOMAINS, torch.tensor([1.25, math.nan], dtype=torch.float64))
+    records.add_coefficients(3, DOMAINS, np.array([1.25, math.nan], dtype=np.float64))
     records.write(records.drain(0))
     records.finish(0)
     assert read(tmp_path, "coefficients") == [

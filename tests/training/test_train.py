@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import os
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -254,7 +255,7 @@ class Combined(Mix):
 
     def combine(self, state, signals):
         assert signals.gram_KxK.shape == (2, 2)
-        assert not signals.loss_K.isnan().any()
+        assert not np.isnan(signals.loss_K).any()
         return signals.count_K / signals.batch_rows
 
 
@@ -268,11 +269,11 @@ class Watching(Mix):
     def observe(self, state, signals):
         if signals.loss_K is not None:
             assert signals.statistics is None or signals.count_K is not None
-            seen = state.get("seen", torch.empty((0, 2), dtype=torch.float64))
-            state = {**state, "seen": torch.cat([seen, signals.loss_K[None]])}
+            seen = state.get("seen", np.empty((0, 2)))
+            state = {**state, "seen": np.concatenate([seen, signals.loss_K[None]])}
         if signals.statistics is not None:
             rows_K = signals.statistics.rows_K
-            state = {**state, "measured": state.get("measured", torch.zeros(2)) + rows_K}
+            state = {**state, "measured": state.get("measured", np.zeros(2)) + rows_K}
         return state
 
 
