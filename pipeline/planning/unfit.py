@@ -1,7 +1,7 @@
 """Which runs of a plan have a method that could not train them, said before any of them starts.
 
-A plan itself checks names and types of settings alone (`planning.method_docs`); their ranges,
-and what depends on the domains, only the methods know.
+Names and types of settings are checked by their source (`planning.method_docs`); their ranges, and
+what depends on the domains, only the methods know.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,18 +14,19 @@ from pike_mixing.settings import parse
 from pipeline import settings
 
 
-def refuse(runs: Iterable[Mapping[str, Any]]) -> None:
+def refuse(runs: Iterable[Mapping[str, Any]], origin: str = "") -> None:
     """Builds the method of every run and its first state.
 
     Args:
         runs: Contents of `run.json`.
+        origin: Where the methods were set, for messages: "config.yaml: ".
 
     Raises:
         InputError: every reason against every method in every scenario, each once.
     """
     found = dict.fromkeys(problem for run in runs for problem in problems(run))
     if found:
-        raise InputError("\n".join(found))
+        raise InputError("\n".join(origin + problem for problem in found))
 
 
 def problems(run: Mapping[str, Any]) -> list[str]:

@@ -71,5 +71,18 @@ def test_all_mistakes_of_all_runs_are_one_message_that_names_each_once():
     ]
 
 
-def test_every_method_of_the_default_experiment_fits(config):
-    unfit.refuse(planner.plan(config(), "config.yaml").runs.values())
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"zeta1": -0.1}, "zeta1: must not be negative"),
+        ({"min_weight": 1.5}, "min_weight: must lie in"),
+        ({"rows": 1}, "rows: the variance needs at least 2"),
+    ],
+)
+def test_a_plan_refuses_what_a_method_cannot_train_with(config, changes, message):
+    values = config()
+    values["methods"]["pike"] |= changes
+    with pytest.raises(InputError) as caught:
+        planner.plan(values, "config.yaml")
+    found = str(caught.value).splitlines()
+    assert any(line.startswith("config.yaml: methods.pike") and message in line for line in found)
