@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import inspect
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -26,6 +27,13 @@ def kind(rule: str) -> type[Any]:
         raise InputError(f"rule: {rule!r} cannot be imported: {error}") from error
     if not (isinstance(found, type) and dataclasses.is_dataclass(found)):
         raise InputError(f"rule: {rule!r} is no dataclass of a method's settings (CONTRIBUTING.md)")
+    hooks = (name for name, hook in vars(Method).items() if inspect.isfunction(hook))
+    missing = [name for name in hooks if name[0] != "_" and not hasattr(found, name)]
+    if missing:
+        raise InputError(
+            f"rule: {rule!r} is no mixing method: it has no {', '.join(missing)}: inherit "
+            "pike_mixing.interface:MethodDefaults and define what is missing (CONTRIBUTING.md)"
+        )
     return found
 
 

@@ -1,10 +1,14 @@
 """Settings as frozen dataclasses: parsed once, checked when they are made, all mistakes told."""
 
+import ast
 import dataclasses
 import difflib
+import inspect
+import itertools
 import math
 import re
 import sys
+import textwrap
 import types
 import typing
 from collections.abc import Mapping
@@ -48,17 +52,7 @@ def parse(kind: type[T], values: Mapping[str, Any], where: str) -> T:
 
 def check(kind: type[Any], values: Mapping[str, Any], where: str) -> list[str]:
     """Every reason why `values` do not make a `kind`; an empty list when they do."""
-    if not isinstance(values, Mapping):
-        return [f"{where}: {unfit(values, Mapping)}"]
-    fields = {f.name: f for f in dataclasses.fields(kind)}
-    hints = typing.get_type_hints(kind)
-    problems = [unknown(name, fields, where) for name in values if name not in fields]
-    for name, field in fields.items():
-        if name in values:
-            problems += _mismatch(values[name], hints[name], f"{where}.{name}")
-        elif _required(field):
-            meaning = field.metadata.get("meaning") or _described(hints[name])
-            problems.append(f"{where}: {name} is missing: {meaning}")
+    problems = mismatches(kind, values, where)
     if not problems and hasattr(kind, "problems"):
         try:
             problems += [f"{where}.{problem}" for problem in _build(kind, values).problems()]
@@ -67,6 +61,36 @@ def check(kind: type[Any], values: Mapping[str, Any], where: str) -> list[str]:
             lines = str(error).splitlines()
             problems += [f"{where}{line.removeprefix(kind.__name__)}" for line in lines]
     return problems
+
+
+def mismatches(kind: type[Any], values: Mapping[str, Any], where: str) -> list[str]:
+    """Every unknown, missing or ill-typed value by itself; `problems` of the class is not asked."""
+    if not isinstance(values, Mapping):
+        return [f"{where}: {unfit(values, Mapping)}"]
+    fields = {f.name: f for f in dataclasses.fields(kind)}
+    hints = typing.get_type_hints(kind)
+    problems = [unknown(name, fields, where) for name in values if name not in fields]
+    for name, field in fields.items():
+        if name in values:
+            problems += _mismatch(values[name], hints[name], f"{where}.{name}")
+        elif is_required(field):
+            meant = None if dataclasses.is_dataclass(hints[name]) else meanings(kind).get(name)
+            problems.append(f"{where}: {name} is missing: {meant or _described(hints[name])}")
+    return problems
+
+
+def meanings(kind: type[Any]) -> dict[str, str]:
+    """What the settings of a dataclass mean: the docstring below each field, by its name."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        if "__dataclass_fields__" not in vars(base):
+            continue
+        body = cast(ast.ClassDef, ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]).body
+        for field, below in itertools.pairwise(body):
+            if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
+                words = str(cast(ast.Constant, below.value).value)
+                found[ast.unparse(field.target)] = " ".join(words.split())
+    return found
 
 
 class CheckedSettings:
@@ -134,7 +158,8 @@ def indivisible(values: Mapping[str, float] | None, where: str) -> list[str]:
     return found
 
 
-def _required(field: dataclasses.Field[Any]) -> bool:
+def is_required(field: dataclasses.Field[Any]) -> bool:
+    """Whether a setting has no default."""
     missing = dataclasses.MISSING
     return field.default is missing and field.default_factory is missing
 
@@ -232,7 +257,7 @@ def _described(hint: Any) -> str:
     if get_origin(hint) in (Union, types.UnionType):
         return _described(next(h for h in get_args(hint) if h is not type(None)))
     if dataclasses.is_dataclass(hint):
-        needed = [field.name for field in dataclasses.fields(hint) if _required(field)]
+        needed = [field.name for field in dataclasses.fields(hint) if is_required(field)]
         return "a mapping" + (f" with {', '.join(needed)}" if needed else "")
     names = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
     names[type(None)] = "null"

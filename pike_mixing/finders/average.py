@@ -20,6 +20,7 @@ class Average:
 
     about: ClassVar[str] = "The weights of one proxy run, averaged over its steps."
     reads: ClassVar[Literal["losses", "state"]] = "state"
+    packages: ClassVar[tuple[str, ...]] = ()
 
     def find(self, domains: tuple[str, ...], runs: Sequence[Proxy]) -> Found:
         """The state's `average_K`, divided by its sum.

@@ -20,6 +20,7 @@ class Best(CheckedSettings):
 
     about: ClassVar[str] = "The mixture of the proxy run that ended with the lowest mean loss."
     reads: ClassVar[Literal["losses", "state"]] = "losses"
+    packages: ClassVar[tuple[str, ...]] = ()
 
     target: dict[str, float] | None = None
     """Weight of each domain's loss in the mean, divided by their sum; 1/K when absent."""

@@ -41,6 +41,8 @@ class Finder(Protocol):
     """What it does, in one sentence."""
     reads: ClassVar[Literal["losses", "state"]]
     """What it reads of a proxy beside its mixture."""
+    packages: ClassVar[tuple[str, ...]]
+    """What `find` imports beside NumPy: packages of the extra `finders`."""
 
     def find(self, domains: tuple[str, ...], runs: Sequence[Proxy]) -> Found:
         """The mixture that the runs speak for.

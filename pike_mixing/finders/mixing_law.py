@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy import optimize
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
@@ -32,6 +31,7 @@ class MixingLaw(CheckedSettings):
         "stays near a prior."
     )
     reads: ClassVar[Literal["losses", "state"]] = "losses"
+    packages: ClassVar[tuple[str, ...]] = ("scipy",)
 
     target: dict[str, float] | None = None
     """Weight u of each domain's loss in the objective, divided by their sum; 1/K when absent."""
@@ -163,6 +163,8 @@ def outside(weights_K: Floats, weights_NxK: Floats) -> bool:
 
     Non-negative multiples of mixtures that add up to a mixture are an average: all sum to 1.
     """
+    from scipy import optimize
+
     _, distance = optimize.nnls(weights_NxK.T, weights_K)
     return bool(distance > OUTSIDE)
 

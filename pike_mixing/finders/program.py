@@ -13,7 +13,6 @@ Shapes: K domains.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
@@ -88,6 +87,8 @@ class Program:
         def weights(nu: float) -> Floats:
             return np.exp(np.minimum(log_room_K, log_K + nu))
 
+        from scipy import optimize
+
         # Below 0 the weights sum to less than 1; where all are full, to more.
         full = float((log_room_K - log_K).max())
         nu = optimize.brentq(lambda nu: weights(nu).sum() - 1, -1e-9, full, xtol=1e-15)
@@ -101,6 +102,8 @@ def solve(program: Program) -> tuple[Floats, float]:
         InputError: the caps leave less than a whole mixture, or the solver did not reach the
             optimum.
     """
+    from scipy import optimize
+
     if program.cap_K.sum() < 1:
         raise InputError(
             f"epochs: the repetition caps sum to {program.cap_K.sum():.3g}, less than a whole "

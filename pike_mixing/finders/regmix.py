@@ -8,15 +8,17 @@ Shapes: K domains, N proxy runs, S drawn mixtures.
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import lightgbm as lgb
 import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.finders import swarm, validation
 from pike_mixing.finders.interface import Found, Proxy
 from pike_mixing.settings import CheckedSettings, indivisible
+
+if TYPE_CHECKING:
+    import lightgbm as lgb
 
 LEAST_PER_FOLD = 2
 """Proxies in each part of the cross-validation, without which its score is one run's noise."""
@@ -31,6 +33,7 @@ class RegMix(CheckedSettings):
         "mixtures drawn at random."
     )
     reads: ClassVar[Literal["losses", "state"]] = "losses"
+    packages: ClassVar[tuple[str, ...]] = ("lightgbm", "scipy")
 
     target: dict[str, float] | None = None
     """Weight of each domain's loss in what is learned, divided by their sum; 1/K when absent."""
@@ -140,11 +143,13 @@ class RegMix(CheckedSettings):
             f"rest needs {2 * self.min_data_in_leaf} runs"
         )
 
-    def _fit(self, weights_NxK: Floats, target_N: Floats) -> tuple[lgb.Booster, int]:
+    def _fit(self, weights_NxK: Floats, target_N: Floats) -> "tuple[lgb.Booster, int]":
         """Trees on all the proxies, as many as do best on held-out ones.
 
         The number is that with the lowest mean squared error over the parts; 1 tree at least.
         """
+        import lightgbm as lgb
+
         parameters = self._parameters()
         scores = lgb.cv(
             parameters,
@@ -191,9 +196,11 @@ def _remaining(count: int, folds: int) -> int:
     return count - -(-count // min(folds, count))
 
 
-def _data(weights_NxK: Floats, target_N: Floats) -> lgb.Dataset:
+def _data(weights_NxK: Floats, target_N: Floats) -> "lgb.Dataset":
+    import lightgbm as lgb
+
     return lgb.Dataset(weights_NxK, target_N, free_raw_data=False)
 
 
-def _predicted(trees: lgb.Booster, weights_SxK: Floats) -> Floats:
+def _predicted(trees: "lgb.Booster", weights_SxK: Floats) -> Floats:
     return np.asarray(trees.predict(weights_SxK, num_threads=1), dtype=np.float64)

@@ -5,7 +5,6 @@ Shapes: N proxy runs, F folds.
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from pike_mixing.arrays import Floats
 
@@ -29,6 +28,8 @@ def folds(runs: int, count: int, seed: int) -> list[tuple[Ints, Ints]]:
 
 def spearman(predicted_N: Floats, actual_N: Floats) -> float | None:
     """Correlation of the ranks; None when one of the two is constant."""
+    from scipy import stats
+
     if np.ptp(predicted_N) == 0 or np.ptp(actual_N) == 0:
         return None
     return float(stats.spearmanr(predicted_N, actual_N).statistic)

@@ -2,7 +2,7 @@
 
 strict_yaml                 a file               -> its values, without YAML's surprises
 schema, cross_checks        a configuration      -> what is wrong with it, in words
-method_docs, unfit          the rules' source    -> names, settings, sentences; what cannot train
+methods, method_catalogue   a mixing rule         -> its class; what it needs; what it cannot train
 expansion                   sections             -> the explicit settings of one run
 dependencies, paper_roles   runs                 -> those that they stand on; the paper's parts
 planner                     a configuration      -> the plan: all that it asks for, by name

@@ -4,10 +4,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from pike_mixing import METHODS
 from pike_mixing.finders import FINDERS
-from pike_mixing.settings import check, indivisible, misplaced, unknown
+from pike_mixing.finders import registry as finders
+from pike_mixing.settings import check, misplaced, parse, unknown
 from pipeline.data import alphabets
-from pipeline.planning import dependencies, method_docs, paper_roles
+from pipeline.planning import dependencies, methods, paper_roles
 from pipeline.runtime.code_fingerprint import PACKAGE
 from pipeline.settings import Training
 from pipeline.tasks import TASKS
@@ -99,8 +101,8 @@ def _uses_of_runs(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str]
     named = {"methods": config["methods"]}
     for scenario, values in config["scenarios"].items():
         named[f"scenarios.{scenario}.methods"] = values.get("methods", {})
-    for where, methods in named.items():
-        for name, values in methods.items():
+    for where, of_methods in named.items():
+        for name, values in of_methods.items():
             if isinstance(values.get("reference"), str):
                 yield [values["reference"]], config["methods"], f"{where}.{name}.reference"
             if isinstance(values.get("mixture"), str):
@@ -108,23 +110,27 @@ def _uses_of_runs(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str]
 
 
 def _misfits(config: Config, origin: str) -> list[str]:
-    found = [
-        problem
-        for name, values in config["training"].items()
-        for problem in check(Training, values, f"{origin}: training.{name}")
-    ]
+    found = []
+    recipes: dict[str, Training] = {}
+    for name, values in config["training"].items():
+        wrong = check(Training, values, where := f"{origin}: training.{name}")
+        found += wrong
+        recipes |= {} if wrong else {name: parse(Training, values, where)}
     every = dependencies.closure(config, dependencies.asked(config))
-    pairs = {(run.scenario, run.method) for run in every}
+    pairs = {(r.scenario, r.method): dependencies.recipe(config, r) for r in every}
     for scenario, values in config["scenarios"].items():
-        pairs |= {(scenario, method) for method in values.get("methods", {})}
+        pairs |= {(scenario, method): values["training"] for method in values.get("methods", {})}
     found += [f"{origin}: {problem}" for problem in _of_sources(config)]
     found += [f"{origin}: {problem}" for problem in _too_long(config)]
     for name, values in config.get("mixtures", {}).items():
         where = f"{origin}: mixtures.{name}.options"
-        found += method_docs.finder_problems(values["finder"], values.get("options", {}), where)
+        found += check(finders.kind(values["finder"]), values.get("options", {}), where)
     found += paper_roles.problems(config, origin)
     found += [f"{origin}: {problem}" for problem in _asked_twice(config)]
-    return [*found, *_methods(config, origin, pairs), *_unselected(config, origin, every)]
+    for (scenario, method), recipe in sorted(pairs.items()):
+        if recipe in recipes:
+            found += _of_method(config, origin, scenario, method, recipes[recipe])
+    return [*found, *_unselected(config, origin, every)]
 
 
 def _of_sources(config: Config) -> Iterable[str]:
@@ -165,28 +171,20 @@ def _asked_twice(config: Config) -> Iterable[str]:
             )
 
 
-def _methods(config: Config, origin: str, pairs: set[tuple[str, str]]) -> Iterable[str]:
-    """Settings that a scenario lays over a method's and do not fit; domains that it has not."""
-    for scenario, method in sorted(pairs):
-        values = dependencies.method_settings(config, scenario, method)
+def _of_method(
+    config: Config, origin: str, scenario: str, method: str, recipe: Training
+) -> Iterable[str]:
+    """Settings with which a method cannot train in a scenario, and domains that it has not."""
+    values = dict(dependencies.method_settings(config, scenario, method))
+    domains, rule = config["scenarios"][scenario]["domains"], values.pop("rule")
+    if rule in METHODS:
         where = f"{origin}: methods.{method} in scenario {scenario}"
-        found = method_docs.problems(values, where)
-        domains = config["scenarios"][scenario]["domains"]
-        yield from found or _misplaced(values, domains, where)
-        mixture = config.get("mixtures", {}).get(values.get("mixture"), {})
-        for key in ("target", "prior"):
-            if (given := mixture.get("options", {}).get(key)) is not None:
-                at = f"{origin}: mixtures.{values['mixture']}.options.{key} in scenario {scenario}"
-                yield from misplaced(given, domains, at, "is missing")
-
-
-def _misplaced(values: Config, domains: Sequence[str], where: str) -> Iterable[str]:
-    if "domain" in values and values["domain"] not in domains:
-        yield unknown(values["domain"], domains, where)
-    for key in ("weights_by_domain", "prior"):
-        if values.get(key):
-            yield from misplaced(values[key], domains, f"{where}.{key}", "has no weight")
-            yield from indivisible(values[key], f"{where}.{key}")
+        yield from methods.misfits(rule, values, domains, recipe, where)
+    mixture = config.get("mixtures", {}).get(values.get("mixture"), {})
+    for key in ("target", "prior"):
+        if (given := mixture.get("options", {}).get(key)) is not None:
+            at = f"{origin}: mixtures.{values['mixture']}.options.{key} in scenario {scenario}"
+            yield from misplaced(given, domains, at, "is missing")
 
 
 def _unselected(

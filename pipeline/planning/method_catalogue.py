@@ -1,17 +1,15 @@
-"""Every rule with its settings, what it measures and what that costs, as `pike methods` shows it.
-
-Words come from the rules' source (`planning.method_docs`), needs and costs from the classes
-themselves.
-"""
+"""Every rule with its settings, what it measures and what that costs: `pike methods`."""
 
 import dataclasses
+import inspect
 import textwrap
-from collections.abc import Iterator
+import typing
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, get_args, get_origin
 
 from pike_mixing import METHODS, registry
 from pike_mixing.interface import MethodDefaults, Needs
-from pipeline.planning import method_docs
+from pike_mixing.settings import is_required, meanings
 
 FRAME = """\
 # Mixing methods
@@ -51,7 +49,7 @@ def methods(name: str | None = None, *, format: str = "text") -> str:
     Raises:
         InputError: there is no such rule.
     """
-    chosen = [method_docs.of(rule) for rule in (METHODS if name is None else [name])]
+    chosen = list(METHODS) if name is None else [name]
     if format == "text":
         return "\n\n\n".join(_text(rule) for rule in chosen)
     if name is not None:
@@ -116,7 +114,9 @@ def needs(rule: str) -> Needs:
 
 def required(rule: str) -> dict[str, Any]:
     """Some value for each setting that has no default."""
-    return {s.name: _any(s.kind) for s in method_docs.of(rule).settings if s.default is None}
+    kind = registry.kind(rule)
+    hints = typing.get_type_hints(kind)
+    return {f.name: _any(hints[f.name]) for f in dataclasses.fields(kind) if is_required(f)}
 
 
 def _any(kind: Any) -> Any:
@@ -130,9 +130,9 @@ def _steps(every: int) -> str:
     return "step" if every == 1 else f"{every} steps"
 
 
-def _columns(rule: method_docs.Rule) -> tuple[str, str, str]:
+def _columns(rule: str) -> tuple[str, str, str]:
     """What a rule measures, what it adds to the work and to the memory of Mix."""
-    found = list(costs(needs(rule.name)))
+    found = list(costs(needs(rule)))
     words = (
         [cost.measured for cost in found],
         [cost.work for cost in found if cost.work],
@@ -142,20 +142,48 @@ def _columns(rule: method_docs.Rule) -> tuple[str, str, str]:
     return measured, work, memory
 
 
-def _text(rule: method_docs.Rule) -> str:
+def _settings(rule: str) -> Iterator[tuple[str, str | None, str]]:
+    """Name, default as one would write it in a configuration, and meaning of each setting."""
+    kind = registry.kind(rule)
+    meant = meanings(kind)
+    for field in dataclasses.fields(kind):
+        factory = field.default_factory
+        default = field.default if factory is dataclasses.MISSING else factory()
+        shown = None if is_required(field) else _yaml(default)
+        yield field.name, shown, meant.get(field.name, "")
+
+
+def _yaml(value: Any) -> str:
+    plain = {None: "null", True: "true", False: "false"}
+    if value is None or isinstance(value, bool):
+        return plain[value]
+    return f"{value:.4g}" if isinstance(value, float) and len(repr(value)) > 8 else str(value)
+
+
+def _about(rule: str) -> str:
+    said: str = getattr(registry.kind(rule), "about", "")
+    return said
+
+
+def _source(rule: str) -> str:
+    return inspect.getdoc(inspect.getmodule(registry.kind(rule))) or ""
+
+
+def _text(rule: str) -> str:
     measured, work, memory = _columns(rule)
-    lines = [rule.name, *_wrapped(rule.about, "  ")]
-    lines += ["", "  settings" + ("" if rule.settings else ": none")]
-    for setting in rule.settings:
-        value = "(required)" if setting.default is None else f"= {_yaml(setting.default)}"
-        lines += [f"    {setting.name} {value}", *_wrapped(setting.meaning, "        ")]
+    settings = list(_settings(rule))
+    lines = [rule, *_wrapped(_about(rule), "  ")]
+    lines += ["", "  settings" + ("" if settings else ": none")]
+    for name, default, meaning in settings:
+        value = "(required)" if default is None else f"= {default}"
+        lines += [f"    {name} {value}", *_wrapped(meaning, "        ")]
     lines.append("")
     named = {
         "measures": measured,
         "more work": work,
         "more memory": memory,
-        "source": " ".join(rule.source.split()),
-        "code": rule.place,
+        "source": " ".join(_source(rule).split()),
+        "code": METHODS.get(rule, rule),
     }
     for label, words in named.items():
         lines += _wrapped(words, " " * 15, f"  {label:<13}")
@@ -167,38 +195,35 @@ def _wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
     return textwrap.wrap(text, 96, initial_indent=begin, subsequent_indent=indent)
 
 
-def _overview(chosen: list[method_docs.Rule]) -> str:
+def _overview(chosen: Sequence[str]) -> str:
     lines = [
         "| rule | what it does | measures | work | memory |",
         "| --- | --- | --- | --- | --- |",
     ]
     for rule in chosen:
-        cells = [f"[{rule.name}](#{rule.name})", _escaped(rule.about), *_columns(rule)]
+        cells = [f"[{rule}](#{rule})", _escaped(_about(rule)), *_columns(rule)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _section(rule: method_docs.Rule, *, alone: bool) -> str:
+def _section(rule: str, *, alone: bool) -> str:
     """A rule's part of the page; alone, with what else the page's overview says."""
     measured, work, memory = _columns(rule)
-    parts = [f"## {rule.name}", *([_escaped(rule.about)] if alone else []), _escaped(rule.formula)]
-    if rule.settings:
+    formula = inspect.getdoc(registry.kind(rule)) or ""
+    parts = [f"## {rule}", *([_escaped(_about(rule))] if alone else []), _escaped(formula)]
+    settings = list(_settings(rule))
+    if settings:
         rows = ["| setting | default | meaning |", "| --- | --- | --- |"]
-        for setting in rule.settings:
-            default = "required" if setting.default is None else f"`{_yaml(setting.default)}`"
-            rows.append(f"| `{setting.name}` | {default} | {_escaped(setting.meaning)} |")
+        for name, default, meaning in settings:
+            shown = "required" if default is None else f"`{default}`"
+            rows.append(f"| `{name}` | {shown} | {_escaped(meaning)} |")
         parts.append("\n".join(rows))
     else:
         parts.append("No settings.")
     if alone:
         parts.append(f"Measures: {measured}. More work than mix: {work}. More memory: {memory}.")
-    parts.append(f"Source: {_escaped(rule.source)} Code: `{rule.place}`.")
+    parts.append(f"Source: {_escaped(_source(rule))} Code: `{METHODS.get(rule, rule)}`.")
     return "\n\n".join(parts)
-
-
-def _yaml(default: str) -> str:
-    """A default as one would write it in a configuration."""
-    return {"None": "null", "True": "true", "False": "false"}.get(default, default.strip("'"))
 
 
 def _escaped(text: str) -> str:

@@ -11,18 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pike_mixing import METHODS
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 from pipeline.planning import (
     cross_checks,
     dependencies,
     expansion,
-    method_docs,
+    methods,
     schema,
     stages,
     strict_yaml,
-    unfit,
 )
 
 Settings = dict[str, Any]
@@ -284,8 +282,6 @@ def plan(config: Mapping[str, Any], origin: str) -> Plan:
     wanted = set(asked)
     compared = {p for m in set(found.values()) for p in dependencies.found_from(own, m)}
     runs = {str(run): expansion.run_settings(own, run) for run in every}
-    # A class of the user's own is imported when a training is about to start, not before.
-    unfit.refuse([run for run in runs.values() if run["rule"] in METHODS], f"{origin}: ")
     evaluations = {
         str(run): expansion.evaluation(own, run, asked=run in wanted)
         for run in every
@@ -329,7 +325,7 @@ def plan(config: Mapping[str, Any], origin: str) -> Plan:
 def abouts(plan: Plan) -> dict[str, str]:
     """What the mixing rules of a plan do, in the report's words, by rule."""
     named = dict.fromkeys(values["rule"] for values in plan.runs.values())
-    return {rule: method_docs.about(rule) for rule in named}
+    return {rule: methods.about(rule) for rule in named}
 
 
 def processes(source: Settings) -> int:

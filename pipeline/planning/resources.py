@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline import settings
-from pipeline.planning import method_docs
+from pipeline.planning import methods
 from pipeline.runtime import accelerators
 from pipeline.runtime.accelerators import Accelerator
 
@@ -106,45 +106,22 @@ def logits(shape: settings.Model, vocabulary: int, tokens: int) -> int:
 
 def states(values: Settings, parameters: int) -> int:
     """Bytes of weights, gradients and moments, and of what the method keeps beside them."""
-    needs, K = method_docs.measured(values["rule"]), len(values["domains"])
-    numbers = 4
-    if "statistics" in needs:
-        numbers += 1
-    if "gramian" in needs:
-        numbers += K
-    if "reference" in needs:
-        numbers += 1
-    if "moments_per_domain" in needs:
-        numbers += 2 * (K - 1) + 2
+    needs, K = methods.needs(values), len(values["domains"])
+    numbers = 4 + bool(needs.statistics) + needs.reference
+    numbers += K * needs.gramian + 2 * K * needs.moments_per_domain
     return FLOAT * numbers * parameters
 
 
 def passes(values: Settings) -> float:
     """Forward passes over a batch that one update costs: 3 of Mix, a backward pass being two."""
-    needs, recipe = method_docs.measured(values["rule"]), values["training"]
-    found = 3.0 + sum(n in needs for n in ("weighs_losses", "losses_after"))
-    if "reference" in needs:
-        found += 2
-    rows = _number(values, "rows") * len(values["domains"])
-    # An interval below 1 is refused by the method itself, before the first job.
-    every = max(1, _number(values, "every"))
-    if "statistics" in needs and values["method"].get("batch", "fresh") == "fresh":
-        found += 3 * max(1.0, rows / recipe["rows"]) / every
-    if "validation" in needs:
-        found += rows / recipe["rows"] / (_number(values, "slot") or every)
-    if recipe.get("activation_checkpointing"):
-        found += 1
-    return found
-
-
-def _number(values: Settings, name: str) -> int:
-    """A method's setting, or its default; 0 without one."""
-    given = values["method"].get(name)
-    if given is None:
-        known = {s.name: s.default for s in method_docs.of(values["rule"]).settings}
-        default = known.get(name)
-        given = int(default) if default and default.isdecimal() else 0
-    return int(given)
+    needs, recipe = methods.needs(values), values["training"]
+    batches = len(values["domains"]) / recipe["rows"]
+    found = 3.0 + needs.weighs_losses + needs.losses_after + 2 * needs.reference
+    if needs.statistics and needs.statistics.fresh:
+        found += 3 * max(1.0, needs.statistics.rows * batches) / needs.statistics.every
+    if needs.validation:
+        found += needs.validation.rows * batches / needs.validation.every
+    return found + bool(recipe.get("activation_checkpointing"))
 
 
 def of_run(
@@ -209,7 +186,7 @@ def _holding(state: float, room: float) -> int:
 
 def _sharing(values: Settings) -> int:
     """Processes that can train a run together, at most."""
-    alone = "moments_per_domain" in method_docs.measured(values["rule"])
+    alone = methods.needs(values).moments_per_domain
     return 1 if alone else int(values["training"]["rows"])
 
 

@@ -13,7 +13,7 @@ import yaml
 from pike_mixing.errors import InputError, install
 from pike_mixing.settings import fits, unfit, unknown
 from pipeline import settings
-from pipeline.planning import method_docs
+from pipeline.planning import methods
 
 PATH = Path(__file__).resolve().parents[2] / "workflow" / "schemas" / "config.schema.yaml"
 
@@ -27,10 +27,10 @@ def problems(config: Mapping[str, Any], origin: str) -> list[str]:
 
 
 def _of_methods(config: Mapping[str, Any], origin: str) -> Iterator[str]:
-    methods = config.get("methods")
-    for name, values in methods.items() if isinstance(methods, Mapping) else ():
+    named = config.get("methods")
+    for name, values in named.items() if isinstance(named, Mapping) else ():
         if isinstance(values, Mapping) and isinstance(values.get("rule"), str):
-            yield from method_docs.problems(values, f"{origin}: methods.{name}")
+            yield from methods.problems(values, f"{origin}: methods.{name}")
 
 
 @functools.cache

@@ -5,7 +5,7 @@ import re
 
 from pike_mixing.finders import FINDERS
 from pipeline.data import SOURCES
-from pipeline.planning import method_docs
+from pipeline.planning import methods
 from pipeline.runtime import code_fingerprint
 from pipeline.tasks import TASKS
 
@@ -33,7 +33,7 @@ def _of_task(name: str) -> str:
 
 PARTS = {
     "download": SOURCES.__getitem__,
-    "pretrain": method_docs.place,
+    "pretrain": methods.place,
     "mixture": FINDERS.__getitem__,
     "fetch": _of_task,
 }

@@ -1,6 +1,5 @@
 """All records of an experiment in one DuckDB file, with the views that tables and figures read."""
 
-import ast
 import contextlib
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,9 +8,10 @@ from typing import Any
 
 import duckdb
 
+from pike_mixing import registry
 from pike_mixing.errors import InputError
 from pipeline import settings as defined
-from pipeline.planning import method_docs, paper_roles
+from pipeline.planning import paper_roles
 from pipeline.results import claims, comparisons, lineage, record_loader, speedups, views
 from pipeline.results.experiment import Experiment, read
 from pipeline.runtime import atomic_files
@@ -100,8 +100,8 @@ def _defaults() -> Iterator[list[str]]:
     recipe = {field.name: field.default for field in dataclasses.fields(defined.Training)}
     given = {name: v for name, v in recipe.items() if isinstance(v, int | float | str)}
     yield ["training", atomic_files.canonical(given)]
-    listed = {s.name: s.default for s in method_docs.of("pike").settings}
-    pike = {n: ast.literal_eval(v) for n, v in listed.items() if v not in (None, "None")}
+    fields = dataclasses.fields(registry.kind("pike"))
+    pike = {f.name: f.default for f in fields if isinstance(f.default, int | float | str)}
     yield ["pike", atomic_files.canonical(pike)]
 
 

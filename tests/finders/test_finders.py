@@ -33,26 +33,6 @@ def test_unknown_names_are_refused_with_the_nearest():
         registry.build("regmix", {"smaples": 3}, "options")
 
 
-def test_every_mixture_that_cannot_be_found_is_refused_at_once_and_each_reason_once():
-    def mixture(finder, **options):
-        return {"finder": finder, "options": options}
-
-    wrong = mixture("best", taget=1)
-    with pytest.raises(InputError) as refused:
-        registry.refuse(
-            {
-                "text/nano/good/seed0": mixture("best"),
-                "text/nano/typo/seed0": wrong,
-                "text/nano/typo/seed1": wrong,
-                "text/nano/few/seed0": mixture("regmix", samples="many"),
-            }
-        )
-    typo, few = str(refused.value).splitlines()
-    assert typo.startswith("mixtures.typo.options: 'taget' is unknown")
-    assert few.startswith("mixtures.few.options.samples")
-    registry.refuse({"text/nano/good/seed0": mixture("best")})
-
-
 def test_the_fingerprint_is_of_the_finder_too():
     assert registry.modules("best") == (
         "pipeline.training.find_mixture",
@@ -66,7 +46,7 @@ def test_a_missing_package_is_named_with_its_extra(finder, package):
     code = (
         f"import sys; sys.modules[{package!r}] = None\n"
         "from pike_mixing.finders import registry\n"
-        f"registry.kind({finder!r})"
+        f"registry.build({finder!r}, {{}}, 'here')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     last = done.stderr.strip().splitlines()[-1]
@@ -79,7 +59,7 @@ def test_the_other_finders_need_neither_package():
     code = (
         "import sys; sys.modules.update(scipy=None, lightgbm=None)\n"
         "from pike_mixing.finders import registry\n"
-        "registry.kind('best'), registry.kind('average')\n"
-        "assert 'torch' not in sys.modules"
+        "registry.build('best', {}, 'here'), registry.build('average', {}, 'here')\n"
+        "registry.kind('regmix')(), registry.kind('mixing-law')()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

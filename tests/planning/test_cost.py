@@ -58,6 +58,15 @@ def test_the_bill_counts_jobs_and_prices_hours():
     assert "critical path:" in text
 
 
+def test_a_rule_of_ones_own_is_named_in_the_bill(config, tmp_path):
+    values = config()
+    values["methods"]["random"] = {"rule": "pike_mixing.rules.one_random:Random"}
+    path = tmp_path / "own.yaml"
+    path.write_text(yaml.safe_dump(values))
+    text = cost.plan(path, devices=["cpu"])
+    assert "\nrule pike_mixing.rules.one_random:Random: a plan imports none but ours: its" in text
+
+
 def test_a_tokenizer_file_that_is_not_here_is_assumed_and_said(tmp_path):
     config = yaml.safe_load((ROOT / "config.yaml").read_text())
     config["results"] = "nowhere"

@@ -62,11 +62,11 @@ LINE = '    "proportional": "pike_mixing.rules.proportional:Proportional",\n'
 USE = """
 import sys
 import pytest
-from pipeline.planning import method_catalogue, method_docs, schema
+from pipeline.planning import method_catalogue, methods, schema
 from pike_mixing import Proportional, registry
 
 print(schema.problems({"methods": {"mine": {"rule": "proportional", "powr": 2}}}, "config.yaml"))
-assert method_docs.problems({"rule": "proportional", "power": 2}, "here") == []
+assert methods.problems({"rule": "proportional", "power": 2}, "here") == []
 assert registry.build("proportional", {"power": 2}, "here") == Proportional(power=2.0)
 print(method_catalogue.methods("proportional"))
 sys.exit(pytest.main(["-q", "-k", "proportional", "tests/rules/test_invariants.py"]))

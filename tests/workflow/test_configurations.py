@@ -234,8 +234,7 @@ def test_what_only_the_methods_know_is_named_before_any_job(fresh):
         config["methods"]["mix"] = {"rule": "famo", "lower_bounds": {"easy": 0.5}}
 
     fresh.configure(spoil)
-    assert pretrained(fresh.plan()) == DEFAULT_RUNS
-    done = fresh.snakemake("--cores", 1)
+    done = fresh.snakemake("--dry-run")
     assert done.returncode == 1
     for message in (
         "methods.pike in scenario words.zeta1: must not be negative",

@@ -1,6 +1,5 @@
 """The plan of the experiment, and what every rule takes from it."""
 
-import importlib.util
 import os
 import shlex
 import signal
@@ -12,7 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(workflow.basedir))
 
 from pike_mixing.errors import InputError
-from pipeline.planning import file_contents, outdated, output_root
+from pipeline.planning import file_contents, methods, outdated, output_root
 from pipeline.planning import planner, profile, rule_inputs, rule_resources
 from pipeline.planning import slurm, stages
 
@@ -92,8 +91,14 @@ onerror:
 onstart:
     if workflow.executor_plugin.name == "slurm":
         slurm.outlast_the_controller(sys.modules["snakemake_executor_plugin_slurm"])
-    refuse_unfit_finders()
-    refuse_unfit_methods()
+    # A dry run and a report import no class of the user's and need no finder's packages.
+    if any(job.rule.name == "pretrain" for job in workflow.dag.needrun_jobs()):
+        told(
+            methods.refuse_at_start,
+            PLAN.runs.values(),
+            PLAN.mixtures.values(),
+            about=CONFIGURATION,
+        )
     # Only the workflow itself starts like this, and so tries again, not the one inside a cluster's
     # job: an allocation that ends is no place to begin.
     for rule, tries in TAKES.further_tries().items():
@@ -138,29 +143,6 @@ def remade(stage):
         return []
 
     return none
-
-
-def refuse_unfit_finders():
-    """Before a proxy is trained, asks the finder of its mixture whether it can be used."""
-    if PLAN.mixtures and "pretrain" in {
-        j.rule.name for j in workflow.dag.needrun_jobs()
-    }:
-        finders = importlib.import_module("pike_mixing.finders.registry")
-        told(finders.refuse, PLAN.mixtures, about=CONFIGURATION)
-
-
-def refuse_unfit_methods():
-    """Before anything is trained, asks the user's own methods whether they can train their runs.
-
-    The plan has asked ours. Neither a dry run nor a report imports anybody's module."""
-    own = [run for run in PLAN.runs.values() if ":" in run["rule"]]
-    if not own or "pretrain" not in {j.rule.name for j in workflow.dag.needrun_jobs()}:
-        return
-    if importlib.util.find_spec("torch") is None:
-        logger.warning("without torch here, each training job checks its own method")
-        return
-    unfit = importlib.import_module("pipeline.planning.unfit")
-    told(unfit.refuse, own, about=CONFIGURATION)
 
 
 def given(files):

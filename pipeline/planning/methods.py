@@ -1,0 +1,162 @@
+"""What a plan asks about mixing methods: where they are, what they measure, what they cannot train.
+
+The project's rules are imported and constructed: they need NumPy alone. A class of the user's own,
+`package.module:Class`, may import anything: a plan looks whether its module defines it, and its
+settings are checked when the workflow starts (`refuse_at_start`).
+"""
+
+import ast
+import importlib.util
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pike_mixing import METHODS, registry
+from pike_mixing.errors import InputError
+from pike_mixing.finders import registry as finders
+from pike_mixing.interface import Facts, Needs
+from pike_mixing.settings import mismatches, parse, unknown
+from pipeline import settings
+from pipeline.runtime import code_fingerprint
+
+log = logging.getLogger("pike")
+
+
+def place(rule: str) -> str:
+    """Where a rule's class is: `module:Class`.
+
+    Raises:
+        InputError: there is no such rule.
+    """
+    if rule in METHODS:
+        return METHODS[rule]
+    module, _, name = rule.partition(":")
+    if not name:
+        raise InputError(unknown(rule, METHODS, "rule"))
+    if not all(map(str.isidentifier, module.split("."))) or not code_fingerprint.exists(module):
+        raise InputError(
+            f"rule: there is no module {module!r}: install its package, or put the folder that "
+            "holds it on PYTHONPATH"
+        )
+    statements = _statements(module)
+    imported = {
+        a.asname or a.name for s in statements if isinstance(s, ast.ImportFrom) for a in s.names
+    }
+    if name not in imported and _class(rule) is None:
+        raise InputError(f"rule: {module} defines no class {name!r}")
+    return rule
+
+
+def about(rule: str) -> str:
+    """What a rule does, in one or two sentences for the report's readers; "" without any."""
+    if rule in METHODS:
+        said: str = registry.kind(rule).about
+        return said
+    node = _class(rule)
+    for statement in node.body if node else ():
+        if code_fingerprint.is_about(statement) and isinstance(statement, ast.AnnAssign):
+            assert statement.value is not None, "`about` is a text"
+            return str(ast.literal_eval(statement.value))
+    return ""
+
+
+def _class(rule: str) -> ast.ClassDef | None:
+    """The class of the user's own as its module defines it."""
+    module, _, name = rule.partition(":")
+    classes = (s for s in _statements(module) if isinstance(s, ast.ClassDef))
+    return next((node for node in classes if node.name == name), None)
+
+
+def _statements(module: str) -> list[ast.stmt]:
+    try:
+        return code_fingerprint.tree(module).body
+    except InputError as error:
+        raise InputError(f"rule: {error}") from None
+
+
+def needs(run: Mapping[str, Any]) -> Needs:
+    """What training measures for a run's method; of a class of the user's own: nothing is known.
+
+    Args:
+        run: Content of `run.json`.
+    """
+    if run["rule"] not in METHODS:
+        return Needs()
+    return registry.build(run["rule"], run["method"], "method").needs()
+
+
+def problems(values: Mapping[str, Any], where: str) -> list[str]:
+    """What is wrong with the rule's name, and with names and types of its settings.
+
+    Their values are not judged: a scenario may lay others over them.
+
+    Args:
+        values: The rule's name under `rule`, and its settings.
+        where: Where they were set, for messages: "config.yaml: methods.pike".
+    """
+    rule = values.get("rule")
+    if not isinstance(rule, str):
+        return [f"{where}.rule: {rule!r} is not the name of a mixing rule: see `pike methods`"]
+    try:
+        place(rule)
+    except InputError as error:
+        return [f"{where}.{error}"]
+    given = {name: value for name, value in values.items() if name != "rule"}
+    return mismatches(registry.kind(rule), given, where) if rule in METHODS else []
+
+
+def misfits(
+    rule: str,
+    given: Mapping[str, Any],
+    domains: Sequence[str],
+    recipe: settings.Training,
+    where: str,
+) -> list[str]:
+    """Every reason why a rule cannot train: it is constructed, and makes its first state.
+
+    Args:
+        rule: The rule's name.
+        given: Its settings.
+        domains: The domains to train on.
+        recipe: The training.
+        where: Where the settings were set, for messages.
+    """
+    names = tuple(domains)
+    # As if all corpora were of one size and other runs had found equal weights.
+    equal = dict.fromkeys(names, 1 / len(names))
+    facts = Facts(equal, budget_tokens=recipe.rows * recipe.length * recipe.steps, mixture=equal)
+    try:
+        method = registry.build(rule, given, where).informed(facts)
+        method.init(names, seed=0)
+    except InputError as error:
+        lines = str(error).splitlines()
+        return [line if line.startswith(where) else f"{where}: {line}" for line in lines]
+    unmeasurable = recipe.unmeasurable(method.needs().statistics, len(names))
+    return [f"{where}: {problem}" for problem in unmeasurable]
+
+
+def refuse_at_start(
+    runs: Iterable[Mapping[str, Any]], mixtures: Iterable[Mapping[str, Any]]
+) -> None:
+    """Asks, before the first training, what a plan does not.
+
+    Args:
+        runs: Contents of `run.json`.
+        mixtures: Settings of the mixtures that are to be found.
+
+    Raises:
+        InputError: methods of the user's own that cannot train their runs, or packages of finders
+            that are not installed: every reason once.
+    """
+    missing = [finders.uninstalled(name) for name in sorted({m["finder"] for m in mixtures})]
+    found = [problem for problem in missing if problem]
+    own = [run for run in runs if run["rule"] not in METHODS]
+    if own and importlib.util.find_spec("torch") is None:
+        log.warning("without torch here, each training job checks its own method")
+        own = []
+    for run in own:
+        where = f"methods.{run['method_name']} in scenario {run['scenario']}"
+        recipe = parse(settings.Training, run["training"], f"{where}: training")
+        found += misfits(run["rule"], run["method"], run["domains"], recipe, where)
+    if found:
+        raise InputError("\n".join(dict.fromkeys(found)))

@@ -1,0 +1,292 @@
+"""What a plan knows of mixing methods, and what it refuses before anything is trained."""
+
+import dataclasses
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pike_mixing import METHODS, registry
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Needs, StatisticsNeed
+from pike_mixing.settings import meanings, parse
+from pipeline import settings
+from pipeline.planning import methods, planner, stages
+from pipeline.runtime import code_fingerprint
+
+ROOT = Path(__file__).resolve().parents[2]
+TRAINING = {
+    "rows": 6,
+    "length": 8,
+    "steps": 6,
+    "warmup_steps": 2,
+    "peak_learning_rate": 0.01,
+    "initial_learning_rate": 0.001,
+    "final_learning_rate": 0.001,
+    "checkpoint_every": 3,
+    "resume_every": 3,
+}
+RECIPE = parse(settings.Training, TRAINING, "training")
+PIKE = {"zeta1": 1, "zeta2": 1}
+
+
+@pytest.mark.parametrize("rule", METHODS)
+def test_a_rule_and_all_its_settings_are_described(rule):
+    kind = registry.kind(rule)
+    # A sentence of the base class would describe another rule.
+    assert vars(kind)["about"] == methods.about(rule)
+    assert kind.about.endswith(".")
+    assert set(meanings(kind)) == {field.name for field in dataclasses.fields(kind)}
+    assert [name for name, words in meanings(kind).items() if not words.endswith(".")] == []
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"rule": "pyke"}, ["here.rule: 'pyke' is unknown: did you mean 'pike'?"]),
+        ({"rule": "mix", "tau": 1}, ["here: 'tau' is unknown: known: "]),
+        (
+            {"rule": "pike", "zeta1": 1},
+            ["here: zeta2 is missing: Coefficient of the gradient's variance;"],
+        ),
+        (
+            {"rule": "pike", "zeta": 1, "zeta2": "1e-2", "every": 0.5, "norm": "biased"},
+            [
+                "here: 'zeta' is unknown: did you mean 'zeta",
+                "here: zeta1 is missing",
+                "here.zeta2: '1e-2' is a text in YAML: write 1.0e-2",
+                "here.every: 0.5 is not a whole number",
+                "here.norm: 'biased' is not one of 'plug-in', 'unbiased'",
+            ],
+        ),
+        ({"rule": 3}, ["here.rule: 3 is not the name of a mixing rule"]),
+        ({"rule": "no.such:Rule"}, ["here.rule: there is no module 'no.such': install its pack"]),
+        ({"rule": ":Rule"}, ["here.rule: there is no module ''"]),
+        ({"rule": "sys:Rule"}, ["here.rule: there is no module 'sys'"]),
+        ({"rule": "__main__:Rule"}, ["here.rule: there is no module '__main__'"]),
+        ({"rule": "shutil:copies"}, ["here.rule: shutil defines no class 'copies'"]),
+        # A scenario may lay other values over these.
+        ({"rule": "pike", "zeta1": -1, "zeta2": 0.5, "prior": None}, []),
+        ({"rule": "fixed"}, []),
+    ],
+)
+def test_every_mistake_in_names_and_types_is_told_at_once(values, expected):
+    found = methods.problems(values, "here")
+    assert len(found) == len(expected)
+    for line, beginning in zip(found, expected, strict=True):
+        assert line.startswith(beginning)
+
+
+@pytest.mark.parametrize(
+    ("rule", "given", "expected"),
+    [
+        ("mx", {}, ["rule: 'mx' is unknown: did you mean 'mix'?"]),
+        ("pike", {**PIKE, "zeta1": -1, "every": 0}, ["zeta1: must not", "every: must be at"]),
+        ("fixed", {"weights_by_domain": {"en": 0, "hi": 0}}, ["weights_by_domain: at least one"]),
+        ("fixed", {"weights_by_domain": {"en": -1, "hi": 2}}, ["weights_by_domain.en: -1.0 is n"]),
+        ("single", {"domain": "de"}, ["domain: 'de' is unknown"]),
+        ("pike", {**PIKE, "prior": {"en": 1, "fr": 1}}, ["'fr' is unknown", "'hi' has no weight"]),
+        ("temperature", {"tokens_by_domain": {"en": 1}}, ["domain 'hi' has no size"]),
+        ("famo", {"lower_bounds": {"en": 1}}, ["domain 'hi' has no bound"]),
+        ("skill-it", {"graph": {"en": {"en": 1, "hi": 1}}}, ["domain 'hi' has no row"]),
+        ("aioli", {"every": 40}, ["40 steps do not hold 2 x 2 slots of 10"]),
+        ("pike", {**PIKE, "batch": "training"}, ["too few for 8 (rows) of each of 2 domains"]),
+        ("pike", {**PIKE, "batch": "training", "rows": 3}, []),
+        ("pike", {**PIKE, "rows": 600}, []),
+        ("fixed", {"mixture": "found"}, []),
+        ("unimax", {}, []),
+        ("doremi", {"reference": "mix"}, []),
+    ],
+)
+def test_what_a_method_cannot_train_with_is_named(rule, given, expected):
+    found = methods.misfits(rule, given, ["en", "hi"], RECIPE, "methods.mine")
+    assert len(found) == len(expected)
+    for line, words in zip(found, expected, strict=True):
+        assert line.startswith("methods.mine")
+        assert words in line
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"zeta1": -0.1}, "zeta1: must not be negative"),
+        ({"min_weight": 1.5}, "min_weight: must lie in"),
+        ({"rows": 1}, "rows: the variance needs at least 2"),
+    ],
+)
+def test_a_plan_refuses_what_a_method_cannot_train_with(config, changes, message):
+    values = config()
+    values["methods"]["pike"] |= changes
+    with pytest.raises(InputError) as caught:
+        planner.plan(values, "config.yaml")
+    found = str(caught.value).splitlines()
+    assert any(line.startswith("config.yaml: methods.pike") and message in line for line in found)
+
+
+@pytest.mark.parametrize(
+    ("rule", "given", "expected"),
+    [
+        ("mix", {}, Needs()),
+        ("pike", PIKE, Needs(statistics=StatisticsNeed(1000, 1000, True, 8))),
+        ("pike_mixing.rules.pike:PiKE", PIKE, Needs()),
+    ],
+)
+def test_a_plan_knows_what_is_measured_for_the_projects_rules(rule, given, expected):
+    assert methods.needs({"rule": rule, "method": given}) == expected
+
+
+OWN = '''"""Mine."""
+
+import dataclasses
+from typing import ClassVar
+
+from pike_mixing.rules.pike import PiKE
+
+from mine.kinds import Speed
+
+open("imported", "w").close()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Mine(PiKE):
+    """Faster."""
+
+    about: ClassVar[str] = "As PiKE, " "but faster."
+
+    speed: Speed = "high"
+    """How fast it is."""
+
+
+@dataclasses.dataclass
+class Nothing:
+    """No method."""
+'''
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A package of the user's own, which leaves a file where it is imported."""
+    package = tmp_path / "mine"
+    package.mkdir()
+    (package / "rule.py").write_text(OWN)
+    (package / "kinds.py").write_text('from typing import Literal\n\nSpeed = Literal["high"]\n')
+    (package / "again.py").write_text("from mine.rule import Mine\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for cached in (code_fingerprint.tree, code_fingerprint._root, code_fingerprint.imports):
+        cached.cache_clear()
+    yield "mine.rule:Mine"
+    for name in [name for name in sys.modules if name.partition(".")[0] == "mine"]:
+        del sys.modules[name]
+
+
+def test_a_plan_imports_no_class_of_the_users_own(own, config, tmp_path):
+    values = config()
+    values["methods"]["mix"] = {"rule": own, "zeta1": 1, "zeta2": 1, "speed": "low"}
+    plan = planner.plan(values, "config.yaml")
+    assert planner.abouts(plan)[own] == "As PiKE, but faster."
+    assert methods.about("mine.again:Mine") == ""
+    module = methods.place(own).partition(":")[0]
+    closure = code_fingerprint.closure(stages.STAGES["pretrain"].partition(":")[0], module)
+    assert {"mine.rule", "mine.kinds", "pike_mixing.rules.pike"} <= closure
+    assert not (tmp_path / "imported").exists()
+
+
+def run(rule, name="own", **method):
+    return {
+        "scenario": "text",
+        "method_name": name,
+        "domains": ["en", "hi"],
+        "training": TRAINING,
+        "rule": rule,
+        "method": method,
+    }
+
+
+def test_at_the_start_every_mistake_of_ones_own_methods_is_told_once(own):
+    low = run(own, "low", zeta1=1, zeta2=-1, speed="low")
+    runs = [low, low, run("mine.again:Mine", zeta1=1, zeta2=1, rows=1), run("mix")]
+    with pytest.raises(InputError) as caught:
+        methods.refuse_at_start([*runs, run("mine.rule:Nothing", "no")], [{"finder": "best"}])
+    assert str(caught.value).splitlines() == [
+        "methods.low in scenario text.speed: 'low' is not one of 'high'",
+        "methods.own in scenario text.rows: the variance needs at least 2",
+        "methods.no in scenario text: rule: 'mine.rule:Nothing' is no mixing method: it has no "
+        "problems, informed, needs, init, weights, allocate, loss_weights, combine, observe, "
+        "proposed: inherit pike_mixing.interface:MethodDefaults and define what is missing "
+        "(CONTRIBUTING.md)",
+    ]
+    methods.refuse_at_start([run(own, zeta1=1, zeta2=1)], [])
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("subprocess:Popen", "rule: 'subprocess:Popen' is no dataclass"),
+        ("mine.kinds:Mine", "rule: 'mine.kinds:Mine' cannot be imported"),
+        ("mine.other:Mine", "rule: 'mine.other:Mine' cannot be imported"),
+    ],
+)
+def test_what_is_no_method_is_refused_where_it_is_imported(own, rule, expected):
+    with pytest.raises(InputError, match=expected):
+        registry.build(rule, {}, "run.json")
+
+
+def test_a_finder_whose_package_is_missing_is_told_at_the_start(monkeypatch):
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    with pytest.raises(InputError, match="'regmix' needs the package 'lightgbm'"):
+        methods.refuse_at_start([], [{"finder": "regmix"}, {"finder": "best"}])
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"x = 1\nclass Mine(:\n", "rule.py, line 2: invalid syntax: mend it"),
+        (b"\xff\xfe", "rule.py, line 1: "),
+        (b"x = 1\0\n", "rule.py"),
+        (b"def Mine():\n    pass\n", "mine.rule defines no class 'Mine'"),
+    ],
+)
+def test_a_file_that_holds_no_rule_is_named_with_its_line(own, tmp_path, content, expected):
+    (tmp_path / "mine" / "rule.py").write_bytes(content)
+    (problem,) = methods.problems({"rule": own}, "here")
+    assert problem.startswith("here.rule: ")
+    assert expected in problem
+
+
+@pytest.mark.slow
+def test_a_plan_needs_neither_torch_nor_the_finders_packages():
+    code = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from pipeline.planning import planner\n"
+        "path = Path('workflow/configs/methods.yaml')\n"
+        "planner.plan(planner.read(path), str(path)).settings_files()\n"
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert not {"torch", "lightgbm", "scipy", "pyarrow", "duckdb"} & set(done.stdout.split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("code", "seconds"),
+    [
+        ("import pike_mixing", 0.3),
+        ("from pipeline.__main__ import main; assert main(['methods']) == 0", 0.6),
+    ],
+)
+def test_what_is_asked_about_methods_takes_little_processor_time(code, seconds):
+    def spent():
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    before = spent()
+    heavy = "{'torch', 'lightgbm', 'scipy', 'pandas', 'jsonschema'} & set(sys.modules)"
+    code = f"import sys; {code}; assert not {heavy}"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+    assert spent() - before < seconds
