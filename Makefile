@@ -21,7 +21,7 @@ READY     := $(VENV)/.ready-$(TORCH)
 SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile workflow/profiles/default --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tpu run quick test test-slurm test-tpu check lint format report dag docs bench unlock clean
+.PHONY: help setup setup-tpu run quick test test-slurm test-tpu check lint format report dag docs schema bench unlock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -82,6 +82,9 @@ dag: $(READY) ## List the jobs that a run would start, and why
 docs: $(READY) ## Write docs/methods.md and docs/performance.md anew
 	$(BIN)/python -m benchmarks.page
 	$(BIN)/pike methods --format markdown > docs/methods.md.part && mv docs/methods.md.part docs/methods.md
+
+schema: $(READY) ## Write workflow/schemas/config.schema.yaml anew
+	$(BIN)/python -m pipeline.planning.schema
 
 bench: $(READY) ## Measure beside other packages, and record under benchmarks/results (hours; 20 GB of disk)
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints.txt --editable '.[bench,hub,lm-eval]'

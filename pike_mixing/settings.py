@@ -1,4 +1,8 @@
-"""Settings as frozen dataclasses: parsed once, checked when they are made, all mistakes told."""
+"""Settings as frozen dataclasses: parsed once, checked when they are made, all mistakes told.
+
+A field is the one definition of its setting: name, type, limits (`pike_mixing.limits`), default,
+and the docstring below it.
+"""
 
 import ast
 import dataclasses
@@ -12,9 +16,10 @@ import textwrap
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 from pike_mixing.errors import InputError
+from pike_mixing.limits import Limits
 
 T = TypeVar("T")
 
@@ -64,17 +69,18 @@ def check(kind: type[Any], values: Mapping[str, Any], where: str) -> list[str]:
 
 
 def mismatches(kind: type[Any], values: Mapping[str, Any], where: str) -> list[str]:
-    """Every unknown, missing or ill-typed value by itself; `problems` of the class is not asked."""
+    """Every unknown, missing or wrong value by itself; `problems` of the class is not asked."""
     if not isinstance(values, Mapping):
         return [f"{where}: {unfit(values, Mapping)}"]
     fields = {f.name: f for f in dataclasses.fields(kind)}
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     problems = [unknown(name, fields, where) for name in values if name not in fields]
     for name, field in fields.items():
         if name in values:
             problems += _mismatch(values[name], hints[name], f"{where}.{name}")
         elif is_required(field):
-            meant = None if dataclasses.is_dataclass(hints[name]) else meanings(kind).get(name)
+            meant = field.metadata.get("meaning") or meanings(kind).get(name)
+            meant = None if dataclasses.is_dataclass(hints[name]) else meant
             problems.append(f"{where}: {name} is missing: {meant or _described(hints[name])}")
     return problems
 
@@ -85,7 +91,12 @@ def meanings(kind: type[Any]) -> dict[str, str]:
     for base in reversed(kind.__mro__):
         if "__dataclass_fields__" not in vars(base):
             continue
-        body = cast(ast.ClassDef, ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]).body
+        try:
+            source = inspect.getsource(base)
+        except OSError:
+            # A class that was made while the program runs.
+            continue
+        body = cast(ast.ClassDef, ast.parse(textwrap.dedent(source)).body[0]).body
         for field, below in itertools.pairwise(body):
             if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
                 words = str(cast(ast.Constant, below.value).value)
@@ -107,7 +118,7 @@ class CheckedSettings:
             InputError: a setting is of the wrong type or unreasonable: all of them in one message.
         """
         kind = type(self)
-        hints = typing.get_type_hints(kind)
+        hints = _hints(kind)
         names = [f.name for f in dataclasses.fields(self)]  # type: ignore[arg-type]
         found = [p for n in names for p in _mismatch(getattr(self, n), hints[n], f".{n}")]
         found = found or [f".{problem}" for problem in self.problems()]
@@ -158,6 +169,10 @@ def indivisible(values: Mapping[str, float] | None, where: str) -> list[str]:
     return found
 
 
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    return typing.get_type_hints(kind, include_extras=True)
+
+
 def is_required(field: dataclasses.Field[Any]) -> bool:
     """Whether a setting has no default."""
     missing = dataclasses.MISSING
@@ -165,7 +180,7 @@ def is_required(field: dataclasses.Field[Any]) -> bool:
 
 
 def _build(kind: type[T], values: Mapping[str, Any]) -> T:
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     return kind(**{name: _value(value, hints[name]) for name, value in values.items()})
 
 
@@ -174,6 +189,9 @@ def _value(value: Any, hint: Any) -> Any:
         return _build(hint, value)
     if hint is float:
         return float(value)
+    if get_origin(hint) is Annotated:
+        base, note = get_args(hint)
+        return _value(_listed(value, note), base)
     if get_origin(hint) is tuple:
         return tuple(_value(item, get_args(hint)[0]) for item in value)
     if get_origin(hint) in (dict, Mapping):
@@ -187,6 +205,8 @@ def _mismatch(value: Any, hint: Any, where: str) -> list[str]:
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any:
         return []
+    if origin is Annotated:
+        return _unlike(value, inner[0], inner[1], where)
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return check(hint, value, where)
     if origin in (Union, types.UnionType):
@@ -199,6 +219,28 @@ def _mismatch(value: Any, hint: Any, where: str) -> list[str]:
         names = [p for k in value for p in _mismatch(k, inner[0], f"{where}: the name")]
         return names + [p for k, v in value.items() for p in _mismatch(v, inner[1], f"{where}.{k}")]
     return [] if fits(value, hint) else [f"{where}: {unfit(value, hint)}"]
+
+
+def _listed(value: Any, note: Any) -> Any:
+    alone = isinstance(note, Limits) and note.or_one and not isinstance(value, list | tuple)
+    return [value] if alone else value
+
+
+def _unlike(value: Any, hint: Any, note: Any, where: str) -> list[str]:
+    """What is wrong with a value of an annotated type."""
+    if isinstance(note, Limits):
+        value = _listed(value, note)
+        problem = (found := _mismatch(value, hint, where)) or note.problem(value)
+        return found or ([f"{where}: {problem}"] if problem else [])
+    if not isinstance(value, Mapping):
+        return [f"{where}: {unfit(value, Mapping)}"]
+    kinds: Mapping[str, Any] = note.types
+    if "kind" not in value:
+        return [f"{where}: kind is missing: one of {', '.join(kinds)}"]
+    if not isinstance(value["kind"], str) or value["kind"] not in kinds:
+        return [unknown(value["kind"], kinds, f"{where}.kind")]
+    others = {name: given for name, given in value.items() if name != "kind"}
+    return mismatches(kinds[value["kind"]], others, where)
 
 
 def fits(value: object, hint: Any) -> bool:
@@ -254,6 +296,8 @@ def _unquoted(value: str, hint: type) -> str | None:
 def _described(hint: Any) -> str:
     if get_origin(hint) is Literal:
         return "one of " + ", ".join(repr(choice) for choice in get_args(hint))
+    if get_origin(hint) is Annotated:
+        return _described(get_args(hint)[0])
     if get_origin(hint) in (Union, types.UnionType):
         return _described(next(h for h in get_args(hint) if h is not type(None)))
     if dataclasses.is_dataclass(hint):

@@ -272,4 +272,4 @@ def test_a_run_without_domains_or_with_one_twice_is_refused(domains, expected):
 
 def test_nested_problems_carry_their_place():
     run = {"model": {"layers": 0, "width": 8, "heads": 2, "head_width": 4}, "training": TRAINING}
-    assert "here.model.layers: must be at least 1" in message(settings.Run, run)
+    assert "here.model.layers: must be at least 1, not 0" in message(settings.Run, run)

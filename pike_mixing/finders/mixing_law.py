@@ -7,7 +7,7 @@ Shapes: K domains, N proxy runs.
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import law, swarm, validation
 from pike_mixing.finders.interface import Found, Proxy
 from pike_mixing.finders.program import Program, solve
+from pike_mixing.limits import Limits, NonNegativeFloat, PositiveFloat
 from pike_mixing.settings import CheckedSettings, indivisible
 
 OUTSIDE = 1e-6
@@ -35,21 +36,21 @@ class MixingLaw(CheckedSettings):
 
     target: dict[str, float] | None = None
     """Weight u of each domain's loss in the objective, divided by their sum; 1/K when absent."""
-    kl: float = 0.05
+    kl: NonNegativeFloat = 0.05
     """Price of a nat of divergence from the prior, in nats per token; 0 trusts the law alone."""
     prior: dict[str, float] | None = None
     """The mixture to stay near, divided by its sum; 1/K when absent."""
-    epochs: float | None = None
+    epochs: PositiveFloat | None = None
     """No domain is read more than this many times: w_k <= epochs tokens_k / budget."""
     tokens_by_domain: dict[str, float] | None = None
     """Training tokens of each domain; needed with epochs."""
-    budget_tokens: float | None = None
+    budget_tokens: PositiveFloat | None = None
     """Tokens of the final run: rows x length x steps; needed with epochs."""
-    huber: float = 0.02
+    huber: PositiveFloat = 0.02
     """Errors beyond this many nats count linearly: a proxy that went astray does not decide."""
-    starts: int = 64
+    starts: Annotated[int, Limits(at_least=2)] = 64
     """Values of c, from 0 to just below the lowest loss, for which s is fitted at first."""
-    folds: int = 10
+    folds: Annotated[int, Limits(at_least=2)] = 10
     """Parts of the cross-validation; no more parts than proxies means leave one out."""
     seed: int = 0
     """Seed of the parts."""
@@ -59,17 +60,10 @@ class MixingLaw(CheckedSettings):
         found = indivisible(self.target, "target") + indivisible(self.prior, "prior")
         zero = [d for d, p in (self.prior or {}).items() if p == 0]
         found += [f"prior.{d}: must be positive, leave the domain out instead" for d in zero]
-        found += ["kl: must not be negative"] if self.kl < 0 else []
-        found += ["huber: must be positive"] if self.huber <= 0 else []
-        found += ["starts: must be at least 2"] if self.starts < 2 else []
-        found += ["folds: must be at least 2"] if self.folds < 2 else []
         caps = (self.epochs, self.tokens_by_domain, self.budget_tokens)
         if any(c is None for c in caps) != all(c is None for c in caps):
             found.append("epochs: give epochs, tokens_by_domain and budget_tokens, or none of them")
-        found += indivisible(self.tokens_by_domain, "tokens_by_domain")
-        positive = {"epochs": self.epochs, "budget_tokens": self.budget_tokens}
-        found += [f"{n}: must be positive" for n, v in positive.items() if v is not None and v <= 0]
-        return found
+        return found + indivisible(self.tokens_by_domain, "tokens_by_domain")
 
     def find(self, domains: tuple[str, ...], runs: Sequence[Proxy]) -> Found:
         """The optimum of the program, proved to be one.

@@ -8,13 +8,14 @@ Shapes: K domains, N proxy runs, S drawn mixtures.
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.finders import swarm, validation
 from pike_mixing.finders.interface import Found, Proxy
+from pike_mixing.limits import Limits, PositiveFloat, PositiveInt
 from pike_mixing.settings import CheckedSettings, indivisible
 
 if TYPE_CHECKING:
@@ -37,36 +38,36 @@ class RegMix(CheckedSettings):
 
     target: dict[str, float] | None = None
     """Weight of each domain's loss in what is learned, divided by their sum; 1/K when absent."""
-    samples: int = 100_000
+    samples: PositiveInt = 100_000
     """Mixtures drawn from the Dirichlet distribution and scored."""
-    kept: int = 128
+    kept: PositiveInt = 128
     """The best of them are averaged; all that tie with the last of these are taken too.
 
     Trees are constant by pieces, and few proxies make large pieces: among equal scores the draw
     alone would choose."""
     prior: dict[str, float] | None = None
     """Mean of the Dirichlet distribution; 1/K when absent. Take that of the proxies' mixtures."""
-    concentration: float = 1.0
+    concentration: PositiveFloat = 1.0
     """Its parameters are concentration K prior_k: with equal parts, 1 draws evenly.
 
     Trees predict the same beyond the proxies as at their edge. So draw from where they lie."""
-    learning_rate: float = 0.03
+    learning_rate: PositiveFloat = 0.03
     """Share of each tree that is added. The paper's 0.01 needs thousands of trees."""
-    rounds: int = 1000
+    rounds: PositiveInt = 1000
     """Trees at most."""
-    patience: int = 50
+    patience: PositiveInt = 50
     """Trees without a lower held-out error after which the boosting stops.
 
     Of few proxies the error falls unevenly: RegMix's 3 may stop at a bump."""
-    leaves: int = 4
+    leaves: Annotated[int, Limits(at_least=2)] = 4
     """Leaves per tree: 3 splits, enough for two domains to act together.
 
     LightGBM's 31 would give each of 30 proxies a leaf of its own."""
-    min_data_in_leaf: int = 3
+    min_data_in_leaf: PositiveInt = 3
     """Proxies that a leaf holds at least.
 
     LightGBM's 20 forbids every split below 40 proxies: the prediction would be one constant."""
-    folds: int = 5
+    folds: Annotated[int, Limits(at_least=2)] = 5
     """Parts of the cross-validation."""
     seed: int = 0
     """Seed of the drawn mixtures and of the parts."""
@@ -76,21 +77,6 @@ class RegMix(CheckedSettings):
         found = indivisible(self.target, "target") + indivisible(self.prior, "prior")
         zero = [d for d, p in (self.prior or {}).items() if p == 0]
         found += [f"prior.{d}: must be positive, leave the domain out instead" for d in zero]
-        least = {
-            "samples": 1,
-            "kept": 1,
-            "rounds": 1,
-            "patience": 1,
-            "leaves": 2,
-            "min_data_in_leaf": 1,
-            "folds": 2,
-        }
-        found += [f"{n}: must be at least {v}" for n, v in least.items() if getattr(self, n) < v]
-        found += [
-            f"{n}: must be positive"
-            for n in ("concentration", "learning_rate")
-            if getattr(self, n) <= 0
-        ]
         if self.kept > self.samples:
             found.append(f"kept: must not be more than samples ({self.samples})")
         return found

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
+from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt
 from pipeline.data.ngrams import window_hashes
 from pipeline.data.splits import text_hash
 from pipeline.runtime import file_patterns
@@ -33,17 +34,12 @@ _RECENT = 2**20
 class Decontamination:
     """Evaluation items whose text no training document may hold."""
 
-    files: tuple[str, ...]
+    files: Annotated[tuple[str, ...], Limits(filled=True)]
     """Paths or patterns of .jsonl, .jsonl.gz and .parquet files with an item in each record, or
     .txt files with an item on each line. Every text of an item is looked for by itself."""
-    ngram: int = 13
+    ngram: PositiveInt = 13
     """Words in a row, letter case and punctuation aside, that a document may not share with an
     item (13 in arXiv 2005.14165, appendix C). Shorter texts are not looked for."""
-
-    def problems(self) -> list[str]:
-        """Values that find nothing."""
-        found = [] if self.files else ["files: name at least one pattern"]
-        return found if self.ngram >= 1 else [*found, "ngram: must be at least 1"]
 
 
 @dataclass(frozen=True)
@@ -52,16 +48,12 @@ class Hygiene:
 
     normalisation: Literal["NFC", "NFKC"] | None = None
     """Unicode normalisation of the text; absent: the text as it is."""
-    min_characters: int = 0
+    min_characters: NonNegativeInt = 0
     """Documents of fewer characters, blanks at both ends aside, are left out."""
     decontaminate: Decontamination | None = None
     """Evaluation items; documents that hold one are left out, of both splits."""
     drop_duplicates: bool = False
     """Whether of documents with the same text only the first is kept."""
-
-    def problems(self) -> list[str]:
-        """Values that make no sense."""
-        return ["min_characters: must not be negative"] if self.min_characters < 0 else []
 
 
 class Seen:

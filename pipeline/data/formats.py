@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any, BinaryIO, Literal
+from typing import Annotated, Any, BinaryIO, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
+from pike_mixing.limits import Limits
 from pipeline.data import cutting
 from pipeline.data.documents import Document
 
@@ -29,6 +30,10 @@ _LEAST_ROWS, _MOST_ROWS = 8, 1024
 """Records of a batch."""
 
 Utf8Policy = Literal["error", "replace", "drop"]
+Patterns = Annotated[
+    tuple[Annotated[str, Limits(filled=True)], ...], Limits(filled=True, or_one=True)
+]
+"""Paths or patterns of files; one may stand alone."""
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,11 @@ import huggingface_hub
 from huggingface_hub import HfFileSystem, constants
 
 from pike_mixing.errors import InputError
-from pipeline import settings
+from pike_mixing.limits import PositiveInt
 from pipeline.data import formats, remote
 from pipeline.data.documents import Document
 from pipeline.runtime.hub import FAILURES, with_retries
+from pipeline.settings import Commit, HubId
 
 _NUMBERED = re.compile(r"(.*\D|)(\d+)(-of-)(\d+)(\D.*)")
 """c4-de.tfrecord-00000-of-02048.json.gz"""
@@ -32,13 +33,13 @@ _NUMBERED = re.compile(r"(.*\D|)(\d+)(-of-)(\d+)(\D.*)")
 class HuggingFace:
     """The first documents of a dataset's files, in the order of the files and their lines."""
 
-    dataset: str
+    dataset: HubId
     """Id on the Hub, such as "allenai/c4"."""
-    revision: str
+    revision: Commit
     """Commit of the dataset, 40 hex digits: a branch can change under the experiment."""
     field: str
     """Column that holds the text."""
-    bytes: int
+    bytes: PositiveInt
     """Stop at the document that reaches so many UTF-8 bytes."""
     licence: str
     """Licence of the dataset, for the record."""
@@ -46,28 +47,17 @@ class HuggingFace:
     """Split of the configuration; files that are named by `data_files` have none."""
     config: str | None = None
     """Configuration, where the dataset has several: "realnewslike"."""
-    data_files: tuple[str, ...] | None = None
+    data_files: formats.Patterns | None = None
     """Patterns of files to read instead of a configuration's, read in the order of their names.
     `multilingual/c4-hi*` also matches `c4-hi-Latn`: write `multilingual/c4-hi.*`."""
     invalid_utf8: formats.Utf8Policy = "error"
     """What to do with a text that is not valid UTF-8: see `pipeline.data.local.Local`."""
 
     def problems(self) -> list[str]:
-        """Values that read nothing, or not the same thing twice."""
-        wrong = settings.not_on_hub(self.dataset)
-        found = [f"dataset: {wrong}"] if wrong else []
-        if not re.fullmatch("[0-9a-f]{40}", self.revision):
-            found.append(
-                f"revision: {self.revision!r} is not a commit of 40 hex digits; the dataset's page "
-                "lists them under Files, History"
-            )
-        if self.bytes < 1:
-            found.append("bytes: must be at least 1")
-        if self.data_files is not None and not self.data_files:
-            found.append("data_files: name at least one pattern")
+        """Files that are named in two ways."""
         if self.data_files and self.config:
-            found.append("data_files: stand instead of config; leave one of them out")
-        return found
+            return ["data_files: stand instead of config; leave one of them out"]
+        return []
 
     @property
     def entropy_nats_per_character(self) -> None:

@@ -5,23 +5,32 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pike_mixing.errors import InputError
+from pike_mixing.limits import Limits, PositiveInt
 from pipeline.data import cutting, formats
 from pipeline.data.documents import CUT, Document
 from pipeline.runtime import atomic_files, file_patterns
+
+Cut = Annotated[
+    str,
+    Limits(
+        pattern="file|paragraphs|lines|[1-9][0-9]* characters",
+        means="file, paragraphs, lines or, for example, 2000 characters",
+    ),
+]
 
 
 @dataclass(frozen=True)
 class Local:
     """Documents in files: a text file or a part of it, a line of JSON, or a Parquet record."""
 
-    files: tuple[str, ...]
+    files: formats.Patterns
     """Patterns of paths, relative to the working directory (`**` crosses folders); the files are
     read in the order of their names. Formats: .parquet, .txt, .jsonl and .json with a
     JSON object on each line, these three also as .gz and .zst."""
-    documents: str = "file"
+    documents: Cut = "file"
     """What a document of a text file is: "file", "paragraphs" (set off by blank lines), "lines",
     or "2000 characters" (any number), behind the last blank or line break among so many. Line ends
     and blank lines between documents are left out; other formats have documents of their own."""
@@ -32,15 +41,12 @@ class Local:
     invalid_utf8: formats.Utf8Policy = "error"
     """What to do with a text that is not valid UTF-8 (a lone surrogate in JSON counts as that):
     stop, put U+FFFD in place of what is invalid, or leave the document out and count it."""
-    bytes: int | None = None
+    bytes: PositiveInt | None = None
     """Stop at the document that reaches so many UTF-8 bytes; absent: read all."""
 
     def problems(self) -> list[str]:
-        """Settings that read nothing."""
-        found = [] if self.files and all(self.files) else ["files: name at least one pattern"]
-        if self.bytes is not None and self.bytes < 1:
-            found.append("bytes: must be at least 1")
-        return found + [f"documents: {problem}" for problem in cutting.problems(self.documents)]
+        """Pieces that are too long."""
+        return [f"documents: {problem}" for problem in cutting.problems(self.documents)]
 
     @property
     def entropy_nats_per_character(self) -> None:

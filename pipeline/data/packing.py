@@ -10,12 +10,13 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.errors import InputError
+from pike_mixing.limits import Limits, PositiveInt, Share
 from pike_mixing.settings import parse
 from pipeline import errors
 from pipeline.data import documents as store
@@ -44,29 +45,16 @@ LEAST_TOKENS = 16
 class Packing:
     """How documents become a corpus."""
 
-    validation_share: float
+    validation_share: Annotated[float, Limits(above=0, below=1)]
     """Share of documents kept for validation, chosen by the hash of their text."""
-    shard_tokens: int = 2**26
+    shard_tokens: PositiveInt = 2**26
     """Tokens in a shard file."""
-    tokens: int | None = None
+    tokens: PositiveInt | None = None
     """Stop the training split at the document that reaches so many tokens; absent: take all."""
     hygiene: Hygiene = field(default_factory=Hygiene)
     """What is left out or changed before documents are encoded."""
-    unknown_share_limit: float = 0.05
+    unknown_share_limit: Share = 0.05
     """Share of unknown tokens above which the tokenizer is taken not to fit the text."""
-
-    def problems(self) -> list[str]:
-        """Values that make no corpus."""
-        found = []
-        if not 0 < self.validation_share < 1:
-            found.append("validation_share: must lie between 0 and 1, both excluded")
-        if self.shard_tokens < 1:
-            found.append("shard_tokens: must be at least 1")
-        if self.tokens is not None and self.tokens < 1:
-            found.append("tokens: must be at least 1")
-        if not 0 <= self.unknown_share_limit <= 1:
-            found.append("unknown_share_limit: must lie in [0, 1]")
-        return found
 
 
 def pack(

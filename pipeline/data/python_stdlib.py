@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pike_mixing.errors import InputError
+from pike_mixing.limits import PositiveInt
 from pipeline.data.documents import Document
 
 try:
@@ -47,12 +48,8 @@ class Python:
     document a module; reference: the language reference of `pydoc`; tests: the test package;
     headers: C headers; tables: the modules of `encodings`; unicode: names of characters, 64 a
     document; packages: code of the installed packages, like `code`."""
-    bytes: int | None = None
+    bytes: PositiveInt | None = None
     """Stop at the document that reaches so many UTF-8 bytes; absent: read all."""
-
-    def problems(self) -> list[str]:
-        """A limit that leaves nothing."""
-        return [] if self.bytes is None or self.bytes > 0 else ["bytes: must be at least 1"]
 
     @property
     def licence(self) -> str:

@@ -42,9 +42,6 @@ def parse(values: dict[str, Any], where: str) -> store.Source:
     if "kind" not in mapping(values, where):
         raise InputError(f"{where}: kind is missing: one of {', '.join(sorted(SOURCES))}")
     fields = {name: value for name, value in values.items() if name != "kind"}
-    for several in ("files", "data_files"):
-        if isinstance(fields.get(several), str):
-            fields[several] = [fields[several]]
     return settings.parse(kind(values["kind"], where), fields, where)
 
 

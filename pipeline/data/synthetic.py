@@ -8,11 +8,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt, Share
 from pipeline.data import alphabets
 from pipeline.data.documents import Document
 from pipeline.runtime import atomic_files
@@ -38,58 +39,38 @@ class Synthetic:
     and i alone, by counter-based hashing: raising `documents` changes none that were there.
     """
 
-    order: int
+    order: Literal[0, 1, 2]
     """How many symbols the next one depends on: 0, 1 or 2."""
-    symbols: int
+    symbols: Annotated[int, Limits(at_least=2)]
     """Size of the alphabet, V."""
-    successors: int
+    successors: PositiveInt
     """Equally likely next symbols of each context, s."""
-    noise: float
+    noise: Share
     """Probability of a symbol drawn uniformly from the whole alphabet, eps."""
-    alphabet: int
+    alphabet: PositiveInt
     """Code point of symbol 0; disjoint alphabets make disjoint tokens. 19968 (U+4E00) begins
     20,000 characters that tokenizers leave as they are."""
-    documents: int
+    documents: PositiveInt
     """How many documents."""
-    length: int
+    length: PositiveInt
     """Symbols in each document."""
-    seed: int
+    seed: NonNegativeInt
     """Seed of the language and of its documents."""
-    family: int | None = None
+    family: NonNegativeInt | None = None
     """Seed of a grammar that languages of one family share; absent: a language by itself."""
-    overlap: float = 0.0
+    overlap: Share = 0.0
     """Share of contexts whose successors are the family's. Languages of one family have the same
     such contexts, so that two of them agree on the smaller of their shares."""
-    bytes: int | None = None
+    bytes: PositiveInt | None = None
     """Stop at the document that reaches so many UTF-8 bytes; absent: make them all."""
     licence: str = "CC0-1.0"
     """Licence of the documents, for the record."""
 
     def problems(self) -> list[str]:
-        """Values that make no language."""
-        found = []
-        if self.order not in (0, 1, 2):
-            found.append(f"order: must be 0, 1 or 2, not {self.order}")
-        found += [
-            f"{n}: must not be negative" for n in ("seed", "family") if (getattr(self, n) or 0) < 0
-        ]
-        if not 0 <= self.noise <= 1:
-            found.append(f"noise: {self.noise} is not a probability")
-        found += self._problems_of_family()
-        if self.documents < 1:
-            found.append("documents: must be at least 1")
-        if self.length < 1:
-            found.append("length: must be at least 1")
-        if self.bytes is not None and self.bytes < 1:
-            found.append("bytes: must be at least 1")
-        return found or alphabets.problems(self.order, self.symbols, self.successors, self.alphabet)
-
-    def _problems_of_family(self) -> list[str]:
-        if not 0 <= self.overlap <= 1:
-            return [f"overlap: {self.overlap} is not a share"]
+        """Symbols that there are not, and a family without overlap."""
         if bool(self.overlap) != (self.family is not None):
             return ["overlap: give both overlap and family, or neither"]
-        return []
+        return alphabets.problems(self.order, self.symbols, self.successors, self.alphabet)
 
     @property
     def entropy_nats_per_character(self) -> float:

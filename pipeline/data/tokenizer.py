@@ -3,12 +3,11 @@
 import hashlib
 import heapq
 import io
-import re
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +15,12 @@ import sentencepiece
 
 from pike_mixing import settings as parsing
 from pike_mixing.errors import InputError
+from pike_mixing.limits import Limits, PositiveInt
 from pike_mixing.settings import mapping
-from pipeline import settings
 from pipeline.data import documents as store
 from pipeline.data.splits import is_validation, text_hash
 from pipeline.runtime import atomic_files, optional_imports, ownership
+from pipeline.settings import Commit, HubId, Sha256
 
 STAGE = "tokenizer"
 SPECIAL_PIECES = 3
@@ -41,7 +41,7 @@ class File:
 
     path: str
     """The model file, relative to the working directory."""
-    sha256: str | None = None
+    sha256: Sha256 | None = None
     """Its SHA-256, compared when given."""
 
 
@@ -49,24 +49,14 @@ class File:
 class Hub:
     """A model that somebody else trained, on the Hugging Face Hub."""
 
-    repository: str
+    repository: HubId
     """Id on the Hub, such as "google/mt5-base"."""
-    revision: str
+    revision: Commit
     """Commit, 40 hex digits."""
-    sha256: str
+    sha256: Sha256
     """SHA-256 of the file."""
     file: str = "spiece.model"
     """The model file in the repository."""
-
-    def problems(self) -> list[str]:
-        """What does not pin the file."""
-        wrong = settings.not_on_hub(self.repository)
-        found = [f"repository: {wrong}"] if wrong else []
-        if not re.fullmatch("[0-9a-f]{40}", self.revision):
-            found.append(f"revision: {self.revision!r} is not a commit of 40 hex digits")
-        if not re.fullmatch("[0-9a-f]{64}", self.sha256):
-            found.append(f"sha256: {self.sha256!r} is not a SHA-256 of 64 hex digits")
-        return found
 
 
 @dataclass(frozen=True)
@@ -75,26 +65,15 @@ class Train:
 
     model: Literal["unigram", "bpe", "char"]
     """SentencePiece's algorithm; char gives exactly one token a character."""
-    vocabulary: int
+    vocabulary: Annotated[int, Limits(above=SPECIAL_PIECES)]
     """Pieces asked for, the three special ones included; small texts may give fewer."""
-    characters: int
+    characters: PositiveInt
     """Training text taken from each source at most."""
-    validation_share: float
+    validation_share: Annotated[float, Limits(at_least=0, below=1)]
     """The packing's share of validation documents, which are left out of the training text."""
     newlines: bool = False
     """Whether texts are kept as they are, a line break being a piece of its own; otherwise (unigram
     and bpe) runs of white space become one space and Unicode is normalised, as T5 does it."""
-
-    def problems(self) -> list[str]:
-        """Values that train nothing."""
-        found = []
-        if self.vocabulary <= SPECIAL_PIECES:
-            found.append(f"vocabulary: must be more than {SPECIAL_PIECES}")
-        if self.characters < 1:
-            found.append("characters: must be at least 1")
-        if not 0 <= self.validation_share < 1:
-            found.append("validation_share: must lie in [0, 1)")
-        return found
 
 
 class Tokenizer:

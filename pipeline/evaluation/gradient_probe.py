@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from torch import Tensor
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
+from pike_mixing.limits import Limits, PositiveInt
 from pike_mixing.settings import parse
 from pipeline import settings as parsing
 from pipeline.data.shards import Corpus
@@ -45,19 +46,14 @@ SCHEMA = pa.schema(
 class Probe:
     """Settings of the gradient probe."""
 
-    rows: int
+    rows: Annotated[int, Limits(at_least=2)]
     """Rows of each domain at most."""
-    microbatch: int
+    microbatch: PositiveInt
     """Rows per backward pass; the noise is estimated from how these groups differ."""
     checkpoints: Literal["all", "last"]
     """Which of the kept checkpoints are probed."""
     split: Literal["validation", "train"] = "validation"
     """Split that the rows come from."""
-
-    def problems(self) -> list[str]:
-        """Values with which nothing can be measured."""
-        least = {"rows": 2, "microbatch": 1}
-        return [f"{n}: must be at least {m}" for n, m in least.items() if getattr(self, n) < m]
 
 
 @dataclass(frozen=True)

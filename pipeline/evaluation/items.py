@@ -21,6 +21,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from pike_mixing.limits import PositiveInt
 from pipeline.data.batches import Order
 from pipeline.data.ngrams import Hashes, occurring, window_hashes
 from pipeline.data.shards import Corpus
@@ -42,21 +43,16 @@ guide and candidates are cut anywhere."""
 class Choice:
     """Settings of the multiple-choice task."""
 
-    items: int
+    items: PositiveInt
     """Items per domain at most."""
-    context: int
+    context: PositiveInt
     """Tokens of context."""
-    candidate: int
+    candidate: PositiveInt
     """Tokens of each candidate."""
-    distractors: int = 3
+    distractors: PositiveInt = 3
     """False candidates; chance is 1 / (distractors + 1)."""
     distractors_from: Literal["same", "other"] = "same"
     """Whether they come from the item's own document (hard) or from other documents (easy)."""
-
-    def problems(self) -> list[str]:
-        """Values with which no item can be made."""
-        names = ("items", "context", "candidate", "distractors")
-        return [f"{n}: must be at least 1" for n in names if getattr(self, n) < 1]
 
     @property
     def document_tokens(self) -> int:

@@ -7,12 +7,13 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.errors import InputError
+from pike_mixing.limits import Limits, PositiveInt
 from pipeline.data.shards import Corpus
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import items, perplexity, prompt_encoding
@@ -27,29 +28,24 @@ log = logging.getLogger("pike")
 class Evaluation:
     """What is asked of every model of a scenario."""
 
-    rows: int
+    rows: PositiveInt
     """Validation windows per domain at most, each as long as the training's rows."""
-    batch_tokens: int
+    batch_tokens: PositiveInt
     """Tokens per forward pass; changes speed and memory, not results."""
     checkpoints: Literal["all", "last"]
     """Which of the kept checkpoints are evaluated."""
     choice: items.Choice | None = None
     """The multiple-choice task; absent: perplexity only."""
-    domains: tuple[str, ...] | None = None
+    domains: Annotated[tuple[str, ...], Limits(filled=True, distinct=True)] | None = None
     """Domains to evaluate on; absent: those that the run was trained on."""
     tasks: tuple[benchmark.TaskSpec, ...] = ()
     """Downstream tasks, each with its shots and formulation."""
 
     def problems(self) -> list[str]:
-        """Values with which nothing can be evaluated."""
-        found = [
-            f"{n}: must be at least 1" for n in ("rows", "batch_tokens") if getattr(self, n) < 1
-        ]
-        if self.domains is not None and not self.domains:
-            found.append("domains: name at least one, or leave it out for the run's own")
+        """Ways of asking that are there twice."""
         names = [asked.name for asked in self.tasks]
         twice = sorted({name for name in names if names.count(name) > 1})
-        return found + [f"tasks: {name} is asked twice: keep one" for name in twice]
+        return [f"tasks: {name} is asked twice: keep one" for name in twice]
 
 
 @dataclass(frozen=True)

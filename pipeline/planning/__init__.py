@@ -1,6 +1,7 @@
 """From a configuration to every run and job that it asks for, before any of them starts.
 
 strict_yaml                 a file               -> its values, without YAML's surprises
+configuration, schema       dataclasses          -> the JSON Schema of a configuration, and back
 schema, cross_checks        a configuration      -> what is wrong with it, in words
 methods, method_catalogue   a mixing rule         -> its class; what it needs; what it cannot train
 expansion                   sections             -> the explicit settings of one run

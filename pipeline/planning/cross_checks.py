@@ -123,6 +123,8 @@ def _misfits(config: Config, origin: str) -> list[str]:
     found += [f"{origin}: {problem}" for problem in _of_sources(config)]
     found += [f"{origin}: {problem}" for problem in _too_long(config)]
     for name, values in config.get("mixtures", {}).items():
+        if not {"swarm", "methods"} & values.keys():
+            found.append(f"{origin}: mixtures.{name}: swarm or methods: name what it is found from")
         where = f"{origin}: mixtures.{name}.options"
         found += check(finders.kind(values["finder"]), values.get("options", {}), where)
     found += paper_roles.problems(config, origin)

@@ -338,9 +338,10 @@ def processes(source: Settings) -> int:
     return int(min(max(size // 2**26, 1), 16))
 
 
-def files_of(settings: Settings) -> list[str]:
+def files_of(settings: Settings | None) -> list[str]:
     """Paths or patterns of the user's own files that a source or tokenizer reads."""
-    named: str | list[str] = settings.get("files") or settings.get("path") or []
+    asked = settings or {}
+    named: str | list[str] = asked.get("files") or asked.get("path") or []
     return [named] if isinstance(named, str) else named
 
 

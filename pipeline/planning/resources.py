@@ -34,6 +34,8 @@ PROCESS_BYTES = {"cpu": 700 * 2**20, "accelerator": 4 * 2**30}
 """Host memory of a process with torch and its libraries."""
 RECORD_BYTES = 60
 """Disk that one row of a record takes, parts and joined table together."""
+DISTRACTORS = 3
+"""Of a choice that says nothing (`evaluation.items.Choice`)."""
 HEADROOM = 1.25
 """Over the formulas: the allocator's gaps, buffers of libraries."""
 
@@ -217,10 +219,12 @@ def of_evaluation(
     domains = evaluation.get("domains") or values["domains"]
     tokens = evaluation["rows"] * len(domains) * length
     for one in evaluation.get("tasks", []):
-        tokens += one.get("items", 3000) * length
+        tokens += (one.get("items") or 3000) * length
     choice = evaluation.get("choice")
     if choice:
-        text = choice["context"] + (1 + choice["distractors"]) * choice["candidate"]
+        text = (
+            choice["context"] + (1 + choice.get("distractors", DISTRACTORS)) * choice["candidate"]
+        )
         tokens += choice["items"] * len(domains) * text
     flops = tokens * training_flops(shape, vocabulary, length) / 3
     batch = evaluation["batch_tokens"]

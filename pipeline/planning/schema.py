@@ -1,44 +1,162 @@
-"""The configuration's JSON Schema, and its violations in words."""
+"""A configuration's JSON Schema: written from the dataclasses of settings, read by a plan.
 
+`python -m pipeline.planning.schema` writes the file. A plan cannot import the stages' modules,
+which need large libraries: it reads the file, makes dataclasses of it again and checks with these.
+"""
+
+import dataclasses
 import functools
-import re
-from collections import defaultdict
+import importlib
+import inspect
+import types
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
-import jsonschema
 import yaml
 
 from pike_mixing.errors import InputError, install
-from pike_mixing.settings import fits, unfit, unknown
-from pipeline import settings
+from pike_mixing.limits import Kinds, Limits
+from pike_mixing.settings import is_required, meanings, mismatches
 from pipeline.planning import methods
+from pipeline.planning.configuration import Experiment, Of
+from pipeline.settings import not_on_hub
 
 PATH = Path(__file__).resolve().parents[2] / "workflow" / "schemas" / "config.schema.yaml"
+HEAD = """\
+# Written from the dataclasses of settings by `make schema`: change it there
+# (pipeline/planning/configuration.py names them).
+"""
+TYPES: dict[str, Any] = {"integer": int, "number": float, "string": str, "boolean": bool}
+NUMBERS = {
+    "at_least": "minimum",
+    "above": "exclusiveMinimum",
+    "at_most": "maximum",
+    "below": "exclusiveMaximum",
+    "multiple_of": "multipleOf",
+    "distinct": "uniqueItems",
+    "means": "patternErrorMessage",
+}
+"""Limits by the keyword that says the same; editors know the last, which JSON Schema does not."""
+FILLED = {"string": "minLength", "array": "minItems", "object": "minProperties"}
+HUB_ID = "hub-id"
+Node = dict[str, Any]
 
 
 def problems(config: Mapping[str, Any], origin: str) -> list[str]:
-    """Every violation of the schema, each with its path and, for names, the nearest valid one.
+    """Every value that is not as the schema wants it, with its path and the nearest valid name.
 
     The settings of a mixing method are those of its rule's class, which the schema does not repeat.
     """
-    return sorted({*_described(config, f"{origin}: "), *_of_methods(config, origin)})
-
-
-def _of_methods(config: Mapping[str, Any], origin: str) -> Iterator[str]:
+    found = mismatches(_experiment(), config, origin)
     named = config.get("methods")
     for name, values in named.items() if isinstance(named, Mapping) else ():
-        if isinstance(values, Mapping) and isinstance(values.get("rule"), str):
-            yield from methods.problems(values, f"{origin}: methods.{name}")
+        if isinstance(values, Mapping):
+            found += methods.problems(values, f"{origin}.methods.{name}")
+    nested = f"{origin}."
+    return [f"{origin}: {p.removeprefix(nested)}" if p.startswith(nested) else p for p in found]
+
+
+def document() -> Node:
+    """The schema that the dataclasses of settings say."""
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": dialect, "title": "An experiment", **_object(Experiment)}
+
+
+def text() -> str:
+    """The file's content."""
+    return HEAD + yaml.safe_dump(document(), sort_keys=False, width=1000, default_flow_style=None)
+
+
+def _object(kind: Any) -> Node:
+    """The part of the schema that describes the settings of a dataclass."""
+    found: Node = {"description": _sentence(kind), "type": "object", "additionalProperties": False}
+    fields = {name: (field, node) for name, field, node in _fields(kind)}
+    if required := [name for name, (field, _) in fields.items() if is_required(field)]:
+        found["required"] = required
+    return found | {"properties": {name: node for name, (_, node) in fields.items()}}
+
+
+def _sentence(kind: Any) -> str:
+    return (inspect.getdoc(_resolved(kind)) or "").partition("\n\n")[0].replace("\n", " ")
+
+
+def _resolved(kind: Any) -> type[Any]:
+    if not isinstance(kind, Of):
+        return cast(type[Any], kind)
+    module, _, name = kind.place.partition(":")
+    return cast(type[Any], getattr(importlib.import_module(module), name))
+
+
+def _fields(kind: Any) -> Iterator[tuple[str, dataclasses.Field[Any], Node]]:
+    """Name, field and description of each setting."""
+    resolved = _resolved(kind)
+    hints, meant = get_type_hints(resolved, include_extras=True), meanings(resolved)
+    for field in dataclasses.fields(resolved):
+        if isinstance(kind, Of) and field.name in kind.without:
+            continue
+        node = _node(hints[field.name])
+        if words := meant.get(field.name):
+            node = {"description": words, **{k: v for k, v in node.items() if k != "description"}}
+        if isinstance(field.default, bool | int | float | str):
+            node["default"] = field.default
+        yield field.name, field, node
+    if isinstance(kind, Of) and kind.more:
+        yield from _fields(kind.more)
+
+
+def _node(hint: Any) -> Node:
+    """The part of the schema that describes values of a type."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _annotated(*inner)
+    if origin in (Union, types.UnionType):
+        return _or_null(_node(next(each for each in inner if each is not type(None))))
+    if origin is Literal:
+        return {"enum": list(inner)}
+    if origin is tuple:
+        return {"type": "array", "items": _node(inner[0])}
+    if origin is dict:
+        names = {} if inner[0] is str else {"propertyNames": _node(inner[0])}
+        return {"type": "object", **names, "additionalProperties": _node(inner[1])}
+    if dataclasses.is_dataclass(hint):
+        return _object(hint)
+    return {} if hint is Any else {"type": next(n for n, t in TYPES.items() if t is hint)}
+
+
+def _or_null(node: Node) -> Node:
+    if "enum" in node:
+        return {**node, "enum": [*node["enum"], None]}
+    named = node["type"]
+    return {**node, "type": [*(named if isinstance(named, list) else [named]), "null"]}
+
+
+def _annotated(hint: Any, note: Any) -> Node:
+    if isinstance(note, Of):
+        return _object(note)
+    if isinstance(note, Kinds):
+        return {"oneOf": [_of_kind(kind, each) for kind, each in note.types.items()]}
+    node = _node(hint)
+    said = {NUMBERS[n]: v for n, v in vars(note).items() if n in NUMBERS and v}
+    said |= {NUMBERS[n]: 0 for n in ("at_least", "above") if getattr(note, n) == 0}
+    said |= {FILLED[node["type"]]: 1} if note.filled else {}
+    said |= {"pattern": f"^({note.pattern})$"} if note.pattern else {}
+    said |= {"format": HUB_ID} if note.judge is not_on_hub else {}
+    return {**node, **said} | ({"type": ["string", "array"]} if note.or_one else {})
+
+
+def _of_kind(kind: str, settings: Any) -> Node:
+    node = _object(settings)
+    node["required"] = ["kind", *node.get("required", ())]
+    return node | {"properties": {"kind": {"const": kind}, **node["properties"]}}
 
 
 @functools.cache
-def document() -> dict[str, Any]:
-    """The schema itself.
+def _experiment() -> type[Any]:
+    """The dataclass that the file describes.
 
     Raises:
-        InputError: this package is a copy without the clone, where the schema lies.
+        InputError: this package is a copy without the clone, where the file lies.
     """
     if not PATH.is_file():
         # With an extra, make installs anew whatever is there.
@@ -46,109 +164,64 @@ def document() -> dict[str, Any]:
             f"the workflow needs the clone of its repository, but this `pike` is a copy in "
             f"{PATH.parents[2]}: in the clone, run `{install('hub')}`, and then .venv/bin/pike"
         )
-    return yaml.safe_load(PATH.read_text(encoding="utf-8"))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return _dataclass(yaml.load(PATH.read_text(encoding="utf-8"), loader))
 
 
-_TYPES: dict[str, Any] = {
-    "integer": int,
-    "number": float,
-    "string": str,
-    "boolean": bool,
-    "array": list,
-    "object": Mapping,
-    "null": type(None),
-}
-"""What the schema calls a type, and what `pipeline.settings` does."""
-
-
-def _pattern(_: Any, pattern: str, value: object, __: Any) -> Iterator[jsonschema.ValidationError]:
-    """The whole text must fit: to JSON Schema, `$` stands in front of a last line break, too."""
-    if isinstance(value, str) and not re.fullmatch(pattern, value):
-        yield jsonschema.ValidationError(f"{value!r} does not match {pattern!r}")
-
-
-def _enum(_: Any, known: list[Any], value: object, __: Any) -> Iterator[jsonschema.ValidationError]:
-    """The type must fit as well: to JSON Schema, 1.0 is 1."""
-    if not any(value == one and type(value) is type(one) for one in known):
-        yield jsonschema.ValidationError(f"{value!r} is not one of {known!r}")
-
-
-def _format(_: Any, name: str, value: object, __: Any) -> Iterator[jsonschema.ValidationError]:
-    """The one format that the schema has is an id on the Hub."""
-    assert name == "hub-id", name
-    if isinstance(value, str) and (problem := settings.not_on_hub(value)):
-        yield jsonschema.ValidationError(problem)
-
-
-def _typed(hint: Any) -> Any:
-    return lambda _, value: fits(value, hint)
-
-
-_Validator = cast(Any, jsonschema.validators).extend(
-    jsonschema.Draft202012Validator,
-    {"pattern": _pattern, "enum": _enum, "format": _format},
-    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine_many(
-        {name: _typed(hint) for name, hint in _TYPES.items()}
-    ),
-)
-
-
-@functools.cache
-def _validator() -> Any:
-    return _Validator(document())
-
-
-def _described(config: Mapping[str, Any], prefix: str) -> Iterator[str]:
-    for error in _validator().iter_errors(config):
-        yield from _texts(error, prefix)
-
-
-def _texts(error: Any, prefix: str) -> Iterator[str]:
-    path = _path(error)
-    where = (prefix + path).rstrip(".: ")
-    if error.validator == "additionalProperties":
-        known = error.schema.get("properties", {})
-        for name in error.instance:
-            if name not in known:
-                yield unknown(name, known, where)
-    elif error.validator == "required":
-        missing = next(n for n in error.validator_value if error.message.startswith(f"{n!r} "))
-        described = error.schema.get("properties", {}).get(missing, {}).get("description")
-        yield f"{where}: {missing!r} is missing" + (f": {described}" if described else "")
-    elif error.validator == "enum" and isinstance(error.instance, str):
-        yield unknown(error.instance, [str(v) for v in error.validator_value], where)
-    elif error.validator in ("oneOf", "anyOf") and (meant := _meant(error)):
-        for inner in meant:
-            yield from _texts(inner, prefix)
-    else:
-        described = error.schema.get("description")
-        yield f"{where}: {_said(error)}" + (f" ({described})" if described else "")
-
-
-def _said(error: Any) -> str:
-    if error.validator in ("oneOf", "anyOf"):
-        return ", or ".join(dict.fromkeys(map(_said, error.context)))
-    if error.validator != "type":
-        return str(error.message)
-    first, *_ = [wanted] if isinstance(wanted := error.validator_value, str) else wanted
-    return unfit(error.instance, _TYPES[first])
-
-
-def _meant(error: Any) -> list[Any]:
-    """What is wrong with the one of several forms that a value was meant to have, by its type."""
-    forms: dict[int, list[Any]] = defaultdict(list)
-    for inner in error.context:
-        forms[inner.relative_schema_path[0]].append(inner)
-    typed = [
-        inner
-        for inner in forms.values()
-        if not any(e.validator == "type" and not e.relative_path for e in inner)
+def _dataclass(node: Node) -> type[Any]:
+    required, missing = node.get("required", ()), dataclasses.MISSING
+    fields = [
+        (
+            name,
+            _hint(part),
+            dataclasses.field(
+                # Only whether there is a default matters: none of these is ever made.
+                default=missing if name in required else None,
+                metadata={"meaning": part.get("description")},
+            ),
+        )
+        for name, part in node["properties"].items()
+        if name != "kind" or "const" not in part
     ]
-    return typed[0] if len(typed) == 1 else []
+    return dataclasses.make_dataclass("Settings", fields, kw_only=True, frozen=True)
 
 
-def _path(error: Any) -> str:
-    path = ""
-    for part in error.absolute_path:
-        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
-    return path
+def _hint(node: Node) -> Any:
+    """The type whose values a part of the schema describes: the inverse of `_node`."""
+    if "oneOf" in node:
+        kinds = {n["properties"]["kind"]["const"]: _dataclass(n) for n in node["oneOf"]}
+        return Annotated[Any, Kinds(kinds)]
+    if "enum" in node:
+        known = [value for value in node["enum"] if value is not None]
+        return _optional(cast(Any, Literal)[tuple(known)], len(known) < len(node["enum"]))
+    named = node.get("type")
+    if named is None:
+        return Any
+    several = named if isinstance(named, list) else [named]
+    kind = "array" if "array" in several else several[0]
+    hint: Any = TYPES.get(kind)
+    if kind == "array":
+        hint = types.GenericAlias(tuple, (_hint(node["items"]), ...))
+    elif "properties" in node:
+        hint = _dataclass(node)
+    elif kind == "object":
+        names = _hint(node.get("propertyNames", {"type": "string"}))
+        hint = types.GenericAlias(dict, (names, _hint(node["additionalProperties"])))
+    limits = _limits(node, kind, or_one="array" in several and "string" in several)
+    return _optional(Annotated[hint, limits] if limits != Limits() else hint, "null" in several)
+
+
+def _optional(hint: Any, null: bool) -> Any:
+    return cast(Any, Union)[hint, None] if null else hint
+
+
+def _limits(node: Node, kind: str, or_one: bool) -> Limits:
+    said = {name: node[keyword] for name, keyword in NUMBERS.items() if keyword in node}
+    judge = not_on_hub if node.get("format") == HUB_ID else None
+    filled, pattern = FILLED.get(kind) in node, node.get("pattern", "")
+    pattern = pattern.removeprefix("^(").removesuffix(")$") or None
+    return Limits(pattern=pattern, judge=judge, filled=filled, or_one=or_one, **said)
+
+
+if __name__ == "__main__":
+    PATH.write_text(text(), encoding="utf-8")

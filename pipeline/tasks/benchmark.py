@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pike_mixing.errors import InputError
+from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt
 from pipeline.runtime import atomic_files, manifests
 from pipeline.tasks import demonstrations, formats, registry
 from pipeline.tasks.formats import Formulation
@@ -25,31 +26,24 @@ class TaskSpec:
 
     task: str
     """Name of the task: arc_easy, csqa, hellaswag, piqa, hellaswag_en, hellaswag_hi, ..."""
-    shots: int
+    shots: NonNegativeInt
     """Demonstrations in front of every question."""
     formulation: Formulation
     """cf scores a text that is not shown, mcf a letter, hyb a text that is shown."""
     split: str | None = None
     """Split to ask; absent: the task's own (validation)."""
-    items: int | None = None
+    items: PositiveInt | None = None
     """So many rows, the first of the split; absent: the task's own number."""
     document_start: bool = True
     """Whether the end-of-document token stands in front, as it does between packed documents."""
     overflow: Literal["drop", "refuse"] = "drop"
     """When a prompt is longer than the model's rows: drop whole demonstrations, the first ones
     first, or refuse to go on. The question itself is never cut."""
-    demonstrations_seed: int = 0
+    demonstrations_seed: NonNegativeInt = 0
     """Seed of the order of demonstrations where there is no curated list."""
-    leave_out: tuple[str, ...] = ()
+    leave_out: Annotated[tuple[str, ...], Limits(distinct=True)] = ()
     """Places of rows that cannot be asked, as messages name them: "val:17". No others take their
     turn."""
-
-    def problems(self) -> list[str]:
-        """Values that ask nothing."""
-        found = [] if self.shots >= 0 else ["shots: must not be negative"]
-        if self.items is not None and self.items < 1:
-            found.append("items: must be at least 1")
-        return found
 
     @property
     def name(self) -> str:

@@ -183,7 +183,7 @@ def test_seen_is_a_set(batches, recent):
         ({"normalisation": "NFX"}, r"packing\.hygiene\.normalisation: 'NFX' is not one of"),
         ({"min_characters": -1}, r"packing\.hygiene\.min_characters: must not be negative"),
         ({"dedup": True}, "'dedup' is unknown"),
-        ({"decontaminate": {"files": []}}, "files: name at least one pattern"),
+        ({"decontaminate": {"files": []}}, "files: name at least one"),
         ({"decontaminate": {"files": ["none*"]}}, r"files: no file matches 'none\*'"),
         ({"decontaminate": {"files": ["x"], "ngram": 0}}, "ngram: must be at least 1"),
     ],

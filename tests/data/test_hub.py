@@ -299,7 +299,7 @@ def test_what_was_left_out_is_on_record(hub, tmp_path):
         ({"revision": COMMIT[:39]}, "40 hex digits"),
         ({"revision": COMMIT.upper()}, "40 hex digits"),
         ({"bytes": 0}, "bytes: must be at least 1"),
-        ({"data_files": []}, "data_files: name at least one pattern"),
+        ({"data_files": []}, "data_files: name at least one"),
         ({"data_files": "a", "config": "de"}, "stand instead of config"),
     ],
 )

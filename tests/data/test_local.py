@@ -117,7 +117,7 @@ def test_no_matching_file_is_an_error(here):
     (here / "a.txt").write_text("text")
     with pytest.raises(InputError, match=r"no file matches 'b\*'"):
         read(files=["*.txt", "b*"])
-    with pytest.raises(InputError, match="at least one pattern"):
+    with pytest.raises(InputError, match="files: name at least one"):
         read(files=[])
 
 

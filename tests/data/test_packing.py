@@ -237,7 +237,7 @@ def test_a_handful_of_tokens_is_no_split(packed):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"validation_share": 0}, r"packing\.validation_share: must lie between 0 and 1"),
+        ({"validation_share": 0}, r"packing\.validation_share: must lie in \(0, 1\)"),
         ({"validation_share": 1}, r"packing\.validation_share"),
         ({"shard_tokens": 0}, r"packing\.shard_tokens: must be at least 1"),
         ({"tokens": 0}, r"packing\.tokens: must be at least 1"),

@@ -116,11 +116,11 @@ def test_the_text_is_the_same_on_every_machine():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"order": 3}, "order: must be 0, 1 or 2"),
+        ({"order": 3}, "order: 3 is not one of 0, 1, 2"),
         ({"symbols": 1}, "symbols: must be at least 2"),
         ({"successors": 65}, "successors: must lie between 1 and symbols"),
-        ({"successors": 0}, "successors: must lie between 1 and symbols"),
-        ({"noise": 1.1}, "noise: 1.1 is not a probability"),
+        ({"successors": 0}, "successors: must be at least 1"),
+        ({"noise": 1.1}, r"noise: must lie in \[0, 1\], not 1.1"),
         ({"documents": 0}, "documents: must be at least 1"),
         ({"length": 0}, "length: must be at least 1"),
         ({"order": 2, "symbols": 300}, "symbols: 300 are too many for order 2"),
@@ -130,7 +130,7 @@ def test_the_text_is_the_same_on_every_machine():
         ({"alphabet": 0x10FFFF}, "alphabet"),
         ({"alphabet": 0xFB00}, "alphabet"),
         ({"alphabet": 0x2570}, "alphabet"),
-        ({"overlap": 1.5, "family": 0}, "overlap: 1.5 is not a share"),
+        ({"overlap": 1.5, "family": 0}, r"overlap: must lie in \[0, 1\], not 1.5"),
         ({"overlap": 0.5}, "overlap: give both overlap and family, or neither"),
         ({"family": 3}, "overlap: give both overlap and family, or neither"),
         ({"wrong": 1}, "'wrong' is unknown"),

@@ -176,13 +176,13 @@ def test_a_given_model_is_copied(tmp_path, exact):
     [
         ({"kind": "file", "path": "nowhere.model"}, r"tokenizers\.tok\.path: nowhere\.model does"),
         (
-            {"kind": "file", "path": __file__, "sha256": "00"},
+            {"kind": "file", "path": __file__, "sha256": "0" * 64},
             r"tokenizers\.tok\.sha256: .*, not 00",
         ),
         ({"kind": "file", "path": __file__}, "is not a SentencePiece model"),
         ({"kind": "files"}, "'files' is not one of 'file', 'hub', 'train'"),
         ({}, "None is not one of"),
-        ({**TRAIN, "vocabulary": 3}, "vocabulary: must be more than 3"),
+        ({**TRAIN, "vocabulary": 3}, "vocabulary: must be above 3"),
         ({**TRAIN, "characters": 0}, "characters: must be at least 1"),
         ({**TRAIN, "validation_share": 1}, r"validation_share: must lie in \[0, 1\)"),
         ({**TRAIN, "model": "word"}, "'word' is not one of 'unigram'"),

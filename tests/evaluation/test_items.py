@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from pike_mixing.settings import check
 from pipeline.data import ngrams
 from pipeline.evaluation import items
 from pipeline.evaluation.items import Choice
@@ -177,9 +178,10 @@ def test_a_domain_of_few_long_documents_has_no_task(packed, long, enough):
 
 
 def test_senseless_settings_are_named():
-    assert Choice(items=0, context=6, candidate=4, distractors=0).problems() == [
-        "items: must be at least 1",
-        "distractors: must be at least 1",
+    values = {"items": 0, "context": 6, "candidate": 4, "distractors": 0}
+    assert check(Choice, values, "choice") == [
+        "choice.items: must be at least 1, not 0",
+        "choice.distractors: must be at least 1, not 0",
     ]
 
 

@@ -66,6 +66,7 @@ WRONG_SECTIONS = [changed(f"is {w}", at, v) for at in SECTIONS for w, v in NO_SE
 OPTIONAL = (
     *("losses", "perplexity", "vocabulary_multiple", "choice", "probe", "pike", "licence", "about"),
     *("0", "1", "zeta1", "zeta2", "every", "first", "rows", "mixture"),
+    *("distractors", "distractors_from", "split"),
 )
 """Last parts of places that may be left out somewhere."""
 ONLY = ("tokenizers/letters", "models/tiny", "training/short", "evaluation/few", "scenarios/words")

@@ -1,0 +1,281 @@
+"""What a configuration holds: its sections, and where the settings of each stage are defined.
+
+`planning.schema` writes workflow/schemas/config.schema.yaml from these classes.
+"""
+
+import dataclasses
+from typing import Annotated, Any, Literal
+
+from pike_mixing.limits import Kinds, Limits, NonNegativeInt, PositiveFloat
+from pipeline.data import SOURCES
+from pipeline.settings import Commit, Model, Training
+
+ABSENT: Any = None
+"""Default of what may be left out, but cannot be null."""
+
+Name = Annotated[
+    str,
+    Limits(
+        pattern="[a-z0-9][a-z0-9-]{0,59}",
+        means="a name of lower-case letters, digits and hyphens, 60 at most",
+    ),
+]
+Names = Annotated[tuple[str, ...], Limits(filled=True, distinct=True)]
+Seeds = Annotated[tuple[NonNegativeInt, ...], Limits(filled=True, distinct=True)]
+Roles = dict[str, Annotated[tuple[str, ...], Limits(filled=True, distinct=True, or_one=True)]]
+Folder = Annotated[
+    str,
+    Limits(
+        pattern=r"[A-Za-z0-9_./][A-Za-z0-9_./-]*",
+        means="a path of letters, digits and _ . / -",
+    ),
+]
+Filled = Limits(filled=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Of:
+    """Settings of a stage, whose module may import large libraries."""
+
+    place: str
+    """`module:Class` of the dataclass."""
+    without: tuple[str, ...] = ()
+    """Settings that the plan makes."""
+    more: type[Any] = ABSENT
+    """A dataclass of those that the plan reads in their place."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenizerSources:
+    """What a trained tokenizer is trained on."""
+
+    sources: Names
+    """Sources whose training documents it is trained on."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """Downstream tasks; an entry stands for all combinations of tasks, shots and formulations."""
+
+    tasks: Names
+    """Names: arc_easy, csqa, hellaswag, piqa, hellaswag_de and other languages."""
+    shots: Annotated[tuple[NonNegativeInt, ...], Limits(filled=True, distinct=True)]
+    """Numbers of demonstrations in front of every question."""
+    formulations: Annotated[
+        tuple[Literal["cf", "mcf", "hyb"], ...], Limits(filled=True, distinct=True)
+    ]
+    """cf scores a text that is not shown, mcf a letter, hyb a text that is shown."""
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluationTasks:
+    """The downstream tasks of an evaluation."""
+
+    tasks: tuple[
+        Annotated[
+            Any,
+            Of("pipeline.tasks.benchmark:TaskSpec", ("task", "shots", "formulation"), Asked),
+        ],
+        ...,
+    ] = ABSENT
+    """Each entry stands for all combinations of its tasks, shots and formulations."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Probed:
+    """Which runs of a scenario are probed."""
+
+    methods: Names = ABSENT
+    """Only runs of these methods; absent: all."""
+    models: Names = ABSENT
+    """Only runs of these models; absent: all."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Swarm:
+    """Small runs on fixed mixtures, the first of equal weights, the others drawn."""
+
+    runs: Annotated[int, Limits(at_least=1, at_most=1000)]
+    """Number of runs."""
+    seed: NonNegativeInt
+    """Seed of the runs and of the draws."""
+    concentration: PositiveFloat = 1.0
+    """Dirichlet concentration: 1 draws evenly from all mixtures, more stays near equal weights."""
+    model: str = ABSENT
+    """Name of the model; absent: that of the run that asks."""
+    training: str = ABSENT
+    """Name of the training recipe; absent: the scenario's."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Mixture:
+    """A mixture, and the runs that it is found from: a swarm, methods, or both."""
+
+    finder: str
+    """How it is found: regmix, mixing-law, best or average."""
+    swarm: str = ABSENT
+    """Swarm whose runs it is found from."""
+    methods: Names = ABSENT
+    """Methods whose runs it is found from."""
+    model: str = ABSENT
+    """Name of their model; absent: the swarm's or that of the run that asks."""
+    seed: NonNegativeInt = ABSENT
+    """Seed of their runs; absent: the swarm's or that of the run that asks."""
+    options: dict[str, Any] = ABSENT
+    """The finder's settings."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    """A set of domains with all that runs on them share."""
+
+    domains: Names
+    """Names of sources, in the order of every table."""
+    tokenizer: str
+    """Name of a tokenizer."""
+    training: str
+    """Name of a training recipe."""
+    evaluation: str
+    """Name of an evaluation."""
+    probe: str = ABSENT
+    """Name of a probe; absent: none."""
+    about: str = ABSENT
+    """One sentence for the report."""
+    methods: dict[str, dict[str, Any]] = ABSENT
+    """Settings of methods that differ in this scenario, laid over the method's own."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskFiles:
+    """Where a downstream task comes from, if not from the Hub at the pinned revision."""
+
+    revision: Commit = ABSENT
+    """Commit to fetch instead of the pinned one."""
+    files: Annotated[dict[str, str], Filled] = ABSENT
+    """The user's own files of the data set, by split."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Runs:
+    """All combinations of scenarios, models, methods and seeds."""
+
+    scenarios: Names
+    """Names of scenarios."""
+    models: Names
+    """Names of models."""
+    methods: Names
+    """Names of methods."""
+    seeds: Seeds
+    """Seeds of initial weights, of the order of rows and of a method's draws."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Selection:
+    """Runs by scenario, model, method and seed; a list that is absent takes all."""
+
+    scenarios: Names = ABSENT
+    """Only runs of these scenarios."""
+    models: Names = ABSENT
+    """Only runs of these models."""
+    methods: Names = ABSENT
+    """Only runs of these methods."""
+    seeds: Seeds = ABSENT
+    """Only runs of these seeds."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Compare:
+    """The methods that others are compared with."""
+
+    baseline: str = "mix"
+    """Name of the method that differences are against."""
+    oracle: str = ABSENT
+    """Name of the method that regrets are against; absent: none."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Paper:
+    """Which of the experiment's names play the paper's (pipeline/paper/names.csv)."""
+
+    comparable: bool = False
+    """Whether data, models, recipes are the paper's: then its numbers may stand beside ours."""
+    scenarios: Roles = ABSENT
+    """Scenarios by the paper's."""
+    models: Roles = ABSENT
+    """Sizes by the paper's."""
+    methods: Roles = ABSENT
+    """Methods by the paper's."""
+    tasks: Roles = ABSENT
+    """Domains and tasks (continuation-{domain}, too) by the paper's."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Quick:
+    """What `make quick` builds, the first of all."""
+
+    tables: Names = ABSENT
+    """Names of tables."""
+    figures: Names = ABSENT
+    """Names of figures."""
+
+
+Source = Annotated[Any, Kinds({kind: Of(place) for kind, place in SOURCES.items()})]
+Tokenizer = Annotated[
+    Any,
+    Kinds(
+        {
+            "file": Of("pipeline.data.tokenizer:File"),
+            "hub": Of("pipeline.data.tokenizer:Hub"),
+            "train": Of("pipeline.data.tokenizer:Train", ("validation_share",), TokenizerSources),
+        }
+    ),
+]
+Evaluation = Of("pipeline.evaluation.questions:Evaluation", ("tasks",), EvaluationTasks)
+Probe = Of("pipeline.evaluation.gradient_probe:Probe", more=Probed)
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """What to train on, with which methods, and what to derive from it."""
+
+    experiment: Name
+    """The experiment's name."""
+    results: Folder
+    """Folder for everything that the experiment makes; two experiments need two folders."""
+    sources: Annotated[dict[Name, Source], Filled]
+    """Named corpora of documents; a source's name is the name of its domain."""
+    tokenizers: Annotated[dict[Name, Tokenizer], Filled]
+    """Named SentencePiece models."""
+    packing: Annotated[Any, Of("pipeline.data.packing:Packing")]
+    """How documents become tokens."""
+    models: Annotated[dict[Name, Model], Filled]
+    """Named sizes of the model."""
+    training: Annotated[dict[Name, Training], Filled]
+    """Named training recipes."""
+    evaluation: Annotated[dict[Name, Annotated[Any, Evaluation]], Filled]
+    """Named ways to evaluate a run's checkpoints."""
+    probe: dict[Name, Annotated[Any, Probe]]
+    """Named ways to probe the gradients of a run's checkpoints."""
+    methods: Annotated[dict[Name, dict[str, Any]], Filled]
+    """Named mixing methods, each a rule (`rule`) with its settings, which `pike methods` lists."""
+    scenarios: Annotated[dict[Name, Scenario], Filled]
+    """Named sets of domains with all that runs on them share."""
+    runs: Annotated[tuple[Runs, ...], Filled]
+    """Which runs make up the experiment; each entry stands for all combinations of its lists."""
+    tables: dict[Name, Selection]
+    """Tables to build, by the name of their query, with the runs that each needs."""
+    figures: dict[Name, Selection]
+    """Figures to draw, by name, with the runs that each needs."""
+    swarms: dict[Name, Swarm] = ABSENT
+    """Named sets of small runs on drawn mixtures, from which mixtures are found."""
+    mixtures: dict[Name, Mixture] = ABSENT
+    """Named mixtures that other runs find; a method of rule fixed trains with one."""
+    tasks: dict[str, TaskFiles] = ABSENT
+    """Downstream tasks whose data sets do not come from the Hub at the pinned revision."""
+    compare: Compare = ABSENT
+    """The methods that others are compared with."""
+    paper: Paper = ABSENT
+    """Which of our names play the paper's: ours, then the paper's. A name that the paper uses plays
+    itself, unless another is cast for it."""
+    quick: Quick = ABSENT
+    """What `make quick` builds, the first of all."""
