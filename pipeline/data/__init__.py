@@ -1,11 +1,11 @@
 """From text to batches, in the order of the stages.
 
 `sources` fetches documents (`local`, `python_stdlib`, `synthetic` and `hub` are kinds of source,
-`formats` reads their files, `remote` and `parallel_download` those far away, `documents` are the
-files between the stages), `tokenizer` makes a SentencePiece model of them, `packing` writes their
-tokens into `shards`, and `batches` mixes rows of several domains. `splits` says which documents are
-for validation, `ngrams` which windows of tokens occur elsewhere, `corpus_manifest` and `verify`
-whether files are still what their manifests say.
+`formats` reads their files, `documents` are the files between the stages), `tokenizer` makes a
+SentencePiece model of them, `packing` writes their tokens into `shards`, and `batches` mixes rows
+of several domains. `splits` says which documents are for validation, `ngrams` which windows of
+tokens occur elsewhere, `corpus_manifest` and `verify` whether files are still what their manifests
+say.
 
 `SOURCES` is the one table of kinds of source: module and dataclass of its settings. They are
 imported when asked for, since `datasets` takes seconds to import and may not be installed.

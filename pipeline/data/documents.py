@@ -1,8 +1,9 @@
 """Documents between stages: Parquet files with an id and a text in each record."""
 
 import hashlib
+import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -53,15 +54,7 @@ class Source(Protocol):
 
 
 class SourceFile(Protocol):
-    """One file of a source."""
-
-    @property
-    def name(self) -> str:
-        """What tells it from others, and from itself in another revision."""
-
-    @property
-    def stored_bytes(self) -> int:
-        """Its size as it is stored, which is seldom more than that of its text."""
+    """One file of a source, on this machine."""
 
     def read(self, skipped: Counter[str]) -> Iterator[Document]:
         """Its documents in their order; counts those left out by reason."""
@@ -80,10 +73,10 @@ class OfFiles(Source, Protocol):
 
 @runtime_checkable
 class Partitioned(Source, Protocol):
-    """A source of many files far away, each of which can be read by itself."""
+    """A source of many files far away."""
 
-    def parts(self) -> Sequence[SourceFile]:
-        """The files, in their order."""
+    def parts(self, workers: int) -> Iterator[SourceFile]:
+        """The files in their order, while so many are fetched at once."""
 
 
 def limited(documents: Iterable[Document], limit: int | None) -> Iterator[Document]:
@@ -96,53 +89,68 @@ def limited(documents: Iterable[Document], limit: int | None) -> Iterator[Docume
             return
 
 
-class Totals(NamedTuple):
-    """What was written."""
+class Writer:
+    """Writes `documents-00000.parquet`, ... in bounded memory and sums up what was written."""
 
-    files: list[Path]
-    documents: int
-    characters: int
-    bytes: int
-    sha256: str
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._digest = folder, hashlib.sha256()
+        self.files: list[Path] = []
+        self.documents = self.characters = self.bytes = 0
+
+    @property
+    def sha256(self) -> str:
+        """Identity of all ids and texts in their order."""
+        return self._digest.hexdigest()
+
+    def add(self, documents: Iterable[Document]) -> None:
+        """Writes documents, from a new file on.
+
+        Raises:
+            InputError: the disk is full or not writable.
+        """
+        groups = self._groups(documents)
+        for first in groups:
+            self.files.append(self._folder / f"documents-{len(self.files):05d}.parquet")
+            room = FILE_BYTES
+            with (
+                errors.explain_disk_errors(self._folder),
+                pq.ParquetWriter(self.files[-1], SCHEMA, compression="zstd") as writer,
+            ):
+                for size, group in itertools.chain([first], groups):
+                    writer.write_table(pa.table(group, schema=SCHEMA))
+                    room -= size
+                    if room <= 0:
+                        break
+
+    def _groups(self, documents: Iterable[Document]) -> Iterator[tuple[int, dict[str, list[str]]]]:
+        """Row groups of about `GROUP_BYTES`, with their UTF-8 bytes of text."""
+        group: dict[str, list[str]] = {"id": [], "text": []}
+        size = 0
+        for name, text in documents:
+            content = text.encode()
+            self._digest.update(f"{name}\n{len(content)}\n".encode() + content)
+            self.documents += 1
+            self.characters += len(text)
+            self.bytes += len(content)
+            size += len(content)
+            group["id"].append(name)
+            group["text"].append(text)
+            if size >= GROUP_BYTES:
+                yield size, group
+                group, size = {"id": [], "text": []}, 0
+        if group["id"]:
+            yield size, group
 
 
-def write(documents: Iterable[Document], folder: Path) -> Totals:
-    """Writes `documents-00000.parquet`, ... in bounded memory and sums up what was written.
+def write(documents: Iterable[Document], folder: Path) -> Writer:
+    """Writes documents as one series of files.
 
     Raises:
         InputError: the disk is full or not writable.
     """
-    written: list[Path] = []
-    digest = hashlib.sha256()
-    counts = Counter[str]()
-    writer: pq.ParquetWriter | None = None
-    room = 0
-    try:
-        for group in _groups(documents, digest):
-            size = sum(len(text.encode()) for text in group["text"])
-            with errors.explain_disk_errors(folder):
-                if writer is None or room <= 0:
-                    if writer is not None:
-                        writer.close()
-                    written.append(folder / f"documents-{len(written):05d}.parquet")
-                    writer = pq.ParquetWriter(written[-1], SCHEMA, compression="zstd")
-                    room = FILE_BYTES
-                writer.write_table(pa.table(group, schema=SCHEMA))
-            room -= size
-            counts["documents"] += len(group["text"])
-            counts["characters"] += sum(map(len, group["text"]))
-            counts["bytes"] += size
-    finally:
-        if writer is not None:
-            with errors.explain_disk_errors(folder):
-                writer.close()
-    return Totals(
-        written,
-        counts["documents"],
-        counts["characters"],
-        counts["bytes"],
-        digest.hexdigest(),
-    )
+    writer = Writer(folder)
+    writer.add(documents)
+    return writer
 
 
 def manifest(folder: Path) -> dict[str, Any]:
@@ -193,16 +201,7 @@ def read(folder: Path) -> Iterator[Document]:
     Raises:
         InputError: as `manifest`, or a file that is not readable as Parquet.
     """
-    yield from of_files([folder / name for name in sorted(manifest(folder)["files"])])
-
-
-def of_files(listed: Iterable[Path]) -> Iterator[Document]:
-    """The documents of files in their order, in bounded memory.
-
-    Raises:
-        InputError: a file that is not readable as Parquet.
-    """
-    for path in listed:
+    for path in [folder / name for name in sorted(manifest(folder)["files"])]:
         try:
             with pq.ParquetFile(path) as file:
                 for batch in file.iter_batches(batch_size=1024):
@@ -214,46 +213,3 @@ def of_files(listed: Iterable[Path]) -> Iterator[Document]:
 def unreadable(path: Path, error: Exception) -> InputError:
     """What to tell of a file that is not readable as Parquet."""
     return InputError(f"{path} cannot be read ({error}): download it anew")
-
-
-def totals(listed: Sequence[Path]) -> Totals:
-    """What `write` would have said of files that it has written.
-
-    Raises:
-        InputError: a file that is not readable as Parquet.
-    """
-    digest, counts = hashlib.sha256(), Counter[str]()
-    for document in of_files(listed):
-        size = _hashed(document, digest)
-        counts.update(documents=1, characters=len(document.text), bytes=size)
-    return Totals(
-        list(listed),
-        counts["documents"],
-        counts["characters"],
-        counts["bytes"],
-        digest.hexdigest(),
-    )
-
-
-def _hashed(document: Document, digest: "hashlib._Hash") -> int:
-    """Adds a document to the identity of all; returns the UTF-8 bytes of its text."""
-    content = document.text.encode()
-    digest.update(f"{document.id}\n{len(content)}\n".encode() + content)
-    return len(content)
-
-
-def _groups(
-    documents: Iterable[Document], digest: "hashlib._Hash"
-) -> Iterator[dict[str, list[str]]]:
-    """Row groups of about `GROUP_BYTES`; the digest runs over ids and texts."""
-    group: dict[str, list[str]] = {"id": [], "text": []}
-    size = 0
-    for document in documents:
-        size += _hashed(document, digest)
-        group["id"].append(document.id)
-        group["text"].append(document.text)
-        if size >= GROUP_BYTES:
-            yield group
-            group, size = {"id": [], "text": []}, 0
-    if group["id"]:
-        yield group

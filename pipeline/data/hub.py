@@ -1,18 +1,19 @@
-"""Datasets of the Hugging Face Hub: the files of a pinned revision, in order, read from afar.
+"""Datasets of the Hugging Face Hub: the files of a pinned revision, in order.
 
-Which files belong to a configuration is asked of `datasets`; the files themselves are read block by
-block (`pipeline.data.remote`) by the readers of local files, so that truncated streams, malformed
-lines and bytes that are not UTF-8 are treated alike. With HF_HUB_OFFLINE=1 the files are taken from
-the Hub's own cache instead, where `hf download` has put them.
+Which files belong to a configuration is asked of `datasets`; `huggingface_hub` puts the files into
+its cache, whole or not at all, and the readers of local files read them there, so that truncated
+streams, malformed lines and bytes that are not UTF-8 are treated alike. With HF_HUB_OFFLINE=1 the
+cache's files alone are taken, where `hf download` has put them.
 """
 
 import functools
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 import datasets
 import huggingface_hub
@@ -20,10 +21,12 @@ from huggingface_hub import HfFileSystem, constants
 
 from pike_mixing.errors import InputError
 from pike_mixing.limits import PositiveInt
-from pipeline.data import formats, remote
+from pipeline.data import formats, worker_pool
 from pipeline.data.documents import Document
-from pipeline.runtime.hub import FAILURES, with_retries
+from pipeline.runtime import hub
 from pipeline.settings import Commit, HubId
+
+REMEDY = "start again later: files that came whole are not fetched twice"
 
 _NUMBERED = re.compile(r"(.*\D|)(\d+)(-of-)(\d+)(\D.*)")
 """c4-de.tfrecord-00000-of-02048.json.gz"""
@@ -63,17 +66,46 @@ class HuggingFace:
     def entropy_nats_per_character(self) -> None:
         """Unknown."""
 
-    def parts(self) -> Sequence["HubFile"]:
-        """The dataset's files.
+    def parts(self, workers: int) -> Iterator["HubFile"]:
+        """The dataset's files, each when it lies in the Hub's cache.
+
+        Args:
+            workers: Files fetched at once: those that the first `bytes` of text may need.
 
         Raises:
             InputError: no connection, no such dataset, revision, configuration, split or file, or
                 a format that is not read here.
         """
+        listed = self._files()
+        # Text is seldom smaller than it is stored: later files are hardly needed.
+        begins = itertools.accumulate((file.stored_bytes for file in listed), initial=0)
+        needed = sum(begin < self.bytes for begin, _ in zip(begins, listed, strict=False))
+        yield from worker_pool.in_threads(HubFile.fetched, listed[:needed], workers)
+        yield from map(HubFile.fetched, listed[needed:])
+
+    def read(self, skipped: Counter[str]) -> Iterator[Document]:
+        """Documents in stored order; one file after the other.
+
+        Raises:
+            InputError: as `parts`, or a file that cannot be read.
+        """
+        for part in self.parts(1):
+            yield from part.read(skipped)
+
+    def facts(self, documents_sha256: str) -> dict[str, Any]:
+        """The revision, and with which versions of the Hub's clients it was read."""
+        return {
+            "revision": self.revision,
+            "datasets": datasets.__version__,
+            "huggingface_hub": huggingface_hub.__version__,
+        }
+
+    def _files(self) -> list["HubFile"]:
         try:
             found = self._cached() if constants.HF_HUB_OFFLINE else self._listed()
-        except FAILURES as error:
-            raise self.unreachable(error, "its files") from error
+        except hub.FAILURES as error:
+            what = f"the list of files of {self.dataset} at {self.revision}"
+            raise hub.unreachable(what, error, REMEDY) from error
         if not found:
             raise InputError(
                 f"dataset {self.dataset!r} at {self.revision} has no file for "
@@ -87,38 +119,24 @@ class HuggingFace:
             )
         return found
 
-    def read(self, skipped: Counter[str]) -> Iterator[Document]:
-        """Documents in stored order; one file after the other.
-
-        Raises:
-            InputError: as `parts`, or a file that cannot be read.
-        """
-        for part in self.parts():
-            yield from part.read(skipped)
-
-    def facts(self, documents_sha256: str) -> dict[str, Any]:
-        """The revision, and with which versions of the Hub's clients it was read."""
-        return {
-            "revision": self.revision,
-            "datasets": datasets.__version__,
-            "huggingface_hub": huggingface_hub.__version__,
-        }
-
     def _listed(self) -> list["HubFile"]:
-        fs, root = remote.file_system(), f"datasets/{self.dataset}@{self.revision}"
+        # It knows nothing of earlier calls.
+        fs, root = (
+            HfFileSystem(skip_instance_cache=True),
+            f"datasets/{self.dataset}@{self.revision}",
+        )
         found: dict[str, dict[str, Any]] = {}
         if self.data_files:
             for pattern in self.data_files:
                 ask = functools.partial(fs.glob, f"{root}/{pattern}", detail=True)
-                matches: Any = with_retries(ask, f"{self.dataset}: {pattern}")
+                matches: Any = hub.with_retries(ask, f"{self.dataset}: {pattern}")
                 found.update((n, matches[n]) for n in sorted(matches))
         else:
             for path in self._of_config(self.dataset):
                 name = path.removeprefix("hf://")
-                found[name] = with_retries(functools.partial(fs.info, name), name)
-        prefix = len(root) + 1
+                found[name] = hub.with_retries(functools.partial(fs.info, name), name)
         return [
-            HubFile(self, name[prefix:], info["size"], _identity(info), fs=fs)
+            HubFile(self, name[len(root) + 1 :], info["size"], _identity(info))
             for name, info in found.items()
             if info["type"] == "file"
         ]
@@ -126,7 +144,7 @@ class HuggingFace:
     def _of_config(self, place: str) -> list[str]:
         """Paths of a configuration's files, as `datasets` finds them."""
         try:
-            builder = with_retries(
+            builder = hub.with_retries(
                 lambda: datasets.load_dataset_builder(
                     place, self.config, revision=None if Path(place).is_dir() else self.revision
                 ),
@@ -159,24 +177,7 @@ class HuggingFace:
         else:
             paths = [Path(path) for path in self._of_config(str(snapshot))]
         names = [path.relative_to(snapshot).as_posix() for path in paths if path.is_file()]
-        return [self._of_cache(snapshot / name, name) for name in _gapless(names)]
-
-    def _of_cache(self, path: Path, name: str) -> "HubFile":
-        if not path.is_file():
-            return HubFile(self, name, 0, "missing", cached=path)
-        # The cache's files are links to blobs that are named by their identity.
-        return HubFile(self, name, path.stat().st_size, path.resolve().name, cached=path)
-
-    def unreachable(self, error: Exception, what: str) -> InputError:
-        """What to tell of something that cannot be fetched."""
-        first = str(error).partition("\n")[0]
-        return InputError(
-            f"dataset {self.dataset!r} at {self.revision} cannot be read "
-            f"({what}: {type(error).__name__}: {first}): check its name, revision and your "
-            "connection (HF_HUB_OFFLINE=1 takes what `hf download` has put into the Hub's cache, "
-            "HF_ENDPOINT names a mirror, HF_TOKEN opens gated sets), then start again: finished "
-            "files are not fetched twice"
-        )
+        return [HubFile(self, name, *_of_cache(snapshot / name)) for name in _gapless(names)]
 
 
 @dataclass(frozen=True)
@@ -189,19 +190,19 @@ class HubFile:
     stored_bytes: int
     identity: str
     """SHA-256 of a large file, Git's blob id of a small one."""
-    fs: HfFileSystem | None = None
-    """The Hub, where the file is read from there."""
-    cached: Path | None = None
-    """The file in the Hub's cache, where it is read from there."""
-
-    @property
-    def name(self) -> str:
-        """What tells the file from others, and from what it was in another revision."""
-        return f"{self.path} {self.identity}"
 
     def facts(self) -> dict[str, Any]:
         """What the manifest says of a file that was read."""
         return {"file": self.path, "bytes": self.stored_bytes, "identity": self.identity}
+
+    def fetched(self) -> "HubFile":
+        """The same file when it lies in the Hub's cache.
+
+        Raises:
+            InputError: the file cannot be fetched.
+        """
+        self._local()
+        return self
 
     def read(self, skipped: Counter[str]) -> Iterator[Document]:
         """The file's documents.
@@ -215,25 +216,22 @@ class HubFile:
             remedy="take another revision, or leave the file out of data_files",
             field=self.source.field,
             invalid_utf8=self.source.invalid_utf8,
-            opened=self._opened,
+            opened=lambda: self._local().open("rb"),
             skipped=skipped,
             shorter="leave the file out of data_files",
         )
         yield from formats.documents(reading)
 
-    def _opened(self) -> BinaryIO:
-        """The open file; what cannot be fetched later is told as what cannot be opened now."""
-        try:
-            if self.cached is not None:
-                return self.cached.open("rb")
-            assert self.fs is not None
-            name = f"datasets/{self.source.dataset}@{self.source.revision}/{self.path}"
-            return cast(BinaryIO, remote.RemoteFile(self.fs, name, self._unreachable))
-        except FAILURES as error:
-            raise self._unreachable(error) from error
+    def _local(self) -> Path:
+        chosen = self.source
+        return hub.download(
+            chosen.dataset, self.path, chosen.revision, kind="dataset", remedy=REMEDY
+        )
 
-    def _unreachable(self, error: Exception) -> InputError:
-        return self.source.unreachable(error, self.path)
+
+def _of_cache(path: Path) -> tuple[int, str]:
+    """Size and identity of a file of the cache: a link to a blob that is named by its identity."""
+    return (path.stat().st_size, path.resolve().name) if path.is_file() else (0, "missing")
 
 
 def _identity(info: dict[str, Any]) -> str:

@@ -165,7 +165,7 @@ class _Work:
         progress.add(self._read / 1e6)
         workers = max(1, min(workers, len(left) // LEAST_BATCHES))
         try:
-            with contextlib.closing(worker_pool.in_order(call, left, workers)) as encoded:
+            with contextlib.closing(worker_pool.in_processes(call, left, workers)) as encoded:
                 for batch in encoded:
                     self._add(batch)
                     progress.add(batch.read_bytes / 1e6, tokens=f"{self._splits['train'].tokens:,}")

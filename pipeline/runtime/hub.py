@@ -15,6 +15,7 @@ import huggingface_hub
 # The transport's error (httpx) is not always an OSError.
 from huggingface_hub.errors import (  # type: ignore[attr-defined, unused-ignore]
     HTTPError,
+    LocalEntryNotFoundError,
     OfflineModeIsEnabled,
 )
 
@@ -24,7 +25,7 @@ from pipeline import settings
 log = logging.getLogger("pike")
 
 TRIES = 8
-"""Times that one block, file or listing is asked for, over some two minutes."""
+"""Times that one file or listing is asked for, over some two minutes."""
 FIRST_WAIT, LONGEST_WAIT = 1.0, 30.0
 """Seconds before the second try, and between later ones at most; they double from try to try."""
 
@@ -60,13 +61,18 @@ def download(
     try:
         return Path(with_retries(ask, f"{file} of {repository}"))
     except FAILURES as error:
-        first = str(error).strip().partition("\n")[0]
-        raise InputError(
-            f"{file} of {repository} at {revision} cannot be fetched ({type(error).__name__}: "
-            f"{first}): check its name, revision and your connection (HF_HUB_OFFLINE=1 takes what "
-            "the Hub's cache holds, HF_ENDPOINT names a mirror, HF_TOKEN opens gated "
-            f"repositories), or {remedy}"
-        ) from error
+        raise unreachable(f"{file} of {repository} at {revision}", error, remedy) from error
+
+
+def unreachable(what: str, error: Exception, remedy: str) -> InputError:
+    """What to tell of something that cannot be had, and what can be done without the Hub."""
+    reason = _reason(error)
+    first = str(reason).strip().partition("\n")[0]
+    return InputError(
+        f"{what} cannot be fetched ({type(reason).__name__}: {first}): check its name, revision "
+        "and your connection (HF_HUB_OFFLINE=1 takes what the Hub's cache holds, HF_ENDPOINT names "
+        f"a mirror, HF_TOKEN opens gated repositories), or {remedy}"
+    )
 
 
 def with_retries(call: Callable[[], T], what: str) -> T:
@@ -80,9 +86,9 @@ def with_retries(call: Callable[[], T], what: str) -> T:
         try:
             return call()
         except FAILURES as error:
-            if not left or not _passing(error):
+            if not left or not _passing(_reason(error)):
                 raise
-            asked = _asked_wait(error)
+            asked = _asked_wait(_reason(error))
             pause = wait if asked is None else asked
             log.warning(
                 "%s: %s: %s; again in %.0f s (%d tries left)",
@@ -93,14 +99,19 @@ def with_retries(call: Callable[[], T], what: str) -> T:
     raise AssertionError("the last try returns or raises")
 
 
-def _passing(error: Exception) -> bool:
+def _reason(error: Exception) -> BaseException:
+    """Why a file is not in the cache is what kept the client from fetching it."""
+    return (isinstance(error, LocalEntryNotFoundError) and error.__cause__) or error
+
+
+def _passing(error: BaseException) -> bool:
     answer = getattr(error, "response", None)
     if answer is not None:
         return answer.status_code in _PASSING
     return not isinstance(error, OfflineModeIsEnabled | FileNotFoundError | PermissionError)
 
 
-def _asked_wait(error: Exception) -> float | None:
+def _asked_wait(error: BaseException) -> float | None:
     """Seconds that the answer asks to wait (Retry-After), if it does."""
     answer = getattr(error, "response", None)
     asked = "" if answer is None else answer.headers.get("retry-after", "")

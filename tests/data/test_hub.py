@@ -5,8 +5,9 @@ import io
 import json
 import random
 import shutil
-import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import hub_server
 import pyarrow as pa
@@ -60,7 +61,10 @@ def hub(monkeypatch, tmp_path):
             + "/datasets/{repo_id}/resolve/{revision}/{path}",
             "datasets.config.HF_DATASETS_CACHE": tmp_path / "datasets",
             "pipeline.runtime.hub.FIRST_WAIT": 0.01,
-            "pipeline.data.remote.BLOCK": 512,
+            # The client itself waits a second before it goes on with a file.
+            "huggingface_hub.file_download.time": SimpleNamespace(
+                sleep=lambda _: None, time=time.time
+            ),
         }.items():
             monkeypatch.setattr(constant, value)
         running.repositories["datasets/owner/c4"] = {
@@ -124,18 +128,10 @@ def test_files_come_in_the_order_of_their_names(hub, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2, 7])
-def test_how_many_files_are_fetched_at_once_changes_no_byte(hub, tmp_path, workers):
-    values = {**DE, "bytes": 6000}
-    first = download(tmp_path / "a", values, workers=3)
-    other = download(tmp_path / "b", values, workers=workers)
-    assert content(first) == content(other)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 500, 3000, 10**6])
 def test_a_budget_ends_at_the_document_that_reaches_it(hub, tmp_path, limit):
-    out = download(tmp_path / "a", {**DE, "bytes": limit})
+    values = {**DE, "bytes": limit}
+    out = download(tmp_path / "a", values)
     expected, total = [], 0
     for text in EVERY:
         if total >= limit:
@@ -145,6 +141,8 @@ def test_a_budget_ends_at_the_document_that_reaches_it(hub, tmp_path, limit):
     assert read(out) == expected
     manifest = atomic_files.read_json(out / atomic_files.MANIFEST)
     assert (manifest["documents"], manifest["bytes"]) == (len(expected), total)
+    for workers in (1, 7):
+        assert content(download(tmp_path / str(workers), values, workers)) == content(out)
 
 
 def test_what_a_budget_does_not_need_is_not_fetched(hub, tmp_path):
@@ -179,22 +177,17 @@ def test_the_page_on_data_says_how_many_faults_are_injected():
 @pytest.mark.slow
 @pytest.mark.parametrize("values", [DE, settings(config="wiki")], ids=["json.gz", "parquet"])
 def test_no_fault_of_the_network_changes_a_byte(hub, tmp_path, monkeypatch, values):
-    monkeypatch.setattr("pipeline.data.remote.BLOCK", 100)
-    # On a busy machine one block may meet them all.
+    # One file may meet them all.
     monkeypatch.setattr("pipeline.runtime.hub.TRIES", len(DRILL) + 1)
     monkeypatch.setattr("pipeline.runtime.hub.LONGEST_WAIT", 0.02)
     undisturbed = content(download(tmp_path / "a", values))
+    shutil.rmtree(tmp_path / "cache")
     hub.faults = random.Random(0).sample(DRILL, len(DRILL))
     hub.spoils = lambda method, path: method == "GET" and path.endswith((".gz", ".parquet"))
     hub.slow_seconds = 0.5
     disturbed = content(download(tmp_path / "b", values, workers=2))
     assert hub.faults == []
     assert disturbed == undisturbed
-    sums = [
-        atomic_files.read_json(tmp_path / name / "web" / atomic_files.MANIFEST)["files"]
-        for name in "ab"
-    ]
-    assert sums[0] == sums[1]
 
 
 @pytest.mark.slow
@@ -209,9 +202,9 @@ def test_a_listing_is_asked_for_again(hub, tmp_path, fault):
 @pytest.mark.slow
 def test_a_hub_that_stays_away_is_named_and_finished_files_are_kept(hub, tmp_path, monkeypatch):
     monkeypatch.setattr("pipeline.runtime.hub.TRIES", 3)
-    hub.spoils = lambda method, path: path.endswith(NAME.format(2))
+    hub.spoils = lambda method, path: method == "GET" and path.endswith(NAME.format(2))
     hub.faults = ["503"] * 100
-    with pytest.raises(InputError, match=r"00002-of-00004.*503.*finished files are not fetched"):
+    with pytest.raises(InputError, match=r"00002-of-00004.*503.*files that came whole are not"):
         download(tmp_path / "a", workers=1)
     assert not (tmp_path / "a" / "web").exists()
     before = {n: hub.sent[NAME.format(n)] for n in (0, 1)}
@@ -222,32 +215,6 @@ def test_a_hub_that_stays_away_is_named_and_finished_files_are_kept(hub, tmp_pat
 
 
 @pytest.mark.slow
-def test_other_settings_begin_anew(hub, tmp_path, monkeypatch):
-    monkeypatch.setattr("pipeline.runtime.hub.TRIES", 1)
-    hub.spoils = lambda method, path: path.endswith(NAME.format(2))
-    hub.faults = ["503"] * 100
-    with pytest.raises(InputError):
-        download(tmp_path / "a", workers=1)
-    hub.faults = []
-    values = settings(data_files="multilingual/c4-de-validation.*")
-    assert read(download(tmp_path / "a", values)) == texts(9)
-
-
-@pytest.mark.slow
-def test_two_at_once_are_refused(hub, tmp_path):
-    hub.spoils = lambda method, path: path.endswith(NAME.format(0)) and method == "GET"
-    hub.faults, hub.slow_seconds = ["slow"], 0.2
-    first = threading.Thread(target=download, args=(tmp_path / "a",))
-    first.start()
-    while not hub.sent:
-        pass
-    with pytest.raises(InputError, match="another process is making"):
-        download(tmp_path / "a")
-    first.join()
-    assert read(tmp_path / "a" / "web") == EVERY
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -255,9 +222,9 @@ def test_two_at_once_are_refused(hub, tmp_path):
         ({"data_files": "README.md"}, r"README\.md: formats are told by suffix"),
         ({"config": "nl"}, "cannot be opened.*'de'"),
         ({"config": "de", "split": "trian"}, "no split 'trian': known: train, validation"),
-        ({"dataset": "owner/nothing", "config": "de"}, "cannot be read.*check its name"),
-        ({"dataset": "owner/nothing", "data_files": "*"}, "cannot be read.*check its name"),
-        ({"revision": "f" * 40, "data_files": "*"}, "cannot be read.*check its name, revision"),
+        ({"dataset": "owner/nothing", "config": "de"}, "cannot be fetched.*check its name"),
+        ({"dataset": "owner/nothing", "data_files": "*"}, "cannot be fetched.*check its name"),
+        ({"revision": "f" * 40, "data_files": "*"}, "cannot be fetched.*check its name, revision"),
         ({"field": "content", "config": "de"}, r":1: no column 'content'; columns: 'text', 'url'"),
         ({"field": "id", "config": "de"}, "no column 'id'"),
     ],
@@ -287,9 +254,6 @@ def test_what_was_left_out_is_on_record(hub, tmp_path):
     out = download(tmp_path / "a", settings(data_files=["few/*"]))
     assert read(out) == ["one", "two"]
     assert atomic_files.read_json(out / atomic_files.MANIFEST)["skipped"] == {"blank": 1, "null": 1}
-    hub.repositories["datasets/owner/c4"]["few/a.json.gz"] = gzip.compress(b'{"text": " "}')
-    with pytest.raises(InputError, match=r"sources\.web gives no documents \(left out: 1 blank"):
-        download(tmp_path / "b", settings(data_files=["few/*"]))
 
 
 @pytest.mark.parametrize(
@@ -340,7 +304,7 @@ def test_offline_the_cache_gives_the_same_documents(hub, cached, tmp_path, value
 @pytest.mark.slow
 def test_offline_a_gap_in_the_cache_is_not_stepped_over(hub, cached, tmp_path):
     cached(*(NAME.format(n) for n in (0, 2, 3)))
-    with pytest.raises(InputError, match=r"00001-of-00004.*hf download"):
+    with pytest.raises(InputError, match=r"00001-of-00004.*HF_HUB_OFFLINE=1 takes"):
         download(tmp_path / "a")
     enough = {**DE, "bytes": sum(map(len, texts(0)))}
     assert read(download(tmp_path / "b", enough)) == texts(0)
@@ -348,9 +312,8 @@ def test_offline_a_gap_in_the_cache_is_not_stepped_over(hub, cached, tmp_path):
 
 def test_offline_without_a_cache_the_message_says_what_to_do(hub, monkeypatch, tmp_path):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(InputError, match=r"'owner/c4' at 0123.*HF_HUB_OFFLINE=1 takes"):
+    with pytest.raises(InputError, match=r"owner/c4 at 0123.*HF_HUB_OFFLINE=1 takes"):
         download(tmp_path / "a")
-    shutil.rmtree(tmp_path / "a")
 
 
 @pytest.fixture(scope="module")

@@ -368,7 +368,7 @@ def test_the_list_of_documents_is_written_as_numpy_writes_it(packed, tmp_path):
 
 def test_a_worker_that_is_killed_is_told(monkeypatch):
     with pytest.raises(worker_pool.KilledError, match="one of 2 worker processes was killed"):
-        list(worker_pool.in_order(os._exit, [0], 2))
+        list(worker_pool.in_processes(os._exit, [0], 2))
 
 
 @pytest.mark.slow
