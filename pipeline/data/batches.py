@@ -5,14 +5,13 @@ The state of a domain is one integer, the number of rows that it has given so fa
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.errors import InputError
-from pipeline.data import mapped_pages
 from pipeline.data.shards import Corpus
 from pipeline.runtime import atomic_files
 
@@ -161,31 +160,12 @@ class Mixture:
         self._refuse_repeats(np.asarray(counts_K) + np.asarray(positions_K))
         end_K = np.cumsum(counts_K).tolist()
         tokens_BxL1 = np.empty((end_K[-1], self.length + 1), np.int64)
-        wanted = [
-            (corpus, tokens_BxL1[end - int(count) : end], order.take(int(position), int(count)))
-            for corpus, order, count, position, end in zip(
-                self._corpora, self._orders, counts_K, positions_K, end_K, strict=True
-            )
-            if count
-        ]
-        self._ask_for([(corpus, row_R) for corpus, _, row_R in wanted])
-        for corpus, place_RxL1, row_R in wanted:
-            corpus.read_into(place_RxL1, row_R)
+        for corpus, order, count, position, end in zip(
+            self._corpora, self._orders, counts_K, positions_K, end_K, strict=True
+        ):
+            row_R = order.take(int(position), int(count))
+            corpus.read_into(tokens_BxL1[end - int(count) : end], row_R)
         return tokens_BxL1, np.repeat(np.arange(len(self._corpora)), counts_K)
-
-    def _ask_for(self, wanted: Sequence[tuple[Corpus, Int64s]]) -> None:
-        """Begins to load all rows, where a look at one of each domain shows that they must be.
-
-        Asking costs as much as reading rows that are there, and saves waiting for each in turn.
-        """
-        waits = mapped_pages.waits()
-        for corpus, row_R in wanted:
-            start = int(row_R[0]) * self.length
-            corpus.span(start, start + 1)
-            if mapped_pages.waits() > waits:
-                for every, rows_R in wanted:
-                    every.ask_for(rows_R, self.length)
-                return
 
     def _refuse_repeats(self, end_K: npt.NDArray[np.integer[Any]]) -> None:
         if self._last_K is None or (end_K <= self._last_K).all():

@@ -211,13 +211,11 @@ class _Work:
 
     def _commit(self) -> None:
         """Makes what was written so far survive a kill."""
-        splits = {name: split.state(self._done) for name, split in self._splits.items()}
+        splits = {name: split.state() for name, split in self._splits.items()}
         state = {"batches": self._done, "read": self._read, "splits": splits}
         state |= {"skipped": self._skipped, "items": self._items}
         with errors.explain_disk_errors(self._out):
             atomic_files.write_json(self._out / atomic_files.WORK / "state.json", state)
-        for split in self._splits.values():
-            split.forget(self._done - COMMIT_BATCHES)
 
 
 def _megabytes(source: dict[str, Any]) -> int:

@@ -7,8 +7,9 @@ import bisect
 import hashlib
 import mmap
 import os
+import resource
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -18,7 +19,6 @@ import numpy.typing as npt
 
 from pike_mixing.errors import InputError
 from pipeline import errors
-from pipeline.data import mapped_pages
 from pipeline.data.corpus_manifest import (
     SPLITS,
     documents_file,
@@ -32,6 +32,9 @@ DOCUMENT = np.dtype([("tokens", "<u4"), ("bytes", "<u4"), ("hash", "<u8")])
 """One document of a split: tokens (EOS included), UTF-8 bytes, first 8 bytes of its SHA-256."""
 
 Tokens = npt.NDArray[np.int64]
+
+_CHUNK = 2**20
+"""Tokens that are counted at once."""
 
 
 def token_dtype(vocabulary: int) -> np.dtype[Any]:
@@ -81,25 +84,32 @@ class ShardWriter:
     def _go_on(self, state: dict[str, Any]) -> None:
         self._shards, self._held = list(state["shards"]), state["held"]
         self.tokens = state["tokens"]
-        for shard in self._shards:
-            self._cut_off(self._folder / shard["file"], shard["tokens"])
-        if not self._held:
-            return
-        path = self._path()
-        self._cut_off(path, self._held)
-        with path.open("rb") as file:
-            while content := file.read(2**20):
-                self._hash.update(content)
-        self._file = path.open("ab")
+        for path, tokens in self._kept():
+            size = tokens * self._dtype.itemsize
+            found = path.stat().st_size if path.exists() else -1
+            if found < size:
+                raise InputError(
+                    f"{path} has lost what was written to it: start again from the start"
+                )
+            if found > size:
+                os.truncate(path, size)
+        if self._held:
+            self._hash.update(self._path().read_bytes())
+            self._file = self._path().open("ab")
 
-    def _cut_off(self, path: Path, tokens: int) -> None:
-        """Leaves the first tokens of a file, which must be there."""
-        size = tokens * self._dtype.itemsize
-        found = path.stat().st_size if path.exists() else -1
-        if found < size:
-            raise InputError(f"{path} has lost what was written to it: start again from the start")
-        if found > size:
-            os.truncate(path, size)
+    def _kept(self) -> list[tuple[Path, int]]:
+        """Files with the tokens in each."""
+        finished = [(self._folder / shard["file"], shard["tokens"]) for shard in self._shards]
+        return finished + ([(self._path(), self._held)] if self._held else [])
+
+    def counts(self, vocabulary: int) -> npt.NDArray[np.int64]:
+        """How often each token of the vocabulary occurs in what was written to the disk."""
+        counts_V = np.zeros(vocabulary, np.int64)
+        for path, _ in self._kept():
+            tokens = np.memmap(path, self._dtype, "r")
+            for start in range(0, len(tokens), _CHUNK):
+                counts_V += np.bincount(tokens[start : start + _CHUNK], minlength=vocabulary)
+        return counts_V
 
     def append(self, tokens: npt.NDArray[Any]) -> None:
         """Writes ids behind those already there.
@@ -161,14 +171,6 @@ class ShardWriter:
                 self._file.close()
 
 
-@dataclass(frozen=True)
-class _Window:
-    """The rows that lie whole in one shard, as one strided view into its memory."""
-
-    first: int
-    rows_RxL1: npt.NDArray[Any]
-
-
 @dataclass(frozen=True, eq=False)
 class Corpus:
     """One split of a packed corpus, read in place: nothing but the pages asked for is loaded."""
@@ -188,7 +190,6 @@ class Corpus:
     _starts: list[int]
     _maps: list[mmap.mmap]
     _shards: list[npt.NDArray[Any]]
-    _windows: dict[int, list[_Window]] = field(default_factory=dict)
 
     @classmethod
     def open(cls, folder: Path, split: str, *, verify: bool = False) -> "Corpus":
@@ -228,7 +229,7 @@ class Corpus:
         found = [problem for _, problem in checksums.problems(check, sealed) if problem]
         if found:
             raise InputError("\n".join(found))
-        known._maps.extend(mapped_pages.mapped(folder / shard["file"]) for shard in listed)
+        known._maps.extend(_mapped(folder / shard["file"]) for shard in listed)
         known._shards.extend(np.frombuffer(file, dtype) for file in known._maps)
         return known
 
@@ -250,37 +251,35 @@ class Corpus:
         """
         if not len(row_R):
             return
-        self._copy_into(tokens_RxL1, row_R)
-        self._refuse_foreign(tokens_RxL1)
-
-    def _copy_into(self, tokens_RxL1: Tokens, row_R: npt.NDArray[np.integer[Any]]) -> None:
-        length = tokens_RxL1.shape[1] - 1
+        width = tokens_RxL1.shape[1]
         row_R = np.asarray(row_R, dtype=np.int64)
         assert row_R.min() >= 0, row_R.min()
-        assert row_R.max() < self.rows(length), (row_R.max(), self.rows(length))
-        windows = self._windows.get(length) or self._cut(length)
-        if len(self._shards) == 1:
-            tokens_RxL1[:] = windows[0].rows_RxL1[row_R]
-            return
-        spanning_R = np.ones(len(row_R), bool)
+        assert row_R.max() < self.rows(width - 1), (row_R.max(), self.rows(width - 1))
+        start_R = row_R * (width - 1)
+        self._ask_for(start_R, width)
+        shard_R = np.searchsorted(self._starts, start_R, side="right") - 1
+        inside_R = start_R + width <= np.take(self._starts, shard_R + 1)
         # Only the shards that hold a row of the batch are touched: there can be a thousand.
-        first_S = np.array([w.first for w in windows])
-        shard_R = np.searchsorted(first_S, row_R, side="right") - 1
-        for shard in np.unique(shard_R):
-            window = windows[shard]
-            inside_R = (shard_R == shard) & (row_R < window.first + len(window.rows_RxL1))
-            tokens_RxL1[inside_R] = window.rows_RxL1[row_R[inside_R] - window.first]
-            spanning_R &= ~inside_R
-        for place in np.flatnonzero(spanning_R):
-            start = int(row_R[place]) * length
-            tokens_RxL1[place] = self.span(start, start + length + 1)
+        for shard in np.unique(shard_R[inside_R]):
+            here_R = inside_R & (shard_R == shard)
+            window_TxL1 = np.lib.stride_tricks.sliding_window_view(self._shards[shard], width)
+            tokens_RxL1[here_R] = window_TxL1[start_R[here_R] - self._starts[shard]]
+        for place in np.flatnonzero(~inside_R):
+            tokens_RxL1[place] = self.span(start_R[place], start_R[place] + width)
+        self._refuse_foreign(tokens_RxL1)
 
-    def ask_for(self, row_R: npt.NDArray[np.integer[Any]], length: int) -> None:
-        """Begins to load rows from the disk, all at once, and does not wait for them."""
-        size = self.dtype.itemsize
-        for row in np.sort(row_R).tolist():
-            for shard, start, stop in self._pieces(row * length, (row + 1) * length + 1):
-                mapped_pages.ask_for(self._maps[shard], start * size, stop * size)
+    def _ask_for(self, start_R: npt.NDArray[np.int64], width: int) -> None:
+        """Begins to load rows from the disk, all at once, where the first had to be waited for.
+
+        Asking costs as much as reading rows that are there, and saves waiting for each in turn.
+        """
+        waits = resource.getrusage(resource.RUSAGE_SELF).ru_majflt
+        self.span(start_R[0], start_R[0] + 1)
+        if resource.getrusage(resource.RUSAGE_SELF).ru_majflt == waits:
+            return
+        for start in start_R.tolist():
+            for shard, first, last in self._pieces(start, start + width):
+                _ask_for(self._maps[shard], first * self.dtype.itemsize, last * self.dtype.itemsize)
 
     def span(self, start: int, stop: int) -> Tokens:
         """The stream's tokens `start` to `stop` (exclusive), int64.
@@ -323,19 +322,19 @@ class Corpus:
         documents: npt.NDArray[Any] = np.load(path, allow_pickle=False, mmap_mode="r")
         return documents
 
-    def _cut(self, length: int) -> list[_Window]:
-        """Strided views of the rows that lie whole in a shard, one view per shard."""
-        windows = []
-        for start, shard in zip(self._starts, self._shards, strict=False):
-            first = -(-start // length)
-            offset = first * length - start
-            count = max(0, (len(shard) - offset - 1) // length)
-            view = np.lib.stride_tricks.as_strided(
-                shard[offset:],
-                shape=(count, length + 1),
-                strides=(length * shard.itemsize, shard.itemsize),
-                writeable=False,
-            )
-            windows.append(_Window(first, view))
-        self._windows[length] = windows
-        return windows
+
+def _mapped(path: Path) -> mmap.mmap:
+    """A file to be read here and there: only the pages that are touched are loaded."""
+    with path.open("rb") as file:
+        found = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    # Rows are read in random order; the kernel's read-ahead would load 500 times the bytes.
+    if hasattr(mmap, "MADV_RANDOM"):
+        found.madvise(mmap.MADV_RANDOM)
+    return found
+
+
+def _ask_for(file: mmap.mmap, start: int, stop: int) -> None:
+    """Begins to load the pages of some bytes and does not wait for them."""
+    if hasattr(mmap, "MADV_WILLNEED"):
+        first = start - start % mmap.PAGESIZE
+        file.madvise(mmap.MADV_WILLNEED, first, stop - first)

@@ -43,11 +43,9 @@ class SplitWriter:
             state=state and state["shards"],
         )
         self._raw = folder / atomic_files.WORK / f"{split}-documents.raw"
-        self.counts_V: npt.NDArray[np.int64] = np.zeros(vocabulary, np.int64)
-        self.documents = self.bytes = self.characters = 0
-        if state is not None:
-            self.counts_V = np.load(self._counts_file(state["number"]), allow_pickle=False)
-            self.documents, self.bytes, self.characters = state["sums"]
+        self.counts_V = self._shards.counts(vocabulary)
+        self.documents: int = state["documents"] if state else 0
+        self.characters: int = state["characters"] if state else 0
         self._list: BinaryIO = self._raw.open("r+b" if state else "wb")
         self._list.truncate(self.documents * DOCUMENT.itemsize)
         self._list.seek(0, 2)
@@ -78,27 +76,15 @@ class SplitWriter:
         with errors.explain_disk_errors(self._folder):
             self._list.write(records_N.tobytes())
         self.documents += len(records_N)
-        self.bytes += int(batch.bytes_N[chosen_N].sum())
         self.characters += int(batch.characters_N[chosen_N].sum())
 
-    def state(self, number: int) -> dict[str, Any]:
-        """Syncs what was written; returns what it takes to go on from here, as JSON.
-
-        Args:
-            number: Tells this state from the one before, which stays whole until `forget`.
-        """
+    def state(self) -> dict[str, Any]:
+        """Syncs what was written; returns what it takes to go on from here, as JSON."""
         with errors.explain_disk_errors(self._folder):
             self._list.flush()
-            np.save(self._counts_file(number), self.counts_V, allow_pickle=False)
-            atomic_files.sync(self._counts_file(number))
             atomic_files.sync(self._raw)
             shards = self._shards.state()
-        sums = [self.documents, self.bytes, self.characters]
-        return {"number": number, "shards": shards, "sums": sums}
-
-    def forget(self, number: int) -> None:
-        """Deletes what a state needed that has been followed by another."""
-        atomic_files.remove(self._counts_file(number))
+        return {"documents": self.documents, "characters": self.characters, "shards": shards}
 
     def hashes(self) -> npt.NDArray[np.uint64]:
         """Hashes of all documents so far."""
@@ -109,7 +95,8 @@ class SplitWriter:
         """Ends the split; returns its part of the manifest."""
         with errors.explain_disk_errors(self._folder):
             self._list.close()
-            with self._raw.open("rb") as raw, self._documents_file().open("wb") as out:
+            path = self._folder / documents_file(self._split)
+            with self._raw.open("rb") as raw, path.open("wb") as out:
                 header = {
                     "descr": np.lib.format.dtype_to_descr(DOCUMENT),
                     "fortran_order": False,
@@ -118,39 +105,30 @@ class SplitWriter:
                 # As np.save writes it, without the whole list in memory.
                 np.lib.format.write_array_header_1_0(out, header)
                 shutil.copyfileobj(raw, out, _CHUNK)
+        size, length_N = 0, np.zeros(33, np.int64)
+        for start in range(0, self.documents, _CHUNK):
+            part = np.fromfile(self._raw, DOCUMENT, _CHUNK, offset=start * DOCUMENT.itemsize)
+            size += int(part["bytes"].sum(dtype=np.int64))
+            # The exponent of frexp is that of the next power of two: exact below 2^53.
+            length_N += np.bincount(np.frexp(part["tokens"].astype(float))[1] - 1, minlength=33)
         return {
             "tokens": self.tokens,
             "documents": self.documents,
-            "bytes": self.bytes,
+            "bytes": size,
             "characters": self.characters,
             "unknown_tokens": int(self.counts_V[unknown]),
             "pieces": int(np.count_nonzero(self.counts_V)),
             "entropy_nats": entropy(self.counts_V),
-            "lengths": self._lengths(),
+            # How many have at least 2^n and fewer than 2^(n+1) tokens, by 2^n.
+            "lengths": {str(2**n): int(count) for n, count in enumerate(length_N) if count},
             "shards": self._shards.close(),
         }
-
-    def _lengths(self) -> dict[str, int]:
-        """Documents by tokens: how many have at least 2^n and fewer than 2^(n+1), by 2^n."""
-        count_N = np.zeros(33, np.int64)
-        with self._raw.open("rb") as raw:
-            while content := raw.read(_CHUNK * DOCUMENT.itemsize):
-                tokens_N = np.frombuffer(content, DOCUMENT)["tokens"].astype(np.int64)
-                # The exponent of frexp is that of the next power of two: exact below 2^53.
-                count_N += np.bincount(np.frexp(tokens_N)[1] - 1, minlength=33)
-        return {str(2**n): int(count) for n, count in enumerate(count_N) if count}
 
     def abandon(self) -> None:
         """Closes the files; what was written after the last state does not matter."""
         with errors.explain_disk_errors(self._folder):
             self._list.close()
             self._shards.__exit__(None, None, None)
-
-    def _documents_file(self) -> Path:
-        return self._folder / documents_file(self._split)
-
-    def _counts_file(self, number: int) -> Path:
-        return self._folder / atomic_files.WORK / f"{self._split}-counts-{number}.npy"
 
 
 def entropy(counts_V: npt.NDArray[np.int64]) -> float:

@@ -173,27 +173,3 @@ def test_any_position_is_reached_at_once(corpora):
     tokens, _ = mixture.batch(np.array([3, 0]), np.array([far, 0]))
     one_by_one = [mixture.batch(np.array([1, 0]), np.array([far + n, 0]))[0][0] for n in range(3)]
     assert tokens.tolist() == np.array(one_by_one).tolist()
-
-
-def test_rows_that_come_from_the_disk_are_the_same_rows(tmp_path, make_corpus, monkeypatch):
-    # Shards of 7 tokens: rows of 4 lie in one or in two of them.
-    folders = {
-        name: make_corpus(tmp_path / name, range(first, first + 50), shard_tokens=7)
-        for name, first in (("a", 0), ("b", 50))
-    }
-    corpora = {name: Corpus.open(folder, "train") for name, folder in folders.items()}
-    counts, positions = np.array([9, 0]), np.array([3, 5])
-    there, _ = Mixture(corpora, 4, 0, "train").batch(counts + 5, positions)
-    asked, ask_for = [], Corpus.ask_for
-
-    def told(corpus, row_R, length):
-        asked.append((corpus.folder.name, len(row_R)))
-        ask_for(corpus, row_R, length)
-
-    monkeypatch.setattr(Corpus, "ask_for", told)
-    monkeypatch.setattr("pipeline.data.mapped_pages.waits", iter([0, 1]).__next__)
-    loaded, domain_B = Mixture(corpora, 4, 0, "train").batch(counts + 5, positions)
-    # The first row showed that there was a wait.
-    assert asked == [("a", 14), ("b", 5)]
-    assert loaded.tolist() == there.tolist()
-    assert domain_B.tolist() == [0] * 14 + [1] * 5

@@ -1,4 +1,6 @@
+import itertools
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -157,3 +159,21 @@ def test_an_id_outside_the_vocabulary_reaches_no_model(tmp_path, make_corpus):
     for read in (lambda: corpus.read(np.array([0]), 9), lambda: corpus.span(9, 10)):
         with pytest.raises(InputError, match="holds the token id 9, but the tokenizer has 9 piec"):
             read()
+
+
+def test_rows_that_come_from_the_disk_are_asked_for_all_at_once(tmp_path, make_corpus, monkeypatch):
+    # Shards of 7 tokens: rows of 4 lie in one or in two of them.
+    corpus = Corpus.open(make_corpus(tmp_path / "c", range(50), shard_tokens=7), "train")
+    order = np.array([11, 0, 3])
+    there, asked, waits = corpus.read(order, 4), [], itertools.count()
+    monkeypatch.setattr("pipeline.data.shards._ask_for", lambda *place: asked.append(place[1:]))
+    assert corpus.read(order, 4).tolist() == there.tolist()
+    assert not asked
+    # The look at the first row had to wait.
+    monkeypatch.setattr("resource.getrusage", lambda _: SimpleNamespace(ru_majflt=next(waits)))
+    assert corpus.read(order, 4).tolist() == there.tolist()
+    # Tokens 44 to 48, 0 to 4, and 12 to 16, which lie in two shards; two bytes each.
+    assert asked == [(4, 14), (0, 10), (10, 14), (0, 6)]
+    monkeypatch.undo()
+    monkeypatch.setattr("resource.getrusage", lambda _: SimpleNamespace(ru_majflt=next(waits)))
+    assert corpus.read(order, 4).tolist() == there.tolist()
