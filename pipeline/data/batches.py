@@ -13,18 +13,15 @@ import numpy.typing as npt
 
 from pike_mixing.errors import InputError
 from pipeline.data.shards import Corpus
+from pipeline.data.splitmix import GOLDEN, Uint64s, mix
 from pipeline.runtime import atomic_files
 
 BLOCK = 4096
 """Positions whose rows are computed at once; a batch then costs microseconds."""
 
 Int64s = npt.NDArray[np.int64]
-Uint64s = npt.NDArray[np.uint64]
 
 _ROUNDS = 8
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
 class Order:
@@ -54,7 +51,7 @@ class Order:
         counter_N: Uint64s = np.asarray(position_N, np.uint64)
         epoch_N = counter_N // np.uint64(self.rows)
         place_N = counter_N % np.uint64(self.rows)
-        key_RoundxN = _mix(self._keys[:, None] + epoch_N * _GOLDEN)
+        key_RoundxN = mix(self._keys[:, None] + epoch_N * GOLDEN)
         row_N = self._permute(place_N, key_RoundxN)
         outside = np.flatnonzero(row_N >= self.rows)
         while len(outside):
@@ -80,17 +77,10 @@ class Order:
         high_N, low_N = value_N >> self._low, value_N & self._low_mask
         for number, key_N in enumerate(key_RoundxN):
             if number % 2:
-                low_N = low_N ^ (_mix(high_N + key_N) & self._low_mask)
+                low_N = low_N ^ (mix(high_N + key_N) & self._low_mask)
             else:
-                high_N = high_N ^ (_mix(low_N + key_N) & self._high_mask)
+                high_N = high_N ^ (mix(low_N + key_N) & self._high_mask)
         return (high_N << self._low) | low_N
-
-
-def _mix(value_N: Uint64s) -> Uint64s:
-    """The finaliser of splitmix64 (Steele, Lea and Flood 2014)."""
-    value_N = (value_N ^ (value_N >> np.uint64(30))) * _MIX_1
-    value_N = (value_N ^ (value_N >> np.uint64(27))) * _MIX_2
-    return value_N ^ (value_N >> np.uint64(31))
 
 
 class Mixture:
@@ -113,17 +103,16 @@ class Mixture:
         """Opens the orders of all domains.
 
         Args:
-            corpora: By domain, in the order of every K-sized array.
+            corpora: By domain, in the order of every K-sized array; each has a row at least.
             length: Tokens L of a row.
             seed: The run's.
             purpose: What the rows are for.
             max_epochs: Times that a domain may be read; absent: any number.
 
         Raises:
-            InputError: no domain, a domain shorter than one row, or domains of different
-                tokenizers.
+            InputError: domains of different tokenizers.
         """
-        _refuse_unmixable(corpora, length)
+        _refuse_other_tokenizers(corpora)
         self.length = length
         self.domains = tuple(corpora)
         self._corpora = tuple(corpora.values())
@@ -179,17 +168,9 @@ class Mixture:
         )
 
 
-def _refuse_unmixable(corpora: Mapping[str, Corpus], length: int) -> None:
-    if not corpora:
-        raise InputError("a mixture needs at least one domain: name some in the scenario's domains")
-    problems = [
-        f"domain {domain!r} has {corpus.tokens:,} {corpus.split} tokens in {corpus.folder}, fewer "
-        f"than one row of {length} tokens and a target: give it more text or shorten the rows"
-        for domain, corpus in corpora.items()
-        if corpus.rows(length) < 1
-    ]
+def _refuse_other_tokenizers(corpora: Mapping[str, Corpus]) -> None:
     first, *others = corpora.items()
-    problems += [
+    problems = [
         f"domains {first[0]!r} and {domain!r} were packed with different tokenizers: pack both "
         "with one"
         for domain, corpus in others

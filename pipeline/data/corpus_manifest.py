@@ -1,5 +1,6 @@
 """What a corpus's manifest promises of its files, and whether it agrees with itself."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,14 @@ def data_fingerprint(dtype: str, shards: dict[str, list[dict[str, Any]]]) -> str
     """Identity of a corpus's tokens: SHA-256 over the dtype and every split's shard hashes."""
     hashes = {split: [shard["sha256"] for shard in shards[split]] for split in sorted(shards)}
     return atomic_files.digest({"dtype": dtype, "shards": hashes})
+
+
+def folders(place: Path, stages: Collection[str]) -> list[Path]:
+    """The folder itself where it holds a manifest, or all below it with one of such a stage."""
+    if (place / atomic_files.MANIFEST).is_file():
+        return [place]
+    found = sorted(place.rglob(atomic_files.MANIFEST))
+    return [path.parent for path in found if manifests.stage_of(path) in stages]
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pike_mixing.errors import InputError
-from pipeline.data.corpus_manifest import SPLITS, manifest_of
+from pipeline.data.corpus_manifest import SPLITS, folders, manifest_of
 from pipeline.data.ngrams import corpus_hashes, occurring
 from pipeline.data.shards import Corpus
 from pipeline.runtime import atomic_files, manifests
@@ -33,9 +33,12 @@ def corpus(
     Raises:
         InputError: no corpus, or one that was packed before its text was measured.
     """
-    rows = [
-        row for name in given for folder in _folders(Path(name)) for row in _rows(folder, ngrams)
-    ]
+    rows = []
+    for name in given:
+        found = folders(Path(name), ("pack",))
+        if not found:
+            raise InputError(f"{name} holds no corpus: name a folder such as results/corpora")
+        rows += [row for folder in found for row in _rows(folder, ngrams)]
     if format == "json":
         return json.dumps(rows, indent=2, ensure_ascii=False)
     least = sorted({n for row in rows for n in row["lengths"]})
@@ -52,19 +55,6 @@ def corpus(
         writer.writerows(flat)
         return out.getvalue().rstrip("\n")
     return _table(flat, columns)
-
-
-def _folders(place: Path) -> list[Path]:
-    if (place / atomic_files.MANIFEST).is_file():
-        return [place]
-    found = [
-        path.parent
-        for path in sorted(place.rglob(atomic_files.MANIFEST))
-        if manifests.stage_of(path) == "pack"
-    ]
-    if not found:
-        raise InputError(f"{place} holds no corpus: name a folder such as results/corpora")
-    return found
 
 
 def _rows(folder: Path, ngrams: int | None) -> Iterator[Row]:

@@ -16,14 +16,10 @@ import numpy.typing as npt
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt, Share
 from pipeline.data import alphabets
 from pipeline.data.documents import Document
+from pipeline.data.splitmix import GOLDEN, Uint64s, mix
 from pipeline.runtime import atomic_files
 
-Uint64s = npt.NDArray[np.uint64]
-
 _TOGETHER = 1024
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
 # A probability is compared as an integer of so many bits, exactly and on every platform alike.
 _PROBABILITY_BITS = 53
 
@@ -139,10 +135,10 @@ class Synthetic:
         key_N = _hash("documents", self.seed, number_N.astype(np.uint64))
         context_N = np.zeros(len(number_N), np.int64)
         symbol_NxT = np.empty((len(number_N), self.length), np.int64)
-        counter_2T = np.arange(2 * self.length, dtype=np.uint64) * _GOLDEN
+        counter_2T = np.arange(2 * self.length, dtype=np.uint64) * GOLDEN
         for t in range(self.length):
-            coin_N = _uniform(_mix(key_N + counter_2T[2 * t]))
-            draw_N = _mix(key_N + counter_2T[2 * t + 1])
+            coin_N = _uniform(mix(key_N + counter_2T[2 * t]))
+            draw_N = mix(key_N + counter_2T[2 * t + 1])
             any_N = _below(draw_N, self.symbols)
             likely_N = successor_CxS[context_N, _below(draw_N, self.successors)]
             symbol_NxT[:, t] = np.where(coin_N < noisy, any_N, likely_N)
@@ -152,7 +148,7 @@ class Synthetic:
 
 def _hash(purpose: str, seed: int, counter: Uint64s) -> Uint64s:
     key = int(atomic_files.digest([purpose, seed])[:16], 16)
-    return _mix(_mix(counter * _GOLDEN + np.uint64(key)))
+    return mix(mix(counter * GOLDEN + np.uint64(key)))
 
 
 def _uniform(hashed: Uint64s) -> Uint64s:
@@ -163,10 +159,3 @@ def _uniform(hashed: Uint64s) -> Uint64s:
 def _below(hash_N: Uint64s, bound: int) -> npt.NDArray[np.int64]:
     """Uniform numbers below `bound` from the upper 32 bits; the bias is below bound / 2**32."""
     return (((hash_N >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32)).astype(np.int64)
-
-
-def _mix(value: Uint64s) -> Uint64s:
-    """The finaliser of splitmix64 (Steele, Lea and Flood 2014)."""
-    value = (value ^ (value >> np.uint64(30))) * _MIX_1
-    value = (value ^ (value >> np.uint64(27))) * _MIX_2
-    return value ^ (value >> np.uint64(31))

@@ -1,6 +1,5 @@
 """`pike verify`: whether documents and corpora are still what their manifests say."""
 
-import logging
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +13,6 @@ from pipeline.data import documents as store
 from pipeline.data.shards import Corpus
 from pipeline.runtime import atomic_files, checksums, manifests
 from pipeline.runtime.progress import Progress
-
-log = logging.getLogger("pike")
 
 _STAGES = {store.STAGE: "documents", "pack": "corpus"}
 _MANY = 20
@@ -39,9 +36,8 @@ def verify(given: Sequence[str | Path], *, workers: int | None = None) -> str:
         InputError: nothing to verify, or files that are missing, truncated or changed: all of
             them, each with what to do.
     """
-    folders = [folder for name in given for folder in _folders(Path(name))]
-    manifests = {folder: _manifest(folder) for folder in folders}
-    listed = {folder: _sealed(folder, manifest) for folder, manifest in manifests.items()}
+    known = {f: manifest for name in given for f, manifest in _manifests(Path(name)).items()}
+    listed = {folder: _sealed(folder, manifest) for folder, manifest in known.items()}
     every = [file for sealed in listed.values() for file in sealed]
     broken: dict[Path, str] = {}
     began = time.monotonic()
@@ -52,39 +48,32 @@ def verify(given: Sequence[str | Path], *, workers: int | None = None) -> str:
                 broken[file.path] = problem
             progress.add(file.bytes / 1e6)
     found = list(broken.values())
-    for folder, manifest in manifests.items():
-        if not any(file.path in broken for file in listed[folder]):
+    for folder, manifest in known.items():
+        if manifest["stage"] == "pack" and not any(f.path in broken for f in listed[folder]):
             found += _inconsistent(folder, manifest)
     if found:
         raise InputError(_told(found, len(every)))
     seconds = max(time.monotonic() - began, 1e-9)
-    lines = [_line(folder, manifests[folder], listed[folder]) for folder in folders]
+    lines = [_line(folder, manifest, listed[folder]) for folder, manifest in known.items()]
     return "\n".join([*lines, f"{size / 1e6:,.0f} MB in {seconds:.1f} s: all is whole"])
 
 
-def _folders(place: Path) -> list[Path]:
-    """The folder itself where it holds a manifest of ours, or all such folders below it."""
-    if (place / atomic_files.MANIFEST).is_file():
-        return [place]
-    found = [path.parent for path in sorted(place.rglob(atomic_files.MANIFEST)) if _ours(path)]
+def _manifests(place: Path) -> dict[Path, dict[str, Any]]:
+    """The manifests of the folder itself, or of all of documents and corpora below it."""
+    found = {}
+    for folder in corpus_manifest.folders(place, _STAGES):
+        path = folder / atomic_files.MANIFEST
+        stage = manifests.stage_of(path)
+        if stage not in _STAGES:
+            raise InputError(f"{path} is neither of documents nor of a corpus: name another folder")
+        read = store.manifest if stage == store.STAGE else corpus_manifest.manifest_of
+        found[folder] = read(folder)
     if not found:
         raise InputError(
             f"{place} holds no documents or corpus (no {atomic_files.MANIFEST} of a download or "
             "a packing): name a folder such as results/corpora"
         )
     return found
-
-
-def _ours(path: Path) -> bool:
-    return manifests.stage_of(path) in _STAGES
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    path = folder / atomic_files.MANIFEST
-    if not _ours(path):
-        raise InputError(f"{path} is neither of documents nor of a corpus: name another folder")
-    stage = manifests.stage_of(path)
-    return store.manifest(folder) if stage == store.STAGE else corpus_manifest.manifest_of(folder)
 
 
 def _sealed(folder: Path, manifest: dict[str, Any]) -> list[checksums.Sealed]:
@@ -94,9 +83,6 @@ def _sealed(folder: Path, manifest: dict[str, Any]) -> list[checksums.Sealed]:
 
 def _inconsistent(folder: Path, manifest: dict[str, Any]) -> list[str]:
     """What of a corpus does not fit together though every file is as the manifest says."""
-    if manifest["stage"] == store.STAGE:
-        return []
-    remedy = "pack it anew"
     found = []
     try:
         corpus_manifest.refuse_other_tokenizer(folder, manifest)
@@ -111,7 +97,7 @@ def _inconsistent(folder: Path, manifest: dict[str, Any]) -> list[str]:
                 found.append(f"{folder}: a {split} token lies outside the vocabulary")
     except InputError as error:
         found.append(str(error))
-    return [text if "anew" in text else f"{text}: {remedy}" for text in found]
+    return [text if "anew" in text else f"{text}: pack it anew" for text in found]
 
 
 def _step(ends: np.ndarray[Any, Any]) -> int:
