@@ -1,22 +1,7 @@
 """ARC-Easy (Clark et al. 2018): questions of school examinations in science, 3 to 5 options."""
 
-from pipeline.tasks import fields, lettered
-from pipeline.tasks.task import DataFile, DataSet, Record, Row, Style, Task
-
-
-def row(record: Record, place: str) -> Row:
-    """A question; labels are letters in some rows and digits in others."""
-    options, gold = lettered.options(record, place)
-    name = fields.text(record, "id", place)
-    return Row(
-        id=name,
-        key=name,
-        query=fields.text(record, "question", place),
-        options=options,
-        gold=gold,
-        cluster=name,
-    )
-
+from pipeline.tasks import lettered
+from pipeline.tasks.task import DataFile, DataSet, Style, Task
 
 TASK = Task(
     name="arc_easy",
@@ -43,7 +28,7 @@ TASK = Task(
     style=Style(label="Question: ", answer=True),
     split="validation",
     further_splits=("test",),
-    row=row,
+    row=lettered.row,
     curated=(
         "MCAS_2007_8_5189",
         "Mercury_SC_401169",

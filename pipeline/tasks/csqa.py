@@ -1,22 +1,9 @@
 """CommonsenseQA (Talmor et al. 2018): questions about everyday concepts, 5 options."""
 
-from pipeline.tasks import fields, lettered
-from pipeline.tasks.task import DataFile, DataSet, Record, Row, Style, Task
+import functools
 
-
-def row(record: Record, place: str) -> Row:
-    """A question; questions about one concept share its options, so the concept is the cluster."""
-    options, gold = lettered.options(record, place)
-    name = fields.text(record, "id", place)
-    return Row(
-        id=name,
-        key=name,
-        query=fields.text(record, "question", place),
-        options=options,
-        gold=gold,
-        cluster=fields.text(record, "question_concept", place),
-    )
-
+from pipeline.tasks import lettered
+from pipeline.tasks.task import DataFile, DataSet, Style, Task
 
 TASK = Task(
     name="csqa",
@@ -38,7 +25,8 @@ TASK = Task(
     ),
     style=Style(label="Question: ", answer=True),
     split="validation",
-    row=row,
+    # Questions about one concept share its options.
+    row=functools.partial(lettered.row, cluster="question_concept"),
     curated=(
         "61fe6e879ff18686d7552425a36344c8",
         "02e821a3e53cb320790950aab4489e85",

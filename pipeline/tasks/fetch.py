@@ -13,7 +13,6 @@ import json
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,15 +55,6 @@ def fetch(names: Sequence[str], *, out: Path, revision: str | None, taken: Seque
     return "\n".join(_fetch(task, out / task.name, revision, _files(task, taken)) for task in tasks)
 
 
-@dataclass(frozen=True)
-class _Split:
-    """One split as it came."""
-
-    records: list[Record]
-    source: dict[str, Any]
-    """Path and SHA-256 of the file that it was read from."""
-
-
 def _files(task: Task, taken: Sequence[str]) -> dict[str, Path]:
     """The user's own files by split."""
     found = dict(text.partition("=")[::2] for text in taken)
@@ -89,17 +79,18 @@ def _fetch(task: Task, place: Path, revision: str | None, own: Mapping[str, Path
     if dataset.notice:
         log.warning("%s: %s", task.name, dataset.notice)
     revision = revision or dataset.revision
-    splits = {}
+    kept: dict[str, list[Record]] = {}
+    sources, unusable = {}, {}
     for split in own or dataset.files:
         path = own.get(split) or _downloaded(task, split, revision)
         sha256 = _known(path, dataset.files[split].sha256 if pinned else None, task)
-        source = {"path": path.name if own else dataset.files[split].path, "sha256": sha256}
-        splits[split] = _Split(list(read(path)), source)
-    kept = {s: found.records for s, found in splits.items() if s != task.curated_split}
-    unusable = {place: reason for s in kept for place, reason in _unusable(task, s, kept[s])}
+        sources[split] = {"path": path.name if own else dataset.files[split].path, "sha256": sha256}
+        kept[split] = list(read(path))
+        if split != task.curated_split:
+            unusable.update(_unusable(task, split, kept[split]))
     if task.curated_split:
-        kept[DEMONSTRATIONS] = _curated(task, splits[task.curated_split].records)
-    verified = all(dataset.files[split].sha256 for split in splits)
+        kept[DEMONSTRATIONS] = _curated(task, kept.pop(task.curated_split))
+    verified = all(dataset.files[split].sha256 for split in sources)
     known = revision if not (own and pinned) or verified else None
     identity = {"dataset": dataset.repository, "revision": known}
     facts = {
@@ -107,7 +98,7 @@ def _fetch(task: Task, place: Path, revision: str | None, own: Mapping[str, Path
         **identity,
         "licence": dataset.licence,
         "notice": dataset.notice,
-        "sources": {split: found.source for split, found in splits.items()},
+        "sources": sources,
         "rows": {name: len(records) for name, records in kept.items()},
         "unusable": unusable,
     }
@@ -177,48 +168,42 @@ def read(path: Path) -> Iterator[Record]:
         yield record
 
 
-def _unusable(task: Task, split: str, records: Sequence[Record]) -> list[tuple[str, str]]:
+def _asked(task: Task, split: str, records: Sequence[Record]) -> Iterator[Row | str]:
+    """The row of each record, or why it cannot be asked."""
+    for number, record in enumerate(records):
+        try:
+            yield task.row(record, f"{split}:{number}")
+        except InputError as error:
+            yield str(error)
+
+
+def _unusable(task: Task, split: str, records: Sequence[Record]) -> dict[str, str]:
     """Rows that cannot be asked, and why.
 
     Raises:
         InputError: they are many.
     """
-    found = []
-    for number, record in enumerate(records):
-        if reason := _problem(task, record, f"{split}:{number}"):
-            found.append((f"{split}:{number}", reason))
+    asked = enumerate(_asked(task, split, records))
+    found = {f"{split}:{n}": reason for n, reason in asked if isinstance(reason, str)}
     if not records:
         raise InputError(f"{task.name}: the split {split} is empty: give another file")
     if len(found) > UNUSABLE_SHARE * len(records):
         raise InputError(
             f"{task.name}: {len(found)} of {len(records)} rows of {split} cannot be asked; the "
-            f"first: {found[0][1]}"
+            f"first: {next(iter(found.values()))}"
         )
     return found
 
 
-def _problem(task: Task, record: Record, place: str) -> str | None:
-    try:
-        task.row(record, place)
-    except InputError as error:
-        return str(error)
-    return None
-
-
 def _curated(task: Task, records: Sequence[Record]) -> list[Record]:
     """The records of the curated demonstrations, in the list's order."""
-    wanted = set(task.curated)
-    stored: dict[str, Record] = {}
-    rows: list[Row] = []
-    for number, record in enumerate(records):
-        place = f"{task.curated_split}:{number}"
-        if _problem(task, record, place):
-            continue
-        row = task.row(record, place)
-        if row.key in wanted:
-            stored.setdefault(row.key, record)
-            rows.append(row)
-    return [stored[row.key] for row in demonstrations.curated(task, rows)]
+    asked = _asked(task, str(task.curated_split), records)
+    stored = [
+        (row, record) for row, record in zip(asked, records, strict=True) if isinstance(row, Row)
+    ]
+    of_key = {row.key: record for row, record in reversed(stored)}
+    chosen = demonstrations.curated(task, [row for row, _ in stored])
+    return [of_key[row.key] for row in chosen]
 
 
 def _write(

@@ -4,7 +4,21 @@ from collections.abc import Mapping
 
 from pike_mixing.errors import InputError
 from pipeline.tasks import fields
-from pipeline.tasks.task import Record
+from pipeline.tasks.task import Record, Row
+
+
+def row(record: Record, place: str, cluster: str = "id") -> Row:
+    """A question of ARC or CommonsenseQA; `cluster` is the field that names its cluster."""
+    choices, gold = options(record, place)
+    name = fields.text(record, "id", place)
+    return Row(
+        id=name,
+        key=name,
+        query=fields.text(record, "question", place),
+        options=choices,
+        gold=gold,
+        cluster=fields.text(record, cluster, place),
+    )
 
 
 def options(record: Record, place: str) -> tuple[tuple[str, ...], int]:

@@ -6,9 +6,9 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.tasks import (
-    arc_easy,
     csqa,
     hellaswag,
+    lettered,
     multilingual_hellaswag,
     piqa,
     registry,
@@ -41,18 +41,18 @@ def caption(**values):
 
 
 def test_a_digit_is_a_label_and_no_position():
-    row = arc_easy.row(arc(), "validation:0")
+    row = lettered.row(arc(), "validation:0")
     assert (row.id, row.query, row.options) == ("a1", "What freezes?", ("sand", "water", "wood"))
     assert row.gold == 1
     letters = {"text": ["a", "b", "c", "d", "e"], "label": ["A", "B", "C", "D", "E"]}
-    assert arc_easy.row(arc(choices=letters, answerKey="E"), "").gold == 4
+    assert lettered.row(arc(choices=letters, answerKey="E"), "").gold == 4
     # Labels in another order than the alphabet's.
     turned = {"text": ["a", "b"], "label": ["B", "A"]}
-    assert arc_easy.row(arc(choices=turned, answerKey="A"), "").gold == 1
+    assert lettered.row(arc(choices=turned, answerKey="A"), "").gold == 1
 
 
 def test_questions_about_one_concept_are_one_cluster():
-    row = csqa.row(arc(question_concept="ice"), "validation:0")
+    row = csqa.TASK.row(arc(question_concept="ice"), "validation:0")
     assert (row.cluster, row.key) == ("ice", "a1")
 
 
@@ -107,18 +107,18 @@ def test_a_pair_of_translations_gives_the_language_asked_for():
 @pytest.mark.parametrize(
     ("row", "record", "message"),
     [
-        (arc_easy.row, {"question": "?"}, "v:3: no field 'choices' (fields: 'question')"),
-        (arc_easy.row, arc(answerKey="B"), "v:3: answer 'B' is none of the labels 1, 2, 3"),
-        (arc_easy.row, arc(answerKey=""), "v:3: 'answerKey' is hidden: this split has no labels"),
-        (arc_easy.row, arc(choices=["a", "b"]), "v:3: 'choices' is ['a', 'b'], not labels"),
-        (arc_easy.row, arc(question="  "), "v:3: 'question' is blank"),
+        (lettered.row, {"question": "?"}, "v:3: no field 'choices' (fields: 'question')"),
+        (lettered.row, arc(answerKey="B"), "v:3: answer 'B' is none of the labels 1, 2, 3"),
+        (lettered.row, arc(answerKey=""), "v:3: 'answerKey' is hidden: this split has no labels"),
+        (lettered.row, arc(choices=["a", "b"]), "v:3: 'choices' is ['a', 'b'], not labels"),
+        (lettered.row, arc(question="  "), "v:3: 'question' is blank"),
         (
-            arc_easy.row,
+            lettered.row,
             arc(choices={"text": ["a", "b"], "label": ["A", "A"]}),
             "v:3: labels A, A do not name 2 options",
         ),
         (
-            arc_easy.row,
+            lettered.row,
             arc(choices={"text": ["a", " "], "label": ["A", "B"]}),
             "v:3: 'text[1]' is blank",
         ),
