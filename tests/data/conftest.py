@@ -6,7 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from pipeline.data import corpus_manifest, shards
+from pipeline.data import corpus_manifest, shards, tokenizer
 from pipeline.data import documents as store
 from pipeline.runtime import atomic_files
 
@@ -80,6 +80,17 @@ def make_corpus():
 @pytest.fixture(scope="session")
 def make_source():
     return write_source
+
+
+@pytest.fixture(scope="session")
+def letters(tmp_path_factory):
+    """A tokenizer of one token a letter, of small and capital ones, an accent and punctuation."""
+    folder = tmp_path_factory.mktemp("letters")
+    write_source(folder / "source", ["abcdefgh ,.ABCDEFGH\u00e9"])
+    values = {"model": "char", "vocabulary": 40, "characters": 100, "validation_share": 0}
+    atomic_files.write_json(folder / "t.json", {"kind": "train", **values})
+    tokenizer.build(folder / "t.json", [folder / "source"], folder / "letters.model")
+    return folder / "letters.model"
 
 
 @pytest.fixture

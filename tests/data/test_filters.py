@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pipeline.data import filters, packing, tokenizer
+from pipeline.data import filters, packing
 from pipeline.data.filters import Decontamination, Seen, ngrams
 from pipeline.data.shards import Corpus
 from pipeline.data.splits import text_hash
@@ -17,16 +17,6 @@ from pipeline.runtime import atomic_files
 
 WORDS = [f"{a}{b}" for a in "abcdefgh" for b in "abcdefgh"]
 """64 documents of two letters."""
-
-
-@pytest.fixture(scope="module")
-def letters(tmp_path_factory, make_source):
-    folder = tmp_path_factory.mktemp("letters")
-    make_source(folder / "source", ["abcdefgh ,.ABCDEFGH\u00e9"])
-    values = {"model": "char", "vocabulary": 40, "characters": 100, "validation_share": 0}
-    (folder / "t.json").write_text(json.dumps({"kind": "train", **values}))
-    tokenizer.build(folder / "t.json", [folder / "source"], folder / "letters.model")
-    return folder / "letters.model"
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pipeline.data import encoding, worker_pool
 from pipeline.data.packing import pack, unigram_nats
 from pipeline.data.shards import Corpus
 from pipeline.data.splits import is_validation, text_hash
-from pipeline.data.tokenizer import Tokenizer, build
+from pipeline.data.tokenizer import Tokenizer
 from pipeline.planning import planner
 from pipeline.runtime import atomic_files
 
@@ -23,23 +23,6 @@ LETTERS = "abcdefgh"
 def words(seed, count=100):
     draw = random.Random(seed)
     return ["".join(draw.choices(LETTERS, k=draw.randrange(1, 12))) for _ in range(count)]
-
-
-@pytest.fixture(scope="module")
-def letters(tmp_path_factory, make_source):
-    """A tokenizer of one token a letter."""
-    folder = tmp_path_factory.mktemp("letters")
-    make_source(folder / "source", [LETTERS, LETTERS[::-1]])
-    values = {
-        "kind": "train",
-        "model": "char",
-        "vocabulary": 20,
-        "characters": 100,
-        "validation_share": 0,
-    }
-    (folder / "settings.json").write_text(json.dumps(values))
-    build(folder / "settings.json", [folder / "source"], folder / "letters.model")
-    return folder / "letters.model"
 
 
 @pytest.fixture
@@ -66,7 +49,7 @@ def by_hand(texts, tokenizer, share=0.3):
     return streams
 
 
-def test_documents_are_whole_with_an_end_each_and_nothing_else(packed, letters):
+def test_documents_are_whole_with_an_end_each_and_nothing_else(packed, letters, tmp_path):
     texts = words(0)
     tokenizer = Tokenizer(letters)
     folder = packed(texts, shard_tokens=100)
@@ -74,18 +57,17 @@ def test_documents_are_whole_with_an_end_each_and_nothing_else(packed, letters):
         corpus = Corpus.open(folder, split, verify=True)
         assert corpus.span(0, corpus.tokens).tolist() == stream
         assert len(corpus.manifest["splits"][split]["shards"]) == -(-len(stream) // 100)
+        own = [t for t in texts if is_validation(text_hash(t), 0.3) == (split == "validation")]
+        documents = corpus.documents()
+        # One token a letter and the end; a letter is a byte.
+        assert documents["tokens"].tolist() == [len(text) + 1 for text in own]
+        assert documents["bytes"].tolist() == [len(text) for text in own]
+        assert documents["hash"].tolist() == [text_hash(text) for text in own]
+        # The list is written as NumPy writes it.
+        np.save(tmp_path / "again.npy", documents)
+        written = (folder / f"{split}-documents.npy").read_bytes()
+        assert written == (tmp_path / "again.npy").read_bytes()
     assert corpus.eos == tokenizer.eos == 1
-
-
-def test_documents_are_listed_in_the_order_of_the_stream(packed, letters):
-    texts = words(0)
-    corpus = Corpus.open(packed(texts), "train")
-    train = [text for text in texts if not is_validation(text_hash(text), 0.3)]
-    documents = corpus.documents()
-    # One token a letter and the end; a letter is a byte.
-    assert documents["tokens"].tolist() == [len(text) + 1 for text in train]
-    assert documents["bytes"].tolist() == [len(text) for text in train]
-    assert documents["hash"].tolist() == [text_hash(text) for text in train]
 
 
 def test_duplicates_do_not_cross(packed):
@@ -127,13 +109,6 @@ def test_characters_and_bytes_differ_beyond_ascii(packed):
     # 40 letters of three bytes, each an unknown token.
     assert extra == 80
     assert train["unknown_tokens"] + validation["unknown_tokens"] == 40
-
-
-def test_packing_again_gives_the_same_bytes(packed):
-    folder = packed(words(0), shard_tokens=100)
-    before = {f.name: f.read_bytes() for f in folder.iterdir()}
-    packed(words(0), shard_tokens=100)
-    assert {f.name: f.read_bytes() for f in folder.iterdir()} == before
 
 
 def test_the_fingerprint_is_that_of_the_tokens(packed):
@@ -180,15 +155,11 @@ def test_the_stream_is_that_of_the_documents(
         assert corpus.documents()["tokens"].sum() == corpus.tokens == len(stream)
 
 
-def test_unigram_nats_of_a_worked_example():
+def test_unigram_nats_of_a_worked_example(packed, letters):
     # Training counts 3, 1, 0 with one added are 4/7, 2/7, 1/7; one validation token each.
     expected = -(math.log(4 / 7) + math.log(2 / 7) + math.log(1 / 7)) / 3
     assert unigram_nats(np.array([3, 1, 0]), np.array([1, 1, 1])) == pytest.approx(expected)
-
-
-def test_the_manifest_has_the_unigram_loss_of_its_tokens(packed, letters):
-    folder = packed(words(0))
-    size = Tokenizer(letters).vocabulary
+    folder, size = packed(words(0)), Tokenizer(letters).vocabulary
     train, validation = (
         np.bincount(corpus.span(0, corpus.tokens), minlength=size)
         for corpus in (Corpus.open(folder, split) for split in ("train", "validation"))
@@ -203,51 +174,34 @@ def test_the_floor_shares_the_entropy_out_over_tokens(packed):
     texts = ["".join(random.Random(n).choices(LETTERS, k=9)) for n in range(60)]
     manifest = atomic_files.read_json(packed(texts, entropy=2.0) / atomic_files.MANIFEST)
     assert manifest["floor_nats"] == pytest.approx(1.8)
-
-
-def test_unknown_tokens_leave_no_floor(packed):
-    texts = [text + "\u0905" for text in words(0)]
-    folder = packed(texts, entropy=2.0, unknown_share_limit=1)
+    # Unknown tokens leave none.
+    folder = packed([f"{t}\u0905" for t in texts], name="b", entropy=2.0, unknown_share_limit=1)
     assert atomic_files.read_json(folder / atomic_files.MANIFEST)["floor_nats"] is None
 
 
-def test_a_tokenizer_that_does_not_know_the_text_is_refused(packed, tmp_path):
-    texts = [text + "\u0905" for text in words(0)]
-    with pytest.raises(InputError, match=r"domain 'domain': 1\d\.\d% of .* tokens are unknown"):
-        packed(texts)
-    assert list((tmp_path / "corpora").iterdir()) == []
-
-
-@pytest.mark.parametrize(("share", "split"), [(1e-9, "validation"), (1 - 1e-9, "train")])
-def test_a_split_without_documents_is_named(packed, share, split):
-    with pytest.raises(
-        InputError, match=f"domain 'domain': 0 of 100 documents, 0 of .* tokens are for {split}"
-    ):
-        packed(words(0), validation_share=share)
-
-
-def test_a_handful_of_tokens_is_no_split(packed):
-    texts = ["ab", "cd", "ef", "gh", "ba", "dc", "fe", "hg"]
-    with pytest.raises(
-        InputError, match=r"of 24 tokens are for .*change packing\.validation_share"
-    ):
-        packed(texts, validation_share=0.5)
+WORDS = words(0)
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("texts", "values", "message"),
     [
-        ({"validation_share": 0}, r"packing\.validation_share: must lie in \(0, 1\)"),
-        ({"validation_share": 1}, r"packing\.validation_share"),
-        ({"shard_tokens": 0}, r"packing\.shard_tokens: must be at least 1"),
-        ({"tokens": 0}, r"packing\.tokens: must be at least 1"),
-        ({"unknown_share_limit": 2}, r"packing\.unknown_share_limit"),
-        ({"shards": 5}, "'shards' is unknown: did you mean 'shard_tokens'"),
+        ([f"{t}\u0905" for t in WORDS], {}, r"'domain': 1\d\.\d% of .* tokens are unknown"),
+        (WORDS, {"validation_share": 1e-9}, "0 of 100 documents, 0 of .* tokens are for valid"),
+        (WORDS, {"validation_share": 1 - 1e-9}, "0 of 100 documents, 0 of .* tokens are for train"),
+        # A handful of tokens is no split.
+        ([a + b for a in "ab" for b in "cdef"], {"validation_share": 0.5}, "of 24 tokens are for "),
+        (WORDS, {"validation_share": 0}, r"packing\.validation_share: must lie in \(0, 1\)"),
+        (WORDS, {"validation_share": 1}, r"packing\.validation_share"),
+        (WORDS, {"shard_tokens": 0}, r"packing\.shard_tokens: must be at least 1"),
+        (WORDS, {"tokens": 0}, r"packing\.tokens: must be at least 1"),
+        (WORDS, {"unknown_share_limit": 2}, r"packing\.unknown_share_limit"),
+        (WORDS, {"shards": 5}, "'shards' is unknown: did you mean 'shard_tokens'"),
     ],
 )
-def test_wrong_settings_are_named(packed, values, message):
+def test_what_makes_no_corpus_is_named(packed, tmp_path, texts, values, message):
     with pytest.raises(InputError, match=message):
-        packed(words(0), **values)
+        packed(texts, **values)
+    assert not [*tmp_path.glob("corpora/*")]
 
 
 def test_a_full_disk_is_named_and_left_clean(tmp_path, small_disk, letters, make_source):
@@ -281,8 +235,8 @@ def many(tmp_path, monkeypatch, letters, make_source):
 
 
 @pytest.mark.slow
-def test_the_number_of_processes_changes_no_byte(many):
-    assert many("one") == many("three", workers=3)
+def test_neither_packing_again_nor_the_number_of_processes_changes_a_byte(many):
+    assert many("one") == many("one") == many("three", workers=3)
 
 
 class Stopped(BaseException):
@@ -306,29 +260,29 @@ def kill(many, monkeypatch, batch, error=Stopped):
     return seen
 
 
+def batches_of(tmp_path):
+    return len(encoding.batches(sorted((tmp_path / "data" / "web").glob("*.parquet"))))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("batch", [1, 4, 5, 23, 40])
-def test_a_packing_goes_on_where_it_was_killed(many, tmp_path, monkeypatch, batch):
+@pytest.mark.parametrize(
+    ("batch", "error"),
+    [*((n, Stopped) for n in (1, 4, 5, 23, 40)), (22, worker_pool.KilledError)],
+)
+def test_a_packing_goes_on_where_it_was_killed(many, tmp_path, monkeypatch, batch, error):
     undisturbed = many("whole")
-    seen = kill(many, monkeypatch, batch)
+    seen = kill(many, monkeypatch, batch, error)
     assert not (tmp_path / "killed" / "web").exists()
-    begun, total = len(seen), len(encoding.batches(sorted((tmp_path / "data/web").glob("*.parq*"))))
-    seen.clear()
-    assert many("killed") == undisturbed
-    # Only what came after the last four batches that were made safe is encoded again.
-    assert len(seen) == total - begun // 4 * 4
-
-
-@pytest.mark.slow
-def test_what_was_torn_by_a_kill_is_cut_off(many, tmp_path, monkeypatch):
-    undisturbed = many("whole")
-    kill(many, monkeypatch, 20)
     # As after a crash of the machine: bytes that no commit vouches for.
     partial = tmp_path / "killed" / ".web.part"
     for path in [*partial.glob("*.bin"), *partial.glob(".work/*.raw")]:
         with path.open("ab") as file:
             file.write(b"torn")
+    begun = len(seen)
+    seen.clear()
     assert many("killed") == undisturbed
+    # Only what came after the last four batches that were made safe is encoded again.
+    assert len(seen) == batches_of(tmp_path) - begun // 4 * 4
 
 
 @pytest.mark.slow
@@ -358,29 +312,9 @@ def test_damaged_documents_are_not_packed(many, tmp_path, make_source, letters):
         many("damaged")
 
 
-def test_the_list_of_documents_is_written_as_numpy_writes_it(packed, tmp_path):
-    folder = packed(words(0))
-    documents = np.load(folder / "train-documents.npy")
-    np.save(tmp_path / "again.npy", documents)
-    written = (folder / "train-documents.npy").read_bytes()
-    assert written == (tmp_path / "again.npy").read_bytes()
-
-
 def test_a_worker_that_is_killed_is_told(monkeypatch):
     with pytest.raises(worker_pool.KilledError, match="one of 2 worker processes was killed"):
         list(worker_pool.in_processes(os._exit, [0], 2))
-
-
-@pytest.mark.slow
-def test_finished_work_outlives_a_worker_that_is_killed(many, tmp_path, monkeypatch):
-    undisturbed = many("whole")
-    seen = kill(many, monkeypatch, 22, worker_pool.KilledError)
-    assert (tmp_path / "killed" / ".web.part" / "train-00000.bin").stat().st_size
-    total = len(encoding.batches(sorted((tmp_path / "data/web").glob("*.parq*"))))
-    seen.clear()
-    assert many("killed") == undisturbed
-    # Twenty batches were made safe.
-    assert len(seen) == total - 20
 
 
 @pytest.mark.parametrize(
