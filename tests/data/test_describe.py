@@ -13,22 +13,19 @@ from pipeline.data.split_writer import entropy
 
 
 @pytest.fixture(scope="module")
-def corpora(tmp_path_factory, make_source):
+def corpora(tmp_path_factory, make_source, letters):
     """Two domains of letters, a token a letter."""
     folder = tmp_path_factory.mktemp("described")
     make_source(folder / "data" / "short", [f"{a}{b}" for a in "abcdefgh" for b in "abcdefgh"])
     make_source(folder / "data" / "long", [a * n for a in "abcd" for n in range(3, 19)])
-    train = {"model": "char", "vocabulary": 20, "characters": 1000, "validation_share": 0}
-    (folder / "t.json").write_text(json.dumps({"kind": "train", **train}))
-    tokenizer.build(folder / "t.json", [folder / "data" / "short"], folder / "letters.model")
     (folder / "p.json").write_text('{"validation_share": 0.3}')
     for name in ("short", "long"):
         out = folder / "corpora" / "letters" / name
-        packing.pack(folder / "p.json", folder / "data" / name, folder / "letters.model", out)
+        packing.pack(folder / "p.json", folder / "data" / name, letters, out)
     return folder / "corpora"
 
 
-def test_numbers_are_those_of_the_text(corpora):
+def test_numbers_are_those_of_the_text(corpora, letters):
     rows = json.loads(corpus([str(corpora)], format="json"))
     assert [(row["domain"], row["split"]) for row in rows] == [
         ("long", "train"),
@@ -42,18 +39,15 @@ def test_numbers_are_those_of_the_text(corpora):
     assert sum(row["tokens"] for row in short) == 64 * 3
     assert all(row["bytes_per_token"] == pytest.approx(2 / 3) for row in short)
     assert all(row["lengths"] == {"2": row["documents"]} for row in short)
-    # 8 letters and the end, of 8 letters and whatever SentencePiece adds.
-    assert short[0]["vocabulary_share"] == pytest.approx(9 / vocabulary(corpora))
+    # 8 letters and the end.
+    assert short[0]["vocabulary_share"] == pytest.approx(
+        9 / tokenizer.Tokenizer(letters).vocabulary
+    )
     assert 0 < short[0]["unigram_entropy_nats"] < math.log(9)
     long = rows[:2]
     totals = {n: sum(row["lengths"].get(n, 0) for row in long) for n in ("4", "8", "16")}
     # 4 to 19 tokens, each length 4 times.
     assert totals == {"4": 4 * 4, "8": 4 * 8, "16": 4 * 4}
-
-
-def vocabulary(corpora):
-    path = corpora / "letters" / "short" / "manifest.json"
-    return json.loads(path.read_text())["tokenizer"]["vocabulary"]
 
 
 def test_a_table_is_for_reading_and_csv_for_machines(corpora):
@@ -68,6 +62,9 @@ def test_a_table_is_for_reading_and_csv_for_machines(corpora):
     assert sum(counted) == 128
     assert list(rows[0])[-4:] == [f"documents_from_{n}_tokens" for n in (2, 4, 8, 16)]
     assert sum(int(row["documents"]) for row in rows) == 128
+    seen = json.loads(corpus([str(corpora)], format="json", ngrams=2))
+    assert [row["seen_in_training"] is None for row in seen] == [True, False, True, False]
+    assert "seen in training" in corpus([str(corpora)], ngrams=2)
 
 
 def test_overlap_of_a_worked_example(tmp_path, make_corpus):
@@ -89,12 +86,6 @@ def test_overlap_does_not_depend_on_how_it_is_read(tmp_path, make_corpus, monkey
     expected = [tuple(validation[n : n + 3]) in seen for n in range(38)]
     monkeypatch.setattr("pipeline.data.ngrams.CHUNK_TOKENS", chunk)
     assert overlap(folder, 3) == pytest.approx(sum(expected) / 38)
-
-
-def test_the_share_seen_in_training_is_shown_for_validation(corpora):
-    rows = json.loads(corpus([str(corpora)], format="json", ngrams=2))
-    assert [row["seen_in_training"] is None for row in rows] == [True, False, True, False]
-    assert "seen in training" in corpus([str(corpora)], ngrams=2)
 
 
 def test_entropy_of_worked_examples():

@@ -316,17 +316,6 @@ def test_offline_without_a_cache_the_message_says_what_to_do(hub, monkeypatch, t
         download(tmp_path / "a")
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory, make_source):
-    """A SentencePiece model."""
-    folder = tmp_path_factory.mktemp("model")
-    make_source(folder / "source", ["abcdefgh", "hgfedcba"])
-    values = {"model": "char", "vocabulary": 20, "characters": 100, "validation_share": 0}
-    (folder / "train.json").write_text(json.dumps({"kind": "train", **values}))
-    tokenizer.build(folder / "train.json", [folder / "source"], folder / "mine.model")
-    return folder / "mine.model"
-
-
 def build(folder, **values):
     known = {"kind": "hub", "repository": "google/mt5-base", "revision": COMMIT}
     (folder / "settings.json").write_text(json.dumps({**known, **values}))
@@ -336,20 +325,20 @@ def build(folder, **values):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("faults", [[], ["503", "reset", "cut", "429"]], ids=["quiet", "faults"])
-def test_a_tokenizer_of_the_hub_is_pinned_by_revision_and_checksum(hub, model, tmp_path, faults):
-    hub.repositories["google/mt5-base"] = {"spiece.model": model.read_bytes()}
+def test_a_tokenizer_of_the_hub_is_pinned_by_revision_and_checksum(hub, letters, tmp_path, faults):
+    hub.repositories["google/mt5-base"] = {"spiece.model": letters.read_bytes()}
     hub.faults = faults
-    built = build(tmp_path, sha256=atomic_files.sha256(model))
-    assert built.read_bytes() == model.read_bytes()
+    built = build(tmp_path, sha256=atomic_files.sha256(letters))
+    assert built.read_bytes() == letters.read_bytes()
     assert hub.faults == []
     assert (
         atomic_files.read_json(tmp_path / "mt5.json")["settings"]["repository"] == "google/mt5-base"
     )
 
 
-def test_another_tokenizer_than_the_pinned_one_is_refused(hub, model, tmp_path, monkeypatch):
+def test_another_tokenizer_than_the_pinned_one_is_refused(hub, letters, tmp_path, monkeypatch):
     monkeypatch.setattr("pipeline.runtime.hub.TRIES", 2)
-    hub.repositories["google/mt5-base"] = {"spiece.model": model.read_bytes()}
+    hub.repositories["google/mt5-base"] = {"spiece.model": letters.read_bytes()}
     for values, message in (
         ({"sha256": "0" * 64}, r"tokenizers\.mt5\.sha256: .* not 0000"),
         ({"sha256": "0" * 64, "file": "other.model"}, r"other\.model of google/mt5-base at 0123.*"),

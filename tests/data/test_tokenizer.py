@@ -49,10 +49,15 @@ def exact(tmp_path_factory, source):
 
 
 @pytest.mark.parametrize("model", ["unigram", "bpe", "char"])
-def test_texts_come_back_as_they_were(tmp_path, source, model):
+def test_texts_come_back_and_training_again_gives_the_same_bytes(tmp_path, source, model):
     tokenizer = make(tmp_path, {**TRAIN, "model": model}, [source])
     texts = ["the  row\n\n    of a batch\n", " model", "\n", "tokens"]
     assert [tokenizer.decode(tokens) for tokens in tokenizer.encode(texts)] == texts
+    # In the place of another one.
+    make(tmp_path, {**TRAIN, "model": model, "vocabulary": 50}, [source])
+    again = make(tmp_path, {**TRAIN, "model": model}, [source])
+    assert again.sha256 == tokenizer.sha256
+    assert again.pieces_sha256 == tokenizer.pieces_sha256
 
 
 @pytest.mark.slow
@@ -69,9 +74,6 @@ def test_the_layout_is_that_of_t5(exact):
     # The name of the end in a text is text: nobody can forge the end of a document.
     assert exact.eos not in exact.encode(["a</s>b"])[0]
     assert exact.encode(["a row"])[0].dtype == np.int32
-
-
-def test_a_line_break_is_a_piece_of_its_own(exact):
     line, both, other = exact.encode(["\n", "a\nb", "a"])
     assert len(line) == 1
     assert line[0] in both
@@ -102,14 +104,6 @@ def test_char_models_need_a_piece_for_every_character(tmp_path, make_source):
     with pytest.raises(InputError, match=r"8 different characters.* need 13, not 12: raise it"):
         make(tmp_path, values, [folder])
     assert make(tmp_path, {**values, "vocabulary": 13}, [folder]).vocabulary <= 13
-
-
-@pytest.mark.parametrize("model", ["unigram", "bpe", "char"])
-def test_training_again_gives_the_same_bytes(tmp_path, source, model):
-    first = make(tmp_path, {**TRAIN, "model": model}, [source], "first")
-    second = make(tmp_path, {**TRAIN, "model": model}, [source], "second")
-    assert first.sha256 == second.sha256
-    assert first.pieces_sha256 == second.pieces_sha256
 
 
 def test_the_manifest_says_what_was_made(tmp_path, source):
@@ -151,17 +145,19 @@ def test_a_sample_is_the_first_characters_in_the_order_of_hashes(
     assert "".join(sample(folder, characters, 0.0)) == in_order[:characters]
 
 
-@pytest.mark.parametrize("texts", [[" \n"], ["\n\n"]])
-def test_no_training_text_is_an_error(tmp_path, make_source, texts):
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ([" \n"], r"tokenizers\.tok: no training text in \{'empty'"),
+        (["\n\n"], r"tokenizers\.tok: no training text in \{'empty'"),
+        (prose(0), r"tokenizers\.tok: SentencePiece cannot make 8 unigram"),
+    ],
+)
+def test_too_little_text_or_vocabulary_is_an_error(tmp_path, make_source, texts, message):
     folder = make_source(tmp_path / "empty", texts)
-    with pytest.raises(InputError, match=r"tokenizers\.tok: no training text in \{'empty'"):
-        make(tmp_path, TRAIN, [folder])
+    with pytest.raises(InputError, match=message):
+        make(tmp_path, {**TRAIN, "vocabulary": 8}, [folder])
     assert not (tmp_path / "tok.model").exists()
-
-
-def test_too_small_a_vocabulary_is_an_error(tmp_path, source):
-    with pytest.raises(InputError, match=r"tokenizers\.tok: SentencePiece cannot make 8 unigram"):
-        make(tmp_path, {**TRAIN, "vocabulary": 8}, [source])
 
 
 def test_a_given_model_is_copied(tmp_path, exact):
@@ -193,11 +189,6 @@ def test_wrong_settings_are_named(tmp_path, values, message):
         make(tmp_path, values)
 
 
-def test_a_missing_model_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"none\.model does not exist"):
-        Tokenizer(tmp_path / "none.model")
-
-
 def test_a_model_without_an_end_is_refused(tmp_path):
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(prose(0)[:5]),
@@ -224,31 +215,18 @@ def test_the_identity_of_pieces_is_that_of_pieces_and_scores(tmp_path, make_sour
     assert again.pieces_sha256 == twice
 
 
-def test_the_manifest_does_not_replace_the_settings(tmp_path):
+def test_neither_model_nor_manifest_replaces_what_is_read(tmp_path, exact):
     given_settings = tmp_path / "tok.json"
-    given_settings.write_text(json.dumps({"kind": "file", "path": "given.model"}))
-    with pytest.raises(InputError, match=r"tok\.json is the input .*tok\.json, which would be"):
-        build(given_settings, [], tmp_path / "tok.model")
-    assert json.loads(given_settings.read_text())["kind"] == "file"
-
-
-def test_the_manifest_does_not_replace_the_model(tmp_path, exact):
-    given_settings = tmp_path / "settings.json"
     given_settings.write_text(json.dumps({"kind": "file", "path": str(exact.path)}))
-    with pytest.raises(
-        InputError, match=r"t\.json would be the model and its manifest: give --out a"
+    for out, message in (
+        (tmp_path / "tok.model", r"tok\.json is the input .*tok\.json, which would be"),
+        (tmp_path / "t.json", r"t\.json would be the model and its manifest: give --out a"),
+        (tmp_path / "..", "has no name of its own"),
+        (exact.path, "is the input"),
     ):
-        build(given_settings, [], tmp_path / "t.json")
-    with pytest.raises(InputError, match="has no name of its own"):
-        build(given_settings, [], tmp_path / "..")
-    with pytest.raises(InputError, match="is the input"):
-        build(given_settings, [], exact.path)
-
-
-def test_a_tokenizer_may_be_built_anew(tmp_path, source):
-    for vocabulary in (60, 50):
-        made = make(tmp_path, {**TRAIN, "model": "bpe", "vocabulary": vocabulary}, [source])
-        assert made.vocabulary == vocabulary
+        with pytest.raises(InputError, match=message):
+            build(given_settings, [], out)
+    assert json.loads(given_settings.read_text())["kind"] == "file"
 
 
 def changed(content, draw):
@@ -288,19 +266,22 @@ def test_a_changed_model_is_refused_or_works(tmp_path, exact, count):
     assert outcomes == {"refused", "works"}
 
 
-def test_a_piece_that_is_not_utf8_is_told(tmp_path, exact):
+def test_bytes_that_are_no_model_are_told(tmp_path, exact):
+    given, values = (
+        tmp_path / "given.model",
+        {"kind": "file", "path": str(tmp_path / "given.model")},
+    )
     piece = max((exact._processor.id_to_piece(n) for n in range(3, exact.vocabulary)), key=len)
     spoilt = exact.path.read_bytes().replace(piece.encode(), b"\xff" * len(piece.encode()), 1)
-    (tmp_path / "given.model").write_bytes(spoilt)
-    message = r"tokenizers\.tok\.path: .*given\.model is damaged: piece \d+ is not UTF-8"
-    with pytest.raises(InputError, match=message):
-        make(tmp_path, {"kind": "file", "path": str(tmp_path / "given.model")})
-    with pytest.raises(InputError, match=r"given\.model is damaged"):
-        Tokenizer(tmp_path / "given.model")
-
-
-@pytest.mark.parametrize("content", [b"", b"\0" * 9, b"\xff" * 9])
-def test_bytes_that_are_no_model_are_told(tmp_path, content):
-    (tmp_path / "given.model").write_bytes(content)
-    with pytest.raises(InputError, match="is not a SentencePiece model"):
-        make(tmp_path, {"kind": "file", "path": str(tmp_path / "given.model")})
+    no_text = r"given\.model is damaged: piece \d+ is not UTF-8"
+    no_model = "is not a SentencePiece model"
+    contents = [(spoilt, no_text), *((c, no_model) for c in (b"", b"\0" * 9, b"\xff" * 9))]
+    for content, message in contents:
+        given.write_bytes(content)
+        with pytest.raises(InputError, match=rf"tokenizers\.tok\.path: .*{message}"):
+            make(tmp_path, values)
+        with pytest.raises(InputError, match=message):
+            Tokenizer(given)
+    given.unlink()
+    with pytest.raises(InputError, match=r"given\.model does not exist"):
+        Tokenizer(given)
