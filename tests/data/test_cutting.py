@@ -24,29 +24,40 @@ def cut(content, how, chunk=3):
     return list(cutting.cut(chunks, how, TooLongError))
 
 
-def test_paragraphs_are_set_off_by_blank_lines_and_bear_the_number_of_their_line():
-    text = b"\none\n two \n\n \t\nthree\r\nfour\r\n\r\n\r\nfive"
-    assert cut(text, "paragraphs") == [(2, b"one\n two "), (6, b"three\r\nfour"), (10, b"five")]
-
-
-def test_lines_bear_their_number_as_an_editor_shows_it():
-    for end in (b"\n", b"\r\n", b"\r"):
-        text = end.join([b"one", b"", b" two "])
-        assert cut(text, "lines") == cut(text + end, "lines")
-        assert cut(text, "lines") == [(1, b"one"), (2, b""), (3, b" two ")]
-
-
-def test_characters_end_behind_a_blank_where_there_is_one():
-    assert cut(b"one two three fourteen", "8 characters") == [
-        *((1, b"one two "), (2, b"three "), (3, b"fourteen")),
-    ]
-    assert cut("äöü\nß".encode(), "2 characters") == [
-        *((1, "äö".encode()), (2, "ü\n".encode()), (3, "ß".encode())),
-    ]
-
-
-def test_a_file_is_one_document_without_a_number():
-    assert cut(b"one\n\ntwo\n", "file") == [(None, b"one\n\ntwo\n")]
+@pytest.mark.parametrize(
+    ("text", "how", "documents"),
+    [
+        # Set off by blank lines, with the number of their first line.
+        (
+            b"\none\n two \n\n \t\nthree\r\nfour\r\n\r\n\r\nfive",
+            "paragraphs",
+            [(2, b"one\n two "), (6, b"three\r\nfour"), (10, b"five")],
+        ),
+        *(
+            (
+                end.join([b"one", b"", b" two "]) + last,
+                "lines",
+                [(1, b"one"), (2, b""), (3, b" two ")],
+            )
+            for end in (b"\n", b"\r\n", b"\r")
+            for last in (b"", end)
+        ),
+        # Behind a blank where there is one.
+        (
+            b"one two three fourteen",
+            "8 characters",
+            [(1, b"one two "), (2, b"three "), (3, b"fourteen")],
+        ),
+        (
+            "äöü\nß".encode(),
+            "2 characters",
+            [(1, "äö".encode()), (2, "ü\n".encode()), (3, "ß".encode())],
+        ),
+        (b"one\n\ntwo\n", "file", [(None, b"one\n\ntwo\n")]),
+    ],
+)
+def test_each_way_to_cut_by_hand(text, how, documents):
+    assert cut(text, how) == documents
 
 
 TEXTS = st.text(alphabet="a é\u0905\U0001f600\n\r\t", max_size=40)
@@ -95,16 +106,11 @@ def test_a_document_above_the_limit_is_refused_where_it_begins(monkeypatch, how,
     assert cut(text, "9 characters")[0] == (1, b"one\n\na ")
 
 
-@pytest.mark.parametrize(
-    "how", ["file ", "paragraph", "0 characters", "-1 characters", "2000", "9e3 characters"]
-)
-def test_what_is_no_way_to_cut_is_named(how):
-    assert cutting.problems(how) == [
-        f"{how!r} is none of file, paragraphs, lines and, for example, 2000 characters"
-    ]
-
-
-def test_longer_pieces_than_a_document_may_be_are_refused():
+def test_what_is_no_way_to_cut_is_named():
+    for how in ("file ", "paragraph", "0 characters", "-1 characters", "2000", "9e3 characters"):
+        assert cutting.problems(how) == [
+            f"{how!r} is none of file, paragraphs, lines and, for example, 2000 characters"
+        ]
     assert cutting.problems("100000000 characters")[0].endswith("at most 67108864 characters")
     assert not cutting.problems("67108864 characters")
 

@@ -1,3 +1,4 @@
+import os
 from hashlib import sha256
 
 import pytest
@@ -24,26 +25,23 @@ def test_what_is_written_is_read(tmp_path_factory, make_source, texts, group):
     assert [text for _, text in store.read(folder)] == texts
 
 
-def test_big_sources_are_several_files(tmp_path, make_source, monkeypatch):
+def test_big_sources_are_several_files_and_their_totals_are_counted(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "GROUP_BYTES", 10)
     monkeypatch.setattr(store, "FILE_BYTES", 20)
-    # Two texts of 10 bytes fill a file.
-    folder = make_source(tmp_path / "source", ["0123456789"] * 5)
-    assert len(list(folder.glob("documents-*.parquet"))) == 3
-    assert len(list(store.read(folder))) == 5
-
-
-def test_totals_count_characters_and_bytes(tmp_path):
-    totals = store.write([store.Document("1", "aé"), store.Document("2", "अ")], tmp_path)
+    writer = store.Writer(tmp_path)
+    # Two texts of 10 bytes fill a file; further documents begin one of their own.
+    writer.add([store.Document(str(n), "0123456789") for n in range(5)])
+    assert len(writer.files) == 3
+    writer.add([store.Document("5", "aé"), store.Document("6", "अ")])
+    writer.add([])
+    assert [path.name for path in writer.files] == [f"documents-{n:05d}.parquet" for n in range(4)]
     # Two and one characters; 1 + 2 and 3 bytes.
-    assert (totals.documents, totals.characters, totals.bytes) == (2, 3, 6)
+    assert (writer.documents, writer.characters, writer.bytes) == (7, 53, 56)
 
 
 def test_the_hash_tells_ids_and_texts_apart(tmp_path):
     def digest(*documents):
-        folder = tmp_path / str(len(list(tmp_path.iterdir())))
-        folder.mkdir()
-        return store.write([store.Document(*document) for document in documents], folder).sha256
+        return store.write([store.Document(*document) for document in documents], tmp_path).sha256
 
     hashes = [
         digest(("1", "ab")),
@@ -55,35 +53,31 @@ def test_the_hash_tells_ids_and_texts_apart(tmp_path):
     assert digest(("1", "ab")) == hashes[0]
 
 
-def test_unfinished_documents_are_not_read(tmp_path, make_source):
+PATH = "documents-00000.parquet"
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda folder: (folder / atomic_files.MANIFEST).unlink(), "no finished documents"),
+        (
+            lambda folder: atomic_files.write_json(
+                folder / atomic_files.MANIFEST, {"stage": "pack"}
+            ),
+            "not the manifest of the stage 'download'",
+        ),
+        (lambda folder: (folder / PATH).unlink(), rf"{PATH} is missing"),
+        (lambda folder: os.truncate(folder / PATH, 9), rf"{PATH} has 9 bytes, the manifest"),
+        (
+            lambda folder: (folder / PATH).write_bytes(bytes((folder / PATH).stat().st_size)),
+            rf"{PATH} cannot be read",
+        ),
+    ],
+)
+def test_documents_that_are_not_whole_are_not_read(tmp_path, make_source, damage, message):
     folder = make_source(tmp_path / "source", ["text"])
-    (folder / atomic_files.MANIFEST).unlink()
-    with pytest.raises(InputError, match="no finished documents"):
-        store.manifest(folder)
-
-
-def test_another_manifest_is_not_taken_for_documents(tmp_path):
-    atomic_files.write_json(tmp_path / atomic_files.MANIFEST, {"stage": "pack"})
-    with pytest.raises(InputError, match="not the manifest of the stage 'download'"):
-        store.manifest(tmp_path)
-
-
-def test_a_truncated_file_is_named(tmp_path, make_source):
-    folder = make_source(tmp_path / "source", ["text"])
-    path = folder / "documents-00000.parquet"
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(InputError, match=r"documents-00000\.parquet has .* bytes, the manifest"):
-        list(store.read(folder))
-    path.unlink()
-    with pytest.raises(InputError, match=r"documents-00000\.parquet is missing"):
-        list(store.read(folder))
-
-
-def test_a_damaged_file_is_named(tmp_path, make_source):
-    folder = make_source(tmp_path / "source", ["text"])
-    path = folder / "documents-00000.parquet"
-    path.write_bytes(bytes(path.stat().st_size))
-    with pytest.raises(InputError, match=r"documents-00000\.parquet cannot be read"):
+    damage(folder)
+    with pytest.raises(InputError, match=message):
         list(store.read(folder))
 
 

@@ -46,17 +46,33 @@ def hashes(texts):
     return sorted(map(text_hash, texts))
 
 
-def test_nothing_happens_unless_asked_for(packed):
-    manifest, kept = packed([*WORDS, *WORDS])
-    assert "hygiene" not in manifest
-    assert kept == hashes([*WORDS, *WORDS])
-
-
-def test_of_duplicates_the_first_is_kept(packed):
-    manifest, kept = packed([*WORDS, *WORDS[:10], "aa", "aa"], drop_duplicates=True)
-    assert kept == hashes(WORDS)
-    assert manifest["hygiene"] == {"dropped": {"duplicate": 12}}
-    assert manifest["floor_nats"] is None
+@pytest.mark.parametrize(
+    ("texts", "chosen", "kept", "hygiene"),
+    [
+        # Nothing happens unless it is asked for.
+        ([*WORDS, *WORDS], {}, [*WORDS, *WORDS], None),
+        # Of duplicates the first is kept.
+        ([*WORDS, *WORDS[:10], "aa", "aa"], {"drop_duplicates": True}, WORDS, {"duplicate": 12}),
+        (
+            [*WORDS, "abc", "  ab  ", "abcd", *(word * 2 for word in WORDS)],
+            {"min_characters": 3},
+            ["abc", "abcd", *(word * 2 for word in WORDS)],
+            {"short": 65},
+        ),
+        # Text is normalised before all else.
+        (
+            [*WORDS, "abe\u0301", "ab\u00e9"],
+            {"normalisation": "NFC", "drop_duplicates": True},
+            [*WORDS, "ab\u00e9"],
+            {"duplicate": 1},
+        ),
+    ],
+)
+def test_what_is_left_out_is_counted(packed, texts, chosen, kept, hygiene):
+    manifest, found = packed(texts, **chosen)
+    assert found == hashes(kept)
+    assert manifest.get("hygiene") == (hygiene and {"dropped": hygiene})
+    assert (manifest["floor_nats"] is None) == bool(hygiene)
 
 
 @pytest.mark.slow
@@ -79,21 +95,6 @@ def test_duplicates_are_known_again_after_a_kill(packed, monkeypatch, tmp_path):
         packed(texts, drop_duplicates=True)
     assert packed(texts, drop_duplicates=True) == (undisturbed, kept)
     assert undisturbed["hygiene"] == {"dropped": {"duplicate": 64}}
-
-
-def test_short_documents_are_left_out(packed):
-    texts = [*WORDS, "abc", "  ab  ", "abcd"]
-    manifest, kept = packed([*texts, *(word * 2 for word in WORDS)], min_characters=3)
-    assert kept == hashes(["abc", "abcd", *(word * 2 for word in WORDS)])
-    assert manifest["hygiene"]["dropped"] == {"short": 65}
-
-
-def test_text_is_normalised_before_all_else(packed):
-    composed, decomposed = "ab\u00e9", "abe\u0301"
-    texts = [*WORDS, decomposed, composed]
-    manifest, kept = packed(texts, normalisation="NFC", drop_duplicates=True)
-    assert kept == hashes([*WORDS, composed])
-    assert manifest["hygiene"]["dropped"] == {"duplicate": 1}
 
 
 ITEM = "a b c d e f"

@@ -1,4 +1,4 @@
-import json
+"""Damage to documents and corpora: what each open sees, what verifying does, and `pike verify`."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,8 @@ from pipeline.data import corpus_manifest
 from pipeline.data.shards import Corpus
 from pipeline.data.verify import verify
 from pipeline.runtime import atomic_files
+
+LIST = corpus_manifest.documents_file("train")
 
 
 @pytest.fixture
@@ -25,7 +27,7 @@ def source(tmp_path, make_source):
 def rewrite(folder, change):
     manifest = atomic_files.read_json(folder / atomic_files.MANIFEST)
     change(manifest)
-    (folder / atomic_files.MANIFEST).write_text(json.dumps(manifest))
+    atomic_files.write_json(folder / atomic_files.MANIFEST, manifest)
 
 
 def flip(path, place=3, bit=0):
@@ -57,61 +59,69 @@ def test_every_damaged_file_is_named_with_what_to_do(corpus, source, tmp_path, w
     assert "train-00000.bin" not in text
 
 
-@pytest.mark.parametrize("name", ["train-00000.bin", "validation-documents.npy"])
-@pytest.mark.parametrize("bit", [0, 7])
-def test_one_flipped_bit_anywhere_is_found(corpus, name, bit):
+@pytest.mark.parametrize("name", ["train-00001.bin", LIST])
+def test_a_damaged_file_of_a_split_is_named(corpus, name):
+    path, whole = corpus / name, (corpus / name).read_bytes()
+    reads = [
+        lambda: verify([str(corpus)]),
+        lambda: Corpus.open(corpus, "train", verify=True),
+        lambda: Corpus.open(corpus, "train"),
+    ]
     for place in (0, -1):
-        flip(corpus / name, place, bit)
-        with pytest.raises(InputError, match=f"{name} was changed"):
-            verify([str(corpus)])
-        flip(corpus / name, place, bit)
+        for bit in (0, 7):
+            flip(path, place, bit)
+            # The bytes are compared where a number is to be made of them.
+            for read in reads[:2]:
+                with pytest.raises(InputError, match=f"{name} was changed"):
+                    read()
+            reads[2]()
+            flip(path, place, bit)
+    for damage, problem in (
+        (lambda: path.write_bytes(whole[:-1]), f"has {len(whole) - 1} bytes, the manifest says"),
+        (path.unlink, "is missing, though the manifest lists it"),
+    ):
+        damage()
+        for read in reads:
+            with pytest.raises(InputError, match=f"{name} {problem}"):
+                read()
+        Corpus.open(corpus, "validation")
+    path.write_bytes(whole)
     assert "whole" in verify([str(corpus)])
 
 
-def test_a_missing_file_is_named(corpus):
-    (corpus / "train-00001.bin").unlink()
-    with pytest.raises(InputError, match=r"train-00001\.bin is missing, though the manifest"):
-        verify([str(corpus)])
+def without(name):
+    return lambda manifest: manifest.pop(name)
 
 
-def test_a_folder_of_something_else_is_refused(tmp_path):
-    with pytest.raises(InputError, match="holds no documents or corpus"):
-        verify([str(tmp_path)])
-    atomic_files.write_json(tmp_path / atomic_files.MANIFEST, {"stage": "pretrain", "files": {}})
-    with pytest.raises(InputError, match="neither of documents nor of a corpus"):
-        verify([str(tmp_path)])
-
-
-def test_a_manifest_without_files_is_refused(corpus):
-    rewrite(corpus, lambda manifest: manifest.pop("files"))
-    with pytest.raises(InputError, match="files is missing"):
-        verify([str(corpus)])
-
-
-def test_a_manifest_that_contradicts_its_shards_is_refused_at_every_open(corpus):
-    rewrite(corpus, lambda manifest: manifest["splits"]["train"].update(tokens=24))
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (without("files"), "files is missing"),
+        (
+            lambda manifest: manifest["splits"]["train"].update(tokens=24),
+            "says 24 train tokens, but its shards have 25",
+        ),
+        (lambda manifest: manifest.update(fingerprint="0" * 64), "a fingerprint that is not that"),
+        (lambda manifest: manifest.update(format=0), "is not a corpus of format 1"),
+        (lambda manifest: manifest["files"].pop(LIST), f"does not list {LIST}"),
+    ],
+)
+def test_a_manifest_that_contradicts_itself_is_refused_at_every_open(corpus, change, message):
+    rewrite(corpus, change)
     for read in (lambda: verify([str(corpus)]), lambda: Corpus.open(corpus, "train")):
-        with pytest.raises(InputError, match="says 24 train tokens, but its shards have 25"):
+        with pytest.raises(InputError, match=message):
             read()
 
 
-def test_a_fingerprint_of_other_shards_is_refused(corpus):
-    rewrite(corpus, lambda manifest: manifest.update(fingerprint="0" * 64))
-    with pytest.raises(InputError, match="a fingerprint that is not that of its shards"):
-        Corpus.open(corpus, "train")
-
-
-def reseal(folder, name):
-    """A manifest that vouches for a file as it is."""
-
-    def change(manifest):
-        path = folder / name
-        manifest["files"][name] = {
-            "bytes": path.stat().st_size,
-            "sha256": atomic_files.sha256(path),
-        }
-
-    rewrite(folder, change)
+@pytest.mark.parametrize("manifest", [{"stage": "pretrain", "files": {}}, [], None])
+def test_a_folder_of_something_else_is_refused(tmp_path, manifest):
+    if manifest is not None:
+        atomic_files.write_json(tmp_path / atomic_files.MANIFEST, manifest)
+    message = "neither of documents nor of a corpus"
+    with pytest.raises(InputError, match="holds no doc" if manifest is None else message):
+        verify([str(tmp_path)])
+    with pytest.raises(InputError, match="no finished corpus" if manifest is None else "is not"):
+        Corpus.open(tmp_path, "train")
 
 
 @pytest.mark.parametrize(
@@ -119,11 +129,12 @@ def reseal(folder, name):
     [([20], "documents do not add up"), ([5, 20], "document does not end with the end's token")],
 )
 def test_documents_must_fit_the_stream(corpus, lengths, problem):
-    name = corpus_manifest.documents_file("train")
-    found = np.zeros(len(lengths), np.load(corpus / name).dtype)
+    found = np.zeros(len(lengths), np.load(corpus / LIST).dtype)
     found["tokens"] = lengths
-    np.save(corpus / name, found)
-    reseal(corpus, name)
+    np.save(corpus / LIST, found)
+    facts = {"bytes": (corpus / LIST).stat().st_size, "sha256": atomic_files.sha256(corpus / LIST)}
+    # The manifest vouches for the file as it is.
+    rewrite(corpus, lambda manifest: manifest["files"].update({LIST: facts}))
     with pytest.raises(InputError, match=problem):
         verify([str(corpus)])
 
@@ -148,10 +159,12 @@ def test_a_tokenizer_that_was_replaced_is_refused(corpus):
     corpus_manifest.refuse_other_tokenizer(corpus, manifest)
     assert "whole" in verify([str(corpus)])
     model.write_bytes(b"other pieces")
-    with pytest.raises(InputError, match=r"was packed with the tokenizer of SHA-256.*tok\.model"):
-        corpus_manifest.refuse_other_tokenizer(corpus, manifest)
-    with pytest.raises(InputError, match="was packed with the tokenizer"):
-        verify([str(corpus)])
+    for read in (
+        lambda: corpus_manifest.refuse_other_tokenizer(corpus, manifest),
+        lambda: verify([str(corpus)]),
+    ):
+        with pytest.raises(InputError, match=r"was packed with the tokenizer of SHA-256.*tok\.mod"):
+            read()
     # Moved without its tokenizer, a corpus is as good as before.
     model.unlink()
     corpus_manifest.refuse_other_tokenizer(corpus, manifest)
