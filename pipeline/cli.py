@@ -87,7 +87,7 @@ def _data_stages(commands: Any) -> None:
     _path(stage, "--documents", "the source's folder")
     _path(stage, "--tokenizer", "the .model file")
     _path(stage, "--out", "folder to make")
-    _workers(stage, "processes that encode (default: as many as processors)")
+    _workers(stage, "threads that encode (default: as many as processors)")
 
 
 def _training_stages(commands: Any) -> None:

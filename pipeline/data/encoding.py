@@ -3,7 +3,6 @@
 Legend of shapes: N documents of a batch, T tokens of all of them.
 """
 
-import functools
 import hashlib
 import unicodedata
 from collections import Counter
@@ -67,13 +66,7 @@ def batches(listed: list[Path]) -> list[DocumentBatch]:
     return found
 
 
-@functools.cache
-def tokenizer(path: Path) -> Tokenizer:
-    """A tokenizer, loaded once a process."""
-    return Tokenizer(path)
-
-
-def encode(batch: DocumentBatch, model: Path, hygiene: Hygiene = UNTOUCHED) -> Encoded:
+def encode(batch: DocumentBatch, encoder: Tokenizer, hygiene: Hygiene = UNTOUCHED) -> Encoded:
     """Encodes the documents of a batch, each whole.
 
     Raises:
@@ -91,7 +84,6 @@ def encode(batch: DocumentBatch, model: Path, hygiene: Hygiene = UNTOUCHED) -> E
     if hygiene != UNTOUCHED:
         cleaned = (_clean(content, hygiene, skipped, items) for content in contents)
         contents = [content for content in cleaned if content is not None]
-    encoder = tokenizer(model)
     pieces = encoder.encode(contents)
     end = np.array([encoder.eos], np.int32)
     stream = np.concatenate([part for ids in pieces for part in (ids, end)] or [end[:0]])

@@ -80,7 +80,7 @@ class HuggingFace:
         # Text is seldom smaller than it is stored: later files are hardly needed.
         begins = itertools.accumulate((file.stored_bytes for file in listed), initial=0)
         needed = sum(begin < self.bytes for begin, _ in zip(begins, listed, strict=False))
-        yield from worker_pool.in_threads(HubFile.fetched, listed[:needed], workers)
+        yield from worker_pool.in_order(HubFile.fetched, listed[:needed], workers)
         yield from map(HubFile.fetched, listed[needed:])
 
     def read(self, skipped: Counter[str]) -> Iterator[Document]:

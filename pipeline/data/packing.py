@@ -3,7 +3,6 @@
 Legend of shapes: V pieces of the vocabulary.
 """
 
-import contextlib
 import functools
 import logging
 import math
@@ -35,8 +34,6 @@ log = logging.getLogger("pike")
 
 COMMIT_BATCHES = 16
 """Batches (of 4 MiB of text) after which what was written is made to survive a kill."""
-LEAST_BATCHES = 4
-"""Batches per process; fewer are not worth its start."""
 LEAST_TOKENS = 16
 """A split of fewer tokens is a mistake."""
 
@@ -62,7 +59,7 @@ def pack(
 ) -> None:
     """Encodes a source's documents into the corpus `out`.
 
-    The corpus is a function of the settings, the documents and the tokenizer; in how many processes
+    The corpus is a function of the settings, the documents and the tokenizer; in how many threads
     it is made, and whether the work was interrupted, changes no byte. What was written before a
     kill is not written again.
 
@@ -71,12 +68,11 @@ def pack(
         documents: Folder that `download` wrote; its name is the source's and the domain's.
         tokenizer: The `.model` file.
         out: Folder to be made.
-        workers: Processes that encode; absent: as many as there are processors.
+        workers: Threads that encode; absent: as many as there are processors.
 
     Raises:
         InputError: wrong settings, damaged documents, too little text, a tokenizer that does not
-            know the text, a full disk, a worker that was killed, or another process that is making
-            the same corpus.
+            know the text, a full disk, or another process that is making the same corpus.
     """
     values = atomic_files.read_mapping(settings_file)
     chosen = parse(Packing, values, "packing")
@@ -97,7 +93,6 @@ def pack(
             identity,
             [documents, settings_file, *inputs],
             forget=(InputError, OSError),
-            keep=(worker_pool.KilledError,),
         ) as partial,
         Progress(f"pack {documents.name}", total=_megabytes(source), unit="MB") as progress,
     ):
@@ -158,19 +153,20 @@ class _Work:
             self._documents / name for name in sorted(store.manifest(self._documents)["files"])
         ]
         store.refuse_damaged(self._documents)
+        if self._chosen.hygiene.decontaminate is not None:
+            # Read once, before several threads ask for them.
+            filters.items(self._chosen.hygiene.decontaminate)
         left = encoding.batches(listed)[self._done :]
         call = functools.partial(
-            encoding.encode, model=self._tokenizer.path, hygiene=self._chosen.hygiene
+            encoding.encode, encoder=self._tokenizer, hygiene=self._chosen.hygiene
         )
         progress.add(self._read / 1e6)
-        workers = max(1, min(workers, len(left) // LEAST_BATCHES))
         try:
-            with contextlib.closing(worker_pool.in_processes(call, left, workers)) as encoded:
-                for batch in encoded:
-                    self._add(batch)
-                    progress.add(batch.read_bytes / 1e6, tokens=f"{self._splits['train'].tokens:,}")
-                    if self._done % COMMIT_BATCHES == 0:
-                        self._commit()
+            for batch in worker_pool.in_order(call, left, workers):
+                self._add(batch)
+                progress.add(batch.read_bytes / 1e6, tokens=f"{self._splits['train'].tokens:,}")
+                if self._done % COMMIT_BATCHES == 0:
+                    self._commit()
         except BaseException:
             for split in self._splits.values():
                 split.abandon()

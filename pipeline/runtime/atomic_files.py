@@ -60,7 +60,6 @@ def resumable_folder(
     identity: Any,
     inputs: Sequence[Path] = (),
     forget: tuple[type[BaseException], ...] = (),
-    keep: tuple[type[BaseException], ...] = (),
 ) -> Iterator[Path]:
     """Like `appearing` for a folder whose making goes on where it was stopped.
 
@@ -74,7 +73,6 @@ def resumable_folder(
         identity: JSON-able; all that the content is a function of.
         inputs: Files and folders that the command reads.
         forget: Errors after which nothing is kept.
-        keep: Kinds of them after which everything is.
 
     Raises:
         InputError: as `appearing`, or another process is making the same folder.
@@ -88,9 +86,8 @@ def resumable_folder(
             known.write_text(key, encoding="utf-8")
         try:
             yield partial
-        except forget as error:
-            if not isinstance(error, keep):
-                remove(partial)
+        except forget:
+            remove(partial)
             raise
         remove(partial / WORK)
         _place(partial, path, stage)
