@@ -103,9 +103,6 @@ def overlap(folder: Path, length: int) -> float:
 
 
 _SHOWN = {
-    "documents": "{:,}",
-    "tokens": "{:,}",
-    "bytes": "{:,}",
     "bytes_per_token": "{:.2f}",
     "tokens_per_document": "{:.0f}",
     "unigram_entropy_nats": "{:.3f}",
@@ -117,36 +114,35 @@ _SHOWN = {
 
 def _table(rows: list[Row], columns: list[str]) -> str:
     """Two aligned tables: sizes, and documents by their length."""
-    lengths = [name for name in columns if name.startswith("documents_from_")]
-    first = [name for name in columns if name not in lengths]
+    header = {name: name.replace("_", " ") for name in columns}
     if all(row["seen_in_training"] is None for row in rows):
-        first.remove("seen_in_training")
-    names = ["tokenizer", "domain", "split"]
-    short = {name: name.removeprefix("documents_from_").removesuffix("_tokens") for name in lengths}
-    sizes = [[_cell(name, row) for name in first] for row in rows]
-    counts = [[f"{row[n]:,}" if n in short else row[n] for n in [*names, *lengths]] for row in rows]
+        del header["seen_in_training"]
+    lengths = {name: name.split("_")[2] for name in columns if name.startswith("documents_from_")}
+    sizes = {name: shown for name, shown in header.items() if name not in lengths}
+    named = {name: name for name in ("tokenizer", "domain", "split")}
     return "\n".join(
         [
-            *_aligned([name.replace("_", " ") for name in first], sizes),
+            *_aligned(sizes, rows),
             "",
             "Documents of at least so many tokens, and fewer than twice as many:",
-            *_aligned([*names, *short.values()], counts),
+            *_aligned(named | lengths, rows),
         ]
     )
 
 
-def _cell(name: str, row: Row) -> str:
-    value = row[name]
-    return "" if value is None else _SHOWN.get(name, "{}").format(value)
+def _aligned(header: dict[str, str], rows: list[Row]) -> Iterator[str]:
+    """Lines of columns with their headings: texts to the left, numbers to the right."""
+    columns = []
+    for name, heading in header.items():
+        cells = [heading, *(_cell(name, row[name]) for row in rows)]
+        width = max(map(len, cells))
+        text = isinstance(rows[0][name], str)
+        columns.append([c.ljust(width) if text else c.rjust(width) for c in cells])
+    for line in zip(*columns, strict=True):
+        yield "  ".join(line).rstrip()
 
 
-def _aligned(header: list[str], rows: list[list[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    for row in (header, *rows):
-        cells = [
-            cell.ljust(width)
-            if rows[0][place].replace(",", "")[:1].isalpha()
-            else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(cells).rstrip()
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return ""
+    return _SHOWN.get(name, "{:,}" if isinstance(value, int) else "{}").format(value)

@@ -1,16 +1,15 @@
 """Formats of text files: JSON lines (plain or compressed), Parquet and plain text.
 
-A reader takes a `Reading`, which knows how to open its file, on this disk or elsewhere.
+A reader takes a `Reading`: a file and what is to be told of it.
 """
 
 import contextlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import Annotated, Any, BinaryIO, Literal
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -50,8 +49,8 @@ class Reading:
     """Column of the text."""
     invalid_utf8: Utf8Policy
     """What to do with text that is not UTF-8: see `pipeline.data.local.Local`."""
-    opened: Callable[[], AbstractContextManager[BinaryIO]]
-    """Opens the file's bytes; seeking is asked of Parquet alone."""
+    path: Path
+    """The file on this disk."""
     skipped: Counter[str]
     """Documents left out, by reason."""
     shorter: str
@@ -60,15 +59,14 @@ class Reading:
     """How a text file is cut into documents: see `pipeline.data.cutting.cut`."""
 
     @contextlib.contextmanager
-    def stream(self) -> Iterator[BinaryIO]:
-        """The open file; what goes wrong in the block is told with the file's name.
+    def named(self) -> Iterator[None]:
+        """Tells what goes wrong in the block with the file's name.
 
         Raises:
             InputError: the file cannot be read as what it is.
         """
         try:
-            with self.opened() as stream:
-                yield stream
+            yield
         except pa.ArrowMemoryError as error:
             raise InputError(
                 f"{self.place} does not fit into memory ({error}): write it anew with shorter "
@@ -170,8 +168,7 @@ def _chunks(reading: Reading) -> Iterator[bytes]:
             streams notice it for zstd; `zstandard` and `fsspec` end in silence.
     """
     codec = {".gz": "gzip", ".zst": "zstd"}.get(PurePosixPath(reading.name).suffix)
-    with reading.stream() as file:
-        stream: Any = pa.CompressedInputStream(pa.PythonFile(file, "r"), codec) if codec else file
+    with reading.named(), pa.input_stream(str(reading.path), compression=codec) as stream:
         chunk = stream.read(_CHUNK)
         if chunk.startswith(_UTF16):
             raise InputError(
@@ -185,7 +182,7 @@ def _chunks(reading: Reading) -> Iterator[bytes]:
 
 
 def _parquet(reading: Reading) -> Iterator[Document]:
-    with reading.stream() as stream, pq.ParquetFile(stream) as file:
+    with reading.named(), pq.ParquetFile(reading.path) as file:
         asked = _asked(file.schema_arrow, reading)
         number = 0
         for batch in _batches(file, asked):

@@ -216,7 +216,7 @@ class HubFile:
             remedy="take another revision, or leave the file out of data_files",
             field=self.source.field,
             invalid_utf8=self.source.invalid_utf8,
-            opened=lambda: self._local().open("rb"),
+            path=self._local(),
             skipped=skipped,
             shorter="leave the file out of data_files",
         )

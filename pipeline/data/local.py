@@ -123,7 +123,7 @@ class Local:
             remedy="fetch or make it anew",
             field=self.field,
             invalid_utf8=self.invalid_utf8,
-            opened=lambda: path.open("rb"),
+            path=path,
             skipped=skipped,
             shorter=self._shorter(name),
             cut=self.documents,
