@@ -1,5 +1,4 @@
 import os
-from hashlib import sha256
 
 import pytest
 from hypothesis import given, settings
@@ -79,14 +78,3 @@ def test_documents_that_are_not_whole_are_not_read(tmp_path, make_source, damage
     damage(folder)
     with pytest.raises(InputError, match=message):
         list(store.read(folder))
-
-
-def test_a_full_disk_is_named(small_disk, monkeypatch):
-    # Hashes do not compress: 1,000 of 64 digits in each text.
-    documents = (
-        store.Document(str(n), "".join(sha256(b"%d" % i).hexdigest() for i in range(n, n + 1000)))
-        for n in range(0, 100_000, 1000)
-    )
-    monkeypatch.setattr(store, "GROUP_BYTES", 1)
-    with pytest.raises(InputError, match=f"{small_disk} cannot be written.*No space left"):
-        store.write(documents, small_disk)

@@ -246,16 +246,6 @@ def test_a_damaged_file_of_the_hub_itself_is_told_from_a_bad_connection(hub, tmp
     assert read(download(tmp_path / "b", {**DE, "bytes": first}, workers=4)) == texts(0)
 
 
-@pytest.mark.slow
-def test_what_was_left_out_is_on_record(hub, tmp_path):
-    lines = [{"text": "one"}, {"text": None}, {"text": " "}, {"text": "two"}]
-    packed = gzip.compress("\n".join(map(json.dumps, lines)).encode())
-    hub.repositories["datasets/owner/c4"]["few/a.json.gz"] = packed
-    out = download(tmp_path / "a", settings(data_files=["few/*"]))
-    assert read(out) == ["one", "two"]
-    assert atomic_files.read_json(out / atomic_files.MANIFEST)["skipped"] == {"blank": 1, "null": 1}
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -308,12 +298,9 @@ def test_offline_a_gap_in_the_cache_is_not_stepped_over(hub, cached, tmp_path):
         download(tmp_path / "a")
     enough = {**DE, "bytes": sum(map(len, texts(0)))}
     assert read(download(tmp_path / "b", enough)) == texts(0)
-
-
-def test_offline_without_a_cache_the_message_says_what_to_do(hub, monkeypatch, tmp_path):
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    shutil.rmtree(tmp_path / "cache")
     with pytest.raises(InputError, match=r"owner/c4 at 0123.*HF_HUB_OFFLINE=1 takes"):
-        download(tmp_path / "a")
+        download(tmp_path / "c")
 
 
 def build(folder, **values):

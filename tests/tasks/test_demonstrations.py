@@ -62,19 +62,31 @@ def test_of_rows_with_one_key_the_first_counts():
     assert demonstrations.curated(arc_easy.TASK, rows[::-1]) == rows[7:]
 
 
-def test_a_missing_demonstration_is_named():
-    rows = [row(key) for key in arc_easy.TASK.curated[1:]]
-    with pytest.raises(InputError, match=r"1 of 7 demonstrations.*'MCAS_2007_8_5189'"):
-        demonstrations.curated(arc_easy.TASK, rows)
-
-
-def test_more_shots_than_there_are_is_refused():
-    with pytest.raises(InputError, match=r"8 shots.*7 demonstrations: lower shots$"):
-        demonstrations.chosen(hellaswag.TASK, [], [row(str(n)) for n in range(7)], 8)
-    with pytest.raises(InputError, match=r"1 shots.*0 demonstrations: lower shots, or items"):
-        demonstrations.chosen(GERMAN, [], [], 1)
-
-
-def test_an_evaluated_question_is_no_demonstration():
-    with pytest.raises(InputError, match="'k' is also an evaluated question"):
-        demonstrations.chosen(hellaswag.TASK, [row("i", query="same")], [row("k", query="same")], 1)
+@pytest.mark.parametrize(
+    ("choose", "message"),
+    [
+        (
+            lambda: demonstrations.curated(
+                arc_easy.TASK, [row(key) for key in arc_easy.TASK.curated[1:]]
+            ),
+            r"1 of 7 demonstrations.*'MCAS_2007_8_5189'",
+        ),
+        (
+            lambda: demonstrations.chosen(hellaswag.TASK, [], [row(str(n)) for n in range(7)], 8),
+            r"8 shots.*7 demonstrations: lower shots$",
+        ),
+        (
+            lambda: demonstrations.chosen(GERMAN, [], [], 1),
+            r"1 shots.*0 demonstrations: lower shots, or items",
+        ),
+        (
+            lambda: demonstrations.chosen(
+                hellaswag.TASK, [row("i", query="same")], [row("k", query="same")], 1
+            ),
+            "'k' is also an evaluated question",
+        ),
+    ],
+)
+def test_demonstrations_that_cannot_be_had_are_named(choose, message):
+    with pytest.raises(InputError, match=message):
+        choose()
