@@ -4,6 +4,7 @@ Legend of shapes: R rows asked for, L tokens of context in a row.
 """
 
 import bisect
+import contextlib
 import hashlib
 import mmap
 import os
@@ -11,8 +12,7 @@ import resource
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +42,7 @@ def token_dtype(vocabulary: int) -> np.dtype[Any]:
     return np.dtype("<u2" if vocabulary <= 2**16 else "<u4")
 
 
-class ShardWriter:
+class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
     """Appends tokens to `{split}-00000.bin`, `-00001.bin`, ...; a document may span files.
 
     The bytes are appended with write(), never through a memory map: on a full disk a map kills
@@ -155,16 +155,7 @@ class ShardWriter:
         )
         self._hash, self._held = hashlib.sha256(), 0
 
-    def __enter__(self) -> Self:
-        """Starts writing."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Closes the open file; after an error its last bytes do not matter."""
         if self._file is not None:
             with errors.explain_disk_errors(self._folder):
@@ -207,11 +198,15 @@ class Corpus:
         manifest = manifest_of(folder)
         facts, tokenizer = manifest["splits"][split], manifest["tokenizer"]
         dtype = np.dtype(manifest["dtype"]).newbyteorder("<")
-        listed: list[dict[str, Any]] = facts["shards"]
         sealed = sealed_split(folder, split, manifest, dtype)
-        starts = np.cumsum([0] + [s["tokens"] for s in listed]).tolist()
         refuse_contradiction(folder, split, manifest)
-        known = cls(
+        watched = checksums.Watched(sealed)
+        check = checksums.altered if verify else checksums.resized
+        found = [problem for _, problem in checksums.problems(check, sealed) if problem]
+        if found:
+            raise InputError("\n".join(found))
+        maps = [_mapped(folder / shard["file"]) for shard in facts["shards"]]
+        return cls(
             folder=folder,
             split=split,
             manifest=manifest,
@@ -220,18 +215,11 @@ class Corpus:
             eos=tokenizer["eos"],
             dtype=dtype,
             fingerprint=manifest["fingerprint"],
-            watched=checksums.Watched(sealed),
-            _starts=starts,
-            _maps=[],
-            _shards=[],
+            watched=watched,
+            _starts=np.cumsum([0] + [s["tokens"] for s in facts["shards"]]).tolist(),
+            _maps=maps,
+            _shards=[np.frombuffer(file, dtype) for file in maps],
         )
-        check = checksums.altered if verify else checksums.resized
-        found = [problem for _, problem in checksums.problems(check, sealed) if problem]
-        if found:
-            raise InputError("\n".join(found))
-        known._maps.extend(_mapped(folder / shard["file"]) for shard in listed)
-        known._shards.extend(np.frombuffer(file, dtype) for file in known._maps)
-        return known
 
     def rows(self, length: int) -> int:
         """How many rows of `length` tokens, each with the target of its last token, there are."""
