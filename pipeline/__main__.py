@@ -24,10 +24,6 @@ EXTRAS = {"lm_eval": "lm-eval", "transformers": "hf", "tokenizers": "hf", "googl
 }
 """Packages that one command alone needs, and the extra that installs each."""
 
-OF_RUN, OF_MODEL = ("run", "corpora", "tokenizer"), ("model", "out")
-"""What `evaluate` needs: for a run, and for a model directory of somebody else's."""
-OF_MODEL_TOO = ("dtype", "length", "reading")
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one subcommand and returns its exit code."""
@@ -63,9 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes | str | None:
     """Calls what the subcommand stands for."""
     with contextlib.ExitStack() as during:
-        if command == "evaluate":
-            chosen = _evaluation(chosen)
-        elif command == "pretrain":
+        if command == "pretrain":
             # Before torch is imported, which takes seconds.
             during.enter_context(signal_handler.ignore_signal(chosen["save_on"]))
             minutes = chosen.pop("wait")
@@ -87,30 +81,6 @@ def _shared_out(chosen: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
     if not launch.under_torchrun():
         launch.exec_torchrun(processes, words, chosen["save_on"], each or 1)
     return {**chosen, "threads": each}
-
-
-def _evaluation(chosen: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of one of the two things that `evaluate` does.
-
-    Raises:
-        InputError: some are missing, or belong to the other.
-    """
-    of_model = chosen["model"] is not None
-    needed, others = (OF_MODEL, OF_RUN) if of_model else (OF_RUN, (*OF_MODEL, *OF_MODEL_TOO))
-    missing = [name for name in needed if chosen[name] is None]
-    wrong = [name for name in others if chosen[name] is not None]
-    if missing or wrong:
-        told = [f"--{n} is missing" for n in missing] + [f"--{n} is out of place" for n in wrong]
-        raise InputError(
-            f"{', '.join(told)}: give --run, --corpora and --tokenizer for a run, or --model and "
-            "--out for a model directory"
-        )
-    kept = {
-        name: value
-        for name, value in chosen.items()
-        if name not in others and not (name in OF_MODEL_TOO and value is None)
-    }
-    return kept | ({"place": "pipeline.evaluation.directory:evaluate"} if of_model else {})
 
 
 def _shown(answer: bytes | str | None) -> int:

@@ -138,34 +138,18 @@ def _training_stages(commands: Any) -> None:
         "--runs", type=_place, nargs="+", required=True, help="folders of the proxies"
     )
     _path(stage, "--out", "the manifest to make")
-    _evaluate(commands)
+    stage = _stage(commands, "evaluate", "evaluate a run's checkpoints")
+    _given(stage, "SETTINGS", "the run's evaluation.json")
+    _path(stage, "--run", "the run's folder")
+    _path(stage, "--corpora", "folder of the tokenizer's corpora, one subfolder per domain")
+    _path(stage, "--tokenizer", "the .model file")
+    stage.add_argument("--tasks", type=_place, help="folder of the fetched downstream tasks")
+    _device(stage)
     stage = _stage(commands, "probe", "compare the domains' gradients at a run's checkpoints")
     _given(stage, "SETTINGS", "the run's probe.json")
     _path(stage, "--run", "the run's folder")
     _path(stage, "--corpora", "folder of the tokenizer's corpora, one subfolder per domain")
     _device(stage)
-
-
-def _evaluate(commands: Any) -> None:
-    about = "evaluate a run's checkpoints, or a model directory of Hugging Face's transformers"
-    stage = _stage(commands, "evaluate", about)
-    _given(stage, "SETTINGS", "the run's evaluation.json; of a model, JSON of its tasks")
-    stage.add_argument("--tasks", type=_place, help="folder of the fetched downstream tasks")
-    _device(stage)
-    run = stage.add_argument_group("a run")
-    run.add_argument("--run", type=_place, help="the run's folder")
-    about = "folder of the tokenizer's corpora, one subfolder per domain"
-    run.add_argument("--corpora", type=_place, help=about)
-    run.add_argument("--tokenizer", type=_place, help="the .model file")
-    model = stage.add_argument_group("a model directory, in place of a run")
-    model.add_argument("--model", type=_place, help="folder with safetensors and a tokenizer")
-    model.add_argument("--out", type=_place, help="folder to make")
-    about = "float32 (default), bfloat16 or float16"
-    model.add_argument("--dtype", choices=["float32", "bfloat16", "float16"], help=about)
-    about = "tokens that it reads at once (default: as its config.json says)"
-    model.add_argument("--length", type=_count, metavar="N", help=about)
-    about = "auto (default) tries candidates side by side; rows gives each a row of its own"
-    model.add_argument("--reading", choices=["auto", "rows"], help=about)
 
 
 def _results_stages(commands: Any) -> None:

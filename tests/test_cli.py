@@ -100,7 +100,6 @@ def test_the_version_is_shown(capsys):
         (["pretrain", "r", "--corpora", ""], "argument --corpora: the path is empty"),
         (["pretrain", "r", "--corpora", "c", "--peak-flops", "nan"], "'nan' is not a number"),
         (["pretrain", "r", "--corpora", "c", "--processes", "-1"], "'-1' is not a whole number"),
-        (["evaluate", "e", "--length", "0"], "'0' is not a whole number from 1"),
         (["export", "r", "--out", "o", "--step", "-1"], "'-1' is not a whole number from 0"),
         (["download", "s", "--out", "o", "--workers", "x"], "'x' is not a whole number from 1"),
         (["corpus", "c", "--ngrams", "1.0"], "'1.0' is not a whole number from 1"),
@@ -197,35 +196,16 @@ def options(stage):
 
 @pytest.mark.parametrize("stage", [*STAGES, *QUESTIONS])
 def test_the_arguments_of_a_command_are_those_of_its_function(stage):
-    places = [stages.STAGES.get(stage) or QUESTIONS[stage]]
-    if stage == "evaluate":
-        places.append("pipeline.evaluation.directory:evaluate")
+    module, _, name = (stages.STAGES.get(stage) or QUESTIONS[stage]).partition(":")
+    try:
+        function = getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        extra = __main__.EXTRAS[(error.name or "").partition(".")[0]]
+        pytest.skip(f"needs the extra {extra!r}")
+    _, *others = inspect.signature(function).parameters.values()
     # The command itself waits for the run and starts the stage in so many processes.
     names = {"processes", "wait"} if stage == "pretrain" else set()
-    for place in places:
-        module, _, name = place.partition(":")
-        try:
-            function = getattr(import_module(module), name)
-        except ModuleNotFoundError as error:
-            extra = __main__.EXTRAS[(error.name or "").partition(".")[0]]
-            pytest.skip(f"needs the extra {extra!r}")
-        _, *others = inspect.signature(function).parameters.values()
-        names |= {parameter.name for parameter in others}
-    assert options(stage) == names
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("", "--run is missing, --corpora is missing, --tokenizer is missing: give --run"),
-        ("--model m", "--out is missing: give"),
-        ("--model m --out o --run r", "--run is out of place: give"),
-        ("--run r --corpora c --tokenizer t --dtype float16", "--dtype is out of place: give"),
-    ],
-)
-def test_a_run_or_a_model_is_evaluated_not_both(given, expected, capsys):
-    assert __main__.main(["evaluate", "evaluation.json", *given.split()]) == 2
-    assert f"pike evaluate: {expected}" in capsys.readouterr().err
+    assert options(stage) == names | {parameter.name for parameter in others}
 
 
 def test_the_installed_command_is_the_same_function():

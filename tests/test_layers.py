@@ -42,7 +42,7 @@ FENCES = {
     "sentencepiece": ("pipeline.data.tokenizer", "pipeline.model.hf_tokenizer"),
     "snakemake": (),
     "torch_xla": ("pipeline.runtime.devices",),
-    "transformers": ("pipeline.evaluation.huggingface", "pipeline.model"),
+    "transformers": ("pipeline.model",),
     "torch": (
         "pipeline.runtime.devices",
         "pipeline.runtime.distributed",

@@ -16,10 +16,7 @@ prompt_encoding   prompts -> tokens, cut where a candidate begins
 grading       log-likelihoods -> picks and accuracies under every normalisation
 asking        a model's answers -> rows of `accuracies` and `choices`
 
-And with others' code:
+And with another's code:
 
 harness       lm-evaluation-harness with our checkpoints as a model of it: `pike lm-eval`
-huggingface   a model directory of transformers: weights, tokenizer, length
-readings      how such a model is read: side by side where that gives the same, else row by row
-directory     tasks asked of a model directory: `pike evaluate --model`
 """

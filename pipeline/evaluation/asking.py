@@ -1,6 +1,6 @@
 """A model's answers to a downstream task, as rows of the tables `accuracies` and `choices`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from pike_mixing.errors import InputError
 from pipeline.evaluation.grading import Grades, grade
 from pipeline.evaluation.prompt_encoding import Item
 from pipeline.evaluation.scoring import Question, score
+from pipeline.model.transformer import Transformer
 from pipeline.statistics.clustered import Floats
 from pipeline.tasks.benchmark import Benchmark
 
@@ -34,29 +35,27 @@ def questions(items: Sequence[Item]) -> list[Question]:
 
 
 def answer(
-    model: Any,
+    model: Transformer,
     benchmark: Benchmark,
     items: Sequence[Item],
     *,
     batch_tokens: int,
     device: torch.device,
-    scorer: Callable[..., list[Floats]] = score,
 ) -> TaskScores:
     """Asks the model all items and grades it.
 
     Args:
-        model: What the scorer asks.
+        model: On the device already.
         benchmark: What is asked.
         items: The same in tokens.
         batch_tokens: Tokens per forward pass.
         device: Where the model is.
-        scorer: `scoring.score`, or a function that gives the same in another way.
 
     Raises:
         InputError: a likelihood is no finite number, or a token is none of the model's.
     """
     try:
-        found = scorer(model, questions(items), batch_tokens=batch_tokens, device=device)
+        found = score(model, questions(items), batch_tokens=batch_tokens, device=device)
     except InputError as error:
         raise InputError(f"{benchmark.asked.name}: {error}") from None
     sums = [np.asarray(values, np.float64) for values in found[: len(items)]]

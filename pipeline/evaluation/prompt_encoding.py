@@ -7,12 +7,12 @@ Shapes: C tokens of a context.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.errors import InputError
+from pipeline.data.tokenizer import Tokenizer
 from pipeline.tasks import formats
 from pipeline.tasks.benchmark import Benchmark
 from pipeline.tasks.formats import Prompt
@@ -21,16 +21,6 @@ Tokens = tuple[int, ...]
 
 ITEMS_AT_ONCE = 256
 """Texts of so many items are encoded in one call."""
-
-
-class Encoder(Protocol):
-    """What is asked of a tokenizer: `pipeline.data.tokenizer.Tokenizer`, or one like it."""
-
-    eos: int
-    """The token at the border of two documents."""
-
-    def encode(self, texts: Sequence[str]) -> list[npt.NDArray[np.int32]]:
-        """Ids of each text, without special tokens."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +44,7 @@ class Item:
     """Demonstrations that stand in the context: fewer than asked for where they did not fit."""
 
 
-def encoded(benchmark: Benchmark, tokenizer: Encoder, length: int) -> list[Item]:
+def encoded(benchmark: Benchmark, tokenizer: Tokenizer, length: int) -> list[Item]:
     """Every question of a benchmark in tokens.
 
     Args:
@@ -107,7 +97,7 @@ def encoded(benchmark: Benchmark, tokenizer: Encoder, length: int) -> list[Item]
 
 
 def _cut(
-    prompts: Sequence[Prompt], solved: Sequence[str], tokenizer: Encoder, names: Sequence[str]
+    prompts: Sequence[Prompt], solved: Sequence[str], tokenizer: Tokenizer, names: Sequence[str]
 ) -> list[tuple[Tokens, tuple[Tokens, ...]]]:
     """Tokens of each prompt's context and of each of its candidates."""
     contexts = [formats.joined(solved, prompt.context) for prompt in prompts]

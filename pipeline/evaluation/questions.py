@@ -102,7 +102,7 @@ def prepared(asked: Evaluation, work: Run, corpora: Path, tokenizer: Tokenizer) 
 
 
 def downstream(
-    asked: Evaluation, folder: Path | None, tokenizer: prompt_encoding.Encoder, length: int
+    asked: Evaluation, folder: Path | None, tokenizer: Tokenizer, length: int
 ) -> list[Downstream]:
     """The questions of the downstream tasks.
 

@@ -12,7 +12,7 @@ width, V vocabulary, M places where something is scored, N scored tokens.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from torch import Tensor
 from pike_mixing.errors import InputError
 from pipeline.evaluation import shared_contexts
 from pipeline.evaluation.batch_layout import CONTEXT, QuestionRow, row, side_by_side
-from pipeline.model.transformer import AttentionLayout
+from pipeline.model.transformer import AttentionLayout, Transformer
 from pipeline.statistics.clustered import Floats
 
 LOGITS_AT_ONCE = 2**23
@@ -33,22 +33,6 @@ Ints = npt.NDArray[np.int64]
 
 Request = tuple[Sequence[int] | Ints, Sequence[int] | Ints]
 """A prefix of at least one token and the continuation that is scored behind it."""
-
-
-class ScoringModel(Protocol):
-    """What is asked of a model: `model.transformer.Transformer`, or whatever reads as it does."""
-
-    vocabulary: int
-
-    @property
-    def embedding(self) -> Any:
-        """Something whose `weight`, V x D, makes logits of the stream."""
-
-    def hidden(self, tokens_BxL: Tensor, sight: AttentionLayout) -> Tensor:
-        """The stream after the last norm, B x L x D."""
-
-    def prefill_cache(self, tokens_P: Tensor) -> Any:
-        """What it keeps of a text's beginning, for `AttentionLayout.shared`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +56,11 @@ class Score:
 
 
 def score(
-    model: ScoringModel,
+    model: Transformer,
     questions: Sequence[Question],
     *,
     batch_tokens: int,
     device: torch.device,
-    longest: int | None = None,
 ) -> list[Floats]:
     """Nats of log p(candidate | context), summed over its tokens, for each candidate.
 
@@ -90,46 +73,45 @@ def score(
         batch_tokens: Tokens per forward pass, those that rows share counted in every row, and
             padding too. A longer question goes alone.
         device: Where the model is.
-        longest: Tokens that the model was trained on; None: no limit.
 
     Returns:
         One value per candidate for each question.
 
     Raises:
-        InputError: a context or candidate of no tokens, a token that the model does not know, a
-            question longer than `longest`, or a likelihood that is no finite number; the message
-            begins with the question's index.
+        InputError: a context or candidate of no tokens, a token that the model does not know, or a
+            likelihood that is no finite number; the message begins with the question's index.
     """
-    found = _answered(model, questions, batch_tokens, device, longest, greedy=False)
+    found = _answered(model, questions, batch_tokens, device, greedy=False)
     return [one.sums for one in found]
 
 
 def score_and_greedy(
-    model: ScoringModel,
+    model: Transformer,
     questions: Sequence[Question],
     *,
     batch_tokens: int,
     device: torch.device,
-    longest: int | None = None,
 ) -> list[Score]:
     """The same, and whether greedy decoding would give each candidate; logits are read once more.
 
     Raises:
         InputError: as `score` does.
     """
-    return _answered(model, questions, batch_tokens, device, longest, greedy=True)
+    return _answered(model, questions, batch_tokens, device, greedy=True)
 
 
 def _answered(
-    model: ScoringModel,
+    model: Transformer,
     questions: Sequence[Question],
     batch_tokens: int,
     device: torch.device,
-    longest: int | None,
     *,
     greedy: bool,
 ) -> list[Score]:
-    contexts, candidates = checked(questions, model.vocabulary, longest)
+    contexts = [np.asarray(question.context_C, np.int64) for question in questions]
+    candidates = [[np.asarray(c, np.int64) for c in q.candidates] for q in questions]
+    for index, (context, behind) in enumerate(zip(contexts, candidates, strict=True)):
+        _check(index, context, behind, model.vocabulary)
     found: dict[int, Score] = {}
     with torch.inference_mode():
         for group in shared_contexts.groups(contexts):
@@ -143,21 +125,16 @@ def _answered(
                     found[group.members[i]] = one
     in_order = [found[index] for index in range(len(questions))]
     for index, one in enumerate(in_order):
-        refuse_nan(index, one.sums)
+        if not np.isfinite(one.sums).all():
+            raise InputError(
+                f"question {index}: the log-likelihoods {one.sums.tolist()} are not all finite "
+                "numbers, the model has diverged: lower training.peak_learning_rate and train again"
+            )
     return in_order
 
 
-def refuse_nan(index: int, sums: Floats) -> None:
-    """Raises where a question's log-likelihoods are not all finite numbers."""
-    if not np.isfinite(sums).all():
-        raise InputError(
-            f"question {index}: the log-likelihoods {sums.tolist()} are not all finite numbers, "
-            "the model has diverged: lower training.peak_learning_rate and train again"
-        )
-
-
 def log_likelihoods(
-    model: ScoringModel, requests: Sequence[Request], *, batch_tokens: int, device: torch.device
+    model: Transformer, requests: Sequence[Request], *, batch_tokens: int, device: torch.device
 ) -> Floats:
     """Nats of log p(continuation | prefix) of each request; equal prefixes are read once.
 
@@ -178,24 +155,7 @@ def log_likelihoods(
     return values
 
 
-def checked(
-    questions: Sequence[Question], vocabulary: int, longest: int | None
-) -> tuple[list[Ints], list[list[Ints]]]:
-    """Contexts, and candidates of each.
-
-    Raises:
-        InputError: as `score` does, likelihoods aside.
-    """
-    contexts = [np.asarray(question.context_C, np.int64) for question in questions]
-    candidates = [[np.asarray(c, np.int64) for c in q.candidates] for q in questions]
-    for index, (context, behind) in enumerate(zip(contexts, candidates, strict=True)):
-        _check(index, context, behind, vocabulary, longest)
-    return contexts, candidates
-
-
-def _check(
-    index: int, context: Ints, candidates: Sequence[Ints], vocabulary: int, longest: int | None
-) -> None:
+def _check(index: int, context: Ints, candidates: Sequence[Ints], vocabulary: int) -> None:
     if not len(context):
         raise InputError(
             f"question {index}: its context has no tokens, so that nothing predicts the first "
@@ -214,12 +174,6 @@ def _check(
             f"question {index}: token {least if least < 0 else most} is none of the model's "
             f"{vocabulary:,}: give the tokenizer that the model was trained with"
         )
-    tokens = len(context) + max(map(len, candidates), default=0) - 1
-    if longest is not None and tokens > longest:
-        raise InputError(
-            f"question {index}: {len(context):,} tokens of context and a candidate make "
-            f"{tokens:,} tokens, the model was trained on {longest:,}: give fewer demonstrations"
-        )
 
 
 def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
@@ -235,7 +189,7 @@ def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
 
 
 def _scored(
-    model: ScoringModel,
+    model: Transformer,
     rows: Sequence[QuestionRow],
     shared: Any,
     P: int,

@@ -26,10 +26,10 @@ def tokenizer(tokenizers):
 
 
 @pytest.fixture(scope="session")
-def step(tmp_path_factory, tokenizer):
+def step(tmp_path_factory, write_run, tokenizer):
     """A checkpoint within a run whose rows are 48 tokens long."""
     run = tmp_path_factory.mktemp("run")
-    atomic_files.write_json(run / "run.json", {"training": {"length": LENGTH}})
+    write_run(run, training={"length": LENGTH})
     return checkpointed(run / "checkpoints" / "step0", tokenizer)
 
 
