@@ -10,7 +10,7 @@ Shapes: K domains, B rows of a batch, L tokens of a row.
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -148,10 +148,11 @@ class GradientComputer:
         coefficient_K = method.loss_weights(state, seen)
         share_K = batch.shares() if coefficient_K is None else coefficient_K
         if measured_by is not None:
-            measured = gradients.measured_batch_gradient(
-                self.model, batch.by_domain(), share_K, measured_by, self.timed
-            )
-            seen = dataclasses.replace(seen, loss_K=measured.loss_K, statistics=measured)
+
+            def add(k: int, parts: list[Tensor]) -> None:
+                gradient_vectors.add(self.model, parts, float(share_K[k]))
+
+            seen = self._measured(seen, batch, measured_by, add)
             return BackwardResult(seen, self._clipped(), coefficient_K)
         weight_B = batch.row_weights(share_K)
         loss_B = gradients.batch_gradient(
@@ -166,18 +167,19 @@ class GradientComputer:
     def _combined(
         self, method: Method, state: State, seen: Signals, batch: Batch, measured_by: int | None
     ) -> BackwardResult:
+        spread = measured_by is not None
         parts_K, gram_KxK, measured = gradients.gramian(
             self.model,
             batch.by_domain(),
             measured_by or self.microbatch,
-            spread=measured_by is not None,
+            spread=spread,
             timed=self.timed,
         )
         seen = dataclasses.replace(
             seen,
             loss_K=measured.loss_K,
             gram_KxK=gram_KxK,
-            statistics=None if measured_by is None else measured,
+            statistics=measured if spread else None,
         )
         coefficient_K = method.combine(state, seen)
         gradient_vectors.add_all(
@@ -193,31 +195,38 @@ class GradientComputer:
         self, method: Method, state: State, seen: Signals, batch: Batch, measured_by: int | None
     ) -> BackwardResult:
         """Each domain's gradient is clipped on its own; the norm is their mean by share."""
-        assert isinstance(self.optimizer, PerDomainAdamW)
+        optimizer = self.optimizer
+        assert isinstance(optimizer, PerDomainAdamW)
         coefficient_K = method.combine(state, seen)
         chosen_K = batch.shares() if coefficient_K is None else coefficient_K
-        numbers_K, norm = [], 0.0
-        for k, rows in enumerate(batch.by_domain()):
-            g = None
-            if len(rows):
-                g = gradients.domain_gradient(
-                    self.model,
-                    rows,
-                    measured_by or self.microbatch,
-                    spread=measured_by is not None,
-                    timed=self.timed,
-                )
-                gradient_vectors.add(self.model, g.parts, 1.0)
-                norm += float(batch.shares()[k]) * self._clipped()
-                self.optimizer.take(k, float(chosen_K[k]))
-            numbers_K.append(gradients.to_scalars(g))
-            # The next domain's gradient takes this one's memory.
-            del g
-            self.optimizer.zero_grad()
-        measured = gradients.stack_statistics(numbers_K)
-        seen = dataclasses.replace(
-            seen,
-            loss_K=measured.loss_K,
-            statistics=None if measured_by is None else measured,
+        norms = []
+
+        def take(k: int, parts: list[Tensor]) -> None:
+            gradient_vectors.add(self.model, parts, 1.0)
+            norms.append(float(batch.shares()[k]) * self._clipped())
+            optimizer.take(k, float(chosen_K[k]))
+            optimizer.zero_grad()
+
+        seen = self._measured(seen, batch, measured_by, take)
+        return BackwardResult(seen, sum(norms), coefficient_K)
+
+    def _measured(
+        self,
+        seen: Signals,
+        batch: Batch,
+        measured_by: int | None,
+        use: Callable[[int, list[Tensor]], None],
+    ) -> Signals:
+        """Makes each domain's gradient for `use`; the signals with what was measured."""
+        spread = measured_by is not None
+        measured = gradients.gradient_statistics(
+            self.model,
+            batch.by_domain(),
+            measured_by or self.microbatch,
+            use,
+            spread=spread,
+            timed=self.timed,
         )
-        return BackwardResult(seen, norm, coefficient_K)
+        return dataclasses.replace(
+            seen, loss_K=measured.loss_K, statistics=measured if spread else None
+        )

@@ -9,11 +9,8 @@ gives an unbiased estimate of the variance sigma^2 of one row's gradient for mic
 size, and |g|^2 - sigma^2 / R an unbiased one of the true squared norm. With micro-batches of one
 row it is the variance of the rows themselves.
 
-Three ways lead to these numbers, all of them through `of_domain`: `statistics` measures rows of
-their own in a pass of its own; `of_batch_measured` and `gramian` measure the rows of a training
-batch on the way to its gradient, in passes that the step makes anyway.
-
-The model is ours, in shards or whole, or any other whole one that `model.token_losses` takes.
+One loop over the domains leads to these numbers (`gradient_statistics`), on rows of their own or on
+a training batch's: there the gradients that it makes are used as well, and no other pass is made.
 
 Numbers stay on the device until all domains are done. Several processes take some of the rows each
 and sum gradients and numbers (`runtime.distributed`); whole micro-batches, where a variance is
@@ -30,12 +27,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from pike_mixing.arrays import Floats
 from pike_mixing.interface import Statistics
 from pipeline.model import microbatches
-from pipeline.model.gradient_vectors import add, clear, inner, products, squared, total, trained
+from pipeline.model.gradient_vectors import clear, inner, products, squared, total, trained
 from pipeline.model.microbatches import MicroBatch
 from pipeline.model.transformer import Transformer, token_losses, weighted_loss
 from pipeline.runtime import devices, distributed
@@ -54,12 +51,10 @@ class DomainGradient:
     """Unbiased estimate of one row's variance; NaN with fewer than two micro-batches."""
     loss: Tensor
     """Mean loss, nats per token."""
-    rows: int
-    """Rows used."""
 
 
 def domain_gradient(
-    model: nn.Module,
+    model: Transformer,
     tokens_RxL1: Tensor,
     microbatch: int,
     *,
@@ -78,7 +73,7 @@ def domain_gradient(
         spread: Whether the variance is wanted; without it, it is NaN.
         timed: Clock of the passes.
     """
-    parameters, device = trained(model), _device(model)
+    parameters, device = trained(model), model.device
     kept = [p.grad for p in parameters]
     R, n = len(tokens_RxL1), math.ceil(len(tokens_RxL1) / microbatch)
     # A program that measures one micro-batch, and finds NaN, is the one that measures several.
@@ -88,7 +83,7 @@ def domain_gradient(
     loss = torch.zeros((), dtype=torch.float64, device=device)
     weighted_squares = torch.zeros_like(loss)
     clear(model)
-    heard = getattr(model, "gathered", None) or parameters
+    heard = model.gathered or parameters
     with _arriving(heard if spread else [], timed) as squares:
         for piece in microbatches.split_rows(
             tokens_RxL1, every_R, microbatch, device, whole=spread
@@ -100,8 +95,7 @@ def domain_gradient(
                 weighted_squares += total(squares) * devices.number(R**2 / piece.rows, device)
                 squares.clear()
             devices.mark_step(device)
-    # A parameter that takes no part in the loss has a gradient of zero.
-    parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+    parts = [p.grad for p in parameters if p.grad is not None]
     for p, before in zip(parameters, kept, strict=True):
         p.grad = before
     distributed.all_reduce_gradients(parts)
@@ -111,11 +105,17 @@ def domain_gradient(
     if spread:
         variance = (weighted_squares - rows * squared_norm) / others
     devices.mark_step(device)
-    return DomainGradient(parts, squared_norm, variance, loss, R)
+    return DomainGradient(parts, squared_norm, variance, loss)
 
 
 def gradient_statistics(
-    model: nn.Module, rows_by_domain: Sequence[Tensor], microbatch: int
+    model: Transformer,
+    rows_by_domain: Sequence[Tensor],
+    microbatch: int,
+    use: Callable[[int, list[Tensor]], None] | None = None,
+    *,
+    spread: bool = True,
+    timed: Timed = untimed,
 ) -> Statistics:
     """Norms, variances and losses of each domain; memory of one gradient beside the model.
 
@@ -123,46 +123,27 @@ def gradient_statistics(
         model: The model at the current weights.
         rows_by_domain: For each of the K domains its rows, R_k x (L+1); none gives NaN.
         microbatch: Rows per backward pass.
-    """
-    measured = []
-    for rows in rows_by_domain:
-        # Only the numbers are kept: the next domain takes the gradient's memory.
-        measured.append(to_scalars(domain_gradient(model, rows, microbatch) if len(rows) else None))
-    return stack_statistics(measured)
-
-
-def measured_batch_gradient(
-    model: nn.Module,
-    rows_by_domain: Sequence[Tensor],
-    share_K: Floats,
-    microbatch: int,
-    timed: Timed = untimed,
-) -> Statistics:
-    """Adds the gradient of sum_k share_k L_k to the parameters' and returns what it is made of.
-
-    `of_batch` and `statistics` in one: the domains' gradients are made one after the other, and
-    each is measured and added to the sum. Beside the sum, memory of one gradient.
-
-    Args:
-        model: The model at the current weights.
-        rows_by_domain: The batch's rows, R_k x (L+1) for each of the K domains; none gives NaN.
-        share_K: Weight of each domain's mean loss; b_k / b is equation `eq: mix_framework`.
-        microbatch: Rows per backward pass.
+        use: Is given each domain's index and gradient, one tensor per trainable parameter. What it
+            does not keep, the next domain's gradient takes the memory of.
+        spread: Whether the variances are wanted; without them, they are NaN.
         timed: Clock of the passes.
     """
-    measured = []
-    for rows, share in zip(rows_by_domain, share_K.tolist(), strict=True):
-        g = domain_gradient(model, rows, microbatch, timed=timed) if len(rows) else None
-        measured.append(to_scalars(g))
-        if g is not None:
-            add(model, g.parts, share)
-        # The next domain's gradient takes this one's memory.
+    found: list[Tensor | None] = []
+    for k, rows in enumerate(rows_by_domain):
+        if not len(rows):
+            found.append(None)
+            continue
+        g = domain_gradient(model, rows, microbatch, spread=spread, timed=timed)
+        found.append(torch.stack([g.squared_norm, g.variance, g.loss]))
+        devices.mark_step(model.device)
+        if use is not None:
+            use(k, g.parts)
         del g
-    return stack_statistics(measured)
+    return _on_host(found, np.array([len(rows) for rows in rows_by_domain], dtype=np.float64))
 
 
 def gramian(
-    model: nn.Module,
+    model: Transformer,
     rows_by_domain: Sequence[Tensor],
     microbatch: int,
     *,
@@ -172,37 +153,27 @@ def gramian(
     """All K gradients, their inner products G_jk = g_j . g_k (float64) and their statistics.
 
     A domain without rows has no gradient (None), and NaN in its row and column of G. Memory of K
-    gradients.
-
-    Args:
-        model: The model at the current weights.
-        rows_by_domain: For each of the K domains its rows, R_k x (L+1).
-        microbatch: Rows per backward pass.
-        spread: Whether the variances are wanted; without them, they are NaN.
-        timed: Clock of the passes.
+    gradients. The arguments are those of `gradient_statistics`.
     """
-    gradients = [
-        domain_gradient(model, rows, microbatch, spread=spread, timed=timed) if len(rows) else None
-        for rows in rows_by_domain
-    ]
-    measured = stack_statistics([to_scalars(g) for g in gradients])
-    gram_KxK = np.full((len(gradients), len(gradients)), np.nan)
+    parts_K: list[list[Tensor] | None] = [None] * len(rows_by_domain)
+    measured = gradient_statistics(
+        model, rows_by_domain, microbatch, parts_K.__setitem__, spread=spread, timed=timed
+    )
+    gram_KxK = np.full((len(parts_K), len(parts_K)), np.nan)
     np.fill_diagonal(gram_KxK, measured.squared_norm_K)
-    present = [(k, g.parts) for k, g in enumerate(gradients) if g is not None]
-    pairs = list(itertools.combinations(present, 2))
-    if pairs:
-        with timed("statistics"):
-            found = []
-            for (_, first), (_, second) in pairs:
-                found.append(inner(first, second))
-                devices.mark_step(_device(model))
-        for ((j, _), (k, _)), product in zip(pairs, found, strict=True):
-            gram_KxK[j, k] = gram_KxK[k, j] = float(devices.on_host(product))
-    return [None if g is None else g.parts for g in gradients], gram_KxK, measured
+    products = {}
+    with timed("statistics"):
+        for (j, first), (k, second) in itertools.combinations(enumerate(parts_K), 2):
+            if first is not None and second is not None:
+                products[j, k] = inner(first, second)
+                devices.mark_step(model.device)
+    for (j, k), product in products.items():
+        gram_KxK[j, k] = gram_KxK[k, j] = float(devices.on_host(product))
+    return parts_K, gram_KxK, measured
 
 
 def batch_gradient(
-    model: nn.Module,
+    model: Transformer,
     tokens_BxL1: Tensor,
     weight_B: Tensor,
     microbatch: int,
@@ -222,15 +193,15 @@ def batch_gradient(
     """
     clear(model)
     found = []
-    for piece in microbatches.split_rows(tokens_BxL1, weight_B, microbatch, _device(model)):
+    for piece in microbatches.split_rows(tokens_BxL1, weight_B, microbatch, model.device):
         loss_s = _backward(model, piece, piece.weight_s, timed)
-        devices.mark_step(_device(model))
+        devices.mark_step(model.device)
         found.append((piece, loss_s))
     distributed.all_reduce_gradients([p.grad for p in trained(model) if p.grad is not None])
     return microbatches.join_rows(found, len(tokens_BxL1))
 
 
-def _backward(model: nn.Module, piece: MicroBatch, weight_s: Tensor, timed: Timed) -> Tensor:
+def _backward(model: Transformer, piece: MicroBatch, weight_s: Tensor, timed: Timed) -> Tensor:
     """One pass: adds the gradient of sum_s weight_s l_s, and returns the rows' losses l_s."""
     with timed("forward"):
         weighted, loss_s = weighted_loss(model, piece.tokens_sxL1, weight_s)
@@ -260,7 +231,7 @@ def _arriving(parameters: Sequence[Tensor], timed: Timed) -> Iterator[list[Tenso
 
 
 @torch.no_grad()
-def losses(model: nn.Module, tokens_BxL1: Tensor, microbatch: int) -> Tensor:
+def losses(model: Transformer, tokens_BxL1: Tensor, microbatch: int) -> Tensor:
     """Loss of each row, nats per token, without gradients."""
     return _of_rows(
         model, tokens_BxL1, microbatch, lambda tokens: token_losses(model, tokens).mean(dim=1)
@@ -268,7 +239,9 @@ def losses(model: nn.Module, tokens_BxL1: Tensor, microbatch: int) -> Tensor:
 
 
 @torch.no_grad()
-def excess(model: nn.Module, reference: nn.Module, tokens_BxL1: Tensor, microbatch: int) -> Tensor:
+def excess(
+    model: Transformer, reference: Transformer, tokens_BxL1: Tensor, microbatch: int
+) -> Tensor:
     """Mean over each row's tokens of max(l - l_reference, 0), nats.
 
     Every token is clipped before the mean (DoReMi, Algorithm 1 of arXiv 2305.10429).
@@ -282,39 +255,24 @@ def excess(model: nn.Module, reference: nn.Module, tokens_BxL1: Tensor, microbat
 
 
 def _of_rows(
-    model: nn.Module, tokens_BxL1: Tensor, microbatch: int, of_rows: Callable[[Tensor], Tensor]
+    model: Transformer, tokens_BxL1: Tensor, microbatch: int, of_rows: Callable[[Tensor], Tensor]
 ) -> Tensor:
     """A number of each row, from passes without gradients."""
     found, every_B = [], torch.ones(len(tokens_BxL1), device=tokens_BxL1.device)
-    for piece in microbatches.split_rows(tokens_BxL1, every_B, microbatch, _device(model)):
+    for piece in microbatches.split_rows(tokens_BxL1, every_B, microbatch, model.device):
         number_s = of_rows(piece.tokens_sxL1)
-        devices.mark_step(_device(model))
+        devices.mark_step(model.device)
         found.append((piece, number_s))
-    if isinstance(model, Transformer):
-        model.reshard()
+    model.reshard()
     return microbatches.join_rows(found, len(tokens_BxL1))
 
 
-def _device(model: nn.Module) -> torch.device:
-    return next(model.parameters()).device
-
-
-def to_scalars(g: DomainGradient | None) -> tuple[Tensor | None, int]:
-    """What `gathered` keeps of a gradient."""
-    if g is None:
-        return None, 0
-    found = torch.stack([g.squared_norm, g.variance, g.loss])
-    devices.mark_step(found.device)
-    return found, g.rows
-
-
-def stack_statistics(measured: Sequence[tuple[Tensor | None, int]]) -> Statistics:
+def _on_host(found: Sequence[Tensor | None], rows_K: Floats) -> Statistics:
     """The statistics of K domains, read from the device; NaN for a domain without."""
-    present = [found for found, _ in measured if found is not None]
-    table_3xK = np.full((3, len(measured)), np.nan)
-    rows_K = np.array([rows for _, rows in measured], dtype=np.float64)
-    if present:
-        table_3xK[:, rows_K > 0] = torch.stack([devices.on_host(p) for p in present], dim=1).numpy()
+    table_3xK = np.full((3, len(found)), np.nan)
+    for k, numbers_3 in enumerate(found):
+        if numbers_3 is not None:
+            table_3xK[:, k] = devices.on_host(numbers_3).numpy()
     squared_norm_K, variance_K, loss_K = table_3xK
     return Statistics(
         squared_norm_K=squared_norm_K,

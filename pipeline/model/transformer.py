@@ -241,38 +241,26 @@ def rotate(x_BxHxLxW: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
     return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
 
 
-def token_losses(model: nn.Module, tokens_BxL1: Tensor) -> Tensor:
-    """Nats of each next token, B x L in float32, for rows of L + 1 tokens.
-
-    Args:
-        model: A `Transformer`, or any module that makes B x L x V logits of B x L tokens, as they
-            are or as the attribute `logits` of what it returns.
-        tokens_BxL1: The rows.
-    """
-    if not isinstance(model, Transformer):
-        made = model(tokens_BxL1[:, :-1])
-        logits_BxLxV = getattr(made, "logits", made).float()
-        target_BxL = tokens_BxL1[:, 1:]
-        return F.cross_entropy(logits_BxLxV.transpose(1, 2), target_BxL, reduction="none")
+def token_losses(model: Transformer, tokens_BxL1: Tensor) -> Tensor:
+    """Nats of each next token, B x L in float32, for rows of L + 1 tokens."""
     hidden_NxD, target_N = _predicting(model, tokens_BxL1)
     nll_N = loss.nats(hidden_NxD, model.embedding.weight, target_N, model.precision)
     return nll_N.view(tokens_BxL1.shape[0], -1)
 
 
-def weighted_loss(model: nn.Module, tokens_BxL1: Tensor, weight_B: Tensor) -> tuple[Tensor, Tensor]:
+def weighted_loss(
+    model: Transformer, tokens_BxL1: Tensor, weight_B: Tensor
+) -> tuple[Tensor, Tensor]:
     """The rows' mean losses, summed by weight, to be differentiated once; and those losses.
 
     Args:
-        model: The model; any that `token_losses` takes.
+        model: The model.
         tokens_BxL1: Rows of L + 1 tokens.
         weight_B: Weight of each row's mean loss.
 
     Returns:
         The sum, a scalar, and the mean loss of each row in nats per token (B), without gradient.
     """
-    if not isinstance(model, Transformer):
-        loss_B = token_losses(model, tokens_BxL1).mean(dim=1)
-        return weight_B @ loss_B, loss_B.detach()
     hidden_NxD, target_N = _predicting(model, tokens_BxL1)
     B, L = len(tokens_BxL1), tokens_BxL1.shape[1] - 1
     total, nll_N = loss.weighted(
