@@ -13,7 +13,7 @@ run need not wait for the disk.
 import dataclasses
 import itertools
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,8 @@ log = logging.getLogger("pike")
 MODEL, TRAINING = "model.safetensors", "training.safetensors"
 FORMAT = 2
 """Of a checkpoint's files; a manifest without one is of format 1, whose identity is a digest."""
+_UNSET = "not set"
+"""This very object stands for a setting that one of two runs has not."""
 
 
 @dataclasses.dataclass
@@ -97,10 +99,9 @@ def snapshot(
 
 
 def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    keeps = distributed.is_main_process()
     whole = ((n, distributed.full_tensor(t.detach())) for n, t in tensors.items())
-    return {
-        n: t.to("cpu", copy=True).contiguous() for n, t in whole if distributed.is_main_process()
-    }
+    return {n: t.to("cpu", copy=True).contiguous() for n, t in whole if keeps}
 
 
 def write(folder: Path, taken: Snapshot) -> None:
@@ -115,9 +116,8 @@ def write(folder: Path, taken: Snapshot) -> None:
             save_file(taken.weights, partial / MODEL)
             save_file(taken.training, partial / TRAINING)
             sums = {name: atomic_files.sha256(partial / name) for name in (MODEL, TRAINING)}
-            atomic_files.write_json(
-                partial / atomic_files.MANIFEST, {**taken.facts, "sha256": sums}
-            )
+            facts = {**taken.facts, "sha256": sums}
+            atomic_files.write_json(partial / atomic_files.MANIFEST, facts)
     except (OSError, SafetensorError) as error:
         raise InputError(
             f"checkpoint {folder} could not be written ({error}): free some space and start the "
@@ -125,19 +125,9 @@ def write(folder: Path, taken: Snapshot) -> None:
         ) from error
 
 
-def save(
-    folder: Path,
-    model: Transformer,
-    optimizer: torch.optim.Optimizer,
-    progress: TrainState,
-    identity: Any,
-) -> None:
-    """Takes a snapshot and writes it.
-
-    Raises:
-        InputError: the disk is full or the folder cannot be written.
-    """
-    write(folder, snapshot(model, optimizer, progress, identity))
+def save(folder: Path, *moment: Any) -> None:
+    """Takes a snapshot of what `snapshot` is given, and writes it."""
+    write(folder, snapshot(*moment))
 
 
 def load_model(folder: Path) -> Transformer:
@@ -192,29 +182,25 @@ def restore(
     """
     manifest = _checked(folder, MODEL, TRAINING)
     if identity is not None and (found := differences(manifest["identity"], identity)):
-        raise InputError(
-            f"{folder} is of another run: {'; '.join(found)}: train in a folder of its own"
-        )
+        told = "; ".join(found)
+        raise InputError(f"{folder} is of another run: {told}: train in a folder of its own")
     own = {"model": dataclasses.asdict(model.shape), "vocabulary": model.vocabulary}
     if found := differences({name: manifest[name] for name in own}, own):
-        raise InputError(
-            f"{folder} holds another model: {'; '.join(found)}: give the run's own settings"
-        )
+        told = "; ".join(found)
+        raise InputError(f"{folder} holds another model: {told}: give the run's own settings")
     tensors = load_file(folder / TRAINING)
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
     for name, value in _under(tensors, "optimizer.").items():
         index, _, field = name.partition(".")
         state.setdefault(int(index), {})[field] = value
-    _refuse_other_optimizer(folder, state, optimizer)
+    _refuse_other_optimizer(folder, state, [p.shape for p in parameters])
     own_weights, weights = model.state_dict(), load_file(folder / MODEL)
-    model.load_state_dict(
-        {n: distributed.distribute_like(w, own_weights[n]) for n, w in weights.items()}
-    )
-    parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    for parameter, values in ((parameters[number], values) for number, values in state.items()):
-        values.update(
-            {n: distributed.distribute_like(v.to(device), parameter) for n, v in values.items()}
-        )
+    sharded = {n: distributed.distribute_like(w, own_weights[n]) for n, w in weights.items()}
+    model.load_state_dict(sharded)
+    for number, values in state.items():
+        for field, value in values.items():
+            values[field] = distributed.distribute_like(value.to(device), parameters[number])
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state, "param_groups": groups})
     return TrainState(
@@ -227,10 +213,9 @@ def restore(
 
 
 def _refuse_other_optimizer(
-    folder: Path, state: Mapping[int, Mapping[str, Tensor]], optimizer: torch.optim.Optimizer
+    folder: Path, state: Mapping[int, Mapping[str, Tensor]], shapes: Sequence[torch.Size]
 ) -> None:
     """A state has its parameter's shape, or a stack of it, but for the count of updates."""
-    shapes = [p.shape for group in optimizer.param_groups for p in group["params"]]
     fits = all(
         index < len(shapes) and value.shape[-len(shapes[index]) :] == shapes[index]
         for index, values in state.items()
@@ -277,22 +262,16 @@ def resumable(checkpoints: Path, identity: Any, every: int) -> Path | None:
 def differences(before: Any, now: Any, name: str = "") -> list[str]:
     """What differs between two JSON-able values, each with its dotted name, in words."""
     if isinstance(before, Mapping) and isinstance(now, Mapping):
-        return list(_within(before, now, f"{name}." if name else ""))
-    if atomic_files.canonical(before) == atomic_files.canonical(now):
-        return []
-    if len(atomic_files.canonical([before, now])) > 200:
-        return [f"{name or 'it'} was another"]
+        within = f"{name}." if name else ""
+        names = dict.fromkeys([*before, *now])
+        pairs = {n: (before.get(n, _UNSET), now.get(n, _UNSET)) for n in names}
+        return [line for n, pair in pairs.items() for line in differences(*pair, f"{within}{n}")]
+    if before is not _UNSET and now is not _UNSET:
+        if atomic_files.canonical(before) == atomic_files.canonical(now):
+            return []
+        if len(atomic_files.canonical([before, now])) > 200:
+            return [f"{name or 'it'} was another"]
     return [f"{name or 'it'} was {before}, is {now}"]
-
-
-def _within(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str) -> Iterator[str]:
-    for name in dict.fromkeys([*before, *now]):
-        if name not in now:
-            yield f"{prefix}{name} was {before[name]}, is not set"
-        elif name not in before:
-            yield f"{prefix}{name} was not set, is {now[name]}"
-        else:
-            yield from differences(before[name], now[name], f"{prefix}{name}")
 
 
 def _checked(folder: Path, *names: str) -> dict[str, Any]:

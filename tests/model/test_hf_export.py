@@ -8,12 +8,12 @@ import torch
 from pike_mixing.errors import InputError
 from pipeline.__main__ import main
 from pipeline.data.tokenizer import Tokenizer
-from pipeline.model import checkpoint, export
+from pipeline.model import checkpoint, hf_card
 from pipeline.runtime import atomic_files
 from pipeline.training import train
 
 transformers = pytest.importorskip("transformers")
-pytest.importorskip("pipeline.model.hf_export")
+export = pytest.importorskip("pipeline.model.export")
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def exported(run, tmp_path_factory):
     out = tmp_path_factory.mktemp("models") / "tiny"
     said = export.export(run, out=out)
     assert f"{out}: " in said
-    assert "parameters after 6 steps, checked with transformers" in said
+    assert "parameters after 6 steps, checked by transformers" in said
     return out
 
 
@@ -76,13 +76,23 @@ def test_an_earlier_checkpoint_is_exported_by_its_step(run, tmp_path, capsys):
 
 
 def test_what_cannot_be_exported_is_said_and_nothing_appears(run, exported, tmp_path):
-    with pytest.raises(InputError, match="keeps no checkpoint of step 5: --step takes one of 0, 3"):
-        export.export(run, out=tmp_path / "out", step=5)
-    with pytest.raises(InputError, match=r"holds README\.md, .* and no \.made-by there"):
-        export.export(run, out=exported)
-    with pytest.raises(InputError, match="is no finished run"):
-        export.export(tmp_path, out=tmp_path / "out")
+    for given, out, step, told in (
+        (run, tmp_path / "out", 5, "keeps no checkpoint of step 5: --step takes one of 0, 3, 6"),
+        (run, exported, None, r"holds README\.md, .* and no \.made-by there"),
+        (run, run, None, "which would be lost: give another --out"),
+        (tmp_path, tmp_path / "out", None, r"manifest\.json does not exist"),
+    ):
+        with pytest.raises(InputError, match=told):
+            export.export(given, out=out, step=step)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_card_counts_rows_of_records_that_are_whole(run, tmp_path):
+    own = shutil.copytree(run, tmp_path / "run")
+    weights = (own / "weights.parquet").read_bytes()
+    (own / "weights.parquet").write_bytes(weights[:-9])
+    with pytest.raises(InputError, match=r"weights\.parquet has .* bytes, the manifest says .*"):
+        hf_card.text(own, 3, {})
 
 
 def test_a_tokenizer_that_was_replaced_is_not_exported(run, corpora, tmp_path):
