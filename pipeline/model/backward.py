@@ -74,6 +74,12 @@ class BackwardResult:
     coefficient_K: Floats | None
     """Weights of the domains' losses, or of their gradients, where the method chose them."""
 
+    @property
+    def losses(self) -> Floats:
+        """Mean loss of each domain's rows; NaN for a domain without rows."""
+        assert self.seen.loss_K is not None
+        return self.seen.loss_K
+
     def refuse_nan(self, domains: Sequence[str], folder: Path) -> None:
         """Makes sure that losses and norm are numbers.
 
@@ -84,10 +90,9 @@ class BackwardResult:
         Raises:
             InputError: one is not.
         """
-        loss_K, count_K = self.seen.loss_K, self.seen.count_K
-        assert loss_K is not None
+        count_K = self.seen.count_K
         assert count_K is not None
-        bad_K = ~np.isfinite(loss_K) & (count_K > 0)
+        bad_K = ~np.isfinite(self.losses) & (count_K > 0)
         bad = [domain for domain, is_bad in zip(domains, bad_K.tolist(), strict=True) if is_bad]
         if bad or not math.isfinite(self.norm):
             what = f"the loss of {', '.join(bad)}" if bad else "the gradient's norm"

@@ -134,6 +134,7 @@ class Transformer(nn.Module):
         self.precision = PRECISIONS[recipe.precision]
         self.recomputes = recipe.activation_checkpointing
         if recipe.compile and not devices.compiles(self.device):
+            devices.keep_compilations()
             for block in self.blocks:
                 # One compilation serves all blocks; their parameters are its arguments.
                 block.compile()

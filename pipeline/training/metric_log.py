@@ -6,10 +6,9 @@ are joined to one Parquet file per table; they stay, so that a run can go on fro
 Rows that no part holds yet can be read from `pipeline.training.live_log`.
 """
 
-import dataclasses
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from math import isnan
 from pathlib import Path
 from typing import Protocol
 
@@ -18,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pike_mixing.arrays import Floats, Ints
+from pike_mixing.arrays import Array
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Statistics
 from pipeline import errors
@@ -26,56 +25,31 @@ from pipeline.runtime import atomic_files
 from pipeline.runtime.timing import Clock
 from pipeline.training.live_log import Stream, Value
 
+INT, REAL, TEXT = pa.int64(), pa.float64(), pa.string()
 TABLES = {
     "steps": pa.schema(
         [
-            ("step", pa.int64()),
-            ("tokens", pa.int64()),
-            ("loss", pa.float64()),
-            ("learning_rate", pa.float64()),
-            ("gradient_norm", pa.float64()),
-            ("seconds", pa.float64()),
-            ("tokens_per_second", pa.float64()),
-            ("model_flops_utilisation", pa.float64()),
-            ("memory_bytes", pa.int64()),
+            *(("step", INT), ("tokens", INT), ("loss", REAL), ("learning_rate", REAL)),
+            *(("gradient_norm", REAL), ("seconds", REAL), ("tokens_per_second", REAL)),
+            *(("model_flops_utilisation", REAL), ("memory_bytes", INT)),
         ]
     ),
-    "domain_losses": pa.schema(
-        [("step", pa.int64()), ("domain", pa.string()), ("loss", pa.float64())]
-    ),
-    "weights": pa.schema(
-        [
-            ("step", pa.int64()),
-            ("domain", pa.string()),
-            ("weight", pa.float64()),
-            ("count", pa.int64()),
-        ]
-    ),
+    "domain_losses": pa.schema([("step", INT), ("domain", TEXT), ("loss", REAL)]),
+    "weights": pa.schema([("step", INT), ("domain", TEXT), ("weight", REAL), ("count", INT)]),
     "gradient_statistics": pa.schema(
         [
-            ("step", pa.int64()),
-            ("domain", pa.string()),
-            ("squared_norm", pa.float64()),
-            ("squared_norm_unbiased", pa.float64()),
-            ("variance", pa.float64()),
-            ("loss", pa.float64()),
-            ("rows", pa.int64()),
-            ("seconds", pa.float64()),
+            *(("step", INT), ("domain", TEXT), ("squared_norm", REAL)),
+            *(("squared_norm_unbiased", REAL), ("variance", REAL), ("loss", REAL)),
+            *(("rows", INT), ("seconds", REAL)),
         ]
     ),
-    "coefficients": pa.schema(
-        [("step", pa.int64()), ("domain", pa.string()), ("coefficient", pa.float64())]
-    ),
-    "alarms": pa.schema(
-        [
-            ("step", pa.int64()),
-            ("kind", pa.string()),
-            ("domain", pa.string()),
-            ("message", pa.string()),
-        ]
-    ),
-    "timings": pa.schema([("phase", pa.string()), ("seconds", pa.float64())]),
+    "coefficients": pa.schema([("step", INT), ("domain", TEXT), ("coefficient", REAL)]),
+    "alarms": pa.schema([("step", INT), ("kind", TEXT), ("domain", TEXT), ("message", TEXT)]),
+    "timings": pa.schema([("phase", TEXT), ("seconds", REAL)]),
 }
+
+Rows = dict[str, list[dict[str, Value]]]
+"""By table, each with its columns' names."""
 
 
 class Listener(Protocol):
@@ -85,70 +59,52 @@ class Listener(Protocol):
         """Takes a row by its columns' names."""
 
 
-@dataclasses.dataclass(frozen=True)
-class LogPart:
-    """Rows that wait to be written."""
-
-    step: int
-    """Updates done when they were taken."""
-    rows: dict[str, list[tuple[Value, ...]]]
-    """By table."""
-
-
 class Records:
     """The tables of one run."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._rows: dict[str, list[tuple[Value, ...]]] = {name: [] for name in TABLES}
+    def __init__(self, folder: Path, domains: Sequence[str]) -> None:
+        """Opens them.
+
+        Args:
+            folder: The run's.
+            domains: Names of its domains.
+        """
+        self._folder, self._domains = folder, domains
+        self._rows: Rows = {name: [] for name in TABLES}
         self.clock = Clock()
         self.stream = Stream(folder)
         self.listeners: list[Listener] = [self.stream]
 
-    def add(self, table: str, *values: Value) -> None:
-        """Adds a row, its values in the order of the table's columns; NaN is stored as null."""
-        nan = (isinstance(v, float) and math.isnan(v) for v in values)
-        row = tuple(None if bad else v for v, bad in zip(values, nan, strict=True))
+    def add(self, table: str, **values: Value) -> None:
+        """Adds a row by its columns' names, all of them; NaN is stored as null."""
+        names = TABLES[table].names
+        assert values.keys() == set(names), f"{table}: {sorted(values)}"
+        row = {n: None if isinstance(v := values[n], float) and isnan(v) else v for n in names}
         self._rows[table].append(row)
-        named = dict(zip(TABLES[table].names, row, strict=True))
         for listener in self.listeners:
-            listener.add(table, named)
+            listener.add(table, row)
 
-    def add_mixture(
-        self, step: int, domains: Sequence[str], loss_K: Floats, weights_K: Floats, count_K: Ints
-    ) -> None:
-        """Adds each domain's loss, sampling weight and rows in one batch."""
-        columns = (loss_K.tolist(), weights_K.tolist(), count_K.tolist())
-        for domain, loss, weight, count in zip(domains, *columns, strict=True):
-            self.add("domain_losses", step, domain, loss)
-            self.add("weights", step, domain, weight, count)
+    def add_domains(self, table: str, step: int, **columns_K: Array) -> None:
+        """Adds a row for each domain, from columns over the domains."""
+        lists = {name: values_K.tolist() for name, values_K in columns_K.items()}
+        for k, domain in enumerate(self._domains):
+            self.add(table, step=step, domain=domain, **{n: v[k] for n, v in lists.items()})
 
-    def add_statistics(
-        self, step: int, domains: Sequence[str], measured: Statistics, seconds: float
-    ) -> None:
+    def add_statistics(self, step: int, measured: Statistics, seconds: float) -> None:
         """Adds each domain's gradient statistics and the seconds that all of them took.
 
         Statistics of the training batch come out of the step's own passes: their seconds are NaN.
         """
-        numbers = (
-            measured.squared_norm_K.tolist(),
-            measured.squared_norm_unbiased_K.tolist(),
-            measured.variance_K.tolist(),
-            measured.loss_K.tolist(),
-            measured.rows_K.astype(np.int64).tolist(),
+        self.add_domains(
+            "gradient_statistics",
+            step,
+            squared_norm=measured.squared_norm_K,
+            squared_norm_unbiased=measured.squared_norm_unbiased_K,
+            variance=measured.variance_K,
+            loss=measured.loss_K,
+            rows=measured.rows_K.astype(np.int64),
+            seconds=np.full(len(self._domains), seconds),
         )
-        for domain, *values in zip(domains, *numbers, strict=True):
-            self.add("gradient_statistics", step, domain, *values, seconds)
-
-    def add_coefficients(self, step: int, domains: Sequence[str], coefficient_K: Floats) -> None:
-        """Adds each domain's coefficient: how much its loss or gradient counted in the update."""
-        for domain, coefficient in zip(domains, coefficient_K.tolist(), strict=True):
-            self.add("coefficients", step, domain, coefficient)
-
-    def add_alarms(self, alarms: Iterable[tuple[int, str, str | None, str]]) -> None:
-        """Adds alarms: step, kind, domain or None for all of them, and what it means."""
-        for alarm in alarms:
-            self.add("alarms", *alarm)
 
     def timed(self, phase: str) -> AbstractContextManager[None]:
         """Counts the block's wall seconds to a phase, but for those of phases within it."""
@@ -162,26 +118,26 @@ class Records:
         self.stream.clear()
         self.stream.begin(step)
 
-    def drain(self, step: int) -> LogPart:
+    def drain(self, step: int) -> Rows:
         """Hands over the rows since the part before, to be written as `parts/step{step}`."""
-        self._rows["timings"] += self.clock.seconds.items()
+        self._rows["timings"] += self._timings()
         self.stream.begin(step)
         rows, self._rows = self._rows, {name: [] for name in TABLES}
         self.clock.seconds.clear()
-        return LogPart(step, rows)
+        return rows
 
-    def write(self, part: LogPart) -> None:
+    def write(self, step: int, rows: Rows) -> None:
         """Writes a part; it appears whole or not at all.
 
         Raises:
             InputError: the disk is full or the folder cannot be written.
         """
-        place = self._folder / "parts" / f"step{part.step}"
+        place = self._folder / "parts" / f"step{step}"
         with errors.explain_disk_errors(place), atomic_files.atomic_write(place) as partial:
             partial.mkdir()
             for name, schema in TABLES.items():
-                _write(_table(part.rows[name], schema), partial / f"{name}.parquet")
-        self.stream.drop_before(part.step)
+                _write(pa.Table.from_pylist(rows[name], schema), partial / f"{name}.parquet")
+        self.stream.drop_before(step)
 
     def finish(self, step: int) -> list[Path]:
         """Joins the parts into one file per table in the run's folder and returns their paths.
@@ -199,7 +155,7 @@ class Records:
         for name in TABLES:
             parts = [self._read(part, name) for part in self._parts().values()]
             if name == "timings":
-                parts.append(_table(list(self.clock.seconds.items()), TABLES[name]))
+                parts.append(pa.Table.from_pylist(self._timings(), TABLES[name]))
             table = pa.concat_tables(parts)
             path = self._folder / f"{name}.parquet"
             with atomic_files.atomic_write(path) as partial:
@@ -248,14 +204,11 @@ class Records:
             )
         return found
 
+    def _timings(self) -> list[dict[str, Value]]:
+        return [{"phase": phase, "seconds": s} for phase, s in self.clock.seconds.items()]
+
     def _parts(self) -> dict[int, Path]:
         return atomic_files.steps(self._folder / "parts")
-
-
-def _table(rows: Sequence[tuple[Value, ...]], schema: pa.Schema) -> pa.Table:
-    columns = zip(*rows, strict=True) if rows else [[] for _ in schema]
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    return pa.table(arrays, schema=schema)
 
 
 def _shares(timings: pa.Table) -> pa.Table:

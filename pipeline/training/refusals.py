@@ -9,49 +9,42 @@ from pipeline import settings
 from pipeline.runtime import distributed
 
 
-def check_variance_measurable(work: settings.Run, method: Method) -> None:
-    """Makes sure that the recipe's batches give the variances that the method wants.
+def refuse_untrainable(
+    work: settings.Run, method: Method, *, shard: bool = False, compiles: bool = False
+) -> None:
+    """Makes sure that this recipe, these processes and this device can train the run.
+
+    Args:
+        work: The run.
+        method: Its method.
+        shard: Whether each process keeps a part of the model only.
+        compiles: Whether the device compiles for every shape.
 
     Raises:
-        InputError: they would not, and the method would never see one.
+        InputError: they cannot; all that is wrong, and what to do instead.
     """
-    need = method.needs().statistics
-    found = work.training.unmeasurable(need, len(work.domains))
-    if found:
-        where = f"method {work.method_name!r} in scenario {work.scenario!r}"
-        raise InputError("\n".join(f"{where}: {problem}" for problem in found))
-
-
-def check_shardable(work: settings.Run, method: Method, shard: bool) -> None:
-    """Makes sure that the processes can train the run together.
-
-    Raises:
-        InputError: they cannot; what to do instead is said.
-    """
-    n, problems = distributed.world_size(), []
+    recipe, needs, n = work.training, method.needs(), distributed.world_size()
+    named = f"method {work.method_name!r}"
+    problems = [
+        f"{named} in scenario {work.scenario!r}: {problem}"
+        for problem in recipe.unmeasurable(needs.statistics, len(work.domains))
+    ]
     if shard and n == 1:
         problems.append("--shard is for several processes: start them with torchrun, or leave it")
-    if n > work.training.rows:
-        problems.append(f"{n} processes, but training.rows of {work.training.rows}: start fewer")
-    if n > 1 and method.needs().moments_per_domain:
+    if n > recipe.rows:
+        problems.append(f"{n} processes, but training.rows of {recipe.rows}: start fewer")
+    if n > 1 and needs.moments_per_domain:
         problems.append(
-            f"method {work.method_name!r} keeps moments for each domain, which one process alone "
-            "can do: start it without torchrun"
+            f"{named} keeps moments for each domain, which one process alone can do: start it "
+            "without torchrun"
         )
-    if shard and work.training.compile:
+    if shard and recipe.compile:
         problems.append("--shard does not go with training.compile: leave one of them")
+    if compiles and needs.moments_per_domain:
+        # It would compile anew whenever a domain is without rows.
+        problems.append(
+            f"{named} keeps moments for each domain, which device 'xla' cannot do: train it on "
+            "device: cpu or cuda"
+        )
     if problems:
         raise InputError("\n".join(problems))
-
-
-def check_compilable(work: settings.Run, method: Method, compiles: bool) -> None:
-    """Makes sure that the device can train the run.
-
-    Raises:
-        InputError: it would compile anew whenever a domain is without rows.
-    """
-    if compiles and method.needs().moments_per_domain:
-        raise InputError(
-            f"method {work.method_name!r} keeps moments for each domain, which device 'xla' cannot "
-            "do: train it on device: cpu or cuda"
-        )

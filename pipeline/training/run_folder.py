@@ -27,7 +27,7 @@ from pipeline.model import transformer as models
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, devices, distributed, manifests, run_lock
 from pipeline.runtime.background_writer import Writer
-from pipeline.training.metric_log import LogPart, Records
+from pipeline.training.metric_log import Records, Rows
 
 log = logging.getLogger("pike")
 
@@ -63,7 +63,7 @@ class RunFolder:
         self.model, self.optimizer = model, optimizer
         self.folder = held.folder
         self.checkpoints = self.folder / "checkpoints"
-        self.records = Records(self.folder)
+        self.records = Records(self.folder, work.domains)
         if not distributed.is_main_process():
             self.records.listeners.clear()
         self.writer = Writer()
@@ -162,14 +162,14 @@ class RunFolder:
         with self.records.timed("checkpoint"):
             # Two copies of all states would not always fit: the one before goes first.
             self.writer.wait()
-            part = self.records.drain(at.step)
+            rows = self.records.drain(at.step)
             taken = checkpoint.snapshot(self.model, self.optimizer, at, self.identity)
             if distributed.is_main_process():
-                self.writer.start(functools.partial(self._write, part, taken, at.step))
+                self.writer.start(functools.partial(self._write, at.step, rows, taken))
 
-    def _write(self, part: LogPart, taken: checkpoint.Snapshot, step: int) -> None:
+    def _write(self, step: int, rows: Rows, taken: checkpoint.Snapshot) -> None:
         """Writes both, in this order, and drops what they make superfluous."""
-        self.records.write(part)
+        self.records.write(step, rows)
         checkpoint.write(self.checkpoints / f"step{step}", taken)
         self._drop_but(step, self.work.training.resume_keep)
 

@@ -8,25 +8,22 @@ import dataclasses
 import functools
 import importlib
 import logging
-import math
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from pike_mixing import registry
 from pike_mixing.apportion import systematic
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.interface import Method, Needs, Signals, State, Statistics
+from pike_mixing.interface import Method, Needs, Signals, State
 from pike_mixing.settings import parse
 from pipeline import errors, settings
 from pipeline.data.batches import Mixture
 from pipeline.model import adamw, checkpoint, gradients, per_domain_adamw, transformer
-from pipeline.model.backward import BackwardResult, Batch, GradientComputer
+from pipeline.model.backward import Batch, GradientComputer
 from pipeline.runtime import (
     atomic_files,
     code_fingerprint,
@@ -38,6 +35,7 @@ from pipeline.runtime import (
 from pipeline.runtime.progress import Progress
 from pipeline.training import alarms, budget, inputs, movement, refusals
 from pipeline.training.run_folder import RunFolder
+from pipeline.training.step_log import StepLog
 from pipeline.training.throughput import Meter
 
 log = logging.getLogger("pike")
@@ -137,26 +135,19 @@ class _Training:
     ) -> None:
         self.work, self.values, self.given = work, values, given
         self.device, self.asked = device, asked or signal_handler.SignalState()
-        refusals.check_variance_measurable(work, method)
-        refusals.check_shardable(work, method, shard)
-        refusals.check_compilable(work, method, devices.compiles(device))
+        refusals.refuse_untrainable(work, method, shard=shard, compiles=devices.compiles(device))
         recipe = work.training
         self.method = method = method.informed(given.facts(recipe))
+        limits = {"train": recipe.max_epochs, "statistics": None, "comparison": None}
         self.train_rows, self.statistics_rows, self.comparison_rows = (
             Mixture(given.corpora, recipe.length, work.seed, purpose, max_epochs=limit)
-            for purpose, limit in {
-                "train": recipe.max_epochs,
-                "statistics": None,
-                "comparison": None,
-            }.items()
+            for purpose, limit in limits.items()
         )
         code = code_fingerprint.of(*modules(work.rule))
         identity = {"run": values, "code": code, **given.identity}
         pieces = next(iter(given.corpora.values())).vocabulary
         vocabulary = work.model.padded_vocabulary(pieces)
         self.model = transformer.initialised(work.model, vocabulary, work.seed).to(device)
-        if recipe.compile:
-            devices.keep_compilations()
         self.model.configure(recipe)
         if shard:
             # Its libraries take seconds to import, and one process never needs them.
@@ -169,28 +160,24 @@ class _Training:
             )
         else:
             self.optimizer = adamw.adamw(self.model, recipe)
-        microbatch = recipe.microbatch_rows or recipe.rows
-        reference = given.reference
-        if reference is not None:
-            reference = reference.to(device).configure(recipe)
-        epoch_rows = [corpus.rows(recipe.length) for corpus in given.corpora.values()]
-        adapts = method.needs() != Needs()
+        epoch_rows = [float(corpus.rows(recipe.length)) for corpus in given.corpora.values()]
         self.watch = alarms.Alarms(
             work.domains,
             recipe.alarms,
-            adapts,
-            np.array(epoch_rows, dtype=np.float64),
+            method.needs() != Needs(),
+            np.array(epoch_rows),
             movement.Movement(method, work, self._counts) if movement.moves(method) else None,
         )
         self.folder = RunFolder(held, work, identity, self.model, self.optimizer)
         self.records = self.folder.records
         self.meter = Meter(self.model, work, device)
+        self.log = StepLog(recipe, self.records, self.watch, self.meter)
         self.backward = GradientComputer(
             self.model,
             self.optimizer,
             recipe.clip_norm,
-            microbatch,
-            reference,
+            recipe.microbatch_rows or recipe.rows,
+            given.reference and given.reference.to(device).configure(recipe),
             self.records.timed,
         )
 
@@ -209,15 +196,11 @@ class _Training:
         ) as bar:
             while at.step < recipe.steps:
                 with self.records.timed("loop"):
-                    loss = self._step(at)
+                    loss, weights_K = self._step(at)
                     at.step += 1
-                    weights_K = self.method.weights(at.method, at.step)
-                    bar.add(
-                        tokens,
-                        loss=f"{loss:.3f}",
-                        weights=" ".join(f"{w:.2f}" for w in weights_K.tolist()),
-                    )
                     at.alarms = self.watch.state
+                    shares = " ".join(f"{w:.2f}" for w in weights_K.tolist())
+                    bar.add(tokens, loss=f"{loss:.3f}", weights=shares)
                 if self.asked.checkpoint_requested() or self.folder.due(at.step):
                     self.given.refuse_changed()
                     self.folder.save(at)
@@ -240,24 +223,26 @@ class _Training:
             alarms=self.watch.state,
         )
 
-    def _step(self, at: checkpoint.TrainState) -> float:
+    def _step(self, at: checkpoint.TrainState) -> tuple[float, Floats]:
         """One iteration of Algorithm `alg: main`, lines 4-12, with any method in PiKE's place."""
         began, recipe, timed = time.perf_counter(), self.work.training, self.records.timed
-        need = self.method.needs().statistics
-        due = need is not None and need.due(at.step)
-        if due and need is not None and need.fresh:
+        needs = self.method.needs()
+        measure, compare = needs.statistics, needs.validation
+        due = measure is not None and measure.due(at.step)
+        if measure and due and measure.fresh:
             with timed("statistics"):
-                self._observe_statistics(at, self._fresh_rows(at, need.rows))
-        compared = self.method.needs().validation
-        if compared is not None and compared.due(at.step):
+                self._observe_statistics(at, measure.rows)
+        if compare is not None and compare.due(at.step):
             with timed("validation"):
-                self._observe_validation(at, compared.rows)
+                self._observe_validation(at, compare.rows)
         weights_K = self.method.weights(at.method, at.step)
         count_K = self._counts(at.method, at.step)
         with timed("data"):
             batch = self._batch(self.train_rows, count_K, at.positions_K)
             at.positions_K = at.positions_K + count_K
-        measured_by = recipe.statistics_microbatch if need and due and not need.fresh else None
+        measured_by = (
+            recipe.statistics_microbatch if measure and due and not measure.fresh else None
+        )
         with timed("gradient"):
             left = self.backward.compute_gradients(
                 self.method, at.method, at.step, batch, measured_by
@@ -270,34 +255,11 @@ class _Training:
             devices.mark_step(self.device)
         with timed("method"):
             at.method = self._observed(at.method, left.seen, batch)
-        loss_K = left.seen.loss_K
-        assert loss_K is not None
-        loss = float(np.nansum(loss_K * count_K / recipe.rows))
-        tokens = (at.step + 1) * recipe.rows * recipe.length
+        loss = float(np.nansum(left.losses * count_K / recipe.rows))
         seconds = time.perf_counter() - began
         with timed("records"):
-            pace = self.meter.of(seconds)
-            self.records.add("steps", at.step, tokens, loss, rate, left.norm, seconds, *pace)
-            self._note_mixture(at, left, weights_K, count_K)
-            if left.seen.statistics is not None:
-                # Their time is the pass's own.
-                self._note_statistics(at, left.seen.statistics, math.nan)
-            self.records.stream.after_step()
-        return loss
-
-    def _note_mixture(
-        self, at: checkpoint.TrainState, left: BackwardResult, weights_K: Floats, count_K: Ints
-    ) -> None:
-        """Records what was mixed, and warns of what goes wrong quietly."""
-        assert left.seen.loss_K is not None
-        domains = self.work.domains
-        self.records.add_mixture(at.step, domains, left.seen.loss_K, weights_K, count_K)
-        if left.coefficient_K is not None:
-            self.records.add_coefficients(at.step, domains, left.coefficient_K)
-        raised = self.watch.after_step(
-            at.step, weights_K, count_K, at.positions_K, left.coefficient_K
-        )
-        self.records.add_alarms(raised)
+            self.log.add_step(at, left, weights_K, count_K, loss=loss, rate=rate, seconds=seconds)
+        return loss, weights_K
 
     def _observed(self, state: State, seen: Signals, batch: Batch) -> State:
         needs = self.method.needs()
@@ -320,24 +282,18 @@ class _Training:
         tokens, _ = mixture.batch(count_K, positions_K)
         return Batch(torch.from_numpy(tokens).to(devices.of_rows(self.device)), count_K)
 
-    def _fresh_rows(self, at: checkpoint.TrainState, floor: int) -> list[Tensor]:
+    def _observe_statistics(self, at: checkpoint.TrainState, floor: int) -> None:
+        """Shows the method the statistics of rows of their own, `floor` of each domain at least."""
         count_K = self._counts(at.method, at.step).clip(min=floor)
         batch = self._batch(self.statistics_rows, count_K, at.statistics_positions_K)
         at.statistics_positions_K = at.statistics_positions_K + count_K
-        return batch.by_domain()
-
-    def _observe_statistics(self, at: checkpoint.TrainState, rows: Sequence[Tensor]) -> None:
         began, recipe = time.perf_counter(), self.work.training
-        measured = gradients.gradient_statistics(self.model, rows, recipe.statistics_microbatch)
+        measured = gradients.gradient_statistics(
+            self.model, batch.by_domain(), recipe.statistics_microbatch
+        )
         signals = Signals(at.step, recipe.rows, statistics=measured)
         at.method = self.method.observe(at.method, signals)
-        self._note_statistics(at, measured, time.perf_counter() - began)
-
-    def _note_statistics(
-        self, at: checkpoint.TrainState, measured: Statistics, seconds: float
-    ) -> None:
-        self.records.add_statistics(at.step, self.work.domains, measured, seconds)
-        self.records.add_alarms(self.watch.of_statistics(at.step, measured))
+        self.log.add_statistics(at.step, measured, time.perf_counter() - began)
 
     def _observe_validation(self, at: checkpoint.TrainState, rows: int) -> None:
         """Shows the method each domain's loss on the same rows at every look."""

@@ -1,0 +1,74 @@
+"""What is written down of a step, and what is warned of.
+
+Shapes: K domains.
+"""
+
+import math
+
+from pike_mixing.arrays import Floats, Ints
+from pike_mixing.interface import Statistics
+from pipeline.model.backward import BackwardResult
+from pipeline.model.checkpoint import TrainState
+from pipeline.settings import Training
+from pipeline.training.alarms import Alarm, Alarms
+from pipeline.training.metric_log import Records
+from pipeline.training.throughput import Meter
+
+
+class StepLog:
+    """Adds rows to a run's records, those of the alarms that they raise too."""
+
+    def __init__(self, recipe: Training, records: Records, watch: Alarms, meter: Meter) -> None:
+        self._recipe, self._records, self._watch, self._meter = recipe, records, watch, meter
+
+    def add_step(
+        self,
+        at: TrainState,
+        left: BackwardResult,
+        weights_K: Floats,
+        count_K: Ints,
+        *,
+        loss: float,
+        rate: float,
+        seconds: float,
+    ) -> None:
+        """Adds a step.
+
+        Args:
+            at: Where the run stands; its number of steps is not raised yet.
+            left: What the backward pass left.
+            weights_K: Sampling weights of the batch.
+            count_K: Its rows by domain.
+            loss: Its loss.
+            rate: The learning rate.
+            seconds: What the step took.
+        """
+        step, records, chosen_K = at.step, self._records, left.coefficient_K
+        records.add(
+            "steps",
+            step=step,
+            tokens=(step + 1) * self._recipe.rows * self._recipe.length,
+            loss=loss,
+            learning_rate=rate,
+            gradient_norm=left.norm,
+            seconds=seconds,
+            **self._meter.of(seconds)._asdict(),
+        )
+        records.add_domains("domain_losses", step, loss=left.losses)
+        records.add_domains("weights", step, weight=weights_K, count=count_K)
+        if chosen_K is not None:
+            records.add_domains("coefficients", step, coefficient=chosen_K)
+        self._warn(self._watch.after_step(step, weights_K, count_K, at.positions_K, chosen_K))
+        if left.seen.statistics is not None:
+            # Their time is the pass's own.
+            self.add_statistics(step, left.seen.statistics, math.nan)
+        records.stream.after_step()
+
+    def add_statistics(self, step: int, measured: Statistics, seconds: float) -> None:
+        """Adds gradient statistics and the seconds that they took; NaN for those of the batch."""
+        self._records.add_statistics(step, measured, seconds)
+        self._warn(self._watch.of_statistics(step, measured))
+
+    def _warn(self, raised: list[Alarm]) -> None:
+        for alarm in raised:
+            self._records.add("alarms", **alarm._asdict())
