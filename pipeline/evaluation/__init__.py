@@ -4,7 +4,7 @@ evaluate      the stage: every kept checkpoint of a run on every domain
 questions     settings, and what they make of each domain: windows and items
 perplexity    nats per token on packed validation windows, summed by document
 items         multiple-choice items from held-out documents: the task `continuation-{domain}`
-choice        items + model -> picks, accuracies and baselines
+answers       items + model -> picks, accuracies and their rows
 scoring       questions + model -> log-likelihood of each candidate
 batch_layout      questions laid out as rows, candidates side by side
 shared_contexts   which contexts begin alike and are read together
@@ -13,8 +13,6 @@ gradient_probe    how alike the domains' gradients are: `pike probe`
 Of downstream tasks (`pipeline.tasks` says what is asked):
 
 prompt_encoding   prompts -> tokens, cut where a candidate begins
-grading       log-likelihoods -> picks and accuracies under every normalisation
-asking        a model's answers -> rows of `accuracies` and `choices`
 
 And with another's code:
 

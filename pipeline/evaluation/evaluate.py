@@ -23,7 +23,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.settings import parse
 from pipeline import settings as parsing
 from pipeline.data.tokenizer import Tokenizer
-from pipeline.evaluation import asking, choice, perplexity
+from pipeline.evaluation import answers, perplexity
 from pipeline.evaluation.output_tables import TableRows
 from pipeline.evaluation.questions import Domain, Downstream, Evaluation, downstream, prepared
 from pipeline.model import checkpoint
@@ -125,36 +125,25 @@ def _asked(
         InputError: a loss or a likelihood is not finite.
     """
     rows = TableRows()
+    asked = [questions for domain in domains for questions in domain.questions()]
+    asked += [one.questions() for one in benchmarks]
     for domain in domains:
         name, windows = domain.name, domain.windows
         loss = perplexity.measure(model, windows, batch_tokens=batch_tokens, device=device)
-        _refuse_nan([loss.nll, loss.perplexity], name)
+        if not (math.isfinite(loss.nll) and math.isfinite(loss.perplexity)):
+            raise InputError(
+                f"domain {name}: the loss is not a finite number, the model has diverged: lower "
+                "training.peak_learning_rate and train again"
+            )
         measured = (loss.nll, loss.perplexity, loss.bits_per_byte, loss.tokens, loss.stderr)
         rows.add("perplexities", [(name, *measured)])
         sums = (loss.nll_G.tolist(), windows.tokens_G.tolist(), windows.bytes_G.tolist())
         rows.add("documents", ((name, *d) for d in zip(windows.documents, *sums, strict=True)))
-        if domain.items is not None:
-            answers = choice.answer(
-                model, domain.items, domain.held_out.eos, batch_tokens=batch_tokens, device=device
-            )
-            _refuse_nan([answers.conditional_IxN.sum(), answers.unconditional_IxN.sum()], name)
-            rows.add("accuracies", choice.accuracies(domain.task, domain.items, answers))
-            rows.add("choices", choice.choices(domain.task, domain.items, answers))
-    for asked in benchmarks:
-        told = asking.answer(
-            model, asked.benchmark, asked.items, batch_tokens=batch_tokens, device=device
-        )
-        rows.add("accuracies", asking.accuracies(asked.benchmark, told))
-        rows.add("choices", asking.choices(asked.benchmark, asked.items, told))
+    for one in asked:
+        told = answers.ask(model, one, batch_tokens=batch_tokens, device=device)
+        rows.add("accuracies", answers.accuracies(one, told))
+        rows.add("choices", answers.choices(one, told))
     return rows
-
-
-def _refuse_nan(values: Sequence[float], domain: str) -> None:
-    if not all(math.isfinite(value) for value in values):
-        raise InputError(
-            f"domain {domain}: the loss is not a finite number, the model has diverged: "
-            "lower training.peak_learning_rate and train again"
-        )
 
 
 def _facts(domains: Sequence[Domain], benchmarks: Sequence[Downstream]) -> dict[str, Any]:

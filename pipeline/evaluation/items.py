@@ -25,6 +25,7 @@ from pike_mixing.limits import PositiveInt
 from pipeline.data.batches import Order
 from pipeline.data.ngrams import Hashes, occurring, window_hashes
 from pipeline.data.shards import Corpus
+from pipeline.evaluation.prompt_encoding import Item
 
 Ints = npt.NDArray[np.int64]
 
@@ -75,6 +76,18 @@ class DomainItems:
     """Index of the true continuation."""
     digest: str
     """SHA-256 over all of it: two evaluations with equal digests asked the same."""
+
+    def asked(self, eos: int) -> list[Item]:
+        """The items as they are asked; candidates alone stand behind the end of a document."""
+        columns = zip(
+            *(self.names, self.documents, self.gold_I.tolist()),
+            *(self.context_IxC.tolist(), self.candidate_IxNxW.tolist()),
+            strict=True,
+        )
+        return [
+            Item(name, document, gold, context, tuple(candidates), (eos,), (), (), shots=0)
+            for name, document, gold, context, candidates in columns
+        ]
 
     def facts(self) -> dict[str, Any]:
         """What a manifest says of them."""

@@ -17,6 +17,7 @@ from pike_mixing.limits import Limits, PositiveInt
 from pipeline.data.shards import Corpus
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import items, perplexity, prompt_encoding
+from pipeline.evaluation.answers import CONTINUATION, DOWNSTREAM, QuestionSet
 from pipeline.runtime import atomic_files
 from pipeline.settings import Run
 from pipeline.tasks import benchmark
@@ -65,6 +66,13 @@ class Domain:
         """Name of its multiple-choice task."""
         return f"continuation-{self.name}"
 
+    def questions(self) -> list[QuestionSet]:
+        """The task, or nothing: candidates behind their contexts, without demonstrations."""
+        if self.items is None:
+            return []
+        items = self.items.asked(self.held_out.eos)
+        return [QuestionSet(self.task, 0, "pmi", CONTINUATION, items)]
+
 
 @dataclass(frozen=True)
 class Downstream:
@@ -72,6 +80,11 @@ class Downstream:
 
     benchmark: benchmark.Benchmark
     items: Sequence[prompt_encoding.Item]
+
+    def questions(self) -> QuestionSet:
+        """What the model is asked."""
+        asked = self.benchmark.asked
+        return QuestionSet(asked.task, asked.shots, asked.formulation, DOWNSTREAM, self.items)
 
     def facts(self) -> dict[str, Any]:
         """What a manifest says of it."""

@@ -6,9 +6,10 @@ import torch
 
 from pike_mixing.errors import InputError
 from pipeline.data import packing, sources
-from pipeline.evaluation import asking
+from pipeline.evaluation import answers
 from pipeline.evaluation.evaluate import evaluate
 from pipeline.evaluation.prompt_encoding import encoded
+from pipeline.evaluation.questions import Downstream
 from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files
 from pipeline.tasks.benchmark import load
@@ -76,8 +77,8 @@ def test_a_run_answers_each_task_as_it_is_asked(ask, benchmarks, asked, tokenize
     for task, shots, formulation in (("arc_easy", 7, "mcf"), ("piqa", 0, "cf")):
         benchmark = load(benchmarks, asked(task, shots, formulation))
         items = encoded(benchmark, tokenizer, LENGTH)
-        device = torch.device("cpu")
-        told = asking.answer(model, benchmark, items, batch_tokens=99, device=device)
+        questions = Downstream(benchmark, items).questions()
+        told = answers.ask(model, questions, batch_tokens=99, device=torch.device("cpu"))
         own = [c for c in choices if c["task"] == task]
         assert {(c["step"], c["shots"], c["formulation"]) for c in own} == {(3, shots, formulation)}
         assert [c["item"] for c in own] == [row.id for row in benchmark.rows]
@@ -86,7 +87,7 @@ def test_a_run_answers_each_task_as_it_is_asked(ask, benchmarks, asked, tokenize
             assert choice["tokens"] == [len(tokens) for tokens in item.candidates]
             assert choice["shots_used"] == shots
         found = {a["metric"]: a["value"] for a in accuracies if a["task"] == task}
-        expected = {name: value for name, (value, _) in told.grades.accuracy.items()}
+        expected = {name: value for name, (value, _) in told.accuracy.items()}
         assert found == pytest.approx(expected)
 
 

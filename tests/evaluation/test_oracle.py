@@ -20,8 +20,9 @@ import pytest
 import torch
 from fetched import ask, checkpointed
 
-from pipeline.evaluation import asking
+from pipeline.evaluation import answers
 from pipeline.evaluation.prompt_encoding import encoded
+from pipeline.evaluation.questions import Downstream
 from pipeline.model import checkpoint
 from pipeline.tasks import registry
 from pipeline.tasks.benchmark import load
@@ -69,7 +70,8 @@ def picked(sums, alone, lengths):
 
 def by_us(model, one, tokenizer):
     items = encoded(one, tokenizer, LENGTH)
-    answers = asking.answer(model, one, items, batch_tokens=8192, device=torch.device("cpu"))
+    asked = Downstream(one, items).questions()
+    told = answers.ask(model, asked, batch_tokens=8192, device=torch.device("cpu"))
     lengths = [
         {
             "tokens": [len(candidate) for candidate in item.candidates],
@@ -78,8 +80,8 @@ def by_us(model, one, tokenizer):
         }
         for item in items
     ]
-    accuracy = {metric: value for metric, (value, _) in answers.grades.accuracy.items()}
-    return Told(accuracy, picked(answers.sums, answers.unconditional, lengths), answers.sums)
+    accuracy = {metric: value for metric, (value, _) in told.accuracy.items()}
+    return Told(accuracy, picked(told.sums, told.alone, lengths), told.sums)
 
 
 def by_harness(lm, asked, tokenizer):

@@ -1,0 +1,143 @@
+"""A model's answers to multiple-choice items, what they are worth, and their rows in the tables.
+
+Downstream tasks and the items made from corpora are asked and graded alike: every candidate behind
+its context and behind nothing, ranked by scores made of both. They differ in which scores.
+
+Shapes: I items, C candidates of all items one after another.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from pike_mixing.errors import InputError
+from pipeline.evaluation.prompt_encoding import Item
+from pipeline.evaluation.scoring import Question, score
+from pipeline.model.transformer import Transformer
+from pipeline.statistics.clustered import Floats
+from pipeline.statistics.multiple_choice import ALONE, SCORES, SUM, accuracy, points
+
+DOWNSTREAM = (
+    *("per_token", "sum", "per_character", "per_byte"),
+    *("per_character_olmes", "unconditional"),
+)
+"""Scores of downstream tasks; the first, the paper's "average log-likelihood", makes the picks."""
+CONTINUATION = ("pmi", "raw", "answer_only", "overlap")
+"""Scores of items made from corpora: the task's own, the likelihood in context, without it, and
+tokens shared with it. Raw likelihood prefers the most fluent candidate whatever the context."""
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """One task, asked in one way."""
+
+    task: str
+    shots: int
+    formulation: str
+    metrics: tuple[str, ...]
+    """The scores that rank candidates; the first one makes the picks."""
+    items: Sequence[Item]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """One model's log-likelihoods in nats, candidate by candidate, and what they are worth."""
+
+    sums: list[Floats]
+    """Of each item: log p(candidate | context)."""
+    alone: list[Floats]
+    """Of each item: log p(candidate) without the question."""
+    pick_I: npt.NDArray[np.int64]
+    """Candidate of the highest score, the first of equals."""
+    accuracy: dict[str, tuple[float, float | None]]
+    """For each metric the accuracy and its standard error by cluster, in percent."""
+
+
+def ask(
+    model: Transformer, asked: QuestionSet, *, batch_tokens: int, device: torch.device
+) -> Answers:
+    """Asks the model all items and grades it.
+
+    Args:
+        model: On the device already.
+        asked: The items.
+        batch_tokens: Tokens per forward pass.
+        device: Where the model is.
+
+    Raises:
+        InputError: a likelihood is no finite number, or a token is none of the model's.
+    """
+    questions = [Question(item.context_C, item.candidates) for item in asked.items]
+    questions += [Question(item.unconditional_C, item.candidates) for item in asked.items]
+    try:
+        found = score(model, questions, batch_tokens=batch_tokens, device=device)
+    except InputError as error:
+        way = f"{asked.task}, {asked.shots}-shot, {asked.formulation}"
+        raise InputError(f"{way}: {error}") from None
+    return grade(asked, found[: len(asked.items)], found[len(asked.items) :])
+
+
+def grade(asked: QuestionSet, sums: list[Floats], alone: list[Floats]) -> Answers:
+    """Picks and accuracies, from each item's log-likelihoods behind its context and alone."""
+    items = asked.items
+    columns = {
+        SUM: np.concatenate(sums),
+        ALONE: np.concatenate(alone),
+        "tokens": np.array([len(tokens) for item in items for tokens in item.candidates]),
+        "characters": np.array([length for item in items for length in item.characters]),
+        "bytes": np.array([length for item in items for length in item.bytes]),
+    }
+    scores = {}
+    for name in asked.metrics:
+        if name == "overlap":
+            scores[name] = overlap(items)
+        else:
+            needed, function = SCORES[name]
+            scores[name] = function(*(columns[n] for n in needed))
+    candidates_I, gold_I = np.array([len(told) for told in sums]), np.array([i.gold for i in items])
+    clusters = [item.cluster for item in items]
+    by_item = np.split(scores[asked.metrics[0]], np.cumsum(candidates_I)[:-1])
+    return Answers(
+        sums,
+        alone,
+        pick_I=np.array([score_N.argmax() for score_N in by_item]),
+        accuracy={
+            n: accuracy(points(s, candidates_I, gold_I), clusters) for n, s in scores.items()
+        },
+    )
+
+
+def overlap(items: Sequence[Item]) -> Floats:
+    """How many tokens of each candidate also occur in its item's context: a rule without model."""
+    shared = [np.isin(tokens, item.context_C) for item in items for tokens in item.candidates]
+    return np.array([mask.sum() for mask in shared], np.float64)
+
+
+def accuracies(asked: QuestionSet, told: Answers) -> list[tuple[Any, ...]]:
+    """Task, shots, formulation, metric, value and error in percent, examples."""
+    way = (asked.task, asked.shots, asked.formulation)
+    return [(*way, metric, *value, len(asked.items)) for metric, value in told.accuracy.items()]
+
+
+def choices(asked: QuestionSet, told: Answers) -> list[tuple[Any, ...]]:
+    """Of every item all that a score needs, so that each is a query.
+
+    Task, shots, formulation, item, document (the cluster), gold, pick, then lists over candidates:
+    sums of log-likelihood in nats, the same without the question, tokens, characters and bytes
+    (these two without the space in front; empty of items that are made of tokens); then the
+    demonstrations that stood in the context.
+    """
+    way = (asked.task, asked.shots, asked.formulation)
+    picks = told.pick_I.tolist()
+    return [
+        (
+            *(*way, item.id, item.cluster, item.gold, pick, sums.tolist(), alone.tolist()),
+            [len(tokens) for tokens in item.candidates],
+            *(list(item.characters), list(item.bytes), item.shots),
+        )
+        for item, pick, sums, alone in zip(asked.items, picks, told.sums, told.alone, strict=True)
+    ]

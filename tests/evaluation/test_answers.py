@@ -1,0 +1,260 @@
+"""A model's answers: by hand, by models of known behaviour, and by single forward passes."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from pike_mixing.errors import InputError
+from pipeline import settings
+from pipeline.evaluation import answers, items
+from pipeline.evaluation.answers import CONTINUATION, DOWNSTREAM, QuestionSet
+from pipeline.evaluation.items import Choice
+from pipeline.evaluation.prompt_encoding import Item, encoded
+from pipeline.evaluation.questions import Downstream
+from pipeline.model.transformer import initialised
+from pipeline.tasks.benchmark import load
+
+CPU = torch.device("cpu")
+ALL = np.ones(64, bool)
+EOS = 1
+NANO = settings.Model(2, 16, 2, 8)
+
+
+def item(gold, texts, tokens, cluster="c", context=(1,)):
+    """An item whose candidates have so many tokens, or just these."""
+    return Item(
+        id="i",
+        cluster=cluster,
+        gold=gold,
+        context_C=context,
+        candidates=tuple((7,) * n if isinstance(n, int) else n for n in tokens),
+        unconditional_C=(1,),
+        characters=tuple(map(len, texts)),
+        bytes=tuple(len(text.encode()) for text in texts),
+        shots=0,
+    )
+
+
+def graded(asked, sums, alone, metrics=DOWNSTREAM):
+    told = ([np.array(v, float) for v in values] for values in (sums, alone))
+    return answers.grade(QuestionSet("t", 0, "cf", metrics, asked), *told)
+
+
+def accuracies(asked, sums, alone):
+    return {name: value for name, (value, _) in graded(asked, sums, alone).accuracy.items()}
+
+
+# By hand.
+
+
+def test_every_normalisation_by_hand():
+    # Candidates of 1, 1 and 4 tokens, of 1, 2 and 4 characters, of 1, 4 and 4 bytes.
+    texts, tokens = ["a", "éé", "cccc"], [1, 1, 4]
+    sums, alone = [-3.0, -3.5, -8.0], [-1.0, -3.2, -7.5]
+    asked = [item(gold, texts, tokens) for gold in range(3)]
+    found = [accuracies([one], [sums], [alone]) for one in asked]
+    right = {name: [value[name] for value in found].index(100) for name in DOWNSTREAM}
+    assert right == {
+        "per_token": 2,  # -3, -3.5, -2
+        "sum": 0,
+        "per_character": 1,  # -3, -1.75, -2
+        "per_byte": 1,  # -3, -0.875, -2
+        "per_character_olmes": 1,  # -1.5, -1.167, -1.6
+        "unconditional": 1,  # -2, -0.3, -0.5
+    }
+    assert all(sum(value[name] for value in found) == 100 for name in DOWNSTREAM)
+
+
+def test_the_space_in_front_counts_for_olmes_alone():
+    # 1 and 3 characters, 2 and 4 with the space: -2 against -1.9 or -1 against -1.425.
+    found = accuracies([item(0, ["a", "bcd"], [1, 1])], [[-2.0, -5.7]], [[0.0, 0.0]])
+    assert (found["per_character"], found["per_character_olmes"]) == (0, 100)
+
+
+@pytest.mark.parametrize(("gold", "expected"), [(0, 50.0), (1, 50.0), (2, 0.0)])
+def test_candidates_that_share_the_best_score_share_the_point(gold, expected):
+    asked = [item(gold, ["aa", "bb", "cc"], [1, 1, 1])]
+    assert accuracies(asked, [[-2.0, -2.0, -4.0]], [[0.0] * 3])["sum"] == expected
+
+
+def test_items_may_have_different_numbers_of_options():
+    asked = [item(2, "abc", [1] * 3), item(4, "abcde", [1] * 5), item(0, "ab", [1] * 2)]
+    sums = [[-3, -2, -1], [-5, -4, -3, -2, -1], [-2, -1]]
+    found = graded(asked, sums, [np.zeros(len(s)) for s in sums])
+    assert found.pick_I.tolist() == [2, 4, 1]
+    assert found.accuracy["per_token"][0] == pytest.approx(200 / 3)
+
+
+def test_the_error_is_clustered():
+    # Clusters a (both right), b (right), c (wrong): mean 75 %, residuals 0.5, 0.25, -0.75.
+    asked = [item(g, "ab", [1, 1], c) for g, c in ((0, "a"), (0, "a"), (0, "b"), (1, "c"))]
+    value, stderr = graded(asked, [[-1.0, -2.0]] * 4, [[0.0, 0.0]] * 4).accuracy["sum"]
+    assert value == 75.0
+    squares = 0.5**2 + 0.25**2 + 0.75**2
+    assert stderr == pytest.approx(100 * math.sqrt(3 / 2 * squares) / 4)
+
+
+def test_overlap_counts_tokens_shared_with_the_context():
+    # Of (5, 5) both, of (6, 7) one occurs in (5, 6).
+    one = item(0, "ab", [(5, 5), (6, 7)], context=(5, 6))
+    assert answers.overlap([one]).tolist() == [2.0, 1.0]
+    found = graded([one], [[-1, -9]], [[-1, -1]], CONTINUATION)
+    assert {n: v for n, (v, _) in found.accuracy.items()} == {
+        "pmi": 100,
+        "raw": 100,
+        "answer_only": 50,
+        "overlap": 100,
+    }
+
+
+# Items made from corpora, and models of known behaviour.
+
+
+def of_corpus(packed, documents, **choice):
+    made = items.build(*packed(documents), Choice(**{"candidate": 4, **choice}), ALL)
+    return QuestionSet("continuation-x", 0, "pmi", CONTINUATION, made.asked(EOS))
+
+
+def noise(packed, count=300):
+    """Items of a language in which every symbol is as likely as any other, whatever came before."""
+    documents = np.random.default_rng(0).integers(2, 64, (count, 60)).tolist()
+    return of_corpus(packed, documents, items=count, context=12, candidate=8)
+
+
+def answered(model, asked, budget=512):
+    return answers.ask(model, asked, batch_tokens=budget, device=CPU)
+
+
+def test_a_model_that_knows_nothing_has_exactly_chance(packed, constant):
+    found = answered(constant, noise(packed, 40))
+    for metric in ("pmi", "raw", "answer_only"):
+        assert found.accuracy[metric][0] == 25.0
+    assert np.stack(found.sums) == pytest.approx(-8 * math.log(64), rel=1e-6)
+
+
+def test_a_model_that_can_count_is_always_right(packed, counter):
+    # Each document counts upwards from a place of its own, so every stretch does: only the
+    # context tells which one is next. (None has a 2, which the model expects after EOS, 1.)
+    documents = [list(range(start, start + 50)) for start in range(3, 15)]
+    asked = of_corpus(packed, documents, items=40, context=6)
+    found = answered(counter, asked)
+    assert found.accuracy["pmi"] == found.accuracy["raw"] == (100.0, 0.0)
+    assert found.pick_I.tolist() == [one.gold for one in asked.items]
+    assert found.accuracy["answer_only"][0] < 50
+
+
+def test_a_model_that_copies_wins_where_the_words_give_the_topic_away(packed, copier):
+    # Each document uses five symbols of its own.
+    random = np.random.default_rng(0)
+    documents = [(2 + 5 * d + random.integers(0, 5, 60)).tolist() for d in range(12)]
+    easy, hard = (
+        answered(copier, of_corpus(packed, documents, items=24, context=20, distractors_from=place))
+        for place in ("other", "same")
+    )
+    assert easy.accuracy["pmi"][0] == easy.accuracy["overlap"][0] == 100.0
+    assert hard.accuracy["pmi"][0] < 60
+
+
+@pytest.mark.slow
+def test_noise_cannot_be_guessed(packed, copier, counter):
+    asked = noise(packed)
+    for model in (copier, counter, *(initialised(NANO, 64, seed) for seed in range(3))):
+        for value, stderr in answered(model, asked, budget=4096).accuracy.values():
+            assert abs(value - 25) < 3 * stderr
+
+
+def test_the_budget_changes_no_pick(packed):
+    model, asked = initialised(NANO, 64, seed=0), noise(packed, 40)
+    one, every = answered(model, asked, budget=64), answered(model, asked, budget=10**6)
+    np.testing.assert_allclose(one.sums, every.sums, atol=1e-4)
+    np.testing.assert_allclose(one.alone, every.alone, atol=1e-4)
+    assert one.pick_I.tolist() == every.pick_I.tolist()
+    assert one.accuracy == every.accuracy
+
+
+# Downstream tasks.
+
+
+@pytest.fixture(scope="session")
+def tokenizer(tokenizers):
+    return tokenizers["unigram, with line breaks"]
+
+
+@pytest.fixture(scope="session")
+def questions(benchmarks, tokenizer, asked):
+    """The questions of a task; `asked` says how."""
+
+    def make(*way, **more):
+        benchmark = load(benchmarks, asked(*way, **more))
+        return Downstream(benchmark, encoded(benchmark, tokenizer, 10**6)).questions()
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def model(tokenizer):
+    return initialised(NANO, tokenizer.vocabulary, 0)
+
+
+def alone(model, context, candidate):
+    """The definition: one forward pass over everything, one sum."""
+    tokens = torch.tensor([[*context, *candidate]])
+    with torch.inference_mode():
+        logs = model(tokens[:, :-1]).log_softmax(-1)[0]
+    return float(logs.gather(1, tokens[0, 1:, None])[-len(candidate) :].sum())
+
+
+def test_sums_are_those_of_the_model_read_one_by_one(questions, model, packed):
+    small = initialised(NANO, 64, 0)
+    for net, asked in ((model, questions("csqa", 2, items=3)), (small, noise(packed, 20))):
+        found = answered(net, asked)
+        for one, sums, without in zip(asked.items, found.sums, found.alone, strict=True):
+            for context, values in ((one.context_C, sums), (one.unconditional_C, without)):
+                expected = [alone(net, context, c) for c in one.candidates]
+                np.testing.assert_allclose(values, expected, atol=1e-4)
+
+
+def test_rows_hold_what_every_normalisation_needs(questions, model):
+    asked = questions("arc_easy", 7, "mcf")
+    told = answered(model, asked)
+    rows = answers.choices(asked, told)
+    assert [row[:6] for row in rows[:2]] == [
+        ("arc_easy", 7, "mcf", "own_01", "own_01", 1),
+        ("arc_easy", 7, "mcf", "own_02", "own_02", 2),
+    ]
+    for row, made in zip(rows, asked.items, strict=True):
+        *_, pick, sums, without, tokens, characters, sizes, shots = row
+        assert len(sums) == len(without) == len(tokens) == len(made.candidates)
+        assert characters == sizes == [1] * len(made.candidates)
+        assert max(s / t for s, t in zip(sums, tokens, strict=True)) == sums[pick] / tokens[pick]
+        assert shots == 7
+    right = sum(row[5] == row[6] for row in rows)
+    assert [row[3] for row in answers.accuracies(asked, told)] == list(DOWNSTREAM)
+    headline = answers.accuracies(asked, told)[0]
+    assert (*headline[:3], headline[6]) == ("arc_easy", 7, "mcf", 12)
+    assert headline[4] == pytest.approx(100 * right / 12)
+
+
+def test_known_answerers_get_what_they_deserve(questions):
+    """An oracle has every point, its opposite none, one that knows nothing exactly chance."""
+    for task in ("arc_easy", "csqa", "hellaswag", "piqa", "hellaswag_hi"):
+        asked = questions(task).items
+        nothing = [np.zeros(len(i.candidates)) for i in asked]
+        oracle = [np.where(np.arange(len(i.candidates)) == i.gold, -1e-3, -1e3) for i in asked]
+        assert set(accuracies(asked, oracle, nothing).values()) == {100}
+        opposite = [-values - 1e4 for values in oracle]
+        assert accuracies(asked, opposite, nothing)["sum"] == 0
+        # Every token costs the same.
+        uniform = [-np.array([5.0 * len(c) for c in i.candidates]) for i in asked]
+        found, chance = accuracies(asked, uniform, uniform), [1 / len(n) for n in nothing]
+        assert found["per_token"] == pytest.approx(100 * np.mean(chance))
+        assert found["unconditional"] == pytest.approx(100 * np.mean(chance))
+
+
+def test_a_model_that_diverged_is_named_with_the_task(questions, tokenizer):
+    broken = initialised(NANO, tokenizer.vocabulary, 0)
+    torch.nn.init.constant_(broken.embedding.weight, math.nan)
+    with pytest.raises(InputError, match=r"^piqa, 0-shot, cf: question 0.*diverged"):
+        answered(broken, questions("piqa"))
