@@ -21,7 +21,6 @@ import torch
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import parse
-from pipeline import settings as parsing
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import answers, perplexity
 from pipeline.evaluation.output_tables import TableRows
@@ -71,9 +70,12 @@ def evaluate(
     ):
         written: list[Path] = []
         for step in steps:
-            model = _model(run / "checkpoints" / f"step{step}", work, domains).to(place)
+            folder = run / "checkpoints" / f"step{step}"
+            model = checkpoint.load_model(folder).refuse_other_tokenizer(
+                pieces.vocabulary, tokenizer, folder
+            )
             with _named(f"{record['run']}, step {step}"):
-                rows = _asked(model, domains, benchmarks, asked.batch_tokens, place)
+                rows = _asked(model.to(place), domains, benchmarks, asked.batch_tokens, place)
             written += rows.write(out / f"step{step}", step)
             bar.add(1, step=step)
         folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
@@ -97,19 +99,6 @@ def _named(model: str) -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError(f"{model}: {error}") from None
-
-
-def _model(folder: Path, work: parsing.Run, domains: Sequence[Domain]) -> Transformer:
-    model = checkpoint.load_model(folder)
-    for domain in domains:
-        pieces = domain.held_out.vocabulary
-        if work.model.padded_vocabulary(pieces) != model.vocabulary:
-            raise InputError(
-                f"{folder} has an embedding of {model.vocabulary:,} pieces, which is not that of "
-                f"{domain.held_out.folder} ({pieces:,} pieces): give the corpora of the tokenizer "
-                f"{work.tokenizer!r}"
-            )
-    return model
 
 
 def _asked(

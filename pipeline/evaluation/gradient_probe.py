@@ -94,7 +94,6 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
     place = devices.pick(device)
     rows_by_domain, pieces = _rows(asked, work, corpora)
     rows_by_domain = [rows.to(devices.of_rows(place)) for rows in rows_by_domain]
-    vocabulary = work.model.padded_vocabulary(pieces)
     steps = record["checkpoints"] if asked.checkpoints == "all" else record["checkpoints"][-1:]
     with (
         atomic_files.atomic_write(run / "probes", "probe") as out,
@@ -102,7 +101,12 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
     ):
         out.mkdir()
         for step in steps:
-            model = _model(run / "checkpoints" / f"step{step}", vocabulary).to(place)
+            folder = run / "checkpoints" / f"step{step}"
+            model = (
+                checkpoint.load_model(folder)
+                .refuse_other_tokenizer(pieces, corpora, folder)
+                .to(place)
+            )
             where = f"{record['run']}, step {step}"
             found = _measured(model, rows_by_domain, asked.microbatch, work.domains, where)
             _write(out / f"step{step}.parquet", step, work.domains, found)
@@ -155,16 +159,6 @@ def _rows(asked: Probe, work: parsing.Run, corpora: Path) -> tuple[list[Tensor],
         tokens_RxL1 = corpus.read(np.arange(count) * total // count, length)
         found.append(torch.from_numpy(tokens_RxL1))
     return found, pieces
-
-
-def _model(folder: Path, vocabulary: int) -> Transformer:
-    model = checkpoint.load_model(folder)
-    if model.vocabulary != vocabulary:
-        raise InputError(
-            f"{folder} has an embedding of {model.vocabulary:,} pieces, its corpora need "
-            f"{vocabulary:,}: give the corpora of the run's tokenizer"
-        )
-    return model
 
 
 def _measured(

@@ -91,13 +91,9 @@ class HarnessModel(LM):  # type: ignore[misc]
         folder = Path(checkpoint)
         self.tokens = Tokenizer(Path(tokenizer))
         self._device = devices.pick(device or "auto", any_shape=True)
-        self.model = checkpoints.load_model(folder).to(self._device)
-        pieces, shape = self.tokens.vocabulary, self.model.shape
-        if shape.padded_vocabulary(pieces) != self.model.vocabulary:
-            raise InputError(
-                f"{folder} has an embedding of {self.model.vocabulary:,} pieces, which is not that "
-                f"of {tokenizer} ({pieces:,} pieces): give the tokenizer that it was trained with"
-            )
+        model = checkpoints.load_model(folder)
+        model.refuse_other_tokenizer(self.tokens.vocabulary, Path(tokenizer), folder)
+        self.model = model.to(self._device)
         self.length = length or _trained_length(folder)
         self.start: Tokens = (self.tokens.eos,) if document_start else ()
         self.batch_tokens = batch_tokens

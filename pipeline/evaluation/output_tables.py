@@ -7,59 +7,31 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-_LENGTHS = pa.list_(pa.int32())
-_NATS = pa.list_(pa.float64())
+INT, SHORT, REAL, TEXT = pa.int64(), pa.int32(), pa.float64(), pa.string()
+WAY = [("step", INT), ("task", TEXT), ("shots", SHORT), ("formulation", TEXT)]
 
 TABLES = {
     "perplexities": pa.schema(
         [
-            ("step", pa.int64()),
-            ("domain", pa.string()),
-            ("nll", pa.float64()),
-            ("perplexity", pa.float64()),
-            ("bits_per_byte", pa.float64()),
-            ("tokens", pa.int64()),
-            ("stderr", pa.float64()),
+            *(("step", INT), ("domain", TEXT), ("nll", REAL), ("perplexity", REAL)),
+            *(("bits_per_byte", REAL), ("tokens", INT), ("stderr", REAL)),
         ]
     ),
     "documents": pa.schema(
         [
-            ("step", pa.int64()),
-            ("domain", pa.string()),
-            ("document", pa.string()),
-            ("nll", pa.float64()),
-            ("tokens", pa.int64()),
-            ("bytes", pa.int64()),
+            *(("step", INT), ("domain", TEXT), ("document", TEXT)),
+            *(("nll", REAL), ("tokens", INT), ("bytes", INT)),
         ]
     ),
     "accuracies": pa.schema(
-        [
-            ("step", pa.int64()),
-            ("task", pa.string()),
-            ("shots", pa.int32()),
-            ("formulation", pa.string()),
-            ("metric", pa.string()),
-            ("value", pa.float64()),
-            ("stderr", pa.float64()),
-            ("examples", pa.int64()),
-        ]
+        [*WAY, ("metric", TEXT), ("value", REAL), ("stderr", REAL), ("examples", INT)]
     ),
     "choices": pa.schema(
         [
-            ("step", pa.int64()),
-            ("task", pa.string()),
-            ("shots", pa.int32()),
-            ("formulation", pa.string()),
-            ("item", pa.string()),
-            ("document", pa.string()),
-            ("gold", pa.int32()),
-            ("pick", pa.int32()),
-            ("sum_log_likelihood", _NATS),
-            ("unconditional", _NATS),
-            ("tokens", _LENGTHS),
-            ("characters", _LENGTHS),
-            ("bytes", _LENGTHS),
-            ("shots_used", pa.int32()),
+            *(*WAY, ("item", TEXT), ("document", TEXT), ("gold", SHORT), ("pick", SHORT)),
+            *((name, pa.list_(REAL)) for name in ("sum_log_likelihood", "unconditional")),
+            *((name, pa.list_(SHORT)) for name in ("tokens", "characters", "bytes")),
+            ("shots_used", SHORT),
         ]
     ),
 }
@@ -79,11 +51,10 @@ class TableRows:
     def write(self, folder: Path, step: int) -> list[Path]:
         """Writes one Parquet file per table, also of a table without rows."""
         folder.mkdir(parents=True)
-        return [self._write(folder / f"{name}.parquet", name, step) for name in TABLES]
-
-    def _write(self, path: Path, name: str, step: int) -> Path:
-        schema, rows = TABLES[name], self._rows[name]
-        columns = zip(*((step, *row) for row in rows), strict=True) if rows else [()] * len(schema)
-        arrays = [pa.array(a, field.type) for a, field in zip(columns, schema, strict=True)]
-        pq.write_table(pa.table(arrays, schema=schema), path, compression="zstd")
-        return path
+        written = []
+        for name, schema in TABLES.items():
+            rows = [dict(zip(schema.names, (step, *r), strict=True)) for r in self._rows[name]]
+            written.append(folder / f"{name}.parquet")
+            table = pa.Table.from_pylist(rows, schema)
+            pq.write_table(table, written[-1], compression="zstd")
+        return written

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self, cast
 
 import torch
@@ -144,6 +145,24 @@ class Transformer(nn.Module):
     def device(self) -> torch.device:
         """Where the weights are."""
         return self.embedding.weight.device
+
+    def refuse_other_tokenizer(self, pieces: int, given: Path, of: Path) -> Self:
+        """The same model, which a tokenizer of so many pieces fits.
+
+        Args:
+            pieces: Of the tokenizer.
+            given: What brings it, for the message: its file, or a corpus.
+            of: The checkpoint.
+
+        Raises:
+            InputError: the embedding is of another tokenizer.
+        """
+        if self.shape.padded_vocabulary(pieces) != self.vocabulary:
+            raise InputError(
+                f"{of} has an embedding of {self.vocabulary:,} pieces, which is not that of "
+                f"{given} ({pieces:,} pieces): give the tokenizer that it was trained with"
+            )
+        return self
 
     def reshard(self) -> None:
         """Frees what a pass without gradients leaves behind in a model in shards."""
