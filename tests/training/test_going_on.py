@@ -1,32 +1,73 @@
 """Beginning a run, going on with it, and beginning anew."""
 
 import shutil
+from pathlib import Path
 
 import pytest
-from trained import (
-    damage,
-    manifest,
-    outcome,
-    refused,
-    train,
-)
+from trained import damage, manifest, outcome, refused, train
 
+from pipeline.__main__ import main
 from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files
 
+ANEW = {"peak_learning_rate": 0.02}
 
-def test_a_finished_run_may_be_run_again(finished, corpora, piked):
-    assert train(finished, corpora) == outcome(piked)
-    assert manifest(finished)["resumes"] == 1
+
+def checkpoints(folder):
+    return list(atomic_files.steps(folder / "checkpoints").values())
+
+
+def half_written(folder):
+    """By a killed process; and a checkpoint that it did not come to delete."""
+    for place in (".", "checkpoints", "parts"):
+        (folder / place / ".step4.17.part").mkdir()
+        (folder / place / ".step4.17.part" / "half").touch()
+    shutil.copytree(folder / "checkpoints" / "step3", folder / "checkpoints" / "step5")
+
+
+def all_broken(content):
+    def harm(folder):
+        for path in checkpoints(folder):
+            (path / atomic_files.MANIFEST).write_bytes(content)
+
+    return harm
+
+
+HARMS = {
+    "nothing": (lambda folder: None, 1),
+    "half written": (half_written, 1),
+    "last checkpoint damaged": (lambda f: damage(checkpoints(f)[-1] / checkpoint.MODEL), 1),
+    "a checkpoint deleted": (lambda f: shutil.rmtree(f / "checkpoints" / "step3"), 1),
+    "all empty": (all_broken(b""), 0),
+    "all cut": (all_broken(b"{"), 0),
+    "all without content": (all_broken(b"{}"), 0),
+}
+"""What happens to a finished run's folder, and how often the run has gone on afterwards."""
 
 
 @pytest.mark.slow
-def test_changed_settings_in_the_same_folder_start_anew(finished, make_run, corpora):
-    changed = {"training": {"peak_learning_rate": 0.02}}
-    run = make_run("finished", **changed)
+@pytest.mark.parametrize("name", HARMS)
+def test_a_run_ends_with_the_same_bits_whatever_happened_to_its_folder(
+    finished, corpora, piked, name
+):
+    harm, resumes = HARMS[name]
+    harm(finished.parent)
+    assert train(finished, corpora) == outcome(piked)
+    assert manifest(finished)["resumes"] == resumes
+    assert manifest(finished)["checkpoints"] == [0, 3, 6]
+    assert not list(finished.parent.rglob("*.part"))
+
+
+@pytest.mark.slow
+def test_changed_settings_in_the_same_folder_start_anew_and_say_why(
+    finished, make_run, corpora, caplog
+):
+    run = make_run("finished", training=ANEW)
     assert run == finished
-    assert train(run, corpora) == train(make_run("fresh", **changed), corpora)
+    with caplog.at_level("INFO", "pike"):
+        assert train(run, corpora) == train(make_run("fresh", training=ANEW), corpora)
     assert manifest(run)["resumes"] == 0
+    assert "run.training.peak_learning_rate was 0.01, is 0.02" in caplog.text
 
 
 @pytest.mark.slow
@@ -44,18 +85,6 @@ def test_a_run_that_begins_anew_is_not_complete_until_its_end(finished, make_run
 
 
 @pytest.mark.slow
-def test_a_damaged_last_checkpoint_costs_time_but_no_bit(finished, corpora, piked):
-    damage(finished.parent / "checkpoints" / "step6" / checkpoint.MODEL)
-    assert train(finished, corpora) == outcome(piked)
-
-
-@pytest.mark.slow
-def test_a_deleted_checkpoint_is_made_again(finished, corpora, piked):
-    shutil.rmtree(finished.parent / "checkpoints" / "step3")
-    assert train(finished, corpora) == outcome(piked)
-
-
-@pytest.mark.slow
 def test_a_run_goes_on_after_a_kill_behind_a_deleted_checkpoint(
     finished, corpora, piked, monkeypatch
 ):
@@ -67,22 +96,13 @@ def test_a_run_goes_on_after_a_kill_behind_a_deleted_checkpoint(
         write(folder, taken)
         raise InterruptedError
 
-    monkeypatch.setattr(checkpoint, "write", killed)
-    with pytest.raises(InterruptedError):
-        train(finished, corpora)
-    monkeypatch.undo()
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint, "write", killed)
+        with pytest.raises(InterruptedError):
+            train(finished, corpora)
     assert list(atomic_files.steps(finished.parent / "checkpoints")) == [0, 3]
     assert train(finished, corpora) == outcome(piked)
     assert manifest(finished)["resumes"] == 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("broken", [b"", b"{", b"{}"])
-def test_checkpoints_that_are_all_broken_start_anew(finished, corpora, piked, broken):
-    for path in atomic_files.steps(finished.parent / "checkpoints").values():
-        (path / atomic_files.MANIFEST).write_bytes(broken)
-    assert train(finished, corpora) == outcome(piked)
-    assert manifest(finished)["resumes"] == 0
 
 
 @pytest.mark.slow
@@ -114,18 +134,6 @@ def test_lost_records_are_not_papered_over(finished, corpora, piked, lost):
     assert train(finished, corpora) == outcome(piked)
 
 
-def test_what_a_killed_process_left_half_written_is_cleared_away(finished, corpora, piked):
-    folder = finished.parent
-    for place in (".", "checkpoints", "parts"):
-        (folder / place / ".step4.17.part").mkdir()
-        (folder / place / ".step4.17.part" / "half").touch()
-    # A checkpoint that only served to go on, from a process killed before it deleted it.
-    shutil.copytree(folder / "checkpoints" / "step3", folder / "checkpoints" / "step5")
-    assert train(finished, corpora) == outcome(piked)
-    assert not list(folder.rglob("*.part"))
-    assert manifest(finished)["checkpoints"] == [0, 3, 6]
-
-
 def test_the_newest_few_checkpoints_stay_while_a_run_goes_on(make_run, corpora):
     run = make_run(
         training={"resume_every": 1, "resume_keep": 2, "clip_norm": 1e30, "steps": 7}
@@ -146,8 +154,31 @@ def test_a_later_versions_checkpoints_are_never_deleted(finished, corpora):
 
 
 @pytest.mark.slow
-def test_a_run_says_why_it_starts_anew(finished, make_run, corpora, caplog):
-    run = make_run("finished", seed=3)
-    with caplog.at_level("INFO", "pike"):
-        train(run, corpora)
-    assert "checkpoints: of another run: run.seed was 0, is 3" in caplog.text
+def test_a_full_disk_stops_the_run_and_freed_space_lets_it_go_on(
+    corpora, small_disk, capsys, piked
+):
+    """Four KiB more are free at each start, so that the disk is full at every kind of write."""
+    disk = small_disk(1024)
+    run, filler = disk / "run" / "run.json", disk / "filler"
+    run.parent.mkdir()
+    shutil.copy(piked / "run.json", run)
+    with filler.open("wb") as file:
+        while free := shutil.disk_usage(disk).free:
+            file.write(b"0" * min(4096, free))
+            file.flush()
+    messages, code = [], 2
+    while code == 2:
+        with filler.open("r+b") as file:
+            file.truncate(filler.stat().st_size - 4096)
+        code = main(["pretrain", str(run), "--corpora", str(corpora), "--device", "cpu"])
+        messages.append(capsys.readouterr().err)
+    assert code == 0
+    assert len(messages) > 20
+    for message in messages[:-1]:
+        assert "No space left on device" in message
+        assert "free some space" in message
+        assert "Traceback" not in message
+    kinds = ("checkpoint", "/parts/", "cannot be written")
+    assert all(any(kind in message for message in messages) for kind in kinds)
+    assert outcome(run.parent) == outcome(piked)
+    assert not list(Path(disk).rglob("*.part"))

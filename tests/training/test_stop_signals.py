@@ -1,4 +1,4 @@
-"""Signals: what they leave, and what a training does with them."""
+"""Signals: what is noted of them. What a training does with them: test_training_faults.py."""
 
 import signal
 import subprocess
@@ -7,26 +7,7 @@ import threading
 
 import pytest
 
-from pipeline.__main__ import main
-from pipeline.runtime import atomic_files, signal_handler
-from pipeline.training import train
-
-RULE = """
-import dataclasses, pathlib, signal
-from pike_mixing.rules.mix import Mix
-
-@dataclasses.dataclass(frozen=True)
-class Signalled(Mix):
-    order: str = ""
-
-    def allocate(self, state, step, b):
-        path = pathlib.Path(self.order)
-        if step == 3 and path.exists():
-            name = path.read_text()
-            path.unlink()
-            signal.raise_signal(signal.Signals[name])
-        return super().allocate(state, step, b)
-"""
+from pipeline.runtime import signal_handler
 
 
 def test_without_a_signal_nothing_is_asked():
@@ -109,52 +90,6 @@ def test_a_thread_that_is_not_the_main_one_notes_nothing():
     thread.start()
     thread.join()
     assert found == [False]
-
-
-@pytest.fixture
-def signalled(make_run, tmp_path, monkeypatch):
-    """Makes a run that sends itself a signal in its fourth step, once."""
-    (tmp_path / "own_rules.py").write_text(RULE)
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def make(folder, name):
-        order = tmp_path / "order"
-        if name:
-            order.write_text(name)
-        return make_run(folder, rule="own_rules:Signalled", method={"order": str(order)})
-
-    return make
-
-
-def weights(run):
-    return atomic_files.read_json(run.parent / atomic_files.MANIFEST)["weights_sha256"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
-def test_a_stopped_training_goes_on_and_ends_with_the_same_bits(signalled, corpora, capsys, name):
-    plain = signalled("plain", None)
-    train.pretrain(plain, corpora, device="cpu", threads=1)
-    run = signalled("stopped", name)
-    command = ["pretrain", str(run), "--corpora", str(corpora), "--device", "cpu"]
-    assert main([*command, "--threads", "1"]) == signal_handler.STOPPED == 75
-    said = capsys.readouterr().err
-    assert f"stopped by {name}; the same command goes on from the last checkpoint" in said
-    assert 4 in atomic_files.steps(run.parent / "checkpoints")
-    assert sorted(path.name for path in run.parent.glob("lease*")) == []
-    assert main([*command, "--threads", "1"]) == 0
-    assert atomic_files.read_json(run.parent / atomic_files.MANIFEST)["resumes"] == 1
-    assert atomic_files.read_json(run.parent / "starts.json") == [0, 4]
-    assert weights(run) == weights(plain)
-
-
-@pytest.mark.slow
-def test_a_training_that_is_asked_to_save_saves_and_goes_on(signalled, corpora):
-    run = signalled("saved", "SIGUSR1")
-    train.pretrain(run, corpora, device="cpu", threads=1)
-    assert atomic_files.read_json(run.parent / atomic_files.MANIFEST)["resumes"] == 0
-    # Records are written with every checkpoint, and stay.
-    assert 4 in atomic_files.steps(run.parent / "parts")
 
 
 @pytest.mark.slow

@@ -56,6 +56,10 @@ def stopped(number, *steps):
         for step in steps:
             run.at(step)
             assert run.end(number) == 75
+            told = "the same command goes on from the last checkpoint"
+            assert f"stopped by {number.name}; {told}" in run.log()
+            assert not list(run.folder.glob("lease*"))
+        assert len(atomic_files.read_json(run.folder / "starts.json")) == len(steps)
 
     return happen
 
@@ -69,11 +73,11 @@ def lost(*steps):
     return happen
 
 
-def time_limit(run):
-    """Asked to save, and killed soon after."""
-    run.at(12)
+def saved(run):
+    """Asked to save where nothing is due, it does and goes on; and it is killed soon after."""
+    run.at(9)
     os.kill(run.process.pid, signal.SIGUSR1)
-    time.sleep(0.03)
+    assert run.reach(lambda: [n for n in atomic_files.steps(run.folder / "parts") if n % 4])
     assert run.end(KILL) == -KILL
 
 
@@ -143,7 +147,7 @@ FAULTS = {
     "SIGTERM": stopped(TERM, 9),
     "SIGTERM three times": stopped(TERM, 3, 12, 21),
     "SIGINT": stopped(signal.SIGINT, 3),
-    "SIGUSR1, then SIGKILL": time_limit,
+    "SIGUSR1, then SIGKILL": saved,
     "SIGKILL three times": lost(3, 12, 21),
     "SIGKILL while a checkpoint is written": while_writing("checkpoints"),
     "SIGKILL while records are written": while_writing("parts"),
