@@ -24,7 +24,7 @@ from pike_mixing.settings import parse
 from pipeline import settings
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation.prompt_encoding import Tokens
-from pipeline.evaluation.scoring import Question, log_likelihoods, score_and_greedy
+from pipeline.evaluation.scoring import Question, score_and_greedy
 from pipeline.model import checkpoint as checkpoints
 from pipeline.runtime import atomic_files, devices
 
@@ -109,19 +109,7 @@ class HarnessModel(LM):  # type: ignore[misc]
                 tokens, a request that is longer than the model reads, or a likelihood that is no
                 finite number.
         """
-        behind: dict[Tokens, list[tuple[int, Tokens]]] = {}
-        for number, (context, continuation) in enumerate(self._encoded(requests)):
-            behind.setdefault(context, []).append((number, continuation))
-        questions = [Question(context, [c for _, c in told]) for context, told in behind.items()]
-        scores = score_and_greedy(
-            self.model, questions, batch_tokens=self.batch_tokens, device=self._device
-        )
-        found = {
-            number: (float(value), bool(greedy))
-            for told, one in zip(behind.values(), scores, strict=True)
-            for (number, _), value, greedy in zip(told, one.sums, one.greedy, strict=True)
-        }
-        return [found[number] for number in range(len(requests))]
+        return self._scored(list(self._encoded(requests)))
 
     def loglikelihood_rolling(
         self, requests: Sequence[Instance], disable_tqdm: bool = False
@@ -131,16 +119,9 @@ class HarnessModel(LM):  # type: ignore[misc]
         Windows do not overlap in what they score; the last one is filled up with what stands
         before. The document start stands before the first token; the end is not scored.
         """
-        windows = [list(self._windows(request.args[0])) for request in requests]
-        values = iter(
-            log_likelihoods(
-                self.model,
-                [window for text in windows for window in text],
-                batch_tokens=self.batch_tokens,
-                device=self._device,
-            )
-        )
-        return [float(sum(next(values) for _ in text)) for text in windows]
+        windows = [self._windows(request.args[0]) for request in requests]
+        found = iter(self._scored([window for text in windows for window in text]))
+        return [float(sum(next(found)[0] for _ in text)) for text in windows]
 
     def generate_until(self, requests: Sequence[Instance], disable_tqdm: bool = False) -> list[str]:
         """Refuses: these models score texts.
@@ -161,6 +142,22 @@ class HarnessModel(LM):  # type: ignore[misc]
             "document_start": list(self.start),
             "max_length": self.length,
         }
+
+    def _scored(self, pairs: Sequence[tuple[Tokens, Tokens]]) -> list[tuple[float, bool]]:
+        """Value of each continuation behind its context; equal contexts are read once."""
+        behind: dict[Tokens, list[int]] = {}
+        for number, (context, _) in enumerate(pairs):
+            behind.setdefault(context, []).append(number)
+        questions = [Question(c, [pairs[n][1] for n in told]) for c, told in behind.items()]
+        scores = score_and_greedy(
+            self.model, questions, batch_tokens=self.batch_tokens, device=self._device
+        )
+        found = {
+            number: (float(value), bool(greedy))
+            for told, one in zip(behind.values(), scores, strict=True)
+            for number, value, greedy in zip(told, one.sums, one.greedy, strict=True)
+        }
+        return [found[number] for number in range(len(pairs))]
 
     def _encoded(self, requests: Sequence[Instance]) -> Iterator[tuple[Tokens, Tokens]]:
         """Context and continuation of each request in tokens."""
@@ -185,13 +182,14 @@ class HarnessModel(LM):  # type: ignore[misc]
                 )
             yield start + before, whole[len(before) :]
 
-    def _windows(self, text: str) -> Iterator[tuple[list[int], list[int]]]:
+    def _windows(self, text: str) -> list[tuple[Tokens, Tokens]]:
         """What is read and what is scored behind it, window by window."""
         tokens = self.tokens.encode([text])[0].tolist()
         pairs = get_rolling_token_windows(
             tokens, prefix_token=self.tokens.eos, max_seq_len=self.length, context_len=1
         )
-        return map(make_disjoint_window, pairs)
+        windows = map(make_disjoint_window, pairs)
+        return [(tuple(context), tuple(scored)) for context, scored in windows]
 
 
 def _moved(context: str, continuation: str) -> tuple[str, str]:

@@ -31,9 +31,6 @@ caches bear; half or twice as many take a tenth longer there."""
 
 Ints = npt.NDArray[np.int64]
 
-Request = tuple[Sequence[int] | Ints, Sequence[int] | Ints]
-"""A prefix of at least one token and the continuation that is scored behind it."""
-
 
 @dataclass(frozen=True, eq=False)
 class Question:
@@ -81,7 +78,9 @@ def score(
         InputError: a context or candidate of no tokens, a token that the model does not know, or a
             likelihood that is no finite number; the message begins with the question's index.
     """
-    found = _answered(model, questions, batch_tokens, device, greedy=False)
+    found = score_and_greedy(
+        model, questions, batch_tokens=batch_tokens, device=device, greedy=False
+    )
     return [one.sums for one in found]
 
 
@@ -91,23 +90,15 @@ def score_and_greedy(
     *,
     batch_tokens: int,
     device: torch.device,
+    greedy: bool = True,
 ) -> list[Score]:
     """The same, and whether greedy decoding would give each candidate; logits are read once more.
+
+    Without `greedy`, nothing is found out about that.
 
     Raises:
         InputError: as `score` does.
     """
-    return _answered(model, questions, batch_tokens, device, greedy=True)
-
-
-def _answered(
-    model: Transformer,
-    questions: Sequence[Question],
-    batch_tokens: int,
-    device: torch.device,
-    *,
-    greedy: bool,
-) -> list[Score]:
     contexts = [np.asarray(question.context_C, np.int64) for question in questions]
     candidates = [[np.asarray(c, np.int64) for c in q.candidates] for q in questions]
     for index, (context, behind) in enumerate(zip(contexts, candidates, strict=True)):
@@ -131,28 +122,6 @@ def _answered(
                 "numbers, the model has diverged: lower training.peak_learning_rate and train again"
             )
     return in_order
-
-
-def log_likelihoods(
-    model: Transformer, requests: Sequence[Request], *, batch_tokens: int, device: torch.device
-) -> Floats:
-    """Nats of log p(continuation | prefix) of each request; equal prefixes are read once.
-
-    Raises:
-        InputError: as `score` does; it counts distinct prefixes in order of appearance.
-    """
-    asked: dict[bytes, list[int]] = {}
-    for index, (prefix, _) in enumerate(requests):
-        asked.setdefault(np.asarray(prefix, np.int64).tobytes(), []).append(index)
-    questions = [
-        Question(requests[members[0]][0], [requests[i][1] for i in members])
-        for members in asked.values()
-    ]
-    values = np.empty(len(requests))
-    found = score(model, questions, batch_tokens=batch_tokens, device=device)
-    for members, value in zip(asked.values(), found, strict=True):
-        values[members] = value
-    return values
 
 
 def _check(index: int, context: Ints, candidates: Sequence[Ints], vocabulary: int) -> None:

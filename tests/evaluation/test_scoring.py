@@ -23,14 +23,6 @@ def model():
     return initialised(settings.Model(2, 16, 2, 8), 64, seed=1)
 
 
-@pytest.fixture
-def requests():
-    """Forty requests with prefixes of 1-9 and continuations of 1-6 tokens."""
-    random = np.random.default_rng(0)
-    sizes = random.integers(1, [10, 7], (40, 2))
-    return [tuple(random.integers(2, 64, size) for size in pair) for pair in sizes]
-
-
 def alone(model, prefix, continuation):
     """The definition: one forward pass over everything, one sum."""
     tokens = torch.from_numpy(np.concatenate([prefix, continuation]))
@@ -38,27 +30,6 @@ def alone(model, prefix, continuation):
         log_p_LxV = torch.log_softmax(model(tokens[None, :-1])[0], dim=-1)
     at = range(len(prefix) - 1, len(tokens) - 1)
     return sum(float(log_p_LxV[i, tokens[i + 1]]) for i in at)
-
-
-def test_a_model_that_knows_nothing_gives_every_token_one_in_v(constant):
-    requests = [(np.array([5]), np.array([6, 7])), (np.array([5, 6]), np.array([7]))]
-    found = scoring.log_likelihoods(constant, requests, batch_tokens=100, device=CPU)
-    assert found.tolist() == pytest.approx([-2 * math.log(64), -math.log(64)])
-
-
-def test_values_of_requests_are_those_of_each_alone(model, requests):
-    found = scoring.log_likelihoods(model, requests, batch_tokens=64, device=CPU)
-    expected = [alone(model, *request) for request in requests]
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-@pytest.mark.parametrize("budget", [1, 16, 50, 10_000])
-def test_neither_budget_nor_order_changes_a_value(model, requests, budget):
-    expected = scoring.log_likelihoods(model, requests, batch_tokens=100, device=CPU)
-    order = np.random.default_rng(budget).permutation(len(requests))
-    shuffled = [requests[i] for i in order]
-    found = scoring.log_likelihoods(model, shuffled, batch_tokens=budget, device=CPU)
-    np.testing.assert_allclose(found, expected[order], atol=1e-5)
 
 
 def test_batches_keep_within_the_budget_and_lose_nothing():
@@ -289,14 +260,3 @@ class Embedding(torch.nn.Module):
 
     def forward(self, tokens):
         return self.inside(tokens)
-
-
-def test_requests_with_the_same_prefix_are_read_as_one_question(model):
-    requests = [([5, 6], [7]), ([5, 8], [7, 9]), ([5, 6], [8, 9, 3])]
-    pairs = [(np.array(prefix), np.array(behind)) for prefix, behind in requests]
-    read = []
-    model.embedding.register_forward_hook(lambda *given: read.append(given[1][0].numel()))
-    found = scoring.log_likelihoods(model, pairs, batch_tokens=100, device=CPU)
-    # 5 is read once, then 6 8 9 with 8 7 and one token of padding.
-    assert read == [1, 2 * 3]
-    np.testing.assert_allclose(found, [alone(model, *pair) for pair in pairs], atol=1e-5)
