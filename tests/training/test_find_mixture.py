@@ -220,16 +220,21 @@ def refused(root, settings, match, runs=None):
     assert not (root / "mixtures" / "law.json").exists()
 
 
-def test_settings_that_do_not_fit_are_refused(tmp_path):
-    settings = swarm(tmp_path, 3)
-    refused(tmp_path, settings | {"finder": "bets"}, "'bets' is unknown: did you mean 'best'")
-    refused(tmp_path, settings | {"options": {"kll": 1}}, "options: 'kll' is unknown: did you mean")
-    refused(tmp_path, settings | {"options": {"kl": -1}}, "options.kl: must not be negative")
-    refused(tmp_path, settings | {"domains": []}, "domains: name at least one")
-    refused(tmp_path, settings | {"domains": ["code", "code"]}, "'code' is named twice")
-    refused(tmp_path, settings | {"domains": ["code", "prose"]}, "'talk' is unknown")
-    refused(tmp_path, settings | {"domains": [*DOMAINS, "new"]}, "weights_by_domain: 'new' is miss")
-    refused(tmp_path, settings, r"3 proxy run\(s\) are too few, at least 5 are needed")
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"finder": "bets"}, "'bets' is unknown: did you mean 'best'"),
+        ({"options": {"kll": 1}}, "options: 'kll' is unknown: did you mean"),
+        ({"options": {"kl": -1}}, "options.kl: must not be negative"),
+        ({"domains": []}, "domains: name at least one"),
+        ({"domains": ["code", "code"]}, "'code' is named twice"),
+        ({"domains": ["code", "prose"]}, "'talk' is unknown"),
+        ({"domains": [*DOMAINS, "new"]}, "weights_by_domain: 'new' is miss"),
+        ({}, r"3 proxy run\(s\) are too few, at least 5 are needed"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(tmp_path, changes, told):
+    refused(tmp_path, swarm(tmp_path, 3) | changes, told)
 
 
 def test_the_runs_given_are_those_of_the_settings(tmp_path):
@@ -244,42 +249,52 @@ def best(tmp_path):
     return swarm(tmp_path, 3) | {"finder": "best"}
 
 
-def test_a_proxy_that_is_not_finished_is_refused(tmp_path, best):
-    (tmp_path / "runs" / "proxy01" / "manifest.json").unlink()
-    refused(tmp_path, best, "proxy proxy01: .* does not exist: train the run to its end first")
+def unfinished(folder):
+    (folder / "manifest.json").unlink()
 
 
-def test_a_proxy_of_other_domains_is_refused(tmp_path, best):
-    trained(tmp_path / "runs" / "proxy01", domains=("code", "prose"))
-    refused(tmp_path, best, "proxy proxy01 trained on code, prose, but a mixture of code, prose, t")
+def not_evaluated(folder):
+    atomic_files.remove(folder / "evaluations")
 
 
-def test_a_proxy_of_another_mixture_is_refused(tmp_path, best):
-    trained(tmp_path / "runs" / "proxy01", method={"weights_by_domain": dict.fromkeys(DOMAINS, 1)})
-    refused(tmp_path, best, "proxy proxy01 trained on .* not on the weights_by_domain")
-
-
-def test_a_proxy_without_evaluation_is_refused(tmp_path, best):
-    atomic_files.remove(tmp_path / "runs" / "proxy01" / "evaluations")
-    refused(tmp_path, best, "proxy01 has no evaluation after its last step .*: run `pike evaluate`")
-
-
-def test_a_proxy_evaluated_before_its_last_step_is_refused(tmp_path, best):
-    trained(tmp_path / "runs" / "proxy01", steps=2 * STEPS)
-    refused(tmp_path, best, "proxy01 has no evaluation after its last step")
-
-
-def test_a_damaged_evaluation_is_refused(tmp_path, best):
-    path = tmp_path / "runs" / "proxy01" / "evaluations" / f"step{STEPS}" / "perplexities.parquet"
-    path.write_bytes(path.read_bytes()[:-1])
-    refused(tmp_path, best, "is not the file that its manifest lists")
-
-
-def test_a_domain_without_evaluation_is_refused(tmp_path, best):
-    folder = tmp_path / "runs" / "proxy01"
+def evaluated_on_two(folder):
     atomic_files.remove(folder / "evaluations")
     evaluated(folder, {"code": 1.0, "prose": 2.0})
-    refused(tmp_path, best, "proxy01 was not evaluated on talk")
+
+
+def cut_evaluation(folder):
+    path = folder / "evaluations" / f"step{STEPS}" / "perplexities.parquet"
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+REFUSED = {
+    "unfinished": (unfinished, "proxy proxy01: .* does not exist: train the run to its end first"),
+    "of other domains": (
+        lambda folder: trained(folder, domains=("code", "prose")),
+        "proxy proxy01 trained on code, prose, but a mixture of code, prose, t",
+    ),
+    "of another mixture": (
+        lambda folder: trained(folder, method={"weights_by_domain": dict.fromkeys(DOMAINS, 1)}),
+        "proxy proxy01 trained on .* not on the weights_by_domain",
+    ),
+    "not evaluated": (
+        not_evaluated,
+        "proxy01 has no evaluation after its last step .*: run `pike evaluate`",
+    ),
+    "evaluated before its last step": (
+        lambda folder: trained(folder, steps=2 * STEPS),
+        "proxy01 has no evaluation after its last step",
+    ),
+    "with a damaged evaluation": (cut_evaluation, "is not the file that its manifest lists"),
+    "not evaluated on a domain": (evaluated_on_two, "proxy01 was not evaluated on talk"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_proxy_that_nothing_can_be_found_from_is_refused(tmp_path, best, name):
+    harm, told = REFUSED[name]
+    harm(tmp_path / "runs" / "proxy01")
+    refused(tmp_path, best, told)
 
 
 def test_a_proxy_whose_settings_hold_no_weights_is_taken_by_those_of_its_records(tmp_path, best):
@@ -292,13 +307,10 @@ def test_a_proxy_whose_settings_hold_no_weights_is_taken_by_those_of_its_records
     assert record["weights_by_domain"] == pytest.approx(dict.fromkeys(DOMAINS, 1 / 3))
 
 
-def test_a_proxy_whose_weights_moved_is_refused(tmp_path, best):
-    trained(tmp_path / "runs" / "proxy01", weights={"code": 0.5, "prose": 0.2, "talk": 0.3})
+def test_records_that_hold_no_static_mixture_are_refused(tmp_path, best):
+    folder = tmp_path / "runs" / "proxy01"
+    trained(folder, weights={"code": 0.5, "prose": 0.2, "talk": 0.3})
     best["proxies"]["proxy01"]["weights_by_domain"] = None
     refused(tmp_path, best, "proxy proxy01 has no static mixture")
-
-
-def test_damaged_records_of_weights_are_refused(tmp_path, best):
-    (tmp_path / "runs" / "proxy01" / "weights.parquet").write_bytes(b"PAR1")
-    best["proxies"]["proxy01"]["weights_by_domain"] = None
+    (folder / "weights.parquet").write_bytes(b"PAR1")
     refused(tmp_path, best, "weights.parquet is not the file that its manifest lists")

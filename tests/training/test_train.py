@@ -12,7 +12,6 @@ from trained import (
     last_weights,
     manifest,
     outcome,
-    refused,
     rows,
     train,
     train_with,
@@ -224,15 +223,6 @@ def test_measuring_in_the_pass_trains_as_measuring_beside_it_would(make_run, cor
     train(run, corpora)
     ours, theirs = last_weights(run.parent), last_weights(mixed)
     torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-6)
-
-
-@pytest.mark.parametrize("batch", ["fresh", "training"])
-def test_statistics_without_a_variance_are_refused(make_run, corpora, pike, batch):
-    method = {**pike["method"], "batch": batch}
-    run = make_run(rule="pike", method=method, training={"statistics_microbatch": 6})
-    message = refused(run, corpora)
-    assert "in micro-batches of 6 (training.statistics_microbatch)" in message
-    assert "a variance needs two: lower the latter" in message
 
 
 # The seams, with toy methods that no table knows.
