@@ -49,7 +49,6 @@ FENCES = {
         "pipeline.model",
         "pipeline.training",
         "pipeline.evaluation",
-        "pipeline.theory",
     ),
 }
 """Libraries, and the modules or packages that alone may import them."""

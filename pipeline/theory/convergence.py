@@ -11,20 +11,17 @@ Shapes: K domains, D parameters, N paths, T steps.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from pike_mixing.arrays import Floats
 from pike_mixing.interface import Signals
 from pike_mixing.rules.conceptual_pike import ConceptualPiKE
-from pipeline.theory.problem import Problem, along_axes, leaning, vector
+from pipeline.theory.example import Z95
+from pipeline.theory.problem import Problem, Row, along_axes, leaning, vector
 
-Row = dict[str, Any]
-Z95 = 1.959964
 DELTA, ROWS = 0.1, 64
 """delta and the batch size b of all runs."""
 HORIZON = 80
@@ -51,10 +48,6 @@ class Constants:
         noise = max(self.variance_K) / self.b
         return self.beta * self.delta / (self.L * (noise + self.gamma * self.delta))
 
-    def pike_iterations(self, eta: float) -> float:
-        """T = 2 Delta_L / (eta beta delta)."""
-        return 2 * self.gap / (eta * self.beta * self.delta)
-
     def pike_bound(self) -> float:
         """T-bar = 2 L Delta_L (sigma_max^2 / b + gamma delta) / (delta^2 beta^2)."""
         noise = max(self.variance_K) / self.b
@@ -66,19 +59,13 @@ class Constants:
         K = len(self.variance_K)
         return self.delta / (self.L * (self.delta / K + sum(self.variance_K) / self.b))
 
-    def uniform_iterations(self, eta: float) -> float:
-        """T <= Delta_L / ((eta/K - L eta^2 / (2 K^2)) delta - L eta^2 sigma^2 / (2 b K))."""
-        K = len(self.variance_K)
-        gain = (eta / K - self.L * eta**2 / (2 * K**2)) * self.delta
-        return self.gap / (gain - self.L * eta**2 * sum(self.variance_K) / (2 * self.b * K))
-
     def uniform_bound(self) -> float:
         """`eq:UniformIterationComplexity`: 2 L Delta_L (delta + K sigma^2 / b) / delta^2."""
         noise = sum(self.variance_K) / self.b * len(self.variance_K)
         return 2 * self.L * self.gap * (self.delta + noise) / self.delta**2
 
 
-def constants(problem: Problem, theta_D: Tensor, delta: float, b: int) -> Constants:
+def constants(problem: Problem, theta_D: Floats, delta: float, b: int) -> Constants:
     """Constants that hold at every point, for losses of one term each (`leaning`, `along_axes`).
 
     beta is 1 - 2 c (K - 1), with which the theorem holds for weights of 0 too; without conflict it
@@ -86,8 +73,8 @@ def constants(problem: Problem, theta_D: Tensor, delta: float, b: int) -> Consta
     """
     K = len(problem.variance_K)
     axes_KxD = problem.axes_KxRxD[:, 0]
-    unit_KxD = axes_KxD / axes_KxD.norm(dim=1, keepdim=True)
-    cosine = float((unit_KxD @ unit_KxD.T - torch.eye(K, dtype=torch.float64)).abs().max())
+    unit_KxD = axes_KxD / np.linalg.norm(axes_KxD, axis=1, keepdims=True)
+    cosine = float(np.abs(unit_KxD @ unit_KxD.T - np.eye(K)).max())
     return Constants(
         L=problem.smoothness_of_sum(),
         beta=1 - cosine * (K - 1),
@@ -99,7 +86,7 @@ def constants(problem: Problem, theta_D: Tensor, delta: float, b: int) -> Consta
     )
 
 
-def problems() -> list[tuple[Problem, Tensor]]:
+def problems() -> list[tuple[Problem, Floats]]:
     """Losses with their starts; all have their minimum at 0."""
     even_4, start_4 = vector(6.4, 6.4, 6.4, 6.4), vector(3, 3, 3, 3)
     return [
@@ -110,7 +97,7 @@ def problems() -> list[tuple[Problem, Tensor]]:
     ]
 
 
-def runs(seeds: int, paths: int, generator: torch.Generator) -> list[Row]:
+def runs(seeds: int, paths: int, generator: np.random.Generator) -> list[Row]:
     """Steps until each target is reached, by problem, method and step size.
 
     Step sizes: that of the method's own theorem, and of this times 1, 2, 4 ... the one that gets
@@ -125,15 +112,13 @@ def runs(seeds: int, paths: int, generator: torch.Generator) -> list[Row]:
             ("conceptual PiKE", known.pike_step(), "max", known.pike_bound(), seeds, 2),
             ("uniform", known.uniform_step(), "sum", known.uniform_bound(), paths, 4),
         ):
-            tried = {
-                eta: steps_until(problem, start_D, known, method, eta, count, HORIZON, generator)
-            }
-            # Only a run that gets there sooner matters.
-            horizon = 1 + max(found["reached"] or HORIZON for found in tried[eta].values())
-            for size in (eta * 2**power for power in range(1, longest + 1)):
+            tried, horizon = {}, HORIZON
+            for size in (eta * 2**power for power in range(longest + 1)):
                 tried[size] = steps_until(
                     problem, start_D, known, method, size, count, horizon, generator
                 )
+                # Only a run that gets there sooner than the theorem's matters.
+                horizon = 1 + max(found["reached"] or HORIZON for found in tried[eta].values())
             for target in ("max", "sum"):
                 best = min(tried, key=lambda size: tried[size][target]["reached"] or math.inf)
                 rows += [
@@ -156,13 +141,13 @@ def runs(seeds: int, paths: int, generator: torch.Generator) -> list[Row]:
 
 def steps_until(
     problem: Problem,
-    start_D: Tensor,
+    start_D: Floats,
     known: Constants,
     method: str,
     eta: float,
     paths: int,
     horizon: int,
-    generator: torch.Generator,
+    generator: np.random.Generator,
 ) -> dict[str, dict[str, int | None]]:
     """Runs a method until both targets are reached for sure, or for `horizon` steps.
 
@@ -171,42 +156,38 @@ def steps_until(
         end are at most delta; null where that was not seen.
     """
     K = len(problem.variance_K)
-    even_NxK = torch.full((paths, K), 1 / K, dtype=torch.float64)
-    rule = _pike(problem, known, eta) if method == "conceptual PiKE" else None
-    theta_NxD = start_D.repeat(paths, 1)
+    theta_NxD = np.tile(start_D, (paths, 1))
     reached: dict[str, dict[str, int | None]] = {
         target: dict.fromkeys(("low", "reached", "high")) for target in ("max", "sum")
     }
     for step in range(horizon):
         gradient_NxKxD = problem.gradients(theta_NxD)
         for target, squared_NxK in (
-            ("max", gradient_NxKxD.square().sum(dim=2)),
-            ("sum", gradient_NxKxD.sum(dim=1).square().sum(dim=1, keepdim=True)),
+            ("max", (gradient_NxKxD**2).sum(axis=2)),
+            ("sum", (gradient_NxKxD.sum(axis=1) ** 2).sum(axis=1, keepdims=True)),
         ):
             for end in _ends_below(squared_NxK, known.delta):
                 if reached[target][end] is None:
                     reached[target][end] = step
         if all(found["high"] is not None for found in reached.values()):
             break
-        weights_NxK = even_NxK if rule is None else rule(theta_NxD, step)
+        weights_NxK = np.full((paths, K), 1 / K)
+        if method == "conceptual PiKE":
+            weights_NxK = _pike_weights(problem, known, eta, theta_NxD)
         theta_NxD = problem.stepped(theta_NxD, weights_NxK, eta, known.b, generator)
     return reached
 
 
-def _ends_below(squared_NxK: Tensor, delta: float) -> Iterator[str]:
+def _ends_below(squared_NxK: Floats, delta: float) -> Iterator[str]:
     """Which of the paths' mean and the ends of its interval are at most delta in all columns."""
-    mean_K = squared_NxK.mean(dim=0)
-    error_K = squared_NxK.std(dim=0) / math.sqrt(len(squared_NxK))
+    mean_K = squared_NxK.mean(axis=0)
+    error_K = squared_NxK.std(axis=0, ddof=1) / math.sqrt(len(squared_NxK))
     for end, z in (("low", -Z95), ("reached", 0.0), ("high", Z95)):
         if (mean_K + z * error_K <= delta).all():
             yield end
 
 
-Weigh = Callable[[Tensor, int], Tensor]
-"""From points [N, D] and the step to weights [N, K]."""
-
-
-def _pike(problem: Problem, known: Constants, eta: float) -> Weigh:
+def _pike_weights(problem: Problem, known: Constants, eta: float, theta_NxD: Floats) -> Floats:
     """Lines 4-7 of Algorithm `alg: Basic PiKE` with exact statistics: rounded counts over b."""
     K = len(problem.variance_K)
     # With 1 - c (K - 2) for beta the weights minimise the bound that holds for all weights.
@@ -214,13 +195,9 @@ def _pike(problem: Problem, known: Constants, eta: float) -> Weigh:
     method = ConceptualPiKE(
         L=known.L, eta=eta, beta=1 - c * (K - 2), gamma=known.gamma, norm="plug-in"
     )
-    empty = method.init(tuple(str(k) for k in range(K)), 0)
-
-    def weights(theta_NxD: Tensor, step: int) -> Tensor:
-        counts = []
-        for theta_D in theta_NxD:
-            signals = Signals(step, known.b, statistics=problem.statistics(theta_D))
-            counts.append(method.allocate(method.observe(empty, signals), step, known.b))
-        return torch.from_numpy(np.stack(counts)).double() / known.b
-
-    return weights
+    empty = method.init(tuple(map(str, range(K))), 0)
+    counts = []
+    for theta_D in theta_NxD:
+        signals = Signals(0, known.b, statistics=problem.statistics(theta_D))
+        counts.append(method.allocate(method.observe(empty, signals), 0, known.b))
+    return np.stack(counts) / known.b

@@ -8,23 +8,22 @@ in the sense of Assumption `as:assumption1` is 2 sigma_k^2.
 Shapes: N points of two coordinates each; shares are w_1, and w_2 = 1 - w_1.
 """
 
+import dataclasses
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from pike_mixing.arrays import Floats
 from pike_mixing.interface import Statistics
 from pike_mixing.rules.conceptual_pike import ConceptualPiKE, minimiser
-from pipeline.theory.problem import vector
+from pipeline.theory.problem import Row, vector
 
-Row = dict[str, Any]
 Z95 = 1.959964
+"""Half the width of a 95% interval in standard errors."""
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class ExampleSetting:
     """What Example 1 leaves open."""
 
@@ -52,83 +51,83 @@ SHOWN = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Static shares of task 1 in the figure."""
 
 
-def expected_loss(theta_Nx2: Tensor, share_N: Tensor, setting: ExampleSetting) -> Tensor:
+def expected_loss(theta_Nx2: Floats, share_N: Floats, setting: ExampleSetting) -> Floats:
     """Equation `eq:ExampleExpectedLoss`: E[L] after one step from each point: [N]."""
-    weights_Nx2 = torch.stack([share_N, 1 - share_N], dim=1)
-    kept_Nx2 = (1 - setting.eta * weights_Nx2) * theta_Nx2
-    noise_N = weights_Nx2 @ vector(*setting.sigma).square() / setting.b
-    return kept_Nx2.square().sum(dim=1) / 2 + setting.eta**2 * noise_N
+    kept_Nx2 = (1 - setting.eta * _weights(share_N)) * theta_Nx2
+    return (kept_Nx2**2).sum(axis=1) / 2 + setting.eta**2 * _noise(share_N, setting)
 
 
-def optimal_share(theta_Nx2: Tensor, setting: ExampleSetting) -> Tensor:
+def _weights(share_N: Floats) -> Floats:
+    """w_1 and w_2: [N, 2]."""
+    return np.stack([share_N, 1 - share_N], axis=1)
+
+
+def _noise(share_N: Floats, setting: ExampleSetting) -> Floats:
+    """Variance of each coordinate of a batch's mean gradient: [N]."""
+    return _weights(share_N) @ vector(*setting.sigma) ** 2 / setting.b
+
+
+def optimal_share(theta_Nx2: Floats, setting: ExampleSetting) -> Floats:
     """Equation `eq:ExampleOptimalMixing`: w_1* of each point: [N].
 
     At theta = 0, where the equation is 0 / 0, all rows come from the task with less noise, and half
     from each where the noise is equal.
     """
-    first_N, second_N = theta_Nx2.square().unbind(dim=1)
+    first_N, second_N = (theta_Nx2**2).T
     quieter = (setting.sigma[1] ** 2 - setting.sigma[0] ** 2) / setting.b
-    above_N = quieter + (first_N - second_N) / setting.eta + second_N
-    below_N = first_N + second_N
-    at_zero = 0.5 if quieter == 0 else float(quieter > 0)
-    share_N = (above_N / below_N.masked_fill(below_N == 0, 1)).clamp(0, 1)
-    return share_N.masked_fill(below_N == 0, at_zero)
+    above_N, below_N = quieter + (first_N - second_N) / setting.eta + second_N, first_N + second_N
+    share_N = np.full_like(below_N, 0.5 if quieter == 0 else quieter > 0)
+    return np.divide(above_N, below_N, out=share_N, where=below_N > 0).clip(0, 1)
 
 
-def pike_share(theta_2: Tensor, setting: ExampleSetting) -> float:
+def pike_share(theta_2: Floats, setting: ExampleSetting) -> float:
     """w_1 of conceptual PiKE (Lemma `le:optimal_w_for_relax_problem`) with L = beta = gamma = 1."""
-    squared_2 = theta_2.square().numpy()
-    variance_2 = (2 * vector(*setting.sigma).square()).numpy()
+    squared_2, variance_2 = theta_2**2, 2 * vector(*setting.sigma) ** 2
     statistics = Statistics(squared_2, squared_2, variance_2, squared_2 / 2, variance_2)
     method = ConceptualPiKE(L=1, eta=setting.eta, norm="plug-in")
     return float(minimiser(*method.bound(statistics, setting.b))[0])
 
 
-def static_losses(setting: ExampleSetting, share_N: Tensor) -> Tensor:
+def static_losses(setting: ExampleSetting, share_N: Floats) -> Floats:
     """E[L] at every step under each static share: [steps + 1, N].
 
     `eq:ExampleExpectedLoss` holds for E[theta_k^2] in place of theta_k^2, so that the expected loss
     follows step by step without simulation.
     """
-    weights_Nx2 = torch.stack([share_N, 1 - share_N], dim=1)
-    noise_N = weights_Nx2 @ vector(*setting.sigma).square() / setting.b
-    second_Nx2 = vector(*setting.start).square().expand(len(share_N), 2)
-    found = [second_Nx2.sum(dim=1) / 2]
+    kept_Nx2 = (1 - setting.eta * _weights(share_N)) ** 2
+    added_Nx1 = setting.eta**2 * _noise(share_N, setting)[:, None]
+    second_Nx2 = np.tile(vector(*setting.start) ** 2, (len(share_N), 1))
+    found = [second_Nx2.sum(axis=1) / 2]
     for _ in range(setting.steps):
-        kept_Nx2 = (1 - setting.eta * weights_Nx2).square() * second_Nx2
-        second_Nx2 = kept_Nx2 + setting.eta**2 * noise_N[:, None]
-        found.append(second_Nx2.sum(dim=1) / 2)
-    return torch.stack(found)
+        second_Nx2 = kept_Nx2 * second_Nx2 + added_Nx1
+        found.append(second_Nx2.sum(axis=1) / 2)
+    return np.stack(found)
 
 
 def simulated(
-    setting: ExampleSetting, share: float | None, paths: int, generator: torch.Generator
-) -> tuple[Tensor, Tensor, Tensor]:
+    setting: ExampleSetting, share: float | None, paths: int, generator: np.random.Generator
+) -> tuple[Floats, Floats, Floats]:
     """Paths of SGD under a static share, or None: under `eq:ExampleOptimalMixing` at each point.
 
     Returns:
         Mean loss at every step, its standard error, and the mean share that the next step draws
         by: [steps + 1] each.
     """
-    theta_Nx2 = vector(*setting.start).repeat(paths, 1)
+    theta_Nx2 = np.tile(vector(*setting.start), (paths, 1))
     losses, shares = [], []
     for _ in range(setting.steps + 1):
-        losses.append(theta_Nx2.square().sum(dim=1) / 2)
-        if share is None:
-            share_N = optimal_share(theta_Nx2, setting)
-        else:
-            share_N = torch.full((paths,), share, dtype=torch.float64)
+        losses.append((theta_Nx2**2).sum(axis=1) / 2)
+        share_N = optimal_share(theta_Nx2, setting) if share is None else np.full(paths, share)
         shares.append(share_N.mean())
-        weights_Nx2 = torch.stack([share_N, 1 - share_N], dim=1)
-        spread_N = (weights_Nx2 @ vector(*setting.sigma).square() / setting.b).sqrt()
-        noise_Nx2 = torch.randn(theta_Nx2.shape, generator=generator, dtype=torch.float64)
-        step_Nx2 = weights_Nx2 * theta_Nx2 + spread_N[:, None] * noise_Nx2
-        theta_Nx2 = theta_Nx2 - setting.eta * step_Nx2
-    loss_TxN = torch.stack(losses)
-    return loss_TxN.mean(dim=1), loss_TxN.std(dim=1) / paths**0.5, torch.stack(shares)
+        noise_Nx2 = generator.standard_normal(theta_Nx2.shape)
+        noise_Nx2 *= np.sqrt(_noise(share_N, setting))[:, None]
+        theta_Nx2 = theta_Nx2 - setting.eta * (_weights(share_N) * theta_Nx2 + noise_Nx2)
+    loss_TxN = np.stack(losses)
+    stderr_T = loss_TxN.std(axis=1, ddof=1) / paths**0.5
+    return loss_TxN.mean(axis=1), stderr_T, np.array(shares)
 
 
-def curves(setting: ExampleSetting, paths: int, generator: torch.Generator) -> list[Row]:
+def curves(setting: ExampleSetting, paths: int, generator: np.random.Generator) -> list[Row]:
     """Figure 3: the loss at every step under the adaptive and under static mixtures.
 
     `loss` is the expected one: of static mixtures by formula, of the adaptive one the mean over
@@ -146,11 +145,11 @@ def curves(setting: ExampleSetting, paths: int, generator: torch.Generator) -> l
                 "mixture": name,
                 "position": position,
                 "step": step,
-                "share": float(share_T[step]),
-                "loss": float(exact_T[step]),
-                "simulated": float(mean_T[step]),
-                "low": float(mean_T[step] - Z95 * stderr_T[step]),
-                "high": float(mean_T[step] + Z95 * stderr_T[step]),
+                "share": share_T[step],
+                "loss": exact_T[step],
+                "simulated": mean_T[step],
+                "low": mean_T[step] - Z95 * stderr_T[step],
+                "high": mean_T[step] + Z95 * stderr_T[step],
             }
             for step in range(setting.steps + 1)
         ]
@@ -159,7 +158,7 @@ def curves(setting: ExampleSetting, paths: int, generator: torch.Generator) -> l
 
 def best_static(setting: ExampleSetting) -> tuple[float, float]:
     """The static share, of 0, 0.01 ... 1, with the lowest last expected loss, and that loss."""
-    share_N = torch.linspace(0, 1, 101, dtype=torch.float64)
+    share_N = np.linspace(0, 1, 101)
     last_N = static_losses(setting, share_N)[-1]
     return round(float(share_N[last_N.argmin()]), 2), float(last_N.min())
 
@@ -179,8 +178,21 @@ def settings() -> list[ExampleSetting]:
     ]  # fmt: skip
 
 
+def _facts(setting: ExampleSetting) -> Row:
+    """What the simulations of a setting depend on, as columns."""
+    (theta1, theta2), (sigma1, sigma2) = setting.start, setting.sigma
+    return {
+        "theta1": theta1,
+        "theta2": theta2,
+        "sigma1": sigma1,
+        "sigma2": sigma2,
+        "eta": setting.eta,
+        "b": setting.b,
+    }
+
+
 def comparisons(
-    chosen: Iterable[ExampleSetting], paths: int, generator: torch.Generator
+    chosen: Iterable[ExampleSetting], paths: int, generator: np.random.Generator
 ) -> list[Row]:
     """Adaptive against the best static mixture at the end of each setting.
 
@@ -195,16 +207,11 @@ def comparisons(
         rows.append(
             {
                 "setting": setting.name,
-                "theta1": setting.start[0],
-                "theta2": setting.start[1],
-                "sigma1": setting.sigma[0],
-                "sigma2": setting.sigma[1],
-                "eta": setting.eta,
-                "b": setting.b,
+                **_facts(setting),
                 "steps": setting.steps,
                 "best_share": share,
                 "best_static": static,
-                "adaptive": float(mean_T[-1]),
+                "adaptive": mean_T[-1],
                 "low": low,
                 "high": high,
                 "ahead": True if high < static else False if low > static else None,
@@ -220,29 +227,23 @@ POINTS = (
 """theta, sigma and eta at which one step is checked; b is 16."""
 
 
-def steps(draws: int, generator: torch.Generator) -> list[Row]:
+def steps(draws: int, generator: np.random.Generator) -> list[Row]:
     """One step from given points: the formulas beside simulation, conceptual PiKE and a search."""
-    rows = []
+    rows, grid_N = [], np.linspace(0, 1, 1001)
     for theta, sigma, eta in POINTS:
         setting = ExampleSetting("point", theta, sigma, eta, 16, 1)
-        theta_Nx2, grid_N = vector(*theta)[None], torch.linspace(0, 1, 1001, dtype=torch.float64)
-        share_N = optimal_share(theta_Nx2, setting)
-        searched = grid_N[expected_loss(theta_Nx2.expand(1001, 2), grid_N, setting).argmin()]
-        mean_T, stderr_T, _ = simulated(setting, float(share_N), draws, generator)
+        theta_1x2 = vector(*theta)[None]
+        share_1 = optimal_share(theta_1x2, setting)
+        mean_T, stderr_T, _ = simulated(setting, share_1[0], draws, generator)
         rows.append(
             {
-                "theta1": theta[0],
-                "theta2": theta[1],
-                "sigma1": sigma[0],
-                "sigma2": sigma[1],
-                "eta": eta,
-                "b": setting.b,
-                "share": float(share_N),
-                "share_pike": pike_share(vector(*theta), setting),
-                "share_searched": float(searched),
-                "expected": float(expected_loss(theta_Nx2, share_N, setting)),
-                "simulated": float(mean_T[1]),
-                "stderr": float(stderr_T[1]),
+                **_facts(setting),
+                "share": share_1[0],
+                "share_pike": pike_share(theta_1x2[0], setting),
+                "share_searched": grid_N[expected_loss(theta_1x2, grid_N, setting).argmin()],
+                "expected": expected_loss(theta_1x2, share_1, setting)[0],
+                "simulated": mean_T[1],
+                "stderr": stderr_T[1],
             }
         )
     return rows

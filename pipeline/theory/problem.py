@@ -5,17 +5,15 @@ Shapes: K domains, D parameters, R terms of one loss, N points at once.
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from pike_mixing.arrays import Floats
 from pike_mixing.interface import Statistics
 
-
-def vector(*values: float) -> Tensor:
-    """A float64 tensor of the values."""
-    return torch.tensor(values, dtype=torch.float64)
+Row = dict[str, Any]
+"""A row of a record by its columns."""
 
 
 @dataclass(frozen=True)
@@ -28,76 +26,91 @@ class Problem:
     """
 
     name: str
-    axes_KxRxD: Tensor
+    axes_KxRxD: Floats
     """The a_kr."""
-    variance_K: Tensor
+    variance_K: Floats
     """The sigma_k^2."""
     offset: float = 0.0
     """The c_kr, all the same: 0 puts the minimum of all losses at theta = 0."""
     shape: Literal["quadratic", "log-cosh"] = "quadratic"
     """phi."""
 
-    def losses(self, theta_NxD: Tensor) -> Tensor:
+    def losses(self, theta_NxD: Floats) -> Floats:
         """L_k at each point: [N, K]."""
         reach_NxKxR = self._reach(theta_NxD)
         if self.shape == "quadratic":
-            return reach_NxKxR.square().sum(dim=2) / 2
-        # log cosh x = |x| + log(1 + exp(-2 |x|)) - log 2, which does not overflow.
-        size_NxKxR = reach_NxKxR.abs()
-        return (size_NxKxR + (-2 * size_NxKxR).exp().log1p() - math.log(2)).sum(dim=2)
+            return (reach_NxKxR**2).sum(axis=2) / 2
+        # log cosh x = log(e^x + e^-x) - log 2, which does not overflow.
+        return (np.logaddexp(reach_NxKxR, -reach_NxKxR) - math.log(2)).sum(axis=2)
 
-    def gradients(self, theta_NxD: Tensor) -> Tensor:
+    def gradients(self, theta_NxD: Floats) -> Floats:
         """The gradients of the L_k at each point: [N, K, D]."""
         reach_NxKxR = self._reach(theta_NxD)
-        slope_NxKxR = reach_NxKxR if self.shape == "quadratic" else reach_NxKxR.tanh()
-        return torch.einsum("nkr,krd->nkd", slope_NxKxR, self.axes_KxRxD)
+        slope_NxKxR = reach_NxKxR if self.shape == "quadratic" else np.tanh(reach_NxKxR)
+        return np.einsum("nkr,krd->nkd", slope_NxKxR, self.axes_KxRxD)
 
-    def _reach(self, theta_NxD: Tensor) -> Tensor:
-        return torch.einsum("krd,nd->nkr", self.axes_KxRxD, theta_NxD) - self.offset
+    def _reach(self, theta_NxD: Floats) -> Floats:
+        return np.einsum("krd,nd->nkr", self.axes_KxRxD, theta_NxD) - self.offset
 
-    def curvatures(self) -> Tensor:
+    def curvatures(self) -> Floats:
         """Hessians of the L_k where phi'' is 1, its largest value: [K, D, D]."""
-        return torch.einsum("krd,kre->kde", self.axes_KxRxD, self.axes_KxRxD)
+        return np.einsum("krd,kre->kde", self.axes_KxRxD, self.axes_KxRxD)
 
     def smoothness(self) -> float:
         """L of Assumption `as:assumption1`: the Lipschitz constant of the worst grad L_k."""
-        return float(torch.linalg.eigvalsh(self.curvatures()).max())
+        return float(np.linalg.eigvalsh(self.curvatures()).max())
 
     def smoothness_of_sum(self) -> float:
         """The Lipschitz constant of grad L, L the sum of the L_k: between L and K L."""
-        return float(torch.linalg.eigvalsh(self.curvatures().sum(dim=0)).max())
+        return float(np.linalg.eigvalsh(self.curvatures().sum(axis=0)).max())
 
-    def statistics(self, theta_D: Tensor) -> Statistics:
+    def statistics(self, theta_D: Floats) -> Statistics:
         """What estimates of the gradients at a point would be without any error."""
-        squared_norm_K = self.gradients(theta_D[None])[0].square().sum(dim=1)
+        squared_norm_K = (self.gradients(theta_D[None])[0] ** 2).sum(axis=1)
         loss_K = self.losses(theta_D[None])[0]
-        rows_K = torch.ones_like(loss_K)
-        numbers = (squared_norm_K, squared_norm_K, self.variance_K, loss_K, rows_K)
-        return Statistics(*(number_K.numpy() for number_K in numbers))
+        return Statistics(
+            squared_norm_K, squared_norm_K, self.variance_K, loss_K, np.ones_like(loss_K)
+        )
 
     def stepped(
-        self, theta_NxD: Tensor, weights_NxK: Tensor, eta: float, b: int, generator: torch.Generator
-    ) -> Tensor:
+        self,
+        theta_NxD: Floats,
+        weights_NxK: Floats,
+        eta: float,
+        b: int,
+        generator: np.random.Generator,
+    ) -> Floats:
         """Each point after one step of SGD on a batch of b rows (equation `eq: mix_framework`).
 
         The mean of the batch's noise is drawn at once: variance sum_k w_k sigma_k^2 / b in all.
-        """
-        gradient_NxD = (weights_NxK[:, :, None] * self.gradients(theta_NxD)).sum(dim=1)
-        spread_N = (weights_NxK @ self.variance_K / b / theta_NxD.shape[1]).sqrt()
-        noise_NxD = torch.randn(theta_NxD.shape, generator=generator, dtype=torch.float64)
-        return theta_NxD - eta * (gradient_NxD + spread_N[:, None] * noise_NxD)
 
-    def expected(self, theta_D: Tensor, weights_K: Tensor, eta: float, b: int) -> float:
+        Args:
+            theta_NxD: The points.
+            weights_NxK: The b_k / b at each point, or [K] for all.
+            eta: Step size.
+            b: Rows of the batch.
+            generator: Where the noise is drawn from.
+        """
+        gradient_NxD = (weights_NxK[..., None] * self.gradients(theta_NxD)).sum(axis=1)
+        spread_N = np.sqrt(weights_NxK @ self.variance_K / b / theta_NxD.shape[1])
+        noise_NxD = generator.standard_normal(theta_NxD.shape)
+        return theta_NxD - eta * (gradient_NxD + spread_N[..., None] * noise_NxD)
+
+    def expected(self, theta_D: Floats, weights_K: Floats, eta: float, b: int) -> float:
         """E[L] after that step, from the Taylor series of quadratic losses, which ends."""
         assert self.shape == "quadratic", "the series of log cosh does not end"
-        gradient_KxD = self.gradients(theta_D[None])[0]
-        step_D = -eta * weights_K @ gradient_KxD
+        step_D = -eta * weights_K @ self.gradients(theta_D[None])[0]
         noise = eta**2 * float(weights_K @ self.variance_K) / b / len(theta_D)
-        trace = float(self.curvatures().sum(dim=0).trace())
+        trace = float(self.curvatures().sum(axis=0).trace())
         return float(self.losses((theta_D + step_D)[None]).sum()) + noise * trace / 2
 
 
-def along_axes(name: str, variance_K: Tensor, *, L: float = 1.0, D: int | None = None) -> Problem:
+def vector(*values: float) -> Floats:
+    """A float64 array of the values."""
+    return np.array(values, np.float64)
+
+
+def along_axes(name: str, variance_K: Floats, *, L: float = 1.0, D: int | None = None) -> Problem:
     """L_k = L theta_k^2 / 2: Example 1 for K domains, the instance of `thm:DescentLowerBound`.
 
     Args:
@@ -106,17 +119,16 @@ def along_axes(name: str, variance_K: Tensor, *, L: float = 1.0, D: int | None =
         L: Curvature of each loss.
         D: Parameters; more than K leave some in no loss.
     """
-    K = len(variance_K)
-    axes_KxD = math.sqrt(L) * torch.eye(D or K, dtype=torch.float64)[:K]
+    axes_KxD = math.sqrt(L) * np.eye(len(variance_K), D)
     return Problem(name, axes_KxD[:, None], variance_K)
 
 
-def leaning(name: str, variance_K: Tensor, cosine: float) -> Problem:
+def leaning(name: str, variance_K: Floats, cosine: float) -> Problem:
     """L_k = (a_k . theta)^2 / 2 with unit a_k of which any two have the cosine.
 
     Gradients are multiples of the a_k of either sign, so everywhere they are |cosine| / 2
     conflicted and |cosine| aligned.
     """
-    K = len(variance_K)
-    gram_KxK = (1 - cosine) * torch.eye(K, dtype=torch.float64) + cosine
-    return Problem(name, torch.linalg.cholesky(gram_KxK)[:, None], variance_K)
+    gram_KxK = (1 - cosine) * np.eye(len(variance_K)) + cosine
+    axes_KxD = np.linalg.cholesky(gram_KxK).astype(np.float64)
+    return Problem(name, axes_KxD[:, None], variance_K)

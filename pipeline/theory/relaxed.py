@@ -10,15 +10,11 @@ For any mu with mu + lambda_k >= 0 wherever kappa_k = 0, no such w has a lower v
 equal, so that the difference, the gap, says how far the code's weights are from the best.
 """
 
-from typing import Any
+import numpy as np
 
-import torch
-from torch import Tensor
-
+from pike_mixing.arrays import Floats
 from pike_mixing.rules.conceptual_pike import minimiser
-from pipeline.theory.problem import vector
-
-Row = dict[str, Any]
+from pipeline.theory.problem import Row, vector
 
 CASES = {
     "all positive": ([-2.0, -1.0], [3.0, 2.0]),
@@ -33,49 +29,44 @@ CASES = {
 """lambda and kappa by name."""
 
 
-def value(weights_K: Tensor, lam_K: Tensor, kap_K: Tensor) -> float:
+def value(weights_K: Floats, lam_K: Floats, kap_K: Floats) -> float:
     """What is to be minimised."""
-    return float(weights_K @ lam_K + weights_K.square() @ kap_K / 2)
+    return float(weights_K @ lam_K + weights_K**2 @ kap_K / 2)
 
 
-def multiplier(weights_K: Tensor, lam_K: Tensor, kap_K: Tensor) -> float:
+def multiplier(weights_K: Floats, lam_K: Floats, kap_K: Floats) -> float:
     """The lemma's mu: -(lambda_k + kappa_k w_k), the same for all k with w_k > 0."""
-    k = weights_K.argmax()
     mu_K = -(lam_K + kap_K * weights_K)
-    flat_K = kap_K == 0
-    return max([float(mu_K[k]), *(-lam_K[flat_K]).tolist()])
+    return float(max([mu_K[weights_K.argmax()], *-lam_K[kap_K == 0]]))
 
 
-def lower_bound(mu: float, lam_K: Tensor, kap_K: Tensor) -> float:
+def lower_bound(mu: float, lam_K: Floats, kap_K: Floats) -> float:
     """The Lagrangian's minimum over w >= 0 at a mu of at least -lambda_k where kappa_k is 0."""
     curved_K = kap_K > 0
-    below_K = (-(mu + lam_K[curved_K])).clamp(min=0)
-    return -mu - float((below_K.square() / (2 * kap_K[curved_K])).sum())
+    below_K = np.maximum(-(mu + lam_K[curved_K]), 0)
+    return -mu - float((below_K**2 / (2 * kap_K[curved_K])).sum())
 
 
-def solutions(random: int, generator: torch.Generator) -> list[Row]:
+def solutions(random: int, generator: np.random.Generator) -> list[Row]:
     """The code's weights in the cases above and in random ones, with their gap."""
     cases = {name: (vector(*lam), vector(*kap)) for name, (lam, kap) in CASES.items()}
     for number in range(random):
         K = 2 + number % 5
-        lam_K = torch.randn(K, generator=generator, dtype=torch.float64)
-        kap_K = torch.rand(K, generator=generator, dtype=torch.float64) * 10.0 ** (number % 4 - 2)
         # A tenth of the domains have no gradient.
-        chosen_K = torch.rand(K, generator=generator) < 0.1
-        cases[f"random {number}"] = lam_K, kap_K.masked_fill(chosen_K, 0)
-    rows = []
-    for name, (lam_K, kap_K) in cases.items():
-        weights_K = torch.from_numpy(minimiser(lam_K.numpy(), kap_K.numpy()))
-        found, mu = value(weights_K, lam_K, kap_K), multiplier(weights_K, lam_K, kap_K)
-        rows.append(
-            {
-                "name": name,
-                "lam": lam_K.tolist(),
-                "kap": kap_K.tolist(),
-                "weights": weights_K.tolist(),
-                "mu": mu,
-                "value": found,
-                "gap": found - lower_bound(mu, lam_K, kap_K),
-            }
-        )
-    return rows
+        kap_K = generator.random(K) * 10.0 ** (number % 4 - 2) * (generator.random(K) >= 0.1)
+        cases[f"random {number}"] = generator.standard_normal(K), kap_K
+    return [_solved(name, lam_K, kap_K) for name, (lam_K, kap_K) in cases.items()]
+
+
+def _solved(name: str, lam_K: Floats, kap_K: Floats) -> Row:
+    weights_K = minimiser(lam_K, kap_K)
+    found, mu = value(weights_K, lam_K, kap_K), multiplier(weights_K, lam_K, kap_K)
+    return {
+        "name": name,
+        "lam": lam_K,
+        "kap": kap_K,
+        "weights": weights_K,
+        "mu": mu,
+        "value": found,
+        "gap": found - lower_bound(mu, lam_K, kap_K),
+    }

@@ -12,14 +12,14 @@ manifest.json
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
 
 from pipeline.runtime import atomic_files
 from pipeline.theory import convergence, descent, example, relaxed, tilt
+from pipeline.theory.problem import Row
 
 SEED = 0
 
@@ -58,15 +58,15 @@ def write_sized(out: Path, sizes: Sizes) -> None:
             inputs=[],
             files=sorted(partial.glob("*.parquet")),
             modules=[__name__],
-            facts={"versions": {"torch": str(torch.__version__)}},
+            facts={"versions": {"numpy": np.__version__}},
         )
 
 
-def records(sizes: Sizes) -> dict[str, list[dict[str, Any]]]:
+def records(sizes: Sizes) -> dict[str, list[Row]]:
     """The rows of every record by its name."""
 
-    def stream(index: int) -> torch.Generator:
-        return torch.Generator().manual_seed(1000 * SEED + index)
+    def stream(index: int) -> np.random.Generator:
+        return np.random.default_rng([SEED, index])
 
     return {
         "example": example.curves(example.FIGURE, sizes.paths, stream(0)),

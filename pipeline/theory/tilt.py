@@ -7,15 +7,12 @@ Shapes: K domains, N choices of y.
 """
 
 import math
-from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from pike_mixing.arrays import Floats
 from pike_mixing.rules.balanced_pike import tilt
-from pipeline.theory.problem import vector
-
-Row = dict[str, Any]
+from pipeline.theory.problem import Row, vector
 
 LOSSES = {
     "three languages": (3.1, 1.6, 2.4),
@@ -27,18 +24,19 @@ LOSSES = {
 TAUS = (1e-6, 1e-3, 0.1, 1.0, 3.0, 5.0, 100.0, 1e4)
 
 
-def tilted(loss_K: Tensor, tau: float) -> float:
+def tilted(loss_K: Floats, tau: float) -> float:
     """`eq:fairness_def`."""
-    return float(torch.logsumexp(tau * loss_K, dim=0)) / tau
+    return float(np.logaddexp.reduce(tau * loss_K)) / tau
 
 
-def inner(y_NxK: Tensor, loss_K: Tensor, tau: float) -> Tensor:
+def inner(y_NxK: Floats, loss_K: Floats, tau: float) -> Floats:
     """What the lemma maximises over y: [N]. A y_k of 0 adds 0 to the entropy."""
     share_NxK = y_NxK / tau
-    return y_NxK @ loss_K - torch.special.xlogy(share_NxK, share_NxK).sum(dim=1)
+    logs_NxK = np.log(share_NxK, where=share_NxK > 0, out=np.zeros_like(share_NxK))
+    return y_NxK @ loss_K - (share_NxK * logs_NxK).sum(axis=1)
 
 
-def checks(tries: int, generator: torch.Generator) -> list[Row]:
+def checks(tries: int, generator: np.random.Generator) -> list[Row]:
     """Both sides of the lemma's identity, and how near other y come.
 
     Columns: identity, the value at y* minus tau times the tilted loss; others, the highest value
@@ -51,15 +49,15 @@ def checks(tries: int, generator: torch.Generator) -> list[Row]:
     for name, losses in LOSSES.items():
         loss_K, K = vector(*losses), len(losses)
         for tau in TAUS:
-            y_K = _tilt(loss_K, tau)
-            best, whole = float(inner(y_K[None], loss_K, tau)), tilted(loss_K, tau)
+            y_K = tilt(loss_K, tau)
+            best, whole = float(inner(y_K[None], loss_K, tau)[0]), tilted(loss_K, tau)
             others_NxK = _tried(y_K, tau, tries, generator)
             rows.append(
                 {
                     "name": name,
-                    "losses": list(losses),
+                    "losses": loss_K,
                     "tau": tau,
-                    "y": y_K.tolist(),
+                    "y": y_K,
                     "tilted": whole,
                     "identity": best - tau * whole,
                     "others": float(inner(others_NxK, loss_K, tau).max()) - best,
@@ -71,15 +69,10 @@ def checks(tries: int, generator: torch.Generator) -> list[Row]:
     return rows
 
 
-def _tilt(loss_K: Tensor, tau: float) -> Tensor:
-    return torch.from_numpy(tilt(loss_K.numpy(), tau))
-
-
-def _tried(y_K: Tensor, tau: float, tries: int, generator: torch.Generator) -> Tensor:
+def _tried(y_K: Floats, tau: float, tries: int, generator: np.random.Generator) -> Floats:
     """Choices of y all over the simplex, near y*, and all on one domain: [N, K]."""
     K = len(y_K)
-    anywhere_NxK = -torch.rand(tries, K, generator=generator, dtype=torch.float64).log()
-    noise_NxK = torch.randn(tries, K, generator=generator, dtype=torch.float64)
-    nearby_NxK = (y_K / tau) * (0.1 * noise_NxK).exp()
-    every_NxK = torch.cat([anywhere_NxK, nearby_NxK, torch.eye(K, dtype=torch.float64)])
-    return tau * every_NxK / every_NxK.sum(dim=1, keepdim=True)
+    nearby_NxK = y_K / tau * np.exp(0.1 * generator.standard_normal((tries, K)))
+    anywhere_NxK = generator.dirichlet(np.ones(K), tries)
+    every_NxK = np.concatenate([anywhere_NxK, nearby_NxK, np.eye(K)])
+    return tau * every_NxK / every_NxK.sum(axis=1, keepdims=True)

@@ -4,8 +4,8 @@ import csv
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
-import torch
 
 from pike_mixing.rules.conceptual_pike import ConceptualPiKE, minimiser
 from pipeline import theory
@@ -41,7 +41,7 @@ def bound_at_the_solution():
     beta of equal weights.
     """
     problem, eta, b = leaning("", vector(1, 1, 1), -0.1), 0.8, 16
-    theta_3 = torch.linalg.solve(problem.axes_KxRxD[:, 0], vector(2, 1.7, 1.5))
+    theta_3 = np.linalg.solve(problem.axes_KxRxD[:, 0], vector(2, 1.7, 1.5))
     gradient_3x3 = problem.gradients(theta_3[None])[0]
     method = ConceptualPiKE(
         L=1.1,
@@ -50,7 +50,7 @@ def bound_at_the_solution():
         gamma=descent.gamma(descent.alignment(gradient_3x3), 3),
         norm="plug-in",
     )
-    weights_3 = torch.from_numpy(minimiser(*method.bound(problem.statistics(theta_3), b)))
+    weights_3 = minimiser(*method.bound(problem.statistics(theta_3), b))
     return descent.bounds(problem, theta_3, weights_3, eta, b)["of_sum"]
 
 
