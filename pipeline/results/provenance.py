@@ -104,8 +104,7 @@ def accuracies(connection: duckdb.DuckDBPyConnection, scenario: str, model: str)
     """
     found = query(
         connection,
-        "select t.*, m.position from accuracy_tests as t "
-        "join experiment as e on t.against = e.baseline join methods as m on t.method = m.method "
+        "select t.* from baseline_tests as t join methods as m on t.method = m.method "
         "where t.task = 'mean' and t.metric not in ('answer_only', 'overlap') "
         "order by t.formulation, t.shots, "
         "t.metric <> t.formulation, t.metric <> 'per_token', t.metric, m.position",
@@ -119,7 +118,7 @@ def accuracies(connection: duckdb.DuckDBPyConnection, scenario: str, model: str)
             key, {"label": _accuracy_label(row), "metric": metric, "rows": []}
         )
         if block["metric"] == metric:
-            block["rows"].append({**row, "judgement": judgement(row)})
+            block["rows"].append(row)
     return list(blocks.values())
 
 
@@ -128,16 +127,6 @@ def _accuracy_label(row: Row) -> str:
         f"formulation {row['formulation']}, normalisation {row['metric']}, {row['shots']}-shot, "
         f"{row['examples']:,} items of {row['documents']:,} documents"
     )
-
-
-def judgement(row: Row) -> str:
-    """A row of accuracy_tests in words that claim no more than the numbers."""
-    if row["p_holm"] is None:
-        return "too few documents to tell"
-    if row["p_holm"] >= 0.05:
-        return "no difference shown"
-    way = "better" if row["difference"] > 0 else "worse"
-    return way if row["seeds"] > 1 else f"{way} with this seed; another may differ"
 
 
 def methods(

@@ -1,4 +1,4 @@
-"""The SQL files: one schema of base tables, and one file per view, named as its file."""
+"""The SQL files: base tables, what views share, and one file per view, named as its file."""
 
 import functools
 import re
@@ -6,7 +6,8 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 SQL = Path(__file__).parent / "sql"
-SCHEMA = "schema"
+SCHEMA = ("schema", "macros")
+"""Files that are no view."""
 
 DERIVED = {
     "accuracy_tests": ("accuracies", "choices"),
@@ -18,8 +19,8 @@ DERIVED = {
 
 
 def schema() -> str:
-    """SQL that creates the base tables."""
-    return (SQL / f"{SCHEMA}.sql").read_text(encoding="utf-8")
+    """SQL that creates the base tables and the macros."""
+    return "\n".join((SQL / f"{name}.sql").read_text(encoding="utf-8") for name in SCHEMA)
 
 
 @functools.cache
@@ -28,8 +29,7 @@ def texts() -> dict[str, str]:
     paths = sorted(SQL.rglob("*.sql"))
     found = {path.stem: path.read_text(encoding="utf-8") for path in paths}
     assert len(found) == len(paths), "two views have one name"
-    del found[SCHEMA]
-    return found
+    return {name: text for name, text in found.items() if name not in SCHEMA}
 
 
 def ordered(*wanted: str) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from made_up import build
 
 from pike_mixing.errors import InputError
-from pipeline.results import database, provenance, report
+from pipeline.results import database, report
 from pipeline.runtime import atomic_files
 
 pytestmark = pytest.mark.slow
@@ -113,21 +113,6 @@ def test_accuracies_are_compared_by_the_paired_test(text):
     assert re.search(r'<th scope="row">pike†‡</th><td>[+-]\d+\.\d</td><td>[+-].* to ', section)
     assert "no difference shown" in section
     assert "a\nfair coin would split" in section
-
-
-@pytest.mark.parametrize(
-    ("p", "seeds", "difference", "words"),
-    [
-        (None, 1, 5.0, "too few documents to tell"),
-        (0.05, 3, 5.0, "no difference shown"),
-        (0.04, 3, 5.0, "better"),
-        (0.04, 3, -5.0, "worse"),
-        (0.04, 1, 5.0, "better with this seed; another may differ"),
-    ],
-)
-def test_a_test_is_told_in_words(p, seeds, difference, words):
-    row = {"p_holm": p, "seeds": seeds, "difference": difference}
-    assert provenance.judgement(row) == words
 
 
 def test_equal_inputs_give_equal_bytes(shown, tmp_path, text):

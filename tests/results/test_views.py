@@ -493,3 +493,18 @@ def test_only_a_run_that_never_moved_to_its_end_is_doubtful_for_it(empty):
         fill(empty, "alarms", {"run": name, "step": step, "kind": kind})
     found = empty.execute("select run, mark from doubts").fetchall()
     assert found == [(unmoved, "starved"), (unmoved, "unmoved")]
+
+
+@pytest.mark.parametrize(
+    ("p", "seeds", "difference", "words"),
+    [
+        (None, 1, 5.0, "too few documents to tell"),
+        (0.05, 3, 5.0, "no difference shown"),
+        (0.04, 3, 5.0, "better"),
+        (0.04, 3, -5.0, "worse"),
+        (0.04, 1, 5.0, "better with this seed; another may differ"),
+    ],
+)
+def test_a_test_is_told_in_words(created, p, seeds, difference, words):
+    sql = "select test_in_words(?, ?, ?)"
+    assert created.execute(sql, [seeds, p, difference]).fetchone() == (words,)

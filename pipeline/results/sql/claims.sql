@@ -75,12 +75,7 @@ select
     o.seeds,
     o.cell,
     o.cells,
-    case
-        when o.claim is null then 'not run'
-        when o.within then 'supported'
-        when o.against then 'contradicted'
-        else 'not significant'
-    end as verdict,
+    claim_verdict(o.within, o.against) as verdict,
     case when o.comparable and k.published is not null
         then cast(k.published as double) between o.low and o.high end as value_agrees,
     k.reading

@@ -16,7 +16,7 @@ with fastest as (
             s.ratio
         ) as words
     from speedups as s
-    join (select distinct scenario, model, method, published_method from played_runs) as p
+    join played_parts as p
         on s.scenario = p.scenario and s.model = p.model and s.method = p.method
     where s.quantity = 'accuracy' and isfinite(s.ratio) and contains(p.published_method, 'pike')
         and p.published_method not like 'pike-%=%'

@@ -10,7 +10,7 @@ select
     'step' as x_label,
     'mean perplexity' as y_label,
     c.method as key,
-    case when c.method = e.baseline then -1 else m.position - 1 end as key_position,
+    line_position(c.method, e.baseline, m.position) as key_position,
     c.step,
     c.value,
     case when max(c.seeds) over line > 1 then c.low end as low,

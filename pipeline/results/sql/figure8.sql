@@ -10,7 +10,7 @@ select
     'step' as x_label,
     'sampling weight' as y_label,
     w.method as key,
-    case when w.method = e.baseline then -1 else w.method_position - 1 end as key_position,
+    line_position(w.method, e.baseline, w.method_position) as key_position,
     w.step,
     w.weight as value,
     cast(null as double) as low,
@@ -21,10 +21,7 @@ select
     cast(null as double) as top
 from figure_weights as w
 cross join experiment as e
-join (
-    select distinct scenario, model, method
-    from played_runs
-    where published_scenario = 'mc4-en-hi-de' and published_model = 'gpt2-large'
-        and (published_method = 'mix' or contains(published_method, 'pike'))
-) as p on w.scenario = p.scenario and w.model = p.model and w.method = p.method
+join played_parts as p on w.scenario = p.scenario and w.model = p.model and w.method = p.method
+where p.published_scenario = 'mc4-en-hi-de' and p.published_model = 'gpt2-large'
+    and (p.published_method = 'mix' or contains(p.published_method, 'pike'))
 order by w.scenario, w.model, panel_position, panel, key_position, key, w.step

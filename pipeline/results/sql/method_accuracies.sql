@@ -42,6 +42,6 @@ summed as (
     group by all
 )
 
-select *, sqrt(coalesce(seed_sd ^ 2, 0) / seeds + item_stderr ^ 2) as stderr
+select *, both_errors(seed_sd, seeds, item_stderr) as stderr
 from summed
 order by scenario, model, method, task, shots, formulation, metric

@@ -27,10 +27,8 @@ with summed as (
 
 select
     *,
-    sqrt(coalesce(nll_seed_sd ^ 2, 0) / seeds + nll_document_stderr ^ 2) as nll_stderr,
-    sqrt(coalesce(perplexity_seed_sd ^ 2, 0) / seeds + perplexity_document_stderr ^ 2)
-        as perplexity_stderr,
-    sqrt(coalesce(bits_per_byte_seed_sd ^ 2, 0) / seeds + bits_per_byte_document_stderr ^ 2)
-        as bits_per_byte_stderr
+    both_errors(nll_seed_sd, seeds, nll_document_stderr) as nll_stderr,
+    both_errors(perplexity_seed_sd, seeds, perplexity_document_stderr) as perplexity_stderr,
+    both_errors(bits_per_byte_seed_sd, seeds, bits_per_byte_document_stderr) as bits_per_byte_stderr
 from summed
 order by scenario, model, method, domain_position, domain

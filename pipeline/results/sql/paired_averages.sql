@@ -11,12 +11,10 @@ select
     p.method,
     p.seed,
     p.against,
-    avg(p.nll_difference) as nll_difference,
-    case when count(p.nll_stderr) = count(*)
-        then sqrt(sum(p.nll_stderr ^ 2)) / count(*) end as nll_stderr,
-    avg(p.perplexity_difference) as perplexity_difference,
-    case when count(p.perplexity_stderr) = count(*)
-        then sqrt(sum(p.perplexity_stderr ^ 2)) / count(*) end as perplexity_stderr
+    avg(p.nll_difference order by p.domain) as nll_difference,
+    mean_error(p.nll_stderr, p.domain) as nll_stderr,
+    avg(p.perplexity_difference order by p.domain) as perplexity_difference,
+    mean_error(p.perplexity_stderr, p.domain) as perplexity_stderr
 from paired_domains as p
 join expected as e on p.run = e.run
 group by p.run, p.scenario, p.model, p.method, p.seed, p.against, e.domains

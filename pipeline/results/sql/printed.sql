@@ -21,7 +21,7 @@ tasks as (
 
 means as (
     select "table", scenario, model, params, method, metric, shots,
-        case when count(stderr) = count(*) then sqrt(sum(stderr ^ 2)) / count(*) end as stderr
+        mean_error(stderr, task) as stderr
     from tasks
     where task <> 'average'
     group by all

@@ -34,20 +34,12 @@ summed as (
 
 halves as (
     select
-        s.*,
-        sqrt(coalesce(s.nll_seed_sd ^ 2, 0) / s.seeds + s.nll_document_stderr ^ 2) as nll_stderr,
-        sqrt(coalesce(s.perplexity_seed_sd ^ 2, 0) / s.seeds + s.perplexity_document_stderr ^ 2)
-            as perplexity_stderr,
-        sqrt(
-            coalesce((coalesce(t.quantile, 1.96) * s.nll_seed_sd) ^ 2, 0) / s.seeds
-            + (1.96 * s.nll_document_stderr) ^ 2
-        ) as nll_half,
-        sqrt(
-            coalesce((coalesce(t.quantile, 1.96) * s.perplexity_seed_sd) ^ 2, 0) / s.seeds
-            + (1.96 * s.perplexity_document_stderr) ^ 2
-        ) as perplexity_half
-    from summed as s
-    left join students_t as t on s.seeds - 1 = t.degrees
+        *,
+        both_errors(nll_seed_sd, seeds, nll_document_stderr) as nll_stderr,
+        both_errors(perplexity_seed_sd, seeds, perplexity_document_stderr) as perplexity_stderr,
+        half_width(nll_seed_sd, seeds, nll_document_stderr) as nll_half,
+        half_width(perplexity_seed_sd, seeds, perplexity_document_stderr) as perplexity_half
+    from summed
 )
 
 select

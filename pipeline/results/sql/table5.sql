@@ -4,8 +4,7 @@ with sizes as (
     select distinct
         p.model,
         n.position,
-        case when p.model = p.published_model then n.label
-            else p.model || ' as ' || n.label end as label,
+        played_as(p.model, p.published_model, n.label) as label,
         r.tokenizer,
         r.parameters,
         json_extract(r.settings, '$.model') as shape

@@ -7,8 +7,7 @@ with measured as (
         p.model,
         s.position as scenario_position,
         z.position as size_position,
-        case when p.model = p.published_model then z.label else p.model || ' as ' || z.label end
-            || ', ' || p.scenario || ' (' || format('{:.3g}', r.parameters / 1e6)
+        played_as(p.model, p.published_model, z.label) || ', ' || p.scenario || ' (' || format('{:.3g}', r.parameters / 1e6)
             || 'M parameters)' as label,
         sum(t.seconds) as seconds,
         sum(t.seconds) filter (t.phase = 'statistics') as estimating

@@ -17,18 +17,12 @@ with named as (
     join methods as m on a.method = m.method
 ),
 
-tests as (
-    select t.*, t.p_holm < 0.05 and t.seeds >= 2 and t.difference > 0 as significant
-    from accuracy_tests as t
-    join experiment as e on t.against = e.baseline
-),
-
 tasks as (
     select n.*, t.significant,
         case when n.chance is not null
             then coalesce(n.value - 1.645 * n.stderr > n.chance, false) end as above_chance
     from named as n
-    left join tests as t
+    left join baseline_tests as t
         on n.scenario = t.scenario and n.model = t.model and n.method = t.method
         and n.task = t.task and n.shots = t.shots and n.formulation = t.formulation
         and n.metric = t.metric
@@ -47,10 +41,8 @@ counted as (
 
 summed as (
     select scenario, model, method, method_position, shots, formulation, metric,
-        count(*) as tasks, avg(value) as value,
-        case when count(stderr) = count(*)
-            then sqrt(sum(stderr ^ 2)) / count(*) end as error,
-        case when count(chance) = count(*) then avg(chance) end as chance,
+        avg(value order by task) as value, mean_error(stderr, task) as error,
+        case when count(chance) = count(*) then avg(chance order by task) end as chance,
         max(seeds) as seeds
     from tasks
     group by all
@@ -61,7 +53,7 @@ averaged as (
             then coalesce(s.value - 1.645 * s.error > s.chance, false) end as above_chance,
         t.significant, t.against, t.difference, t.stderr as difference_stderr, t.p_holm
     from summed as s
-    left join tests as t
+    left join baseline_tests as t
         on s.scenario = t.scenario and s.model = t.model and s.method = t.method
         and t.task = 'mean' and s.shots = t.shots and s.formulation = t.formulation
         and s.metric = t.metric
@@ -74,55 +66,63 @@ chances as (
     group by all
 ),
 
-cells as (
-    select scenario, model, method, shots, formulation, metric, 'method' as kind,
-        method_position as row_position, method as row_label, 0 as column_position,
-        task as column_label, '%' as unit, value, stderr as error, 1 as decimals,
-        case when metric <> 'answer_only' then 'higher' end as better, significant, above_chance
+of_methods as (
+    select scenario, model, method, method_position, shots, formulation, metric, significant,
+        {'place': 0, 'label': task, 'unit': '%', 'value': value, 'error': stderr, 'decimals': 1,
+         'better': 'higher', 'above_chance': above_chance} as cell
     from tasks
     union all
-    select scenario, model, method, shots, formulation, metric, 'method', method_position, method,
-        1, 'mean', '%', value, error, 1, case when metric <> 'answer_only' then 'higher' end,
-        significant, above_chance
+    select scenario, model, method, method_position, shots, formulation, metric, significant,
+        unnest([
+            {'place': 1, 'label': 'mean', 'unit': '%', 'value': value, 'error': error,
+             'decimals': 1, 'better': 'higher', 'above_chance': above_chance},
+            {'place': 2, 'label': 'mean against ' || against, 'unit': 'points',
+             'value': difference, 'error': difference_stderr, 'decimals': 1, 'better': 'higher',
+             'above_chance': null},
+            {'place': 3, 'label': if(against is null, null, 'p'), 'unit': null, 'value': p_holm,
+             'error': null, 'decimals': 3, 'better': null, 'above_chance': null},
+            {'place': 4, 'label': 'seeds', 'unit': null, 'value': seeds, 'error': null,
+             'decimals': 0, 'better': null, 'above_chance': null}
+        ])
     from averaged
-    union all
-    select scenario, model, method, shots, formulation, metric, 'method', method_position, method,
-        2, 'mean against ' || against, 'points', difference, difference_stderr, 1,
-        case when metric <> 'answer_only' then 'higher' end, significant, null
-    from averaged
-    where against is not null
-    union all
-    select scenario, model, method, shots, formulation, metric, 'method', method_position, method,
-        3, 'p', null, p_holm, null, 3, null, null, null
-    from averaged
-    where against is not null
-    union all
-    select scenario, model, method, shots, formulation, metric, 'method', method_position, method,
-        4, 'seeds', null, seeds, null, 0, null, null, null
-    from averaged
-    union all
-    select scenario, model, null, shots, formulation, metric, 'reference', 5000, 'chance',
-        0, task, '%', chance, null, 1, null, null, null
+),
+
+below as (
+    select scenario, model, shots, formulation, metric, task as label, 0 as place,
+        unnest([
+            {'place': 5000, 'label': 'chance', 'value': chance, 'decimals': 1},
+            {'place': 5002, 'label': 'items', 'value': examples, 'decimals': 0}
+        ]) as cell
     from chances
     union all
-    select scenario, model, null, shots, formulation, metric, 'reference', 5000, 'chance',
-        1, 'mean', '%', avg(chance), null, 1, null, null, null
+    select scenario, model, shots, formulation, metric, 'mean', 1,
+        {'place': 5000, 'label': 'chance', 'value': avg(chance), 'decimals': 1}
     from chances
     group by all
     having count(chance) = count(*)
     union all
-    select scenario, model, null, shots, formulation, metric, 'reference', 5001, 'token overlap',
-        0, task, '%', value, null, 1, null, null, null
+    select scenario, model, shots, formulation, metric, task, 0,
+        {'place': 5001, 'label': 'token overlap', 'value': value, 'decimals': 1}
     from counted
     union all
-    select scenario, model, null, shots, formulation, metric, 'reference', 5001, 'token overlap',
-        1, 'mean', '%', avg(value), null, 1, null, null, null
+    select scenario, model, shots, formulation, metric, 'mean', 1,
+        {'place': 5001, 'label': 'token overlap', 'value': avg(value), 'decimals': 1}
     from counted
     group by all
+),
+
+cells as (
+    select scenario, model, method, shots, formulation, metric, 'method' as kind,
+        method_position as row_position, method as row_label, cell.place as column_position,
+        cell.label as column_label, cell.unit, cell.value, cell.error, cell.decimals,
+        if(metric = 'answer_only', null, cell.better) as better,
+        coalesce(cell.better = 'higher' and significant, false) as significant, cell.above_chance
+    from of_methods
+    where cell.label is not null
     union all
-    select scenario, model, null, shots, formulation, metric, 'reference', 5002, 'items',
-        0, task, '%', examples, null, 0, null, null, null
-    from chances
+    select scenario, model, null, shots, formulation, metric, 'reference', cell.place, cell.label,
+        place, label, '%', cell.value, null, cell.decimals, null, false, null
+    from below
 )
 
 select
@@ -134,18 +134,7 @@ select
     c.metric,
     c.scenario || ' / ' || c.model || ' / formulation ' || c.formulation || ', normalisation '
         || c.metric || ', ' || c.shots || '-shot' as section,
-    c.kind,
-    c.row_position,
-    c.row_label,
-    c.column_position,
-    c.column_label,
-    c.unit,
-    c.value,
-    c.error,
-    c.decimals,
-    c.better,
-    coalesce(c.significant, false) as significant,
-    c.above_chance
+    c.* exclude (scenario, model, method, shots, formulation, metric)
 from cells as c
 join scenarios as s on c.scenario = s.scenario
 order by

@@ -47,33 +47,27 @@ overhead as (
     group by all
 ),
 
-domains_tested as (
-    select a.*, d.seeds >= 2 and d.perplexity_high < 0 as better_than_baseline
-    from method_domains as a
+against as (
+    select d.*, unnest([
+        {'is': d.against = e.baseline, 'place': 2000, 'label': 'mean loss against '},
+        {'is': d.against = e.oracle, 'place': 2001, 'label': 'regret against '}
+    ]) as role
+    from method_differences as d
     cross join experiment as e
-    left join domain_differences as d
-        on a.scenario = d.scenario and a.model = d.model and a.method = d.method
-        and a.domain = d.domain and d.against = e.baseline
 ),
 
 cells as (
     select scenario, model, method, domain_position as column_position, domain as column_label,
         'ppl' as unit, perplexity as value, perplexity_stderr as error, 2 as decimals,
-        'lower' as better, better_than_baseline as significant
+        'lower' as better, significant
     from domains_tested
     union all
-    select d.scenario, d.model, d.method, 2000, 'mean loss against ' || d.against, 'nats',
-        d.nll_difference, d.nll_stderr, 3, 'lower', d.seeds >= 2 and d.nll_high < 0
-    from method_differences as d
-    join experiment as e on d.against = e.baseline
+    select scenario, model, method, role.place, role.label || against, 'nats', nll_difference,
+        nll_stderr, 3, 'lower', shown_lower(seeds, nll_high)
+    from against
+    where role.is
     union all
-    select d.scenario, d.model, d.method, 2001, 'regret against ' || d.against, 'nats',
-        d.nll_difference, d.nll_stderr, 3, 'lower', d.seeds >= 2 and d.nll_high < 0
-    from method_differences as d
-    join experiment as e on d.against = e.oracle
-    union all
-    select scenario, model, method, 2002, 'effective domains', null, domains, error, 2, null,
-        null
+    select scenario, model, method, 2002, 'effective domains', null, domains, error, 2, null, null
     from effective
     union all
     select scenario, model, method, 2003, 'step time', '% over baseline', percent, error, 0,

@@ -5,50 +5,31 @@
 -- significant: the 95% interval of the difference to the baseline, paired by document and seed, lies
 -- below zero over two seeds or more; each column and method by itself, not corrected for their number.
 -- Errors are derived in method_domains, method_averages and seed_differences.
-with shown as (
-    select d.* from domain_differences as d join experiment as e on d.against = e.baseline
-),
-
-averages as (
-    select a.*, f.nll_difference, f.nll_stderr as difference_stderr, f.seeds as paired_seeds,
-        f.seeds >= 2 and f.nll_high < 0 as nll_significant,
-        f.seeds >= 2 and f.perplexity_high < 0 as perplexity_significant
-    from method_averages as a
-    cross join experiment as e
-    left join method_differences as f
-        on a.scenario = f.scenario and a.model = f.model and a.method = f.method
-        and f.against = e.baseline
-),
-
-labelled as (
-    select d.scenario, d.model, d.method, d.domain_position as column_position,
-        d.domain as column_label, 'ppl' as unit, d.perplexity as value,
-        d.perplexity_stderr as error, 2 as decimals, 'lower' as better,
-        s.seeds >= 2 and s.perplexity_high < 0 as significant
-    from method_domains as d
-    left join shown as s
-        on d.scenario = s.scenario and d.model = s.model and d.method = s.method
-        and d.domain = s.domain
+with labelled as (
+    select scenario, model, method, domain_position as column_position, domain as column_label,
+        'ppl' as unit, perplexity as value, perplexity_stderr as error, 2 as decimals,
+        'lower' as better, significant
+    from domains_tested
     union all
     select scenario, model, method, 2000, 'mean', 'ppl', perplexity, perplexity_stderr, 2,
         'lower', perplexity_significant
-    from averages
+    from averages_tested
     union all
     select scenario, model, method, 2001, 'exp of mean loss', 'ppl', perplexity_of_mean,
         perplexity_of_mean_stderr, 2, 'lower', nll_significant
-    from averages
+    from averages_tested
     union all
     select a.scenario, a.model, a.method, 2002, 'mean loss against ' || e.baseline, 'nats',
         a.nll_difference, a.difference_stderr, 3, 'lower', a.nll_significant
-    from averages as a
+    from averages_tested as a
     cross join experiment as e
     where a.nll_difference is not null
     union all
     select scenario, model, method, 2003, 'seeds', null, seeds, null, 0, null, null
-    from averages
+    from averages_tested
     union all
     select scenario, model, method, 2004, 'paired seeds', null, paired_seeds, null, 0, null, null
-    from averages
+    from averages_tested
     where paired_seeds is not null
 ),
 
@@ -61,8 +42,13 @@ guesses as (
     unpivot known on uniform, unigram, "floor" into name guess value nats
 ),
 
-per_scenario as (
-    select scenario, model, count(distinct domain) as domains from known group by all
+-- Means over all domains, which a guess that lacks one has not.
+means as (
+    select g.scenario, g.model, g.guess, avg(exp(g.nats)) as mean, exp(avg(g.nats)) as exp_of_mean
+    from guesses as g
+    join known as k on g.scenario = k.scenario and g.model = k.model
+    group by g.scenario, g.model, g.guess
+    having count(distinct g.domain) = count(distinct k.domain)
 ),
 
 reference as (
@@ -70,17 +56,9 @@ reference as (
         exp(nats) as value
     from guesses
     union all
-    select g.scenario, g.model, g.guess, 2000, 'mean', avg(exp(g.nats))
-    from guesses as g
-    join per_scenario as p on g.scenario = p.scenario and g.model = p.model
-    group by g.scenario, g.model, g.guess, p.domains
-    having count(*) = p.domains
+    select scenario, model, guess, 2000, 'mean', mean from means
     union all
-    select g.scenario, g.model, g.guess, 2001, 'exp of mean loss', exp(avg(g.nats))
-    from guesses as g
-    join per_scenario as p on g.scenario = p.scenario and g.model = p.model
-    group by g.scenario, g.model, g.guess, p.domains
-    having count(*) = p.domains
+    select scenario, model, guess, 2001, 'exp of mean loss', exp_of_mean from means
 ),
 
 cells as (

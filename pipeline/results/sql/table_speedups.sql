@@ -2,36 +2,27 @@
 -- mean validation loss, or mean accuracy, first reaches the baseline's last value, and how many times
 -- fewer that is, with a 95% interval over documents and seeds. A first crossing favours curves that
 -- jump: one of accuracies on few items reads high.
-with cells as (
-    select
-        scenario, model, method, quantity,
-        case when quantity = 'loss' then quantity
-            else quantity || ', formulation ' || formulation || ', normalisation ' || metric
-            || ', ' || shots || '-shot' end as measure,
-        0 as column_position, 'tokens' as column_label, 'thousands' as unit,
-        tokens / 1000 as value, 0 as decimals,
-        case when tokens is null then 'not reached' end as text
-    from speedups
-    union all
-    select
-        scenario, model, method, quantity,
-        case when quantity = 'loss' then quantity
-            else quantity || ', formulation ' || formulation || ', normalisation ' || metric
-            || ', ' || shots || '-shot' end,
-        1, 'speed-up', 'x', ratio, 2,
+with measured as (
+    select *,
+        quantity || coalesce(
+            ', formulation ' || formulation || ', normalisation ' || metric || ', ' || shots
+            || '-shot', ''
+        ) as measure,
         case when ratio is null then 'not reached' else format('{:.2f}', ratio) end
         || case when high is null then ''
             else ' [' || coalesce(format('{:.2f}', low), 'not reached') || ', '
-            || format('{:.2f}', high) || ']' end
+            || format('{:.2f}', high) || ']' end as speed
     from speedups
-    union all
-    select
-        scenario, model, method, quantity,
-        case when quantity = 'loss' then quantity
-            else quantity || ', formulation ' || formulation || ', normalisation ' || metric
-            || ', ' || shots || '-shot' end,
-        2, 'seeds', null, seeds, 0, null
-    from speedups
+),
+
+cells as (
+    select scenario, model, method, quantity, measure, unnest([
+        {'label': 'tokens', 'unit': 'thousands', 'value': tokens / 1000, 'decimals': 0,
+         'text': if(tokens is null, 'not reached', null)},
+        {'label': 'speed-up', 'unit': 'x', 'value': ratio, 'decimals': 2, 'text': speed},
+        {'label': 'seeds', 'unit': null, 'value': seeds, 'decimals': 0, 'text': null}
+    ]) as cell, unnest([0, 1, 2]) as place
+    from measured
 )
 
 select
@@ -42,15 +33,15 @@ select
     'method' as kind,
     m.position as row_position,
     c.method as row_label,
-    c.column_position,
-    c.column_label,
-    c.unit,
-    c.value,
-    c.decimals,
-    c.text
+    c.place as column_position,
+    c.cell.label as column_label,
+    c.cell.unit,
+    c.cell.value,
+    c.cell.decimals,
+    c.cell.text
 from cells as c
 join methods as m on c.method = m.method
 join scenarios as s on c.scenario = s.scenario
 order by
     s.position, c.model, c.quantity = 'accuracy', c.measure, m.position, c.method,
-    c.column_position
+    column_position

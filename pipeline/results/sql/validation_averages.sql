@@ -18,16 +18,11 @@ with averaged as (
         final,
         count(*) as domains,
         avg(nll order by domain) as nll,
-        case when count(nll_stderr) = count(*)
-            then sqrt(sum(nll_stderr * nll_stderr order by domain)) / count(*) end as nll_stderr,
+        mean_error(nll_stderr, domain) as nll_stderr,
         avg(perplexity order by domain) as perplexity,
-        case when count(perplexity_stderr) = count(*)
-            then sqrt(sum(perplexity_stderr * perplexity_stderr order by domain)) / count(*)
-        end as perplexity_stderr,
+        mean_error(perplexity_stderr, domain) as perplexity_stderr,
         avg(bits_per_byte order by domain) as bits_per_byte,
-        case when count(bits_per_byte_stderr) = count(*)
-            then sqrt(sum(bits_per_byte_stderr * bits_per_byte_stderr order by domain)) / count(*)
-        end as bits_per_byte_stderr
+        mean_error(bits_per_byte_stderr, domain) as bits_per_byte_stderr
     from validation
     group by all
 )

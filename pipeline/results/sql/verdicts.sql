@@ -1,9 +1,5 @@
 -- One row per scenario and model: the method with the lowest mean validation loss, and whether its
--- lead over the baseline stands. By `method_differences`' interval, where the baseline is not best:
---   better          the whole interval lies below zero, over two seeds or more
---   one seed        it does so for the documents of a single seed: no error bar over seeds
---   not significant the interval holds zero
---   no pairs        no documents to pair, so no interval
+-- lead over the baseline stands by `method_differences`' interval (macros.sql: lead_verdict).
 -- best_arithmetic is the best by the paper's average, the arithmetic mean of perplexities.
 with ranked as (
     select
@@ -39,13 +35,7 @@ select
     d.seeds as paired_seeds,
     a.method as best_arithmetic,
     a.perplexity as best_arithmetic_perplexity,
-    case
-        when b.method = e.baseline then 'baseline'
-        when d.nll_high is null then 'no pairs'
-        when d.nll_low <= 0 and d.nll_high >= 0 then 'not significant'
-        when d.seeds = 1 then 'one seed'
-        else 'better'
-    end as verdict
+    lead_verdict(b.method = e.baseline, d.seeds, d.nll_low, d.nll_high) as verdict
 from best as b
 cross join experiment as e
 join arithmetic as a on b.scenario = a.scenario and b.model = a.model

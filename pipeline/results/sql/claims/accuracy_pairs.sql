@@ -40,11 +40,6 @@ asked as (
     where metric = 'accuracy' and task = 'average' and shots is not null
 ),
 
-known as (
-    select distinct scenario, model, method, published_scenario, published_model, published_method
-    from played_runs
-),
-
 answered as (
     select distinct p.scenario, p.model, p.method, p.seed, h.shots, h.formulation, h.metric, h.task,
         h.value
@@ -82,9 +77,9 @@ ours as (
         t.seeds,
         t.scenario as our_scenario
     from mean_accuracy_tests as t
-    join known as a
+    join played_parts as a
         on t.scenario = a.scenario and t.model = a.model and t.method = a.method
-    join known as b
+    join played_parts as b
         on t.scenario = b.scenario and t.model = b.model and t.against = b.method
         and a.published_scenario = b.published_scenario
         and a.published_model = b.published_model

@@ -47,12 +47,11 @@ select
     'mix' as method,
     our_scenario || ' / ' || our_model || ', ' || pairs || ' pairs' as cell,
     value,
-    value - coalesce(t.quantile, 1.96) * stderr as low,
-    value + coalesce(t.quantile, 1.96) * stderr as high,
+    value - t95(pairs - 1) * stderr as low,
+    value + t95(pairs - 1) * stderr as high,
     stderr,
     seeds,
     pairs - 1 as degrees,
     our_scenario
 from cells
-left join students_t as t on cells.pairs - 1 = t.degrees
 order by claim, side, cell

@@ -2,11 +2,6 @@
 -- that of speedups. A PiKE that never gets there has a speed of 0.
 with headline as (
     select distinct shots, formulation, metric from headline_accuracies
-),
-
-known as (
-    select distinct scenario, model, method, published_scenario, published_model, published_method
-    from played_runs
 )
 
 select distinct
@@ -27,8 +22,8 @@ select distinct
 from speedups as s
 join headline as h
     on s.shots = h.shots and s.formulation = h.formulation and s.metric = h.metric
-join known as a on s.scenario = a.scenario and s.model = a.model and s.method = a.method
-join known as b
+join played_parts as a on s.scenario = a.scenario and s.model = a.model and s.method = a.method
+join played_parts as b
     on s.scenario = b.scenario and s.model = b.model and s.against = b.method
     and a.published_scenario = b.published_scenario and a.published_model = b.published_model
 where s.quantity = 'accuracy' and a.published_method = 'pike' and b.published_method = 'mix'

@@ -71,13 +71,12 @@ ours as (
         d.our_scenario || ' / ' || d.our_model || ': ' || d.our_method || ' under ' || d.other
             as cell,
         d.value,
-        d.value - coalesce(t.quantile, 1.96) * d.stderr as low,
-        d.value + coalesce(t.quantile, 1.96) * d.stderr as high,
+        d.value - t95(d.seeds - 1) * d.stderr as low,
+        d.value + t95(d.seeds - 1) * d.stderr as high,
         d.stderr,
         d.seeds,
         d.our_scenario
     from differences as d
-    left join students_t as t on d.seeds - 1 = t.degrees
 )
 
 select 'spread' as quantity, * from theirs

@@ -30,9 +30,7 @@ counted as (
 )
 
 select
-    c.* exclude (known),
-    sqrt(t.degrees * ((1 + t.quantile ^ 2 / t.degrees) * c.times ^ (2.0 / t.degrees) - 1))
-        / t.quantile as factor
-from counted as c
-join students_t as t on c.known = t.degrees
-order by c.claim, c.side, c.margin, c.cell
+    * exclude (known),
+    sqrt(known * ((1 + t95(known) ^ 2 / known) * times ^ (2.0 / known) - 1)) / t95(known) as factor
+from counted
+order by claim, side, margin, cell

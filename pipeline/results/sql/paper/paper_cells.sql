@@ -77,8 +77,7 @@ ours as (
                 else ', in the place of ' || case when c.single then 'single domains'
                     else n.label end || ', ' || z.label end as section,
         k.position as row_position,
-        case when c.method = c.published_method then k.label
-            else c.method || ' as ' || k.label end as row_label,
+        played_as(c.method, c.published_method, k.label) as row_label,
         c.column_position,
         c.column_label,
         case when c.metric = 'perplexity' then 'ppl' else '%' end as unit,

@@ -38,8 +38,7 @@ select distinct
     case when p.metric = 'perplexity' then 0 else 100 + 100 * coalesce(p.shots, 0) end
         + case when p.task = 'average' then 0 else 1 + n.position end as position,
     case
-        when p.task <> 'average' and p.task <> o.our_task then o.our_task || ' as ' || n.label
-        when p.task <> 'average' then n.label
+        when p.task <> 'average' then played_as(o.our_task, p.task, n.label)
         when p.metric = 'perplexity' then 'mean perplexity'
         else 'mean accuracy'
     end || case
@@ -54,4 +53,4 @@ left join asked as a on o.scenario = a.scenario and o.published_scenario = a.pub
 left join paper_names as n on n.kind = 'task' and p.task = n.name
 where p.metric = 'perplexity' or list_contains(a.have, p.shots)
     or p."table" not in ('table9', 'table10')
-order by p."table", o.scenario, position
+order by p."table", o.scenario, o.published_scenario, position

@@ -20,7 +20,7 @@ select
     r.domain,
     t.published,
     n.position,
-    case when t.published = r.domain then n.label else r.domain || ' as ' || n.label end as label,
+    played_as(r.domain, t.published, n.label) as label,
     c.documents,
     c.tokens,
     c.bytes,

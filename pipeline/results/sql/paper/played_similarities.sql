@@ -7,11 +7,8 @@ with pairs as (
         f.*,
         dense_rank() over (partition by f.scenario order by f.pair_position) - 1 as key_position
     from figure_similarities as f
-    join (
-        select distinct scenario, model, method, published_scenario, published_model,
-            published_method
-        from played_runs
-    ) as r on f.scenario = r.scenario and f.model = r.model and f.method = r.method
+    join played_parts as r
+        on f.scenario = r.scenario and f.model = r.model and f.method = r.method
     where r.published_method = 'mix'
 ),
 

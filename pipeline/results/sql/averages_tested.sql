@@ -1,0 +1,15 @@
+-- method_averages with the paired difference to the baseline, and whether loss and perplexity are shown to
+-- lie below its own.
+select
+    a.*,
+    t.nll_difference,
+    t.nll_stderr as difference_stderr,
+    t.seeds as paired_seeds,
+    coalesce(shown_lower(t.seeds, t.nll_high), false) as nll_significant,
+    coalesce(shown_lower(t.seeds, t.perplexity_high), false) as perplexity_significant
+from method_averages as a
+cross join experiment as e
+left join method_differences as t
+    on a.scenario = t.scenario and a.model = t.model and a.method = t.method
+    and t.against = e.baseline
+order by a.scenario, a.model, a.method

@@ -1,0 +1,76 @@
+-- What several views compute, and, in one place, what counts as shown.
+
+-- Two-sided 95% quantile of Student's t, for intervals over a few seeds. With two seeds there is one
+-- degree of freedom and the interval is 12.7 standard errors wide: two numbers say little about
+-- their spread. From 31 on, and where none is known, the normal quantile serves.
+create macro t95(degrees) as coalesce(
+    [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+     2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+     2.052, 2.048, 2.045, 2.042][degrees],
+    1.96
+);
+
+-- The error of a mean over seeds: their standard deviation, and the error that all of them share.
+create macro both_errors(seed_sd, seeds, shared) as sqrt(coalesce(seed_sd ^ 2, 0) / seeds + shared ^ 2);
+
+-- Half of its 95% interval: each part with its own quantile.
+create macro half_width(seed_sd, seeds, shared) as sqrt(
+    coalesce((t95(seeds - 1) * seed_sd) ^ 2, 0) / seeds + (1.96 * shared) ^ 2
+);
+
+-- The error of a mean of independent numbers; null where one has none. Sums go through them by key,
+-- since their last bit depends on the order.
+create macro mean_error(stderr, key) as case
+    when count(stderr) = count(*) then sqrt(sum(stderr ^ 2 order by key)) / count(*)
+end;
+
+-- One of ours under the name that it plays.
+create macro played_as(ours, published, label) as case
+    when ours = published then label else ours || ' as ' || label
+end;
+
+-- A method's place in a figure's legend: -1 is ink, that of the baseline.
+create macro line_position(method, baseline, position) as case
+    when method = baseline then -1 else position - 1
+end;
+
+-- What counts as shown. A difference to the baseline does over at least so many seeds ...
+create macro least_seeds() as 2;
+
+-- ... where its whole 95% interval lies below zero,
+create macro shown_lower(seeds, high) as seeds >= least_seeds() and high < 0;
+
+-- ... or the paired test, corrected for all that were made, says so.
+create macro shown_higher(seeds, p_holm, difference) as
+    p_holm < 0.05 and seeds >= least_seeds() and difference > 0;
+
+-- A corrected test in words that claim no more than its numbers.
+create macro test_in_words(seeds, p_holm, difference) as case
+    when p_holm is null then 'too few documents to tell'
+    when p_holm >= 0.05 then 'no difference shown'
+    else case when difference > 0 then 'better' else 'worse' end
+        || case when seeds < least_seeds() then ' with this seed; another may differ' else '' end
+end;
+
+-- The method with the lowest loss against the baseline, by the interval of the difference:
+--   baseline        it is the baseline
+--   no pairs        no documents to pair, so no interval
+--   not significant the interval holds zero
+--   one seed        it does not, for the documents of a single seed: no error bar over seeds
+--   better          it lies below zero, over two seeds or more
+create macro lead_verdict(is_baseline, seeds, low, high) as case
+    when is_baseline then 'baseline'
+    when high is null then 'no pairs'
+    when low <= 0 and high >= 0 then 'not significant'
+    when seeds < least_seeds() then 'one seed'
+    else 'better'
+end;
+
+-- A claim of the paper, by all numbers of ours that decide it (weighed_cells): `within` and `against`
+-- are null where there are none.
+create macro claim_verdict(within, against) as case
+    when within is null then 'not run'
+    when within then 'supported'
+    when against then 'contradicted'
+    else 'not significant'
+end;
