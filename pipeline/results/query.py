@@ -176,12 +176,11 @@ def aligned(columns: list[str], rows: list[tuple[Any, ...]]) -> str:
 
 def _text(value: Any) -> str:
     """One line of at most `WIDEST` characters; floats with six significant digits."""
-    text = (
-        f"{value:.6g}"
-        if isinstance(value, float | Decimal)
-        else ""
-        if value is None
-        else str(value)
-    )
-    text = " ".join(text.split())
+    if isinstance(value, float | Decimal):
+        return f"{value:.6g}"
+    return cut("" if value is None else " ".join(str(value).split()))
+
+
+def cut(text: str) -> str:
+    """At most `WIDEST` characters."""
     return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
