@@ -1,42 +1,17 @@
 """What the paper's claims are decided by: the tables mean_accuracy_tests and pairs."""
 
-import math
+import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
 
 import duckdb
 
-from pipeline.results import outcomes
-from pipeline.statistics import paired
-from pipeline.statistics.paired import Estimate
-
-Pair = tuple[str, str]
-"""A method, and the one that it is compared with."""
-
+from pipeline.results import comparisons, outcomes
+from pipeline.results.comparisons import Comparison
+from pipeline.results.record_loader import insert
 
 PAIRS = ("accuracy_pairs", "perplexity_pairs", "single_pairs", "spread_pairs")
 """The views that the table `pairs` holds."""
-
-
-class TaskGroup(NamedTuple):
-    """What the tasks of one mean have in common."""
-
-    scenario: str
-    model: str
-    shots: int
-    formulation: str
-    metric: str
-    method: str
-    against: str
-
-
-class TaskDifference(NamedTuple):
-    """The difference of two methods on one task, as shares of 1."""
-
-    estimate: Estimate
-    by_seed_S: list[float]
-    seeds: list[int]
 
 
 def fill(connection: duckdb.DuckDBPyConnection) -> None:
@@ -63,71 +38,36 @@ def _tests(connection: duckdb.DuckDBPyConnection) -> None:
     A mean is over the tasks that play one of the paper's, and is left out where the two methods
     have not answered the same ones with the same seeds.
     """
-    found: dict[TaskGroup, list[TaskDifference]] = defaultdict(list)
-    asked: dict[tuple[Any, ...], set[str]] = defaultdict(set)
-    for block, name, task in _tasks(connection):
-        found[block].append(task)
-        asked[block[:5]].add(name)
-    rows = [
-        row
-        for block, tasks in sorted(found.items())
-        if len(tasks) == len(asked[block[:5]]) and (row := _row(block, tasks)) is not None
-    ]
-    if rows:
-        marks = ", ".join("?" * len(rows[0]))
-        connection.executemany(f"insert into mean_accuracy_tests values ({marks})", rows)
+    found = sorted(_tasks(connection), key=comparisons.place)
+    rows = []
+    for block, same in itertools.groupby(found, key=lambda c: c.block):
+        tested = list(same)
+        tasks = len({c.task for c in tested})
+        rows += [
+            [*block, mean.method, mean.against, *mean.points(), mean.p, len(mean.seeds), tasks]
+            for mean in comparisons.means(tested)
+        ]
+    insert(connection, "mean_accuracy_tests", rows)
 
 
-def _tasks(
-    connection: duckdb.DuckDBPyConnection,
-) -> Iterator[tuple[TaskGroup, str, TaskDifference]]:
+def _tasks(connection: duckdb.DuckDBPyConnection) -> Iterator[Comparison]:
     """Each pair of methods on each task that both answered."""
-    wanted = _wanted(connection)
-    headline: dict[tuple[str, int, str], list[str]] = defaultdict(list)
-    for task, shots, formulation, metric in connection.execute(
+    headline = connection.execute(
         "select distinct h.task, h.shots, h.formulation, h.metric from headline_accuracies as h "
-        "join published_names as n on n.kind = 'task' and h.task = n.ours order by all"
-    ).fetchall():
-        headline[task, shots, formulation].append(metric)
+        "join published_names as n on n.kind = 'task' and h.task = n.ours"
+    ).fetchall()
+    wanted: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+    sql = "select scenario, model, method, against from claimed_pairs"
+    for scenario, model, *pair in connection.execute(sql).fetchall():
+        wanted[scenario, model].append(tuple(pair))
     for group in outcomes.groups(connection):
-        scenario, model, task, shots, formulation = group
-        metrics = headline.get((task, shots, formulation), [])
-        pairs = wanted.get((scenario, model), [])
+        pairs = wanted.get(group[:2], [])
+        metrics = {metric for *asked, metric in headline if tuple(asked) == group[2:]}
         if not metrics or not pairs:
             continue
         answered = outcomes.read(connection, group)
         for method, against in pairs:
             apart = outcomes.differences(answered, method, against)
-            for metric in metrics if apart is not None else ():
-                if apart is not None and metric in apart.sums:
-                    block = TaskGroup(scenario, model, shots, formulation, metric, method, against)
-                    yield block, task, _of(apart, metric)
-
-
-def _wanted(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], list[Pair]]:
-    """The pairs of methods to compare, by scenario and model."""
-    wanted: dict[tuple[str, str], list[Pair]] = defaultdict(list)
-    sql = "select scenario, model, method, against from claimed_pairs"
-    for scenario, model, method, against in connection.execute(sql).fetchall():
-        wanted[scenario, model].append((method, against))
-    return wanted
-
-
-def _of(apart: outcomes.Differences, metric: str) -> TaskDifference:
-    sum_SxG = apart.sums[metric]
-    by_seed_S = [math.fsum(row_G) / apart.items for row_G in sum_SxG]
-    return TaskDifference(paired.estimate(sum_SxG, apart.count_G), by_seed_S, apart.seeds)
-
-
-def _row(block: TaskGroup, tasks: Sequence[TaskDifference]) -> list[Any] | None:
-    """A row of mean_accuracy_tests in percentage points; None where the tasks' seeds differ."""
-    if any(task.seeds != tasks[0].seeds for task in tasks):
-        return None
-    mean = paired.averaged([t.estimate for t in tasks], [t.by_seed_S for t in tasks])
-    half = paired.half_width(mean)
-    low, high = (None, None) if half is None else (mean.difference - half, mean.difference + half)
-    points = [
-        None if value is None else 100 * value
-        for value in (mean.difference, mean.stderr, low, high)
-    ]
-    return [*block, *points, paired.p_value(mean), mean.seeds, len(tasks)]
+            if apart is not None:
+                made = comparisons.compared(apart, group, method, against, draw=False)
+                yield from (c for c in made if c.block[-1] in metrics)

@@ -11,6 +11,7 @@ import numpy as np
 
 from pipeline.results import outcomes
 from pipeline.results.outcomes import Differences
+from pipeline.results.record_loader import insert
 from pipeline.statistics import paired
 from pipeline.statistics.paired import Estimate, Floats
 
@@ -45,20 +46,29 @@ class Comparison:
     """Differences on other documents, where there is one seed; else empty."""
     p_holm: float | None = None
 
+    def points(self) -> list[float | None]:
+        """Difference, standard error and the interval's ends in percentage points."""
+        values = (self.estimate.difference, self.estimate.stderr, self.low, self.high)
+        return [_percent(value) for value in values]
+
+
+def place(found: Comparison) -> tuple[Block, str, str, str]:
+    """By what comparisons are sorted."""
+    return found.block, found.method, found.against, found.task
+
 
 def fill(connection: duckdb.DuckDBPyConnection) -> None:
     """Fills accuracy_tests from the tables choices, accuracies, runs and experiment.
 
     p_holm is corrected over a block: all methods and tasks, and their mean, under one metric.
     """
-    found = sorted(_tasks(connection), key=lambda c: (c.block, c.method, c.against, c.task))
+    found = sorted(_tasks(connection), key=place)
     for _, block in itertools.groupby(found, key=lambda c: c.block):
         tested = list(block)
-        family = [*tested, *_means(tested)]
+        family = [*tested, *means(tested)]
         adjusted = paired.holm([c.p for c in family])
         rows = [_row(replace(c, p_holm=p)) for c, p in zip(family, adjusted, strict=True)]
-        marks = ", ".join("?" * len(rows[0]))
-        connection.executemany(f"insert into accuracy_tests values ({marks})", rows)
+        insert(connection, "accuracy_tests", rows)
 
 
 def _tasks(connection: duckdb.DuckDBPyConnection) -> Iterator[Comparison]:
@@ -75,16 +85,16 @@ def _tasks(connection: duckdb.DuckDBPyConnection) -> Iterator[Comparison]:
 
 
 def compared(
-    pairs: Differences, group: outcomes.Group, method: str, against: str
+    pairs: Differences, group: outcomes.Group, method: str, against: str, *, draw: bool = True
 ) -> Iterator[Comparison]:
     """One comparison per metric.
 
     With one seed the interval is that of the bootstrap over documents and p is exact; with several
-    both are those of `paired.estimate`.
+    both are those of `paired.estimate`, and so is the interval of one seed if nothing is drawn.
     """
     scenario, model, task, shots, formulation = group
     drawn_BxM = np.zeros((0, len(pairs.sums)))
-    if len(pairs.seeds) == 1:
+    if draw and len(pairs.seeds) == 1:
         sum_MxG = np.concatenate(list(pairs.sums.values()))
         drawn_BxM = paired.bootstrap(sum_MxG, pairs.count_G, scenario, model, task)
     for (metric, sum_SxG), drawn_B in zip(pairs.sums.items(), drawn_BxM.T, strict=True):
@@ -130,7 +140,7 @@ def _design_effect(sum_SxG: Floats, pairs: Differences, metric: str) -> float | 
     return math.fsum(clustered) / alone if clustered and alone > 0 else None
 
 
-def _means(block: Sequence[Comparison]) -> Iterator[Comparison]:
+def means(block: Sequence[Comparison]) -> Iterator[Comparison]:
     """The mean over tasks of each method that was compared on all of them, with equal seeds."""
     tasks = {comparison.task for comparison in block}
     for _, part in itertools.groupby(block, key=lambda c: (c.method, c.against)):
@@ -157,17 +167,17 @@ def _means(block: Sequence[Comparison]) -> Iterator[Comparison]:
 
 def _row(found: Comparison) -> list[Any]:
     """A row of accuracy_tests: differences in percentage points."""
-
-    def percent(value: float | None) -> float | None:
-        return None if value is None else 100 * value
-
     scenario, model, shots, formulation, metric = found.block
-    seed_sd = found.estimate.of_seeds
+    estimate, seed_sd = found.estimate, found.estimate.of_seeds
     return [
         *(scenario, model, found.task, shots, formulation, metric, found.method, found.against),
-        *map(percent, (found.estimate.difference, found.estimate.stderr, found.low, found.high)),
-        *(found.p, found.p_holm, found.estimate.seeds, found.examples, found.documents),
-        percent(found.discordance),
-        percent(None if seed_sd is None else seed_sd * math.sqrt(found.estimate.seeds)),
+        *(*found.points(), found.p, found.p_holm),
+        *(estimate.seeds, found.examples, found.documents),
+        _percent(found.discordance),
+        _percent(None if seed_sd is None else seed_sd * math.sqrt(estimate.seeds)),
         found.design_effect,
     ]
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share

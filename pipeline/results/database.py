@@ -2,20 +2,21 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from pike_mixing import registry
 from pike_mixing.errors import InputError
-from pipeline import settings as defined
+from pike_mixing.rules.pike import PiKE
 from pipeline.planning import paper_roles
 from pipeline.results import claims, comparisons, lineage, record_loader, speedups, views
 from pipeline.results.experiment import Experiment, read
+from pipeline.results.record_loader import insert
 from pipeline.runtime import atomic_files
 from pipeline.runtime.progress import Progress
+from pipeline.settings import Training
 
 PAPER = Path(__file__).parents[1] / "paper"
 
@@ -97,20 +98,10 @@ def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
 
 def _defaults() -> Iterator[list[str]]:
     """What holds where a run's settings are silent: of the training recipe, of the rule pike."""
-    recipe = {field.name: field.default for field in dataclasses.fields(defined.Training)}
-    given = {name: v for name, v in recipe.items() if isinstance(v, int | float | str)}
-    yield ["training", atomic_files.canonical(given)]
-    fields = dataclasses.fields(registry.kind("pike"))
-    pike = {f.name: f.default for f in fields if isinstance(f.default, int | float | str)}
-    yield ["pike", atomic_files.canonical(pike)]
-
-
-def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Iterable[list[Any]]) -> None:
-    """Appends rows of values in the order of the table's columns."""
-    listed = list(rows)
-    if listed:
-        marks = ", ".join("?" * len(listed[0]))
-        connection.executemany(f"insert into {table} values ({marks})", listed)
+    for kind, owner in (("training", Training), ("pike", PiKE)):
+        values = {field.name: field.default for field in dataclasses.fields(owner)}
+        given = {name: v for name, v in values.items() if isinstance(v, int | float | str)}
+        yield [kind, atomic_files.canonical(given)]
 
 
 def _names(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
@@ -150,25 +141,12 @@ def _run(
         raise InputError(
             f"{made.path} lacks {', '.join(sorted(missing))}: run `pike pretrain` for {run} again"
         )
-    insert(
-        connection,
-        "runs",
-        [
-            [
-                run,
-                *(expected[n] for n in ("scenario", "model_name", "method_name", "seed")),
-                *(facts[n] for n in ("steps", "tokens", "parameters")),
-                atomic_files.canonical(made.settings),
-                made.code_commit,
-                made.code_fingerprint,
-                *(facts[n] for n in keys),
-                expected["tokenizer"],
-                facts.get("weights_sha256"),
-                atomic_files.canonical(expected),
-                experiment.fingerprints.get(run),
-            ]
-        ],
-    )
+    row = [run, *(expected[n] for n in ("scenario", "model_name", "method_name", "seed"))]
+    row += [*(facts[n] for n in ("steps", "tokens", "parameters"))]
+    row += [atomic_files.canonical(made.settings), made.code_commit, made.code_fingerprint]
+    row += [*(facts[n] for n in keys), expected["tokenizer"], facts.get("weights_sha256")]
+    row += [atomic_files.canonical(expected), experiment.fingerprints.get(run)]
+    insert(connection, "runs", [row])
 
 
 def _corpora(connection: duckdb.DuckDBPyConnection, found: lineage.Lineage) -> None:

@@ -149,66 +149,46 @@ def _manifest(name: str, path: Path, stage: str, remake: str) -> _Found:
     """
     content = record_loader.manifest(path, stage, remake)
     key = {"pretrain": "run", "evaluate": "run", "probe": "run", "pack": "source", "fetch": "task"}
-    wanted = name.partition("/")[2] if key.get(stage) != "source" else name.rpartition("/")[2]
-    own = content.get(key.get(stage, ""), wanted)
-    if own != wanted:
-        raise InputError(f"{path} is of {own!r}, not of {wanted!r}: {remake}")
+    expected = name.rpartition("/")[2] if stage == "pack" else name.partition("/")[2]
+    own = content.get(key.get(stage, ""), expected)
+    if own != expected:
+        raise InputError(f"{path} is of {own!r}, not of {expected!r}: {remake}")
     return _Found(name, path, content)
 
 
 def _manifests(experiment: Experiment) -> Iterator[_Found]:
     """Every manifest, sources first."""
-    for source, folder in experiment.sources.items():
-        remake = f"run `pike download` for {source}"
-        yield _manifest(
-            f"source/{source}", Path(folder) / atomic_files.MANIFEST, "download", remake
-        )
-    for tokenizer, path in experiment.tokenizers.items():
-        yield _manifest(
-            f"tokenizer/{tokenizer}",
-            Path(path),
-            "tokenizer",
-            f"run `pike tokenizer` for {tokenizer}",
-        )
-    for corpus, folder in experiment.corpora.items():
-        remake = f"run `pike pack` for {corpus}"
-        yield _manifest(f"corpus/{corpus}", Path(folder) / atomic_files.MANIFEST, "pack", remake)
-    for task, folder in experiment.tasks.items():
-        yield _manifest(
-            f"task/{task}",
-            Path(folder) / atomic_files.MANIFEST,
-            "fetch",
-            f"run `pike fetch {task}`",
-        )
-    for mixture, path in experiment.mixtures.items():
-        yield _manifest(
-            f"mixture/{mixture}", Path(path), "mixture", f"run `pike mixture` for {mixture}"
-        )
+    for kind, stage, folders in (
+        ("source", "download", experiment.sources),
+        ("tokenizer", "tokenizer", experiment.tokenizers),
+        ("corpus", "pack", experiment.corpora),
+        ("task", "fetch", experiment.tasks),
+        ("mixture", "mixture", experiment.mixtures),
+    ):
+        for name, given in folders.items():
+            path = Path(given)
+            if kind not in ("tokenizer", "mixture"):
+                path /= atomic_files.MANIFEST
+            remake = f"run `pike {stage}` for {name}"
+            if kind == "task":
+                remake = f"run `pike fetch {name}`"
+            yield _manifest(f"{kind}/{name}", path, stage, remake)
     if experiment.theory is not None:
-        yield _manifest(
-            "theory", Path(experiment.theory) / atomic_files.MANIFEST, "theory", "run `pike theory`"
-        )
-    yield from _of_runs(experiment)
-
-
-def _of_runs(experiment: Experiment) -> Iterator[_Found]:
-    """The manifests of the runs, and of what was measured of their checkpoints."""
+        path = Path(experiment.theory) / atomic_files.MANIFEST
+        yield _manifest("theory", path, "theory", "run `pike theory`")
     for run, record in experiment.runs.items():
         here = Path(record.folder)
-        own = _manifest(
-            f"run/{run}", here / atomic_files.MANIFEST, "pretrain", f"run `pike pretrain` for {run}"
-        )
+        remake = f"run `pike pretrain` for {run}"
+        own = _manifest(f"run/{run}", here / atomic_files.MANIFEST, "pretrain", remake)
         yield own
         yield from _checkpoints(own)
-        if record.evaluations:
-            place, remake = (
-                here / "evaluations" / atomic_files.MANIFEST,
-                f"run `pike evaluate` for {run}",
-            )
-            yield _manifest(f"evaluation/{run}", place, "evaluate", remake)
-        if record.probes:
-            place, remake = here / "probes" / atomic_files.MANIFEST, f"run `pike probe` for {run}"
-            yield _manifest(f"probe/{run}", place, "probe", remake)
+        for kind, stage, made in (
+            ("evaluation", "evaluate", record.evaluations),
+            ("probe", "probe", record.probes),
+        ):
+            if made:
+                path = here / f"{kind}s" / atomic_files.MANIFEST
+                yield _manifest(f"{kind}/{run}", path, stage, f"run `pike {stage}` for {run}")
 
 
 def _checkpoints(run: _Found) -> Iterator[_Found]:

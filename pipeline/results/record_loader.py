@@ -1,6 +1,8 @@
 """Records of runs, checked against their manifests, into the base tables."""
 
-from collections.abc import Mapping
+import itertools
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,14 @@ def check(path: Path, listed: Mapping[str, Any] | None, remake: str) -> None:
         )
 
 
+def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Iterable[list[Any]]) -> None:
+    """Appends rows of values in the order of the table's columns."""
+    listed = list(rows)
+    if listed:
+        marks = ", ".join("?" * len(listed[0]))
+        connection.executemany(f"insert into {table} values ({marks})", listed)
+
+
 class Loader:
     """Appends records to the base tables of one open database."""
 
@@ -90,12 +100,7 @@ class Loader:
         Raises:
             InputError: one is missing, truncated or altered.
         """
-        folder, remake = Path(record.folder), f"run `pike pretrain` for {run} again"
-        listed = manifest(folder / atomic_files.MANIFEST, "pretrain", remake)["files"]
-        for table in OF_TRAINING:
-            path = folder / f"{table}.parquet"
-            check(path, listed.get(path.name), remake)
-            self._load(table, run, path, remake)
+        self._folder(Path(record.folder), "pretrain", run, {f"{t}.parquet": t for t in OF_TRAINING})
 
     def evaluations(self, run: str, record: RunRecord) -> None:
         """Loads the records of a run's evaluated checkpoints, in the order of steps.
@@ -103,14 +108,8 @@ class Loader:
         Raises:
             InputError: one is missing, truncated or altered.
         """
-        folder = Path(record.folder) / "evaluations"
-        remake = f"run `pike evaluate` for {run} again"
-        listed = manifest(folder / atomic_files.MANIFEST, "evaluate", remake)["files"]
-        for step in _steps(folder, {Path(name).parent.name for name in listed}, remake):
-            for table in OF_EVALUATION:
-                path = folder / f"step{step}" / f"{table}.parquet"
-                check(path, listed.get(f"step{step}/{table}.parquet"), remake)
-                self._load(table, run, path, remake)
+        names = {f"{table}.parquet": table for table in OF_EVALUATION}
+        self._folder(Path(record.folder) / "evaluations", "evaluate", run, names, "step{}/")
 
     def probes(self, run: str, record: RunRecord) -> None:
         """Loads the gradient similarities of a run's probed checkpoints, in the order of steps.
@@ -118,13 +117,8 @@ class Loader:
         Raises:
             InputError: one is missing, truncated or altered.
         """
-        folder = Path(record.folder) / "probes"
-        remake = f"run `pike probe` for {run} again"
-        listed = manifest(folder / atomic_files.MANIFEST, "probe", remake)["files"]
-        for step in _steps(folder, {Path(name).stem for name in listed}, remake):
-            path = folder / f"step{step}.parquet"
-            check(path, listed.get(path.name), remake)
-            self._load("similarities", run, path, remake)
+        names = {".parquet": "similarities"}
+        self._folder(Path(record.folder) / "probes", "probe", run, names, "step{}")
 
     def theory(self, folder: Path) -> None:
         """Loads the checks of the theory.
@@ -132,12 +126,28 @@ class Loader:
         Raises:
             InputError: one is missing, truncated or altered.
         """
-        remake = "run `pike theory` again"
-        listed = manifest(folder / atomic_files.MANIFEST, "theory", remake)["files"]
-        for table in OF_THEORY:
-            path = folder / f"{table.removeprefix('theory_')}.parquet"
-            check(path, listed.get(path.name), remake)
-            self._load(table, None, path, remake)
+        names = {f"{table.removeprefix('theory_')}.parquet": table for table in OF_THEORY}
+        self._folder(folder, "theory", None, names)
+
+    def _folder(
+        self, folder: Path, stage: str, run: str | None, names: Mapping[str, str], by_step: str = ""
+    ) -> None:
+        """Loads the records of one manifest.
+
+        Args:
+            folder: Where the manifest lies.
+            stage: The stage that wrote it.
+            run: The run that the records are of.
+            names: Table by the end of the record's path.
+            by_step: What stands before it, with {} for the step, where there are several steps.
+        """
+        remake = f"run `pike {stage}`{f' for {run}' if run else ''} again"
+        listed = manifest(folder / atomic_files.MANIFEST, stage, remake)["files"]
+        steps = _steps(folder, listed, remake) if by_step else [0]
+        for step, (end, table) in itertools.product(steps, names.items()):
+            name = by_step.format(step) + end
+            check(folder / name, listed.get(name), remake)
+            self._load(table, run, folder / name, remake)
 
     def _load(self, table: str, run: str | None, path: Path, remake: str) -> None:
         """Appends a record; with a run its name comes first in each row."""
@@ -158,9 +168,9 @@ class Loader:
             ) from None
 
 
-def _steps(folder: Path, names: set[str], remake: str) -> list[int]:
-    """The n of all `step{n}` among the names; step 1000 comes after step 200."""
-    digits = [name.removeprefix("step") for name in names if name.startswith("step")]
-    if not digits:
+def _steps(folder: Path, listed: Iterable[str], remake: str) -> list[int]:
+    """The n of all `step{n}` that paths begin with; step 1000 comes after step 200."""
+    found = {int(digits[1]) for name in listed if (digits := re.match(r"step(\d+)", name))}
+    if not found:
         raise InputError(f"{folder / atomic_files.MANIFEST} lists no record of any step: {remake}")
-    return sorted(int(number) for number in digits)
+    return sorted(found)
