@@ -21,6 +21,7 @@
     provenance   database + docs/decisions.md   -> what a page says beside numbers
     report       database + tables + figures    -> one self-contained page
     query, why   questions put to the database
+    frames       tables and views               -> data frames
     compare      two databases                  -> what differs
 
 Nothing here imports torch, and only `record_loader` and `lineage` read the folders of runs.

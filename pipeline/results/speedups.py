@@ -5,7 +5,7 @@ Shapes: R checkpoints, S seeds, T steps, G documents of one domain or task, B dr
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from pipeline.results import outcomes
 from pipeline.results.outcomes import CheckpointKey
+from pipeline.results.record_loader import insert
 from pipeline.statistics import paired
 from pipeline.statistics.paired import Floats
 
@@ -190,9 +191,7 @@ def fill(connection: duckdb.DuckDBPyConnection) -> None:
             found = speedup(parts, checkpoints, method, known[0], *place, higher=higher)
             if found is not None:
                 rows.append([*place, *quantity, method, known[0], *_values(found, higher)])
-    if rows:
-        marks = ", ".join("?" * len(rows[0]))
-        connection.executemany(f"insert into speedups values ({marks})", rows)
+    insert(connection, "speedups", rows)
 
 
 def _values(found: Speedup, percent: bool) -> list[Any]:
@@ -206,40 +205,28 @@ Curves = tuple[tuple[str, str], tuple[Any, ...], list[TaskCurve], list[Checkpoin
 
 
 def _losses(connection: duckdb.DuckDBPyConnection) -> Iterator[Curves]:
+    """Curves of the mean loss; documents of one name and length are one, as in paired_domains."""
     places = "select distinct scenario, model from runs order by all"
     for scenario, model in connection.execute(places).fetchall():
-        table = connection.sql(DOCUMENTS, params=[scenario, model]).to_arrow_table()
-        if not table.num_rows:
+        rows = connection.execute(DOCUMENTS, [scenario, model]).df()
+        if rows.empty:
             continue
-        columns = {name: np.asarray(table[name].to_pylist()) for name in table.column_names}
-        own = ("method", "seed", "step", "trained")
-        keys = list(zip(*(columns[n].tolist() for n in own), strict=True))
-        checkpoints = list(dict.fromkeys(keys))
-        place = {key: i for i, key in enumerate(checkpoints)}
-        row_N = np.array([place[key] for key in keys])
-        parts = []
-        for domain in np.unique(columns["domain"]):
-            here_N = columns["domain"] == domain
-            part = {name: column[here_N] for name, column in columns.items()}
-            parts.append(_part(str(domain), part, row_N[here_N], len(checkpoints)))
-        yield (
-            (scenario, model),
-            ("loss", None, None, None),
-            parts,
-            [CheckpointKey(*key) for key in checkpoints],
-        )
-
-
-def _part(name: str, columns: Mapping[str, npt.NDArray[Any]], row_N: Any, rows: int) -> TaskCurve:
-    """A domain's documents: equal names and lengths are one document, as in paired_domains."""
-    texts = np.char.add(columns["document"].astype(str), " ")
-    keys = np.char.add(texts, columns["tokens"].astype(str))
-    names_G, document_N = np.unique(keys, return_inverse=True)
-    sum_RxG = np.full((rows, len(names_G)), np.nan)
-    sum_RxG[row_N, document_N] = columns["nll"]
-    count_G = np.empty(len(names_G))
-    count_G[document_N] = columns["tokens"]
-    return TaskCurve(name, sum_RxG, count_G, np.arange(len(names_G)))
+        table = rows.pivot(
+            index=["method", "seed", "step", "trained"],
+            columns=["domain", "document", "tokens"],
+            values="nll",
+        ).sort_index(axis=1)
+        parts = [
+            TaskCurve(
+                domain,
+                table[domain].to_numpy(),
+                table[domain].columns.get_level_values("tokens").to_numpy(np.float64),
+                np.arange(table[domain].shape[1]),
+            )
+            for domain in table.columns.unique("domain")
+        ]
+        checkpoints = [CheckpointKey(*key) for key in table.index]
+        yield (scenario, model), ("loss", None, None, None), parts, checkpoints
 
 
 def _accuracies(connection: duckdb.DuckDBPyConnection) -> Iterator[Curves]:

@@ -1,0 +1,31 @@
+"""Results as data frames."""
+
+import math
+
+import pytest
+
+from pike_mixing.errors import InputError
+from pipeline.results.frames import frame, grid
+
+
+def test_a_view_is_a_frame_in_its_own_order(made):
+    losses = frame("figure_losses", made / "pike.duckdb")
+    assert losses["scenario"].unique().tolist() == ["real", "languages"]
+    assert losses.query("domain == 'easy'")["floor"].iloc[0] == pytest.approx(math.log(2))
+    assert len(frame("runs", str(made / "pike.duckdb"))) == 16
+
+
+def test_a_table_is_a_grid_as_readers_see_it(made):
+    wide = grid(frame("table_perplexity", made / "pike.duckdb"))
+    first = wide.loc["real / tiny"]
+    assert first.index.tolist()[:2] == ["mix", "round-robin"]
+    assert wide.columns.tolist()[-2:] == ["seeds", "paired seeds"]
+    # What the columns hold of the two languages whose entropy is known: exp(ln 2), exp(ln 256).
+    floors = wide.loc[("languages / tiny", "entropy floor")]
+    assert (floors["easy"], floors["noise"]) == pytest.approx((2, 256))
+    assert math.isnan(first.loc["mix", "paired seeds"])
+
+
+def test_an_unknown_name_is_answered_with_near_ones(made):
+    with pytest.raises(InputError, match="'table_cost' is unknown: did you mean 'table_costs'"):
+        frame("table_cost", made / "pike.duckdb")
