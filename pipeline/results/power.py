@@ -5,6 +5,7 @@ whether the methods differ, since another seed gives another model. What was mea
 seed_sd, design_effect) stands in the database's table accuracy_tests.
 """
 
+import bisect
 import math
 import textwrap
 
@@ -39,12 +40,8 @@ def paired_items(difference: float, discordance: float, power: float, level: flo
         n = (z(level) sqrt(q) + z(power) sqrt(q - D^2))^2 / D^2
 
     At D = 0.01, q = 0.1, power 0.8 and level 0.05: (0.6198 + 0.2660)^2 / 0.0001 = 7,847.
-
-    Args:
-        difference: D, the difference to be shown, a share of 1.
-        discordance: q, on how many items just one of the two is right; at least D.
-        power: Probability that the test finds it.
-        level: Two-sided level of the test.
+    Arguments are those of `unpaired_items`, but q, the share of items on which just one of the two
+    is right, at least D.
     """
     null = normal_quantile(level) * math.sqrt(discordance)
     other = NORMAL.inv_cdf(power) * math.sqrt(discordance - difference**2)
@@ -55,14 +52,8 @@ def paired_seeds(difference: float, seed_sd: float, power: float, level: float) 
     """Seeds that it takes when items are so many that they no longer matter.
 
     The smallest s with  D >= (t(level) + t(2 (1 - power))) * SD / sqrt(s),  two-sided quantiles of
-    Student's t with s - 1 degrees. D = SD, power 0.8, level 0.05: at 10 seeds
-    (2.262 + 0.883) / 3.162 = 0.995, so 10.
-
-    Args:
-        difference: D, the difference to be shown.
-        seed_sd: SD of the seeds' paired differences, in the same unit.
-        power: Probability that the test finds it.
-        level: Two-sided level of the test.
+    Student's t with s - 1 degrees, SD that of the seeds' paired differences in the unit of D. D =
+    SD, power 0.8, level 0.05: at 10 seeds (2.262 + 0.883) / 3.162 = 0.995, so 10.
 
     Raises:
         InputError: more than `MOST_SEEDS` would be needed.
@@ -74,11 +65,7 @@ def paired_seeds(difference: float, seed_sd: float, power: float, level: float) 
 
     if not enough(MOST_SEEDS):
         raise InputError(f"more than {MOST_SEEDS:,} seeds would be needed: ask for more difference")
-    few, many = 1, MOST_SEEDS
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (few, middle) if enough(middle) else (middle, many)
-    return many
+    return 2 + bisect.bisect_left(range(2, MOST_SEEDS), True, key=enough)
 
 
 def power(
