@@ -35,10 +35,19 @@ PRINTED = (
 )
 
 
-def insert(connection, into, /, **row):
-    marks = ", ".join("?" * len(row))
-    names = ", ".join(f'"{name}"' for name in row)
-    connection.execute(f"insert into {into} ({names}) values ({marks})", list(row.values()))
+def insert(connection, into, /, *rows, **row):
+    """Appends rows given by column; columns that are left out are null."""
+    for one in [*rows, *([row] if row else [])]:
+        marks = ", ".join("?" * len(one))
+        names = ", ".join(f'"{name}"' for name in one)
+        connection.execute(f"insert into {into} ({names}) values ({marks})", list(one.values()))
+
+
+def records(connection, sql):
+    """The rows of an answer, by column."""
+    answer = connection.execute(sql)
+    columns = [column[0] for column in answer.description]
+    return [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]
 
 
 def play(connection, *pairs):

@@ -1,7 +1,7 @@
 """The paper's figures, from invented runs and from rows as a view gives them."""
 
 import pytest
-from played import insert, play, train
+from played import insert, play, records, train
 
 from pipeline.results import curves, figures
 
@@ -10,12 +10,6 @@ LAID_OUT = {
     "value", "low", "high", "reference_label", "reference", "bottom", "top",
 }  # fmt: skip
 DRAWN = ("figure1", "figure2", "figure4", "figure5", "figure6", "figure7", "figure8")
-
-
-def rows(connection, name):
-    answer = connection.execute(f"select * from {name}")
-    columns = [c[0] for c in answer.description]
-    return [dict(zip(columns, values, strict=True)) for values in answer.fetchall()]
 
 
 def row(step, value, **more):
@@ -69,7 +63,7 @@ def test_figure_1_says_how_much_sooner_pike_is_where_the_baseline_ends(paper):
         formulation="cf", metric="per_token", method="pike", against="mix", ratio=1.94, low=1.2,
         high=2.5,
     )  # fmt: skip
-    found = rows(paper, "figure1")
+    found = records(paper, "from figure1")
     assert {r["x_label"] for r in found} == {"step; pike: 1.9 x as fast [1.2, 2.5]"}
     assert [r["value"] for r in found if r["key"] == "pike"] == [20.0, 40.0]
     assert {r["reference"] for r in found} == {40.0}
@@ -86,7 +80,7 @@ def test_figure_7_is_the_mean_perplexity_of_three_methods_after_the_first_step(p
     play(paper, ("model", "nano", "gpt2-small"))
     train(paper, "two", "pcgrad", {"easy": 8.0, "hard": 4.0})
     train(paper, "two", "pike", {"easy": 8.0, "hard": 4.0})
-    assert [(r["key"], r["step"], r["value"]) for r in rows(paper, "figure7")] == [
+    assert [(r["key"], r["step"], r["value"]) for r in records(paper, "from figure7")] == [
         ("pcgrad", 10, pytest.approx(6))
     ]
 
@@ -98,10 +92,22 @@ def test_figure_6_shows_the_baselines_gradients_alone(paper):
             paper, "similarities", run=run, step=0, domain_a="code", domain_b="prose", cosine=0.25,
             ratio=0.125, cosine_corrected=0.5,
         )  # fmt: skip
-    found = rows(paper, "figure6")
+    found = records(paper, "from figure6")
     assert {r["method"] for r in found} == {"mix"}
     assert [(r["panel"], r["value"]) for r in found] == [
         ("cosine", 0.25),
         ("cosine-corrected", 0.5),
         ("ratio", 0.125),
+    ]
+
+
+def test_figure_8_draws_a_method_once_whatever_it_plays(paper):
+    play(paper, ("method", "pike", "pike-estimates=1"))
+    for method in ("mix", "pike", "random"):
+        run = train(paper, "symbols", method, {"easy": 8.0})
+        insert(paper, "weights", run=run, step=0, domain="easy", weight=0.5, count=1)
+    found = records(paper, "from figure8")
+    assert sorted((r["key"], r["step"], r["value"]) for r in found) == [
+        ("mix", 1, 0.5),
+        ("pike", 1, 0.5),
     ]

@@ -3,17 +3,15 @@
 import json
 
 import pytest
-from played import insert, play, train
+from played import insert, play, records, train
 
 from pipeline.results import tables
 
 
 def read(connection, name):
     """Sections of a table: row label -> column label -> cell as a view gives it."""
-    answer = connection.execute(f"select * from {name}")
-    columns = [c[0] for c in answer.description]
     found = {}
-    for row in (dict(zip(columns, values, strict=True)) for values in answer.fetchall()):
+    for row in records(connection, f"from {name}"):
         section = found.setdefault(row["section"], {})
         section.setdefault(row["row_label"], {})[row["column_label"]] = row
     return found

@@ -2,16 +2,9 @@ import itertools
 import math
 
 import pytest
+from played import insert, records
 
 from pipeline.results import views
-
-
-def fill(connection, table, *rows):
-    """Appends rows given by column; columns that are left out are null."""
-    for row in rows:
-        marks = ", ".join("?" * len(row))
-        names = ", ".join(f'"{name}"' for name in row)
-        connection.execute(f"insert into {table} ({names}) values ({marks})", list(row.values()))
 
 
 def run(connection, method, seed=0, *, scenario="s", position=0, **facts):
@@ -19,11 +12,11 @@ def run(connection, method, seed=0, *, scenario="s", position=0, **facts):
     name = f"{scenario}/m/{method}/seed{seed}"
     row = {"run": name, "scenario": scenario, "model": "m", "method": method, "seed": seed}
     defaults = {"steps": 10, "tokens": 1000, "tokenizer": "t"}
-    fill(connection, "runs", row | defaults | facts)
+    insert(connection, "runs", row | defaults | facts)
     connection.execute("insert or ignore into methods values (?, ?)", [method, position])
     connection.execute("insert or ignore into scenarios values (?, 0)", [scenario])
     connection.execute("delete from experiment")
-    fill(connection, "experiment", {"name": "e", "baseline": "mix", "config": "{}"})
+    insert(connection, "experiment", {"name": "e", "baseline": "mix", "config": "{}"})
     return name
 
 
@@ -32,36 +25,28 @@ def evaluated(connection, name, step=10, **nll_by_domain):
     for domain, (nll, stderr) in nll_by_domain.items():
         row = {"run": name, "step": step, "domain": domain, "nll": nll, "stderr": stderr}
         derived = {"perplexity": math.exp(nll), "bits_per_byte": nll / math.log(2), "tokens": 40}
-        fill(connection, "perplexities", row | derived)
+        insert(connection, "perplexities", row | derived)
 
 
 def documents(connection, name, domain, *sums, step=10):
     """Per-document (nll, tokens) of one checkpoint."""
     for number, (nll, tokens) in enumerate(sums):
-        fill(
-            connection,
-            "documents",
-            {"run": name, "step": step, "domain": domain, "document": str(number),
-             "nll": nll, "tokens": tokens, "bytes": 5},
+        insert(
+            connection, "documents", run=name, step=step, domain=domain, document=str(number),
+            nll=nll, tokens=tokens, bytes=5,
         )  # fmt: skip
 
 
 def one(connection, sql):
     """The only row of an answer, by column."""
-    answer = connection.execute(sql)
-    columns = [c[0] for c in answer.description]
-    (row,) = answer.fetchall()
-    return dict(zip(columns, row, strict=True))
+    (row,) = records(connection, sql)
+    return row
 
 
 def test_every_view_says_what_it_is_and_orders_its_rows():
     for name, text in views.texts().items():
         assert views.caption(name), name
         assert "\norder by" in text, name
-
-
-def test_captions_of_tables_are_whole_sentences():
-    for name in views.texts():
         if name.startswith("table"):
             assert views.caption(name).endswith("."), name
             assert "--" not in views.caption(name), name
@@ -86,9 +71,9 @@ def test_errors_of_perplexity_follow_from_those_of_the_loss(empty):
     name = run(empty, "mix")
     evaluated(empty, name, step=5, a=(math.log(6), 0.2))
     evaluated(empty, name, a=(math.log(4), 0.1))
-    fill(empty, "domains", {"scenario": "s", "domain": "a", "position": 0})
+    insert(empty, "domains", {"scenario": "s", "domain": "a", "position": 0})
     corpus = {"tokenizer": "t", "source": "a", "unigram_nats": 3.0, "floor_nats": None}
-    fill(empty, "corpora", corpus | {"split": "validation"}, corpus | {"split": "train"})
+    insert(empty, "corpora", corpus | {"split": "validation"}, corpus | {"split": "train"})
     row = one(empty, "select * from validation where final")
     assert row["perplexity_stderr"] == pytest.approx(4 * 0.1)
     # bits per byte = 2 (one byte per token), and SE(nll) = 0.1 nats = 0.144 bits.
@@ -131,9 +116,8 @@ def test_means_over_seeds_carry_both_errors(empty):
 
 def test_one_seed_has_no_spread_over_seeds(empty):
     evaluated(empty, run(empty, "mix"), a=(1.0, 0.3))
-    row = one(empty, "select * from method_domains")
-    assert row["nll_seed_sd"] is None
-    assert row["nll_stderr"] == pytest.approx(0.3)
+    found = one(empty, "select nll_seed_sd, nll_stderr from method_domains")
+    assert found == {"nll_seed_sd": None, "nll_stderr": pytest.approx(0.3)}
 
 
 def test_differences_are_paired_by_document(empty):
@@ -202,22 +186,19 @@ def paired(connection, *differences, documents_error=0.0):
             documents(connection, name, "a", *sums)
 
 
-def test_interval_over_seeds_uses_students_t(empty):
+def test_intervals_of_a_difference(empty):
     paired(empty, -0.1, -0.3)
     row = one(empty, "select * from method_differences")
-    assert (row["seeds"], row["seeds_better"]) == (2, 2)
-    assert row["nll_difference"] == pytest.approx(-0.2)
     # SD 0.1414 / sqrt 2 = 0.1; one degree of freedom: 12.706 * 0.1.
-    assert row["nll_stderr"] == pytest.approx(0.1)
-    assert row["nll_low"] == pytest.approx(-0.2 - 1.2706)
-    assert row["nll_high"] == pytest.approx(-0.2 + 1.2706)
+    expected = {"nll_difference": -0.2, "nll_stderr": 0.1, "nll_low": -1.4706, "nll_high": 1.0706}
+    assert {name: row[name] for name in expected} == pytest.approx(expected)
+    assert (row["seeds"], row["seeds_better"]) == (2, 2)
 
 
 def test_interval_of_one_seed_is_that_over_documents(empty):
     paired(empty, -0.2, documents_error=0.05)
-    row = one(empty, "select * from method_differences")
-    assert row["nll_stderr"] == pytest.approx(0.05)
-    assert row["nll_high"] == pytest.approx(-0.2 + 1.96 * 0.05)
+    found = one(empty, "select nll_stderr, nll_high from method_differences")
+    assert found == pytest.approx({"nll_stderr": 0.05, "nll_high": -0.2 + 1.96 * 0.05})
 
 
 @pytest.mark.parametrize(
@@ -248,11 +229,11 @@ def test_chance_follows_from_the_number_of_candidates(empty):
     name = run(empty, "mix")
     accuracy = {"run": name, "task": "t", "shots": 0, "formulation": "cf", "metric": "pmi",
                 "stderr": 10.0, "examples": 2}  # fmt: skip
-    fill(empty, "accuracies", accuracy | {"step": 5, "value": 0.0})
-    fill(empty, "accuracies", accuracy | {"step": 10, "value": 50.0})
+    insert(empty, "accuracies", accuracy | {"step": 5, "value": 0.0})
+    insert(empty, "accuracies", accuracy | {"step": 10, "value": 50.0})
     for item, candidates in (("0", 2), ("1", 4)):
         row = {"run": name, "step": 10, "task": "t", "shots": 0, "formulation": "cf"}
-        fill(empty, "choices", row | {"item": item, "sum_log_likelihood": [0.0] * candidates})
+        insert(empty, "choices", row | {"item": item, "sum_log_likelihood": [0.0] * candidates})
     row = one(empty, "select * from method_accuracies")
     assert (row["value"], row["stderr"], row["examples"]) == (50.0, 10.0, 2)
     assert row["chance"] == pytest.approx(100 * (1 / 2 + 1 / 4) / 2)
@@ -261,8 +242,8 @@ def test_chance_follows_from_the_number_of_candidates(empty):
 def test_noise_scale_is_missing_where_no_signal_is_left(empty):
     name = run(empty, "pike")
     row = {"run": name, "step": 0, "domain": "a", "variance": 4.0}
-    fill(empty, "gradient_statistics", row | {"squared_norm_unbiased": 0.5})
-    fill(empty, "gradient_statistics", row | {"squared_norm_unbiased": -0.1})
+    insert(empty, "gradient_statistics", row | {"squared_norm_unbiased": 0.5})
+    insert(empty, "gradient_statistics", row | {"squared_norm_unbiased": -0.1})
     scales = empty.execute("select noise_scale from gradient_statistics").fetchall()
     assert scales == [(8.0,), (None,)]
     # The figure divides the means: 4 / 0.2.
@@ -277,7 +258,7 @@ def test_effective_domains_are_the_exponential_of_the_weights_entropy(empty):
     for step, values in weights.items():
         for domain, weight in zip("abcd", values, strict=True):
             row = {"run": "r", "step": step, "domain": domain, "weight": weight, "count": 1}
-            fill(empty, "weights", row)
+            insert(empty, "weights", row)
     found = empty.execute("select run, step, effective from effective_domains").fetchall()
     assert [(run, step) for run, step, _ in found] == [("r", 0), ("r", 1), ("r", 2)]
     assert [value for *_, value in found] == pytest.approx([4, 2**1.5, 1])
@@ -287,7 +268,7 @@ def test_weights_are_averaged_over_stretches(empty):
     name = run(empty, "round-robin")
     for step in range(100):
         row = {"run": name, "step": step, "domain": "a", "weight": float(step % 2)}
-        fill(empty, "weights", row)
+        insert(empty, "weights", row)
     found = empty.execute("select step, weight from figure_weights").fetchall()
     assert found == [(step, 0.5) for step in range(2, 102, 2)]
 
@@ -302,7 +283,7 @@ def test_losses_show_the_range_over_seeds(empty):
 def test_similarities_are_means_over_seeds_by_pair(empty):
     for seed, cosine in enumerate((0.2, 0.4)):
         row = {"run": run(empty, "mix", seed), "step": 5, "domain_a": "a", "domain_b": "b"}
-        fill(empty, "similarities", row | {"cosine": cosine, "ratio": 2.0})
+        insert(empty, "similarities", row | {"cosine": cosine, "ratio": 2.0})
     row = one(empty, "select pair, cosine, ratio, cosine_corrected from figure_similarities")
     assert row == {
         "pair": "a and b",
@@ -339,7 +320,7 @@ def test_perplexity_table_shows_baselines_below_the_methods(empty):
     evaluated(empty, run(empty, "mix"), a=(math.log(4), 0.1), b=(math.log(6), 0.1))
     for source, floor in (("a", math.log(2)), ("b", None)):
         row = {"tokenizer": "t", "source": source, "split": "validation", "floor_nats": floor}
-        fill(
+        insert(
             empty,
             "corpora",
             row | {"uniform_nats": math.log(512), "unigram_nats": math.log(8)},
@@ -363,7 +344,9 @@ def test_perplexity_table_counts_seeds_and_pairs_with_the_baseline(empty):
 def test_costs_are_means_over_seeds(empty):
     for seed, seconds in enumerate((10.0, 14.0)):
         name = run(empty, "pike", seed, wall_seconds=seconds, tokens_per_second=100.0, resumes=1)
-        fill(empty, "timings", {"run": name, "phase": "statistics", "seconds": 1.0, "share": 0.02})
+        insert(
+            empty, "timings", {"run": name, "phase": "statistics", "seconds": 1.0, "share": 0.02}
+        )
     assert cells(empty, "table_costs", "wall time") == {"pike": 12.0}
     assert cells(empty, "table_costs", "statistics") == {"pike": pytest.approx(2.0)}
     assert cells(empty, "table_costs", "resumes") == {"pike": 2.0}
@@ -373,7 +356,7 @@ def test_gradients_table_has_the_first_and_the_last_firing(empty):
     name = run(empty, "pike")
     for step in (40, 80, 120):
         row = {"run": name, "step": step, "domain": "a", "variance": float(step)}
-        fill(empty, "gradient_statistics", row | {"squared_norm_unbiased": 1.0})
+        insert(empty, "gradient_statistics", row | {"squared_norm_unbiased": 1.0})
     sql = "select row_label, value from table_gradients where quantity = 'variance'"
     assert empty.execute(sql).fetchall() == [("pike, step 40", 40.0), ("pike, step 120", 120.0)]
 
@@ -389,7 +372,7 @@ def test_accuracy_table_puts_baselines_of_the_task_in_their_place(empty):
     name = run(empty, "mix")
     row = {"run": name, "step": 10, "task": "t", "shots": 0, "formulation": "pmi", "stderr": 1.0}
     for metric, value in (("raw", 30.0), ("pmi", 60.0), ("answer_only", 25.0), ("overlap", 50.0)):
-        fill(empty, "accuracies", row | {"metric": metric, "value": value, "examples": 9})
+        insert(empty, "accuracies", row | {"metric": metric, "value": value, "examples": 9})
     sql = (
         "select section, better from table_accuracy where column_label = 't' and row_label = 'mix'"
     )
@@ -402,18 +385,14 @@ def test_accuracy_table_puts_baselines_of_the_task_in_their_place(empty):
     assert {value for (value,) in empty.execute(below).fetchall()} == {50.0}
 
 
-def test_perplexity_is_significant_where_the_interval_lies_below_zero(empty):
-    paired(empty, -0.2, -0.201, -0.202, documents_error=0.001)
-    sql = "select distinct significant from table_perplexity where method = 'pike' and better <> ''"
-    assert empty.execute(sql).fetchall() == [(True,)]
-    sql = "select distinct significant from table_perplexity where method = 'mix'"
-    assert empty.execute(sql).fetchall() == [(False,)]
-
-
-def test_one_seed_makes_no_perplexity_significant(empty):
-    paired(empty, -0.2, documents_error=0.001)
-    sql = "select distinct significant from table_perplexity"
-    assert empty.execute(sql).fetchall() == [(False,)]
+@pytest.mark.parametrize(
+    ("differences", "pike"), [((-0.2, -0.201, -0.202), True), ((-0.2,), False)]
+)
+def test_perplexity_is_significant_below_zero_over_two_seeds(empty, differences, pike):
+    paired(empty, *differences, documents_error=0.001)
+    sql = "select distinct significant from table_perplexity where better <> '' and method = "
+    assert empty.execute(f"{sql} 'pike'").fetchall() == [(pike,)]
+    assert empty.execute(f"{sql} 'mix'").fetchall() == [(False,)]
 
 
 def test_differences_by_domain_have_the_intervals_of_the_mean_over_one_domain(empty):
@@ -427,14 +406,14 @@ def test_differences_by_domain_have_the_intervals_of_the_mean_over_one_domain(em
 def accuracy(connection, name, value, stderr=1.0, task="t"):
     """One accuracy in percent, of two items with four candidates each."""
     own = {"run": name, "step": 10, "task": task, "shots": 0, "formulation": "cf"}
-    fill(
+    insert(
         connection,
         "accuracies",
         own | {"metric": "per_token", "value": value,
                "stderr": stderr, "examples": 2},
     )  # fmt: skip
     for item in ("0", "1"):
-        fill(connection, "choices", own | {"item": item, "sum_log_likelihood": [0.0] * 4})
+        insert(connection, "choices", own | {"item": item, "sum_log_likelihood": [0.0] * 4})
 
 
 def test_cells_that_are_not_above_chance_say_so(empty):
@@ -459,7 +438,7 @@ def test_accuracy_is_significant_by_the_corrected_test(empty, p, seeds, differen
     for task in ("t", "mean"):
         row = {"scenario": "s", "model": "m", "task": task, "shots": 0, "formulation": "cf"}
         row |= {"metric": "per_token", "method": "pike", "against": "mix", "p_holm": p}
-        fill(empty, "accuracy_tests", row | {"seeds": seeds, "difference": difference})
+        insert(empty, "accuracy_tests", row | {"seeds": seeds, "difference": difference})
     sql = "select column_label, significant from table_accuracy where row_label = 'pike'"
     found = dict(empty.execute(sql).fetchall())
     assert (found["t"], found["mean"], found["mean against mix"]) == (expected,) * 3
@@ -472,7 +451,7 @@ def test_speedups_say_what_is_not_reached(empty):
     for position, (method, ratio, low) in enumerate((("pike", 1.9, 1.5), ("random", None, None))):
         run(empty, method, position=position)
         found = {"method": method, "tokens": ratio and 1000 / ratio, "ratio": ratio, "low": low}
-        fill(empty, "speedups", row | found | {"high": ratio and 2.5})
+        insert(empty, "speedups", row | found | {"high": ratio and 2.5})
     sql = "select row_label, text from table_speedups where column_label = 'speed-up'"
     assert dict(empty.execute(sql).fetchall()) == {
         "pike": "1.90 [1.50, 2.50]",
@@ -490,7 +469,7 @@ def test_only_a_run_that_never_moved_to_its_end_is_doubtful_for_it(empty):
         (moved, 2, "epochs"),
         (moved, 2, "nan-signal"),
     ):
-        fill(empty, "alarms", {"run": name, "step": step, "kind": kind})
+        insert(empty, "alarms", {"run": name, "step": step, "kind": kind})
     found = empty.execute("select run, mark from doubts").fetchall()
     assert found == [(unmoved, "starved"), (unmoved, "unmoved")]
 

@@ -21,7 +21,10 @@ select
     cast(null as double) as top
 from figure_weights as w
 cross join experiment as e
-join played_parts as p on w.scenario = p.scenario and w.model = p.model and w.method = p.method
-where p.published_scenario = 'mc4-en-hi-de' and p.published_model = 'gpt2-large'
-    and (p.published_method = 'mix' or contains(p.published_method, 'pike'))
+where (w.scenario, w.model, w.method) in (
+    select (scenario, model, method)
+    from played_parts
+    where published_scenario = 'mc4-en-hi-de' and published_model = 'gpt2-large'
+        and (published_method = 'mix' or contains(published_method, 'pike'))
+)
 order by w.scenario, w.model, panel_position, panel, key_position, key, w.step
