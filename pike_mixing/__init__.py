@@ -1,20 +1,23 @@
 """Mixing methods: which domains fill the next batch, and how their losses add up.
 
-    from pike_mixing import PiKE
+    from pike_mixing import PiKE, Signals
     method = PiKE(zeta1=0.05, zeta2=0.005, every=40)
     state = method.init(("en", "hi", "de"), seed=0)
     counts_K = method.allocate(state, step=0, b=256)
     state = method.observe(state, Signals(step=0, batch_rows=256, statistics=...))
 
-`METHODS` is the one table of names. A method's module is imported when it is asked for, so that a
-run depends on its own method's code and on no other's.
+`METHODS` maps names to classes, `make("pike", zeta1=0.05, zeta2=0.005)` makes a method by its name.
+`RULES` is the table behind both. A rule's module is imported when it is asked for, so that a run
+depends on its own method's code and on no other's.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pike_mixing.interface import Facts, Needs, Signals, State, Statistics
+    from pike_mixing.by_name import METHODS, make
+    from pike_mixing.errors import InputError
+    from pike_mixing.interface import Facts, Method, Needs, Signals, State, Statistics
     from pike_mixing.rules.adatask import AdaTask
     from pike_mixing.rules.ado import ADO
     from pike_mixing.rules.aioli import Aioli
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     from pike_mixing.rules.odm import OnlineDataMixing
     from pike_mixing.rules.one_random import Random
     from pike_mixing.rules.pcgrad import PCGrad
-    from pike_mixing.rules.pike import PiKE
+    from pike_mixing.rules.pike import PiKE, proposed_coefficients
     from pike_mixing.rules.round_robin import RoundRobin
     from pike_mixing.rules.single import Single
     from pike_mixing.rules.skill_it import SkillIt
@@ -41,7 +44,10 @@ if TYPE_CHECKING:
     from pike_mixing.rules.unimax import UniMax
     from pike_mixing.rules.upgrad import UPGrad
 
-METHODS = {
+__version__ = "0.1.0"
+"""Of this library and of the pipeline."""
+
+RULES = {
     "mix": "pike_mixing.rules.mix:Mix",
     "round-robin": "pike_mixing.rules.round_robin:RoundRobin",
     "random": "pike_mixing.rules.one_random:Random",
@@ -74,6 +80,7 @@ __all__ = [
     "FAMO",
     "METHODS",
     "MGDA",
+    "RULES",
     "AdaTask",
     "Aioli",
     "BalancedPiKE",
@@ -85,6 +92,8 @@ __all__ = [
     "Fixed",
     "GradNorm",
     "GradVaccine",
+    "InputError",
+    "Method",
     "Mix",
     "NashMTL",
     "Needs",
@@ -101,11 +110,21 @@ __all__ = [
     "Temperature",
     "UPGrad",
     "UniMax",
+    "make",
+    "proposed_coefficients",
 ]
 
-_PLACES = {place.partition(":")[2]: place for place in METHODS.values()} | {
-    name: f"pike_mixing.interface:{name}"
-    for name in ("Facts", "Needs", "Signals", "State", "Statistics")
+_PLACES = {place.partition(":")[2]: place for place in RULES.values()} | {
+    "InputError": "pike_mixing.errors:InputError",
+    "Facts": "pike_mixing.interface:Facts",
+    "Method": "pike_mixing.interface:Method",
+    "Needs": "pike_mixing.interface:Needs",
+    "Signals": "pike_mixing.interface:Signals",
+    "State": "pike_mixing.interface:State",
+    "Statistics": "pike_mixing.interface:Statistics",
+    "METHODS": "pike_mixing.by_name:METHODS",
+    "make": "pike_mixing.by_name:make",
+    "proposed_coefficients": "pike_mixing.rules.pike:proposed_coefficients",
 }
 
 
@@ -114,3 +133,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, _, attribute = _PLACES[name].partition(":")
     return getattr(importlib.import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_PLACES]

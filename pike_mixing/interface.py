@@ -10,7 +10,7 @@ float64, counts of int64; a domain that a measurement does not cover is NaN in t
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -51,6 +51,27 @@ class Statistics:
     """Mean loss in nats per token."""
     rows_K: Floats
     """Rows used."""
+
+    @classmethod
+    def of_rows(cls, gradients: Iterable[Floats], losses: Iterable[Floats]) -> Self:
+        """The statistics of single rows' gradients.
+
+        Args:
+            gradients: For each of K domains [R, P]: the gradient of each of its rows.
+            losses: For each domain [R]: the rows' losses, nats per token.
+
+        Returns:
+            NaN where a domain has no rows; without two rows, no variance.
+        """
+        measured = []
+        for gradient_RxP, loss_R in zip(gradients, losses, strict=True):
+            rows, mean_P = len(gradient_RxP), gradient_RxP.sum(axis=0) / max(len(gradient_RxP), 1)
+            square = float(mean_P @ mean_P) if rows else np.nan
+            apart = float(((gradient_RxP - mean_P) ** 2).sum())
+            variance = apart / (rows - 1) if rows > 1 else np.nan
+            loss = float(loss_R.mean()) if rows else np.nan
+            measured.append((square, square - variance / max(rows, 1), variance, loss, rows))
+        return cls(*np.array(measured, dtype=np.float64).T)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,21 +6,21 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, cast
 
-from pike_mixing import METHODS
+from pike_mixing import RULES
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method
 from pike_mixing.settings import parse, unknown
 
 
 def kind(rule: str) -> type[Any]:
-    """The settings dataclass of a rule: a name in `METHODS`, or one's own `package.module:Class`.
+    """The settings dataclass of a rule: a name in `RULES`, or one's own `package.module:Class`.
 
     Raises:
         InputError: there is no such rule.
     """
-    module, _, name = METHODS.get(rule, rule).partition(":")
+    module, _, name = RULES.get(rule, rule).partition(":")
     if not name:
-        raise InputError(unknown(rule, METHODS, "rule"))
+        raise InputError(unknown(rule, RULES, "rule"))
     try:
         found = getattr(importlib.import_module(module), name)
     except (ModuleNotFoundError, AttributeError) as error:

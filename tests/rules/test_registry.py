@@ -3,28 +3,54 @@ import importlib
 import pytest
 
 import pike_mixing
-from pike_mixing import METHODS, registry
+from pike_mixing import METHODS, RULES, make, registry
 from pike_mixing.errors import InputError
 from pike_mixing.rules.fixed import Fixed
 from pike_mixing.rules.mix import Mix
 from pike_mixing.rules.pike import PiKE
 
 
-def test_every_rule_names_a_class():
-    for rule in METHODS:
-        assert registry.kind(rule).__name__ in METHODS[rule]
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_is_a_class_of_the_package_and_of_the_mapping(rule):
+    kind = registry.kind(rule)
+    assert METHODS[rule] is kind
+    assert getattr(pike_mixing, kind.__name__) is kind
+    assert RULES[rule] == f"{kind.__module__}:{kind.__name__}"
 
 
-def test_every_rule_can_be_imported_from_the_package():
-    for rule in METHODS:
-        name = registry.kind(rule).__name__
-        assert getattr(pike_mixing, name) is registry.kind(rule)
+def test_the_mapping_is_of_the_table():
+    assert list(METHODS) == list(RULES)
+    assert len(METHODS) == 25
+    assert METHODS.get("pik") is None
 
 
-def test_the_package_offers_what_a_loop_of_ones_own_needs():
+def test_every_public_name_is_there():
+    classes = {kind.__name__ for kind in METHODS.values()}
+    assert classes < set(pike_mixing.__all__) <= set(dir(pike_mixing))
     for name in pike_mixing.__all__:
         assert getattr(pike_mixing, name) is not None
     assert pike_mixing.Signals is importlib.import_module("pike_mixing.interface").Signals
+
+
+@pytest.mark.parametrize(
+    ("rule", "settings", "message"),
+    [
+        ("pik", {}, "rule: 'pik' is unknown: did you mean 'pike'?"),
+        ("pike", {"zeta1": -1, "zeta2": 1}, "PiKE.zeta1: must not be negative"),
+        ("pike", {"zeta1": 1, "zeta2": 1, "evry": 2}, "PiKE: 'evry' is unknown: did you mean 'ev"),
+        ("pike", {"zeta1": 1}, "PiKE: zeta2 is missing: a number"),
+        ("pike", {"zeta1": 1, "zeta2": 1, "norm": "plugin"}, "PiKE.norm: 'plugin' is not one of"),
+    ],
+)
+def test_make_refuses_what_the_constructor_does_with_the_nearest_name(rule, settings, message):
+    with pytest.raises(InputError) as caught:
+        make(rule, **settings)
+    assert str(caught.value).startswith(message)
+
+
+def test_make_is_the_constructor():
+    assert make("pike", zeta1=1, zeta2=2, rows=4) == PiKE(zeta1=1.0, zeta2=2.0, rows=4)
+    assert make("pike_mixing.rules.mix:Mix") == Mix()
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error():

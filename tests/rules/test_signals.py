@@ -88,3 +88,17 @@ def test_a_tensor_is_refused_by_name():
     signals = Signals(0, 4, count_K=np.array([2, 2]), loss_K=torch.ones(2))
     with pytest.raises(InputError, match=r"loss_K is a torch\.Tensor: give a NumPy array"):
         method.observe(method.init(("a", "b"), 0), signals)
+
+
+def test_statistics_of_rows_by_hand():
+    # Gradients 1/2, -1/2, -1/2, -1/2: mean -1/4, variance (9/16 + 3 * 1/16) / 3 = 1/4.
+    four, one = vector(1, -1, -1, -1)[:, None] / 2, np.array([[3.0]])
+    measured = Statistics.of_rows([four, one, one[:0]], [vector(1, 2, 3, 2), vector(5), vector()])
+    assert measured.squared_norm_K.tolist()[:2] == [1 / 16, 9]
+    assert measured.variance_K[0] == 1 / 4
+    assert measured.squared_norm_unbiased_K[0] == 0
+    assert measured.loss_K.tolist()[:2] == [2, 5]
+    assert measured.rows_K.tolist() == [4, 1, 0]
+    # One row has no variance, none has nothing.
+    assert np.isnan(measured.variance_K).tolist() == [False, True, True]
+    assert np.isnan(measured.squared_norm_K).tolist() == [False, False, True]

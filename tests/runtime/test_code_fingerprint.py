@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from pike_mixing import METHODS
+from pike_mixing import RULES
 from pipeline.planning import stages
 from pipeline.runtime import code_fingerprint
 
@@ -127,8 +127,8 @@ def test_a_method_depends_on_its_own_module_and_on_no_other_methods():
 
 
 def test_training_does_not_depend_on_what_comes_after_it():
-    for rule in METHODS:
-        modules = [place.partition(":")[0] for place in (stages.STAGES["pretrain"], METHODS[rule])]
+    for rule in RULES:
+        modules = [place.partition(":")[0] for place in (stages.STAGES["pretrain"], RULES[rule])]
         closure = code_fingerprint.closure(*modules)
         assert not [m for m in closure if m.startswith(("pipeline.evaluation", "pipeline.results"))]
         assert not closure & {
