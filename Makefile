@@ -21,7 +21,7 @@ READY     := $(VENV)/.ready-$(TORCH)
 SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile workflow/profiles/default --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tpu run quick test test-slurm test-tpu check lint format report dag docs schema bench unlock clean
+.PHONY: help setup setup-tpu wheel run quick test test-slurm test-tpu check lint format report dag docs schema bench unlock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -41,6 +41,9 @@ setup-tpu: $(TPU_VENV)/.ready ## Make the environment for TPUs in .venv-tpu (6 G
 $(TPU_VENV)/.ready: pyproject.toml constraints-cpu.txt constraints-tpu.txt
 	{ grep -v '^torch==' constraints-cpu.txt; cat constraints-tpu.txt; } | workflow/setup.sh $(PYTHON) $(TPU_VENV) tpu,test
 	touch $@
+
+wheel: $(READY) ## Build the library pike-mixing, which needs NumPy alone, into dist/
+	$(BIN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --wheel-dir dist ./pike_mixing
 
 run: $(READY) ## Run the experiment (CONFIG=..., CORES=...) and build the report
 	$(SNAKEMAKE)
@@ -96,6 +99,6 @@ bench: $(READY) ## Measure beside other packages, and record under benchmarks/re
 unlock: $(READY) ## Free the working folder after a killed run
 	$(SNAKEMAKE) --unlock
 
-clean: ## Delete the environment and caches; results stay
-	rm -rf $(VENV) $(TPU_VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
+clean: ## Delete the environment, wheels and caches; results stay
+	rm -rf $(VENV) $(TPU_VENV) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

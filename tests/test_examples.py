@@ -1,4 +1,4 @@
-"""The examples run, and the README shows what they run."""
+"""The examples run; the one of the README: test_wheel.py."""
 
 import math
 import re
@@ -10,37 +10,6 @@ import torch
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
-
-
-def shown_in_readme():
-    """The page's section about one's own loop, and its blocks of code."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    _, _, section = readme.partition("## Mixing in your own training loop\n")
-    return section, re.findall(r"```python\n(.*?)```", section.partition("\n## ")[0], re.DOTALL)
-
-
-def test_the_readmes_blocks_run_as_they_are_pasted():
-    names = {}
-    exec("\n\n".join(shown_in_readme()[1]), names)  # noqa: S102
-    example = runpy.run_path(str(EXAMPLES / "own_loop.py"))
-    model, domains = example["tiny_model"](), example["made_up"](1)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    history = names["train"](model, optimizer, domains, steps=22, b=6)
-    assert history[0].tolist() == pytest.approx([1 / 3] * 3)
-    # The first measurement is at step 20 and moves the weights.
-    assert history[21].sum() == pytest.approx(1)
-    assert history[21].tolist() != pytest.approx([1 / 3] * 3)
-
-
-def test_the_readme_shows_what_the_example_runs():
-    section, shown = shown_in_readme()
-    example = (EXAMPLES / "own_loop.py").read_text(encoding="utf-8")
-    assert len(shown) == 2
-    for lines in shown:
-        for part in re.split(r"\n\n+", lines.strip("\n")):
-            assert part in example, part
-    for name in ("own_loop.py", "hugging_face.py"):
-        assert f"examples/{name}" in section
 
 
 def test_the_statistics_of_the_example_by_hand():

@@ -41,8 +41,8 @@ def uninstalled(finder: str) -> str | None:
     for package in kind(finder).packages:
         if importlib.util.find_spec(package) is None:
             return (
-                f"the finder {finder!r} needs the package {package!r}, which is not installed: "
-                f"run `{install('finders')}`"
+                f"the finder {finder!r} needs the package {package!r}, which is not installed: run "
+                f"`{install('finders')}` in the clone, `pip install lightgbm scipy` elsewhere"
             )
     return None
 

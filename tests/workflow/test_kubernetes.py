@@ -100,9 +100,9 @@ class Cluster:
 def cluster(fresh, tmp_path):
     """A cluster whose pods see this machine's programs, and the project as their volume."""
     pytest.importorskip(
-        "snakemake_executor_plugin_kubernetes", reason="pip install '.[kubernetes]'"
+        "snakemake_executor_plugin_kubernetes", reason="make setup EXTRAS=kubernetes"
     )
-    pytest.importorskip("snakemake_storage_plugin_fs", reason="pip install '.[kubernetes]'")
+    pytest.importorskip("snakemake_storage_plugin_fs", reason="make setup EXTRAS=kubernetes")
     if not shutil.which("rsync"):
         pytest.skip("rsync is not installed")
     config = tmp_path / "kubeconfig"

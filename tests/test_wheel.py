@@ -1,0 +1,99 @@
+"""The wheel of the library: what it holds, and that NumPy is all that it needs."""
+
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pike_mixing
+
+ROOT = Path(__file__).parents[1]
+LIBRARY = ROOT / "pike_mixing"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    build = pytest.importorskip("hatchling.build", reason="make setup")
+    folder = tmp_path_factory.mktemp("dist")
+    before = Path.cwd()
+    os.chdir(LIBRARY)
+    try:
+        return folder / build.build_wheel(str(folder))
+    finally:
+        os.chdir(before)
+
+
+@pytest.fixture(scope="module")
+def alone(wheel, tmp_path_factory):
+    """Runs Python where the wheel and NumPy are all that is installed."""
+    site = tmp_path_factory.mktemp("site")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    installed = Path(np.__file__).parents[1]
+    for name in ("numpy", "numpy.libs"):
+        if (installed / name).exists():
+            (site / name).symlink_to(installed / name)
+
+    def run(*arguments):
+        environment = {"PYTHONPATH": str(site), "PATH": os.environ["PATH"]}
+        return subprocess.run(
+            [sys.executable, "-S", *arguments],
+            cwd=site,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+
+    return run
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_library_and_nothing_else(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        held = {n for n in archive.namelist() if ".dist-info/" not in n}
+        metadata = archive.read(next(n for n in archive.namelist() if n.endswith("METADATA")))
+    modules = {p.relative_to(ROOT).as_posix() for p in LIBRARY.rglob("*.py")}
+    assert held == modules | {"pike_mixing/py.typed", "pike_mixing/LICENSE"}
+    required = re.findall(r"^Requires-Dist: (.*)$", metadata.decode(), re.MULTILINE)
+    assert [line for line in required if "extra ==" not in line] == ["numpy>=1.26"]
+    assert f"\nVersion: {pike_mixing.__version__}\n" in metadata.decode()
+
+
+@pytest.mark.slow
+def test_the_readmes_example_runs_with_numpy_alone(alone, tmp_path):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    (tmp_path / "example.py").write_text(block, encoding="utf-8")
+    done = alone(str(tmp_path / "example.py"))
+    assert done.returncode == 0, done.stderr
+    lines = [[int(n) for n in re.findall(r"\d+", line)[1:4]] for line in done.stdout.splitlines()]
+    assert lines[0] == [8, 8, 8]
+    assert all(sum(line) == 24 for line in lines)
+    # The steep domain's gradient is the longest while there is most to learn from it.
+    assert lines[1][0] == max(lines[1]) > 8
+
+
+@pytest.mark.slow
+def test_every_public_name_is_imported_without_another_package(alone):
+    code = (
+        "import sys, pike_mixing\nfrom pike_mixing import *\n"
+        "assert all(issubclass(kind, object) for kind in pike_mixing.METHODS.values())\n"
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    )
+    done = alone("-c", code)
+    assert done.returncode == 0, done.stderr
+    others = set(done.stdout.split()) - set(sys.stdlib_module_names) - {"__main__"}
+    assert others <= {"numpy", "pike_mixing"}
+
+
+def test_there_is_one_version():
+    assert re.fullmatch(r"\d+\.\d+\.\d+", pike_mixing.__version__)
+    for project in (ROOT, LIBRARY):
+        assert 'dynamic = ["version"]' in (project / "pyproject.toml").read_text(encoding="utf-8")
+    assert importlib.metadata.version("pike") == pike_mixing.__version__
