@@ -97,3 +97,18 @@ def test_there_is_one_version():
     for project in (ROOT, LIBRARY):
         assert 'dynamic = ["version"]' in (project / "pyproject.toml").read_text(encoding="utf-8")
     assert importlib.metadata.version("pike") == pike_mixing.__version__
+
+
+@pytest.mark.slow
+def test_the_command_line_needs_numpy_alone(alone, tmp_path):
+    (tmp_path / "s.csv").write_text(
+        "weight/a,weight/b,loss/a\n1,0,2\n0.5,0.5,1\n", encoding="utf-8"
+    )
+    done = alone("-m", "pike_mixing", "fit", "best", str(tmp_path / "s.csv"), "--target", "a")
+    assert done.returncode == 0, done.stderr
+    assert "a       0.5000" in done.stdout
+    done = alone("-m", "pike_mixing", "methods", "ado")
+    assert "first = 1000" in done.stdout, done.stderr
+    done = alone("-m", "pike_mixing", "fit", "regmix", str(tmp_path / "s.csv"), "--target", "a")
+    assert done.returncode == 2
+    assert "`pip install lightgbm scipy` elsewhere" in done.stderr

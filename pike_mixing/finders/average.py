@@ -22,7 +22,9 @@ class Average:
     reads: ClassVar[Literal["losses", "state"]] = "state"
     packages: ClassVar[tuple[str, ...]] = ()
 
-    def find(self, domains: tuple[str, ...], runs: Sequence[Proxy]) -> Found:
+    def find(
+        self, domains: tuple[str, ...], runs: Sequence[Proxy], losses: tuple[str, ...] | None = None
+    ) -> Found:
         """The state's `average_K`, divided by its sum.
 
         Raises:

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from pike_mixing.arrays import Floats
 from pike_mixing.finders import swarm
 from pike_mixing.finders.interface import Found, Proxy
 from pike_mixing.settings import CheckedSettings, indivisible
@@ -29,7 +30,9 @@ class Best(CheckedSettings):
         """A target that is none."""
         return indivisible(self.target, "target")
 
-    def find(self, domains: tuple[str, ...], runs: Sequence[Proxy]) -> Found:
+    def find(
+        self, domains: tuple[str, ...], runs: Sequence[Proxy], losses: tuple[str, ...] | None = None
+    ) -> Found:
         """The mixture with the lowest sum_i u_i L_i.
 
         Runs of the same mixture (other seeds) count as one, with the mean of their losses: else
@@ -40,7 +43,7 @@ class Best(CheckedSettings):
         """
         runs = sorted(runs, key=lambda run: run.name)
         weights_NxK, loss_NxK = swarm.arrays(runs)
-        target_K = swarm.shares(self.target, domains, "target")
+        target_K = swarm.shares(self.target, losses or domains, "target")
         mixtures, place_N = np.unique(weights_NxK, axis=0, return_inverse=True)
         place_N = place_N.ravel()  # NumPy 2.0 alone gives a column.
         loss_M = np.bincount(place_N, loss_NxK @ target_K) / np.bincount(place_N)
@@ -63,3 +66,13 @@ class Best(CheckedSettings):
                 "effective_domains": swarm.effective(mixtures[first]),
             },
         )
+
+    def refitted(
+        self,
+        domains: tuple[str, ...],
+        runs: Sequence[Proxy],
+        losses: tuple[str, ...] | None,
+        found: Found,
+    ) -> Floats:
+        """The best of these runs."""
+        return self.find(domains, runs, losses).weights_K

@@ -19,7 +19,8 @@ class Proxy:
     weights_K: Floats | None = None
     """The static mixture that it trained on, summing to 1; None when its weights moved."""
     loss_K: Floats | None = None
-    """Validation loss of each domain after the last step, nats per token."""
+    """Validation loss of each domain, or of each of the finder's `losses`, after the last step,
+    nats per token."""
     state: Mapping[str, Array] | None = None
     """State of its mixing method after the last step."""
 
@@ -44,8 +45,33 @@ class Finder(Protocol):
     packages: ClassVar[tuple[str, ...]]
     """What `find` imports beside NumPy: packages of the extra `finders`."""
 
-    def find(self, domains: tuple[str, ...], runs: Sequence[Proxy]) -> Found:
+    def find(
+        self, domains: tuple[str, ...], runs: Sequence[Proxy], losses: tuple[str, ...] | None = None
+    ) -> Found:
         """The mixture that the runs speak for.
+
+        Args:
+            domains: Names of the weights.
+            runs: The proxy runs.
+            losses: Names of the losses, which `target` weighs; the domains when absent.
+
+        Raises:
+            InputError: the runs do not suffice.
+        """
+        ...
+
+
+class Refitter(Finder, Protocol):
+    """A finder of mixtures from losses, whose fit can be repeated on other runs."""
+
+    def refitted(
+        self,
+        domains: tuple[str, ...],
+        runs: Sequence[Proxy],
+        losses: tuple[str, ...] | None,
+        found: Found,
+    ) -> Floats:
+        """The mixture of other runs, fitted as the one that was found: no new cross-validation.
 
         Raises:
             InputError: the runs do not suffice.

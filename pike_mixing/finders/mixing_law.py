@@ -65,7 +65,9 @@ class MixingLaw(CheckedSettings):
             found.append("epochs: give epochs, tokens_by_domain and budget_tokens, or none of them")
         return found + indivisible(self.tokens_by_domain, "tokens_by_domain")
 
-    def find(self, domains: tuple[str, ...], runs: Sequence[Proxy]) -> Found:
+    def find(
+        self, domains: tuple[str, ...], runs: Sequence[Proxy], losses: tuple[str, ...] | None = None
+    ) -> Found:
         """The optimum of the program, proved to be one.
 
         Raises:
@@ -73,23 +75,17 @@ class MixingLaw(CheckedSettings):
                 not positive, caps without room for a mixture, or a fit or a program that does not
                 converge.
         """
-        K = len(domains)
+        K, losses = len(domains), losses or domains
         weights_NxK, loss_NxK = self._arrays(K, runs)
-        laws = law.fit(weights_NxK, loss_NxK, starts=self.starts, huber=self.huber)
-        program = Program(
-            laws=laws,
-            target_K=swarm.shares(self.target, domains, "target"),
-            kl=self.kl,
-            prior_K=swarm.shares(self.prior, domains, "prior"),
-            cap_K=self._caps(domains),
-        )
+        program = self._program(domains, losses, weights_NxK, loss_NxK)
+        laws = program.laws
         weights_K, residual = solve(program)
         uniform_K, full_K = np.full(K, 1 / K), weights_K >= program.cap_K - 1e-9
         diagnostics = {
             "runs": len(runs),
-            **self._validated(domains, weights_NxK, loss_NxK, program.target_K),
+            **self._validated(losses, weights_NxK, loss_NxK, program.target_K),
             "predicted_loss": program.loss(weights_K),
-            "predicted_loss_by_domain": _named(domains, laws.losses(weights_K[None])[0]),
+            "predicted_loss_by_domain": _named(losses, laws.losses(weights_K[None])[0]),
             "predicted_loss_uniform": program.loss(uniform_K),
             "predicted_loss_prior": program.loss(program.prior_K),
             "best_proxy_loss": float((loss_NxK @ program.target_K).min()),
@@ -100,10 +96,37 @@ class MixingLaw(CheckedSettings):
             "effective_domains": swarm.effective(weights_K),
             "laws": {
                 d: {"c": float(c), "b": float(b), "t": _named(domains, t_K)}
-                for d, c, b, t_K in zip(domains, laws.c_K, laws.b_K, laws.t_KxK, strict=True)
+                for d, c, b, t_K in zip(losses, laws.c_K, laws.b_K, laws.t_KxK, strict=True)
             },
         }
         return Found(weights_K, diagnostics)
+
+    def refitted(
+        self,
+        domains: tuple[str, ...],
+        runs: Sequence[Proxy],
+        losses: tuple[str, ...] | None,
+        found: Found,
+    ) -> Floats:
+        """The same settings on these runs."""
+        weights_NxK, loss_NxK = swarm.arrays(runs)
+        _refuse_flat(weights_NxK)
+        return solve(self._program(domains, losses or domains, weights_NxK, loss_NxK))[0]
+
+    def _program(
+        self,
+        domains: tuple[str, ...],
+        losses: tuple[str, ...],
+        weights_NxK: Floats,
+        loss_NxM: Floats,
+    ) -> Program:
+        return Program(
+            laws=law.fit(weights_NxK, loss_NxM, starts=self.starts, huber=self.huber),
+            target_K=swarm.shares(self.target, losses, "target"),
+            kl=self.kl,
+            prior_K=swarm.shares(self.prior, domains, "prior"),
+            cap_K=self._caps(domains),
+        )
 
     def _arrays(self, K: int, runs: Sequence[Proxy]) -> tuple[Floats, Floats]:
         # A part of the cross-validation is left out, and K + 1 coefficients still need K + 1 runs.
@@ -119,13 +142,7 @@ class MixingLaw(CheckedSettings):
         if (loss_NxK <= 0).any():
             raise InputError("the proxies' losses must be positive: they are nats per token")
         for rest, _ in validation.folds(len(runs), self.folds, self.seed):
-            rank = np.linalg.matrix_rank(weights_NxK[rest], tol=1e-6)
-            if rank < K:
-                raise InputError(
-                    f"the proxies' mixtures span {rank} of {K} directions: the law cannot tell "
-                    "the domains' effects apart; add proxy runs with other mixtures, drawn at "
-                    "random"
-                )
+            _refuse_flat(weights_NxK[rest])
         return weights_NxK, loss_NxK
 
     def _caps(self, domains: tuple[str, ...]) -> Floats:
@@ -135,7 +152,7 @@ class MixingLaw(CheckedSettings):
         return self.epochs * tokens_K / self.budget_tokens
 
     def _validated(
-        self, domains: tuple[str, ...], weights_NxK: Floats, loss_NxK: Floats, target_K: Floats
+        self, losses: tuple[str, ...], weights_NxK: Floats, loss_NxK: Floats, target_K: Floats
     ) -> dict[str, Any]:
         """Errors on proxies that the fit has not seen; those that it has seen beside them."""
         held_out_NxK = np.empty_like(loss_NxK)
@@ -143,13 +160,22 @@ class MixingLaw(CheckedSettings):
             laws = law.fit(weights_NxK[rest], loss_NxK[rest], starts=self.starts, huber=self.huber)
             held_out_NxK[part] = laws.losses(weights_NxK[part])
         predicted_N, actual_N = held_out_NxK @ target_K, loss_NxK @ target_K
-        errors = [validation.rmse(held_out_NxK[:, k], loss_NxK[:, k]) for k in range(len(domains))]
+        errors = [validation.rmse(held_out_NxK[:, k], loss_NxK[:, k]) for k in range(len(losses))]
         return {
-            "held_out_rmse_by_domain": dict(zip(domains, errors, strict=True)),
+            "held_out_rmse_by_domain": dict(zip(losses, errors, strict=True)),
             "held_out_rmse": validation.rmse(predicted_N, actual_N),
             "held_out_spearman": validation.spearman(predicted_N, actual_N),
             "held_out_r_squared": validation.r_squared(predicted_N, actual_N),
         }
+
+
+def _refuse_flat(weights_NxK: Floats) -> None:
+    rank, K = np.linalg.matrix_rank(weights_NxK, tol=1e-6), weights_NxK.shape[1]
+    if rank < K:
+        raise InputError(
+            f"the proxies' mixtures span {rank} of {K} directions: the law cannot tell the "
+            "domains' effects apart; add proxy runs with other mixtures, drawn at random"
+        )
 
 
 def outside(weights_K: Floats, weights_NxK: Floats) -> bool:

@@ -81,7 +81,9 @@ class RegMix(CheckedSettings):
             found.append(f"kept: must not be more than samples ({self.samples})")
         return found
 
-    def find(self, domains: tuple[str, ...], runs: Sequence[Proxy]) -> Found:
+    def find(
+        self, domains: tuple[str, ...], runs: Sequence[Proxy], losses: tuple[str, ...] | None = None
+    ) -> Found:
         """The mean of the drawn mixtures with the lowest predicted sum_i u_i L_i.
 
         Raises:
@@ -90,15 +92,9 @@ class RegMix(CheckedSettings):
         weights_NxK, loss_NxK = swarm.arrays(
             runs, at_least=self._at_least(), because=self._reason()
         )
-        target_N = loss_NxK @ swarm.shares(self.target, domains, "target")
+        target_N = loss_NxK @ swarm.shares(self.target, losses or domains, "target")
         trees, rounds = self._fit(weights_NxK, target_N)
-        prior_K = swarm.shares(self.prior, domains, "prior")
-        drawn_SxK = np.random.default_rng(self.seed).dirichlet(
-            self.concentration * len(domains) * prior_K, self.samples
-        )
-        score_S = _predicted(trees, drawn_SxK)
-        chosen_S = score_S <= np.partition(score_S, self.kept - 1)[self.kept - 1]
-        weights_K = drawn_SxK[chosen_S].mean(axis=0)
+        weights_K, averaged = self._searched(trees, domains)
         uniform_K = np.full(len(domains), 1 / len(domains))
         predicted_2 = _predicted(trees, np.stack([weights_K, uniform_K]))
         return Found(
@@ -107,13 +103,38 @@ class RegMix(CheckedSettings):
                 "runs": len(runs),
                 **self._validated(weights_NxK, target_N),
                 "trees": rounds,
-                "averaged": int(chosen_S.sum()),
+                "averaged": averaged,
                 "predicted_loss": float(predicted_2[0]),
                 "predicted_loss_uniform": float(predicted_2[1]),
                 "best_proxy_loss": float(target_N.min()),
                 "effective_domains": swarm.effective(weights_K),
             },
         )
+
+    def refitted(
+        self,
+        domains: tuple[str, ...],
+        runs: Sequence[Proxy],
+        losses: tuple[str, ...] | None,
+        found: Found,
+    ) -> Floats:
+        """With as many trees; at most 10,000 mixtures are drawn, and the same share is kept."""
+        weights_NxK, loss_NxK = swarm.arrays(runs)
+        target_N = loss_NxK @ swarm.shares(self.target, losses or domains, "target")
+        trees = self._trained(weights_NxK, target_N, found.diagnostics["trees"])
+        samples = min(self.samples, 10_000)
+        kept = max(self.kept * samples // self.samples, 1)
+        return dataclasses.replace(self, samples=samples, kept=kept)._searched(trees, domains)[0]
+
+    def _searched(self, trees: "lgb.Booster", domains: tuple[str, ...]) -> tuple[Floats, int]:
+        """The mean of the drawn mixtures with the lowest scores, and how many they are."""
+        prior_K = swarm.shares(self.prior, domains, "prior")
+        drawn_SxK = np.random.default_rng(self.seed).dirichlet(
+            self.concentration * len(domains) * prior_K, self.samples
+        )
+        score_S = _predicted(trees, drawn_SxK)
+        chosen_S = score_S <= np.partition(score_S, self.kept - 1)[self.kept - 1]
+        return drawn_SxK[chosen_S].mean(axis=0), int(chosen_S.sum())
 
     def _at_least(self) -> int:
         # The outer cross-validation leaves one part out; the inner one needs whole parts of the
@@ -136,16 +157,21 @@ class RegMix(CheckedSettings):
         """
         import lightgbm as lgb
 
-        parameters = self._parameters()
         scores = lgb.cv(
-            parameters,
+            self._parameters(),
             _data(weights_NxK, target_N),
             num_boost_round=self.rounds,
             folds=validation.folds(len(target_N), self.folds, self.seed),
             callbacks=[lgb.early_stopping(self.patience, verbose=False)],
         )
         rounds = 1 + int(np.argmin(np.asarray(scores["valid l2-mean"])))
-        return lgb.train(parameters, _data(weights_NxK, target_N), num_boost_round=rounds), rounds
+        return self._trained(weights_NxK, target_N, rounds), rounds
+
+    def _trained(self, weights_NxK: Floats, target_N: Floats, rounds: int) -> "lgb.Booster":
+        import lightgbm as lgb
+
+        data = _data(weights_NxK, target_N)
+        return lgb.train(self._parameters(), data, num_boost_round=rounds)
 
     def _parameters(self) -> dict[str, Any]:
         """LightGBM's parameters; the same data give the same bits."""

@@ -1,0 +1,195 @@
+"""A mixture from a table of one's own, as `python -m pike_mixing fit` prints it."""
+
+import csv
+import dataclasses
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from known_law import DOMAINS, optimum, proxies
+from numpy.testing import assert_array_equal
+
+from pike_mixing.__main__ import main
+from pike_mixing.errors import InputError
+from pike_mixing.finders import table
+from pike_mixing.finders.best import Best
+from pike_mixing.finders.fit import fit
+from pike_mixing.finders.mixing_law import MixingLaw
+from pike_mixing.finders.regmix import RegMix
+
+HEADER = ["run", *(f"weight/{d}" for d in DOMAINS), *(f"loss/{d}" for d in DOMAINS)]
+ROW = ["a", 0.5, 0.25, 0.25, 1.0, 2.0, 3.0]
+
+
+def write(path, rows, header=HEADER):
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    return path
+
+
+@pytest.fixture
+def swarm(tmp_path):
+    """Writes a table of proxies; its numbers are read back to the same bits."""
+
+    def made(runs, suffix=".csv"):
+        rows = [[run.name, *run.weights_K.tolist(), *run.loss_K.tolist()] for run in runs]
+        if suffix == ".csv":
+            return write(tmp_path / "swarm.csv", rows)
+        columns = {
+            name: list(column) for name, column in zip(HEADER, zip(*rows, strict=True), strict=True)
+        }
+        pq.write_table(pa.table(columns), tmp_path / "swarm.parquet")
+        return tmp_path / "swarm.parquet"
+
+    return made
+
+
+def asked(path, *options):
+    return ["fit", options[0], str(path), "--target", *DOMAINS, *options[1:]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize(
+    "finder", [Best(), RegMix(samples=2000, rounds=50), MixingLaw()], ids=lambda f: type(f).__name__
+)
+def test_the_mixture_is_the_finders_own(swarm, finder, suffix):
+    runs = proxies(noise=0.02)
+    read = table.read(swarm(runs, suffix), DOMAINS)
+    found = fit(finder, read, resamples=0).found
+    named = [
+        dataclasses.replace(run, name=f"row {n:05}", weights_K=run.weights_K / run.weights_K.sum())
+        for n, run in enumerate(runs, 1)
+    ]
+    own = finder.find(DOMAINS, named)
+    assert_array_equal(found.weights_K, own.weights_K)
+    assert found.diagnostics == own.diagnostics
+
+
+@pytest.mark.slow
+def test_the_best_mixture_of_a_known_law_lies_within_the_uncertainty(swarm, capsys):
+    path = swarm(proxies(40, noise=0.02))
+    assert main(asked(path, "mixing-law", "--set", "kl=0", "--format", "json")) == 0
+    said = json.loads(capsys.readouterr().out)
+    truth = dict(zip(DOMAINS, optimum()[0], strict=True))
+    for domain, weight in said["mixture"].items():
+        assert 0.001 < said["standard_error"][domain] < 0.02
+        assert abs(weight - truth[domain]) < 3 * said["standard_error"][domain] + 0.002
+        assert said["low"][domain] <= weight <= said["high"][domain]
+    assert said["diagnostics"]["held_out_spearman"] > 0.95
+    assert said["resamples"] == 100
+    assert said["warnings"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("finder", ["regmix", "mixing-law"])
+def test_losses_that_are_noise_are_warned_of(swarm, capsys, finder):
+    noise = np.random.default_rng(1).normal(3, 0.1, (24, 3))
+    runs = [dataclasses.replace(r, loss_K=n) for r, n in zip(proxies(24), noise, strict=True)]
+    assert main(asked(swarm(runs), finder, "--resamples", "3")) == 0
+    assert "WARNING: the fit explains nothing: on held-out rows" in capsys.readouterr().out
+    assert main(asked(swarm(proxies(24, noise=0.02)), finder, "--resamples", "3")) == 0
+    assert "WARNING" not in capsys.readouterr().out
+
+
+def test_a_target_weighs_losses_that_need_be_no_domains(tmp_path, capsys):
+    # Of the losses (1, 4) and (2, 2) the means with weights 3 and 1 are 7/4 and 2.
+    header = ["weight/en", "weight/de", "loss/easy", "loss/hard", "loss/other"]
+    path = write(tmp_path / "s.csv", [[0.5, 0.5, 1, 4, "x"], [0.25, 0.75, 2, 2, "y"]], header)
+    options = ["fit", "best", str(path), "--format", "json", "--resamples", "0", "--target"]
+    main([*options, "easy=3", "loss/hard"])
+    said = json.loads(capsys.readouterr().out)
+    assert said["mixture"] == {"en": 0.5, "de": 0.5}
+    assert said["diagnostics"]["loss"] == 7 / 4
+    assert said["diagnostics"]["runner_up_loss"] == 2
+    assert said["standard_error"] == {"en": None, "de": None}
+    main([*options, "hard"])
+    assert json.loads(capsys.readouterr().out)["mixture"] == {"en": 0.25, "de": 0.75}
+
+
+def test_the_uncertainty_of_the_best_row_by_hand(tmp_path):
+    # A table drawn from two rows lacks the better one in a quarter of all cases.
+    header = ["weight/en", "weight/de", "loss/en"]
+    path = write(tmp_path / "s.csv", [[1, 0, 1.0], [0, 1, 2.0]], header)
+    found = fit(Best(), table.read(path, ["en"]), resamples=2000)
+    assert found.found.weights_K.tolist() == [1, 0]
+    # The standard deviation of a draw with probability 1/4: sqrt(3)/4.
+    assert found.standard_error_K == pytest.approx(3**0.5 / 4, abs=0.02)
+    assert found.low_K.tolist() == [0, 0]
+    assert found.high_K.tolist() == [1, 1]
+
+
+def test_columns_can_have_prefixes_of_ones_own(tmp_path):
+    path = write(tmp_path / "s.csv", [[0.3, 0.7, 1.0]], ["train_a", "train_b", "valid_a"])
+    read = table.read(path, ["a"], weight="train_", loss="valid_")
+    assert read.domains == ("a", "b")
+    assert read.losses == ("a",)
+    assert read.runs[0].loss_K.tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "header", "target", "message"),
+    [
+        ([ROW], ["run", "a", "b", "c", *HEADER[4:]], "code", "0 column(s) begin with 'weight/'"),
+        ([ROW], [*HEADER[:4], "x", "y", "z"], "code", "no column begins with 'loss/'"),
+        ([ROW], HEADER, "cod", "target: 'cod' is unknown: did you mean 'code'?"),
+        ([ROW], [*HEADER[:2], *HEADER[1:3], *HEADER[4:]], "code", "'weight/code' is there twice"),
+        ([["a", 0.5, 0.25, 0.2, 1, 2, 3]], HEADER, "code", "row 1: the weights sum to 0.95, not 1"),
+        ([["a", 50, 25, 25, 1, 2, 3]], HEADER, "code", "row 1: the weights sum to 100, not 1"),
+        ([["a", 1.5, -0.25, -0.25, 1, 2, 3]], HEADER, "code", "row 1: a weight is negative"),
+        ([ROW, ["b", 0.5, 0.5, 0, "nan", 2, 3]], HEADER, "code", "row 2: loss/code is 'nan', no f"),
+        ([ROW, ["b", 0.5, "", 0, 1, 2, 3]], HEADER, "code", "row 2: weight/prose is nothing, no f"),
+        ([ROW[:-1]], HEADER, "code", "row 1: 6 values for 7 columns"),
+        ([], HEADER, "code", "has no rows"),
+    ],
+)
+def test_a_table_that_is_no_swarm_is_refused(tmp_path, capsys, rows, header, target, message):
+    path = write(tmp_path / "s.csv", rows, header)
+    assert main(["fit", "best", str(path), "--target", target]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"pike_mixing fit: {path}")
+    assert message in said
+
+
+def test_of_many_wrong_rows_the_first_are_named(tmp_path):
+    path = write(tmp_path / "s.csv", [["a", 9, 9, 9, 1, 2, 3]] * 30)
+    with pytest.raises(InputError) as caught:
+        table.read(path, ["code"])
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 6
+    assert lines[-1].endswith("25 more")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["regmix"], r"1 proxy run(s) are too few, at least 10 are needed"),
+        (["regmx"], "finder: 'regmx' is unknown: did you mean 'regmix'?"),
+        (["average"], "the finder 'average' reads the state of a run, not a table"),
+        (["best", "--set", "targt=1"], "--set: 'targt' is unknown: did you mean 'target'?"),
+        (["best", "--set", "target"], "--set: 'target' is not NAME=VALUE"),
+        (["best", "--resamples", "-1"], "--resamples and --seed: must not be negative"),
+    ],
+)
+def test_wrong_options_are_refused(tmp_path, capsys, options, message):
+    assert main(asked(write(tmp_path / "s.csv", [ROW]), *options)) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_files_that_cannot_be_read_are_refused(tmp_path):
+    (tmp_path / "no.parquet").write_bytes(b"text")
+    (tmp_path / "latin.csv").write_bytes("weight/é".encode("latin-1"))
+    for name in ("none.csv", "none.parquet", "no.parquet", "latin.csv"):
+        with pytest.raises(InputError, match=name):
+            table.read(tmp_path / name, ["code"])
+
+
+def test_the_rules_are_listed_with_their_settings(capsys):
+    assert main(["methods"]) == 0
+    assert "    zeta2 (required)\n        Coefficient of the gra" in capsys.readouterr().out
+    assert main(["methods", "mixing-law"]) == 0
+    assert "    kl = 0.05\n        Price of a nat" in capsys.readouterr().out
+    assert main(["methods", "pik"]) == 2
+    assert "rule: 'pik' is unknown: did you mean 'pike'?" in capsys.readouterr().err
