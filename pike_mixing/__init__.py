@@ -15,9 +15,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pike_mixing.alarms import Alarm, Watch
     from pike_mixing.by_name import METHODS, make
     from pike_mixing.errors import InputError
     from pike_mixing.interface import Facts, Method, Needs, Signals, State, Statistics
+    from pike_mixing.movement import Movement
     from pike_mixing.rules.adatask import AdaTask
     from pike_mixing.rules.ado import ADO
     from pike_mixing.rules.aioli import Aioli
@@ -83,6 +85,7 @@ __all__ = [
     "RULES",
     "AdaTask",
     "Aioli",
+    "Alarm",
     "BalancedPiKE",
     "CAGrad",
     "ConceptualPiKE",
@@ -95,6 +98,7 @@ __all__ = [
     "InputError",
     "Method",
     "Mix",
+    "Movement",
     "NashMTL",
     "Needs",
     "OnlineDataMixing",
@@ -110,11 +114,15 @@ __all__ = [
     "Temperature",
     "UPGrad",
     "UniMax",
+    "Watch",
     "make",
     "proposed_coefficients",
 ]
 
 _PLACES = {place.partition(":")[2]: place for place in RULES.values()} | {
+    "Alarm": "pike_mixing.alarms:Alarm",
+    "Watch": "pike_mixing.alarms:Watch",
+    "Movement": "pike_mixing.movement:Movement",
     "InputError": "pike_mixing.errors:InputError",
     "Facts": "pike_mixing.interface:Facts",
     "Method": "pike_mixing.interface:Method",

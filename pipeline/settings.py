@@ -62,7 +62,7 @@ class Model:
 
 @dataclasses.dataclass(frozen=True)
 class AlarmLimits:
-    """When a run warns; `pipeline.training.alarms` says what each alarm means."""
+    """When a run warns; `pike_mixing.alarms` says what each alarm means."""
 
     least_effective_domains: NonNegativeFloat = 1.5
     """Fewest effective domains exp(H(w)), H the entropy of a window's mean sampling weights."""

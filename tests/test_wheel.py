@@ -80,6 +80,16 @@ def test_the_readmes_example_runs_with_numpy_alone(alone, tmp_path):
 
 
 @pytest.mark.slow
+def test_the_librarys_page_runs_with_numpy_alone(alone, tmp_path):
+    page = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    check = "assert (alarms, zeta1 > 0) == ([], True)"
+    (tmp_path / "page.py").write_text("\n".join([*blocks, check]), encoding="utf-8")
+    done = alone(str(tmp_path / "page.py"))
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
 def test_every_public_name_is_imported_without_another_package(alone):
     code = (
         "import sys, pike_mixing\nfrom pike_mixing import *\n"

@@ -18,7 +18,7 @@ import torch
 from pike_mixing import registry
 from pike_mixing.apportion import systematic
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.interface import Method, Needs, Signals, State
+from pike_mixing.interface import Method, Signals, State
 from pike_mixing.settings import parse
 from pipeline import errors, settings
 from pipeline.data.batches import Mixture
@@ -33,7 +33,7 @@ from pipeline.runtime import (
     signal_handler,
 )
 from pipeline.runtime.progress import Progress
-from pipeline.training import alarms, budget, inputs, movement, refusals
+from pipeline.training import alarms, budget, inputs, refusals
 from pipeline.training.run_folder import RunFolder
 from pipeline.training.step_log import StepLog
 from pipeline.training.throughput import Meter
@@ -160,14 +160,8 @@ class _Training:
             )
         else:
             self.optimizer = adamw.adamw(self.model, recipe)
-        epoch_rows = [float(corpus.rows(recipe.length)) for corpus in given.corpora.values()]
-        self.watch = alarms.Alarms(
-            work.domains,
-            recipe.alarms,
-            method.needs() != Needs(),
-            np.array(epoch_rows),
-            movement.Movement(method, work, self._counts) if movement.moves(method) else None,
-        )
+        epoch_rows = [corpus.rows(recipe.length) for corpus in given.corpora.values()]
+        self.watch = alarms.of_run(method, work, np.array(epoch_rows, dtype=float), self._counts)
         self.folder = RunFolder(held, work, identity, self.model, self.optimizer)
         self.records = self.folder.records
         self.meter = Meter(self.model, work, device)

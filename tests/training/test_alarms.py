@@ -10,25 +10,28 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
+from pike_mixing.alarms import Watch, effective_domains
+from pike_mixing.errors import InputError
 from pike_mixing.interface import Statistics
 from pike_mixing.numerics.softmax import softmax
 from pipeline.runtime import atomic_files
 from pipeline.settings import AlarmLimits
 from pipeline.training import train
-from pipeline.training.alarms import Alarms, effective_domains
+from pipeline.training.alarms import Alarms
 
 DOMAINS = ("en", "hi", "de")
 EQUAL = [1 / 3, 1 / 3, 1 / 3]
-LIMITS = AlarmLimits(least_effective_domains=1.5, epochs=4, window=4)
 
 
-def begun(domains=DOMAINS, adapts=True, rows=1000, limits=LIMITS):
-    return Alarms(domains, limits, adapts, np.full(len(domains), rows))
+def begun(domains=DOMAINS, adapts=True, rows=1000, **limits):
+    limits = {"least_effective_domains": 1.5, "epochs": 4, "window": 4} | limits
+    rows = dict.fromkeys(domains, rows)
+    return Alarms(Watch(domains=domains, epoch_rows=rows, adapts=adapts, **limits))
 
 
 def after(watch, step, weights=EQUAL, count=(4, 4, 4), positions=None):
     """(kind, domain) of the alarms of one step."""
-    K = len(watch.domains)
+    K = len(watch.watch.domains)
     found = watch.after_step(
         step,
         np.array(weights, dtype=np.float64),
@@ -69,7 +72,7 @@ def test_a_collapse_that_comes_back_is_told_again():
 
 
 def test_weights_that_move_from_domain_to_domain_are_no_collapse():
-    watch = begun(limits=AlarmLimits(window=3))
+    watch = begun(window=3)
     turns = [[0.98, 0.01, 0.01], [0.01, 0.98, 0.01], [0.01, 0.01, 0.98]]
     assert [after(watch, step, turns[step % 3]) for step in range(9)] == [[]] * 9
 
@@ -112,7 +115,7 @@ def test_a_gradient_that_is_not_finite_is_told_once():
     watch = begun()
     (alarm,) = watch.of_statistics(7, statistics([1.0, math.inf, 2.0]))
     assert alarm[:3] == (7, "nan-signal", "hi")
-    assert "learning_rate" in alarm.message
+    assert "lower the learning rate" in alarm.message
     assert watch.of_statistics(8, statistics([1.0, math.nan, 2.0])) == []
     assert watch.of_statistics(9, statistics([1.0, 1.0, 2.0])) == []
     assert len(watch.of_statistics(10, statistics([1.0, math.nan, 2.0]))) == 1
@@ -180,22 +183,22 @@ def watched(watch, seed, first, last):
 @effort(max_examples=40, deadline=None)
 @given(st.integers(0, 50), st.integers(0, 60), st.integers(0, 60), st.integers(1, 12))
 def test_a_run_that_was_killed_records_the_alarms_of_one_that_was_not(seed, kept, more, window):
-    limits = AlarmLimits(least_effective_domains=2, epochs=1.5, window=window)
-    whole = watched(begun(rows=20, limits=limits), seed, 0, 60)
+    limits = {"least_effective_domains": 2, "epochs": 1.5, "window": window}
+    whole = watched(begun(rows=20, **limits), seed, 0, 60)
     # Killed `more` steps behind its checkpoint at `kept`: what it recorded after that is dropped.
-    first = begun(rows=20, limits=limits)
+    first = begun(rows=20, **limits)
     recorded = watched(first, seed, 0, kept)
     saved = save(first.state)
     watched(first, seed, kept, min(kept + more, 60))
-    resumed = begun(rows=20, limits=limits)
+    resumed = begun(rows=20, **limits)
     resumed.state = load(saved)
     recorded += watched(resumed, seed, kept, 60)
     assert recorded == whole
 
 
 def test_the_trajectories_of_the_test_above_raise_every_kind_of_alarm():
-    limits = AlarmLimits(least_effective_domains=2, epochs=1.5, window=5)
-    kinds = {alarm.kind for alarm in watched(begun(rows=20, limits=limits), 1, 0, 60)}
+    limits = {"least_effective_domains": 2, "epochs": 1.5, "window": 5}
+    kinds = {alarm.kind for alarm in watched(begun(rows=20, **limits), 1, 0, 60)}
     assert kinds == {"effective-domains", "no-rows", "epochs", "nan-signal"}
 
 
@@ -207,6 +210,25 @@ def test_limits_that_say_nothing_are_refused():
         "window",
     ]
     assert AlarmLimits().problems() == []
+    with pytest.raises(InputError, match=r"Watch\.window: must be at least 1"):
+        Watch(domains=DOMAINS, window=0)
+
+
+def test_the_run_and_the_library_warn_at_the_same_limits():
+    limits, watch = AlarmLimits(), Watch(domains=DOMAINS)
+    for name in ("least_effective_domains", "epochs", "window"):
+        assert getattr(limits, name) == getattr(watch, name)
+
+
+def test_a_state_that_was_given_is_not_changed():
+    watch = begun(rows=1).watch
+    state = watch.init()
+    kept = {name: value.copy() for name, value in state.items()}
+    weights_K, count_K = np.array([0.98, 0.01, 0.01]), np.array([12, 0, 0])
+    after, raised = watch.after_step(state, 3, weights_K, count_K, 5 * count_K)
+    assert {alarm.kind for alarm in raised} == {"epochs", "no-rows"} | {"effective-domains"}
+    assert all(np.array_equal(state[name], value) for name, value in kept.items())
+    assert not np.array_equal(after["no-rows"], state["no-rows"])
 
 
 @pytest.mark.slow

@@ -9,12 +9,13 @@ import pytest
 from safetensors.numpy import load, save
 
 from pike_mixing import registry
+from pike_mixing.alarms import Watch
 from pike_mixing.apportion import systematic
 from pike_mixing.interface import Statistics
+from pike_mixing.movement import FIELDS, Movement, moves
 from pipeline import settings
 from pipeline.settings import AlarmLimits
-from pipeline.training.alarms import Alarms
-from pipeline.training.movement import FIELDS, Movement, moves
+from pipeline.training import alarms
 
 DOMAINS = ("en", "hi", "de")
 PIKE = {"zeta1": 1e-6, "zeta2": 1e-6, "every": 2, "first": 2}
@@ -38,9 +39,7 @@ def begun(rule="pike", method=PIKE, domains=DOMAINS, **training):
             return systematic(rule.weights(state, step), b, step)
         return rule.allocate(state, step, b)
 
-    rows_K = np.full(len(domains), 1e9)
-    watch = Alarms(domains, recipe.alarms, True, rows_K, Movement(rule, work, counts))
-    return watch, counts
+    return alarms.of_run(rule, work, np.full(len(domains), 1e9), counts), counts
 
 
 def weights(*values):
@@ -96,7 +95,7 @@ def test_what_largest_remainders_hide_is_named_with_the_remedy():
     # 0.03 x 12 = 0.36 rows of each batch, 7.2 in 20; every quota still rounds to 4.
     told = played(*begun(), apart(0.03))
     assert list(told) == [3, 19]
-    assert "set training.rounding: systematic (largest remainders hid 7.2 rows)" in told[19]
+    assert "round systematically (largest remainders hid 7.2 rows)" in told[19]
     assert played(*begun(rounding="systematic"), apart(0.03)) == {}
 
 
@@ -170,7 +169,8 @@ def test_coefficients_that_differ_from_the_shares_are_a_move():
 def test_excursions_of_the_rule_itself_are_no_move():
     method = {"slot": 1, "every": 10, "sweeps": 1, "rows": 2, "lean": 0.9}
     watch, counts = begun("aioli", method)
-    rule, start = watch.movement.method, watch.movement.start
+    movement = watch.watch.movement
+    rule, start = movement.method, movement.start
     leaning = played(watch, lambda _, step: counts(start, step), lambda s: rule.weights(start, s))
     assert list(leaning) == [19]
 
@@ -237,3 +237,18 @@ def test_a_run_that_moved_enough_for_all_its_steps_adds_up_no_more():
     kept = {name: value.copy() for name, value in watch.state.items()}
     assert played(watch, counts, apart(0), begin=9) == {}
     assert np.array_equal(watch.state["moved_rows_3"], kept["moved_rows_3"])
+
+
+def test_a_loop_of_ones_own_is_told_too():
+    method = registry.build("pike", PIKE, "method")
+    movement = Movement(method, DOMAINS, 0, rows=12, steps=4, window=2)
+    watch = Watch(domains=DOMAINS, window=2, movement=movement)
+    state, told = watch.init(), []
+    for step in range(4):
+        # The method's own counts, as no others were given: 4 rows each.
+        state, alarms = watch.after_step(
+            state, step, weights(1 / 3, 1 / 3, 1 / 3), movement.counts(movement.start, step)
+        )
+        told += alarms
+    assert [(a.step, a.kind) for a in told] == [(3, "never-moved")]
+    assert told[0].message.startswith("the method has moved 0 of 48 rows in the 4 steps")

@@ -22,7 +22,6 @@ import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Method, Needs, State, Statistics
-from pipeline.settings import Run
 
 log = logging.getLogger("pike")
 
@@ -39,18 +38,39 @@ NOISE = 1e-12
 class Movement:
     """Sums up how far one run's method got; all that it remembers is a state for the checkpoint."""
 
-    def __init__(self, method: Method, work: Run, counts: Callable[[State, int], Ints]) -> None:
+    def __init__(
+        self,
+        method: Method,
+        domains: tuple[str, ...],
+        seed: int,
+        *,
+        rows: int,
+        steps: int,
+        window: int,
+        name: str = "the method",
+        counts: Callable[[State, int], Ints] | None = None,
+        systematic: bool = False,
+    ) -> None:
         """Remembers the start.
 
         Args:
             method: The method as the run trains with it.
-            work: The run.
-            counts: Rows of each domain that a state of the method gives at a step.
+            domains: Names of the K domains.
+            seed: Of the run.
+            rows: Of a batch.
+            steps: Of the run.
+            window: Steps in which a method is to move a row at least.
+            name: What messages call the method.
+            counts: Rows of each domain that a state of the method gives at a step; those of its
+                `allocate` when absent.
+            systematic: Whether they are rounded systematically, which hides no row.
         """
-        self.method, self.work, self.counts = method, work, counts
-        self.start = method.init(work.domains, work.seed)
+        self.method, self.domains, self.rows, self.steps = method, domains, rows, steps
+        self.window, self.name, self.systematic = window, name, systematic
+        self.counts = counts or (lambda state, step: method.allocate(state, step, rows))
+        self.start = method.init(domains, seed)
 
-    def begun(self) -> State:
+    def init(self) -> State:
         """The state before step 0.
 
         moved_rows_3: the three sums. largest_change_2: of a weight, and of a coefficient (-1: none
@@ -61,7 +81,7 @@ class Movement:
             "moved_rows_3": np.zeros(3),
             "largest_change_2": np.array([0.0, -1.0]),
             "due_1": np.array([-1]),
-            "measured_5xK": np.full((5, len(self.work.domains)), np.nan),
+            "measured_5xK": np.full((5, len(self.domains)), np.nan),
         }
 
     def measured(self, state: State, step: int, statistics: Statistics) -> State:
@@ -70,7 +90,7 @@ class Movement:
         if int(state["due_1"][0]) >= 0:
             return {"measured_5xK": measured_5xK}
         if proposal := self._proposal(statistics):
-            log.info("%s, step %d: %s", self.work.method_name, step, proposal)
+            log.info("%s, step %d: %s", self.name, step, proposal)
         return {"measured_5xK": measured_5xK, "due_1": np.array([step])}
 
     def after_step(
@@ -88,18 +108,17 @@ class Movement:
             count_K: Rows of each domain in its batch.
             chosen_K: Coefficients of losses or gradients, where the method chose them.
         """
-        recipe = self.work.training
         # Enough for all steps: no later look can warn.
-        if _moved(state) >= max(1, recipe.steps / recipe.alarms.window):
+        if _moved(state) >= max(1, self.steps / self.window):
             return {}, None
         apart_K = np.abs(weights_K - self.method.weights(self.start, step))
         by_counts = np.abs(count_K - self.counts(self.start, step))
         by_coefficients = np.full_like(apart_K, -1.0)
         if chosen_K is not None:
             share_K = np.nan_to_num(chosen_K) / np.nansum(np.abs(chosen_K))
-            by_coefficients = np.abs(share_K - count_K / recipe.rows)
+            by_coefficients = np.abs(share_K - count_K / self.rows)
         rows_3xK = np.stack(
-            [by_counts, recipe.rows * apart_K, recipe.rows * by_coefficients.clip(min=0)]
+            [by_counts, self.rows * apart_K, self.rows * by_coefficients.clip(min=0)]
         )
         largest_2 = np.array([apart_K.max(), by_coefficients.max()])
         due = int(state["due_1"][0])
@@ -112,8 +131,8 @@ class Movement:
         }
         looks = (
             (step == 0 and self._idle())
-            or step + 1 == recipe.steps
-            or (due >= 0 and step - due + 1 == recipe.alarms.window)
+            or step + 1 == self.steps
+            or (due >= 0 and step - due + 1 == self.window)
         )
         return changed, self._warning(state | changed, step) if looks else None
 
@@ -121,18 +140,18 @@ class Movement:
         """Whether no step of the run can move a row."""
         needs = self.method.needs()
         firsts = [need.first for need in (needs.statistics, needs.validation) if need is not None]
-        never = bool(firsts) and min(firsts) >= self.work.training.steps
-        return len(self.work.domains) == 1 or never
+        never = bool(firsts) and min(firsts) >= self.steps
+        return len(self.domains) == 1 or never
 
     def _warning(self, state: State, step: int) -> str | None:
         """The warning; None where at least a row per window of steps has moved."""
-        b, name = self.work.training.rows, self.work.method_name
+        b, name = self.rows, self.name
         due = int(state["due_1"][0])
         steps = step + 1 - max(due, 0)
         moved, by_weights = _moved(state), float(state["moved_rows_3"][1])
-        if moved >= max(1, steps / self.work.training.alarms.window):
+        if moved >= max(1, steps / self.window):
             return None
-        if len(self.work.domains) == 1:
+        if len(self.domains) == 1:
             return (
                 f"{name} has one domain alone, and nothing to mix: it trains as any method does; "
                 "give the scenario more domains"
@@ -157,13 +176,12 @@ class Movement:
                 f"{f' ({begin})' if begin else ''} or train for more steps"
             )
         advice = [f"raise {' and '.join(own)}" if own else "its rule finds little to change"]
-        times = 1 / self.work.training.rows / change if change > NOISE else 0
+        times = 1 / self.rows / change if change > NOISE else 0
         if own and times > 1:
             advice[0] += f" by about {shown(times)} times"
-        if self.work.training.rounding == "largest-remainder" and by_weights >= 1:
+        if not self.systematic and by_weights >= 1:
             advice.append(
-                f"or set training.rounding: systematic (largest remainders hid {shown(by_weights)} "
-                "rows)"
+                f"or round systematically (largest remainders hid {shown(by_weights)} rows)"
             )
         if not np.isnan(state["measured_5xK"]).all():
             last = Statistics(**dict(zip(FIELDS, state["measured_5xK"], strict=True)))
@@ -172,7 +190,7 @@ class Movement:
 
     def _proposal(self, statistics: Statistics) -> str:
         """Settings that would act, in words; nothing of a method that has none to propose."""
-        proposed = self.method.proposed(statistics, self.work.training.rows)
+        proposed = self.method.proposed(statistics, self.rows)
         values = " or ".join(f"{n} = {shown(v)}" for n, v in proposed.items() if v < math.inf)
         if not values:
             return ""

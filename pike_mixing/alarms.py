@@ -1,0 +1,213 @@
+"""Alarms: what goes wrong quietly while a method mixes.
+
+    effective-domains  the sampling weights have collapsed onto few domains
+    no-rows            a domain has not been in any batch for a while
+    epochs             a domain's text has been repeated too often
+    nan-signal         a gradient statistic of a domain that had rows is no finite number
+    never-moved        the method has mixed as its initial weights do (`pike_mixing.movement`)
+
+An alarm is raised once for a kind and a domain, and again only when its condition has gone and come
+back. The first two and the last are for methods that adapt: a mixture that was chosen to hold one
+domain, or one at a time, is as chosen.
+
+Shapes: K domains.
+"""
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from pike_mixing.arrays import Array, Floats, Ints
+from pike_mixing.interface import State, Statistics
+from pike_mixing.movement import Movement
+from pike_mixing.settings import CheckedSettings
+
+FEWEST_DOMAINS = 3
+"""Fewer domains cannot collapse: of two, 86 % of one (1.5 effective domains) is a mixture that many
+would choose, and when the other one vanishes `no-rows` says so."""
+
+
+class Alarm(NamedTuple):
+    """What one step raised."""
+
+    step: int
+    """Step at whose end the condition held."""
+    kind: str
+    """One of the five kinds."""
+    domain: str | None
+    """The domain; None when it is about all of them."""
+    message: str
+    """What it means and what to do."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Watch(CheckedSettings):
+    """When to warn: pure functions over a state, which belongs into the checkpoint."""
+
+    domains: tuple[str, ...]
+    """Names of the K domains."""
+    epoch_rows: dict[str, float] | None = None
+    """Rows of each domain's text; without them no alarm of repetition."""
+    adapts: bool = True
+    """Whether the method follows signals, so that its weights can go astray."""
+    least_effective_domains: float = 1.5
+    """Fewest effective domains exp(H(w)), H the entropy of a window's mean sampling weights."""
+    epochs: float = 4.0
+    """Times that a domain's text may be read; up to 4 harm little (arXiv 2305.16264)."""
+    window: int = 100
+    """Steps without a row of a domain, and steps between looks at the weights."""
+    movement: Movement | None = None
+    """Of a method that can fail to move a row."""
+
+    def problems(self) -> list[str]:
+        """Limits that say nothing."""
+        found = [] if self.epochs > 0 else ["epochs: must be positive"]
+        if self.least_effective_domains < 0:
+            found.append("least_effective_domains: must not be negative")
+        return found + ([] if self.window >= 1 else ["window: must be at least 1"])
+
+    def init(self) -> State:
+        """The state before step 0."""
+        K = len(self.domains)
+        return {
+            "weight_sum_K": np.zeros(K),
+            "last_rows_K": np.full(K, -1),
+            "effective-domains": np.zeros(1, dtype=bool),
+            "no-rows": np.zeros(K, dtype=bool),
+            "epochs": np.zeros(K, dtype=bool),
+            "nan-signal": np.zeros(K, dtype=bool),
+            **({} if self.movement is None else self.movement.init()),
+        }
+
+    def after_step(
+        self,
+        state: State,
+        step: int,
+        weights_K: Floats,
+        count_K: Ints,
+        drawn_K: Ints | None = None,
+        coefficient_K: Floats | None = None,
+    ) -> tuple[State, list[Alarm]]:
+        """The next state, and the alarms that one step raises.
+
+        Args:
+            state: The state before.
+            step: 0-based step; every step is to be reported, in order.
+            weights_K: Its sampling weights.
+            count_K: Rows of each domain in its batch.
+            drawn_K: Rows of each domain drawn until its end; needed with `epoch_rows`.
+            coefficient_K: Weights of its losses or gradients, where the method chose them.
+        """
+        state, found = dict(state), []
+        if self.epoch_rows is not None and drawn_K is not None:
+            found += self._epochs(state, step, drawn_K, self.epoch_rows)
+        if self.adapts:
+            found += self._no_rows(state, step, count_K)
+            if len(self.domains) >= FEWEST_DOMAINS:
+                found += self._effective(state, step, weights_K)
+        if self.movement is not None:
+            changed, message = self.movement.after_step(
+                state, step, weights_K, count_K, coefficient_K
+            )
+            state |= changed
+            found += [] if message is None else [Alarm(step, "never-moved", None, message)]
+        return state, found
+
+    def after_statistics(
+        self, state: State, step: int, measured: Statistics
+    ) -> tuple[State, list[Alarm]]:
+        """The next state, and the alarms that gradient statistics raise."""
+        state = dict(state)
+        if self.movement is not None:
+            state |= self.movement.measured(state, step, measured)
+        # Without noise that can be told from the signal, the unbiased norm is NaN as the variance.
+        numbers_3xK = np.stack([measured.squared_norm_K, measured.loss_K, measured.variance_K])
+        finite_3xK = np.isfinite(numbers_3xK)
+        had_rows_K = measured.rows_K > 0
+        bad_K = np.where(had_rows_K, ~finite_3xK.all(axis=0), state["nan-signal"])
+        found = []
+        for k in _newly(state, "nan-signal", bad_K):
+            domain, rows = self.domains[k], int(measured.rows_K[k])
+            if finite_3xK[:2, k].all():
+                message = (
+                    f"no variance could be estimated from {_rows(rows)} of {domain}, so the "
+                    "method leaves its weight as it was: measure more rows of each domain (the "
+                    "method's rows), or fewer of them together"
+                )
+            else:
+                message = (
+                    f"the gradient of {domain} over {_rows(rows)} is not finite, so the method "
+                    "leaves its weight as it was: lower the learning rate or lengthen its warm-up"
+                )
+            found.append(Alarm(step, "nan-signal", domain, message))
+        return state, found
+
+    def _epochs(
+        self, state: State, step: int, drawn_K: Ints, epoch_rows: dict[str, float]
+    ) -> list[Alarm]:
+        rows_K = np.array([epoch_rows[domain] for domain in self.domains])
+        return [
+            Alarm(
+                step,
+                "epochs",
+                self.domains[k],
+                f"{self.domains[k]} has been read more than {self.epochs:g} times over (its "
+                f"corpus has {_rows(int(rows_K[k]))}): further repeats teach little and are "
+                "learnt by heart; give its source more text, train for fewer steps, or use a "
+                "method that bounds repetition (unimax)",
+            )
+            for k in _newly(state, "epochs", drawn_K / rows_K > self.epochs)
+        ]
+
+    def _no_rows(self, state: State, step: int, count_K: Ints) -> list[Alarm]:
+        last_K = np.where(count_K > 0, step, state["last_rows_K"])
+        state["last_rows_K"] = last_K
+        return [
+            Alarm(
+                step,
+                "no-rows",
+                self.domains[k],
+                f"{self.domains[k]} had no row in the last {self.window} steps: the model forgets "
+                "it, and a method that learns from batches hears no more of it; give the method a "
+                "floor (min_weight), lower its rate, or put more rows into a batch",
+            )
+            for k in _newly(state, "no-rows", step - last_K >= self.window)
+        ]
+
+    def _effective(self, state: State, step: int, weights_K: Floats) -> list[Alarm]:
+        """A look at the end of each window, at the mean weights of its steps."""
+        sum_K = state["weight_sum_K"] + weights_K
+        looks = (step + 1) % self.window == 0
+        state["weight_sum_K"] = np.zeros_like(sum_K) if looks else sum_K
+        if not looks:
+            return []
+        mean_K = sum_K / self.window
+        number = effective_domains(mean_K)
+        largest = self.domains[int(mean_K.argmax())]
+        message = (
+            f"the weights of the last {self.window} steps spread over {number:.2f} effective "
+            f"domains of {len(self.domains)}, {mean_K.max():.0%} on {largest}: the mixture has "
+            "collapsed; lower the method's rate (PiKE: zeta1), give it a floor (min_weight), or "
+            "lower least_effective_domains if this is meant"
+        )
+        low = np.array([number < self.least_effective_domains])
+        raised = _newly(state, "effective-domains", low)
+        return [Alarm(step, "effective-domains", None, message) for _ in raised]
+
+
+def effective_domains(weights_K: Floats) -> float:
+    """Effective number of domains exp(H(w)), between 1 and K; K for equal weights."""
+    positive_K = weights_K[weights_K > 0]
+    return math.exp(-(positive_K * np.log(positive_K)).sum())
+
+
+def _newly(state: State, kind: str, holds: Array) -> list[int]:
+    """Where a condition holds that did not hold at the last look, which the state remembers."""
+    before, state[kind] = state[kind], holds
+    return [int(k) for k in np.flatnonzero(holds & ~before)]
+
+
+def _rows(number: int) -> str:
+    return f"{number:,} row" + ("" if number == 1 else "s")
