@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from pike_mixing import METHODS
+from pike_mixing import RULES
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 from pipeline.planning import jobs, output_root, planner
@@ -82,7 +82,7 @@ def _for(work: jobs.Jobs, price: float | None) -> str:
         lines.append(
             f"tokenizer {name}: its file is not here: {jobs.ASSUMED_PIECES:,} pieces are assumed"
         )
-    for rule in sorted({values["rule"] for values in work.plan.runs.values()} - METHODS.keys()):
+    for rule in sorted({values["rule"] for values in work.plan.runs.values()} - RULES.keys()):
         lines.append(f"rule {rule}: a plan imports none but ours: its runs are counted as mix's")
     return "\n".join(lines)
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pike_mixing import METHODS
+from pike_mixing import RULES
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders import registry as finders
 from pike_mixing.settings import check, misplaced, parse, unknown
@@ -179,7 +179,7 @@ def _of_method(
     """Settings with which a method cannot train in a scenario, and domains that it has not."""
     values = dict(dependencies.method_settings(config, scenario, method))
     domains, rule = config["scenarios"][scenario]["domains"], values.pop("rule")
-    if rule in METHODS:
+    if rule in RULES:
         where = f"{origin}: methods.{method} in scenario {scenario}"
         yield from methods.misfits(rule, values, domains, recipe, where)
     mixture = config.get("mixtures", {}).get(values.get("mixture"), {})

@@ -7,7 +7,7 @@ import typing
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, get_args, get_origin
 
-from pike_mixing import METHODS, registry
+from pike_mixing import RULES, registry
 from pike_mixing.interface import MethodDefaults, Needs
 from pike_mixing.settings import is_required, meanings
 
@@ -43,13 +43,13 @@ def methods(name: str | None = None, *, format: str = "text") -> str:
     """The rules as text for a terminal, or as the content of docs/methods.md.
 
     Args:
-        name: One rule alone; all of `METHODS` when absent.
+        name: One rule alone; all of `RULES` when absent.
         format: text or markdown.
 
     Raises:
         InputError: there is no such rule.
     """
-    chosen = list(METHODS) if name is None else [name]
+    chosen = list(RULES) if name is None else [name]
     if format == "text":
         return "\n\n\n".join(_text(rule) for rule in chosen)
     if name is not None:
@@ -183,7 +183,7 @@ def _text(rule: str) -> str:
         "more work": work,
         "more memory": memory,
         "source": " ".join(_source(rule).split()),
-        "code": METHODS.get(rule, rule),
+        "code": RULES.get(rule, rule),
     }
     for label, words in named.items():
         lines += _wrapped(words, " " * 15, f"  {label:<13}")
@@ -222,7 +222,7 @@ def _section(rule: str, *, alone: bool) -> str:
         parts.append("No settings.")
     if alone:
         parts.append(f"Measures: {measured}. More work than mix: {work}. More memory: {memory}.")
-    parts.append(f"Source: {_escaped(_source(rule))} Code: `{METHODS.get(rule, rule)}`.")
+    parts.append(f"Source: {_escaped(_source(rule))} Code: `{RULES.get(rule, rule)}`.")
     return "\n\n".join(parts)
 
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pike_mixing import METHODS, registry
+from pike_mixing import RULES, registry
 from pike_mixing.errors import InputError
 from pike_mixing.finders import registry as finders
 from pike_mixing.interface import Facts, Needs
@@ -28,11 +28,11 @@ def place(rule: str) -> str:
     Raises:
         InputError: there is no such rule.
     """
-    if rule in METHODS:
-        return METHODS[rule]
+    if rule in RULES:
+        return RULES[rule]
     module, _, name = rule.partition(":")
     if not name:
-        raise InputError(unknown(rule, METHODS, "rule"))
+        raise InputError(unknown(rule, RULES, "rule"))
     if not all(map(str.isidentifier, module.split("."))) or not code_fingerprint.exists(module):
         raise InputError(
             f"rule: there is no module {module!r}: install its package, or put the folder that "
@@ -49,7 +49,7 @@ def place(rule: str) -> str:
 
 def about(rule: str) -> str:
     """What a rule does, in one or two sentences for the report's readers; "" without any."""
-    if rule in METHODS:
+    if rule in RULES:
         said: str = registry.kind(rule).about
         return said
     node = _class(rule)
@@ -80,7 +80,7 @@ def needs(run: Mapping[str, Any]) -> Needs:
     Args:
         run: Content of `run.json`.
     """
-    if run["rule"] not in METHODS:
+    if run["rule"] not in RULES:
         return Needs()
     return registry.build(run["rule"], run["method"], "method").needs()
 
@@ -102,7 +102,7 @@ def problems(values: Mapping[str, Any], where: str) -> list[str]:
     except InputError as error:
         return [f"{where}.{error}"]
     given = {name: value for name, value in values.items() if name != "rule"}
-    return mismatches(registry.kind(rule), given, where) if rule in METHODS else []
+    return mismatches(registry.kind(rule), given, where) if rule in RULES else []
 
 
 def misfits(
@@ -150,7 +150,7 @@ def refuse_at_start(
     """
     missing = [finders.uninstalled(name) for name in sorted({m["finder"] for m in mixtures})]
     found = [problem for problem in missing if problem]
-    own = [run for run in runs if run["rule"] not in METHODS]
+    own = [run for run in runs if run["rule"] not in RULES]
     if own and importlib.util.find_spec("torch") is None:
         log.warning("without torch here, each training job checks its own method")
         own = []

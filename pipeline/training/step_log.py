@@ -5,12 +5,13 @@ Shapes: K domains.
 
 import math
 
+from pike_mixing.alarms import Alarm
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Statistics
 from pipeline.model.backward import BackwardResult
 from pipeline.model.checkpoint import TrainState
 from pipeline.settings import Training
-from pipeline.training.alarms import Alarm, Alarms
+from pipeline.training.alarms import Alarms
 from pipeline.training.metric_log import Records
 from pipeline.training.throughput import Meter
 
