@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pike_mixing.rules.pcgrad import PCGrad
     from pike_mixing.rules.pike import PiKE, proposed_coefficients
     from pike_mixing.rules.round_robin import RoundRobin
+    from pike_mixing.rules.scale_free_pike import ScaleFreePiKE
     from pike_mixing.rules.single import Single
     from pike_mixing.rules.skill_it import SkillIt
     from pike_mixing.rules.temperature import Temperature
@@ -60,6 +61,7 @@ RULES = {
     "pike": "pike_mixing.rules.pike:PiKE",
     "balanced-pike": "pike_mixing.rules.balanced_pike:BalancedPiKE",
     "conceptual-pike": "pike_mixing.rules.conceptual_pike:ConceptualPiKE",
+    "scale-free-pike": "pike_mixing.rules.scale_free_pike:ScaleFreePiKE",
     "ado": "pike_mixing.rules.ado:ADO",
     "odm": "pike_mixing.rules.odm:OnlineDataMixing",
     "famo": "pike_mixing.rules.famo:FAMO",
@@ -106,6 +108,7 @@ __all__ = [
     "PiKE",
     "Random",
     "RoundRobin",
+    "ScaleFreePiKE",
     "Signals",
     "Single",
     "SkillIt",

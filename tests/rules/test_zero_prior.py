@@ -15,6 +15,7 @@ RULES = {
     "ado": {"first": 9, "every": 1, "ignore": 0, "stride": 1, "window": 5, "min_weight": 0},
     "odm": {"warmup": 20},
     "doremi": {"reference": "mix"},
+    "scale-free-pike": {"every": 1},
     "fixed": {},
 }
 

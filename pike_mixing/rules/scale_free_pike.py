@@ -1,0 +1,247 @@
+"""Scale-free PiKE: this project's variant of PiKE (arXiv 2502.06244), with no coefficient to tune.
+
+Derivation. One step of SGD of length eta on rows drawn by w changes F = sum_j pi_j L_j, the loss
+that the prior weighs, by -eta sum_k w_k g_k . gbar to first order, gbar = sum_j pi_j g_j. Without
+the cross terms g_k . g_j a row of domain k is worth pi_k |g_k|^2: that is PiKE's score. PiKE drops
+the products of different domains, and adds its scores up over time in a unit that depends on model
+and text. Here they keep to the first, and are made unitless, so that
+
+    argmax_w sum_k w_k s_k - KL(w || pi) / z  =  pi_k exp(z s_k) / sum_j pi_j exp(z s_j)
+
+forgets what was and has one strength z for all models and texts.
+
+Safeguards. A long gradient is no proof that rows help: the optimizer is not SGD, and the estimate
+is noisy. So there is a second measure: how far each domain's training loss fell per row it was
+given; both are shrunk by empirical Bayes towards "all domains are alike", by as much of their
+spread as noise explains; and weights leave the prior as far as both measures agree, no further.
+"""
+
+import dataclasses
+from typing import ClassVar
+
+import numpy as np
+
+from pike_mixing import by_domain
+from pike_mixing.apportion import systematic
+from pike_mixing.arrays import Array, Floats, Ints
+from pike_mixing.interface import (
+    MethodDefaults,
+    Needs,
+    Signals,
+    State,
+    StatisticsNeed,
+    uniform,
+)
+from pike_mixing.numerics.softmax import log_softmax
+from pike_mixing.settings import indivisible
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScaleFreePiKE(MethodDefaults):
+    """log tau = log pi + strength c; log v moves half way to log tau; w = (1 - eps) v + eps pi.
+
+    Every T_0 steps, with q_k = |g_k|^2 - variance / rows and r_k = fall of the loss per row. Each
+    is divided by its root mean square over the domains, averaged over estimates, of which one
+    counts half of the next, and clipped at 0. c_k is the smaller of their two shrunk distances
+    from the mean domain where these have the same sign, else 0. The step is shortened to
+    KL(v' || v) <= max_change.
+
+    From an equal prior no domain's odds against another's exceed exp(strength sqrt(K)) before the
+    floor eps = min_share, whatever is measured. With the defaults 1.38 effective domains are left
+    at least for K = 2, and 1.56 for K = 3; no domain's weight falls below eps pi_k.
+    """
+
+    about: ClassVar[str] = (
+        "Shares follow the domains' gradients and the fall of their losses, where both agree "
+        "beyond their noise; else they return to the prior. Nothing to tune per text or model."
+    )
+
+    strength: float = 2.0
+    """z: the logarithm of a weight's ratio to its prior for one root mean square of score."""
+    every: int = 100
+    """Steps T_0 between updates of the weights; the first is at T_0."""
+    rows: int = 16
+    """At least this many fresh rows of each domain in an estimate; its share of b if larger."""
+    max_change: float = 0.1
+    """Largest KL divergence of the new weights from the old in one update, nats."""
+    min_share: float = 0.1
+    """eps: each domain keeps this share of its prior weight."""
+    prior: dict[str, float] | None = None
+    """Weights pi by domain; 1/K when absent."""
+
+    def problems(self) -> list[str]:
+        """Settings with which no update can be made."""
+        positive = ("strength", "max_change")
+        found = [f"{n}: must be positive" for n in positive if not getattr(self, n) > 0]
+        if self.every < 1:
+            found.append("every: must be at least 1")
+        if self.rows < 2:
+            found.append("rows: the variance needs at least 2")
+        if not 0 < self.min_share <= 1:
+            found.append("min_share: must lie in (0, 1]")
+        return found + indivisible(self.prior, "prior")
+
+    def needs(self) -> Needs:
+        """The batches' losses, and gradient statistics every T_0 steps."""
+        due = StatisticsNeed(self.every, self.every, fresh=True, rows=self.rows)
+        return Needs(losses=True, statistics=due)
+
+    def init(self, domains: tuple[str, ...], seed: int) -> State:
+        """The prior, and nothing seen. Row 0 of `*_2xK` is of q, row 1 of r."""
+        K = len(domains)
+        prior_K = uniform(K)
+        if self.prior is not None:
+            prior_K = by_domain.ordered(self.prior, domains, "prior")
+        # A domain of weight 0 stays at -infinity.
+        with np.errstate(divide="ignore"):
+            log_K = np.log(prior_K)
+        return {
+            "log_prior_K": log_K,
+            "log_weights_K": log_K.copy(),
+            "mean_2xK": np.zeros((2, K)),
+            "scatter_2xK": np.zeros((2, K)),
+            "last_2xK": np.full((2, K), np.nan),
+            "estimates_2xK": np.zeros((2, K), dtype=np.int64),
+            "rows_K": np.zeros(K),
+            "summed_loss_K": np.zeros(K),
+            "last_loss_K": np.full(K, np.nan),
+        }
+
+    def weights(self, state: State, step: int) -> Floats:
+        """W = (1 - eps) v + eps pi."""
+        v_K, prior_K = np.exp(state["log_weights_K"]), np.exp(state["log_prior_K"])
+        return (1 - self.min_share) * v_K + self.min_share * prior_K
+
+    def allocate(self, state: State, step: int, b: int) -> Ints:
+        """B w rows, rounded so that a small weight has its rows over the steps."""
+        return systematic(self.weights(state, step), b, step)
+
+    def observe(self, state: State, signals: Signals) -> State:
+        """Adds up the batches' losses; updates the weights where there are statistics.
+
+        A domain without a finite estimate keeps its weight; the others share the rest.
+        """
+        if signals.loss_K is not None and signals.count_K is not None:
+            summed_K = np.nan_to_num(signals.loss_K) * signals.count_K
+            seen_K = np.where(np.isnan(signals.loss_K), 0, signals.count_K)
+            state = state | {
+                "rows_K": state["rows_K"] + seen_K,
+                "summed_loss_K": state["summed_loss_K"] + summed_K,
+            }
+        if signals.statistics is None:
+            return state
+        rows_K = state["rows_K"]
+        loss_K = state["summed_loss_K"] / rows_K
+        fall_K = (state["last_loss_K"] - loss_K) / rows_K
+        value_2xK = np.stack([signals.statistics.squared_norm_unbiased_K, fall_K])
+        state = averaged(state, value_2xK) | {
+            "rows_K": np.zeros_like(rows_K),
+            "summed_loss_K": np.zeros_like(rows_K),
+            "last_loss_K": np.where(np.isnan(loss_K), state["last_loss_K"], loss_K),
+        }
+        measured_K = np.isfinite(value_2xK).all(axis=0) & (state["estimates_2xK"] > 1).all(axis=0)
+        known_K = measured_K & np.isfinite(state["log_prior_K"])
+        return state | {"log_weights_K": self.updated(state, known_K)}
+
+    def updated(self, state: State, known_K: Array) -> Floats:
+        """Log v after a step towards log tau, among the domains that both measures cover."""
+        log_v_K = state["log_weights_K"].copy()
+        if not known_K.any():
+            return log_v_K
+        log_v_P = log_v_K[known_K]
+        mass = np.log(np.exp(log_v_P).sum())
+        gradient_P, fall_P = (
+            shrunk(
+                state["mean_2xK"][measure, known_K],
+                state["scatter_2xK"][measure, known_K],
+                state["estimates_2xK"][measure, known_K],
+            )
+            for measure in (0, 1)
+        )
+        score_P = agreed(gradient_P, fall_P)
+        log_tau_P = log_softmax(state["log_prior_K"][known_K] + self.strength * score_P)
+        log_v_K[known_K] = mass + toward(log_tau_P, log_v_P - mass, self.max_change)
+        return log_v_K
+
+
+def averaged(state: State, value_2xK: Floats) -> State:
+    """The state with one more estimate, in root mean squares over the domains that have one.
+
+    Half of the squared difference of successive estimates is their variance where the truth stands
+    still, and more where it moves: noise is not understated.
+    """
+    known_2xK = np.isfinite(value_2xK)
+    score_2xK = np.stack([in_root_mean_squares(value_K) for value_K in value_2xK])
+    second_2xK = known_2xK & (state["estimates_2xK"] > 0)
+    squared_2xK = (score_2xK - state["last_2xK"]) ** 2 / 2
+    return state | {
+        "mean_2xK": np.where(known_2xK, (state["mean_2xK"] + score_2xK) / 2, state["mean_2xK"]),
+        "scatter_2xK": np.where(
+            second_2xK, (state["scatter_2xK"] + squared_2xK) / 2, state["scatter_2xK"]
+        ),
+        "last_2xK": np.where(known_2xK, score_2xK, state["last_2xK"]),
+        "estimates_2xK": state["estimates_2xK"] + known_2xK,
+    }
+
+
+def in_root_mean_squares(value_K: Floats) -> Floats:
+    """Values over the root of the mean square of the finite ones; 0 where these are all 0."""
+    known_P = value_K[np.isfinite(value_K)]
+    largest = np.abs(known_P).max(initial=0)
+    if largest == 0:
+        return value_K
+    # No square overflows, nor do all underflow.
+    return value_K / largest / np.sqrt(((known_P / largest) ** 2).mean())
+
+
+def shrunk(mean_P: Floats, scatter_P: Floats, estimates_P: Ints) -> Floats:
+    """How far each domain is from the mean domain, beyond noise.
+
+    The average m_k of n estimates of weights 1/2, 1/4, ... over their sum has the variance
+    V_k = (1 + 2^-n) / (3 (1 - 2^-n)) of one estimate's. Between domains the m_k vary by S, of
+    which the truth has S - mean V: the empirical-Bayes estimate keeps that share of each distance.
+
+    Args:
+        mean_P: Sums of 2^-i times the i-th last estimate.
+        scatter_P: The same of estimates of their variance, of which there is one less.
+        estimates_P: n, at least 2.
+
+    Returns:
+        Distances of the m_k, clipped at 0, from their mean; all 0 where noise explains the spread.
+    """
+    left_P = 0.5**estimates_P
+    m_P = (mean_P / (1 - left_P)).clip(min=0)
+    noise_P = scatter_P / (1 - 2 * left_P) * (1 + left_P) / (3 * (1 - left_P))
+    distance_P = m_P - m_P.mean()
+    spread = (distance_P**2).sum() / max(len(m_P) - 1, 1)
+    if not spread > noise_P.mean():
+        return np.zeros_like(m_P)
+    return (1 - noise_P.mean() / spread) * distance_P
+
+
+def agreed(one_P: Floats, other_P: Floats) -> Floats:
+    """The smaller of two numbers where they have the same sign, else 0."""
+    smaller_P = np.minimum(np.abs(one_P), np.abs(other_P))
+    return np.where(one_P * other_P > 0, np.sign(one_P) * smaller_P, 0.0)
+
+
+def toward(log_tau_P: Floats, log_v_P: Floats, max_change: float) -> Floats:
+    """The point half way from v to tau in logarithms, or nearer, with KL(v' || v) <= max_change.
+
+    Along the line the divergence grows from 0; bisection finds where it reaches the bound.
+    """
+
+    def point(share: float) -> Floats:
+        return log_softmax(log_v_P + share * (log_tau_P - log_v_P))
+
+    def divergence(share: float) -> float:
+        log_new_P = point(share)
+        return float((np.exp(log_new_P) * (log_new_P - log_v_P)).sum())
+
+    share, step = 0.5, 0.5
+    if divergence(share) <= max_change:
+        return point(share)
+    for _ in range(50):
+        step /= 2
+        share += step if divergence(share) <= max_change else -step
+    return point(share - step)
