@@ -1,0 +1,70 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pike_mixing.errors import InputError
+from pike_mixing.finders.reuse import expanded, kept
+
+OLD = {"code": 0.5, "prose": 0.3, "web": 0.2}
+
+
+def test_a_revised_domain_leaves_the_ratios_of_the_others():
+    within = kept(OLD, {"web"})
+    assert within == pytest.approx({"code": 5 / 8, "prose": 3 / 8})
+    new = expanded({"old": 0.4, "web": 0.35, "maths": 0.25}, "old", within)
+    assert new == pytest.approx({"code": 0.25, "prose": 0.15, "web": 0.35, "maths": 0.25})
+
+
+def test_an_added_domain_needs_one_ratio():
+    new = expanded({"old": 0.9, "maths": 0.1}, "old", kept(OLD))
+    assert new == pytest.approx({"code": 0.45, "prose": 0.27, "web": 0.18, "maths": 0.1})
+
+
+def test_the_mixtures_of_the_released_case_study():
+    """allenai/olmix (9586977), configs/mixture_reuse_case_study/generate, files 1, 2, 3 and 5.
+
+    Two of 24 topics, the others as one: stack-edu came beside them with 1 - 0.68761. Two of 44
+    domains before and after algebraicstack was removed.
+    """
+    first = {"art_and_design": 0.01778366638911771, "software_development": 0.31774061939010495}
+    first["others"] = 1 - sum(first.values())
+    second = expanded(
+        {"dclm": 0.6876104286652704, "stack-edu": 0.3123895713347296}, "dclm", kept(first)
+    )
+    assert second["art_and_design"] == pytest.approx(0.012228234469129571, rel=1e-9)
+    third = {"algebraicstack": 0.020601879388687547, "finemath-3plus": 0.13974017958785154}
+    third["others"] = 1 - sum(third.values())
+    fifth = kept(third, {"algebraicstack"})
+    assert fifth["finemath-3plus"] == pytest.approx(0.14267964849741566, rel=1e-9)
+
+
+weights = st.floats(1e-6, 1)
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdef"), weights, min_size=2),
+    st.data(),
+    st.floats(0, 1),
+)
+def test_odds_within_the_virtual_domain_stay(old, data, share):
+    changed = data.draw(st.sets(st.sampled_from(sorted(old)), max_size=len(old) - 1))
+    new = expanded({"rest": share, "new": 1 - share}, "rest", kept(old, changed))
+    assert new.keys() == (old.keys() - changed) | {"new"}
+    assert sum(new.values()) == pytest.approx(1)
+    total = sum(old[domain] for domain in old.keys() - changed)
+    assert all(new[d] == pytest.approx(share * old[d] / total) for d in new if d != "new")
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda: kept(OLD, {"wed"}), "changed: 'wed' is unknown: did you mean 'web'"),
+        (lambda: kept(OLD, OLD), "old: the unchanged domains have no ratios"),
+        (lambda: kept({"code": -1, "web": 2}), "old: the unchanged domains have no ratios"),
+        (lambda: expanded({"old": 1}, "odd", {}), "virtual: 'odd' is unknown: did you mean 'old'"),
+        (lambda: expanded({"old": 0.5, "web": 0.5}, "old", OLD), "web also lies within 'old'"),
+    ],
+)
+def test_what_cannot_be_reused_is_refused(act, message):
+    with pytest.raises(InputError, match=message):
+        act()
