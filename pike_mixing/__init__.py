@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pike_mixing.rules.one_random import Random
     from pike_mixing.rules.pcgrad import PCGrad
     from pike_mixing.rules.pike import PiKE, proposed_coefficients
+    from pike_mixing.rules.r_and_b import RAndB
     from pike_mixing.rules.round_robin import RoundRobin
     from pike_mixing.rules.scale_free_pike import ScaleFreePiKE
     from pike_mixing.rules.single import Single
@@ -70,6 +71,7 @@ RULES = {
     "doge": "pike_mixing.rules.doge:DoGE",
     "skill-it": "pike_mixing.rules.skill_it:SkillIt",
     "aioli": "pike_mixing.rules.aioli:Aioli",
+    "r-and-b": "pike_mixing.rules.r_and_b:RAndB",
     "pcgrad": "pike_mixing.rules.pcgrad:PCGrad",
     "gradvac": "pike_mixing.rules.gradvac:GradVaccine",
     "mgda": "pike_mixing.rules.mgda:MGDA",
@@ -106,6 +108,7 @@ __all__ = [
     "OnlineDataMixing",
     "PCGrad",
     "PiKE",
+    "RAndB",
     "Random",
     "RoundRobin",
     "ScaleFreePiKE",

@@ -332,6 +332,7 @@ SHORT = {
     "gradnorm": {"first": 1},
     "doremi": {"reference": "mix"},
     "skill-it": {"every": 2, "rows": 2},
+    "r-and-b": {"every": 2},
     "aioli": {"every": 6, "slot": 1, "sweeps": 1, "rows": 2},
 }
 """Settings with which a rule has acted before the end of a tiny run."""

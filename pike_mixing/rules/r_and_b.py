@@ -1,0 +1,110 @@
+"""R&B's balancing (Ge et al. 2025, arXiv 2505.00358): Algorithm 1 without its regrouping."""
+
+import dataclasses
+from typing import ClassVar
+
+import numpy as np
+
+from pike_mixing import by_domain
+from pike_mixing.apportion import systematic
+from pike_mixing.arrays import Floats, Ints
+from pike_mixing.interface import MethodDefaults, Needs, Signals, State, uniform
+from pike_mixing.numerics.gramian import of_present
+from pike_mixing.numerics.softmax import softmax
+from pike_mixing.settings import indivisible
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RAndB(MethodDefaults):
+    """w = softmax(strength G p / |G p|), G the Gramian of the domains' gradients in a round.
+
+    p are the domains' weights in the loss that counts, so that (G p)_k = g_k . sum_j p_j g_j. The
+    length of G p sets the unit: no scale of the gradients matters, and no odds exceed
+    exp(2 strength). Each round forgets the one before.
+
+    The paper adds up each domain's gradients over the round's steps and takes the products of the
+    sums, in the last layer alone. Here products are taken at each step, of all layers, and averaged
+    by the numbers of rows, |S_i| |S_j|; two domains that are never in a batch together count as
+    orthogonal. On the diagonal the average holds a batch's noise, variance / rows, as it is, where
+    the paper's falls with the steps of a round: small batches favour noisy domains.
+    """
+
+    about: ClassVar[str] = (
+        "At the end of each round, more of the domains whose gradients in training agree with "
+        "those of all domains together."
+    )
+
+    strength: float = 3.0
+    """lambda: the paper's for its data of reasoning, the only value that it prints."""
+    every: int = 100
+    """Steps of a round."""
+    target: dict[str, float] | None = None
+    """Evaluation weights p by domain, divided by their sum; 1/K when absent."""
+
+    def problems(self) -> list[str]:
+        """Settings with which no update can be made."""
+        found = [] if self.strength > 0 else ["strength: must be positive"]
+        if self.every < 1:
+            found.append("every: must be at least 1")
+        return found + indivisible(self.target, "target")
+
+    def needs(self) -> Needs:
+        """The Gramian, and how many rows it is of."""
+        return Needs(gramian=True, losses=True)
+
+    def init(self, domains: tuple[str, ...], seed: int) -> State:
+        """Line 2: equal weights."""
+        K = len(domains)
+        target_K = uniform(K)
+        if self.target is not None:
+            target_K = by_domain.ordered(self.target, domains, "target")
+        return {
+            "weights_K": uniform(K),
+            "target_K": target_K,
+            "products_KxK": np.zeros((K, K)),
+            "pairs_KxK": np.zeros((K, K)),
+        }
+
+    def weights(self, state: State, step: int) -> Floats:
+        """The weights of the round."""
+        return state["weights_K"]
+
+    def allocate(self, state: State, step: int, b: int) -> Ints:
+        """Line 6: b w rows, rounded so that a small weight has its rows over the steps."""
+        return systematic(state["weights_K"], b, step)
+
+    def observe(self, state: State, signals: Signals) -> State:
+        """Lines 9-10: adds the batch's products; lines 13-14 at the end of a round.
+
+        A domain without a gradient in the whole round keeps its weight; the others share the rest.
+
+        Raises:
+            InputError: the Gramian holds numbers that are not finite.
+        """
+        if signals.gram_KxK is None or signals.count_K is None:
+            return state
+        gram_PxP, present_P = of_present(signals)
+        pairs_PxP = np.outer(signals.count_K[present_P], signals.count_K[present_P])
+        pairs_KxK, products_KxK = state["pairs_KxK"].copy(), state["products_KxK"].copy()
+        both = np.ix_(present_P, present_P)
+        pairs_KxK[both] += pairs_PxP
+        products_KxK[both] += pairs_PxP * gram_PxP
+        if (signals.step + 1) % self.every:
+            return state | {"pairs_KxK": pairs_KxK, "products_KxK": products_KxK}
+        gram_KxK = products_KxK / np.maximum(pairs_KxK, 1)
+        known_K = pairs_KxK.diagonal() > 0
+        weights_K = state["weights_K"].copy()
+        weights_K[known_K] = weights_K[known_K].sum() * balanced(
+            gram_KxK[known_K][:, known_K], state["target_K"][known_K], self.strength
+        )
+        empty = {name: np.zeros_like(state[name]) for name in ("pairs_KxK", "products_KxK")}
+        return state | empty | {"weights_K": weights_K}
+
+
+def balanced(gram_KxK: Floats, target_K: Floats, strength: float) -> Floats:
+    """Line 14: softmax(strength G p / |G p|); equal weights where G p is 0."""
+    reach_K = gram_KxK @ target_K
+    # Beyond a float64 no square must be.
+    reach_K = reach_K / max(np.abs(reach_K).max(initial=0), np.finfo(np.float64).tiny)
+    length = np.linalg.norm(reach_K)
+    return softmax(strength * reach_K / length) if length > 0 else uniform(len(reach_K))
