@@ -2,13 +2,14 @@
 
 Derivation. One step of SGD of length eta on rows drawn by w changes F = sum_j pi_j L_j, the loss
 that the prior weighs, by -eta sum_k w_k g_k . gbar to first order, gbar = sum_j pi_j g_j. Without
-the cross terms g_k . g_j a row of domain k is worth pi_k |g_k|^2: that is PiKE's score. PiKE drops
-the products of different domains, and adds its scores up over time in a unit that depends on model
-and text. Here they keep to the first, and are made unitless, so that
+the products of different domains a row of domain k is worth pi_k |g_k|^2. PiKE drops these products
+and pi, adds the scores up over time in a unit that depends on model and text, and prices the second
+order, which holds the variance, by another coefficient with a unit. Here the second order is left
+out, scores |g_k|^2 have no unit, and
 
     argmax_w sum_k w_k s_k - KL(w || pi) / z  =  pi_k exp(z s_k) / sum_j pi_j exp(z s_j)
 
-forgets what was and has one strength z for all models and texts.
+forgets what was. pi is in the divergence alone, so that equal domains keep the prior's weights.
 
 Safeguards. A long gradient is no proof that rows help: the optimizer is not SGD, and the estimate
 is noisy. So there is a second measure: how far each domain's training loss fell per row it was
@@ -167,8 +168,10 @@ class ScaleFreePiKE(MethodDefaults):
 def averaged(state: State, value_2xK: Floats) -> State:
     """The state with one more estimate, in root mean squares over the domains that have one.
 
-    Half of the squared difference of successive estimates is their variance where the truth stands
-    still, and more where it moves: noise is not understated.
+    The variance of q from R rows of covariance C is 4 g . C g / R + 2 tr(C^2) / (R (R - 1)), but of
+    C the trace alone is measured. So it is estimated from the estimates: half of the squared
+    difference of successive ones is their variance where the truth stands still, and more where it
+    moves. Noise is not understated.
     """
     known_2xK = np.isfinite(value_2xK)
     score_2xK = np.stack([in_root_mean_squares(value_K) for value_K in value_2xK])
