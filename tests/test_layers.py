@@ -44,6 +44,7 @@ FENCES = {
     "torch_xla": ("pipeline.runtime.devices",),
     "transformers": ("pipeline.model",),
     "torch": (
+        "pike_mixing.torch",
         "pipeline.runtime.devices",
         "pipeline.runtime.distributed",
         "pipeline.model",

@@ -1,7 +1,6 @@
 """Gradients of a whole model as vectors: lists with one tensor per trained parameter.
 
-Products are added up in float32 within a piece of a part and in float64 over pieces and parts;
-gradients are float32, whatever precision the passes compute in.
+Gradients are float32, whatever precision the passes compute in.
 
 Shapes: K domains.
 """
@@ -12,10 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from pike_mixing.arrays import Floats
+from pike_mixing.torch.inner_products import products, total
 from pipeline.runtime import devices, distributed
-
-PIECE_NUMBERS = 2**18
-"""Products that a CPU adds up in float32 at a time: 10^8 of them at once are off by 0.4 %."""
 
 
 def trained(model: nn.Module) -> list[Tensor]:
@@ -70,24 +67,3 @@ def inner(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
         [distributed.local_shard(a) for a in first], [distributed.local_shard(b) for b in second]
     )
     return distributed.reduce_over_shards(total(own), first)
-
-
-def products(first: Sequence[Tensor], second: Sequence[Tensor]) -> list[Tensor]:
-    """The terms of an inner product, one per piece of a part."""
-    return [
-        torch.dot(a, b)
-        for whole_a, whole_b in zip(first, second, strict=True)
-        for a, b in zip(_pieces(whole_a), _pieces(whole_b), strict=True)
-    ]
-
-
-def total(terms: Sequence[Tensor]) -> Tensor:
-    """Their sum, in float64."""
-    return torch.stack(list(terms)).double().sum()
-
-
-def _pieces(part: Tensor) -> tuple[Tensor, ...]:
-    flat = part.flatten()
-    # Accelerators add up in a tree, and a piece of this size would not fill them.
-    whole = len(flat) <= PIECE_NUMBERS or not flat.is_cpu
-    return (flat,) if whole else flat.split(PIECE_NUMBERS)

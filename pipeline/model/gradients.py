@@ -1,13 +1,7 @@
 """Gradients of each domain's loss: their norms, variances and inner products.
 
-The gradient of a domain is that of its mean loss over rows. Rows are taken in micro-batches; with
-n micro-batches of s_i rows (R in all), gradients g_i and their row-weighted mean g,
-
-    sum_i s_i |g_i|^2 - R |g|^2 = (n - 1) sigma^2    in expectation
-
-gives an unbiased estimate of the variance sigma^2 of one row's gradient for micro-batches of any
-size, and |g|^2 - sigma^2 / R an unbiased one of the true squared norm. With micro-batches of one
-row it is the variance of the rows themselves.
+The gradient of a domain is that of its mean loss over rows, which are taken in micro-batches;
+`pike_mixing.numerics.gradient_moments` has the estimates.
 
 One loop over the domains leads to these numbers (`gradient_statistics`), on rows of their own or on
 a training batch's: there the gradients that it makes are used as well, and no other pass is made.
@@ -31,8 +25,10 @@ from torch import Tensor
 
 from pike_mixing.arrays import Floats
 from pike_mixing.interface import Statistics
+from pike_mixing.numerics.gradient_moments import statistics_of, variance_of_rows
+from pike_mixing.torch.inner_products import products, total
 from pipeline.model import microbatches
-from pipeline.model.gradient_vectors import clear, inner, products, squared, total, trained
+from pipeline.model.gradient_vectors import clear, inner, squared, trained
 from pipeline.model.microbatches import MicroBatch
 from pipeline.model.transformer import Transformer, token_losses, weighted_loss
 from pipeline.runtime import devices, distributed
@@ -103,7 +99,7 @@ def domain_gradient(
     with timed("statistics"):
         squared_norm, variance = squared(parts), torch.full_like(loss, math.nan)
     if spread:
-        variance = (weighted_squares - rows * squared_norm) / others
+        variance = variance_of_rows(weighted_squares, squared_norm, rows, others)
     devices.mark_step(device)
     return DomainGradient(parts, squared_norm, variance, loss)
 
@@ -274,10 +270,4 @@ def _on_host(found: Sequence[Tensor | None], rows_K: Floats) -> Statistics:
         if numbers_3 is not None:
             table_3xK[:, k] = devices.on_host(numbers_3).numpy()
     squared_norm_K, variance_K, loss_K = table_3xK
-    return Statistics(
-        squared_norm_K=squared_norm_K,
-        squared_norm_unbiased_K=squared_norm_K - variance_K / rows_K,
-        variance_K=variance_K,
-        loss_K=loss_K,
-        rows_K=rows_K,
-    )
+    return statistics_of(squared_norm_K, variance_K, loss_K, rows_K)

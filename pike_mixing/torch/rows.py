@@ -1,0 +1,80 @@
+"""Rows as a collate function leaves them: a tensor, or tensors in dictionaries, tuples, lists."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pike_mixing.errors import InputError
+
+Rows = Any
+"""A tensor R x ..., or a dictionary, tuple or list of such rows, all of the same R."""
+
+
+def tensors(rows: Rows) -> Iterator[Tensor]:
+    """The tensors of rows.
+
+    Raises:
+        InputError: something else is among them.
+    """
+    if isinstance(rows, Tensor):
+        yield rows
+    elif isinstance(rows, Mapping):
+        for part in rows.values():
+            yield from tensors(part)
+    elif isinstance(rows, tuple | list):
+        for part in rows:
+            yield from tensors(part)
+    elif rows is not None:
+        raise InputError(
+            f"rows hold a {type(rows).__name__}: give tensors, or dictionaries, tuples or lists of "
+            "tensors, as a collate function makes them"
+        )
+
+
+def count(rows: Rows) -> int:
+    """How many rows there are; None has none.
+
+    Raises:
+        InputError: the tensors do not agree.
+    """
+    sizes = {part.shape[0] if part.ndim else 0 for part in tensors(rows)}
+    if len(sizes) > 1:
+        raise InputError(f"the tensors of the rows have {sorted(sizes)} rows: they must be as many")
+    return sizes.pop() if sizes else 0
+
+
+def select(rows: Rows, which: slice | Tensor) -> Rows:
+    """Some of the rows, in the same containers."""
+    if isinstance(rows, Tensor):
+        return rows[which]
+    if isinstance(rows, Mapping):
+        return {name: select(part, which) for name, part in rows.items()}
+    if rows is None:
+        return None
+    parts = [select(part, which) for part in rows]
+    if hasattr(rows, "_fields"):
+        return type(rows)(*parts)
+    return tuple(parts) if isinstance(rows, tuple) else parts
+
+
+def split(rows: Rows, size: int) -> list[Rows]:
+    """The rows in pieces of `size`; the last may be shorter."""
+    if size < 1:
+        raise InputError(f"micro_batch: {size} must be at least 1")
+    return [select(rows, slice(at, at + size)) for at in range(0, count(rows), size)]
+
+
+def to(rows: Rows, device: torch.device) -> Rows:
+    """The rows on a device, in the same containers."""
+    if isinstance(rows, Tensor):
+        return rows.to(device, non_blocking=True)
+    if isinstance(rows, Mapping):
+        return {name: to(part, device) for name, part in rows.items()}
+    if rows is None:
+        return None
+    parts = [to(part, device) for part in rows]
+    if hasattr(rows, "_fields"):
+        return type(rows)(*parts)
+    return tuple(parts) if isinstance(rows, tuple) else parts

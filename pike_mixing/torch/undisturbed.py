@@ -1,0 +1,38 @@
+"""Passes of which nothing remains: gradients, buffers and random numbers are as they were."""
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+
+@contextlib.contextmanager
+def undisturbed(model: nn.Module) -> Iterator[None]:
+    """Takes the parameters' gradients away for the block, and puts back what was there before it.
+
+    Running statistics of BatchNorm and other buffers are copied meanwhile. Dropout draws what the
+    next pass of the training will draw. The mode, training or evaluation, is the caller's.
+    """
+    gradients = [(p, p.grad) for p in model.parameters()]
+    buffers = [
+        (module, name, buffer, buffer.clone())
+        for module in model.modules()
+        for name, buffer in module.named_buffers(recurse=False)
+    ]
+    device = gradients[0][0].device
+    with torch.random.fork_rng(
+        devices=[] if device.type == "cpu" else [device],
+        device_type="cuda" if device.type == "cpu" else device.type,
+    ):
+        try:
+            for parameter, _ in gradients:
+                parameter.grad = None
+            yield
+        finally:
+            for parameter, gradient in gradients:
+                parameter.grad = gradient
+            with torch.no_grad():
+                for module, name, buffer, before in buffers:
+                    setattr(module, name, buffer)
+                    buffer.copy_(before)

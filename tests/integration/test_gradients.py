@@ -1,0 +1,312 @@
+"""Statistics of any model's gradients, against those of single rows computed one by one."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from ranks import on_two_ranks
+from tiny import (
+    CNN,
+    gpt2,
+    halves,
+    image_losses,
+    images,
+    language_loss,
+    llama,
+    single_gradients,
+    tokens,
+)
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from pike_mixing.errors import InputError
+from pike_mixing.torch import StatisticsAccumulator, gradient_statistics, gramian
+
+KINDS = {
+    "gpt2": (gpt2, language_loss, tokens),
+    "llama": (llama, language_loss, tokens),
+    "cnn": (lambda: CNN().eval(), image_losses, images),
+}
+needs_transformers = pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=[pytest.mark.slow] if kind != "cnn" else []) for kind in KINDS],
+)
+
+
+def made(kind):
+    if kind != "cnn":
+        pytest.importorskip("transformers")
+    model, loss_fn, rows = KINDS[kind]
+    return model(), loss_fn, rows
+
+
+def check(statistics, k, g_RxP, loss, rel=1e-4):
+    """The k-th domain against the gradients of its rows."""
+    rows, squared_norm = len(g_RxP), float(g_RxP.mean(dim=0).square().sum())
+    variance = float(g_RxP.var(dim=0).sum())
+    assert statistics.rows_K[k] == rows
+    assert statistics.squared_norm_K[k] == pytest.approx(squared_norm, rel=rel)
+    assert statistics.variance_K[k] == pytest.approx(variance, rel=rel)
+    unbiased = squared_norm - variance / rows
+    assert statistics.squared_norm_unbiased_K[k] == pytest.approx(unbiased, rel=rel, abs=1e-5)
+    assert statistics.loss_K[k] == pytest.approx(loss, rel=1e-5)
+
+
+@needs_transformers
+def test_single_rows_give_the_truth(kind):
+    model, loss_fn, rows = made(kind)
+    first, second = rows(5), rows(3, seed=2)
+    found = gradient_statistics(model, loss_fn, {"a": first, "none": None, "b": second})
+    check(found, 0, *single_gradients(model, loss_fn, first))
+    check(found, 2, *single_gradients(model, loss_fn, second))
+    assert found.rows_K.tolist() == [5, 0, 3]
+    assert np.isnan([found.squared_norm_K[1], found.variance_K[1], found.loss_K[1]]).all()
+
+
+def test_uneven_micro_batches():
+    # Seven rows in threes: sizes 3, 3 and 1, and n - 1 = 2.
+    model, rows = CNN().eval(), images(7)
+    found = gradient_statistics(model, image_losses, [rows], micro_batch=3)
+    g_RxP, loss = single_gradients(model, image_losses, rows)
+    squares = [
+        size * g_RxP[at : at + size].mean(dim=0).square().sum()
+        for at, size in ((0, 3), (3, 3), (6, 1))
+    ]
+    expected = (sum(squares) - 7 * g_RxP.mean(dim=0).square().sum()) / 2
+    assert found.variance_K[0] == pytest.approx(float(expected), rel=1e-4)
+    assert found.loss_K[0] == pytest.approx(loss, rel=1e-5)
+
+
+@needs_transformers
+def test_the_inner_products(kind):
+    model, loss_fn, rows = made(kind)
+    first, second = rows(4), rows(4, seed=2)
+    gram_KxK, statistics = gramian(model, loss_fn, [first, None, second], micro_batch=2)
+    g, h = (single_gradients(model, loss_fn, r)[0].mean(dim=0) for r in (first, second))
+    assert gram_KxK[0, 2] == gram_KxK[2, 0] == pytest.approx(float(g @ h), rel=1e-4)
+    assert gram_KxK[0, 0] == pytest.approx(statistics.squared_norm_K[0])
+    assert np.isnan(gram_KxK[1]).all()
+
+
+def test_nothing_remains_of_a_measurement():
+    model = CNN(dropout=0.5).train()
+    image_losses(model, images(4)).mean().backward()
+    before = copy.deepcopy(model.state_dict())
+    gradients = [p.grad for p in model.parameters()]
+    numbers = [g.clone() for g in gradients]
+    torch.manual_seed(3)
+    random = torch.get_rng_state()
+    found = gradient_statistics(model, image_losses, [images(6)], micro_batch=2)
+    assert np.isfinite(found.variance_K).all()
+    assert torch.equal(torch.get_rng_state(), random)
+    assert model.training
+    assert all(p.grad is g for p, g in zip(model.parameters(), gradients, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(gradients, numbers, strict=True))
+    after = model.state_dict()
+    assert all(torch.equal(before[n], after[n]) for n in before)
+    # The same draws of dropout: the passes were in the mode of the model.
+    again = gradient_statistics(model, image_losses, [images(6)], micro_batch=2)
+    assert again.squared_norm_K == found.squared_norm_K
+
+
+def test_nothing_remains_of_a_measurement_that_fails():
+    model = CNN().train()
+    image_losses(model, images(4)).mean().backward()
+    gradients, mean = [p.grad for p in model.parameters()], model.norm.running_mean.clone()
+
+    def breaks(model, rows):
+        image_losses(model, rows)
+        raise RuntimeError("out of memory")
+
+    with pytest.raises(RuntimeError, match="out of memory"):
+        gradient_statistics(model, breaks, [images(4)])
+    assert all(p.grad is g for p, g in zip(model.parameters(), gradients, strict=True))
+    assert torch.equal(model.norm.running_mean, mean)
+
+
+def test_frozen_and_idle_parameters():
+    model, rows = CNN().eval(), images(4)
+    model.convolution.requires_grad_(False)
+    model.idle = nn.Linear(3, 3)
+    found = gradient_statistics(model, image_losses, [rows])
+    check(found, 0, *single_gradients(model, image_losses, rows))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_activation_checkpointing(reentrant):
+    pytest.importorskip("transformers")
+    rows = tokens(4)
+    truth = single_gradients(gpt2(), language_loss, rows)
+    model = gpt2().train()
+    model.gradient_checkpointing_enable({"use_reentrant": reentrant})
+    if reentrant:
+        model.enable_input_require_grads()
+    check(gradient_statistics(model, language_loss, [rows]), 0, *truth)
+
+
+def test_a_gradient_in_several_parts_is_refused():
+    class Shared(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(3, 3)
+
+        def forward(self, x):
+            for _ in range(2):
+                x = torch.utils.checkpoint.checkpoint(self.layer, x, use_reentrant=True)
+            return x
+
+    x = torch.randn(2, 3, requires_grad=True)
+    with pytest.raises(InputError, match="use_reentrant=False"):
+        gradient_statistics(Shared(), lambda m, rows: m(rows).mean(), [x])
+
+
+def test_autocast_whose_cache_holds_weights_without_gradient():
+    model, rows = CNN().eval(), images(4)
+    expected = gradient_statistics(model, image_losses, [rows])
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.no_grad():
+            model(rows[0])
+        found = gradient_statistics(model, image_losses, [rows])
+    assert found.squared_norm_K != expected.squared_norm_K
+    assert found.squared_norm_K == pytest.approx(expected.squared_norm_K, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"rows_by_domain": [["text"]]}, "rows hold a str"),
+        ({"rows_by_domain": torch.zeros(3)}, "one for each domain"),
+        ({"rows_by_domain": [(torch.zeros(3, 1, 6, 6), torch.zeros(2))]}, r"\[2, 3\] rows"),
+        ({"micro_batch": 0}, "at least 1"),
+        ({"loss_fn": torch.no_grad()(image_losses)}, "no graph"),
+        ({"model": CNN().requires_grad_(False)}, "no trainable parameter"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(wrong, said):
+    given = {"model": CNN(), "loss_fn": image_losses, "rows_by_domain": [images(2)]} | wrong
+    with pytest.raises(InputError, match=said):
+        gradient_statistics(**given)
+
+
+def test_an_optimizer_within_the_backward_pass_is_refused():
+    model = CNN()
+    model.out.weight.register_post_accumulate_grad_hook(lambda p: p.data.zero_())
+    with pytest.raises(InputError, match="steps within the backward pass"):
+        gradient_statistics(model, image_losses, [images(2)])
+
+
+def accumulated(model, rows_by_domain, batch_rows, **weights):
+    """The statistics of a training step, and its gradient."""
+    measured = StatisticsAccumulator(model, list(rows_by_domain), batch_rows=batch_rows)
+    for domain, rows in rows_by_domain.items():
+        with measured.domain(domain, **weights):
+            for pixels, label in zip(*rows, strict=True):
+                one = (pixels[None], label[None])
+                measured.backward(image_losses(model, one), rows=1)
+    return measured.statistics(), torch.cat([p.grad.flatten() for p in model.parameters()])
+
+
+def test_statistics_out_of_the_passes_of_a_step():
+    model, domains = CNN().eval(), {"a": images(5), "b": images(3, seed=2)}
+    found, gradient = accumulated(model, domains, 8)
+    for k, rows in enumerate(domains.values()):
+        check(found, k, *single_gradients(model, image_losses, rows))
+    model.zero_grad()
+    both = tuple(torch.cat(parts) for parts in zip(*domains.values(), strict=True))
+    image_losses(model, both).mean().backward()
+    expected = torch.cat([p.grad.flatten() for p in model.parameters()])
+    torch.testing.assert_close(gradient, expected, rtol=1e-4, atol=1e-6)
+    # A second step adds to what is there.
+    _, twice = accumulated(model, domains, 8)
+    torch.testing.assert_close(twice, 2 * expected, rtol=1e-4, atol=1e-6)
+
+
+def test_a_domain_has_its_passes_once():
+    measured = StatisticsAccumulator(CNN(), ["a", "b"], batch_rows=2)
+    with measured.domain("a"):
+        pass
+    for wrong in ("a", "c"):
+        with pytest.raises(InputError, match=f"domain '{wrong}'"), measured.domain(wrong):
+            pass
+    with pytest.raises(InputError, match="within"):
+        measured.backward(torch.zeros(()), rows=1)
+    assert np.isnan(measured.statistics().loss_K).all()
+
+
+# On two ranks, each with every second row.
+
+
+def statistics_of_rank(rank, kind, how, counts):
+    model, loss_fn, rows = made(kind)
+    domains = [halves(rows(count, seed=k + 1), rank) for k, count in enumerate(counts)]
+    if how == "ddp":
+        model = DistributedDataParallel(model)
+    if how == "fsdp":
+        from torch.distributed.fsdp import fully_shard
+
+        for block in getattr(model, "transformer", model).children():
+            if isinstance(block, nn.ModuleList):
+                for layer in block:
+                    fully_shard(layer)
+        fully_shard(model)
+    found = gradient_statistics(model, loss_fn, domains)
+    gram_KxK, _ = gramian(model, loss_fn, domains)
+    # The training goes on: its own pass reduces as if nothing had been.
+    loss_fn(model, domains[0]).mean().backward()
+    parts = [p.grad for p in model.parameters()]
+    whole = [p.full_tensor() if hasattr(p, "full_tensor") else p for p in parts]
+    return found, gram_KxK, torch.cat([p.flatten() for p in whole])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "how"), [("gpt2", "ddp"), ("gpt2", "fsdp"), ("cnn", "ddp")])
+def test_two_ranks_measure_all_rows(tmp_path, kind, how):
+    # The first rank has one row more.
+    counts = (5, 3)
+    first, second = on_two_ranks(statistics_of_rank, tmp_path, kind, how, counts)
+    model, loss_fn, rows = made(kind)
+    g_K = []
+    for k, count in enumerate(counts):
+        g_RxP, loss = single_gradients(model, loss_fn, rows(count, seed=k + 1))
+        g_K.append(g_RxP.mean(dim=0))
+        for found, _, _ in (first, second):
+            check(found, k, g_RxP, loss)
+    for _, gram_KxK, _ in (first, second):
+        assert gram_KxK[0, 1] == pytest.approx(float(g_K[0] @ g_K[1]), rel=1e-4)
+    for name in vars(first[0]):
+        assert getattr(first[0], name).tolist() == getattr(second[0], name).tolist()
+    # Each rank's mean over its own rows, and the mean of the two.
+    ours = [
+        single_gradients(model, loss_fn, halves(rows(counts[0]), r))[0].mean(0) for r in range(2)
+    ]
+    expected = (sum(ours) / 2).float()
+    torch.testing.assert_close(first[2], expected, rtol=1e-3, atol=1e-5)
+
+
+def accumulated_on_rank(rank):
+    model = DistributedDataParallel(CNN().eval())
+    domains = {"a": halves(images(5), rank), "b": halves(images(3, seed=2), rank)}
+    return accumulated(model, domains, 8)
+
+
+@pytest.mark.slow
+def test_two_ranks_accumulate_all_rows(tmp_path):
+    expected, gradient = accumulated(
+        CNN().eval(), {"a": images(5), "b": images(3, seed=2)}, batch_rows=8
+    )
+    for found, own in on_two_ranks(accumulated_on_rank, tmp_path):
+        assert found.variance_K == pytest.approx(expected.variance_K, rel=1e-4)
+        assert found.squared_norm_K == pytest.approx(expected.squared_norm_K, rel=1e-4)
+        torch.testing.assert_close(own, gradient, rtol=1e-4, atol=1e-6)
+
+
+def rows_on_one_rank_alone(rank):
+    with pytest.raises(InputError, match=r"processes \[1\] have no rows"):
+        gradient_statistics(CNN(), image_losses, [images(2) if rank == 0 else None])
+
+
+@pytest.mark.slow
+def test_a_rank_without_rows_is_refused_on_all(tmp_path):
+    on_two_ranks(rows_on_one_rank_alone, tmp_path)
