@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt, Share
+from pike_mixing.numerics.splitmix import GOLDEN, Uint64s, mix
 from pipeline.data import alphabets
 from pipeline.data.documents import Document
-from pipeline.data.splitmix import GOLDEN, Uint64s, mix
 from pipeline.runtime import atomic_files
 
 _TOGETHER = 1024

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.limits import PositiveInt
-from pipeline.data.batches import Order
+from pike_mixing.order import Order
 from pipeline.data.ngrams import Hashes, occurring, window_hashes
 from pipeline.data.shards import Corpus
 from pipeline.evaluation.prompt_encoding import Item

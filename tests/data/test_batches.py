@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pipeline.data.batches import BLOCK, Mixture, Order
+from pike_mixing.order import BLOCK, Order
+from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus
 
 
