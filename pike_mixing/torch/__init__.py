@@ -11,13 +11,31 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pike_mixing.torch.gradients import StatisticsAccumulator, gradient_statistics, gramian
+    from pike_mixing.torch.losses import causal_losses
+    from pike_mixing.torch.mixed_dataset import MixedDataset, interleave_datasets
+    from pike_mixing.torch.mixing import Mixing
+    from pike_mixing.torch.signals import all_reduce
 
-__all__ = ["StatisticsAccumulator", "gradient_statistics", "gramian"]
+__all__ = [
+    "MixedDataset",
+    "Mixing",
+    "StatisticsAccumulator",
+    "all_reduce",
+    "causal_losses",
+    "gradient_statistics",
+    "gramian",
+    "interleave_datasets",
+]
 
 _PLACES = {
+    "MixedDataset": "mixed_dataset",
+    "Mixing": "mixing",
     "StatisticsAccumulator": "gradients",
+    "all_reduce": "signals",
+    "causal_losses": "losses",
     "gradient_statistics": "gradients",
     "gramian": "gradients",
+    "interleave_datasets": "mixed_dataset",
 }
 
 

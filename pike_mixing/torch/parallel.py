@@ -35,13 +35,19 @@ def sum_(tensors: Sequence[Tensor], group: Group = None) -> None:
             work.wait()
 
 
-def gathered(numbers: Sequence[float], device: torch.device, group: Group = None) -> Tensor:
+def device(group: Group = None) -> torch.device:
+    """Where numbers must lie to travel: NCCL takes those of the GPU alone."""
+    if _together() and "nccl" in str(dist.get_backend_config(group)):
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cpu")
+
+
+def gathered(numbers: Sequence[float], group: Group = None) -> Tensor:
     """The numbers of every process, W x N in float64 on the CPU."""
     mine = torch.tensor(list(numbers), dtype=torch.float64)
     if world_size(group) == 1:
         return mine[None]
-    # gloo takes tensors of the CPU, NCCL those of the device alone.
-    mine = mine.to(device)
+    mine = mine.to(device(group))
     found = [torch.empty_like(mine) for _ in range(world_size(group))]
     dist.all_gather(found, mine, group=group)
     return torch.stack(found).cpu()
@@ -151,8 +157,8 @@ def sum_over_shards(numbers: Sequence[Tensor], parts: Sequence[Tensor]) -> Tenso
 @contextlib.contextmanager
 def unsynchronized(model: nn.Module) -> Iterator[nn.Module]:
     """The model without its DistributedDataParallel, which does not reduce in the block."""
-    if isinstance(model, DistributedDataParallel):
-        with model.no_sync():
-            yield model.module
-    else:
-        yield model
+    with contextlib.ExitStack() as stack:
+        for module in model.modules():
+            if isinstance(module, DistributedDataParallel):
+                stack.enter_context(module.no_sync())
+        yield model.module if isinstance(model, DistributedDataParallel) else model

@@ -36,3 +36,15 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
                 for module, name, buffer, before in buffers:
                     setattr(module, name, buffer)
                     buffer.copy_(before)
+
+
+@contextlib.contextmanager
+def in_mode(model: nn.Module, training: bool) -> Iterator[None]:
+    """The whole model in training or evaluation mode, and each module as it was afterwards."""
+    before = [(module, module.training) for module in model.modules()]
+    model.train(training)
+    try:
+        yield
+    finally:
+        for module, mode in before:
+            module.training = mode

@@ -1,0 +1,87 @@
+"""A mixing method in a `Trainer` of Lightning.
+
+    mixing = Mixing(method, dataset, loss_fn=row_losses)
+    trainer = Trainer(max_steps=1000, callbacks=[MixingCallback(mixing)])
+    trainer.fit(module, datamodule=MixingDataModule(mixing))
+
+The module's `training_step` returns `mixing_loss(self, mixing, losses)`, given a loss of each row.
+"""
+
+from typing import Any
+
+from lightning.pytorch import Callback, LightningDataModule, LightningModule, Trainer
+from torch import Tensor
+
+from pike_mixing.errors import InputError
+from pike_mixing.torch import Mixing
+from pike_mixing.torch.mixed_loader import MixedLoader
+
+
+class MixingDataModule(LightningDataModule):  # type: ignore[misc]
+    """The training batches of a mixing."""
+
+    def __init__(self, mixing: Mixing, **options: Any) -> None:
+        """Takes the options of `Mixing.data_loader`: num_workers, pin_memory, ...."""
+        super().__init__()
+        self._mixing, self._options = mixing, options
+
+    def train_dataloader(self) -> MixedLoader:
+        """Micro-batches, drawn when they are needed.
+
+        Raises:
+            InputError: the steps of the data set are not limited.
+        """
+        if self._mixing.dataset.steps is None:
+            raise InputError(
+                "steps: give MixedDataset the steps of the training: Lightning draws ahead from a "
+                "loader without length"
+            )
+        return self._mixing.data_loader(**self._options)
+
+
+class MixingCallback(Callback):  # type: ignore[misc]
+    """Tells the method of the Trainer's steps, and keeps its state in the Trainer's checkpoints."""
+
+    def __init__(self, mixing: Mixing) -> None:
+        """The mixing may have no model yet: it measures the module."""
+        self.mixing = mixing
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Takes the module as the model that is measured.
+
+        Raises:
+            InputError: the Trainer accumulates another number of batches than a step has.
+        """
+        # With its DistributedDataParallel, which must not reduce what is measured.
+        self.mixing.model = trainer.strategy.model
+        given, wanted = trainer.accumulate_grad_batches, self.mixing.dataset.micro_batches
+        if given != wanted:
+            raise InputError(
+                f"accumulate_grad_batches: {given}, but a step has {wanted} micro-batches of "
+                f"{self.mixing.dataset.micro_batch} rows: set it to {wanted}"
+            )
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, *args: Any, **kwargs: Any
+    ) -> None:
+        """After the last micro-batch of a step, the method observes it."""
+        batch_index = kwargs["batch_idx"] if "batch_idx" in kwargs else args[2]
+        if (batch_index + 1) % trainer.accumulate_grad_batches == 0:
+            self.mixing.end_step()
+            pl_module.log_dict(self.mixing.metrics())
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint holds of the mixing."""
+        return self.mixing.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Goes on from a checkpoint."""
+        self.mixing.load_state_dict(state_dict)
+
+
+def mixing_loss(module: LightningModule, mixing: Mixing, loss_B: Tensor) -> Tensor:
+    """What `training_step` returns of the losses of the batch's rows.
+
+    Lightning divides by `accumulate_grad_batches`; the parts of the micro-batches add up already.
+    """
+    return mixing.weigh(loss_B) * module.trainer.accumulate_grad_batches

@@ -1,0 +1,301 @@
+"""A data set over several domains, whose shares may change while it is read.
+
+Every step has b rows, b_k of them of domain k, in the domains' order; rows stand at consecutive
+positions of their domain's order. Of W processes, process r takes rows r, r + W, ... of the step,
+in micro-batches; of its w workers, worker j makes micro-batches j, j + w, .... So the counts are
+exact over all processes, and no row depends on how many processes or workers there are.
+
+Shapes: K domains, B rows of a step.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import IterableDataset, get_worker_info
+
+from pike_mixing import by_domain
+from pike_mixing.apportion import systematic
+from pike_mixing.arrays import Floats, Ints
+from pike_mixing.errors import InputError
+from pike_mixing.interface import uniform
+from pike_mixing.torch import parallel, streams
+
+RING = 1024
+"""Steps whose counts are kept for workers: far more than any of them lags behind."""
+
+
+class MixedDataset(IterableDataset[Any]):
+    """Rows of named domains, mixed by counts that are published step by step.
+
+    Without a publisher, weights are fixed: given, or 1/K. `Mixing` publishes the counts of a
+    method. A step's counts must be published before a worker begins the step; how many steps ahead
+    that is, is the latency of new weights.
+    """
+
+    def __init__(
+        self,
+        datasets: Mapping[str, Any],
+        batch_rows: int,
+        *,
+        weights: Mapping[str, float] | None = None,
+        seed: int = 0,
+        shuffle: bool = True,
+        micro_batch: int | None = None,
+        steps: int | None = None,
+        place: tuple[int, int] | None = None,
+    ) -> None:
+        """Opens the domains.
+
+        Args:
+            datasets: By domain: map-style data sets or iterables, of Hugging Face or any other.
+            batch_rows: Rows b of a step over all processes and micro-batches.
+            weights: Fixed weights by domain.
+            seed: Seed of the order in which map-style data sets are read.
+            shuffle: Whether they are shuffled.
+            micro_batch: Rows that a process passes together: the `batch_size` of the loader. All of
+                its rows of a step when absent.
+            steps: Steps after which it ends; never when absent.
+            place: Rank and number of the processes; those of `torch.distributed` when absent.
+
+        Raises:
+            InputError: no domains, one without rows, or weights that do not fit them.
+        """
+        if not datasets:
+            raise InputError("datasets: at least one domain is needed")
+        if batch_rows < 1:
+            raise InputError(f"batch_rows: {batch_rows} must be at least 1")
+        self.domains, self.batch_rows, self.seed = tuple(datasets), batch_rows, seed
+        self.steps = steps
+        self._datasets, self._shuffle = dict(datasets), shuffle
+        self._micro_batch, self._place = micro_batch, place
+        K = len(self.domains)
+        self._weights_K: Floats | None = uniform(K)
+        if weights is not None:
+            self._weights_K = by_domain.ordered(weights, self.domains, "weights")
+        self._streams = self.streams("train")
+        self._plan = torch.zeros(RING, K, dtype=torch.int64).share_memory_()
+        self._last = torch.full((), -1, dtype=torch.int64).share_memory_()
+        self._step, self._row, self._positions_K = 0, 0, np.zeros(K, dtype=np.int64)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Rank of this process and number of processes."""
+        return self._place or (parallel.rank(), parallel.world_size())
+
+    @property
+    def micro_batch(self) -> int:
+        """Rows of a micro-batch.
+
+        Raises:
+            InputError: a step's rows cannot be dealt evenly.
+        """
+        _, world = self.place
+        own, left = divmod(self.batch_rows, world)
+        micro_batch = self._micro_batch or own
+        if left or own % micro_batch:
+            raise InputError(
+                f"batch_rows: {self.batch_rows} rows cannot be dealt to {world} processes in "
+                f"micro-batches of {micro_batch}: make it a multiple of {world * micro_batch}"
+            )
+        return micro_batch
+
+    @property
+    def micro_batches(self) -> int:
+        """Micro-batches of a step on each process: the steps of gradient accumulation."""
+        return self.batch_rows // self.place[1] // self.micro_batch
+
+    def streams(self, purpose: str) -> list[streams.Stream]:
+        """The domains' rows in another order, for another purpose."""
+        return [
+            streams.opened(d, n, seed=self.seed, purpose=purpose, shuffle=self._shuffle)
+            for n, d in self._datasets.items()
+        ]
+
+    def set_weights(self, weights: Mapping[str, float]) -> None:
+        """Changes fixed weights from the next step on that is begun; for a loader without workers.
+
+        Raises:
+            InputError: the counts are published step by step.
+        """
+        if self._weights_K is None:
+            raise InputError("set_weights: the counts are published by a method: change its state")
+        self._weights_K = by_domain.ordered(weights, self.domains, "weights")
+
+    def publish(self, step: int, count_K: Ints) -> None:
+        """Fixes the counts of the next step that has none; from then on no weights are fixed.
+
+        Raises:
+            InputError: another step is next, or the counts do not sum to the batch.
+        """
+        following = int(self._last) + 1
+        if step != following:
+            raise InputError(f"publish: step {step} is not the next one, {following}")
+        if (
+            count_K.shape != (len(self.domains),)
+            or count_K.min() < 0
+            or count_K.sum() != self.batch_rows
+        ):
+            raise InputError(
+                f"publish: {count_K.tolist()} are no counts of {len(self.domains)} domains that "
+                f"sum to {self.batch_rows}"
+            )
+        self._weights_K = None
+        self._plan[step % RING] = torch.from_numpy(count_K)
+        self._last.fill_(step)
+
+    @property
+    def published(self) -> int:
+        """The last step whose counts are published; -1 before the first."""
+        return int(self._last)
+
+    def counts(self, step: int) -> Ints:
+        """Rows of each domain in a step.
+
+        Raises:
+            InputError: they are not published yet.
+        """
+        if self._weights_K is not None and self.published < step:
+            return systematic(self._weights_K, self.batch_rows, step)
+        if step > self.published:
+            raise InputError(
+                f"step {step} is drawn before the weights of that step are known (they are up to "
+                f"step {self.published}): the loader prefetches. Use Mixing.data_loader, or set "
+                "Mixing's `latency` to the steps that the loader draws ahead: "
+                "ceil((num_workers * prefetch_factor + 1) / micro-batches of a step)"
+            )
+        assert step > self.published - RING, "a worker lags behind by the whole ring"
+        return self._plan[step % RING].numpy().copy()
+
+    def domain_of_rows(self, step: int) -> Ints:
+        """Domain of each row that this process passes in a step, in the order of the rows."""
+        rank, world = self.place
+        return np.repeat(np.arange(len(self.domains)), self.counts(step))[rank::world]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Rows from where the state stands; in a worker, those of its micro-batches."""
+        rank, world = self.place
+        worker = get_worker_info()
+        number, workers = (worker.id, worker.num_workers) if worker else (0, 1)
+        size, in_step = self.micro_batch, self.micro_batches
+        while self.steps is None or self._step < self.steps:
+            count_K = self.counts(self._step)
+            domain_B = np.repeat(np.arange(len(count_K)), count_K)
+            offset_B = np.concatenate([np.arange(n) for n in count_K.tolist()])
+            while self._row < in_step * size:
+                if (self._step * in_step + self._row // size) % workers != number:
+                    self._row += size - self._row % size
+                    continue
+                at = rank + self._row * world
+                k = int(domain_B[at])
+                row = self._streams[k].row(int(self._positions_K[k] + offset_B[at]))
+                self._row += 1
+                yield row
+            self._step, self._row = self._step + 1, 0
+            self._positions_K = self._positions_K + count_K
+
+    def __len__(self) -> int:
+        """Rows of this process, where the steps are limited."""
+        if self.steps is None:
+            raise TypeError("a MixedDataset without `steps` has no length")
+        return self.steps * (self.batch_rows // self.place[1])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For workers that start anew, and know of no other process."""
+        return self.__dict__ | {"_place": self.place}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the reading stands, with the counts that are published from there on."""
+        streams_K = [stream.state_dict() for stream in self._streams]
+        return self._state(self._step, self._row, self._positions_K, streams_K)
+
+    def state_at(self, step: int, positions_K: Ints) -> dict[str, Any]:
+        """The state before a step, for one who knows the positions: rows drawn ahead come again.
+
+        Args:
+            step: The step.
+            positions_K: Rows of each domain in all steps before it.
+        """
+        # Workers, or a loader that draws ahead, leave iterables to be read again up to there.
+        stand = (self._step, self._row) == (step - 1, len(self.domain_of_rows(step - 1)))
+        streams_K = [stream.state_dict() if stand else {} for stream in self._streams]
+        return self._state(step, 0, positions_K, streams_K)
+
+    def _state(
+        self, step: int, row: int, positions_K: Ints, streams_K: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        last = self.published
+        return {
+            "domains": list(self.domains),
+            "batch_rows": self.batch_rows,
+            "step": step,
+            "row": row,
+            "positions": positions_K.tolist(),
+            "last": last,
+            "plan": [self.counts(s).tolist() for s in range(max(step, last - RING + 1), last + 1)],
+            "streams": streams_K,
+        }
+
+    def seek(self, step: int, positions_K: Ints) -> None:
+        """Goes to the beginning of a step, where `positions_K` rows of each domain come before."""
+        self._step, self._row, self._positions_K = step, 0, positions_K.copy()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a state; with another number of workers too, where `row` is 0.
+
+        Raises:
+            InputError: the state is of other domains, or of another batch.
+        """
+        for name, now in {"domains": list(self.domains), "batch_rows": self.batch_rows}.items():
+            if state[name] != now:
+                raise InputError(
+                    f"the state is of {name} {state[name]}, but the data set has {now}: go on with "
+                    "the same domains in the same order and the same batch"
+                )
+        self._step, self._row = state["step"], state["row"]
+        self._positions_K = np.array(state["positions"], dtype=np.int64)
+        for stream, of_stream in zip(self._streams, state["streams"], strict=True):
+            stream.load_state_dict(of_stream)
+        plan, last = state["plan"], state["last"]
+        if last < 0:
+            return
+        self._weights_K = None
+        for step, counts in zip(range(last - len(plan) + 1, last + 1), plan, strict=True):
+            self._plan[step % RING] = torch.tensor(counts)
+        # A worker that goes on knows less than the process that publishes.
+        self._last.fill_(max(last, self.published) if get_worker_info() else last)
+
+
+def interleave_datasets(
+    datasets: Sequence[Any] | Mapping[str, Any],
+    probabilities: Sequence[float] | Mapping[str, float] | None = None,
+    seed: int | None = None,
+    *,
+    batch_rows: int = 1,
+    **options: Any,
+) -> MixedDataset:
+    """What `datasets.interleave_datasets` gives, with exact shares that can be changed on the way.
+
+    Rows of map-style data sets come in random order, domains again and again; `set_weights` and a
+    method's `Mixing` change the shares.
+
+    Args:
+        datasets: The domains; of a list their names are "0", "1", ....
+        probabilities: Shares in the same form; equal when absent.
+        seed: Seed of the rows' order; 0 when absent.
+        batch_rows: Rows among which the shares are kept as closely as whole rows can.
+        options: Further arguments of `MixedDataset`.
+
+    Raises:
+        InputError: shares and data sets do not fit together.
+    """
+    if not isinstance(datasets, Mapping):
+        datasets = {str(i): dataset for i, dataset in enumerate(datasets)}
+    if probabilities is not None and not isinstance(probabilities, Mapping):
+        if len(probabilities) != len(datasets):
+            raise InputError(
+                f"probabilities: {len(probabilities)} for {len(datasets)} data sets: give as many"
+            )
+        probabilities = dict(zip(datasets, probabilities, strict=True))
+    return MixedDataset(datasets, batch_rows, weights=probabilities, seed=seed or 0, **options)

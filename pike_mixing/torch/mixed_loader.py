@@ -1,0 +1,72 @@
+"""The loader of a mixed data set, which draws a step's rows when they are needed."""
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from torch.utils.data import DataLoader
+
+from pike_mixing.errors import InputError
+from pike_mixing.torch.rows import Rows
+
+if TYPE_CHECKING:
+    from pike_mixing.torch.mixing import Mixing
+
+
+class MixedLoader:
+    """Micro-batches of this process, step after step; before a step, the method prepares it.
+
+    Each iteration begins at the step where the method stands.
+    """
+
+    def __init__(self, mixing: "Mixing", options: dict[str, Any]) -> None:
+        """See `Mixing.data_loader`."""
+        self._mixing, self._options = mixing, options
+        if {"batch_size", "sampler", "batch_sampler", "shuffle"} & set(options):
+            raise InputError(
+                "data_loader: batch_size is the data set's micro_batch, and the order its own: "
+                "leave batch_size, shuffle and samplers away"
+            )
+
+    @property
+    def dataset(self) -> Any:
+        """What it reads."""
+        return self._mixing.dataset
+
+    @property
+    def batch_size(self) -> int:
+        """Rows of a micro-batch."""
+        return self._mixing.dataset.micro_batch
+
+    def __len__(self) -> int:
+        """Micro-batches of the whole training, where the data set's steps are limited."""
+        return len(self.dataset) // self.batch_size
+
+    def __iter__(self) -> Iterator[Rows]:
+        """The micro-batches."""
+        mixing, dataset = self._mixing, self._mixing.dataset
+        in_step = dataset.micro_batches
+        self._refuse_unforeseen(in_step)
+        dataset.seek(mixing.step, mixing.positions_K)
+        step, loaded = mixing.step, None
+        while dataset.steps is None or step < dataset.steps:
+            if step == mixing.step:
+                mixing.prepare()
+            if loaded is None:
+                loaded = iter(DataLoader(dataset, self.batch_size, **self._options))
+            drawn = [next(loaded) for _ in range(in_step)]
+            mixing.begin_step(drawn)
+            yield from drawn
+            step += 1
+
+    def _refuse_unforeseen(self, in_step: int) -> None:
+        """Makes sure that workers never want a step that is not decided."""
+        workers = self._options.get("num_workers", 0)
+        drawn = workers * (self._options.get("prefetch_factor") or 2)
+        ahead = math.ceil(drawn / in_step)
+        if ahead > self._mixing.latency:
+            raise InputError(
+                f"data_loader: {workers} workers draw {drawn} micro-batches ahead, {ahead} steps: "
+                f"set Mixing's latency to {ahead}, so that new weights act {ahead} steps later, or "
+                "num_workers to 0"
+            )

@@ -1,0 +1,82 @@
+"""Signals of several processes as one."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import torch
+
+from pike_mixing.arrays import Floats
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Signals, Statistics
+from pike_mixing.numerics.gradient_moments import statistics_of
+from pike_mixing.torch import parallel
+from pike_mixing.torch.parallel import Group
+
+
+def all_reduce(signals: Signals, group: Group = None) -> Signals:
+    """The signals of all processes, of which each gives those of its own rows.
+
+    Counts and rows of the batch add up; losses are weighed by counts; what a process did not
+    measure is NaN and does not count. Without `torch.distributed` they stay as they are. Statistics
+    that `gradient_statistics` made are of all processes already: add them afterwards.
+
+    Statistics of several processes are pooled so that they stay unbiased: variances are weighed by
+    rows - 1, unbiased squared norms by rows; the plug-in norm is that of all rows together.
+
+    Raises:
+        InputError: inner products (`gram_KxK`) of single processes, which do not add up, or losses
+            without counts.
+    """
+    if parallel.world_size(group) == 1:
+        return signals
+    if signals.gram_KxK is not None:
+        raise InputError(
+            "gram_KxK of one process's rows cannot be reduced: measure it over all of them with "
+            "pike_mixing.torch.gramian"
+        )
+    measured = {
+        name: getattr(signals, name)
+        for name in ("loss_K", "loss_after_K", "excess_K", "validation_loss_K")
+        if getattr(signals, name) is not None
+    }
+    if measured and signals.count_K is None and set(measured) != {"validation_loss_K"}:
+        raise InputError("count_K is missing: losses of several processes are weighed by counts")
+    reduced: dict[str, Any] = {}
+    for name, value_K in measured.items():
+        same = name == "validation_loss_K" or signals.count_K is None
+        rows_K = np.ones(len(value_K)) if same else np.asarray(signals.count_K, np.float64)
+        reduced[name] = _mean(value_K, rows_K, group)
+    if signals.count_K is not None:
+        reduced["count_K"] = _sum(signals.count_K.astype(np.float64), group).astype(np.int64)
+    if signals.statistics is not None:
+        reduced["statistics"] = _pooled(signals.statistics, group)
+    rows = int(_sum(np.array([float(signals.batch_rows)]), group)[0])
+    return dataclasses.replace(signals, batch_rows=rows, **reduced)
+
+
+def _pooled(own: Statistics, group: Group) -> Statistics:
+    rows_K = _sum(own.rows_K, group)
+    variance_K = _mean(own.variance_K, own.rows_K - 1, group)
+    unbiased_K = _mean(own.squared_norm_unbiased_K, own.rows_K, group)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        plug_in_K = unbiased_K + variance_K / rows_K
+    return statistics_of(plug_in_K, variance_K, _mean(own.loss_K, own.rows_K, group), rows_K)
+
+
+def _mean(value_K: Floats, weight_K: Floats, group: Group) -> Floats:
+    """Weighted mean over the processes that measured; NaN where none did."""
+    measured_K = ~np.isnan(value_K) & (weight_K > 0)
+    weight_K = np.where(measured_K, weight_K, 0)
+    total_K, weights_K = _sum(
+        np.stack([np.where(measured_K, value_K, 0) * weight_K, weight_K]), group
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean_K: Floats = total_K / weights_K
+    return mean_K
+
+
+def _sum(numbers: Floats, group: Group) -> Floats:
+    found = torch.from_numpy(numbers.astype(np.float64)).to(parallel.device(group))
+    parallel.sum_([found], group)
+    return found.cpu().numpy()

@@ -1,0 +1,210 @@
+"""Rows of mixed domains by id: which process and worker reads what, and what follows a stop."""
+
+import json
+
+import numpy as np
+import pytest
+from torch.utils.data import DataLoader
+
+from pike_mixing.errors import InputError
+from pike_mixing.order import Order
+from pike_mixing.torch import MixedDataset, interleave_datasets
+
+NAMES = ("a", "b")
+COUNTS = [[4, 4], [6, 2], [1, 7], [8, 0], [3, 5], [4, 4], [0, 8], [5, 3]]
+STEPS = len(COUNTS)
+
+
+class Again:
+    """An iterable without length, as a stream of files."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __iter__(self):
+        return iter(self.rows)
+
+
+def ids(name, count):
+    return [f"{name}{i}" for i in range(count)]
+
+
+def domains(kind="list", counts=(20, 12)):
+    found = {name: ids(name, count) for name, count in zip(NAMES, counts, strict=True)}
+    if kind == "list":
+        return found
+    if kind == "iterable":
+        return {name: Again(rows) for name, rows in found.items()}
+    datasets = pytest.importorskip("datasets")
+    made = {n: datasets.Dataset.from_dict({"id": rows}) for n, rows in found.items()}
+    if kind == "streaming":
+        # Shards that a worker would read in parts, did it know that it is one.
+        made = {n: d.to_iterable_dataset(num_shards=2) for n, d in made.items()}
+    return made
+
+
+def mixed(kind="list", **options):
+    dataset = MixedDataset(domains(kind), 8, **({"shuffle": False, "steps": STEPS} | options))
+    for step, counts in enumerate(COUNTS):
+        dataset.publish(step, np.array(counts))
+    return dataset
+
+
+def names(batch):
+    return list(batch["id"]) if isinstance(batch, dict) else list(batch)
+
+
+def joined(lists):
+    return [row for rows in lists for row in rows]
+
+
+def steps_of(batches, in_step):
+    """Rows of each step, from its micro-batches."""
+    flat = [names(batch) for batch in batches]
+    return [joined(flat[at : at + in_step]) for at in range(0, len(flat), in_step)]
+
+
+def expected():
+    """Rows of each step, dealt by hand."""
+    found, at = [], [0, 0]
+    for counts in COUNTS:
+        rows = []
+        for k, (name, size) in enumerate(zip(NAMES, (20, 12), strict=True)):
+            rows += [f"{name}{(at[k] + i) % size}" for i in range(counts[k])]
+            at[k] += counts[k]
+        found.append(rows)
+    return found
+
+
+def test_one_process_reads_every_step_in_the_domains_order():
+    loader = DataLoader(mixed(), batch_size=8)
+    assert steps_of(loader, 1) == expected()
+    assert expected()[1] == ["a4", "a5", "a6", "a7", "a8", "a9", "b4", "b5"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "workers", "micro_batch"),
+    [
+        ("list", 0, 2),
+        *(
+            pytest.param(kind, workers, micro_batch, marks=pytest.mark.slow)
+            for kind in ("list", "iterable", "hugging face", "streaming")
+            for workers, micro_batch in ((2, 4), (2, 2), (3, 4))
+        ),
+    ],
+)
+def test_processes_and_workers_read_every_row_once(kind, workers, micro_batch):
+    ranks = []
+    for rank in range(2):
+        dataset = mixed(kind, micro_batch=micro_batch, place=(rank, 2))
+        loader = DataLoader(dataset, batch_size=micro_batch, num_workers=workers)
+        ranks.append(steps_of(loader, 4 // micro_batch))
+    for step, rows in enumerate(expected()):
+        assert ranks[0][step] == rows[::2]
+        assert ranks[1][step] == rows[1::2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["list", "iterable", "hugging face", "streaming"])
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("stop", [3, 4, 9])
+def test_a_stateful_loader_goes_on_in_the_middle(kind, workers, stop):
+    loaders = pytest.importorskip("torchdata.stateful_dataloader")
+
+    def loader():
+        dataset = mixed(kind, micro_batch=4)
+        return loaders.StatefulDataLoader(
+            dataset, batch_size=4, num_workers=workers, prefetch_factor=2 if workers else None
+        )
+
+    whole = [names(batch) for batch in loader()]
+    first = loader()
+    rows = iter(first)
+    begun = [names(next(rows)) for _ in range(stop)]
+    state = first.state_dict()
+    del rows
+    second = loader()
+    second.load_state_dict(state)
+    assert begun + [names(batch) for batch in second] == whole
+
+
+def test_a_state_is_plain_values_and_is_refused_by_other_domains():
+    dataset = mixed(micro_batch=4)
+    rows = iter(dataset)
+    first = [next(rows) for _ in range(11)]
+    state = json.loads(json.dumps(dataset.state_dict()))
+    other = MixedDataset(domains(), 8, shuffle=False, steps=STEPS, micro_batch=4)
+    other.load_state_dict(state)
+    assert first + list(other) == joined(expected())
+    for wrong in (
+        MixedDataset({"a": ["a0"], "c": ["c0"]}, 8),
+        MixedDataset(domains(), 16),
+    ):
+        with pytest.raises(InputError, match="the state is of"):
+            wrong.load_state_dict(state)
+
+
+def test_a_shuffled_domain_is_a_permutation_of_its_own_each_time_round():
+    dataset = MixedDataset({"a": ids("a", 7)}, 7, seed=3, steps=2)
+    first, second = list(dataset)[:7], list(dataset)
+    assert first != second
+    order = Order(7, {"seed": 3, "purpose": "train", "domain": "a"}).at(np.arange(7))
+    assert first == [f"a{i}" for i in order]
+    assert sorted(first) == ids("a", 7)
+    # Another purpose reads rows in another order.
+    fresh = dataset.streams("statistics")[0]
+    assert [fresh.row(i) for i in range(7)] not in (first, second)
+
+
+def test_fixed_weights_keep_their_shares_over_the_steps():
+    dataset = MixedDataset(domains(), 4, weights={"a": 0.95, "b": 0.05}, steps=100)
+    rows = list(dataset)
+    # 0.05 of four rows: one in five steps.
+    assert len(dataset) == len(rows) == 400
+    assert sum(row[0] == "b" for row in rows) == pytest.approx(20, abs=1)
+
+
+def test_interleaved_like_the_function_of_datasets():
+    found = interleave_datasets(
+        [ids("a", 20), ids("b", 9)], probabilities=[0.75, 0.25], seed=1, steps=400
+    )
+    rows = iter(found)
+    first = [next(rows)[0] for _ in range(200)]
+    assert first.count("a") == pytest.approx(150, abs=1)
+    found.set_weights({"0": 0.25, "1": 0.75})
+    second = [next(rows)[0] for _ in range(200)]
+    assert second.count("a") == pytest.approx(50, abs=1)
+    assert len(interleave_datasets({"x": ids("x", 3)}, steps=2)) == 2
+
+
+@pytest.mark.parametrize(
+    ("do", "said"),
+    [
+        (lambda: MixedDataset({}, 8), "at least one domain"),
+        (lambda: MixedDataset({"a": []}, 8), "domain 'a' has no rows"),
+        (lambda: list(MixedDataset({"a": Again([])}, 8, steps=1)), "domain 'a' has no rows"),
+        (lambda: MixedDataset({"a": iter([1])}, 8), "can be read once"),
+        (lambda: MixedDataset({"a": 3}, 8), "domain 'a' is a int"),
+        (lambda: MixedDataset({"a": [1]}, 0), "batch_rows: 0"),
+        (lambda: MixedDataset(domains(), 8, weights={"a": 1.0}), "domain 'b' has no weight"),
+        (lambda: MixedDataset(domains(), 8, place=(0, 3)).micro_batch, "multiple of 6"),
+        (lambda: MixedDataset(domains(), 8, micro_batch=3).micro_batch, "multiple of 3"),
+        (lambda: mixed().publish(3, np.array([4, 4])), "step 3 is not the next one, 8"),
+        (lambda: mixed().publish(8, np.array([4, 3])), "sum to 8"),
+        (lambda: mixed().counts(8), "prefetches"),
+        (lambda: mixed().set_weights({"a": 1, "b": 1}), "published by a method"),
+        (lambda: interleave_datasets([ids("a", 2)], [0.5, 0.5]), "2 for 1 data sets"),
+    ],
+)
+def test_mistakes_are_told(do, said):
+    with pytest.raises(InputError, match=said):
+        do()
+
+
+@pytest.mark.slow
+def test_a_worker_that_draws_what_is_not_decided_says_so():
+    dataset = MixedDataset(domains(), 8, shuffle=False)
+    dataset.publish(0, np.array([4, 4]))
+    loader = DataLoader(dataset, batch_size=8, num_workers=1)
+    with pytest.raises(InputError, match="the loader prefetches"):
+        list(loader)

@@ -1,0 +1,286 @@
+"""One small run of the pipeline, repeated in other people's training loops on the same rows."""
+
+import warnings
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from pike_mixing import registry
+from pike_mixing.finders.best import Best
+from pike_mixing.finders.interface import Proxy
+from pike_mixing.settings import parse
+from pike_mixing.torch import MixedDataset, Mixing
+from pipeline import settings
+from pipeline.data.shards import Corpus
+from pipeline.model import adamw
+from pipeline.model.transformer import initialised
+from pipeline.runtime import atomic_files
+
+STEPS, ROWS = 14, 8
+
+DOMAINS = ("easy", "hard")
+FOUND = (
+    Best()
+    .find(
+        DOMAINS,
+        [
+            Proxy("even", np.array([0.5, 0.5]), np.array([2.0, 3.0])),
+            Proxy("easy", np.array([0.7, 0.3]), np.array([1.5, 3.2])),
+        ],
+    )
+    .weights_K
+)
+
+METHODS: dict[str, dict[str, object]] = {
+    "pike": {"zeta1": 0.5, "zeta2": 0.1, "every": 3, "first": 0, "rows": 3},
+    "ado": {
+        "first": 9,
+        "every": 2,
+        "ignore": 0,
+        "stride": 1,
+        "window": 5,
+        "min_log_irreducible": -5.0,
+    },
+    "famo": {"rate": 0.5},
+    "gradnorm": {"first": 1, "rate": 0.5},
+    # What a finder says of two proxy runs.
+    "fixed": {"weights_by_domain": dict(zip(DOMAINS, FOUND.tolist(), strict=True))},
+}
+
+
+def changes(rule):
+    """What `write_run` takes to write the run of a rule."""
+    training = {"rows": ROWS, "steps": STEPS, "checkpoint_every": STEPS, "resume_every": STEPS}
+    return {"rule": rule, "method": METHODS[rule], "training": training}
+
+
+class Rows:
+    """The rows of a corpus as a map-style data set."""
+
+    def __init__(self, corpus, length):
+        self.corpus, self.length = corpus, length
+
+    def __len__(self):
+        return self.corpus.rows(self.length)
+
+    def __getitem__(self, row):
+        tokens = np.empty((1, self.length + 1), np.int64)
+        self.corpus.read_into(tokens, np.array([row]))
+        tokens = torch.from_numpy(tokens[0])
+        return {"input_ids": tokens, "labels": tokens}
+
+
+class Net(nn.Module):
+    """The pipeline's model with the face of transformers."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, input_ids, labels=None):
+        found = {"logits": self.net(input_ids[:, :-1])}
+        if labels is not None:
+            found = {"loss": logits_losses(found, labels).mean()} | found
+        return found
+
+
+def logits_losses(outputs, labels):
+    """Loss of each row, of the model's outputs."""
+    return functional.cross_entropy(
+        outputs["logits"].float().transpose(1, 2), labels[:, 1:], reduction="none"
+    ).mean(dim=1)
+
+
+def row_losses(model, batch):
+    return logits_losses(model(input_ids=batch["input_ids"]), batch["labels"])
+
+
+class Way:
+    """What a training loop needs: model, optimizer, schedule, data, mixing."""
+
+    def __init__(self, run, corpora, micro_batch, world=1):
+        work = parse(settings.Run, atomic_files.read_json(run), "run.json")
+        self.recipe = recipe = work.training
+        opened = {d: Corpus.open(corpora / d, "train", verify=False) for d in work.domains}
+        pieces = next(iter(opened.values())).vocabulary
+        net = initialised(work.model, work.model.padded_vocabulary(pieces), work.seed)
+        self.model = Net(net.configure(recipe))
+        self.optimizer = adamw.adamw(self.model, recipe)
+        first = recipe.initial_learning_rate
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(
+            self.optimizer, lambda step: adamw.learning_rate(step, recipe) / first
+        )
+        self.method = registry.build(work.rule, work.method, "run.json")
+        self.domains = {d: Rows(c, recipe.length) for d, c in opened.items()}
+        self.seed, self.micro_batch, self.world = work.seed, micro_batch, world
+        self.accumulation = ROWS // micro_batch // world
+        self.seen = []
+
+    def mixing(self, model=None, **options):
+        dataset = MixedDataset(
+            self.domains, ROWS, seed=self.seed, micro_batch=self.micro_batch, steps=STEPS
+        )
+        size = self.recipe.statistics_microbatch
+        made = Mixing(
+            self.method, dataset, model, row_losses, statistics_micro_batch=size, **options
+        )
+        return self.watched(made)
+
+    def watched(self, mixing):
+        """Notes weights and counts of every step."""
+        end = mixing.end_step
+
+        def end_step():
+            end()
+            numbers = mixing.metrics()
+            self.seen.append(
+                [[numbers[f"mixing/{what}/{d}"] for d in self.domains] for what in WHAT]
+            )
+
+        mixing.end_step = end_step
+        return mixing
+
+    def clip(self):
+        nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip_norm)
+
+
+WHAT = ("weight", "count")
+
+
+def plain(way):
+    mixing = way.mixing(way.model)
+    for batch in mixing.data_loader():
+        mixing.loss(way.model, batch).backward()
+        if mixing.complete:
+            way.clip()
+            way.optimizer.step()
+            way.schedule.step()
+            way.optimizer.zero_grad()
+            mixing.end_step()
+    return way.seen
+
+
+def trainer(way, folder, **changed):
+    from transformers import Trainer, TrainingArguments, default_data_collator
+
+    from pike_mixing.transformers import attach
+
+    options = {
+        "output_dir": str(folder),
+        "max_steps": STEPS,
+        "per_device_train_batch_size": way.micro_batch,
+        "gradient_accumulation_steps": way.accumulation,
+        "max_grad_norm": way.recipe.clip_norm,
+        "seed": way.seed,
+        "logging_steps": 1,
+        "report_to": [],
+        "use_cpu": True,
+        "save_strategy": "no",
+        "disable_tqdm": True,
+    }
+    made = Trainer(
+        way.model,
+        TrainingArguments(**(options | changed)),
+        data_collator=default_data_collator,
+        optimizers=(way.optimizer, way.schedule),
+    )
+    size = way.recipe.statistics_microbatch
+    options = {"row_losses": logits_losses, "statistics_micro_batch": size}
+    way.mix = way.watched(attach(made, way.method, way.domains, **options))
+    return made
+
+
+def trained(way, folder):
+    made = trainer(way, folder)
+    made.train()
+    way.logged = [entry for entry in made.state.log_history if "loss" in entry]
+    return way.seen
+
+
+def lightning_module(way, mixing):
+    from lightning.pytorch import LightningModule
+
+    from pike_mixing.lightning import mixing_loss
+
+    class Module(LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.model = way.model
+
+        def forward(self, **batch):
+            return self.model(**batch)
+
+        def training_step(self, batch, index):
+            return mixing_loss(self, mixing, row_losses(self, batch))
+
+        def configure_optimizers(self):
+            schedule = {"scheduler": way.schedule, "interval": "step"}
+            return {"optimizer": way.optimizer, "lr_scheduler": schedule}
+
+    return Module()
+
+
+def lightning_trainer(way, mixing, folder, **changed):
+    import logging
+
+    from lightning.pytorch import Trainer
+
+    from pike_mixing.lightning import MixingCallback
+
+    warnings.simplefilter("ignore")
+    for name in ("lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    options = {
+        "max_steps": STEPS,
+        "accumulate_grad_batches": way.accumulation,
+        "gradient_clip_val": way.recipe.clip_norm,
+        "default_root_dir": folder,
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+        "accelerator": "cpu",
+        "devices": 1,
+        "callbacks": [MixingCallback(mixing)],
+    }
+    return Trainer(**(options | changed))
+
+
+def lightning(way, folder):
+    from pike_mixing.lightning import MixingDataModule
+
+    mixing = way.mixing()
+    module = lightning_module(way, mixing)
+    lightning_trainer(way, mixing, folder).fit(module, datamodule=MixingDataModule(mixing))
+    return way.seen
+
+
+def accelerated(way):
+    from accelerate import Accelerator
+
+    accelerator = Accelerator(gradient_accumulation_steps=way.accumulation, cpu=True)
+    model, optimizer = accelerator.prepare(way.model, way.optimizer)
+    mixing = way.mixing(model)
+    for batch in mixing.data_loader():
+        with accelerator.accumulate(model):
+            # Accelerate divides by the steps of accumulation.
+            loss = mixing.loss(model, batch) * way.accumulation
+            accelerator.backward(loss)
+            if accelerator.sync_gradients:
+                accelerator.clip_grad_norm_(model.parameters(), way.recipe.clip_norm)
+            optimizer.step()
+            optimizer.zero_grad()
+        if accelerator.sync_gradients:
+            way.schedule.step()
+            mixing.end_step()
+    return way.seen
+
+
+def distributed_plain(way):
+    from torch.nn.parallel import DistributedDataParallel
+
+    inner = way.model
+    way.model = DistributedDataParallel(inner)
+    return plain(way)
