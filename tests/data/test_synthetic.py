@@ -101,7 +101,7 @@ def test_the_text_is_the_same_on_every_machine():
         ({"successors": 65}, "successors: must lie between 1 and symbols"),
         ({"successors": 0}, "successors: must be at least 1"),
         ({"noise": 1.1}, r"noise: must lie in \[0, 1\], not 1.1"),
-        ({"seed": -1}, "seed: must be at least 0"),
+        ({"seed": -1}, "seed: must not be negative"),
         ({"documents": 0}, "documents: must be at least 1"),
         ({"length": 0}, "length: must be at least 1"),
         ({"order": 2, "symbols": 300}, "symbols: 300 are too many for order 2"),
