@@ -1,5 +1,5 @@
 import dataclasses
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import given
@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
 from pike_mixing.interface import StatisticsNeed
-from pike_mixing.settings import fits, parse, unknown
+from pike_mixing.limits import Limits, NonNegativeInt, PositiveFloat, PositiveInt, Share
+from pike_mixing.settings import fits, meanings, parse, unknown
 from pipeline import settings
 
 
@@ -136,6 +137,60 @@ def test_a_value_that_does_not_fit_is_named_with_its_place(values, expected):
     assert message(Sample, {"name": "x", "count": 3, **values}) == [expected]
 
 
+@dataclasses.dataclass(frozen=True)
+class Limited:
+    count: PositiveInt = 1
+    place: NonNegativeInt | None = None
+    rate: PositiveFloat = 1.0
+    share: Share = 0.5
+    decay: Annotated[float, Limits(at_least=0, below=1)] = 0.5
+    part: Annotated[float, Limits(above=0, below=1)] = 0.5
+    even: Annotated[int, Limits(at_least=2, multiple_of=2)] = 2
+    more: Annotated[int, Limits(above=3)] = 4
+    name: Annotated[str, Limits(pattern="[a-z]+", means="a name of small letters")] = "a"
+    judged: Annotated[str, Limits(judge=settings.not_on_hub)] = "a/b"
+    parts: Annotated[tuple[PositiveInt, ...], Limits(filled=True, distinct=True)] = (1,)
+    files: Annotated[tuple[Annotated[str, Limits(filled=True)], ...], Limits(or_one=True)] = ("a",)
+    by_name: dict[Annotated[str, Limits(pattern="[a-z]+")], PositiveInt] | None = None
+
+
+@pytest.mark.parametrize(
+    ("name", "taken", "refused", "expected"),
+    [
+        ("count", [1, 2**63 - 1], 0, "count: must be at least 1, not 0"),
+        ("place", [0, None], -1, "place: must not be negative, not -1"),
+        ("rate", [1e-300, 3], 0, "rate: must be positive, not 0"),
+        ("share", [0, 1, 0.5], 1.5, "share: must lie in [0, 1], not 1.5"),
+        ("decay", [0, 0.999], 1, "decay: must lie in [0, 1), not 1"),
+        ("part", [0.001, 0.999], 0.0, "part: must lie in (0, 1), not 0.0"),
+        ("even", [2, 64], 3, "even: must be at least 2 and a multiple of 2, not 3"),
+        ("more", [4], 3, "more: must be above 3, not 3"),
+        ("name", ["ab"], "ab\n", "name: 'ab\\n' is not a name of small letters"),
+        ("judged", ["c4"], "a/b/c", "judged: 'a/b/c' is not an id on the Hugging Face Hub: wri"),
+        ("parts", [[1, 2], [3]], [1, 2, 1], "parts: 1 is named twice"),
+        ("parts", [], [], "parts: name at least one"),
+        ("parts", [], [1, 0], "parts[1]: must be at least 1, not 0"),
+        ("files", ["a", ["a", "b"]], "", "files[0]: must not be empty"),
+        ("by_name", [{"a": 1}], {"A": 1}, "by_name: the name: 'A' is not [a-z]+"),
+        ("by_name", [], {"a": 0}, "by_name.a: must be at least 1, not 0"),
+    ],
+)
+def test_a_value_keeps_to_the_limits_of_its_type(name, taken, refused, expected):
+    for value in taken:
+        parse(Limited, {name: value}, "here")
+    (line,) = message(Limited, {name: refused})
+    assert line.startswith(f"here.{expected}")
+
+
+def test_one_entry_may_stand_without_its_list():
+    assert parse(Limited, {"files": "a"}, "here").files == ("a",)
+
+
+def test_a_setting_means_what_stands_below_it_in_its_own_class_or_the_one_it_inherits():
+    assert meanings(settings.AlarmLimits)["epochs"].startswith("Times that a domain's text may be")
+    assert meanings(Limited) == {}
+
+
 def test_an_unknown_name_is_answered_with_the_nearest_or_with_all():
     assert unknown("pike2", ["mix", "pike"], "rule").endswith("did you mean 'pike'?")
     assert unknown("PiKE", ["mix", "pike"], "rule").endswith("did you mean 'pike'?")
@@ -189,33 +244,6 @@ def test_the_recipes_defaults_are_the_papers():
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("rows", 0),
-        ("length", 0),
-        ("steps", 0),
-        ("warmup_steps", 101),
-        ("warmup_steps", -1),
-        ("peak_learning_rate", 0),
-        ("initial_learning_rate", -1e-6),
-        ("final_learning_rate", -1e-6),
-        ("checkpoint_every", 0),
-        ("resume_every", 0),
-        ("weight_decay", -0.1),
-        ("beta1", 1),
-        ("beta2", -0.1),
-        ("epsilon", 0),
-        ("clip_norm", 0),
-        ("microbatch_rows", 0),
-        ("statistics_microbatch", 0),
-    ],
-)
-def test_a_recipe_that_trains_nothing_is_refused(name, value):
-    line, *_ = message(settings.Training, {**TRAINING, name: value})
-    assert line.startswith(f"here.{name}: must ")
-
-
-@pytest.mark.parametrize(
     ("fresh", "rows", "b", "microbatch", "expected"),
     [
         (True, 8, 4, 4, []),
@@ -238,36 +266,6 @@ def test_batches_too_small_for_a_variance_are_named(fresh, rows, b, microbatch, 
 def test_a_method_that_measures_nothing_can_do_with_any_batch():
     recipe = parse(settings.Training, {**TRAINING, "rows": 1}, "here")
     assert recipe.unmeasurable(None, 3) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("layers", 0), ("width", 0), ("heads", 0), ("head_width", 3), ("vocabulary_multiple", 0)],
-)
-def test_a_shape_that_no_model_has_is_refused(name, value):
-    shape = {"layers": 1, "width": 8, "heads": 2, "head_width": 4, name: value}
-    (line,) = message(settings.Model, shape)
-    assert line.startswith(f"here.{name}: ")
-
-
-@pytest.mark.parametrize(
-    ("domains", "expected"),
-    [([], "here.domains: name at least one"), (["en", "en"], "here.domains: 'en' is named twice")],
-)
-def test_a_run_without_domains_or_with_one_twice_is_refused(domains, expected):
-    run = {
-        "scenario": "s",
-        "model_name": "m",
-        "method_name": "x",
-        "seed": 0,
-        "domains": domains,
-        "tokenizer": "t",
-        "model": {"layers": 1, "width": 8, "heads": 2, "head_width": 4},
-        "training": TRAINING,
-        "rule": "mix",
-        "method": {},
-    }
-    assert message(settings.Run, run) == [expected]
 
 
 def test_nested_problems_carry_their_place():

@@ -5,10 +5,10 @@ import inspect
 import textwrap
 import typing
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from pike_mixing import RULES, registry
-from pike_mixing.interface import MethodDefaults, Needs
+from pike_mixing.interface import MethodDefaults, Needs, StatisticsNeed
 from pike_mixing.settings import is_required, meanings
 
 FRAME = """\
@@ -28,15 +28,42 @@ Every rule that a configuration can name under `methods:`. `pike methods` prints
 """
 
 
-@dataclasses.dataclass(frozen=True)
-class Cost:
+class Cost(NamedTuple):
     """One thing that is measured for a rule."""
 
     measured: str
-    work: str
+    work: str = ""
     """What it adds to a step of Mix."""
     memory: str = ""
     """What it adds to Mix's memory."""
+
+
+K_PASSES = "K backward passes instead of one"
+COSTS = {
+    "losses": Cost("losses of the batch"),
+    "statistics": Cost(
+        "gradient statistics",
+        "backward passes over {rows} of each domain, every {steps}",
+        "a gradient, while it measures",
+    ),
+    "weighs_losses": Cost(
+        "losses of the batch before the backward pass", "a forward pass before the backward one"
+    ),
+    "losses_after": Cost("losses of the batch after the update", "a forward pass after the update"),
+    "gramian": Cost("all gradients' inner products", K_PASSES, "K gradients"),
+    "reference": Cost(
+        "excess of the losses over a reference model's",
+        "two forward passes, the model's and the reference's",
+        "a frozen model",
+    ),
+    "validation": Cost(
+        "losses on rows of comparison", "forward passes over {rows} of each domain, every {steps}"
+    ),
+    "moments_per_domain": Cost(
+        "an optimizer step of each domain", K_PASSES, "2 K moments instead of 2"
+    ),
+}
+"""What each field of `Needs` costs."""
 
 
 def methods(name: str | None = None, *, format: str = "text") -> str:
@@ -58,46 +85,23 @@ def methods(name: str | None = None, *, format: str = "text") -> str:
     return "\n\n".join([FRAME.strip(), _overview(chosen), *sections])
 
 
-def costs(needs: Needs) -> Iterator[Cost]:
+def costs(needs: Needs) -> list[Cost]:
     """What a method's needs cost, each with its place in the training loop."""
-    if needs.losses:
-        yield Cost("losses of the batch", "")
-    if (due := needs.statistics) is not None:
-        rows = f"max({due.rows}, b_k) fresh rows" if due.fresh else "the batch's rows"
-        yield Cost(
-            "gradient statistics",
-            f"backward passes over {rows} of each domain, every {_steps(due.every)}",
-            "a gradient, while it measures",
-        )
-    if needs.weighs_losses:
-        yield Cost(
-            "losses of the batch before the backward pass", "a forward pass before the backward one"
-        )
-    if needs.losses_after:
-        yield Cost("losses of the batch after the update", "a forward pass after the update")
-    if needs.gramian:
-        yield Cost(
-            "all gradients' inner products",
-            "K backward passes instead of one",
-            "K gradients",
-        )
-    if needs.reference:
-        yield Cost(
-            "excess of the losses over a reference model's",
-            "two forward passes, the model's and the reference's",
-            "a frozen model",
-        )
-    if (seen := needs.validation) is not None:
-        yield Cost(
-            "losses on rows of comparison",
-            f"forward passes over {seen.rows} rows of each domain, every {_steps(seen.every)}",
-        )
-    if needs.moments_per_domain:
-        yield Cost(
-            "an optimizer step of each domain",
-            "K backward passes instead of one",
-            "2 K moments instead of 2",
-        )
+    return [
+        Cost(cost.measured, cost.work.format(**_due(need)), cost.memory)
+        for name, cost in COSTS.items()
+        if (need := getattr(needs, name))
+    ]
+
+
+def _due(need: Any) -> dict[str, str]:
+    """Rows and steps of what is measured now and then."""
+    if need is True:
+        return {}
+    rows = f"{need.rows} rows"
+    if isinstance(need, StatisticsNeed):
+        rows = f"max({need.rows}, b_k) fresh rows" if need.fresh else "the batch's rows"
+    return {"rows": rows, "steps": "step" if need.every == 1 else f"{need.every} steps"}
 
 
 def needs(rule: str) -> Needs:
@@ -126,19 +130,10 @@ def _any(kind: Any) -> Any:
     return examples.get(get_origin(kind) or kind)
 
 
-def _steps(every: int) -> str:
-    return "step" if every == 1 else f"{every} steps"
-
-
 def _columns(rule: str) -> tuple[str, str, str]:
     """What a rule measures, what it adds to the work and to the memory of Mix."""
-    found = list(costs(needs(rule)))
-    words = (
-        [cost.measured for cost in found],
-        [cost.work for cost in found if cost.work],
-        [cost.memory for cost in found if cost.memory],
-    )
-    measured, work, memory = ("; ".join(parts) or "nothing" for parts in words)
+    parts = ([getattr(cost, part) for cost in costs(needs(rule))] for part in Cost._fields)
+    measured, work, memory = ("; ".join(filter(None, words)) or "nothing" for words in parts)
     return measured, work, memory
 
 

@@ -29,7 +29,7 @@ def changed(what, at, value, *says):
     return Trial(f"{at} {what}", PLAN, named, (values("config.yaml", {at: value}),))
 
 
-# What a method's settings mean is known to its rule, which a plan does not run.
+# A scenario may lay other values over a method's: those of a run are judged.
 NUMBERS = [
     at
     for at, value in PLACES.items()
@@ -45,7 +45,14 @@ NO_NUMBERS = {
     "null": None,
     "true": True,
 }
-WRONG_NUMBERS = [changed(f"is {w}", at, v) for at in NUMBERS for w, v in NO_NUMBERS.items()]
+OF_EACH_TYPE = ("training/short/rows", "packing/validation_share", "runs/0/seeds/0")
+"""A whole number, a share and an entry of a list; all else is checked by the same code."""
+WRONG_NUMBERS = [
+    changed(f"is {wrong}", at, value)
+    for at in NUMBERS
+    for wrong, value in NO_NUMBERS.items()
+    if wrong in ("a word", "negative") or at in OF_EACH_TYPE
+]
 
 FREE_TEXTS = ("about", "licence")
 TEXTS = [at for at, value in PLACES.items() if isinstance(value, str)]
@@ -54,7 +61,7 @@ WRONG_TEXTS = [
     changed(f"is {w}", at, v)
     for at in TEXTS
     for w, v in NO_TEXTS.items()
-    if (at, v) != ("methods/found/mixture", None)
+    if w == "a number" or (w == "null" and at != "methods/found/mixture") or at == "experiment"
 ]
 EMPTY_TEXTS = [
     changed("is empty", at, "") for at in TEXTS if not at.endswith((*FREE_TEXTS, "files"))
@@ -113,26 +120,13 @@ FILES = [
     Trial("no file", PLAN, ("config.yaml",), (remove("config.yaml"),)),
     Trial("a folder", PLAN, ("config.yaml",), (folder("config.yaml"),)),
     text("empty", "", "config.yaml", "empty"),
-    text("a comment alone", "# nothing\n", "config.yaml", "empty"),
     text("a list", "- experiment: a\n"),
-    text("a word", "experiment\n"),
     text("not UTF-8", SOUND.encode().replace(b"notes", b"n\xf6tes")),
-    text("UTF-16 without a mark", SOUND.encode("utf-16-le")),
     text("a NUL", SOUND + "\0"),
-    text("a tab", SOUND + "\tquick: {}\n"),
-    text("an open bracket", SOUND + "quick: {tables: [\n"),
     text("two documents", SOUND + "---\n" + SOUND),
     text("an unknown tag", SOUND + "quick: !!python/object:os.system {}\n"),
-    text("a method twice", SOUND.replace("  pike:", "  mix:"), "mix"),
-    text("a section twice", SOUND + "models: {tiny: {layers: 9}}\n", "models"),
-    text("an unknown anchor", SOUND + "quick: *nothing\n"),
     text("a list within itself", SOUND + "quick: &a {tables: [*a]}\n", "line 65", "anchor"),
-    text("a mapping within itself", SOUND + "quick: &a {tables: *a}\n", "line 65", "anchor"),
-    text("a key that is a number", SOUND + "7: 5\n", "7"),
-    text("a key that is null", SOUND + "~: 5\n", "line 65", "~"),
-    text("a key that is a list", SOUND + "? [a]\n: 5\n"),
     text("a name that is a number", SOUND.replace("  pike:", "  7:"), "line 42", "7"),
-    text("a name that is a date", SOUND.replace("  pike:", "  2024-01-01:"), "2024"),
     text("a value that is a date", SOUND.replace("CC0-1.0", "2024-01-01"), "licence"),
     text("1e-2, a text in YAML", SOUND.replace("1.0e-2", "1e-2"), "peak_learning_rate", "1.0e-2"),
     text("a thousand nested lists", SOUND + f"quick: {'[' * 1000}{']' * 1000}\n"),
@@ -161,7 +155,6 @@ TOGETHER = [
     sets("an order of three", {"sources/easy/order": 3}, "order"),
     sets("more successors than symbols", {"sources/easy/successors": 9}, "successors"),
     sets("an alphabet beyond Unicode", {"sources/easy/alphabet": 0x110000}, "alphabet"),
-    sets("an alphabet that leaves Unicode", {"sources/easy/alphabet": 0x10FFFF}, "alphabet"),
     sets("an alphabet of surrogates", {"sources/easy/alphabet": 0xD800}, "alphabet"),
     sets("a source of no kind", {"sources/easy": {}}, "kind"),
     sets("a source of an unknown kind", {"sources/easy/kind": "syntetic"}, "syntetic"),
@@ -169,8 +162,6 @@ TOGETHER = [
     sets("an empty pattern", {"sources/notes/files": ""}, "files"),
     sets("a branch of the Hub", {"sources/web": {**HUB, "revision": "main"}}, "revision"),
     sets("a pasted address", {"sources/web": HUB | {"dataset": "https://hf.co/a/b"}}, "dataset"),
-    sets("an option as a data set", {"sources/web": {**HUB, "dataset": "--help"}}, "dataset"),
-    sets("an empty data set", {"sources/web": {**HUB, "dataset": ""}}, "dataset"),
     sets("an address of a model", {"tokenizers/t": {**MODEL, "repository": "https://a.b/c"}},
          "repository"),
     sets("a way out of a repository", {"tokenizers/t": {**MODEL, "repository": "../.."}},
@@ -180,14 +171,7 @@ TOGETHER = [
     sets("a tokenizer's unknown source", {"tokenizers/letters/sources": ["none"]}, "none"),
     sets("an unknown tokenizer", {"scenarios/words/tokenizer": "leters"}, "leters", "letters"),
     sets("an unknown rule", {f"{RULE}/rule": "pikee"}, "pikee", "pike"),
-    sets("a setting of another rule", {"methods/mix/zeta1": 1}, "zeta1"),
     sets("a setting of no rule", {f"{RULE}/zeta3": 1}, "zeta3"),
-    sets("a word as a setting", {f"{RULE}/zeta1": "much"}, "zeta1"),
-    sets("an infinite setting", {f"{RULE}/zeta1": math.inf}, "zeta1"),
-    sets("a truth as a number", {f"{RULE}/every": True}, "every"),
-    sets("a prior of another domain", {"methods/mix": {**CONFIG["methods"]["pike"],
-         "prior": {"easy": 1, "hard": 1}}}, "hard"),
-    sets("no single domain", {"methods/mix": {"rule": "single", "domain": "hard"}}, "hard"),
     sets("a mixture of itself", {"mixtures/chosen/methods": ["found"]}, "found", "circle"),
     sets("its own reference", {"methods/mix": {"rule": "doremi", "reference": "mix"}}, "reference"),
     sets("an unknown mixture", {"methods/found/mixture": "chosn"}, "chosn", "chosen"),
@@ -207,11 +191,8 @@ TOGETHER = [
     sets("a task's branch", {"tasks": {"arc_easy": {"revision": "main"}}}, "revision"),
     sets("a results folder of nothing", {"results": ""}, "results"),
     sets("a results folder with a blank", {"results": "my results"}, "results"),
-    sets("a results folder with a line break", {"results": "results\n"}, "results"),
     sets("a file as results folder", {"results": "config.yaml"}, "config.yaml"),
-    sets("a folder below a file as results", {"results": "config.yaml/x"}, "config.yaml"),
     sets("more steps than a float counts", {"training/short/steps": 10**400}, "steps"),
-    sets("more layers than atoms", {"models/tiny/layers": 10**400}, "layers"),
     sets("a name as long as a page", {"scenarios/words/tokenizer": "x" * 9000}, "tokenizer"),
 ]  # fmt: skip
 
@@ -235,31 +216,17 @@ CIRCLE = {
 }
 REVIEWED = [
     text("steps in octal", SOUND.replace("steps: 4", "steps: 010"), "line 22", "010"),
-    text("steps in minutes", SOUND.replace("steps: 4", "steps: 1:30"), "line 22", "1:30"),
-    text("steps beyond a float", SOUND.replace("steps: 4", "steps: 1e400"), "steps"),
     text("a rate beyond a float", SOUND.replace("1.0e-2", "1.0e+400"), "peak_learning_rate"),
-    text("a rate of minus zero", SOUND.replace("1.0e-2", "-0.0"), "peak_learning_rate"),
-    text("a rate in hexadecimal", SOUND.replace("1.0e-2", "0x1p3"), "peak_learning_rate"),
     text("aliases of aliases", SOUND + "quick: {tables: &a [x,x,x,x,x,x,x,x,x]}\n"
          + "".join(f"q{n}: &{chr(98 + n)} [{','.join([f'*{chr(97 + n)}'] * 9)}]\n"
                    for n in range(9))),
     text("a merge with itself", SOUND + "quick: &a {<<: *a}\n", "line 65"),
     text("a key of two tokens", SOUND.replace("  mix:", "  mix :\tx:")),
     sets("a Cyrillic letter in a name", {"runs/0/methods": ["m\u0456x"]}, "m\u0456x", "mix"),
-    sets("a full-width name", {"methods/\uff4d": {"rule": "mix"}}, "\uff4d"),
-    sets("an invisible letter in a name", {"runs/0/methods": ["mix\u200b"]}, "\\u200b", "mix"),
-    sets("a scenario twice in a run", {"runs/0/scenarios": ["words", "words"]}, "scenarios"),
-    sets("a source twice", {"tokenizers/letters/sources": ["easy", "easy"]}, "sources"),
-    sets("a method twice in a mixture", {"mixtures/chosen/methods": ["mix", "mix"]}, "methods"),
-    sets("a method twice in a table", {"tables/perplexity": {"methods": ["mix", "mix"]}},
-         "methods"),
     sets("mixtures of each other", CIRCLE, "circle"),
     sets("a table named with a slash", {"tables/a\\b": {}}, "a\\\\b"),
     sets("a table that leads away", {"tables/..": {}}, "tables", "'..'"),
     sets("an unknown quick table", {"quick": {"tables": ["speed"]}}, "speed"),
-    sets("a seed that is true", {"runs/0/seeds": [True]}, "seeds"),
-    sets("a seed with a point", {"runs/0/seeds": [1.0]}, "seeds"),
-    sets("an experiment of a page", {"experiment": "x" * 5000}, "experiment"),
     sets("an experiment that leads away", {"experiment": "../x"}, "experiment"),
     sets("the text as results", {"results": "text/notes.jsonl"}, "text/notes.jsonl"),
     sets("an empty target of a finder", {"mixtures/chosen/options": {"target": {}}}, "target"),

@@ -235,27 +235,6 @@ def test_all_names_that_nothing_bears_are_reported_at_once(small):
     assert len(lines(small)) == 3
 
 
-@pytest.mark.parametrize(
-    ("method", "expected"),
-    [
-        ({"rule": "single", "domain": "cod"}, "'cod' is unknown: did you mean 'code'?"),
-        (
-            {"rule": "fixed", "weights_by_domain": {"code": 1, "x": 1}},
-            "weights_by_domain: domain 'prose' has no weight",
-        ),
-        ({"rule": "pike", "zeta1": 1, "zeta2": 1, "prior": {"code": 1}}, "prior: domain 'prose'"),
-    ],
-)
-def test_a_method_that_does_not_fit_its_scenario_is_reported(small, method, expected):
-    small["methods"]["mine"] = method
-    small["runs"] = [
-        {"scenarios": ["stdlib"], "models": ["nano"], "methods": ["mine"], "seeds": [0]}
-    ]
-    found = lines(small)
-    assert any(expected in line for line in found)
-    assert all(line.startswith("config.yaml: methods.mine in scenario stdlib") for line in found)
-
-
 @pytest.mark.parametrize("used", [True, False])
 def test_a_scenarios_own_settings_of_a_method_are_checked(small, used):
     small["scenarios"]["symbols"]["methods"]["pike"] = {"zeta9": 1, "every": 0.5}
