@@ -1,7 +1,7 @@
 """Names within a configuration that nothing bears, and settings that do not fit together."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pike_mixing import RULES
@@ -19,6 +19,32 @@ Config = Mapping[str, Any]
 QUERIES = PACKAGE / "results" / "sql"
 """Each table and each figure has a query here: table_{name}.sql, figure_{name}.sql; the paper's own
 are table1.sql, figure1.sql."""
+
+
+SELECTIONS = ("runs", "tables", "figures")
+USES = {
+    "sources": ("tokenizers.*.sources", "evaluation.*.domains", "scenarios.*.domains"),
+    "tokenizers": ("scenarios.*.tokenizer",),
+    "training": ("scenarios.*.training", "swarms.*.training"),
+    "evaluation": ("scenarios.*.evaluation",),
+    "probe": ("scenarios.*.probe",),
+    "swarms": ("mixtures.*.swarm",),
+    "mixtures": ("methods.*.mixture", "scenarios.*.methods.*.mixture"),
+    "finders": ("mixtures.*.finder",),
+    "scenarios": tuple(f"{section}.*.scenarios" for section in SELECTIONS),
+    "models": (
+        *(f"{section}.*.models" for section in (*SELECTIONS, "probe")),
+        *("swarms.*.model", "mixtures.*.model"),
+    ),
+    "methods": (
+        *(f"{section}.*.methods" for section in (*SELECTIONS, "probe", "scenarios", "mixtures")),
+        *("methods.*.reference", "scenarios.*.methods.*.reference"),
+        *("compare.baseline", "compare.oracle"),
+    ),
+    "tables": ("quick.tables",),
+    "figures": ("quick.figures",),
+}
+"""Each section (finders: the table of them), and where its names are used."""
 
 
 def problems(config: Config, origin: str) -> list[str]:
@@ -39,38 +65,31 @@ def problems(config: Config, origin: str) -> list[str]:
 
 def _uses(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
     """All uses of names: the names, those that exist, and where they are used."""
-    for name, tokenizer in config["tokenizers"].items():
-        yield tokenizer.get("sources", []), config["sources"], f"tokenizers.{name}.sources"
-    for name, evaluation in config["evaluation"].items():
-        yield evaluation.get("domains") or [], config["sources"], f"evaluation.{name}.domains"
-    for name, probe in config["probe"].items():
-        for key in ("methods", "models"):
-            yield probe.get(key, []), config[key], f"probe.{name}.{key}"
-    for name, s in config["scenarios"].items():
-        yield s["domains"], config["sources"], f"scenarios.{name}.domains"
-        yield [s["tokenizer"]], config["tokenizers"], f"scenarios.{name}.tokenizer"
-        for key in ("training", "evaluation", "probe"):
-            yield [s[key]] if key in s else [], config[key], f"scenarios.{name}.{key}"
-        yield s.get("methods", {}), config["methods"], f"scenarios.{name}.methods"
-    yield from _uses_of_tasks(config)
-    yield from _uses_of_runs(config)
-    yield from paper_roles.uses(config)
-    for index, entry in enumerate(config["runs"]):
-        for key in ("scenarios", "models", "methods"):
-            yield entry[key], config[key], f"runs[{index}].{key}"
-    yield from _uses_of_outputs(config)
-
-
-def _uses_of_outputs(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
-    """Tables and figures, and what they select."""
-    for section, names in config.get("quick", {}).items():
-        yield names, config[section], f"quick.{section}"
+    for section, paths in USES.items():
+        known = FINDERS if section == "finders" else config.get(section, {})
+        for path in paths:
+            for where, names in _at(config, path.split(".")):
+                if isinstance(names, str):
+                    yield [names], known, where
+                elif isinstance(names, Mapping | list):
+                    yield names, known, where
     for kind in ("table", "figure"):
         drawn = {path.stem.removeprefix(f"{kind}_") for path in QUERIES.glob(f"{kind}*.sql")}
         yield config[f"{kind}s"], drawn, f"{kind}s"
-        for name, selection in config[f"{kind}s"].items():
-            for key in ("scenarios", "models", "methods"):
-                yield selection.get(key, []), config[key], f"{kind}s.{name}.{key}"
+    yield from _uses_of_tasks(config)
+    yield from paper_roles.uses(config)
+
+
+def _at(value: Any, path: Sequence[str], where: str = "") -> Iterator[tuple[str, Any]]:
+    """Each value at a path, with its place; `*` stands for every name or entry."""
+    if not path:
+        yield where, value
+    elif isinstance(value, Mapping):
+        for name in value if path[0] == "*" else {path[0]} & value.keys():
+            yield from _at(value[name], path[1:], f"{where}.{name}" if where else name)
+    else:
+        for index, entry in enumerate(value):
+            yield from _at(entry, path[1:], f"{where}[{index}]")
 
 
 def _uses_of_tasks(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
@@ -83,30 +102,6 @@ def _uses_of_tasks(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str
     for where, names in {**used, "tasks": config.get("tasks", {})}.items():
         fits_none = (n for n in names if not any(re.fullmatch(task, n) for task in TASKS))
         yield fits_none, TASKS, where
-
-
-def _uses_of_runs(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
-    """Uses of runs by other runs: references, mixtures, swarms."""
-    mixtures, swarms = config.get("mixtures", {}), config.get("swarms", {})
-    for key, name in config.get("compare", {}).items():
-        yield [name], config["methods"], f"compare.{key}"
-    for name, values in swarms.items():
-        for key, section in (("model", "models"), ("training", "training")):
-            yield [values[key]] if key in values else [], config[section], f"swarms.{name}.{key}"
-    for name, values in mixtures.items():
-        yield [values[key] for key in ("swarm",) if key in values], swarms, f"mixtures.{name}.swarm"
-        yield [values["model"]] if "model" in values else [], config["models"], f"mixtures.{name}"
-        yield values.get("methods", []), config["methods"], f"mixtures.{name}.methods"
-        yield [values["finder"]], FINDERS, f"mixtures.{name}.finder"
-    named = {"methods": config["methods"]}
-    for scenario, values in config["scenarios"].items():
-        named[f"scenarios.{scenario}.methods"] = values.get("methods", {})
-    for where, of_methods in named.items():
-        for name, values in of_methods.items():
-            if isinstance(values.get("reference"), str):
-                yield [values["reference"]], config["methods"], f"{where}.{name}.reference"
-            if isinstance(values.get("mixture"), str):
-                yield [values["mixture"]], mixtures, f"{where}.{name}.mixture"
 
 
 def _misfits(config: Config, origin: str) -> list[str]:
