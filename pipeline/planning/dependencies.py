@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pike_mixing.errors import InputError
+from pipeline.planning.configuration import Swarm
 
 Config = Mapping[str, Any]
 
@@ -77,7 +78,7 @@ def drawn(values: Config, swarm: str, place: int, domains: Iterable[str]) -> dic
 
     A domain's draw is a function of its name and of the swarm's seed: their order is no matter.
     """
-    concentration = values.get("concentration", 1.0)
+    concentration = values.get("concentration", Swarm.concentration)
 
     def gamma(domain: str) -> float:
         stream = random.Random(f"{swarm} {values['seed']} {place} {domain}")

@@ -140,7 +140,7 @@ def of_run(
     """
     shape = settings.Model(**values["model"])
     recipe = values["training"]
-    precision = recipe.get("precision", "float32")
+    precision = recipe.get("precision", settings.Training.precision)
     N, rows, length = parameters(shape, vocabulary), recipe["rows"], recipe["length"]
     microbatch = recipe.get("microbatch_rows") or rows
     recomputes = bool(recipe.get("activation_checkpointing"))
@@ -256,6 +256,6 @@ def _host(N: int, inner: float, device: Accelerator) -> int:
 
 
 def _seconds(flops: float, values: Settings, chosen: str, device: Accelerator) -> float:
-    precision = values["training"].get("precision", "float32")
+    precision = values["training"].get("precision", settings.Training.precision)
     speed = device.peak[precision] * device.utilisation
     return looked_at(values, chosen) * flops / speed
