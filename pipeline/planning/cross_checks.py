@@ -125,8 +125,7 @@ def _misfits(config: Config, origin: str) -> list[str]:
     found += paper_roles.problems(config, origin)
     found += [f"{origin}: {problem}" for problem in _asked_twice(config)]
     for (scenario, method), recipe in sorted(pairs.items()):
-        if recipe in recipes:
-            found += _of_method(config, origin, scenario, method, recipes[recipe])
+        found += _of_method(config, origin, scenario, method, recipes.get(recipe))
     return [*found, *_unselected(config, origin, every)]
 
 
@@ -169,7 +168,7 @@ def _asked_twice(config: Config) -> Iterable[str]:
 
 
 def _of_method(
-    config: Config, origin: str, scenario: str, method: str, recipe: Training
+    config: Config, origin: str, scenario: str, method: str, recipe: Training | None
 ) -> Iterable[str]:
     """Settings with which a method cannot train in a scenario, and domains that it has not."""
     values = dict(dependencies.method_settings(config, scenario, method))

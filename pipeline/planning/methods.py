@@ -109,7 +109,7 @@ def misfits(
     rule: str,
     given: Mapping[str, Any],
     domains: Sequence[str],
-    recipe: settings.Training,
+    recipe: settings.Training | None,
     where: str,
 ) -> list[str]:
     """Every reason why a rule cannot train: it is constructed, and makes its first state.
@@ -118,20 +118,22 @@ def misfits(
         rule: The rule's name.
         given: Its settings.
         domains: The domains to train on.
-        recipe: The training.
+        recipe: The training; None where it is itself at fault.
         where: Where the settings were set, for messages.
     """
     names = tuple(domains)
     # As if all corpora were of one size and other runs had found equal weights.
     equal = dict.fromkeys(names, 1 / len(names))
-    facts = Facts(equal, budget_tokens=recipe.rows * recipe.length * recipe.steps, mixture=equal)
+    budget = recipe.rows * recipe.length * recipe.steps if recipe else 1
+    facts = Facts(equal, budget_tokens=budget, mixture=equal)
     try:
         method = registry.build(rule, given, where).informed(facts)
         method.init(names, seed=0)
     except InputError as error:
         lines = str(error).splitlines()
         return [line if line.startswith(where) else f"{where}: {line}" for line in lines]
-    unmeasurable = recipe.unmeasurable(method.needs().statistics, len(names))
+    need = method.needs().statistics
+    unmeasurable = recipe.unmeasurable(need, len(names)) if recipe else []
     return [f"{where}: {problem}" for problem in unmeasurable]
 
 

@@ -246,12 +246,15 @@ def test_a_scenarios_own_settings_of_a_method_are_checked(small, used):
     assert f"{where}.every: 0.5 is not a whole number" in found
 
 
-def test_a_recipe_that_only_its_own_checks_refuse_is_reported_before_any_job(small):
+def test_a_recipe_that_only_its_own_checks_refuse_is_reported_with_all_else(small):
     small["training"]["text"]["warmup_steps"] = 601
     small["training"]["symbols"]["warmup_steps"] = 801
+    small["methods"]["mix"] = {"rule": "single", "domain": "code"}
     assert lines(small) == [
         "config.yaml: training.text.warmup_steps: must lie between 0 and steps (240)",
         "config.yaml: training.symbols.warmup_steps: must lie between 0 and steps (400)",
+        "config.yaml: methods.mix in scenario symbols: domain: 'code' is unknown: known: easy, "
+        "hard, noise",
     ]
 
 
