@@ -6,7 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from pipeline.data import corpus_manifest, shards, tokenizer
+from pipeline.data import corpus_manifest, packing, shards, tokenizer
 from pipeline.data import documents as store
 from pipeline.runtime import atomic_files
 
@@ -91,6 +91,22 @@ def letters(tmp_path_factory):
     atomic_files.write_json(folder / "t.json", {"kind": "train", **values})
     tokenizer.build(folder / "t.json", [folder / "source"], folder / "letters.model")
     return folder / "letters.model"
+
+
+@pytest.fixture
+def packed(tmp_path, letters):
+    """Packs texts with the tokenizer of letters; gives the corpus's folder."""
+
+    def packed(texts, *, name="domain", entropy=None, **values):
+        atomic_files.write_json(tmp_path / "packing.json", {"validation_share": 0.3, **values})
+        source = tmp_path / "data" / name
+        if not source.exists():
+            write_source(source, texts, entropy=entropy)
+        out = tmp_path / "corpora" / name
+        packing.pack(tmp_path / "packing.json", source, letters, out, workers=1)
+        return out
+
+    return packed
 
 
 @pytest.fixture

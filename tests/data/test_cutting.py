@@ -127,50 +127,80 @@ def download(folder, **values):
     return found, manifest["skipped"]
 
 
-@pytest.fixture
-def text(tmp_path):
-    (tmp_path / "in").mkdir()
-    return tmp_path / "in" / "a.txt"
+def write(folder, files):
+    (folder / "in").mkdir()
+    for name, content in files.items():
+        (folder / "in" / name).write_bytes(content)
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_one_text_file_gives_a_document_a_paragraph(tmp_path, text, suffix):
-    content = "\ufeffeins\nzwei\n\n\ndrei\n".encode()
-    text.with_name(f"a.txt{suffix}").write_bytes(gzip.compress(content) if suffix else content)
-    found = download(tmp_path, documents="paragraphs")
-    assert found == ({f"a.txt{suffix}:1": "eins\nzwei", f"a.txt{suffix}:5": "drei"}, {})
+PARAGRAPHS = "\ufeffeins\nzwei\n\n\ndrei\n".encode()
+BROKEN = {"a.txt": b"one\n\ntw\xffo\n\nthree"}
+LONG = {"a.txt": b"short\n" + b"long " * 300, "b.txt": b"short"}
+OWN = {"a.txt": b"one", "b.jsonl": b'{"text": "two"}\n'}
 
 
-def test_blank_lines_are_counted_where_lines_are_documents(tmp_path, text):
-    text.write_text("one\n\n  \ntwo\n")
-    assert download(tmp_path, documents="lines") == (
-        {"a.txt:1": "one", "a.txt:4": "two"},
-        {"blank": 2},
-    )
+@pytest.mark.parametrize(
+    ("files", "values", "documents", "skipped"),
+    [
+        (
+            {"a.txt": PARAGRAPHS},
+            {"documents": "paragraphs"},
+            {"a.txt:1": "eins\nzwei", "a.txt:5": "drei"},
+            {},
+        ),
+        (
+            {"a.txt.gz": gzip.compress(PARAGRAPHS)},
+            {"documents": "paragraphs"},
+            {"a.txt.gz:1": "eins\nzwei", "a.txt.gz:5": "drei"},
+            {},
+        ),
+        # Blank lines are counted where lines are documents.
+        (
+            {"a.txt": b"one\n\n  \ntwo\n"},
+            {"documents": "lines"},
+            {"a.txt:1": "one", "a.txt:4": "two"},
+            {"blank": 2},
+        ),
+        # Pieces: "one\n\n", "tw\xffo\n\n", "three"; the one that is not UTF-8 is left out.
+        (
+            BROKEN,
+            {"documents": "6 characters", "invalid_utf8": "drop"},
+            {"a.txt:1": "one\n\n", "a.txt:3": "three"},
+            {"invalid UTF-8, drop": 1},
+        ),
+        # Several files need no setting.
+        ({"a.txt": b"one", "b.txt": b"two"}, {}, {"a.txt": "one", "b.txt": "two"}, {}),
+    ],
+)
+def test_files_become_documents(tmp_path, files, values, documents, skipped):
+    write(tmp_path, files)
+    assert download(tmp_path, **values) == (documents, skipped)
 
 
-def test_invalid_utf8_leaves_out_the_document_that_holds_it(tmp_path, text):
-    text.write_bytes(b"one\n\ntw\xffo\n\nthree")
-    with pytest.raises(InputError, match=r"a\.txt:3: .*0xff.*invalid_utf8"):
-        download(tmp_path, documents="paragraphs")
-    found, skipped = download(tmp_path, documents="6 characters", invalid_utf8="drop")
-    # Pieces: "one\n\n", "tw\xffo\n\n", "three".
-    assert list(found.values()) == ["one\n\n", "three"]
-    assert skipped == {"invalid UTF-8, drop": 1}
-
-
-def test_a_single_text_file_needs_the_setting(tmp_path, text):
-    text.write_text("one\n\ntwo\n")
-    message = r"a\.txt is the only file.*write `documents: paragraphs` \(or lines, or 2000 char"
+@pytest.mark.parametrize(
+    ("files", "values", "message"),
+    [
+        (BROKEN, {"documents": "paragraphs"}, r"a\.txt:3: .*0xff.*invalid_utf8"),
+        ({"a.txt": b"one\n\ntwo"}, {}, r"only file.*write `documents: paragraphs` \(or lines, or"),
+        (OWN, {"documents": "lines"}, r"'lines' is for text files, but .*b\.jsonl has"),
+        (LONG, {}, r"a\.txt is longer than 1,000 bytes.*documents: para"),
+        (LONG, {"documents": "lines"}, r"a\.txt:2 is longer .*documents: 2000 characters`"),
+        (
+            {"c.jsonl": b'{"text": "short"}\n' + json.dumps({"text": "x" * 1000}).encode()},
+            {},
+            r"c\.jsonl:2 is longer .*cut it into several",
+        ),
+    ],
+)
+def test_files_that_documents_does_not_fit_are_named(tmp_path, monkeypatch, files, values, message):
+    monkeypatch.setattr(cutting, "LIMIT", 1000)
+    write(tmp_path, files)
     with pytest.raises(InputError, match=message):
-        download(tmp_path)
-    text.with_name("b.txt").write_text("three")
-    assert len(download(tmp_path)[0]) == 2
+        download(tmp_path, **values)
 
 
-def test_too_few_text_files_need_it_too(tmp_path, text):
-    text.write_text("one two three four five six")
-    text.with_name("b.txt").write_text("seven eight nine ten eleven")
+def test_too_few_text_files_need_the_setting_too(tmp_path):
+    write(tmp_path, {"a.txt": b"one two three four five six", "b.txt": b"seven eight nine ten"})
     download(tmp_path)
     settings, model = tmp_path / "settings.json", tmp_path / "letters.model"
     letters = {"kind": "train", "model": "char", "vocabulary": 40, "characters": 100}
@@ -185,28 +215,6 @@ def test_too_few_text_files_need_it_too(tmp_path, text):
         InputError, match=f"0 of 2 documents.* for validation: {message}, or change"
     ):
         packing.pack(settings, tmp_path / "mine", model, tmp_path / "corpus" / "mine")
-
-
-@pytest.mark.parametrize("name", ["b.jsonl", "b.parquet"])
-def test_formats_with_documents_of_their_own_refuse_the_setting(tmp_path, text, name):
-    text.write_text("one")
-    text.with_name(name).write_bytes(b'{"text": "two"}\n')
-    with pytest.raises(InputError, match=f"documents: 'lines' is for text files, but .*{name} has"):
-        download(tmp_path, documents="lines")
-
-
-def test_a_document_above_the_limit_is_named_with_what_to_write(tmp_path, text, monkeypatch):
-    monkeypatch.setattr(cutting, "LIMIT", 1000)
-    text.write_text("short\n" + "long " * 300)
-    text.with_name("b.txt").write_text("short")
-    with pytest.raises(InputError, match=r"a\.txt is longer than 1,000 bytes.*documents: para"):
-        download(tmp_path)
-    with pytest.raises(InputError, match=r"a\.txt:2 is longer .*documents: 2000 characters`"):
-        download(tmp_path, documents="lines")
-    assert len(download(tmp_path, documents="250 characters")[0]) == 8
-    text.with_name("c.jsonl").write_text('{"text": "short"}\n' + json.dumps({"text": "x" * 1000}))
-    with pytest.raises(InputError, match=r"c\.jsonl:2 is longer .*cut it into several"):
-        download(tmp_path, files=f"{text.parent}/*.jsonl")
 
 
 @pytest.mark.slow

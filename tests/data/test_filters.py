@@ -20,26 +20,16 @@ WORDS = [f"{a}{b}" for a in "abcdefgh" for b in "abcdefgh"]
 
 
 @pytest.fixture
-def packed(tmp_path, letters, make_source):
+def cleaned(packed):
     """Packs texts; gives the manifest and the hashes of what was kept."""
 
-    def packed(texts, name="web", **chosen):
-        values = (
-            {"validation_share": 0.3, "hygiene": chosen} if chosen else {"validation_share": 0.3}
-        )
-        (tmp_path / "p.json").write_text(json.dumps(values))
-        if not (tmp_path / "data" / name).exists():
-            make_source(tmp_path / "data" / name, texts, entropy=2.0)
-        out = tmp_path / "corpora" / name
-        packing.pack(tmp_path / "p.json", tmp_path / "data" / name, letters, out, workers=1)
-        kept = [
-            hashed
-            for split in ("train", "validation")
-            for hashed in Corpus.open(out, split).documents()["hash"].tolist()
-        ]
-        return atomic_files.read_json(out / atomic_files.MANIFEST), sorted(kept)
+    def cleaned(texts, **hygiene):
+        corpus = packed(texts, entropy=2.0, hygiene=hygiene)
+        splits = [Corpus.open(corpus, split) for split in ("train", "validation")]
+        found = [hashed for split in splits for hashed in split.documents()["hash"].tolist()]
+        return atomic_files.read_json(corpus / atomic_files.MANIFEST), sorted(found)
 
-    return packed
+    return cleaned
 
 
 def hashes(texts):
@@ -68,19 +58,19 @@ def hashes(texts):
         ),
     ],
 )
-def test_what_is_left_out_is_counted(packed, texts, chosen, kept, hygiene):
-    manifest, found = packed(texts, **chosen)
+def test_what_is_left_out_is_counted(cleaned, texts, chosen, kept, hygiene):
+    manifest, found = cleaned(texts, **chosen)
     assert found == hashes(kept)
     assert manifest.get("hygiene") == (hygiene and {"dropped": hygiene})
     assert (manifest["floor_nats"] is None) == bool(hygiene)
 
 
 @pytest.mark.slow
-def test_duplicates_are_known_again_after_a_kill(packed, monkeypatch, tmp_path):
+def test_duplicates_are_known_again_after_a_kill(cleaned, monkeypatch, tmp_path):
     monkeypatch.setattr("pipeline.data.documents.GROUP_BYTES", 10)
     monkeypatch.setattr("pipeline.data.packing.COMMIT_BATCHES", 2)
     texts = [*WORDS, *WORDS]
-    undisturbed, kept = packed(texts, drop_duplicates=True)
+    undisturbed, kept = cleaned(texts, drop_duplicates=True)
     encode, calls = packing.encoding.encode, []
 
     def encoded(*arguments, **named):
@@ -92,15 +82,15 @@ def test_duplicates_are_known_again_after_a_kill(packed, monkeypatch, tmp_path):
     monkeypatch.setattr("pipeline.data.encoding.encode", encoded)
     atomic_files.remove(tmp_path / "corpora")
     with pytest.raises(KeyboardInterrupt):
-        packed(texts, drop_duplicates=True)
-    assert packed(texts, drop_duplicates=True) == (undisturbed, kept)
+        cleaned(texts, drop_duplicates=True)
+    assert cleaned(texts, drop_duplicates=True) == (undisturbed, kept)
     assert undisturbed["hygiene"] == {"dropped": {"duplicate": 64}}
 
 
 ITEM = "a b c d e f"
 
 
-def test_documents_that_hold_an_item_are_left_out_and_reported(packed, tmp_path):
+def test_documents_that_hold_an_item_are_left_out_and_reported(cleaned, tmp_path):
     records = [
         {"question": ITEM, "choices": {"text": ["g h", "h"]}},
         {"question": "h g f e d", "id": 3},
@@ -111,7 +101,7 @@ def test_documents_that_hold_an_item_are_left_out_and_reported(packed, tmp_path)
     clean = [*WORDS, "a b c d", "a b c d d e f", "h a b c d"]
     # Letter case and punctuation aside, five words in a row are shared.
     dirty = ["ha A, B. c d e ha", "b c d e f", "a b c d e f g", "c c c c c", "h g f e d a b c d e"]
-    manifest, kept = packed(
+    manifest, kept = cleaned(
         [*clean, *dirty],
         decontaminate={"files": [f"{tmp_path}/items.jsonl", f"{tmp_path}/*.txt"], "ngram": 5},
     )
@@ -179,12 +169,12 @@ def test_seen_is_a_set(batches, recent):
         ({"decontaminate": {"files": ["x"], "ngram": 0}}, "ngram: must be at least 1"),
     ],
 )
-def test_wrong_settings_are_named(packed, chosen, message):
+def test_wrong_settings_are_named(cleaned, chosen, message):
     with pytest.raises(InputError, match=message):
-        packed(WORDS, **chosen)
+        cleaned(WORDS, **chosen)
 
 
-def test_items_that_cannot_be_read_or_found_are_refused(packed, tmp_path):
+def test_items_that_cannot_be_read_or_found_are_refused(cleaned, tmp_path):
     for name, content, message in (
         ("a.jsonl", b"no json", r"a\.jsonl cannot be read"),
         ("b.parquet", b"no parquet", r"b\.parquet cannot be read"),
@@ -193,4 +183,4 @@ def test_items_that_cannot_be_read_or_found_are_refused(packed, tmp_path):
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(InputError, match=message):
-            packed(WORDS, decontaminate={"files": [str(tmp_path / name)]})
+            cleaned(WORDS, decontaminate={"files": [str(tmp_path / name)]})

@@ -24,21 +24,6 @@ def words(seed, count=100):
     return ["".join(draw.choices(LETTERS, k=draw.randrange(1, 12))) for _ in range(count)]
 
 
-@pytest.fixture
-def packed(tmp_path, letters, make_source):
-    """Packs texts; gives the corpus's folder."""
-
-    def packed(texts, *, name="domain", entropy=None, **values):
-        (tmp_path / "packing.json").write_text(json.dumps({"validation_share": 0.3, **values}))
-        source = tmp_path / "data" / name
-        if not source.exists():
-            make_source(source, texts, entropy=entropy)
-        pack(tmp_path / "packing.json", source, letters, tmp_path / "corpora" / name)
-        return tmp_path / "corpora" / name
-
-    return packed
-
-
 def by_hand(texts, tokenizer, share=0.3):
     """The flat stream of each split."""
     streams = {"train": [], "validation": []}
