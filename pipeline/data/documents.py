@@ -153,11 +153,15 @@ def write(documents: Iterable[Document], folder: Path) -> Writer:
     return writer
 
 
-def manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a folder of documents, after its files' sizes have been compared with it.
+def manifest(folder: Path, *, verify: bool = False) -> dict[str, Any]:
+    """The manifest of a folder of documents, after its files have been compared with it.
+
+    Args:
+        folder: The documents.
+        verify: Whether the files' SHA-256 is compared, not their size alone.
 
     Raises:
-        InputError: no finished documents, or missing or truncated files, which are named.
+        InputError: no finished documents, or missing, truncated or changed files, which are named.
     """
     path = folder / atomic_files.MANIFEST
     if not path.exists():
@@ -167,7 +171,8 @@ def manifest(folder: Path) -> dict[str, Any]:
     remedy = "download it anew"
     facts = manifests.read(path, STAGE, remedy)
     sealed = checksums.sealed(folder, facts, remedy)
-    found = [problem for file in sealed if (problem := checksums.resized(file))]
+    check = checksums.altered if verify else checksums.resized
+    found = [problem for _, problem in checksums.problems(check, sealed) if problem]
     if found:
         raise InputError("\n".join(found))
     return facts
@@ -180,19 +185,6 @@ def more(folder: Path) -> str:
     if whole and any(".txt" in read["file"] for read in facts.get("source_files", [])):
         return f"each text file is one document: {CUT} (sources.{folder.name})"
     return "give the source more documents"
-
-
-def refuse_damaged(folder: Path) -> None:
-    """Compares the SHA-256 of a folder's files with the manifest, side by side.
-
-    Raises:
-        InputError: as `manifest`, or files that were changed.
-    """
-    remedy = "download it anew"
-    sealed = checksums.sealed(folder, manifest(folder), remedy)
-    found = [text for _, text in checksums.problems(checksums.altered, sealed) if text]
-    if found:
-        raise InputError("\n".join(found))
 
 
 def read(folder: Path) -> Iterator[Document]:

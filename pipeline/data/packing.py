@@ -76,7 +76,7 @@ def pack(
     """
     values = atomic_files.read_mapping(settings_file)
     chosen = parse(Packing, values, "packing")
-    source = store.manifest(documents)
+    source = store.manifest(documents, verify=True)
     encoder = Tokenizer(tokenizer)
     unwanted = chosen.hygiene.decontaminate
     inputs = [documents / atomic_files.MANIFEST, tokenizer]
@@ -96,7 +96,8 @@ def pack(
         ) as partial,
         Progress(f"pack {documents.name}", total=_megabytes(source), unit="MB") as progress,
     ):
-        work = _Work(chosen, documents, encoder, partial)
+        listed = [documents / name for name in sorted(source["files"])]
+        work = _Work(chosen, listed, encoder, partial)
         splits = work.run(workers or cpus.available_cpus(), progress)
         facts = {name: split.close(encoder.unknown) for name, split in splits.items()}
         _refuse(chosen, documents, facts)
@@ -121,10 +122,12 @@ def pack(
 class _Work:
     """A corpus in the making."""
 
-    def __init__(self, chosen: Packing, documents: Path, tokenizer: Tokenizer, out: Path) -> None:
+    def __init__(
+        self, chosen: Packing, listed: list[Path], tokenizer: Tokenizer, out: Path
+    ) -> None:
         self._chosen, self._tokenizer, self._out = chosen, tokenizer, out
         self._limit = math.inf if chosen.tokens is None else chosen.tokens
-        self._documents = documents
+        self._listed = listed
         path = out / atomic_files.WORK / "state.json"
         begin: dict[str, Any] = {"batches": 0, "read": 0, "splits": {}, "skipped": {}, "items": {}}
         state: dict[str, Any] = atomic_files.read_json(path) if path.exists() else begin
@@ -149,14 +152,10 @@ class _Work:
 
     def run(self, workers: int, progress: Progress) -> dict[str, SplitWriter]:
         """Encodes the batches that are left and appends them in order."""
-        listed = [
-            self._documents / name for name in sorted(store.manifest(self._documents)["files"])
-        ]
-        store.refuse_damaged(self._documents)
         if self._chosen.hygiene.decontaminate is not None:
             # Read once, before several threads ask for them.
             filters.items(self._chosen.hygiene.decontaminate)
-        left = encoding.batches(listed)[self._done :]
+        left = encoding.batches(self._listed)[self._done :]
         call = functools.partial(
             encoding.encode, encoder=self._tokenizer, hygiene=self._chosen.hygiene
         )
@@ -196,13 +195,12 @@ class _Work:
         chosen = self._chosen.hygiene
         if chosen == UNTOUCHED:
             return {}
-        found = {"dropped": dict(sorted(self._skipped.items()))}
+        found: dict[str, Any] = {"dropped": dict(sorted(self._skipped.items()))}
         told = [f"{count:,} {reason}" for reason, count in found["dropped"].items()]
-        log.info("%s: left out: %s", self._documents.name, ", ".join(told) or "none")
+        log.info("%s: left out: %s", self._listed[0].parent.name, ", ".join(told) or "none")
         if chosen.decontaminate is not None:
-            report = filters.items(chosen.decontaminate).report(self._items)
-            # The floor is that of the text as it was made.
-            return {"hygiene": {**found, "contamination": report}, "floor_nats": None}
+            found["contamination"] = filters.items(chosen.decontaminate).report(self._items)
+        # The floor is that of the text as it was made.
         return {"hygiene": found, "floor_nats": None}
 
     def _commit(self) -> None:
