@@ -120,11 +120,9 @@ class HuggingFace:
         return found
 
     def _listed(self) -> list["HubFile"]:
-        # It knows nothing of earlier calls.
-        fs, root = (
-            HfFileSystem(skip_instance_cache=True),
-            f"datasets/{self.dataset}@{self.revision}",
-        )
+        # A file system that knows nothing of earlier calls.
+        fs = HfFileSystem(skip_instance_cache=True)
+        root = f"datasets/{self.dataset}@{self.revision}"
         found: dict[str, dict[str, Any]] = {}
         if self.data_files:
             for pattern in self.data_files:
