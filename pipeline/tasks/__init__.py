@@ -2,7 +2,7 @@
 
 One module per task, its data set and how a record becomes a row:
 
-    arc_easy, csqa, hellaswag, piqa, multilingual_hellaswag
+    arc_easy, csqa, hellaswag (also translated), piqa
 
 and what they share:
 
@@ -20,7 +20,7 @@ TASKS = {
     "arc_easy": "pipeline.tasks.arc_easy",
     "csqa": "pipeline.tasks.csqa",
     "hellaswag": "pipeline.tasks.hellaswag",
-    "hellaswag_[a-z]{2}": "pipeline.tasks.multilingual_hellaswag",
+    "hellaswag_[a-z]{2}": "pipeline.tasks.hellaswag",
     "piqa": "pipeline.tasks.piqa",
 }
 """Names of tasks as patterns, and the module of each."""

@@ -4,7 +4,7 @@ import re
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
-from pipeline.tasks import arc_easy, csqa, hellaswag, multilingual_hellaswag, piqa
+from pipeline.tasks import arc_easy, csqa, hellaswag, piqa
 from pipeline.tasks.task import Task
 
 TASKS = {
@@ -14,7 +14,7 @@ TASKS = {
         csqa.TASK,
         hellaswag.TASK,
         piqa.TASK,
-        *map(multilingual_hellaswag.task, ("en", "hi", "de")),
+        *map(hellaswag.translated, ("en", "hi", "de")),
     )
 }
 """The paper's tasks; `find` knows HellaSwag in further languages too."""
@@ -28,7 +28,7 @@ def find(name: str) -> Task:
     """
     language = re.fullmatch("hellaswag_([a-z]{2})", name)
     if name not in TASKS and language:
-        return multilingual_hellaswag.task(language[1])
+        return hellaswag.translated(language[1])
     if name not in TASKS:
         raise InputError(unknown(name, TASKS, "tasks"))
     return TASKS[name]

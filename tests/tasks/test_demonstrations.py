@@ -3,11 +3,11 @@ import hashlib
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.tasks import arc_easy, demonstrations, hellaswag, multilingual_hellaswag, registry
+from pipeline.tasks import arc_easy, demonstrations, hellaswag, registry
 from pipeline.tasks.benchmark import load
 from pipeline.tasks.task import Row
 
-GERMAN = multilingual_hellaswag.task("de")
+GERMAN = hellaswag.translated("de")
 
 
 def row(key, cluster="c", query="q"):
@@ -46,7 +46,7 @@ def test_the_order_without_a_list_is_that_of_a_hash():
     assert demonstrations.hashed(GERMAN, [], behind, 3) == expected
     assert demonstrations.hashed(GERMAN, [], behind[::-1], 3) == expected
     assert demonstrations.hashed(GERMAN, [], behind, 4) != expected
-    hindi = multilingual_hellaswag.task("hi")
+    hindi = hellaswag.translated("hi")
     assert demonstrations.hashed(hindi, [], behind, 3) != expected
 
 

@@ -9,7 +9,6 @@ from pipeline.tasks import (
     csqa,
     hellaswag,
     lettered,
-    multilingual_hellaswag,
     piqa,
     registry,
 )
@@ -98,10 +97,10 @@ def test_a_label_may_be_a_text_or_a_number(label):
 
 def test_a_pair_of_translations_gives_the_language_asked_for():
     endings = [{"hi": text, "en": "x"} for text in ("क", "ख", "ग", "घ")]
-    row = multilingual_hellaswag.task("hi").row(caption(endings=endings), "val:0")
+    row = hellaswag.translated("hi").row(caption(endings=endings), "val:0")
     assert row.options == ("क", "ख", "ग", "घ")
     with pytest.raises(InputError, match=r"val:0: 'endings\[0\]' is None"):
-        multilingual_hellaswag.task("de").row(caption(endings=endings), "val:0")
+        hellaswag.translated("de").row(caption(endings=endings), "val:0")
 
 
 @pytest.mark.parametrize(
