@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 import huggingface_hub
+from huggingface_hub import constants
 
 # The transport's error (httpx) is not always an OSError.
 from huggingface_hub.errors import (  # type: ignore[attr-defined, unused-ignore]
@@ -20,7 +21,7 @@ from huggingface_hub.errors import (  # type: ignore[attr-defined, unused-ignore
 )
 
 from pike_mixing.errors import InputError
-from pipeline import settings
+from pipeline import errors, settings
 
 log = logging.getLogger("pike")
 
@@ -51,7 +52,7 @@ def download(
         remedy: What a user can do without the Hub, for the message.
 
     Raises:
-        InputError: it cannot be had, or the id is none.
+        InputError: it cannot be had, the id is none, or the cache's disk is full or not writable.
     """
     if wrong := settings.not_on_hub(repository):
         raise InputError(wrong)
@@ -59,7 +60,8 @@ def download(
         huggingface_hub.hf_hub_download, repository, file, repo_type=kind, revision=revision
     )
     try:
-        return Path(with_retries(ask, f"{file} of {repository}"))
+        with errors.explain_disk_errors(Path(constants.HF_HUB_CACHE)):
+            return Path(with_retries(ask, f"{file} of {repository}"))
     except FAILURES as error:
         raise unreachable(f"{file} of {repository} at {revision}", error, remedy) from error
 
@@ -108,7 +110,9 @@ def _passing(error: BaseException) -> bool:
     answer = getattr(error, "response", None)
     if answer is not None:
         return answer.status_code in _PASSING
-    return not isinstance(error, OfflineModeIsEnabled | FileNotFoundError | PermissionError)
+    if isinstance(error, OSError) and errors.mendable(error):
+        return False
+    return not isinstance(error, OfflineModeIsEnabled | FileNotFoundError)
 
 
 def _asked_wait(error: BaseException) -> float | None:
