@@ -43,6 +43,8 @@ def test_rows_are_the_first_of_the_split(benchmarks, asked):
         "own_t1",
         "own_t2",
     ]
+    with pytest.raises(InputError, match=r"no split 'train' to ask \(splits: validation, test\)"):
+        load(benchmarks, asked("arc_easy", split="train"))
 
 
 def test_what_a_manifest_says(benchmarks, asked):
@@ -61,17 +63,15 @@ def test_chance_counts_each_rows_options(benchmarks, asked):
     assert load(benchmarks, asked("arc_easy")).chance == pytest.approx(expected)
 
 
-def test_rows_may_be_left_out(benchmarks, asked):
-    found = load(benchmarks, asked("piqa", items=3, leave_out=("validation:1",)))
+def test_rows_may_be_left_out(own, asked):
+    found = load(own, asked("piqa", items=3, leave_out=("validation:1",)))
     assert [row.id for row in found.rows] == ["validation:0", "validation:2"]
     with pytest.raises(InputError, match="no row of validation is left"):
-        load(benchmarks, asked("piqa", leave_out=[f"validation:{n}" for n in range(12)]))
-
-
-def test_all_rows_leave_none_for_demonstrations(benchmarks):
-    everything = TaskSpec(task="hellaswag_de", shots=1, formulation="cf")
-    with pytest.raises(InputError, match=r"1 shots.*0 demonstrations: lower shots, or items"):
-        load(benchmarks, everything)
+        load(own, asked("piqa", leave_out=[f"validation:{n}" for n in range(12)]))
+    # Such as those that cannot be asked.
+    rewrite(own / "piqa", "validation", lambda records: records[4].pop("sol2"))
+    assert len(load(own, asked("piqa", items=4)).rows) == 4
+    assert len(load(own, asked("piqa", leave_out=("validation:4",))).rows) == 11
 
 
 def other_folder(own):
@@ -84,57 +84,34 @@ def other_label(own):
     path.write_text(path.read_text().replace('"label": 0', '"label": 1', 1))
 
 
+def removed(name):
+    return lambda own: atomic_files.remove(own / name)
+
+
 def records(task, change):
     return lambda own: rewrite(own / task, "validation", change)
 
 
 @pytest.mark.parametrize(
-    ("damage", "given", "message"),
+    ("damage", "task", "message"),
     [
+        (removed("piqa"), "piqa", "was not fetched; do it with `pike fetch piqa --out"),
+        (removed("piqa/validation.jsonl"), "piqa", "validation.jsonl does not exist: fetch it"),
+        (other_folder, "piqa", "is not the manifest of piqa"),
+        (other_label, "piqa", "validation.jsonl does not have the SHA-256"),
+        (records("piqa", lambda r: r[4].pop("sol2")), "piqa", "^piqa validation:4: no field 'so"),
         (
-            lambda own: shutil.rmtree(own / "piqa"),
-            {"task": "piqa"},
-            "piqa was not fetched; do it with `pike fetch piqa --out",
+            records("csqa", lambda r: r[2].update(answerKey="F")),
+            "csqa",
+            "^csqa validation:2: answer 'F' is none of the labels",
         ),
-        (
-            lambda own: None,
-            {"task": "arc_easy", "split": "train"},
-            r"no split 'train' to ask \(splits: validation, test\)",
-        ),
-        (other_folder, {"task": "piqa"}, "is not the manifest of piqa"),
-        (other_label, {"task": "piqa"}, r"validation.jsonl does not have the SHA-256"),
-        (
-            lambda own: (own / "piqa" / "validation.jsonl").unlink(),
-            {"task": "piqa"},
-            r"validation.jsonl does not exist: fetch it anew",
-        ),
-        (
-            records("piqa", lambda found: found[4].pop("sol2")),
-            {"task": "piqa"},
-            r"^piqa validation:4: no field 'sol2'",
-        ),
-        (
-            records("csqa", lambda found: found[2].update(answerKey="F")),
-            {"task": "csqa"},
-            r"^csqa validation:2: answer 'F' is none of the labels",
-        ),
-        (
-            records("csqa", lambda found: found.append(found[0])),
-            {"task": "csqa"},
-            "'own01' names more than one row",
-        ),
+        (records("csqa", lambda r: r.append(r[0])), "csqa", "'own01' names more than one row"),
     ],
 )
-def test_what_cannot_be_asked_is_named(own, asked, damage, given, message):
+def test_what_cannot_be_asked_is_named(own, asked, damage, task, message):
     damage(own)
     with pytest.raises(InputError, match=message):
-        load(own, asked(**given))
-
-
-def test_a_row_that_cannot_be_asked_can_be_left_out(own, asked):
-    rewrite(own / "piqa", "validation", lambda records: records[4].pop("sol2"))
-    assert len(load(own, asked("piqa", items=4)).rows) == 4
-    assert len(load(own, asked("piqa", leave_out=("validation:4",))).rows) == 11
+        load(own, asked(task))
 
 
 def test_the_identity_covers_what_is_asked(own, asked):

@@ -60,33 +60,21 @@ def test_of_rows_with_one_key_the_first_counts():
     rows = [row(key, query=f"{key} {n}") for n in range(2) for key in arc_easy.TASK.curated]
     assert demonstrations.curated(arc_easy.TASK, rows) == rows[:7]
     assert demonstrations.curated(arc_easy.TASK, rows[::-1]) == rows[7:]
+    with pytest.raises(InputError, match=r"1 of 7 demonstrations.*'MCAS_2007_8_5189'"):
+        demonstrations.curated(arc_easy.TASK, rows[1:7])
+
+
+SEVEN = [row(str(n)) for n in range(7)]
 
 
 @pytest.mark.parametrize(
-    ("choose", "message"),
+    ("task", "asked", "candidates", "shots", "message"),
     [
-        (
-            lambda: demonstrations.curated(
-                arc_easy.TASK, [row(key) for key in arc_easy.TASK.curated[1:]]
-            ),
-            r"1 of 7 demonstrations.*'MCAS_2007_8_5189'",
-        ),
-        (
-            lambda: demonstrations.chosen(hellaswag.TASK, [], [row(str(n)) for n in range(7)], 8),
-            r"8 shots.*7 demonstrations: lower shots$",
-        ),
-        (
-            lambda: demonstrations.chosen(GERMAN, [], [], 1),
-            r"1 shots.*0 demonstrations: lower shots, or items",
-        ),
-        (
-            lambda: demonstrations.chosen(
-                hellaswag.TASK, [row("i", query="same")], [row("k", query="same")], 1
-            ),
-            "'k' is also an evaluated question",
-        ),
+        (hellaswag.TASK, [], SEVEN, 8, r"8 shots.*7 demonstrations: lower shots$"),
+        (GERMAN, [], [], 1, r"1 shots.*0 demonstrations: lower shots, or items"),
+        (hellaswag.TASK, [row("i")], [row("k")], 1, "'k' is also an evaluated question"),
     ],
 )
-def test_demonstrations_that_cannot_be_had_are_named(choose, message):
+def test_demonstrations_that_cannot_be_had_are_named(task, asked, candidates, shots, message):
     with pytest.raises(InputError, match=message):
-        choose()
+        demonstrations.chosen(task, asked, candidates, shots)
