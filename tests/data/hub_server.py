@@ -70,15 +70,6 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_):
         """Nothing: the tests' own output is to stay readable."""
 
-    def do_HEAD(self):
-        self._answer()
-
-    def do_GET(self):
-        self._answer()
-
-    def do_POST(self):
-        self._answer()
-
     def _answer(self):
         path, _, query = self.path.partition("?")
         size = int(self.headers.get("content-length") or 0)
@@ -96,6 +87,8 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 self._resolve(parts, fault)
         return None
+
+    do_HEAD = do_GET = do_POST = _answer
 
     def _repository(self, parts):
         """Files of a repository, its id and what follows it in the path."""

@@ -95,15 +95,10 @@ def test_char_models_give_one_token_a_symbol(tmp_path, make_source):
     assert {len(tokens) for tokens in encoded} == {50}
     assert not any((tokens == tokenizer.unknown).any() for tokens in encoded)
     assert [tokenizer.decode(tokens) for tokens in encoded] == texts
-
-
-def test_char_models_need_a_piece_for_every_character(tmp_path, make_source):
-    folder = make_source(tmp_path / "language", ["abcdefgh" * 5] * 3)
-    # 8 characters, 3 special pieces, a space and a line break.
-    values = {**TRAIN, "model": "char", "vocabulary": 12, "validation_share": 0}
-    with pytest.raises(InputError, match=r"8 different characters.* need 13, not 12: raise it"):
-        make(tmp_path, values, [folder])
-    assert make(tmp_path, {**values, "vocabulary": 13}, [folder]).vocabulary <= 13
+    # 64 characters, 3 special pieces, a space and a line break.
+    with pytest.raises(InputError, match=r"64 different characters.* need 69, not 68: raise it"):
+        make(tmp_path, {**values, "vocabulary": 68}, [folder])
+    assert make(tmp_path, {**values, "vocabulary": 69}, [folder]).vocabulary <= 69
 
 
 def test_the_manifest_says_what_was_made(tmp_path, source):
