@@ -69,6 +69,16 @@ def packed(tmp_path):
     return write
 
 
+@pytest.fixture
+def finished(make_run, finish_untrained):
+    """A run folder with checkpoints of untrained models at steps 0 and 3; `change` edits step 3."""
+
+    def make(*, vocabulary=32, change=None, **changes):
+        return finish_untrained(make_run(**changes), vocabulary, change=change)
+
+    return make
+
+
 class Known(nn.Module):
     """Logits that are a given function of each token, and of all that it sees, itself included.
 

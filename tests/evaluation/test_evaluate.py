@@ -1,4 +1,3 @@
-import json
 import math
 
 import pyarrow.parquet as pq
@@ -15,16 +14,6 @@ ASKED = {
     "checkpoints": "all",
     "choice": {"items": 20, "context": 5, "candidate": 4},
 }
-
-
-@pytest.fixture
-def finished(make_run, corpora, finish_untrained):
-    """A run folder with checkpoints of untrained models at steps 0 and 3; `change` edits them."""
-
-    def make(folder="run", *, vocabulary=32, change=None, **changes):
-        return finish_untrained(make_run(folder, **changes), vocabulary, change=change)
-
-    return make
 
 
 @pytest.fixture
@@ -84,17 +73,12 @@ def test_accuracies_follow_from_the_choices(finished, asked):
         assert item["item"].startswith(item["document"])
 
 
-def test_only_the_last_checkpoint_on_demand(finished, asked):
-    out = asked(finished(), checkpoints="last")
-    assert sorted(path.name for path in out.iterdir()) == [".made-by", "manifest.json", "step3"]
-
-
 @pytest.mark.slow
 def test_a_second_evaluation_leaves_nothing_of_the_first(finished, asked):
     run = finished()
     asked(run)
     out = asked(run, checkpoints="last")
-    assert not (out / "step0").exists()
+    assert sorted(path.name for path in out.iterdir()) == [".made-by", "manifest.json", "step3"]
 
 
 def test_the_manifest_says_what_was_asked_and_lists_every_file(finished, asked):
@@ -157,16 +141,16 @@ def test_a_failed_evaluation_leaves_the_one_before(finished, asked):
     assert atomic_files.read_json(run / "evaluations" / atomic_files.MANIFEST) == before
 
 
-def test_a_model_of_another_vocabulary_is_refused(finished, asked):
-    with pytest.raises(InputError, match="embedding of 72 pieces"):
-        asked(finished(vocabulary=72))
-
-
-def test_an_unfinished_run_is_refused(make_run, asked):
-    with pytest.raises(InputError, match="does not exist"):
-        asked(make_run().parent)
-
-
-def test_an_unknown_setting_is_named_with_the_nearest(finished, asked):
-    with pytest.raises(InputError, match="'choise' is unknown: did you mean 'choice'"):
-        asked(finished(), choise=json.loads("null"))
+@pytest.mark.parametrize(
+    ("run", "changes", "told"),
+    [
+        ({"vocabulary": 72}, {}, "embedding of 72 pieces"),
+        ({}, {"choise": None}, "'choise' is unknown: did you mean 'choice'"),
+        (None, {}, "does not exist"),
+    ],
+    ids=["another vocabulary", "an unknown setting", "an unfinished run"],
+)
+def test_what_cannot_be_evaluated_is_refused(finished, make_run, asked, run, changes, told):
+    folder = make_run().parent if run is None else finished(**run)
+    with pytest.raises(InputError, match=told):
+        asked(folder, **changes)

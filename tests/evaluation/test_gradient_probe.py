@@ -16,16 +16,6 @@ ASKED = {"rows": 12, "microbatch": 3, "checkpoints": "all", "split": "validation
 
 
 @pytest.fixture
-def finished(make_run, finish_untrained):
-    """A run folder with checkpoints of untrained models at steps 0 and 3; `change` edits step 3."""
-
-    def make(*, vocabulary=32, change=None, **changes):
-        return finish_untrained(make_run(**changes), vocabulary, change=change)
-
-    return make
-
-
-@pytest.fixture
 def probed(tmp_path, corpora):
     """Probes a run with settings laid over `ASKED`; returns the rows of the last checkpoint."""
 
@@ -101,13 +91,10 @@ def test_one_group_of_rows_tells_nothing_of_the_noise(finished, probed):
     assert row["cosine_corrected"] is None
 
 
-def test_each_pair_comes_once_in_the_order_of_the_domains(finished, probed, corpora):
+def test_each_pair_comes_once_in_the_order_of_the_domains(finished, probed):
     (row,) = probed(finished(domains=["hard", "easy"]))
     assert (row["domain_a"], row["domain_b"]) == ("hard", "easy")
-
-
-def test_one_domain_has_no_pair(finished, probed):
-    assert probed(finished(domains=["easy"])) == []
+    assert probed(finished(folder="one", domains=["easy"])) == []
 
 
 def test_only_the_last_checkpoint_on_demand(finished, probed):
@@ -140,18 +127,14 @@ def test_a_diverged_model_stops_it_naming_run_step_and_domain(finished, probed):
     assert not (run / "probes").exists()
 
 
-def test_a_split_shorter_than_a_row_is_refused(finished, probed):
-    run = finished(training={"length": 100_000})
-    with pytest.raises(InputError, match="fewer than one row of 100000 tokens"):
-        probed(run)
-
-
-def test_a_model_of_another_vocabulary_is_refused(finished, probed):
-    with pytest.raises(InputError, match="embedding of 72 pieces"):
-        probed(finished(vocabulary=72))
-
-
-def test_senseless_settings_are_all_named(finished, probed):
-    with pytest.raises(InputError) as error:
-        probed(finished(), rows=0, microbatch=0)
-    assert str(error.value).count("must be at least") == 2
+@pytest.mark.parametrize(
+    ("run", "changes", "told"),
+    [
+        ({"training": {"length": 100_000}}, {}, "fewer than one row of 100000 tokens"),
+        ({"vocabulary": 72}, {}, "embedding of 72 pieces"),
+        ({}, {"rows": 0, "microbatch": 0}, r"rows: must be at least 2\n.*at least 1"),
+    ],
+)
+def test_what_cannot_be_probed_is_refused(finished, probed, run, changes, told):
+    with pytest.raises(InputError, match=told):
+        probed(finished(**run), **changes)

@@ -65,8 +65,7 @@ def saved(folder, steps=3, identity="ours"):
 
 def copied(path, step):
     """The same checkpoint as one of another step."""
-    copy = shutil.copytree(path, path.with_name(f"step{step}")) / atomic_files.MANIFEST
-    atomic_files.write_json(copy, {**atomic_files.read_json(copy), "step": step})
+    edit(shutil.copytree(path, path.with_name(f"step{step}")), step=step)
 
 
 def same(first, second):
@@ -100,20 +99,15 @@ def test_a_checkpoint_before_the_first_update_has_no_moments(tmp_path):
     assert optimizer.state_dict()["state"] == {}
 
 
-def test_the_same_state_gives_the_same_bytes(tmp_path):
+def test_the_same_state_gives_the_same_bytes_and_the_manifest_says_of_what(tmp_path):
     first, _, _ = saved(tmp_path / "a")
     second, _, _ = saved(tmp_path / "b")
     for name in (checkpoint.MODEL, checkpoint.TRAINING, atomic_files.MANIFEST):
         assert (first / name).read_bytes() == (second / name).read_bytes()
-
-
-def test_the_manifest_holds_what_the_model_is_made_from(tmp_path):
-    path, _, _ = saved(tmp_path)
-    manifest = atomic_files.read_json(path / atomic_files.MANIFEST)
-    assert manifest["step"] == 3
+    manifest = atomic_files.read_json(first / atomic_files.MANIFEST)
+    assert (manifest["step"], manifest["vocabulary"]) == (3, 8)
     assert manifest["model"] == dataclasses.asdict(SHAPE)
-    assert manifest["vocabulary"] == 8
-    assert manifest["sha256"][checkpoint.MODEL] == atomic_files.sha256(path / checkpoint.MODEL)
+    assert manifest["sha256"][checkpoint.MODEL] == atomic_files.sha256(first / checkpoint.MODEL)
 
 
 def test_a_model_is_loaded_for_evaluation_without_the_rest(tmp_path):
@@ -142,11 +136,10 @@ def empty(path):
     path.write_bytes(b"")
 
 
-DAMAGES = [flip, cut, empty, lambda path: path.unlink()]
-damages = pytest.mark.parametrize("damage", DAMAGES, ids=["flip", "cut", "empty", "delete"])
+DAMAGES = {"flip": flip, "cut": cut, "empty": empty, "delete": lambda path: path.unlink()}
 
 
-@damages
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 @pytest.mark.parametrize("name", [checkpoint.MODEL, checkpoint.TRAINING, atomic_files.MANIFEST])
 def test_a_damaged_checkpoint_is_never_resumed(tmp_path, caplog, damage, name):
     saved(tmp_path, steps=0)
@@ -160,30 +153,19 @@ def test_a_damaged_checkpoint_is_never_resumed(tmp_path, caplog, damage, name):
     assert "going on from an earlier checkpoint" in caplog.text
     with pytest.raises(InputError, match="step2"):
         checkpoint.restore(later, net, optimizer, CPU)
+    if name != checkpoint.TRAINING:
+        with pytest.raises(InputError, match="step2"):
+            checkpoint.load_model(later)
 
 
-@damages
-def test_a_damaged_model_is_never_evaluated(tmp_path, damage):
-    path, _, _ = saved(tmp_path)
-    damage(path / checkpoint.MODEL)
-    with pytest.raises(
-        InputError, match=r"model\.safetensors is (damaged|missing): .* train again"
-    ):
-        checkpoint.load_model(path)
-
-
-def test_nothing_but_damaged_checkpoints_is_nothing(tmp_path):
-    path, _, _ = saved(tmp_path, steps=0)
-    flip(path / checkpoint.MODEL)
-    assert checkpoint.resumable(tmp_path, "ours", 2) is None
-    assert checkpoint.resumable(tmp_path / "missing", "ours", 2) is None
-
-
-def test_a_checkpoint_of_another_identity_is_never_resumed(tmp_path):
+def test_checkpoints_that_are_damaged_missing_or_of_another_identity_are_no_beginning(tmp_path):
     ours, _, _ = saved(tmp_path, steps=0)
     saved(tmp_path, steps=1, identity="theirs")
     assert checkpoint.resumable(tmp_path, "ours", 2) == ours
     assert checkpoint.resumable(tmp_path, "another", 2) is None
+    assert checkpoint.resumable(tmp_path / "missing", "ours", 2) is None
+    flip(ours / checkpoint.MODEL)
+    assert checkpoint.resumable(tmp_path, "ours", 2) is None
 
 
 def test_what_another_run_differs_in_is_logged(tmp_path, caplog):
@@ -199,16 +181,16 @@ def test_what_another_run_differs_in_is_logged(tmp_path, caplog):
     assert "seed" not in caplog.text
 
 
-def later_version(path):
-    manifest = atomic_files.read_json(path / atomic_files.MANIFEST)
-    atomic_files.write_json(
-        path / atomic_files.MANIFEST, {**manifest, "format": checkpoint.FORMAT + 1}
-    )
+def edit(path, **values):
+    """Lays values over a checkpoint's manifest; None takes one away."""
+    manifest = {**atomic_files.read_json(path / atomic_files.MANIFEST), **values}
+    kept = {name: value for name, value in manifest.items() if value is not None}
+    atomic_files.write_json(path / atomic_files.MANIFEST, kept)
 
 
 def test_a_checkpoint_of_a_later_version_is_neither_loaded_nor_passed_over(tmp_path):
     path, net, optimizer = saved(tmp_path, steps=0)
-    later_version(path)
+    edit(path, format=checkpoint.FORMAT + 1)
     for load in (
         lambda: checkpoint.load_model(path),
         lambda: checkpoint.restore(path, net, optimizer, CPU),
@@ -216,13 +198,8 @@ def test_a_checkpoint_of_a_later_version_is_neither_loaded_nor_passed_over(tmp_p
     ):
         with pytest.raises(InputError, match=r"is of format 3, .* none above 2: use the version"):
             load()
-
-
-def test_a_checkpoint_that_names_no_format_is_loaded(tmp_path):
-    path, net, _ = saved(tmp_path)
-    manifest = atomic_files.read_json(path / atomic_files.MANIFEST)
-    del manifest["format"]
-    atomic_files.write_json(path / atomic_files.MANIFEST, manifest)
+    # One that names no format is of an earlier one.
+    edit(path, format=None)
     assert same(checkpoint.load_model(path).state_dict(), net.state_dict())
 
 
@@ -298,36 +275,31 @@ def test_the_device_holds_one_whole_moment_at_a_time(tmp_path, monkeypatch):
     assert len(seen) == 3 * len(list(net.parameters()))
 
 
-def test_the_newest_is_the_one_of_the_largest_number(tmp_path):
-    saved(tmp_path, steps=0)
-    path, _, _ = saved(tmp_path, steps=2)
-    for step in (4, 6, 8, 10):
-        copied(path, step)
-    assert checkpoint.resumable(tmp_path, "ours", 2) == tmp_path / "step10"
-
-
-def test_a_kept_checkpoint_that_is_missing_is_made_again(tmp_path):
+@pytest.mark.parametrize(
+    ("there", "newest"),
+    [
+        ([2, 4, 6, 8, 10], 10),
+        # Of 0, 2, 4 and 6, which are kept, 4 was deleted: go on from 2.
+        ([2, 5, 6, 7], 2),
+        ([], 0),
+    ],
+)
+def test_the_newest_behind_which_none_that_is_kept_is_missing_is_gone_on_from(
+    tmp_path, there, newest
+):
     path, _, _ = saved(tmp_path, steps=0)
-    for step in (2, 5, 6, 7):
+    for step in there:
         copied(path, step)
-    # Of 0, 2, 4 and 6, which are kept, 4 was deleted: go on from 2.
-    assert checkpoint.resumable(tmp_path, "ours", 2) == tmp_path / "step2"
+    # Folders of other names are passed over.
+    shutil.copytree(path, tmp_path / "step12-copy")
+    shutil.copytree(path, tmp_path / ".step14.17.part")
+    assert checkpoint.resumable(tmp_path, "ours", 2) == tmp_path / f"step{newest}"
 
 
-def test_folders_of_other_names_are_passed_over(tmp_path):
-    path, _, _ = saved(tmp_path, steps=0)
-    shutil.copytree(path, tmp_path / "step9-copy")
-    shutil.copytree(path, tmp_path / ".step8.17.part")
-    assert checkpoint.resumable(tmp_path, "ours", 2) == path
-
-
-def test_a_folder_that_cannot_be_written_is_named_with_a_way_out(tmp_path):
+def test_a_disk_that_cannot_be_written_leaves_the_checkpoint_before(tmp_path, small_disk):
     (tmp_path / "checkpoints").touch()
     with pytest.raises(InputError, match=r"could not be written .*start the same command again"):
         saved(tmp_path / "checkpoints")
-
-
-def test_a_full_disk_leaves_the_checkpoint_before(small_disk):
     disk = small_disk(24)
     path, net, _ = saved(disk, steps=1)
     (disk / "filler").write_bytes(b"0" * 8192)
@@ -337,10 +309,9 @@ def test_a_full_disk_leaves_the_checkpoint_before(small_disk):
     assert same(checkpoint.load_model(path).state_dict(), net.state_dict())
 
 
-def test_a_manifest_of_another_step_is_refused(tmp_path):
+def test_a_manifest_of_another_step_or_shape_is_refused(tmp_path):
     path, net, optimizer = saved(tmp_path)
-    manifest = atomic_files.read_json(path / atomic_files.MANIFEST)
-    atomic_files.write_json(path / atomic_files.MANIFEST, {**manifest, "step": 2})
+    edit(path, step=2)
     for use in (
         lambda: checkpoint.load_model(path),
         lambda: checkpoint.weights_sha256(path),
@@ -348,12 +319,6 @@ def test_a_manifest_of_another_step_is_refused(tmp_path):
     ):
         with pytest.raises(InputError, match="says step 2, but lies in step3: delete"):
             use()
-
-
-def test_a_manifest_of_another_shape_is_refused(tmp_path):
-    path, _, _ = saved(tmp_path)
-    manifest = atomic_files.read_json(path / atomic_files.MANIFEST)
-    manifest["model"]["layers"] += 1
-    atomic_files.write_json(path / atomic_files.MANIFEST, manifest)
+    edit(path, step=3, model=dataclasses.asdict(dataclasses.replace(SHAPE, layers=2)))
     with pytest.raises(InputError, match="describes a model of other shapes than"):
         checkpoint.load_model(path)

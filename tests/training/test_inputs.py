@@ -193,21 +193,6 @@ def test_losses_are_compared_on_the_same_rows_of_their_own_stream(make_run, corp
         np.testing.assert_allclose(losses, expected, rtol=1e-5)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("rule", "method"),
-    [
-        ("skill-it", {"every": 2, "eta": 1.0}),
-        ("aioli", {"every": 6, "slot": 1, "sweeps": 1, "eta": 3.0}),
-    ],
-)
-def test_rules_that_follow_compared_losses_move_their_weights(make_run, corpora, rule, method):
-    run = make_run(rule=rule, method={**method, "rows": 2}, training={"steps": 8})
-    train.pretrain(run, corpora, device="cpu", threads=1)
-    weights = [row["weight"] for row in table(run, "weights") if row["domain"] == "easy"]
-    assert weights[-1] != pytest.approx(0.5)
-
-
 # How often the text is read.
 
 

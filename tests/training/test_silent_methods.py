@@ -1,12 +1,10 @@
-"""Runs of methods that change nothing: their alarm is recorded, stored and shown in a table."""
+"""Runs of methods that change nothing: their alarm is recorded."""
 
 import math
-import shutil
 
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.results import database, tables
 from pipeline.runtime import atomic_files
 from pipeline.training import train
 
@@ -81,54 +79,3 @@ def test_pike_that_is_never_measured_says_so(make_run, corpora, pike, method, st
     told = alarms(run)
     assert list(told) == steps
     assert words in told[0]
-
-
-@pytest.mark.slow
-def test_a_silent_run_that_goes_on_records_the_same(make_run, corpora, pike):
-    run = make_run(training=STEPS, **silenced(pike))
-    train.pretrain(run, corpora, device="cpu", threads=1)
-    whole, bits = alarms(run), weights(run)
-    for kept in (10, 2):
-        for step, folder in atomic_files.steps(run.parent / "checkpoints").items():
-            if step > kept:
-                shutil.rmtree(folder)
-        train.pretrain(run, corpora, device="cpu", threads=1)
-        assert (alarms(run), weights(run)) == (whole, bits)
-    assert atomic_files.read_json(run.parent / atomic_files.MANIFEST)["resumes"] == 2
-
-
-@pytest.mark.slow
-def test_the_database_and_a_table_show_it(make_run, corpora, pike, tmp_path):
-    runs = {
-        name: make_run(name, training=STEPS, method_name=name, **method)
-        for name, method in {"mix": {}, "pike": pike, "silent": silenced(pike)}.items()
-    }
-    for run in runs.values():
-        train.pretrain(run, corpora, device="cpu", threads=1)
-    root = corpora.parent
-    settings = {
-        "experiment": "silence",
-        "results": str(tmp_path),
-        "config": {},
-        "runs": {
-            f"languages/tiny/{name}/seed0": {
-                "folder": str(run.parent),
-                "settings": atomic_files.read_json(run),
-                "evaluations": False,
-                "probes": False,
-            }
-            for name, run in runs.items()
-        },
-        "corpora": {f"symbols/{d}": str(corpora / d) for d in ("easy", "hard")},
-        "sources": {d: str(root / d) for d in ("easy", "hard")},
-        "tokenizers": {"symbols": str(root / "symbols.json")},
-    }
-    atomic_files.write_json(tmp_path / "experiment.json", settings)
-    database.build(tmp_path / "experiment.json", tmp_path / "pike.duckdb")
-    atomic_files.write_json(tmp_path / "costs.json", {"name": "costs"})
-    tables.write(tmp_path / "costs.json", tmp_path / "pike.duckdb", tmp_path / "costs.md")
-    text = (tmp_path / "costs.md").read_text(encoding="utf-8")
-    rows = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if "|" in line}
-    assert "§" in rows["silent"]
-    assert "§" not in rows["pike"] + rows["mix"]
-    assert "§: in one of its runs the method never moved a row" in text

@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from trained import (
-    last_weights,
     manifest,
     outcome,
     rows,
@@ -146,14 +145,6 @@ def test_statistics_do_not_change_the_rows_that_are_trained_on(make_run, corpora
     assert measured["steps"] == expected["steps"]
 
 
-@pytest.mark.slow
-def test_microbatches_change_the_last_bits_at_most(make_run, corpora, mixed):
-    run = make_run(training={"microbatch_rows": 2})
-    train(run, corpora)
-    ours, theirs = last_weights(run.parent), last_weights(mixed)
-    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
-
-
 # Statistics.
 
 
@@ -216,15 +207,6 @@ def test_statistics_of_the_training_batch_come_from_its_rows(make_run, corpora, 
     assert [a != b for a, b in itertools.pairwise(weights)] == [True, False, True, False, True]
 
 
-@pytest.mark.slow
-def test_measuring_in_the_pass_trains_as_measuring_beside_it_would(make_run, corpora, pike, mixed):
-    still = {**pike["method"], "zeta1": 0, "zeta2": 0, "batch": "training"}
-    run = make_run(rule="pike", method=still)
-    train(run, corpora)
-    ours, theirs = last_weights(run.parent), last_weights(mixed)
-    torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-6)
-
-
 # The seams, with toy methods that no table knows.
 
 
@@ -233,19 +215,6 @@ class Weighted(Mix):
     """Says in numbers what Mix leaves unsaid."""
 
     def loss_weights(self, state, signals):
-        return signals.count_K / signals.batch_rows
-
-
-@dataclasses.dataclass(frozen=True)
-class Combined(Mix):
-    """Combines the domains' gradients as Mix does."""
-
-    def needs(self):
-        return Needs(gramian=True)
-
-    def combine(self, state, signals):
-        assert signals.gram_KxK.shape == (2, 2)
-        assert not np.isnan(signals.loss_K).any()
         return signals.count_K / signals.batch_rows
 
 
@@ -274,31 +243,6 @@ def test_weights_of_the_losses_that_are_the_shares_give_mixs_bits(make_run, corp
     plain = outcome(mixed)
     assert plain.pop("coefficients").num_rows == 0
     assert weighted == plain
-
-
-@pytest.mark.slow
-def test_a_combination_by_the_shares_gives_mixs_update(make_run, corpora, mixed):
-    run = make_run()
-    result, expected = train_with(Combined(), run, corpora), outcome(mixed)
-    ours, theirs = last_weights(run.parent), last_weights(mixed)
-    torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-6)
-    for ours, theirs in zip(rows(result, "steps"), rows(expected, "steps"), strict=True):
-        assert ours["gradient_norm"] == pytest.approx(theirs["gradient_norm"], rel=1e-4)
-        assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-5)
-
-
-@pytest.mark.slow
-def test_doubled_weights_of_the_losses_double_the_gradient(make_run, corpora, mixed):
-    @dataclasses.dataclass(frozen=True)
-    class Doubled(Mix):
-        def loss_weights(self, state, signals):
-            return 2 * signals.count_K / signals.batch_rows
-
-    once = rows(outcome(mixed), "steps")[0]
-    twice = rows(train_with(Doubled(), make_run(), corpora), "steps")[0]
-    assert twice["gradient_norm"] == pytest.approx(2 * once["gradient_norm"], rel=1e-5)
-    # The recorded loss stays that of the batch.
-    assert twice["loss"] == once["loss"]
 
 
 @pytest.mark.slow
