@@ -1,11 +1,11 @@
 """How the model computes is a setting: numbers stay, within what each setting promises."""
 
-import dataclasses
 import shutil
 
 import pyarrow.parquet as pq
 import pytest
 import torch
+from recipes import recipe
 
 from pipeline import settings
 from pipeline.model import checkpoint, gradients
@@ -14,21 +14,10 @@ from pipeline.runtime import atomic_files, devices
 from pipeline.training import train
 
 SHAPE = settings.Model(layers=2, width=32, heads=2, head_width=16)
-RECIPE = settings.Training(
-    rows=4,
-    length=12,
-    steps=1,
-    warmup_steps=0,
-    peak_learning_rate=0.01,
-    initial_learning_rate=0.01,
-    final_learning_rate=0.01,
-    checkpoint_every=1,
-    resume_every=1,
-)
 
 
 def arranged(**how):
-    return initialised(SHAPE, 48, 0).configure(dataclasses.replace(RECIPE, **how))
+    return initialised(SHAPE, 48, 0).configure(recipe(**how))
 
 
 def rows(count):

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from recipes import recipe
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -19,17 +20,7 @@ from pipeline.model.backward import Batch, GradientComputer
 from pipeline.model.transformer import initialised, token_losses
 
 SHAPE = settings.Model(layers=1, width=8, heads=2, head_width=4)
-RECIPE = settings.Training(
-    rows=9,
-    length=6,
-    steps=1,
-    warmup_steps=0,
-    peak_learning_rate=0.01,
-    initial_learning_rate=0.01,
-    final_learning_rate=0.01,
-    checkpoint_every=1,
-    resume_every=1,
-)
+RECIPE = recipe()
 DOMAINS = ("one", "two", "three", "four")
 COUNTS = [[5, 4, 0, 0], [3, 1, 0, 5], [0, 0, 0, 9], [2, 2, 2, 3]]
 """Nine rows of four domains; some have none, some have a single one."""

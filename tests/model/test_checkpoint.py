@@ -6,6 +6,7 @@ import weakref
 import numpy as np
 import pytest
 import torch
+from recipes import recipe
 
 from pike_mixing.errors import InputError
 from pipeline import settings
@@ -14,17 +15,7 @@ from pipeline.model.transformer import initialised, token_losses
 from pipeline.runtime import atomic_files
 
 SHAPE = settings.Model(layers=1, width=4, heads=1, head_width=2, vocabulary_multiple=8)
-RECIPE = settings.Training(
-    rows=2,
-    length=4,
-    steps=10,
-    warmup_steps=0,
-    peak_learning_rate=0.01,
-    initial_learning_rate=0.01,
-    final_learning_rate=0.01,
-    checkpoint_every=2,
-    resume_every=1,
-)
+RECIPE = recipe()
 CPU = torch.device("cpu")
 
 

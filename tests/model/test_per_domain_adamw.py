@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from recipes import recipe
 from torch import nn
 
 from pipeline import settings
@@ -13,17 +14,7 @@ from pipeline.model.per_domain_adamw import PerDomainAdamW
 from pipeline.model.transformer import initialised, token_losses
 
 VECTORS = Path(__file__).parents[1] / "rules" / "vectors" / "adatask.json"
-RECIPE = settings.Training(
-    rows=4,
-    length=4,
-    steps=10,
-    warmup_steps=0,
-    peak_learning_rate=0.01,
-    initial_learning_rate=0.01,
-    final_learning_rate=0.01,
-    checkpoint_every=1,
-    resume_every=1,
-)
+RECIPE = recipe()
 
 
 def point(*values):

@@ -1,0 +1,14 @@
+"""A recipe of a few rows at a constant rate."""
+
+from pipeline import settings
+
+
+def recipe(**changes):
+    """The recipe, with changes."""
+    rates = dict.fromkeys(("peak", "initial", "final"), 0.01)
+    return settings.Training(
+        **{"rows": 4, "length": 8, "steps": 10, "warmup_steps": 0}
+        | {"checkpoint_every": 1, "resume_every": 1}
+        | {f"{name}_learning_rate": rate for name, rate in rates.items()}
+        | changes
+    )
