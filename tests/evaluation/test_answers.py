@@ -165,15 +165,6 @@ def test_noise_cannot_be_guessed(packed, copier, counter):
             assert abs(value - 25) < 3 * stderr
 
 
-def test_the_budget_changes_no_pick(packed):
-    model, asked = initialised(NANO, 64, seed=0), noise(packed, 40)
-    one, every = answered(model, asked, budget=64), answered(model, asked, budget=10**6)
-    np.testing.assert_allclose(one.sums, every.sums, atol=1e-4)
-    np.testing.assert_allclose(one.alone, every.alone, atol=1e-4)
-    assert one.pick_I.tolist() == every.pick_I.tolist()
-    assert one.accuracy == every.accuracy
-
-
 # Downstream tasks.
 
 

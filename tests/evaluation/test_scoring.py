@@ -110,14 +110,6 @@ def test_no_token_is_read_twice_and_none_that_predicts_nothing(model):
     assert sorted(torch.cat(read).tolist()) == [3, 4, 5, 6, 7, 7, 8, 8, 9]
 
 
-def test_a_candidate_does_not_see_the_others(model):
-    first = [Question([5, 6, 7], [[8, 9, 3], [4, 5], [6, 7, 8]])]
-    other = [Question([5, 6, 7], [[10, 11, 12, 13, 14], [4, 5], [15], [16, 17]])]
-    np.testing.assert_allclose(score(model, first)[0][1], score(model, other)[0][1], atol=1e-6)
-    swapped = [Question([5, 6, 7], first[0].candidates[::-1])]
-    np.testing.assert_allclose(score(model, first)[0], score(model, swapped)[0][::-1], atol=1e-6)
-
-
 def test_models_of_known_behaviour_score_as_computed_by_hand(counter, copier, constant):
     question = [Question([5, 6, 7], [[8, 9], [5, 6], [8]])]
     other = math.log(math.exp(5) + 63)
@@ -149,13 +141,6 @@ def test_neither_budget_nor_order_changes_a_score(model, shared):
         for place, i in enumerate(order):
             np.testing.assert_allclose(found[place], one[i], atol=1e-5, rtol=0)
             assert found[place].argmax() == one[i].argmax()
-
-
-def test_a_score_does_not_depend_on_what_else_is_asked(model):
-    questions = drawn(4, 30, 20)
-    together = score(model, questions)
-    for question, found in zip(questions, together, strict=True):
-        np.testing.assert_allclose(score(model, [question])[0], found, atol=1e-5, rtol=0)
 
 
 def test_the_log_sum_exp_is_in_float32_whatever_the_model_is(constant):

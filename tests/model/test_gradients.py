@@ -148,12 +148,6 @@ def of_batch(net, tokens, domain_B, share, microbatch):
     return loss_B, left_gradient(net)
 
 
-def test_shares_of_the_batch_give_the_plain_mean_over_its_rows(net):
-    tokens, domain_B = rows(8), [0] * 5 + [1] * 3
-    _, gradient = of_batch(net, tokens, domain_B, [5 / 8, 3 / 8], 8)
-    torch.testing.assert_close(gradient, single(net, tokens).mean(dim=0), rtol=1e-4, atol=1e-6)
-
-
 @pytest.mark.parametrize("microbatch", [1, 2, 3, 5])
 def test_microbatches_of_a_batch_change_nothing(net, microbatch):
     tokens, domain_B, share = rows(8), [0] * 5 + [1] * 3, [0.2, 0.8]
@@ -221,17 +215,6 @@ def test_the_combination_is_added_to_what_lies_there(net):
         weight.grad = torch.ones_like(weight)
     gradient_vectors.add_all(net, parts_K, np.array([0.5, -2.0]))
     torch.testing.assert_close(left_gradient(net), 1 + expected, rtol=1e-6, atol=1e-6)
-
-
-def test_the_gradients_share_by_share_are_the_batchs(net):
-    domains = [rows(3, seed=1), rows(5, seed=2)]
-    parts_K, _, _ = gradients.gramian(net, domains, 2)
-    net.zero_grad()
-    share = [3 / 8, 5 / 8]
-    gradient_vectors.add_all(net, parts_K, np.array(share))
-    combined = left_gradient(net)
-    _, mixed = of_batch(net, torch.cat(domains), [0] * 3 + [1] * 5, share, 8)
-    torch.testing.assert_close(combined, mixed, rtol=1e-4, atol=1e-6)
 
 
 def test_inner_products_of_many_numbers_keep_their_digits():
