@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -56,24 +56,6 @@ class Probe:
     """Split that the rows come from."""
 
 
-@dataclass(frozen=True)
-class Similarity:
-    """How alike two domains' gradients are; None where a norm that it divides by is not positive.
-
-    Cosine and ratio are the paper's (Appendix `app: cos_sim_grad_conflict`). Their norms hold the
-    noise of the rows beside the signal, so that few rows make any two gradients look more
-    orthogonal than they are; the corrected cosine divides by unbiased norms, and may leave
-    [-1, 1] by chance.
-    """
-
-    cosine: float | None
-    """g_j . g_k / (|g_j| |g_k|)."""
-    ratio: float | None
-    """g_j . g_k / (|g_j|^2 + |g_k|^2)."""
-    cosine_corrected: float | None
-    """g_j . g_k / sqrt(unbiased |g_j|^2 times unbiased |g_k|^2)."""
-
-
 def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> None:
     """Probes a run's checkpoints; `{run}/probes` appears whole, replacing one before it.
 
@@ -102,41 +84,58 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
         out.mkdir()
         for step in steps:
             folder = run / "checkpoints" / f"step{step}"
-            model = (
-                checkpoint.load_model(folder)
-                .refuse_other_tokenizer(pieces, corpora, folder)
-                .to(place)
+            model = checkpoint.load_model(folder).refuse_other_tokenizer(pieces, corpora, folder)
+            found = _measured(
+                model.to(place),
+                rows_by_domain,
+                asked.microbatch,
+                work.domains,
+                f"{record['run']}, step {step}",
             )
-            where = f"{record['run']}, step {step}"
-            found = _measured(model, rows_by_domain, asked.microbatch, work.domains, where)
             _write(out / f"step{step}.parquet", step, work.domains, found)
             bar.add(1, step=step)
+        folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
+        folders += [corpora / domain for domain in work.domains]
         count = {d: len(r) for d, r in zip(work.domains, rows_by_domain, strict=True)}
-        _finish(out, values, run, corpora, record, steps, count)
+        atomic_files.write_manifest(
+            out / atomic_files.MANIFEST,
+            stage="probe",
+            settings=values,
+            inputs=[folder / atomic_files.MANIFEST for folder in folders],
+            files=[out / f"step{step}.parquet" for step in steps],
+            modules=[__name__],
+            facts={"run": record["run"], "steps": list(steps), "rows": count},
+        )
 
 
-def similarities(gram_KxK: Floats, squared_norm_unbiased_K: Floats) -> list[list[Similarity]]:
-    """Similarity of each pair of gradients from their inner products: K lists of K.
+def similarities(gram_KxK: Floats, squared_norm_unbiased_K: Floats) -> dict[str, Floats]:
+    """How alike each pair of gradients is; K x K, NaN where a norm is not positive.
+
+    - `cosine`: g_j . g_k / (|g_j| |g_k|)
+    - `ratio`: g_j . g_k / (|g_j|^2 + |g_k|^2)
+    - `cosine_corrected`: g_j . g_k / sqrt(unbiased |g_j|^2 times unbiased |g_k|^2)
+
+    Cosine and ratio are the paper's (Appendix `app: cos_sim_grad_conflict`). Their norms hold the
+    noise of the rows beside the signal, so that few rows make any two gradients look more
+    orthogonal than they are; the corrected cosine divides by unbiased norms, and may leave
+    [-1, 1] by chance. An unbiased norm is NaN where one micro-batch holds all rows.
 
     Worked example: (1, 0) and (3, 4) have the inner product 3 and squared norms 1 and 25, so the
     cosine 3 / 5 and the ratio 3 / 26.
+
+    Args:
+        gram_KxK: Inner products.
+        squared_norm_unbiased_K: Squared norms without the noise.
     """
-    gram, unbiased = gram_KxK.tolist(), squared_norm_unbiased_K.tolist()
-    K = len(gram)
-    return [[_similarity(gram, unbiased, j, k) for k in range(K)] for j in range(K)]
-
-
-def _similarity(
-    gram: Sequence[Sequence[float]], unbiased: Sequence[float], j: int, k: int
-) -> Similarity:
-    inner, own_j, own_k = gram[j][k], gram[j][j], gram[k][k]
-    # An unbiased norm is NaN where one micro-batch holds all rows: nothing is known of the noise.
-    known = unbiased[j] > 0 and unbiased[k] > 0
-    return Similarity(
-        cosine=inner / math.sqrt(own_j * own_k) if own_j * own_k > 0 else None,
-        ratio=inner / (own_j + own_k) if own_j + own_k > 0 else None,
-        cosine_corrected=inner / math.sqrt(unbiased[j] * unbiased[k]) if known else None,
-    )
+    own_K = gram_KxK.diagonal()
+    # Of two negative ones, too, nothing is known.
+    known_K = np.where(squared_norm_unbiased_K > 0, squared_norm_unbiased_K, np.nan)
+    by = {
+        "cosine": np.sqrt(own_K[:, None] * own_K),
+        "ratio": own_K[:, None] + own_K,
+        "cosine_corrected": np.sqrt(known_K[:, None] * known_K),
+    }
+    return {n: gram_KxK / np.where(by_KxK > 0, by_KxK, np.nan) for n, by_KxK in by.items()}
 
 
 def _rows(asked: Probe, work: parsing.Run, corpora: Path) -> tuple[list[Tensor], int]:
@@ -167,7 +166,7 @@ def _measured(
     microbatch: int,
     domains: Sequence[str],
     where: str,
-) -> list[list[Similarity]]:
+) -> dict[str, Floats]:
     _, gram_KxK, measured = gradients.gramian(model, rows_by_domain, microbatch)
     squares_K, losses_K = gram_KxK.diagonal().tolist(), measured.loss_K.tolist()
     for domain, square, loss in zip(domains, squares_K, losses_K, strict=True):
@@ -179,33 +178,14 @@ def _measured(
     return similarities(gram_KxK, measured.squared_norm_unbiased_K)
 
 
-def _write(
-    path: Path, step: int, domains: Sequence[str], found: Sequence[Sequence[Similarity]]
-) -> None:
+def _write(path: Path, step: int, domains: Sequence[str], found: Mapping[str, Floats]) -> None:
+    pairs = list(itertools.combinations(range(len(domains)), 2))
     rows = [
-        {"step": step, "domain_a": domains[a], "domain_b": domains[b], **vars(found[a][b])}
-        for a, b in itertools.combinations(range(len(domains)), 2)
+        {"step": step, "domain_a": domains[a], "domain_b": domains[b]}
+        | {
+            n: None if np.isnan(value_KxK[a, b]) else value_KxK[a, b]
+            for n, value_KxK in found.items()
+        }
+        for a, b in pairs
     ]
     pq.write_table(pa.Table.from_pylist(rows, SCHEMA), path, compression="zstd")
-
-
-def _finish(
-    out: Path,
-    values: Mapping[str, Any],
-    run: Path,
-    corpora: Path,
-    record: Mapping[str, Any],
-    steps: Sequence[int],
-    rows: Mapping[str, int],
-) -> None:
-    folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
-    folders += [corpora / domain for domain in rows]
-    atomic_files.write_manifest(
-        out / atomic_files.MANIFEST,
-        stage="probe",
-        settings=values,
-        inputs=[folder / atomic_files.MANIFEST for folder in folders],
-        files=[out / f"step{step}.parquet" for step in steps],
-        modules=[__name__],
-        facts={"run": record["run"], "steps": list(steps), "rows": dict(rows)},
-    )

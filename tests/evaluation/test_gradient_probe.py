@@ -28,32 +28,29 @@ def probed(tmp_path, corpora):
     return ask
 
 
-def test_two_gradients_of_two_numbers_by_hand():
-    # (1, 0) and (3, 4); without noise the squared norms would be 1/4 and 9.
-    gram = torch.tensor([[1.0, 3.0], [3.0, 25.0]], dtype=torch.float64)
-    found = similarities(gram, torch.tensor([0.25, 9.0], dtype=torch.float64))
-    assert found[0][1] == found[1][0]
-    assert found[0][1].cosine == pytest.approx(3 / 5)
-    assert found[0][1].ratio == pytest.approx(3 / 26)
-    assert found[0][1].cosine_corrected == pytest.approx(3 / 1.5)
-    assert found[0][0].cosine == 1.0
-    assert found[0][0].ratio == 0.5
-
-
-@pytest.mark.parametrize("unbiased", [0.0, -1.0, math.nan])
-def test_without_a_positive_unbiased_norm_there_is_no_corrected_cosine(unbiased):
-    gram = torch.tensor([[1.0, 3.0], [3.0, 25.0]], dtype=torch.float64)
-    found = similarities(gram, torch.tensor([unbiased, 9.0], dtype=torch.float64))[0][1]
-    assert found.cosine_corrected is None
-    assert found.cosine == pytest.approx(0.6)
+@pytest.mark.parametrize(
+    ("norms", "unbiased", "cosine", "ratio", "corrected"),
+    [
+        # (1, 0) and (3, 4); without noise the squared norms would be 1/4 and 9.
+        ((1, 25), (0.25, 9), 3 / 5, 3 / 26, 3 / 1.5),
+        *(((1, 25), (wrong, 9), 3 / 5, 3 / 26, math.nan) for wrong in (0, -1, math.nan)),
+        ((1, 25), (-1, -9), 3 / 5, 3 / 26, math.nan),
+    ],
+)
+def test_two_gradients_of_two_numbers_by_hand(norms, unbiased, cosine, ratio, corrected):
+    gram = np.array([[norms[0], 3.0], [3.0, norms[1]]])
+    found = similarities(gram, np.array(unbiased, float))
+    pair = [value[0, 1] for value in found.values()]
+    assert list(found) == ["cosine", "ratio", "cosine_corrected"]
+    assert pair == pytest.approx([cosine, ratio, corrected], nan_ok=True)
+    assert pair == pytest.approx([value[1, 0] for value in found.values()], nan_ok=True)
+    assert (found["cosine"][0, 0], found["ratio"][0, 0]) == (1, 0.5)
 
 
 def test_a_zero_gradient_is_similar_to_nothing():
-    gram = torch.tensor([[0.0, 0.0], [0.0, 25.0]], dtype=torch.float64)
-    found = similarities(gram, gram.diagonal())
-    assert found[0][1].cosine is None
-    assert found[0][1].ratio == 0
-    assert found[0][0].ratio is None
+    found = similarities(np.diag([0.0, 25.0]), np.array([0.0, 25.0]))
+    assert found["ratio"][0, 1] == 0
+    assert np.isnan([found["cosine"][0, 1], found["ratio"][0, 0]]).all()
 
 
 def brute_force(run, corpora, split="validation", rows=12):
