@@ -152,15 +152,18 @@ def _constant(
     which others found.
     """
     path = folder / "weights.parquet"
-    listed = record["files"].get(path.name)
-    if listed is None or not path.is_file() or atomic_files.sha256(path) != listed["sha256"]:
-        again = f"run `pike pretrain` for {name} again"
-        raise InputError(f"{path} is not the file that its manifest lists: {again}")
+    _refuse_other_file(path, folder, record, f"run `pike pretrain` for {name} again")
     columns = pq.read_table(path, columns=["domain", "weight"]).to_pydict()
     seen = set(zip(columns["domain"], columns["weight"], strict=True))
     if len(seen) != len(domains):
         return None
     return swarm.shares(dict(seen), domains, name)
+
+
+def _refuse_other_file(path: Path, folder: Path, record: Mapping[str, Any], again: str) -> None:
+    listed = record["files"].get(str(path.relative_to(folder)))
+    if listed is None or not path.is_file() or atomic_files.sha256(path) != listed["sha256"]:
+        raise InputError(f"{path} is not the file that its manifest lists: {again}")
 
 
 def _refuse_other_domains(name: str, theirs: Sequence[str], domains: Sequence[str]) -> None:
@@ -193,11 +196,8 @@ def _losses(name: str, folder: Path, steps: int, domains: tuple[str, ...]) -> Fl
     again = f"run `pike evaluate` for {name} again"
     if not (folder / atomic_files.MANIFEST).is_file() or not path.is_file():
         raise InputError(f"proxy {name} has no evaluation after its last step ({path}): {again}")
-    listed = manifests.read(folder / atomic_files.MANIFEST, "evaluate", again)["files"].get(
-        f"step{steps}/{path.name}"
-    )
-    if listed is None or listed["sha256"] != atomic_files.sha256(path):
-        raise InputError(f"{path} is not the file that its manifest lists: {again}")
+    record = manifests.read(folder / atomic_files.MANIFEST, "evaluate", again)
+    _refuse_other_file(path, folder, record, again)
     columns = pq.read_table(path, columns=["step", "domain", "nll"]).to_pydict()
     loss = dict(zip(columns["domain"], columns["nll"], strict=True))
     missing = [d for d in domains if d not in loss]

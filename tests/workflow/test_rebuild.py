@@ -118,7 +118,7 @@ def test_a_changed_evaluation_setting_evaluates_and_trains_nothing(finished):
 
 
 def test_changed_evaluation_code_evaluates_and_trains_nothing(finished):
-    finished.edit("pipeline/evaluation/choice.py", 'FORMULATION = "pmi"', 'FORMULATION = "sum"')
+    finished.edit("pipeline/evaluation/answers.py", '("pmi", "raw", ', '("raw", "pmi", ')
     assert finished.plan() == stages(METHODS, "evaluate") | results(METHODS)
 
 
