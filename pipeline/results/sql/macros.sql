@@ -24,6 +24,11 @@ create macro mean_error(stderr, key) as case
     when count(stderr) = count(*) then sqrt(sum(stderr ^ 2 order by key)) / count(*)
 end;
 
+-- Hopeless mixtures have perplexities of many digits: hundredths would say nothing there.
+create macro shown_decimals(unit, value, decimals) as case
+    when unit = 'ppl' and value >= 1000 then 0 else decimals
+end;
+
 -- One of ours under the name that it plays.
 create macro played_as(ours, published, label) as case
     when ours = published then label else ours || ' as ' || label

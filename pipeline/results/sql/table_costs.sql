@@ -40,13 +40,7 @@ select
     'method' as kind,
     m.position as row_position,
     c.method as row_label,
-    c.column_position,
-    c.column_label,
-    c.unit,
-    c.value,
-    c.error,
-    c.decimals,
-    c.better
+    c.* exclude (scenario, model, method)
 from cells as c
 join methods as m on c.method = m.method
 join scenarios as s on c.scenario = s.scenario

@@ -86,14 +86,10 @@ select
     'method' as kind,
     m.position as row_position,
     c.method as row_label,
-    c.column_position,
-    c.column_label,
-    c.unit,
-    c.value,
-    c.error,
-    case when c.unit = 'ppl' and c.value >= 1000 then 0 else c.decimals end as decimals,
-    c.better,
-    coalesce(c.significant, false) as significant
+    c.* exclude (scenario, model, method) replace (
+        shown_decimals(c.unit, c.value, c.decimals) as decimals,
+        coalesce(c.significant, false) as significant
+    )
 from cells as c
 join methods as m on c.method = m.method
 join scenarios as s on c.scenario = s.scenario

@@ -63,8 +63,7 @@ reference as (
 
 cells as (
     select l.scenario, l.model, l.method, 'method' as kind, m.position as row_position,
-        l.method as row_label, l.column_position, l.column_label, l.unit, l.value, l.error,
-        l.decimals, l.better, l.significant
+        l.method as row_label, l.* exclude (scenario, model, method)
     from labelled as l
     join methods as m on l.method = m.method
     union all
@@ -81,18 +80,10 @@ select
     c.model,
     c.method,
     c.scenario || ' / ' || c.model as section,
-    c.kind,
-    c.row_position,
-    c.row_label,
-    c.column_position,
-    c.column_label,
-    c.unit,
-    c.value,
-    c.error,
-    -- Hopeless mixtures have perplexities of many digits: hundredths would say nothing there.
-    case when c.value >= 1000 then 0 else c.decimals end as decimals,
-    c.better,
-    coalesce(c.significant, false) as significant
+    c.* exclude (scenario, model, method) replace (
+        shown_decimals(c.unit, c.value, c.decimals) as decimals,
+        coalesce(c.significant, false) as significant
+    )
 from cells as c
 join scenarios as s on c.scenario = s.scenario
 order by s.position, c.model, c.row_position, c.row_label, c.column_position, c.column_label

@@ -17,10 +17,10 @@ with measured as (
 
 cells as (
     select scenario, model, method, quantity, measure, unnest([
-        {'label': 'tokens', 'unit': 'thousands', 'value': tokens / 1000, 'decimals': 0,
+        {'column_label': 'tokens', 'unit': 'thousands', 'value': tokens / 1000, 'decimals': 0,
          'text': if(tokens is null, 'not reached', null)},
-        {'label': 'speed-up', 'unit': 'x', 'value': ratio, 'decimals': 2, 'text': speed},
-        {'label': 'seeds', 'unit': null, 'value': seeds, 'decimals': 0, 'text': null}
+        {'column_label': 'speed-up', 'unit': 'x', 'value': ratio, 'decimals': 2, 'text': speed},
+        {'column_label': 'seeds', 'unit': null, 'value': seeds, 'decimals': 0, 'text': null}
     ]) as cell, unnest([0, 1, 2]) as place
     from measured
 )
@@ -34,11 +34,7 @@ select
     m.position as row_position,
     c.method as row_label,
     c.place as column_position,
-    c.cell.label as column_label,
-    c.cell.unit,
-    c.cell.value,
-    c.cell.decimals,
-    c.cell.text
+    unnest(c.cell)
 from cells as c
 join methods as m on c.method = m.method
 join scenarios as s on c.scenario = s.scenario

@@ -83,7 +83,7 @@ ours as (
         case when c.metric = 'perplexity' then 'ppl' else '%' end as unit,
         c.value,
         c.error,
-        case when c.metric = 'accuracy' then 1 when c.value >= 1000 then 0 else 2 end as decimals,
+        case when c.metric = 'accuracy' then 1 else shown_decimals('ppl', c.value, 2) end as decimals,
         case when c.single then null when c.metric = 'perplexity' then 'lower'
             else 'higher' end as better,
         c.significant,
