@@ -74,9 +74,8 @@ def _difference_limits(part: list[Row]) -> tuple[float, float]:
     return max(-limit, min(values)) - 0.1 * limit, min(limit, max(values)) + 0.1 * limit
 
 
-def weights(found: list[Row], baseline: str) -> list[Panel]:
+def weights(found: list[Row], _: str) -> list[Panel]:
     """Sampling weights: a panel per method, a line per domain."""
-    del baseline
     parts = _groups(found, "scenario", "model", "method")
     highest = [max(row["weight"] for row in part) for _, part in parts]
     # One scale for all panels, except those that reach (nearly) 1: they get the whole range.
@@ -92,19 +91,13 @@ def weights(found: list[Row], baseline: str) -> list[Panel]:
     ]
 
 
-def similarities(found: list[Row], baseline: str) -> list[Panel]:
+def similarities(found: list[Row], _baseline: str) -> list[Panel]:
     """Cosine, noise-corrected cosine and ratio: a row of panels per method, a line per pair."""
-    del baseline
     # Pairs count from 0 within their scenario, so that each has its own colour.
     for _, part in _groups(found, "scenario"):
         order = {p: i for i, p in enumerate(sorted({row["pair_position"] for row in part}))}
         for row in part:
             row["pair_position"] = order[row["pair_position"]]
-    quantities = (
-        ("cosine", "cosine of gradients", (-1.05, 1.05)),
-        ("cosine_corrected", "cosine, noise taken out", (-1.05, 1.05)),
-        ("ratio", "ratio", (-0.525, 0.525)),
-    )
     return [
         _panel(
             place,
@@ -112,44 +105,38 @@ def similarities(found: list[Row], baseline: str) -> list[Panel]:
             _lines(part, column, "pair"),
             column=column,
             references=[("", 0.0)],
-            y_limits=limits,
+            y_limits=(-limit, limit),
         )
         for place, part in _groups(found, "scenario", "model", "method")
-        for column, label, limits in quantities
+        for column, label, limit in (
+            ("cosine", "cosine of gradients", 1.05),
+            ("cosine_corrected", "cosine, noise taken out", 1.05),
+            ("ratio", "ratio", 0.525),
+        )
     ]
 
 
-def gradients(found: list[Row], baseline: str) -> list[Panel]:
+def gradients(found: list[Row], _: str) -> list[Panel]:
     """Squared norm, variance and noise scale: a row of panels per method, a line per domain."""
-    del baseline
-    quantities = (
-        ("squared_norm_unbiased", "squared norm (unbiased)"),
-        ("variance", "variance of one row"),
-        ("noise_scale", "noise scale (rows)"),
-    )
     return [
         _panel(
             place, label, _lines(part, column, "domain", positive=True), column=column, scale="log"
         )
         for place, part in _groups(found, "scenario", "model", "method")
-        for column, label in quantities
+        for column, label in (
+            ("squared_norm_unbiased", "squared norm (unbiased)"),
+            ("variance", "variance of one row"),
+            ("noise_scale", "noise scale (rows)"),
+        )
     ]
 
 
-def lengths(found: list[Row], baseline: str) -> list[Panel]:
+def lengths(found: list[Row], _: str) -> list[Panel]:
     """Documents by their length: a panel per scenario, a line per domain."""
-    del baseline
+    label = "tokens of a document, as a power of 2"
     return [
-        Panel(
-            name=slug(scenario),
-            scenario=scenario,
-            model="",
-            title="documents",
-            x_label="tokens of a document, as a power of 2",
-            y_label="share of documents",
-            series=_shares(part),
-        )
-        for (scenario,), part in _groups(found, "scenario")
+        Panel(slug(name), name, "", "documents", label, "share of documents", _shares(part))
+        for (name,), part in _groups(found, "scenario")
     ]
 
 
@@ -164,50 +151,45 @@ def _shares(part: list[Row]) -> list[Series]:
     return lines
 
 
-def declared(found: list[Row], baseline: str) -> list[Panel]:
-    """Panels that the view itself lays out: place, labels, lines and limits are columns of it."""
-    del baseline
-    return [
-        Panel(
-            name=f"{scenario}--{model}--{slug(panel)}",
-            scenario=scenario,
-            model=model,
-            title=part[0]["title"],
-            x_label=part[0]["x_label"],
-            y_label=part[0]["y_label"],
-            series=_lines(part, "value", "key", band=_with_ends),
-            references=_declared_reference(part[0]),
-            y_limits=_declared_limits(part),
+def declared(found: list[Row], _: str) -> list[Panel]:
+    """Panels that the view itself lays out: place, labels, lines and limits are columns of it.
+
+    A view that has a lower limit alone leaves the upper one to the highest value.
+    """
+    panels = []
+    for (scenario, model, name), part in _groups(found, "scenario", "model", "panel"):
+        first, limits = part[0], None
+        if first["bottom"] is not None:
+            highest = 1.1 * max(row["value"] for row in part)
+            limits = first["bottom"], highest if first["top"] is None else first["top"]
+        line = (first["reference_label"], first["reference"])
+        panels.append(
+            Panel(
+                f"{scenario}--{model}--{slug(name)}",
+                scenario,
+                model,
+                first["title"],
+                first["x_label"],
+                first["y_label"],
+                series=_lines(part, "value", "key", band=_with_ends),
+                references=[] if first["reference"] is None else [line],
+                y_limits=limits,
+            )
         )
-        for (scenario, model, panel), part in _groups(found, "scenario", "model", "panel")
-    ]
+    return panels
 
 
-def example(found: list[Row], baseline: str) -> list[Panel]:
+def example(found: list[Row], _: str) -> list[Panel]:
     """Example 1: the loss, its simulation's 95% interval as a band, and the share of task 1."""
-    del baseline
     if not found:
         return []
     loss = _lines(found, "loss", "mixture", band=_with_ends)
     share = _lines(found, "share", "mixture")
+    title = "share of task 1"
     return [
         Panel("loss", "", "", "expected loss", STEP, "expected loss", loss, scale="log"),
-        Panel(
-            "share", "", "", "share of task 1", STEP, "share of task 1", share, y_limits=(0, 1.05)
-        ),
+        Panel("share", "", "", title, STEP, title, share, y_limits=(0, 1.05)),
     ]
-
-
-def _declared_reference(row: Row) -> list[tuple[str, float]]:
-    return [] if row["reference"] is None else [(row["reference_label"], row["reference"])]
-
-
-def _declared_limits(part: list[Row]) -> tuple[float, float] | None:
-    """Those of the view; a lower one alone leaves the upper one to the highest value."""
-    bottom, top = part[0]["bottom"], part[0]["top"]
-    if bottom is None:
-        return None
-    return bottom, 1.1 * max(row["value"] for row in part) if top is None else top
 
 
 def _groups(found: Iterable[Row], *columns: str) -> list[tuple[tuple[Any, ...], list[Row]]]:

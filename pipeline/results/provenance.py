@@ -1,5 +1,6 @@
 """What a report says beside numbers: verdicts, corpora, methods, code, versions, deviations."""
 
+import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -8,17 +9,10 @@ from typing import Any
 
 import duckdb
 
-from pipeline.results.selection import Row
+from pipeline.results.selection import Row, query
 
 REPORT = Path(__file__).parent / "report"
 DECISIONS = Path(__file__).parents[2] / "docs" / "decisions.md"
-
-
-def query(connection: duckdb.DuckDBPyConnection, sql: str) -> list[Row]:
-    """The answer's rows as mappings."""
-    answer = connection.execute(sql)
-    columns = [column[0] for column in answer.description or []]
-    return [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]
 
 
 def sentence(verdict: Row) -> str:
@@ -105,21 +99,18 @@ def accuracies(connection: duckdb.DuckDBPyConnection, scenario: str, model: str)
     found = query(
         connection,
         "select t.* from baseline_tests as t join methods as m on t.method = m.method "
-        "where t.task = 'mean' and t.metric not in ('answer_only', 'overlap') "
+        "where t.scenario = ? and t.model = ? and t.task = 'mean' "
+        "and t.metric not in ('answer_only', 'overlap') "
         "order by t.formulation, t.shots, "
         "t.metric <> t.formulation, t.metric <> 'per_token', t.metric, m.position",
+        *(scenario, model),
     )
-    blocks: dict[tuple[str, int], Row] = {}
-    for row in found:
-        if (row["scenario"], row["model"]) != (scenario, model):
-            continue
-        key, metric = (row["formulation"], row["shots"]), row["metric"]
-        block = blocks.setdefault(
-            key, {"label": _accuracy_label(row), "metric": metric, "rows": []}
-        )
-        if block["metric"] == metric:
-            block["rows"].append(row)
-    return list(blocks.values())
+    blocks = []
+    for _, same in itertools.groupby(found, key=lambda row: (row["formulation"], row["shots"])):
+        rows = list(same)
+        shown = [row for row in rows if row["metric"] == rows[0]["metric"]]
+        blocks.append({"label": _accuracy_label(shown[0]), "rows": shown})
+    return blocks
 
 
 def _accuracy_label(row: Row) -> str:
@@ -133,18 +124,20 @@ def methods(
     connection: duckdb.DuckDBPyConnection, scenario: str, rules: Mapping[str, str]
 ) -> list[Row]:
     """The scenario's methods: name, what the rule does in a sentence, and its settings."""
-    found = connection.execute(
-        "select r.method, any_value(r.settings) from runs as r "
+    found = query(
+        connection,
+        "select r.method, any_value(r.settings) as settings from runs as r "
         "join methods as m on r.method = m.method where r.scenario = ? "
         "group by r.method, m.position order by m.position",
-        [scenario],
-    ).fetchall()
+        scenario,
+    )
     rows = []
-    for name, text in found:
-        settings = json.loads(text)
+    for row in found:
+        settings = json.loads(row["settings"])
+        rule = settings["rule"]
         values = ", ".join(f"{k} {_plain(v)}" for k, v in settings["method"].items())
-        about = rules.get(settings["rule"], "")
-        rows.append({"method": name, "rule": settings["rule"], "about": about, "settings": values})
+        about = rules.get(rule, "")
+        rows.append({"method": row["method"], "rule": rule, "about": about, "settings": values})
     return rows
 
 

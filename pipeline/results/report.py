@@ -17,7 +17,7 @@ from pike_mixing.errors import InputError
 from pipeline.results import experiment, inline, marks, provenance, views
 from pipeline.results.drawing import INK
 from pipeline.results.provenance import REPORT, counted
-from pipeline.results.selection import Row, connect_ours
+from pipeline.results.selection import Row, connect_ours, query
 from pipeline.runtime import atomic_files, manifests
 
 FIGURE = {
@@ -85,7 +85,7 @@ def _content(
     drawn, drawn_of_paper = _sorted(
         [read_figure(figures, name) for name in _names(named.figures, figures, ".json")]
     )
-    (overview,) = provenance.query(
+    (overview,) = query(
         connection,
         "select count(*) as runs, count(distinct method) as methods, "
         "count(distinct seed) as seeds, count(distinct scenario) as scenarios, "
@@ -105,7 +105,7 @@ def _content(
         "sources": provenance.sources(connection),
         "code": provenance.code(connection),
         "versions": provenance.versions(connection),
-        "stale": provenance.query(connection, "select * from stale"),
+        "stale": query(connection, "select * from stale"),
         "alarms": provenance.alarms(connection),
         "deviations": provenance.deviations(),
         "data": {figure["name"]: _data(figure) for figure in drawn + drawn_of_paper},
@@ -147,7 +147,7 @@ def _scenario(
     drawn: list[dict[str, Any]],
 ) -> dict[str, Any]:
     def of(sql: str) -> list[Row]:
-        return [r for r in provenance.query(connection, sql) if r["scenario"] == scenario]
+        return [r for r in query(connection, sql) if r["scenario"] == scenario]
 
     verdicts = [
         {**row, "sentence": provenance.sentence(row), "aside": provenance.aside(row)}

@@ -51,6 +51,19 @@ def connect_ours(database: Path) -> duckdb.DuckDBPyConnection:
     return connection
 
 
+def query(connection: duckdb.DuckDBPyConnection, sql: str, *values: object) -> list[Row]:
+    """The answer's rows as mappings.
+
+    Args:
+        connection: An open database.
+        sql: The question.
+        values: Its parameters.
+    """
+    answer = connection.execute(sql, values)
+    columns = [column[0] for column in answer.description or []]
+    return [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]
+
+
 def rows(
     connection: duckdb.DuckDBPyConnection,
     view: str,
@@ -74,9 +87,8 @@ def rows(
     known = [name for (name,) in connection.execute(views).fetchall()]
     if view not in known:
         raise InputError(unknown(view, known, f"{where}.query"))
-    answer = connection.execute(f"select * from {view}")
-    columns = [column[0] for column in answer.description or []]
-    found = [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]
+    columns = [name for name, *_ in connection.execute(f"describe {view}").fetchall()]
+    found = query(connection, f"select * from {view}")
     problems: list[str] = []
     for key, wanted in selection.items():
         column, place = RUN_COLUMNS.get(key, key), f"{where}.selection.{key}"

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 
 from pike_mixing.errors import InputError
-from pipeline.results.selection import Row, connect
+from pipeline.results.selection import Row, connect, query
 
 FACTS = ("revision", "licence", "device", "weights_sha256", "data_fingerprint")
 """Facts of a manifest that the tree shows."""
@@ -32,15 +32,16 @@ def why(artifact: str, database: Path) -> str:
     """
     connection = connect(database)
     try:
-        found = connection.execute(
+        rows = query(
+            connection,
             "select artifact, path, sha256, produced_by, inputs, settings, code_fingerprint, "
-            "code_commit, facts from lineage"
+            "code_commit, facts from lineage",
         )
-        columns = [column[0] for column in found.description or []]
-        rows = [dict(zip(columns, row, strict=True)) for row in found.fetchall()]
-        stale: dict[str, list[str]] = {}
-        for name, reason in connection.execute("select artifact, reason from stale").fetchall():
-            stale.setdefault(name, []).append(reason)
+        stale = dict(
+            connection.execute(
+                "select artifact, list(reason order by reason) from stale group by 1"
+            ).fetchall()
+        )
     except (duckdb.CatalogException, duckdb.BinderException):
         raise InputError(
             f"{database} has no lineage that this version reads: give a database that `pike "
