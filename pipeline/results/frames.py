@@ -30,12 +30,22 @@ def frame(name: str, database: str | Path = "results/pike.duckdb") -> "pd.DataFr
 
 
 def grid(cells: "pd.DataFrame") -> "pd.DataFrame":
-    """A table's cells as readers see them: values by section and row, and by column.
+    """A table's cells as readers see them: values, or their words, by section, row and column.
 
     Args:
         cells: What `frame` gives of a table.
     """
-    wide = cells.pivot(index=["section", "row_label"], columns="column_label", values="value")
-    columns = cells.sort_values("column_position", kind="stable")["column_label"].unique()
+    units = cells.get("unit", [None] * len(cells))
+    title = [
+        f"{label} ({unit})" if isinstance(unit, str) else label
+        for label, unit in zip(cells["column_label"], units, strict=True)
+    ]
+    value = cells.get("value")
+    if "text" in cells:
+        words = cells["text"].astype(object)
+        value = words if value is None else words.where(words.notna(), value)
+    shown = cells.assign(title=title, value=value)
+    wide = shown.pivot(index=["section", "row_label"], columns="title", values="value")
     rows = cells[["section", "row_label"]].drop_duplicates()
+    columns = shown.sort_values("column_position", kind="stable")["title"].unique()
     return wide.loc[list(rows.itertuples(index=False, name=None)), columns]

@@ -22,8 +22,24 @@ def test_a_table_is_a_grid_as_readers_see_it(made):
     assert wide.columns.tolist()[-2:] == ["seeds", "paired seeds"]
     # What the columns hold of the two languages whose entropy is known: exp(ln 2), exp(ln 256).
     floors = wide.loc[("languages / tiny", "entropy floor")]
-    assert (floors["easy"], floors["noise"]) == pytest.approx((2, 256))
+    assert (floors["easy (ppl)"], floors["noise (ppl)"]) == pytest.approx((2, 256))
     assert math.isnan(first.loc["mix", "paired seeds"])
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "column", "shown"),
+    [
+        # Two columns of one label, told apart by their units; words; words beside numbers.
+        ("table8", "GPT-2 small (110M, glam)", "overhead of PiKE (%)", 1.2),
+        ("table6", "batch size", "value", "256"),
+        ("table_claims", 0, "its verdict", "supported"),
+        ("table_audit", 0, "stated", "40 of 40"),
+    ],
+)
+def test_every_kind_of_table_has_a_grid(made, name, row, column, shown):
+    wide = grid(frame(name, made / "pike.duckdb"))
+    found = wide.iloc[row] if isinstance(row, int) else wide.xs(row, level="row_label").iloc[0]
+    assert found[column] == shown
 
 
 def test_an_unknown_name_is_answered_with_near_ones(made):
