@@ -15,6 +15,8 @@ from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
+from pike_mixing import by_domain
+from pike_mixing.apportion import apportion
 from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.settings import CheckedSettings
@@ -315,6 +317,14 @@ class MethodDefaults(CheckedSettings):
         """Nothing is measured."""
         return Needs()
 
+    def weights(self, state: State, step: int) -> Floats:
+        """Those of the state."""
+        return state["weights_K"]
+
+    def allocate(self, state: State, step: int, b: int) -> Ints:
+        """The weights' shares of b rows, rounded by largest remainder."""
+        return apportion(self.weights(state, step), b)
+
     def loss_weights(self, state: State, signals: Signals) -> Floats | None:
         """Equation `eq: mix_framework`: each domain counts by its share of the batch."""
         return None
@@ -335,3 +345,12 @@ class MethodDefaults(CheckedSettings):
 def uniform(k: int) -> Floats:
     """Weights 1/K."""
     return np.full(k, 1 / k)
+
+
+def begun(prior: Mapping[str, float] | None, domains: tuple[str, ...]) -> Floats:
+    """The weights of a setting `prior`, divided by their sum; 1/K without one.
+
+    Raises:
+        InputError: it names a domain that is not there, or misses one.
+    """
+    return uniform(len(domains)) if prior is None else by_domain.ordered(prior, domains, "prior")

@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from pike_mixing import by_domain
-from pike_mixing.apportion import apportion
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import MethodDefaults, Needs, Signals, State, uniform
 from pike_mixing.numerics import scaling_law
@@ -97,14 +96,6 @@ class ADO(MethodDefaults):
             "step_T": np.empty(0, dtype=np.int64),
             "stride": np.array(self.stride),
         }
-
-    def weights(self, state: State, step: int) -> Floats:
-        """W after the last step."""
-        return state["weights_K"]
-
-    def allocate(self, state: State, step: int, b: int) -> Ints:
-        """B w rows, rounded."""
-        return apportion(state["weights_K"], b)
 
     def observe(self, state: State, signals: Signals) -> State:
         """Remembers the losses and the realised shares; fits when due; then the next weights."""

@@ -11,8 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pike_mixing.apportion import apportion
-from pike_mixing.arrays import Floats, Ints
+from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import MethodDefaults, Needs, Signals, State, ValidationNeed, uniform
 from pike_mixing.numerics import visits
@@ -86,10 +85,6 @@ class Aioli(MethodDefaults):
         """The slot's leaning mixture, or the weights of the last update."""
         k, weights_K = self.leaning(state, step), state["weights_K"]
         return weights_K if k is None else mixtures(len(weights_K), self.lean)[k]
-
-    def allocate(self, state: State, step: int, b: int) -> Ints:
-        """B w rows, rounded."""
-        return apportion(self.weights(state, step), b)
 
     def observe(self, state: State, signals: Signals) -> State:
         """Credits the slot that has ended with the fall of all losses; after the last, updates w.

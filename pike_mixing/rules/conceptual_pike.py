@@ -5,9 +5,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from pike_mixing import by_domain
-from pike_mixing.apportion import apportion
-from pike_mixing.arrays import Floats, Ints
+from pike_mixing.arrays import Floats
 from pike_mixing.interface import (
     MethodDefaults,
     Needs,
@@ -15,7 +13,7 @@ from pike_mixing.interface import (
     State,
     Statistics,
     StatisticsNeed,
-    uniform,
+    begun,
 )
 from pike_mixing.settings import indivisible
 
@@ -70,18 +68,7 @@ class ConceptualPiKE(MethodDefaults):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Line 2: w_k <- 1/K or w'_k."""
-        weights_K = uniform(len(domains))
-        if self.prior is not None:
-            weights_K = by_domain.ordered(self.prior, domains, "prior")
-        return {"weights_K": weights_K}
-
-    def weights(self, state: State, step: int) -> Floats:
-        """W after the last estimate."""
-        return state["weights_K"]
-
-    def allocate(self, state: State, step: int, b: int) -> Ints:
-        """Line 7: (b_1, ..., b_K) <- round(b w*)."""
-        return apportion(state["weights_K"], b)
+        return {"weights_K": begun(self.prior, domains)}
 
     def observe(self, state: State, signals: Signals) -> State:
         """Lines 5-6, when there are statistics.

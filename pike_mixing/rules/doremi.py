@@ -8,10 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from pike_mixing import by_domain
-from pike_mixing.apportion import apportion
-from pike_mixing.arrays import Floats, Ints
-from pike_mixing.interface import MethodDefaults, Needs, Signals, State, uniform
+from pike_mixing.arrays import Floats
+from pike_mixing.interface import MethodDefaults, Needs, Signals, State, begun
 from pike_mixing.numerics.absent import filled
 from pike_mixing.numerics.softmax import softmax
 from pike_mixing.settings import indivisible
@@ -50,9 +48,7 @@ class DoReMi(MethodDefaults):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Weights and their running average, q, and the last excess of each domain (NaN: none)."""
-        weights_K = uniform(len(domains))
-        if self.prior is not None:
-            weights_K = by_domain.ordered(self.prior, domains, "prior")
+        weights_K = begun(self.prior, domains)
         return {
             "sampling_K": weights_K,
             "dro_K": weights_K.copy(),
@@ -64,10 +60,6 @@ class DoReMi(MethodDefaults):
     def weights(self, state: State, step: int) -> Floats:
         """The fixed q: the proxy weighs losses, not rows."""
         return state["sampling_K"]
-
-    def allocate(self, state: State, step: int, b: int) -> Ints:
-        """B q rows, rounded."""
-        return apportion(state["sampling_K"], b)
 
     def loss_weights(self, state: State, signals: Signals) -> Floats | None:
         """(w_k / q_k) b_k / sum_j (w_j / q_j) b_j, with the weights that this batch leads to.

@@ -4,8 +4,6 @@ import dataclasses
 from typing import ClassVar, Self
 
 from pike_mixing import by_domain
-from pike_mixing.apportion import apportion
-from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Facts, MethodDefaults, State
 from pike_mixing.settings import indivisible
@@ -44,11 +42,3 @@ class Fixed(MethodDefaults):
         assert self.weights_by_domain is not None, "a mixture's weights come through `informed`"
         weights_K = by_domain.ordered(self.weights_by_domain, domains, "weights_by_domain")
         return {"weights_K": weights_K}
-
-    def weights(self, state: State, step: int) -> Floats:
-        """The same at every step."""
-        return state["weights_K"]
-
-    def allocate(self, state: State, step: int, b: int) -> Ints:
-        """B w rows, rounded."""
-        return apportion(state["weights_K"], b)

@@ -3,8 +3,6 @@
 import dataclasses
 from typing import ClassVar
 
-from pike_mixing.apportion import apportion
-from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import MethodDefaults, State, uniform
 
 
@@ -17,11 +15,3 @@ class Mix(MethodDefaults):
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Weights 1/K."""
         return {"weights_K": uniform(len(domains))}
-
-    def weights(self, state: State, step: int) -> Floats:
-        """1/K at every step."""
-        return state["weights_K"]
-
-    def allocate(self, state: State, step: int, b: int) -> Ints:
-        """b/K rows of each domain, rounded."""
-        return apportion(state["weights_K"], b)

@@ -9,10 +9,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from pike_mixing import by_domain
-from pike_mixing.apportion import apportion
-from pike_mixing.arrays import Floats, Ints
-from pike_mixing.interface import MethodDefaults, Needs, Signals, State, uniform
+from pike_mixing.arrays import Floats
+from pike_mixing.interface import MethodDefaults, Needs, Signals, State, begun
 from pike_mixing.numerics.softmax import softmax
 from pike_mixing.settings import indivisible
 
@@ -47,18 +45,8 @@ class OnlineDataMixing(MethodDefaults):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The initial weights, no reward."""
-        weights_K = uniform(len(domains))
-        if self.prior is not None:
-            weights_K = by_domain.ordered(self.prior, domains, "prior")
+        weights_K = begun(self.prior, domains)
         return {"weights_K": weights_K, "reward_K": np.zeros_like(weights_K)}
-
-    def weights(self, state: State, step: int) -> Floats:
-        """W after the last update."""
-        return state["weights_K"]
-
-    def allocate(self, state: State, step: int, b: int) -> Ints:
-        """B w rows, rounded."""
-        return apportion(state["weights_K"], b)
 
     def observe(self, state: State, signals: Signals) -> State:
         """R_k <- m R_k + (1 - m) reward_k.

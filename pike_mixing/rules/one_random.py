@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pike_mixing.arrays import Floats, Ints
+from pike_mixing.arrays import Floats
 from pike_mixing.interface import MethodDefaults, State
 
 
@@ -28,7 +28,3 @@ class Random(MethodDefaults):
         draw = int.from_bytes(hashlib.sha256(key).digest()[:8], "big")
         # 64 bits modulo K: no domain is favoured by more than K / 2^64.
         return one_hot_KxK[draw % len(one_hot_KxK)]
-
-    def allocate(self, state: State, step: int, b: int) -> Ints:
-        """B rows of the drawn domain."""
-        return (b * self.weights(state, step)).astype(np.int64)

@@ -7,9 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from pike_mixing import by_domain
-from pike_mixing.apportion import apportion
-from pike_mixing.arrays import Floats, Ints
+from pike_mixing.arrays import Floats
 from pike_mixing.interface import (
     MethodDefaults,
     Needs,
@@ -17,7 +15,7 @@ from pike_mixing.interface import (
     State,
     Statistics,
     StatisticsNeed,
-    uniform,
+    begun,
 )
 from pike_mixing.numerics.softmax import log_softmax, logsumexp
 from pike_mixing.settings import indivisible
@@ -92,21 +90,13 @@ class PiKE(MethodDefaults):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Line 2: w_k <- 1/K or w'_k. Weights are kept as logarithms: no underflow to 0."""
-        if self.prior is None:
-            weights_K = uniform(len(domains))
-        else:
-            weights_K = by_domain.ordered(self.prior, domains, "prior")
         # A domain of weight 0 stays at -infinity.
         with np.errstate(divide="ignore"):
-            return {"log_weights_K": np.log(weights_K)}
+            return {"log_weights_K": np.log(begun(self.prior, domains))}
 
     def weights(self, state: State, step: int) -> Floats:
         """W after the last update."""
         return np.exp(state["log_weights_K"])
-
-    def allocate(self, state: State, step: int, b: int) -> Ints:
-        """Line 8: (b_1, ..., b_K) <- round(b w)."""
-        return apportion(self.weights(state, step), b)
 
     def proposed(self, statistics: Statistics, b: int) -> dict[str, float]:
         """Coefficients by the norm that the method uses."""

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pike_mixing.arrays import Floats, Ints
+from pike_mixing.arrays import Floats
 from pike_mixing.interface import MethodDefaults, State
 
 
@@ -23,7 +23,3 @@ class RoundRobin(MethodDefaults):
         """All weight on the domain whose turn it is."""
         one_hot_KxK = state["one_hot_KxK"]
         return one_hot_KxK[step % len(one_hot_KxK)]
-
-    def allocate(self, state: State, step: int, b: int) -> Ints:
-        """B rows of the domain whose turn it is."""
-        return (b * self.weights(state, step)).astype(np.int64)

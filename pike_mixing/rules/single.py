@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import MethodDefaults, State
 from pike_mixing.settings import unknown
@@ -26,11 +25,3 @@ class Single(MethodDefaults):
             raise InputError(unknown(self.domain, domains, "domain"))
         one_hot = [float(d == self.domain) for d in domains]
         return {"weights_K": np.array(one_hot)}
-
-    def weights(self, state: State, step: int) -> Floats:
-        """The same at every step."""
-        return state["weights_K"]
-
-    def allocate(self, state: State, step: int, b: int) -> Ints:
-        """B rows of the domain."""
-        return (b * state["weights_K"]).astype(np.int64)

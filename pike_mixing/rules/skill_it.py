@@ -9,8 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from pike_mixing import by_domain
-from pike_mixing.apportion import apportion
-from pike_mixing.arrays import Floats, Ints
+from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import MethodDefaults, Needs, Signals, State, ValidationNeed
 from pike_mixing.numerics.absent import filled
@@ -57,14 +56,6 @@ class SkillIt(MethodDefaults):
             "weights_K": softmax(self.eta * graph_KxK.sum(axis=1)),
             "losses_WxK": np.empty((0, len(domains))),
         }
-
-    def weights(self, state: State, step: int) -> Floats:
-        """W after the last update."""
-        return state["weights_K"]
-
-    def allocate(self, state: State, step: int, b: int) -> Ints:
-        """B w rows, rounded."""
-        return apportion(state["weights_K"], b)
 
     def observe(self, state: State, signals: Signals) -> State:
         """Sums the last losses; a domain without a loss counts with its last one."""

@@ -6,8 +6,6 @@ from typing import ClassVar, Self
 import numpy as np
 
 from pike_mixing import sizes
-from pike_mixing.apportion import apportion
-from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Facts, MethodDefaults, State
 from pike_mixing.numerics.softmax import softmax
 
@@ -40,11 +38,3 @@ class Temperature(MethodDefaults):
         tokens_K = sizes.ordered(self.tokens_by_domain, domains)
         # As a softmax, n^(1/T) cannot overflow.
         return {"weights_K": softmax(np.log(tokens_K) / self.temperature)}
-
-    def weights(self, state: State, step: int) -> Floats:
-        """The same at every step."""
-        return state["weights_K"]
-
-    def allocate(self, state: State, step: int, b: int) -> Ints:
-        """B w rows, rounded."""
-        return apportion(state["weights_K"], b)

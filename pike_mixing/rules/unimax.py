@@ -6,8 +6,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from pike_mixing import sizes
-from pike_mixing.apportion import apportion
-from pike_mixing.arrays import Floats, Ints
+from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Facts, MethodDefaults, State
 
@@ -52,14 +51,6 @@ class UniMax(MethodDefaults):
         if self.budget_tokens is None:
             raise InputError("budget_tokens: the length of the run is not known: give it")
         return {"weights_K": capped(tokens_K, self.budget_tokens, self.epochs)}
-
-    def weights(self, state: State, step: int) -> Floats:
-        """The same at every step."""
-        return state["weights_K"]
-
-    def allocate(self, state: State, step: int, b: int) -> Ints:
-        """B w rows, rounded."""
-        return apportion(state["weights_K"], b)
 
 
 def capped(tokens_K: Floats, budget: float, epochs: float) -> Floats:
