@@ -14,7 +14,6 @@ Shapes: K domains.
 """
 
 import dataclasses
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ import numpy as np
 from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.interface import State, Statistics
 from pike_mixing.movement import Movement
+from pike_mixing.numerics.effective import effective_domains
 from pike_mixing.settings import CheckedSettings
 
 FEWEST_DOMAINS = 3
@@ -195,12 +195,6 @@ class Watch(CheckedSettings):
         low = np.array([number < self.least_effective_domains])
         raised = _newly(state, "effective-domains", low)
         return [Alarm(step, "effective-domains", None, message) for _ in raised]
-
-
-def effective_domains(weights_K: Floats) -> float:
-    """Effective number of domains exp(H(w)), between 1 and K; K for equal weights."""
-    positive_K = weights_K[weights_K > 0]
-    return math.exp(-(positive_K * np.log(positive_K)).sum())
 
 
 def _newly(state: State, kind: str, holds: Array) -> list[int]:

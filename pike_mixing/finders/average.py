@@ -7,8 +7,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from pike_mixing.errors import InputError
-from pike_mixing.finders import swarm
 from pike_mixing.finders.interface import Found, Proxy
+from pike_mixing.numerics.effective import effective_domains
 
 AVERAGE = "average_K"
 """Name of the average in the state of the mixing methods that keep one."""
@@ -51,4 +51,6 @@ class Average:
                 f"{len(domains)} domains: train the proxy again"
             )
         weights_K = average_K / average_K.sum()
-        return Found(weights_K, {"run": run.name, "effective_domains": swarm.effective(weights_K)})
+        return Found(
+            weights_K, {"run": run.name, "effective_domains": effective_domains(weights_K)}
+        )

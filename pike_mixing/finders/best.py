@@ -12,6 +12,7 @@ import numpy as np
 from pike_mixing.arrays import Floats
 from pike_mixing.finders import swarm
 from pike_mixing.finders.interface import Found, Proxy
+from pike_mixing.numerics.effective import effective_domains
 from pike_mixing.settings import CheckedSettings, indivisible
 
 
@@ -63,7 +64,7 @@ class Best(CheckedSettings):
                 "spread": float(np.ptp(loss_M)),
                 "runs": len(runs),
                 "mixtures": len(mixtures),
-                "effective_domains": swarm.effective(mixtures[first]),
+                "effective_domains": effective_domains(mixtures[first]),
             },
         )
 

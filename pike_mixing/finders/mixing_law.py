@@ -11,12 +11,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
+from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import law, swarm, validation
 from pike_mixing.finders.interface import Found, Proxy
 from pike_mixing.finders.program import Program, solve
-from pike_mixing.limits import Limits, NonNegativeFloat, PositiveFloat
+from pike_mixing.limits import Limits, NonNegativeFloat, PositiveFloat, PositiveInt
+from pike_mixing.numerics.effective import effective_domains
 from pike_mixing.settings import CheckedSettings, indivisible
 
 OUTSIDE = 1e-6
@@ -48,8 +50,8 @@ class MixingLaw(CheckedSettings):
     """Tokens of the final run: rows x length x steps; needed with epochs."""
     huber: PositiveFloat = 0.02
     """Errors beyond this many nats count linearly: a proxy that went astray does not decide."""
-    starts: Annotated[int, Limits(at_least=2)] = 64
-    """Values of c, from 0 to just below the lowest loss, for which s is fitted at first."""
+    starts: PositiveInt = 4
+    """Values of c, from 0 to just below the lowest loss, from which a fit starts."""
     folds: Annotated[int, Limits(at_least=2)] = 10
     """Parts of the cross-validation; no more parts than proxies means leave one out."""
     seed: int = 0
@@ -93,7 +95,7 @@ class MixingLaw(CheckedSettings):
             "kkt_residual": residual,
             "capped": [d for d, full in zip(domains, full_K, strict=True) if full],
             "outside_proxies": outside(weights_K, weights_NxK),
-            "effective_domains": swarm.effective(weights_K),
+            "effective_domains": effective_domains(weights_K),
             "laws": {
                 d: {"c": float(c), "b": float(b), "t": _named(domains, t_K)}
                 for d, c, b, t_K in zip(losses, laws.c_K, laws.b_K, laws.t_KxK, strict=True)
@@ -148,7 +150,7 @@ class MixingLaw(CheckedSettings):
     def _caps(self, domains: tuple[str, ...]) -> Floats:
         if self.epochs is None or self.tokens_by_domain is None or self.budget_tokens is None:
             return np.full(len(domains), np.inf)
-        tokens_K = swarm.placed(self.tokens_by_domain, domains, "tokens_by_domain")
+        tokens_K = by_domain.placed(self.tokens_by_domain, domains, "tokens_by_domain", "size")
         return self.epochs * tokens_K / self.budget_tokens
 
     def _validated(

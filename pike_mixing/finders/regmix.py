@@ -16,6 +16,7 @@ from pike_mixing.arrays import Floats
 from pike_mixing.finders import swarm, validation
 from pike_mixing.finders.interface import Found, Proxy
 from pike_mixing.limits import Limits, PositiveFloat, PositiveInt
+from pike_mixing.numerics.effective import effective_domains
 from pike_mixing.settings import CheckedSettings, indivisible
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class RegMix(CheckedSettings):
                 "predicted_loss": float(predicted_2[0]),
                 "predicted_loss_uniform": float(predicted_2[1]),
                 "best_proxy_loss": float(target_N.min()),
-                "effective_domains": swarm.effective(weights_K),
+                "effective_domains": effective_domains(weights_K),
             },
         )
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders.interface import Proxy
-from pike_mixing.settings import misplaced
 
 
 def arrays(
@@ -44,18 +44,6 @@ def arrays(
     return np.stack(weights).astype(np.float64), np.stack(losses).astype(np.float64)
 
 
-def placed(values: Mapping[str, float], domains: tuple[str, ...], setting: str) -> Floats:
-    """The values in the order of the domains.
-
-    Raises:
-        InputError: a value names no domain, or a domain has no value.
-    """
-    problems = misplaced(values, domains, setting, "is missing")
-    if problems:
-        raise InputError("\n".join(problems))
-    return np.array([values[d] for d in domains], dtype=np.float64)
-
-
 def shares(values: Mapping[str, float] | None, domains: tuple[str, ...], setting: str) -> Floats:
     """The values in the order of the domains, divided by their sum; 1/K each when absent.
 
@@ -64,11 +52,5 @@ def shares(values: Mapping[str, float] | None, domains: tuple[str, ...], setting
     """
     if values is None:
         return np.full(len(domains), 1 / len(domains))
-    placed_K = placed(values, domains, setting)
+    placed_K = by_domain.placed(values, domains, setting, "value")
     return placed_K / placed_K.sum()
-
-
-def effective(weights_K: Floats) -> float:
-    """Effective number of domains exp(H(w)): K when all are equal, 1 when one has all."""
-    positive_K = weights_K[weights_K > 0]
-    return float(np.exp(-(positive_K * np.log(positive_K)).sum()))

@@ -7,7 +7,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import law
 
 
-def fitted(weights_NxK, loss_NxK, *, starts=64, huber=0.02):
+def fitted(weights_NxK, loss_NxK, *, starts=4, huber=0.02):
     return law.fit(weights_NxK, loss_NxK, starts=starts, huber=huber)
 
 
@@ -47,9 +47,23 @@ def test_a_start_solves_the_law_with_its_c():
     weights_NxK = mixtures(24)
     s_K = np.array([-1.0, 0.5, 0.0])
     loss_N = 0.7 + np.exp(weights_NxK @ s_K)
-    starts_SxK = law._start(weights_NxK, loss_N, np.array([0.7, 0.5]))
-    assert_allclose(starts_SxK[0], s_K, atol=1e-9)
-    assert np.abs(starts_SxK[1] - s_K).max() > 0.1
+    assert_allclose(law._start(weights_NxK, loss_N, 0.7), s_K, atol=1e-9)
+    assert np.abs(law._start(weights_NxK, loss_N, 0.5) - s_K).max() > 0.1
+
+
+@pytest.mark.slow
+def test_no_other_start_leads_to_a_better_law():
+    # Of a loss that is noise, whose cost has several valleys.
+    weights_NxK = mixtures(24)
+    loss_Nx1 = np.random.default_rng(9).normal(3, 0.1, (24, 1))
+
+    def cost(starts):
+        laws = fitted(weights_NxK, loss_Nx1, starts=starts)
+        error_Nx1 = np.abs(laws.losses(weights_NxK) - loss_Nx1)
+        below_Nx1 = np.minimum(error_Nx1, 0.02)
+        return (below_Nx1 * (error_Nx1 - below_Nx1 / 2)).sum()
+
+    assert cost(4) == pytest.approx(cost(24), rel=0.02)
 
 
 def test_c_is_never_negative():
@@ -71,13 +85,6 @@ def test_losses_that_do_not_react_to_the_mixture_are_fitted_without_running_away
     laws = fitted(weights_NxK, loss_NxK)
     # The noise of single runs is 0.01; predictions between them are nearer to 2.
     assert np.abs(laws.losses(mixtures(100, seed=2)) - 2).mean() < 0.01
-
-
-def test_steps_are_solvable_where_every_exponential_vanishes():
-    weights_NxK, s_SxK = mixtures(24), np.full((1, 3), -800.0)
-    s_SxK, cost_S, _ = law._refined(weights_NxK, np.full(24, 2.5), np.array([2.5]), s_SxK, 0.02)
-    assert np.isfinite(s_SxK).all()
-    assert np.isfinite(cost_S).all()
 
 
 def test_a_fit_that_does_not_converge_is_refused(monkeypatch):
