@@ -1,6 +1,10 @@
-"""What holds for every rule in the table, those to come included."""
+"""What holds for every rule in the table, those to come included, over steps as a loop makes them.
+
+ADO, whose fit takes a third of a second, has more such tests of its own.
+"""
 
 import dataclasses
+import io
 import math
 
 import numpy as np
@@ -20,291 +24,316 @@ from pipeline.model.transformer import initialised
 from pipeline.planning import method_catalogue
 
 DOMAINS = ("code", "prose", "tables", "unicode", "web")
+STEPS = 10
 
-SETTINGS = {
+VARIANTS = {
     "single": {"domain": "prose"},
     "fixed": {"mixture": "found"},
-    "pike": {"zeta1": 0.1, "zeta2": 0.01},
-    "balanced-pike": {"zeta1": 0.1, "zeta2": 0.01, "tau": 3},
-    "conceptual-pike": {"L": 1, "eta": 0.1},
+    "pike": {"zeta1": 0.1, "zeta2": 0.01, "first": 0, "every": 1},
+    "balanced-pike": {"zeta1": 0.1, "zeta2": 0.01, "tau": 3, "first": 0, "every": 1},
+    "conceptual-pike": {"L": 1, "eta": 0.1, "norm": "plug-in"},
     # The share of the uniform weights depends on the number of domains.
-    "doremi": {"reference": "mix", "smoothing": 1e-9},
+    "doremi": {"reference": "mix", "smoothing": 1e-12},
+    "aioli": {"sweeps": 1, "slot": 1, "every": 7},
+    "doge": {"rate": 0.5},
+    "gradnorm": {"first": 1},
+    "odm": {"variant": "paper", "warmup": 1},
+    "odm code": {"variant": "code", "warmup": 1},
+    "skill-it": {"every": 1},
 }
-"""Settings under which a rule shows most; others get any value where they need one."""
+"""Settings under which a rule learns within a few steps; others get any where they need one."""
 
-LATE = 4000
-"""A step at which no rule warms up any more."""
-
-few = effort(max_examples=15, deadline=None)
-numbers = st.floats(0, 100).map(lambda value: round(value, 3))
-norms = st.lists(numbers, min_size=len(DOMAINS), max_size=len(DOMAINS))
-
-
-def build(rule, domains=DOMAINS):
-    """The rule's method as a run has it, told what a run of these domains knows."""
-    method = registry.build(rule, method_catalogue.required(rule) | SETTINGS.get(rule, {}), rule)
-    sizes = {domain: 10.0 * len(domain) for domain in domains}
-    return method.informed(Facts(sizes, budget_tokens=100.0, mixture=sizes))
-
-
-rules = pytest.mark.parametrize("rule", METHODS)
-adaptive_rules = pytest.mark.parametrize(
-    "rule", [rule for rule in METHODS if build(rule).needs() != Needs()]
-)
-
+ALL = sorted({*METHODS, *VARIANTS})
 BY_PLACE = ("round-robin", "random")
 """Rules that choose the domain of a step by its place in the list."""
-rules_by_name = pytest.mark.parametrize("rule", [rule for rule in METHODS if rule not in BY_PLACE])
+EXPLORING = ("aioli", "odm", "odm code")
+"""Rules with floors or excursions that depend on the number of domains."""
 
-LEANING = ("aioli",)
-"""Rules that lean to one domain at a time, to see what it does to all."""
-even_rules = pytest.mark.parametrize(
-    "rule",
-    [r for r in METHODS if build(r).needs() != Needs() and r not in LEANING],
-)
+few = effort(max_examples=4, deadline=None)
+seeds = st.integers(0, 2**31)
 
 
-def signals(method, step, squared_norm, loss=None, cosine=-0.2):
-    """All that a method may ask for, made of one number for each domain; NaN for one not there."""
-    needs = method.needs()
-    squared_norm_K = np.array(squared_norm, dtype=np.float64)
-    loss_K = squared_norm_K / 10 + 1 if loss is None else np.array(loss, dtype=np.float64)
-    present_K = ~np.isnan(squared_norm_K)
-    rows_K = (present_K if present_K.any() else ~present_K) * 8
-    norm_K = np.sqrt(squared_norm_K)
-    one_KxK = np.eye(len(norm_K))
-    given = {
-        "statistics": needs.statistics
-        and Statistics(
-            squared_norm_K=squared_norm_K,
-            squared_norm_unbiased_K=squared_norm_K / 2,
-            variance_K=squared_norm_K * 4,
-            loss_K=loss_K,
-            rows_K=rows_K,
-        ),
-        "loss_K": loss_K if needs.losses or needs.weighs_losses or needs.gramian else None,
-        "gram_KxK": np.outer(norm_K, norm_K) * (cosine + (1 - cosine) * one_KxK)
-        if needs.gramian
-        else None,
-        "loss_after_K": 0.9 * loss_K if needs.losses_after else None,
-        "excess_K": loss_K / 2 if needs.reference else None,
-        "validation_loss_K": loss_K if needs.validation else None,
-    }
-    return Signals(
-        step=step, batch_rows=int(rows_K.sum()), count_K=rows_K.astype(np.int64), **given
+def build(name, domains=DOMAINS, **changes):
+    """The rule's method as a run has it, told what a run of these domains knows."""
+    rule = name.split()[0]
+    values = method_catalogue.required(rule) | VARIANTS.get(name, {}) | changes
+    sizes = {domain: 10.0 * len(domain) for domain in domains}
+    facts = Facts(sizes, budget_tokens=100.0, mixture=sizes)
+    return registry.build(rule, values, rule).informed(facts)
+
+
+ADAPTIVE = [name for name in ALL if build(name).needs() != Needs()]
+
+
+def each(names, slow=("ado",)):
+    return pytest.mark.parametrize(
+        "rule", [pytest.param(n, marks=[pytest.mark.slow] * (n in slow)) for n in names]
     )
 
 
-def answers(method, state, seen):
-    """What a method answers at a step, of what it answers at all."""
-    given = {
-        "weights": method.weights(state, seen.step),
-        "loss weights": method.loss_weights(state, seen),
-        "coefficients": method.combine(state, seen),
+def measurements(seed, step, order=range(5), same=False):
+    """Per-domain signals of a step, of the domains in the given order; all alike if `same`."""
+    generator = np.random.default_rng(seed + step)
+
+    def drawn(*shape):
+        values = generator.random((5, *shape)) + 0.5
+        return (values[:1].repeat(5, axis=0) if same else values)[list(order)]
+
+    gradient_KxP = drawn(8)
+    loss_K = drawn() * 4
+    return {
+        "loss_K": loss_K,
+        "loss_after_K": loss_K - drawn() / 10,
+        "excess_K": drawn() - 0.5,
+        "validation_loss_K": drawn() * 4,
+        "gram_KxK": gradient_KxP @ gradient_KxP.T,
+        "statistics": Statistics(drawn(), drawn(), drawn(), loss_K, drawn() * 8),
     }
-    return {name: value for name, value in given.items() if value is not None}
 
 
-def same(ours, theirs):
-    """Whether two states are the same, bit by bit; NaN is what a state says of the unknown."""
-    np.testing.assert_array_equal(ours, theirs)
-    return True
+def changed(seen, k, value, names):
+    """The same signals with another number of domain k; of a Gramian, its row and column."""
+    fields = {f"statistics.{n}": v for n, v in vars(seen["statistics"]).items()}
+    found = {n: v.copy() for n, v in (seen | fields).items() if n != "statistics"}
+    for name in names:
+        found[name][k] = value
+        if name == "gram_KxK":
+            found[name][:, k] = value
+    inner = {n.removeprefix("statistics."): found.pop(n) for n in fields}
+    return found | {"statistics": Statistics(**inner)}
 
 
-@pytest.mark.slow
-@rules
-@few
-@given(st.integers(0, 10**6), st.integers(1, 1024), norms)
-def test_counts_sum_to_the_batch(rule, step, b, squared_norm):
-    method = build(rule)
-    state = method.init(DOMAINS, 3)
-    for _ in range(2):
-        count_K = method.allocate(state, step, b)
-        assert count_K.dtype == np.int64
-        assert count_K.sum() == b
-        assert count_K.min() >= 0
-        state = method.observe(state, signals(method, step, squared_norm))
+NUMBERS = ("loss_K", "loss_after_K", "excess_K", "validation_loss_K", "gram_KxK")
+NUMBERS += tuple(f"statistics.{f.name}" for f in dataclasses.fields(Statistics))
 
 
-@rules
-@few
-@given(st.integers(0, 10**6), norms)
-def test_weights_are_non_negative_and_sum_to_one(rule, step, squared_norm):
-    method = build(rule)
-    state = method.init(DOMAINS, 3)
-    for _ in range(2):
-        weights_K = method.weights(state, step)
-        assert weights_K.dtype == np.float64
-        assert weights_K.sum().item() == pytest.approx(1)
-        assert weights_K.min() >= 0
-        state = method.observe(state, signals(method, step, squared_norm))
+def without(seen, k):
+    """The same signals, but the batch held no rows of domain k."""
+    return changed(seen, k, math.nan, NUMBERS)
 
 
-@rules
-def test_the_same_seed_and_state_give_the_same_rows(rule):
-    for step in range(20):
-        first, second = build(rule), build(rule)
-        assert np.array_equal(
-            first.allocate(first.init(DOMAINS, 7), step, 64),
-            second.allocate(second.init(DOMAINS, 7), step, 64),
-        )
-
-
-@rules
-def test_a_hook_leaves_the_state_that_it_is_given_as_it_is(rule):
-    method = build(rule)
-    seen = signals(method, LATE, [5.0, 4.0, 3.0, 2.0, 1.0])
-    state = method.observe(method.init(DOMAINS, 3), seen)
-    before = {name: value.copy() for name, value in state.items()}
-    method.allocate(state, 1, 64)
-    answers(method, state, seen)
-    method.observe(state, seen)
+def hooked(method, name, state, *given):
+    """A hook's answer; the state that it was given stays as it was, bit by bit."""
+    before = {n: value.copy() for n, value in state.items()}
+    answer = getattr(method, name)(state, *given)
     assert state.keys() == before.keys()
-    assert all(same(state[name], before[name]) for name in state)
+    for n in before:
+        np.testing.assert_array_equal(state[n], before[n])
+    return answer
 
 
-@rules
+def run(method, steps, b=64, domains=DOMAINS, state=None, begin=0, end=STEPS):
+    """State and answers of a run as the loop makes it; `steps` gives the signals of a step."""
+    state, answers = state or method.init(domains, 3), []
+    needs = method.needs()
+    for step in range(begin, end):
+        given = steps(step)
+        for name, due in (
+            ("statistics", needs.statistics),
+            ("validation_loss_K", needs.validation),
+        ):
+            if due is not None and due.due(step):
+                early = Signals(step, b, **{name: given[name]})
+                state = hooked(method, "observe", state, early)
+        answer = {
+            "weights": hooked(method, "weights", state, step),
+            "count": hooked(method, "allocate", state, step, b),
+        }
+        late = {n: given[n] for n in ("loss_K", "loss_after_K", "excess_K", "gram_KxK")}
+        signals = Signals(step, b, count_K=answer["count"], **late)
+        answer["loss weights"] = hooked(method, "loss_weights", state, signals)
+        answer["coefficients"] = hooked(method, "combine", state, signals)
+        if needs.losses or needs.gramian:
+            state = hooked(method, "observe", state, signals)
+        answers.append({n: value for n, value in answer.items() if value is not None})
+    return state, answers
+
+
+def sparse(seed):
+    """Signals of which a domain is absent now and then."""
+
+    def steps(step):
+        given = measurements(seed, step)
+        return without(given, step % 5) if step % 4 == 0 else given
+
+    return steps
+
+
+@each(ALL)
+@few
+@given(seeds, st.integers(1, 1000), st.sampled_from([0, 10**6]))
+def test_counts_sum_to_the_batch_and_weights_to_one(rule, seed, b, begin):
+    steps = sparse(seed)
+    _, answers = run(build(rule), steps, b, begin=begin, end=begin + STEPS)
+    for answer in answers:
+        assert answer["count"].dtype == np.int64
+        assert answer["count"].sum() == b
+        assert answer["weights"].dtype == np.float64
+        for name in answer.keys() & {"weights", "loss weights"}:
+            assert answer[name].sum().item() == pytest.approx(1)
+        for value_K in answer.values():
+            assert value_K.min() >= 0
+            assert np.isfinite(value_K).all()
+
+
+@each([name for name in ALL if name not in BY_PLACE])
+@few
+@given(seeds, st.permutations(range(5)))
+def test_the_order_of_the_domains_does_not_matter(rule, seed, order):
+    # So many rows that the lower index wins no tie that would show in the counts.
+    _, forth = run(build(rule), lambda step: measurements(seed, step), 10**6)
+    domains = tuple(DOMAINS[k] for k in order)
+    _, mixed = run(build(rule), lambda step: measurements(seed, step, order), 10**6, domains)
+    for ours, theirs in zip(forth, mixed, strict=True):
+        for name in ours.keys() - {"count"}:
+            assert_close(theirs[name], ours[name][order], rtol=1e-4, atol=1e-5)
+
+
+@each([name for name in ADAPTIVE if name not in EXPLORING])
+@few
+@given(seeds)
+def test_an_absent_domain_changes_the_others_by_normalisation_alone(rule, seed):
+    # Odds among the others are those of a run that never had the domain.
+    _, absent = run(build(rule), lambda step: without(measurements(seed, step), 4))
+    four = DOMAINS[:4]
+    _, never = run(build(rule, four), lambda s: measurements(seed, s, range(4)), domains=four)
+    for ours, theirs in zip(absent, never, strict=True):
+        for name in ours.keys() - {"count"}:
+            shared_K = ours[name][:4] / ours[name][:4].sum()
+            assert_close(shared_K, theirs[name] / theirs[name].sum(), rtol=1e-6, atol=1e-6)
+
+
+@each([name for name in ADAPTIVE if name != "aioli"])
+@few
+@given(seeds)
+def test_equal_signals_leave_equal_weights_equal(rule, seed):
+    # A multiple of 5 rows: equal counts.
+    _, answers = run(build(rule), lambda step: measurements(seed, step, same=True), 65)
+    for answer in answers:
+        for value in answer.values():
+            assert_close(value, value.mean().repeat(5), rtol=1e-4)
+
+
+@each(ADAPTIVE)
+def test_signals_that_cover_no_domain_change_nothing(rule):
+    def steps(step):
+        given = measurements(0, step)
+        for k in range(5):
+            given = without(given, k)
+        return given
+
+    _, answers = run(build(rule), steps, end=1 if rule == "aioli" else STEPS)
+    for answer in answers:
+        assert_close(answer["weights"], answers[0]["weights"])
+
+
+@each(ALL)
+@effort(max_examples=3, deadline=None)
+@given(seeds, st.integers(1, STEPS - 1))
+def test_a_run_that_stops_and_goes_on_ends_with_the_same_bits(rule, seed, stop):
+    whole, answers = run(build(rule), sparse(seed))
+    before, _ = run(build(rule), sparse(seed), end=stop)
+    file = io.BytesIO()
+    np.savez(file, **before)
+    file.seek(0)
+    restored = dict(np.load(file))
+    after, last = run(build(rule), sparse(seed), state=restored, begin=stop)
+    assert after.keys() == whole.keys()
+    for name in whole:
+        np.testing.assert_array_equal(after[name], whole[name])
+    for ours, theirs in zip(last, answers[stop:], strict=True):
+        assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
+
+
+@each(ALL)
 def test_the_state_survives_a_checkpoint_bit_by_bit(rule, tmp_path):
-    method = build(rule)
-    state = method.init(DOMAINS, 3)
+    state, _ = run(build(rule), sparse(1))
     # Weights far below the smallest float64 are kept as logarithms.
-    state = method.observe(state, signals(method, 0, [0.1, 2e4, 1 / 3, 0.0, math.pi]))
+    state = state | {"log_weights_K": np.array([0.0, -1e5])}
     model, optimizer = small_model()
     positions_K = np.arange(len(DOMAINS))
     progress = checkpoint.TrainState(1, state, positions_K, positions_K)
     checkpoint.save(tmp_path / "step1", model, optimizer, progress, "identity")
     restored = checkpoint.restore(tmp_path / "step1", model, optimizer, torch.device("cpu")).method
     assert restored.keys() == state.keys()
-    assert all(same(restored[name], state[name]) for name in state)
-    for step in range(10):
-        assert np.array_equal(method.weights(restored, step), method.weights(state, step))
+    for name in state:
+        np.testing.assert_array_equal(restored[name], state[name])
 
 
-@even_rules
-@few
-@given(st.lists(numbers, min_size=4, max_size=4))
-def test_an_absent_domain_changes_the_others_by_normalisation_alone(rule, squared_norm):
-    method = build(rule)
-    seen = signals(method, 0, [*squared_norm, math.nan])
-    state = method.init(DOMAINS, 3)
-    whole = answers(method, method.observe(state, seen), seen)
-    assert all(np.isfinite(value).all() for value in whole.values())
-    # Odds among the others are those of a run that never had the domain.
-    seen = signals(method, 0, squared_norm)
-    four = answers(method, method.observe(method.init(DOMAINS[:4], 3), seen), seen)
-    weights_K = whole.pop("weights")
-    shared_K = weights_K[:4] / weights_K[:4].sum()
-    assert_close(shared_K, four.pop("weights"), rtol=1e-6, atol=1e-6)
-    assert whole.keys() == four.keys()
-    for name, value_K in whole.items():
-        assert value_K[4] == 0
-        assert_close(value_K[:4], four[name], rtol=1e-6, atol=1e-6)
-
-
-@even_rules
-@few
-@given(numbers, st.floats(0.01, 12))
-def test_equal_signals_leave_equal_weights_equal(rule, squared_norm, loss):
-    method = build(rule)
-    state = method.init(DOMAINS, 3)
-    K = len(DOMAINS)
-    # Gradients without conflict: PCGrad and GradVaccine visit those with conflicts in some order.
-    seen = signals(method, LATE, [squared_norm] * K, [loss] * K, cosine=0.3)
-    for value_K in answers(method, method.observe(state, seen), seen).values():
-        assert_close(value_K, value_K.mean().repeat(K))
-
-
-@adaptive_rules
-def test_signals_that_cover_no_domain_change_nothing(rule):
-    method = build(rule)
-    state = method.init(DOMAINS, 3)
-    after = method.observe(state, signals(method, 0, [math.nan] * len(DOMAINS)))
-    assert_close(method.weights(after, 0), method.weights(state, 0))
-
-
-SICK = ("squared_norm_K", "squared_norm_unbiased_K", "variance_K", "statistics_loss_K")
-SICK += ("loss_K", "loss_after_K", "excess_K", "validation_loss_K", "gram_KxK")
+LATE = 4000
+"""A step at which no rule warms up any more."""
 sick_numbers = st.sampled_from([math.nan, math.inf, -math.inf, 1e-30, 1e30])
-
-
-def poisoned(seen, name, k, value):
-    """The signals with another number of domain k; that of a Gramian on its diagonal."""
-    owner, field = seen, name
-    if name in SICK[:4]:
-        owner, field = seen.statistics, name.removeprefix("statistics_")
-    if owner is None or getattr(owner, field) is None:
-        return seen
-    given = getattr(owner, field).copy()
-    given[(k, k) if name == "gram_KxK" else k] = value
-    changed = dataclasses.replace(owner, **{field: given})
-    return changed if owner is seen else dataclasses.replace(seen, statistics=changed)
+sick = st.lists(st.tuples(st.sampled_from(NUMBERS), st.integers(0, 4), sick_numbers), min_size=1)
 
 
 @pytest.mark.slow
-@adaptive_rules
-@few
-@given(st.lists(st.tuples(st.sampled_from(SICK), st.integers(0, 4), sick_numbers), min_size=1))
+@each(ADAPTIVE)
+@effort(max_examples=12, deadline=None)
+@given(sick)
 def test_a_signal_that_is_no_number_is_ignored_or_refused_by_name(rule, sick):
-    method = build(rule)
-    state = method.init(DOMAINS, 3)
-    for step in range(LATE, LATE + 3):
-        seen = signals(method, step, [1.0, 2.0, 3.0, 4.0, 5.0])
+    def steps(step):
+        given = measurements(0, step)
         for name, k, value in sick:
-            seen = poisoned(seen, name, k, value)
-        try:
-            given = answers(method, state, seen)
-            state = method.observe(state, seen)
-        except InputError as error:
-            if f"step {step}" in str(error):
-                return
-            raise
-        assert all(np.isfinite(value).all() for value in given.values())
-        weights_K = method.weights(state, step + 1)
-        assert np.isfinite(weights_K).all()
-        assert weights_K.min() >= 0
-        assert method.allocate(state, step + 1, 64).sum() == 64
+            given = changed(given, k, value, [name])
+        return given
+
+    try:
+        _, answers = run(build(rule), steps, begin=LATE, end=LATE + 3)
+    except InputError as error:
+        if "step 400" in str(error):
+            return
+        raise
+    for answer in answers:
+        assert all(np.isfinite(value).all() for value in answer.values())
+        assert answer["weights"].min() >= 0
+        assert answer["count"].sum() == 64
 
 
-@rules_by_name
-@few
-@given(norms)
-def test_the_order_of_the_domains_does_not_matter(rule, squared_norm):
-    method, order = build(rule), [2, 4, 0, 1, 3]
-    seen = signals(method, LATE, squared_norm)
-    sorted_K = answers(method, method.observe(method.init(DOMAINS, 3), seen), seen)
-    mixed = tuple(DOMAINS[k] for k in order)
-    seen = signals(method, LATE, [squared_norm[k] for k in order])
-    mixed_K = answers(method, method.observe(method.init(mixed, 3), seen), seen)
-    assert sorted_K.keys() == mixed_K.keys()
-    for name, value_K in sorted_K.items():
-        assert_close(mixed_K[name], value_K[order], rtol=1e-5, atol=1e-6)
-
-
-@rules
+@each(ALL)
 def test_one_domain_alone_is_a_mixture_too(rule):
-    method = build(rule, ("prose",))
-    state = method.init(("prose",), 3)
-    for step in (0, 1, 100, 1000, 1100, 3000):
-        assert method.allocate(state, step, 7).tolist() == [7]
-        seen = signals(method, step, [2.0])
-        for value_K in answers(method, state, seen).values():
-            assert value_K.shape == (1,)
-            assert value_K > 0
-        state = method.observe(state, seen)
+    alone = ("prose",)
+    for begin in (0, 100, 1000, 3000):
+        _, answers = run(
+            build(rule, alone), lambda s: measurements(0, s, [1]), 7, alone, None, begin, begin + 9
+        )
+        for answer in answers:
+            assert answer["count"].tolist() == [7]
+            assert all(value.shape == (1,) and value > 0 for value in answer.values())
+
+
+WITH_PRIOR = {
+    "pike": {},
+    "balanced-pike": {},
+    # These two let go of the prior at their first estimate and after their warm-up.
+    "conceptual-pike": {"first": 20},
+    "odm": {"warmup": 20},
+    "doremi": {},
+    "ado": {"first": 9, "every": 1, "ignore": 0, "stride": 1, "window": 5, "min_weight": 0},
+    "fixed": {"mixture": None},
+}
+
+
+def test_no_rule_with_a_prior_is_left_out():
+    with_prior = {r for r, kind in METHODS.items() if "prior" in kind.__dataclass_fields__}
+    assert with_prior == WITH_PRIOR.keys() - {"fixed"}
+
+
+@pytest.mark.parametrize("place", range(len(DOMAINS)))
+@each(WITH_PRIOR)
+def test_a_domain_of_weight_0_stays_out_and_leaves_numbers(rule, place):
+    prior = {d: float(k != place) for k, d in enumerate(DOMAINS)}
+    name = "weights_by_domain" if rule == "fixed" else "prior"
+    method = build(rule, **WITH_PRIOR[rule], **{name: prior})
+    _, answers = run(method, lambda step: without(measurements(0, step), place), 24)
+    for answer in answers:
+        for value_K in answer.values():
+            assert np.isfinite(value_K).all()
+            assert value_K[place] == 0
 
 
 def small_model():
-    shape = settings.Model(layers=1, width=4, heads=1, head_width=2)
-    model = initialised(shape, 8, 0)
-    recipe = settings.Training(
-        rows=1,
-        length=1,
-        steps=1,
-        warmup_steps=0,
-        peak_learning_rate=1e-3,
-        initial_learning_rate=1e-3,
-        final_learning_rate=1e-3,
-        checkpoint_every=1,
-        resume_every=1,
-    )
-    return model, adamw.adamw(model, recipe)
+    model = initialised(settings.Model(layers=1, width=4, heads=1, head_width=2), 8, 0)
+    names = ("rows", "length", "steps", "warmup_steps", "checkpoint_every", "resume_every")
+    rates = ("peak_learning_rate", "initial_learning_rate", "final_learning_rate")
+    recipe = dict.fromkeys(names, 1) | dict.fromkeys(rates, 1e-3)
+    return model, adamw.adamw(model, settings.Training(**recipe))

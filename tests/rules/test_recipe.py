@@ -18,9 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pike_mixing.apportion import apportion
-from pike_mixing.arrays import Floats, Ints
-from pike_mixing.interface import Needs, MethodDefaults, Signals, State, uniform
+from pike_mixing.interface import MethodDefaults, Needs, Signals, State, uniform
 from pike_mixing.numerics.softmax import softmax
 
 
@@ -40,14 +38,6 @@ class Proportional(MethodDefaults):
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Equal weights."""
         return {"weights_K": uniform(len(domains))}
-
-    def weights(self, state: State, step: int) -> Floats:
-        """Those of the last losses."""
-        return state["weights_K"]
-
-    def allocate(self, state: State, step: int, b: int) -> Ints:
-        """B w rows, rounded."""
-        return apportion(state["weights_K"], b)
 
     def observe(self, state: State, signals: Signals) -> State:
         """The next weights; a domain without rows counts with the others' mean."""
@@ -98,4 +88,4 @@ def test_a_rule_is_its_own_file_one_line_of_the_table_and_one_test(tmp_path):
     assert "    power = 1.0\n        Exponent of the loss." in done.stdout
     passed = re.search(r"^(\d+) passed", done.stdout, re.MULTILINE)
     assert passed is not None
-    assert int(passed[1]) >= 10
+    assert int(passed[1]) >= 9
