@@ -1,14 +1,11 @@
 import math
 
 import numpy as np
+from arrays import vector
 
 from pike_mixing.numerics.absent import filled
 
 NAN = math.nan
-
-
-def vector(*values):
-    return np.array(values, dtype=np.float64)
 
 
 def test_a_gap_is_filled_by_the_last_value():

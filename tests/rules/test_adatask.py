@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals
 from pike_mixing.rules.adatask import AdaTask
 from pike_mixing.settings import parse
@@ -32,8 +31,3 @@ def test_rows_are_those_of_mix_and_moments_are_asked_for():
     assert method.allocate(method.init(("en", "hi", "de"), 0), 5, 8).tolist() == [3, 3, 2]
     assert method.needs().moments_per_domain
     assert not method.needs().gramian
-
-
-def test_an_unknown_scale_is_refused():
-    with pytest.raises(InputError, match="'mix', 'reference'"):
-        parse(AdaTask, {"scale": "sum"}, "adatask")

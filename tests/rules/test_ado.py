@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from arrays import assert_close
+from arrays import assert_close, vector
 
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals
@@ -14,10 +14,6 @@ from pike_mixing.settings import parse
 DOMAINS = ("en", "hi", "de")
 SMALL = {"first": 40, "every": 20, "ignore": 10, "stride": 2, "window": 11}
 LAW_Kx3 = np.array([[3.0, 0.7, 0.3], [4.0, 1.0, 0.5], [2.0, 0.8, 0.2]], dtype=np.float64)
-
-
-def vector(*values):
-    return np.array(values, dtype=np.float64)
 
 
 def seen(step, loss_K, count_K=(2, 1, 1)):
@@ -231,11 +227,3 @@ def test_a_first_fit_before_the_first_whole_window_is_refused():
     with pytest.raises(InputError, match="first: the first fit needs a whole window: 100"):
         parse(ADO, {"first": 99, "ignore": 0}, "method")
     assert parse(ADO, {"first": 100, "ignore": 0}, "method").window == 101
-
-
-def test_unreasonable_settings_are_named_at_once():
-    wrong = {"every": 0, "stride": 0, "window": 4, "ignore": -1, "points": 3, "min_weight": 1}
-    with pytest.raises(InputError) as caught:
-        parse(ADO, wrong | {"prior": {"en": -1}}, "method")
-    for name in (*wrong, "prior"):
-        assert f"method.{name}" in str(caught.value)

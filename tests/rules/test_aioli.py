@@ -2,19 +2,14 @@ import math
 
 import numpy as np
 import pytest
-from arrays import assert_close
+from arrays import assert_close, vector
 
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals
 from pike_mixing.numerics.softmax import softmax
 from pike_mixing.rules.aioli import Aioli, mixtures
-from pike_mixing.settings import parse
 
 DOMAINS = ("en", "hi", "de")
-
-
-def vector(*values):
-    return np.array(values, dtype=np.float64)
 
 
 def run(method, domains, helps, steps, start=10.0):
@@ -134,13 +129,3 @@ def test_a_round_that_does_not_hold_its_slots_is_refused():
 def test_a_lean_to_nobody_is_refused():
     with pytest.raises(InputError, match=r"lean: 0\.5 leans to none of 2 domains"):
         Aioli(lean=0.5).init(("en", "hi"), 0)
-
-
-def test_unreasonable_settings_are_named_at_once():
-    wrong = {"eta": 0, "ema": 1, "lean": 0, "sweeps": 0, "slot": 0}
-    with pytest.raises(InputError) as caught:
-        parse(Aioli, wrong, "method")
-    for name in wrong:
-        assert f"method.{name}: " in str(caught.value)
-    with pytest.raises(InputError, match="every: must be a multiple of slot, 10"):
-        parse(Aioli, {"every": 205}, "method")

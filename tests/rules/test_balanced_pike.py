@@ -2,20 +2,14 @@ import math
 
 import numpy as np
 import pytest
-from arrays import assert_close
+from arrays import assert_close, vector
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pike_mixing import registry
-from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals, Statistics
 from pike_mixing.rules.balanced_pike import BalancedPiKE, tilt
 
 LN3 = math.log(3)
-
-
-def vector(*values):
-    return np.array(values, dtype=np.float64)
 
 
 def measured(squared_norm, loss, variance=0.0):
@@ -98,15 +92,6 @@ def test_the_presets_are_pikes():
     paper = BalancedPiKE(zeta1=1, zeta2=1, tau=1, every=40, preset="paper")
     assert (paper.first, paper.norm, paper.rows) == (0, "plug-in", 2)
     assert BalancedPiKE(zeta1=1, zeta2=1, tau=1, every=40).first == 40
-
-
-def test_tau_and_pikes_own_settings_are_checked():
-    with pytest.raises(InputError) as caught:
-        registry.build("balanced-pike", {"zeta1": 1, "zeta2": 1, "tau": 0, "every": 0}, "method")
-    assert "method.tau: must be positive" in str(caught.value)
-    assert "method.every: must be at least 1" in str(caught.value)
-    with pytest.raises(InputError, match="tau is missing"):
-        registry.build("balanced-pike", {"zeta1": 1, "zeta2": 1}, "method")
 
 
 def test_proposed_coefficients_count_the_tilt():

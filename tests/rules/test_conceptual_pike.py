@@ -3,15 +3,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from arrays import assert_close
+from arrays import assert_close, vector
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals, Statistics
 from pike_mixing.rules.conceptual_pike import ConceptualPiKE, minimiser
-from pike_mixing.settings import parse
 
 few = effort(max_examples=40, deadline=None)
 items = st.lists(
@@ -20,10 +18,6 @@ items = st.lists(
     max_size=8,
 )
 """(lambda_k, kappa_k)."""
-
-
-def vector(*values):
-    return np.array(values, dtype=np.float64)
 
 
 def measured(squared_norm, variance, rows=8):
@@ -207,11 +201,3 @@ def test_without_statistics_nothing_changes():
 def test_every_step_is_estimated_unless_asked_otherwise():
     assert ConceptualPiKE(L=1, eta=1).needs().statistics.due(7)
     assert not ConceptualPiKE(L=1, eta=1, every=2).needs().statistics.due(7)
-
-
-def test_unreasonable_settings_are_named_at_once():
-    wrong = {"L": 0, "eta": 0, "beta": 0, "gamma": 0, "every": 0, "first": -1, "rows": 1}
-    with pytest.raises(InputError) as caught:
-        parse(ConceptualPiKE, wrong | {"prior": {"en": -1}}, "method")
-    for name in (*wrong, "prior"):
-        assert f"method.{name}" in str(caught.value)

@@ -1,19 +1,12 @@
 import math
 
 import numpy as np
-import pytest
-from arrays import assert_close
+from arrays import assert_close, vector
 
-from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals
 from pike_mixing.rules.doge import DoGE
-from pike_mixing.settings import parse
 
 LN3 = math.log(3)
-
-
-def vector(*values):
-    return np.array(values, dtype=np.float64)
 
 
 def seen(*gradients):
@@ -82,11 +75,3 @@ def test_an_absent_domain_keeps_its_weight():
     after = method.observe(state, signals)
     assert_close(after["proxy_K"], vector(2 / 3 * 0.75, 2 / 3 * 0.25, 1 / 3))
     assert_close(method.combine(state, signals), vector(0.75, 0.25, 0))
-
-
-def test_unreasonable_settings_are_named_at_once():
-    wrong = {"rate": 0, "cap": 0, "clip_norm": 0}
-    with pytest.raises(InputError) as caught:
-        parse(DoGE, wrong, "method")
-    for name in wrong:
-        assert f"method.{name}: " in str(caught.value)

@@ -4,23 +4,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from arrays import assert_close
+from arrays import assert_close, vector
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals
 from pike_mixing.rules.doremi import DoReMi
-from pike_mixing.settings import parse
 
 VECTORS = Path(__file__).parent / "vectors"
 LN3 = math.log(3)
 few = effort(max_examples=30, deadline=None)
-
-
-def vector(*values):
-    return np.array(values, dtype=np.float64)
 
 
 def seen(excess_K, count_K=None, step=0):
@@ -148,14 +142,6 @@ def test_no_weight_dies_out(excess):
     for name in ("dro_K", "average_K"):
         assert state[name].min() >= 1e-3 / 3 * (1 - 1e-9)
         assert state[name].sum().item() == pytest.approx(1)
-
-
-def test_unreasonable_settings_are_named_at_once():
-    wrong = {"reference": "mix", "rate": 0, "smoothing": 0, "prior": {"en": -1}}
-    with pytest.raises(InputError) as caught:
-        parse(DoReMi, wrong, "method")
-    for name in ("rate", "smoothing", "prior"):
-        assert f"method.{name}" in str(caught.value)
 
 
 def test_a_reference_is_wanted():

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from arrays import assert_close
+from arrays import assert_close, vector
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -13,17 +13,12 @@ from hypothesis import strategies as st
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals
 from pike_mixing.rules.famo import FAMO
-from pike_mixing.settings import parse
 
 VECTORS = Path(__file__).parent / "vectors"
 DOMAINS = ("en", "hi", "de")
 positive = st.lists(st.floats(0.01, 12), min_size=3, max_size=3)
 
 few = effort(max_examples=30, deadline=None)
-
-
-def vector(*values):
-    return np.array(values, dtype=np.float64)
 
 
 def seen(before_K, after_K, step=0):
@@ -138,13 +133,3 @@ def test_the_losses_of_a_batch_are_wanted_before_and_after_its_update():
     assert needs.losses
     assert needs.weighs_losses
     assert needs.losses_after
-
-
-def test_unreasonable_settings_are_named_at_once():
-    wrong = {"rate": 0, "gamma": -1, "lower_bounds": {"en": -1}}
-    with pytest.raises(InputError) as caught:
-        parse(FAMO, wrong, "method")
-    for name in ("rate: ", "gamma: ", "lower_bounds.en: "):
-        assert f"method.{name}" in str(caught.value)
-    with pytest.raises(InputError, match="lower_bounds: domain 'hi' has no bound"):
-        FAMO(lower_bounds={"en": 1}).init(("en", "hi"), 0)

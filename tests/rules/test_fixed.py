@@ -34,14 +34,6 @@ def test_doremis_printed_column_which_sums_to_104_percent_is_normalised():
     assert method.allocate(state, 0, 256).tolist() == [126, 12, 54, 10, 49, 5]
 
 
-def test_all_wrong_weights_are_named_at_once():
-    with pytest.raises(InputError) as caught:
-        registry.build("fixed", {"weights_by_domain": {"en": -1, "hi": -2}}, "run.json: method")
-    assert "weights_by_domain.en: -1" in str(caught.value)
-    assert "weights_by_domain.hi: -2" in str(caught.value)
-    assert "at least one must be positive" in str(caught.value)
-
-
 def test_a_domain_without_a_weight_and_a_weight_without_a_domain_are_refused():
     with pytest.raises(InputError) as caught:
         Fixed({"en": 1, "hindi": 1}).init(("en", "hind"), 0)

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from arrays import assert_close
+from arrays import assert_close, vector
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -11,15 +11,10 @@ from hypothesis import strategies as st
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals
 from pike_mixing.rules.gradnorm import GradNorm
-from pike_mixing.settings import parse
 
 DOMAINS = ("en", "hi", "de")
 few = effort(max_examples=30, deadline=None)
 triple = st.lists(st.floats(0.1, 10), min_size=3, max_size=3)
-
-
-def vector(*values):
-    return np.array(values, dtype=np.float64)
 
 
 def seen(step, norm_K, loss_K):
@@ -108,14 +103,6 @@ def test_an_absent_domain_takes_no_part():
     # Its rate refers to the first loss that it has.
     state = method.observe(state, seen(1, vector(3, 1, 1), vector(2, 2, 7)))
     assert state["initial_loss_K"].tolist() == [2, 2, 7]
-
-
-def test_unreasonable_settings_are_named_at_once():
-    wrong = {"rate": 0, "alpha": -1, "first": -1}
-    with pytest.raises(InputError) as caught:
-        parse(GradNorm, wrong, "method")
-    for name in wrong:
-        assert f"method.{name}: " in str(caught.value)
 
 
 def test_a_loss_that_is_not_positive_is_refused():

@@ -3,21 +3,15 @@ import math
 import numpy as np
 import pytest
 import torch
-from arrays import assert_close
+from arrays import assert_close, matrix
 from hypothesis import assume, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals
 from pike_mixing.numerics import visits
 from pike_mixing.rules.gradvac import GradVaccine, turned
 from pike_mixing.rules.pcgrad import PCGrad
-from pike_mixing.settings import parse
-
-
-def matrix(*rows):
-    return np.array(rows, dtype=np.float64)
 
 
 def signals(gradient_KxD, step=0):
@@ -178,16 +172,3 @@ def test_torchjd_agrees_on_two_gradients():
         update_D = method.combine(state, signals(gradient_KxD, step)) @ gradient_KxD
         assert_close(update_D, theirs(torch.from_numpy(gradient_KxD)).numpy())
         state = method.observe(state, signals(gradient_KxD, step))
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"beta": 0.0}, "beta: must lie in"),
-        ({"beta": 1.5}, "beta: must lie in"),
-        ({"highest_target": 1.0}, "highest_target: must lie in"),
-    ],
-)
-def test_settings_that_cannot_work_are_refused(settings, message):
-    with pytest.raises(InputError, match=message):
-        parse(GradVaccine, settings, "gradvac")

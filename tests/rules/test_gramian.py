@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from arrays import assert_close
 from hypothesis import given
 from hypothesis import settings as effort
@@ -187,3 +188,52 @@ def test_a_cosine_above_one_is_brought_back():
     gram_KxK = np.array([[4.0, 4.4], [4.4, 4.0]], dtype=np.float64)
     gram_PxP, _ = of_present(Signals(step=0, batch_rows=4, gram_KxK=gram_KxK))
     assert_close(gram_PxP, np.full((2, 2), 4.2))
+
+
+@pytest.mark.parametrize(
+    ("surgeon", "setting"),
+    [
+        (MGDA(), "pike_mixing.numerics.simplex.TOLERANCE"),
+        (CAGrad(), "pike_mixing.numerics.simplex.TOLERANCE"),
+        (UPGrad(), "pike_mixing.rules.upgrad.TOLERANCE"),
+        (NashMTL(), "pike_mixing.rules.nash_mtl.TOLERANCE"),
+    ],
+)
+def test_a_solver_that_does_not_converge_is_an_error(surgeon, setting, monkeypatch):
+    # No tolerance is met: the search's excess is at best a rounding error.
+    monkeypatch.setattr(setting, -2.0)
+    with pytest.raises(InputError, match=r"step 4: [\w-]+ found no coefficients.*rule"):
+        combined(surgeon, np.eye(2), step=4)
+
+
+@pytest.mark.parametrize(
+    ("surgeon", "name", "settings", "package", "K", "shift", "tolerance"),
+    [
+        (PCGrad(scale="reference"), "PCGrad", {}, None, 2, 0, 1e-7),
+        # Frank-Wolfe nears the shortest vector slowly.
+        (MGDA(), "MGDA", {"epsilon": 1e-9, "max_iters": 300}, None, 3, 0.5, 0.05),
+        (CAGrad(c=0.5, scale="reference"), "CAGrad", {"c": 0.5}, "clarabel", 4, 0.3, 1e-3),
+        (
+            NashMTL(scale="reference"),
+            "NashMTL",
+            {"n_tasks": 3, "max_norm": 0.0, "update_weights_every": 1, "optim_niter": 100},
+            "ecos",
+            3,
+            0,
+            1e-2,
+        ),
+        # Theirs adds 1e-4 to the cosines.
+        (UPGrad(), "UPGrad", {}, "quadprog", 4, 0, 1e-2),
+    ],
+)
+def test_torchjd_agrees(surgeon, name, settings, package, K, shift, tolerance):
+    aggregation = pytest.importorskip("torchjd.aggregation")
+    if package is not None:
+        pytest.importorskip(package)
+    generator = np.random.default_rng(0)
+    for _ in range(5):
+        gradient_KxD = generator.standard_normal((K, 6)) + shift
+        update_D = combined(surgeon, gradient_KxD) @ gradient_KxD
+        theirs = getattr(aggregation, name)(**settings)
+        theirs_D = theirs(torch.from_numpy(gradient_KxD)).numpy()
+        assert_close(update_D, theirs_D, rtol=tolerance, atol=tolerance)

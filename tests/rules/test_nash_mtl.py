@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
-import torch
-from arrays import assert_close
+from arrays import assert_close, matrix
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -10,10 +9,6 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals
 from pike_mixing.rules.nash_mtl import NashMTL
 from pike_mixing.settings import parse
-
-
-def matrix(*rows):
-    return np.array(rows, dtype=np.float64)
 
 
 def combined(gradient_KxD, **settings):
@@ -79,14 +74,3 @@ def test_scipy_agrees():
             lambda a, gram=gram: gram @ a - 1 / a, [0.3] * 4, bounds=(1e-6, 10), xtol=1e-14
         )
         assert alpha_K.tolist() == pytest.approx(theirs.x.tolist(), rel=1e-5)
-
-
-def test_torchjd_agrees():
-    aggregation = pytest.importorskip("torchjd.aggregation")
-    pytest.importorskip("ecos")
-    generator = np.random.default_rng(0)
-    for _ in range(5):
-        gradient_KxD = generator.standard_normal((3, 9))
-        theirs = aggregation.NashMTL(3, max_norm=0.0, update_weights_every=1, optim_niter=100)
-        update_D = combined(gradient_KxD, scale="reference") @ gradient_KxD
-        assert_close(update_D, theirs(torch.from_numpy(gradient_KxD)).numpy(), rtol=1e-2, atol=1e-2)

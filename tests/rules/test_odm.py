@@ -4,25 +4,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from arrays import assert_close
+from arrays import assert_close, vector
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals
 from pike_mixing.rules.odm import OnlineDataMixing, exploration, exponential
-from pike_mixing.settings import parse
 
 VECTORS = Path(__file__).parent / "vectors"
 DOMAINS = ("a", "b", "c", "d")
 ABSENT = {"": (), ", fourth domain absent": (3,)}
 
 few = effort(max_examples=30, deadline=None)
-
-
-def vector(*values):
-    return np.array(values, dtype=np.float64)
 
 
 def seen(loss_K, step=0):
@@ -128,16 +122,6 @@ def test_one_domain_gets_everything():
     method = OnlineDataMixing(warmup=0)
     state = method.observe(method.init(("en",), 0), seen(vector(3.0)))
     assert method.weights(state, 1).tolist() == [1]
-
-
-def test_unreasonable_settings_are_named_at_once():
-    wrong = {"variant": "both", "warmup": 1, "memory": 0.5}
-    with pytest.raises(InputError, match="variant: 'both' is not one of 'paper', 'code'"):
-        parse(OnlineDataMixing, wrong, "method")
-    with pytest.raises(InputError) as caught:
-        parse(OnlineDataMixing, {"warmup": -1, "memory": 1, "prior": {"en": 0}}, "method")
-    for name in ("warmup", "memory", "prior"):
-        assert f"method.{name}: " in str(caught.value)
 
 
 @pytest.mark.parametrize("variant", ["paper", "code"])

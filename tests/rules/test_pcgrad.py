@@ -1,7 +1,5 @@
 import numpy as np
-import pytest
-import torch
-from arrays import assert_close
+from arrays import assert_close, matrix
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -10,10 +8,6 @@ from pike_mixing.interface import Signals
 from pike_mixing.numerics import visits
 from pike_mixing.rules.pcgrad import PCGrad
 from pike_mixing.settings import parse
-
-
-def matrix(*rows):
-    return np.array(rows, dtype=np.float64)
 
 
 def combined(gradient_KxD, *, step=0, seed=0, **settings):
@@ -74,17 +68,3 @@ def test_the_order_changes_from_step_to_step_and_comes_back():
     found = [tuple(combined(gradient_KxD, step=step).tolist()) for step in range(20)]
     assert len(set(found)) > 1
     assert found == [tuple(combined(gradient_KxD, step=step).tolist()) for step in range(20)]
-
-
-def test_torchjd_agrees_on_two_gradients():
-    aggregation = pytest.importorskip("torchjd.aggregation")
-    generator = np.random.default_rng(0)
-    for _ in range(20):
-        gradient_KxD = generator.standard_normal((2, 3))
-        update_D = combined(gradient_KxD, scale="reference") @ gradient_KxD
-        assert_close(update_D, aggregation.PCGrad()(torch.from_numpy(gradient_KxD)).numpy())
-
-
-def test_an_unknown_scale_is_refused():
-    with pytest.raises(ValueError, match="'mix', 'reference'"):
-        combined(matrix([1, 0]), scale="sum")

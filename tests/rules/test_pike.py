@@ -2,20 +2,15 @@ import math
 
 import numpy as np
 import pytest
-from arrays import assert_close
+from arrays import assert_close, vector
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pike_mixing import registry
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals, Statistics
 from pike_mixing.rules.pike import PiKE, proposed_coefficients, updated
 
 LN3 = math.log(3)
-
-
-def vector(*values):
-    return np.array(values, dtype=np.float64)
 
 
 def measured(squared_norm, *, variance=(0.0, 0.0), rows=(4, 4), loss=(1.0, 1.0)):
@@ -212,14 +207,6 @@ def test_adding_a_constant_to_the_log_weights_changes_nothing(log_weights, expon
     assert_close(updated(log_weights_K + constant, exponent_K, 0.0), plain_K)
     assert_close(updated(log_weights_K, exponent_K + constant, 0.0), plain_K)
     assert np.exp(plain_K).sum().item() == pytest.approx(1)
-
-
-def test_all_unreasonable_settings_are_named_at_once():
-    wrong = {"zeta1": -1, "zeta2": -1, "every": 0, "first": -1, "rows": 1, "min_weight": 1}
-    with pytest.raises(InputError) as caught:
-        registry.build("pike", wrong, "run.json: method")
-    for name in wrong:
-        assert f"run.json: method.{name}: " in str(caught.value)
 
 
 def test_a_prior_of_other_domains_is_refused():

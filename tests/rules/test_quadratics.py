@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 import pytest
-from arrays import assert_close
+from arrays import assert_close, vector
 
 from pike_mixing.arrays import Floats
 from pike_mixing.interface import Signals, Statistics
@@ -30,10 +30,6 @@ from pike_mixing.rules.upgrad import UPGrad
 
 NAMES = ("en", "hi", "de")
 LN3 = math.log(3)
-
-
-def vector(*values):
-    return np.array(values, dtype=np.float64)
 
 
 @dataclasses.dataclass(frozen=True)

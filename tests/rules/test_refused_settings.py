@@ -67,14 +67,62 @@ def test_what_a_configuration_is_refused_for_is_refused_in_a_constructor(rule, c
     assert str(caught.value).startswith(message)
 
 
-def test_all_that_is_wrong_is_one_message():
+NEGATIVE = {"en": -1.0, "hi": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("rule", "wrong"),
+    [
+        (
+            "pike",
+            {
+                "zeta1": -1,
+                "zeta2": -1,
+                "every": 0,
+                "first": -1,
+                "rows": 1,
+                "min_weight": 1,
+                "prior": NEGATIVE,
+            },
+        ),
+        ("balanced-pike", {"tau": 0, "every": 0}),
+        (
+            "conceptual-pike",
+            {"L": 0, "eta": 0, "beta": 0, "gamma": 0, "every": 0, "first": -1, "rows": 1},
+        ),
+        ("conceptual-pike", {"prior": NEGATIVE}),
+        ("ado", {"every": 0, "stride": 0, "window": 4, "ignore": -1, "points": 3, "min_weight": 1}),
+        ("ado", {"prior": NEGATIVE}),
+        ("odm", {"warmup": -1, "memory": 1, "prior": NEGATIVE}),
+        ("famo", {"rate": 0, "gamma": -1, "lower_bounds": NEGATIVE}),
+        ("gradnorm", {"rate": 0, "alpha": -1, "first": -1}),
+        ("doremi", {"rate": 0, "smoothing": 0, "prior": NEGATIVE}),
+        ("doge", {"rate": 0, "cap": 0, "clip_norm": 0}),
+        ("skill-it", {"eta": 0, "window": 0, "every": 0, "graph": {"en": NEGATIVE}}),
+        ("aioli", {"eta": 0, "ema": 1, "lean": 0, "sweeps": 0, "slot": 0}),
+        ("aioli", {"every": 205}),
+        ("gradvac", {"beta": 0, "highest_target": 1}),
+        ("gradvac", {"beta": 1.5}),
+        ("cagrad", {"c": -0.1}),
+        ("cagrad", {"c": 1.0}),
+        ("temperature", {"temperature": 0, "tokens_by_domain": NEGATIVE}),
+        ("unimax", {"epochs": 0, "budget_tokens": 0, "tokens_by_domain": NEGATIVE}),
+        ("fixed", {"weights_by_domain": NEGATIVE, "mixture": None}),
+    ],
+)
+def test_all_that_is_wrong_is_one_message_by_the_settings_names(rule, wrong):
     with pytest.raises(InputError) as caught:
-        made("pike", zeta1=-1, every=0, min_weight=1)
-    assert [line.partition(":")[0] for line in str(caught.value).splitlines()] == [
-        "PiKE.zeta1",
-        "PiKE.every",
-        "PiKE.min_weight",
-    ]
+        made(rule, **wrong)
+    kind = registry.kind(rule).__name__
+    named = [line.partition(":")[0].split(".") for line in str(caught.value).splitlines()]
+    assert {name for first, name, *_ in named if first == kind} == wrong.keys() - {"mixture"}
+    assert all("en" in rest for _, name, *rest in named if wrong[name] == NEGATIVE)
+
+
+@pytest.mark.parametrize("rule", ["pcgrad", "gradvac", "cagrad", "nash-mtl", "adatask"])
+def test_an_unknown_scale_is_refused(rule):
+    with pytest.raises(InputError, match="'sum' is not one of 'mix', 'reference'"):
+        made(rule, scale="sum")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from arrays import vector
 
 from pike_mixing import ADO, DoReMi, PCGrad, PiKE, Signals, Statistics
 from pike_mixing.errors import InputError
@@ -13,10 +14,6 @@ from pike_mixing.rules.famo import FAMO
 from pike_mixing.rules.skill_it import SkillIt
 
 DOMAINS = ("en", "hi")
-
-
-def vector(*values):
-    return np.array(values, dtype=np.float64)
 
 
 def refusal(hook, method, b=4, **given):

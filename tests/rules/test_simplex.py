@@ -2,6 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
+from arrays import vector
 from hypothesis import example, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -9,10 +10,6 @@ from hypothesis import strategies as st
 from pike_mixing.numerics.simplex import RIDGE, lowest
 
 some = effort(max_examples=25, deadline=None)
-
-
-def vector(*values):
-    return np.array(values, dtype=np.float64)
 
 
 def gradients(seed, P, D, spread=0.0):

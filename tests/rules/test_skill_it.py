@@ -1,20 +1,14 @@
 import math
 
-import numpy as np
 import pytest
-from arrays import assert_close
+from arrays import assert_close, vector
 
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals
 from pike_mixing.rules.skill_it import SkillIt
-from pike_mixing.settings import parse
 
 LN2 = math.log(2)
 GRAPH = {"en": {"en": 1, "hi": 0.5}, "hi": {"hi": 1, "en": 0}}
-
-
-def vector(*values):
-    return np.array(values, dtype=np.float64)
 
 
 def seen(loss_K, step=0):
@@ -93,11 +87,3 @@ def test_a_graph_of_other_domains_is_refused():
         SkillIt(graph={"en": {"en": 1}, "hi": {"en": 1, "hi": 1}}).init(("en", "hi"), 0)
     with pytest.raises(InputError, match="graph: at least one entry must be positive"):
         SkillIt(graph={"en": {"en": 0}}).init(("en",), 0)
-
-
-def test_unreasonable_settings_are_named_at_once():
-    wrong = {"eta": 0, "window": 0, "every": 0, "graph": {"en": {"en": -1}}}
-    with pytest.raises(InputError) as caught:
-        parse(SkillIt, wrong, "method")
-    for name in ("eta: ", "window: ", "every: ", "graph.en.en: "):
-        assert f"method.{name}" in str(caught.value)

@@ -1,6 +1,5 @@
-import numpy as np
 import pytest
-from arrays import assert_close
+from arrays import assert_close, vector
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -8,15 +7,10 @@ from hypothesis import strategies as st
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Facts
 from pike_mixing.rules.temperature import Temperature
-from pike_mixing.settings import parse
 
 corpora = st.lists(st.integers(1, 10**15), min_size=1, max_size=8)
 
 few = effort(max_examples=30, deadline=None)
-
-
-def vector(*values):
-    return np.array(values, dtype=np.float64)
 
 
 def weights(temperature, *tokens):
@@ -61,14 +55,6 @@ def test_the_run_fills_in_the_sizes_that_nobody_wrote_down():
 def test_without_sizes_there_are_no_weights():
     with pytest.raises(InputError, match="the sizes of the corpora are not known"):
         Temperature().init(("en", "hi"), 0)
-
-
-def test_unreasonable_settings_are_named_at_once():
-    wrong = {"temperature": 0, "tokens_by_domain": {"en": 0}}
-    with pytest.raises(InputError) as caught:
-        parse(Temperature, wrong, "method")
-    assert "method.temperature: must be positive" in str(caught.value)
-    assert "method.tokens_by_domain.en: 0.0 is not positive" in str(caught.value)
 
 
 @few

@@ -1,9 +1,8 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
-from arrays import assert_close
+from arrays import assert_close, vector
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -11,16 +10,11 @@ from hypothesis import strategies as st
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Facts
 from pike_mixing.rules.unimax import UniMax, capped
-from pike_mixing.settings import parse
 
 VECTORS = Path(__file__).parent / "vectors"
 corpora = st.lists(st.integers(1, 10**9), min_size=1, max_size=8)
 
 few = effort(max_examples=30, deadline=None)
-
-
-def vector(*values):
-    return np.array(values, dtype=np.float64)
 
 
 def test_the_example_published_with_unimax_sampling_is_met():
@@ -58,14 +52,6 @@ def test_sizes_and_budget_are_asked_for():
         UniMax(budget_tokens=1).init(("en",), 0)
     with pytest.raises(InputError, match="budget_tokens: the length of the run is not known"):
         UniMax(tokens_by_domain={"en": 1}).init(("en",), 0)
-
-
-def test_unreasonable_settings_are_named_at_once():
-    wrong = {"epochs": 0, "budget_tokens": 0, "tokens_by_domain": {"en": -1}}
-    with pytest.raises(InputError) as caught:
-        parse(UniMax, wrong, "method")
-    for name in ("epochs: ", "budget_tokens: ", "tokens_by_domain.en: "):
-        assert f"method.{name}" in str(caught.value)
 
 
 @few
