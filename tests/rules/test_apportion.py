@@ -15,38 +15,26 @@ def counts(weights, b):
     return apportion(np.array(weights, dtype=np.float64), b).tolist()
 
 
-def test_leftover_rows_go_to_the_lower_indices_at_a_tie():
-    # 256 / 6 = 42 remainder 4.
-    assert counts([1 / 6] * 6, 256) == [43, 43, 43, 43, 42, 42]
-
-
-def test_leftover_rows_go_to_the_largest_remainders():
-    # Quotas 1.2, 3.5, 5.3: whole parts 1 + 3 + 5 = 9, the tenth row goes to the half.
-    assert counts([0.12, 0.35, 0.53], 10) == [1, 4, 5]
-
-
-def test_a_quota_that_is_whole_but_for_rounding_keeps_its_row():
-    # 0.29 * 100 = 28.999999999999996.
-    assert counts([0.29, 0.57, 0.14], 100) == [29, 57, 14]
-
-
-def test_quotas_that_differ_by_rounding_alone_are_ties():
-    # 0.1 + 0.2 = 0.30000000000000004; both quotas are 1.5.
-    assert counts([0.3, 0.1 + 0.2, 0.4], 5) == [2, 1, 2]
-    assert counts([0.1 + 0.2, 0.3, 0.4], 5) == [2, 1, 2]
-
-
-def test_a_tie_of_many_goes_to_the_lower_indices():
-    assert counts([0.01] * 100, 150) == [2] * 50 + [1] * 50
-
-
-def test_a_batch_smaller_than_the_number_of_domains_is_still_full():
-    assert counts([0.25] * 4, 3) == [1, 1, 1, 0]
-
-
-def test_a_domain_without_weight_gets_no_row():
-    assert counts([0.0, 1.0], 7) == [0, 7]
-    assert counts([0.0, 1 / 3, 1 / 3, 1 / 3], 256) == [0, 86, 85, 85]
+@pytest.mark.parametrize(
+    ("weights", "b", "expected"),
+    [
+        # 256 / 6 = 42 remainder 4: at a tie the lower indices get what is left.
+        ([1 / 6] * 6, 256, [43, 43, 43, 43, 42, 42]),
+        ([0.01] * 100, 150, [2] * 50 + [1] * 50),
+        ([0.25] * 4, 3, [1, 1, 1, 0]),
+        # Quotas 1.2, 3.5, 5.3: whole parts 1 + 3 + 5 = 9, the tenth row goes to the half.
+        ([0.12, 0.35, 0.53], 10, [1, 4, 5]),
+        # 0.29 * 100 = 28.999999999999996.
+        ([0.29, 0.57, 0.14], 100, [29, 57, 14]),
+        # 0.1 + 0.2 = 0.30000000000000004; both quotas are 1.5, and differ by rounding alone.
+        ([0.3, 0.1 + 0.2, 0.4], 5, [2, 1, 2]),
+        ([0.1 + 0.2, 0.3, 0.4], 5, [2, 1, 2]),
+        ([0.0, 1.0], 7, [0, 7]),
+        ([0.0, 1 / 3, 1 / 3, 1 / 3], 256, [0, 86, 85, 85]),
+    ],
+)
+def test_counts_by_hand(weights, b, expected):
+    assert counts(weights, b) == expected
 
 
 def test_counts_are_whole_numbers():

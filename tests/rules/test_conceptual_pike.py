@@ -104,13 +104,6 @@ def test_fractions_give_the_same_for_kappas_of_any_size(items):
     assert_close(weights_K, vector(*expected), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("unknown", [math.nan, math.inf])
-def test_an_estimate_that_is_not_finite_is_none(unknown):
-    method = ConceptualPiKE(L=1, eta=1, norm="plug-in")
-    weights_K = after(method, measured((1, unknown), (0, unknown)))
-    assert weights_K.tolist() == [0.5, 0.5]
-
-
 @few
 @given(items)
 def test_the_conditions_of_karush_kuhn_and_tucker_hold(items):
@@ -124,36 +117,6 @@ def test_the_conditions_of_karush_kuhn_and_tucker_hold(items):
     assert_close(
         cost_K[weights_K > 1e-6], np.full((weights_K > 1e-6).sum(), least), rtol=0, atol=1e-6
     )
-
-
-@few
-@given(items, st.randoms())
-def test_the_order_of_the_domains_does_not_matter(items, random):
-    order = random.sample(range(len(items)), len(items))
-    lam_K, kap_K = np.array(items, dtype=np.float64).T
-    shuffled_K = minimiser(lam_K[order], kap_K[order])
-    assert_close(shuffled_K, minimiser(lam_K, kap_K)[order])
-
-
-@effort(max_examples=10, deadline=None)
-@given(items)
-def test_a_generic_solver_finds_no_lower_point(items):
-    optimize = pytest.importorskip("scipy.optimize")
-    lam_K, kap_K = np.array(items, dtype=np.float64).T
-
-    def cost(weights):
-        return float(lam_K @ vector(*weights) + kap_K @ vector(*weights) ** 2 / 2)
-
-    K = len(items)
-    found = optimize.minimize(
-        cost,
-        [1 / K] * K,
-        method="SLSQP",
-        bounds=[(0, 1)] * K,
-        constraints={"type": "eq", "fun": lambda weights: sum(weights) - 1},
-        options={"ftol": 1e-12, "maxiter": 500},
-    )
-    assert cost(minimiser(lam_K, kap_K).tolist()) <= found.fun + 1e-8
 
 
 @pytest.mark.parametrize("theta", [(1.0, 0.5), (0.2, 0.3), (2.0, 0.0)])
@@ -190,12 +153,6 @@ def test_a_domain_without_an_estimate_keeps_its_weight():
     # lambda = -|g|^2, kappa = |g|^2: w_1 - 1 = 2 w_2 - 2 gives 1/3 and 2/3 of the other half.
     weights_K = after(method, statistics, domains=("en", "hi", "de"))
     assert_close(weights_K, vector(1, 2, 3) / 6)
-
-
-def test_without_statistics_nothing_changes():
-    method = ConceptualPiKE(L=1, eta=1)
-    state = method.init(("en", "hi"), 0)
-    assert method.observe(state, Signals(step=0, batch_rows=4)) is state
 
 
 def test_every_step_is_estimated_unless_asked_otherwise():

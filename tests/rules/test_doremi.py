@@ -142,7 +142,3 @@ def test_no_weight_dies_out(excess):
     for name in ("dro_K", "average_K"):
         assert state[name].min() >= 1e-3 / 3 * (1 - 1e-9)
         assert state[name].sum().item() == pytest.approx(1)
-
-
-def test_a_reference_is_wanted():
-    assert DoReMi(reference="mix").needs().reference

@@ -126,10 +126,3 @@ def test_loss_weights_sum_to_one_and_moves_are_no_larger_than_the_rate(before, a
     state = method.init(DOMAINS, 0)
     assert method.loss_weights(state, signals).sum().item() == pytest.approx(1)
     assert np.abs(method.observe(state, signals)["logits_K"]).max() <= 0.025 * (1 + 1e-9)
-
-
-def test_the_losses_of_a_batch_are_wanted_before_and_after_its_update():
-    needs = FAMO().needs()
-    assert needs.losses
-    assert needs.weighs_losses
-    assert needs.losses_after

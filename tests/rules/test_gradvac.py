@@ -152,15 +152,6 @@ def test_opposite_gradients_vanish_without_harm():
     assert np.isfinite(after(method, gradient_KxD, gradient_KxD)["target_KxK"]).all()
 
 
-def test_a_step_leaves_the_state_before_it_as_it_was():
-    method = GradVaccine()
-    before = after(method, SAME)
-    kept_KxK = before["target_KxK"].copy()
-    method.combine(before, signals(ORTHOGONAL, 1))
-    method.observe(before, signals(ORTHOGONAL, 1))
-    assert np.array_equal(before["target_KxK"], kept_KxK)
-
-
 def test_torchjd_agrees_on_two_gradients():
     aggregation = pytest.importorskip("torchjd.aggregation")
     theirs = aggregation.GradVac(beta=0.3, eps=0.0)

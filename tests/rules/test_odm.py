@@ -118,12 +118,6 @@ def test_no_weight_falls_below_the_exploration_rate(loss, step, variant):
     assert weights_K.sum().item() == pytest.approx(1)
 
 
-def test_one_domain_gets_everything():
-    method = OnlineDataMixing(warmup=0)
-    state = method.observe(method.init(("en",), 0), seen(vector(3.0)))
-    assert method.weights(state, 1).tolist() == [1]
-
-
 @pytest.mark.parametrize("variant", ["paper", "code"])
 def test_a_reward_beyond_a_float_is_none(variant):
     # e^800, and a loss over a weight of 0.

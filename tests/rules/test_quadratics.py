@@ -17,7 +17,6 @@ from arrays import assert_close, vector
 
 from pike_mixing.arrays import Floats
 from pike_mixing.interface import Signals, Statistics
-from pike_mixing.numerics.softmax import softmax
 from pike_mixing.rules.balanced_pike import BalancedPiKE
 from pike_mixing.rules.cagrad import CAGrad
 from pike_mixing.rules.conceptual_pike import ConceptualPiKE
@@ -131,18 +130,6 @@ def test_pike_without_the_noise_in_its_norms_sees_none_where_noise_is_all():
     problem = along_axes([1, 1], [2, 1])
     (weights_K,) = descended(method, problem, vector(2, 1), updates=1, b=6, eta=1)
     assert_close(weights_K, vector(1, 3**0.5) / (3**0.5 + 1))
-
-
-def test_pikes_updates_sum_the_squared_norms_of_the_whole_path():
-    # A path that halves theta at each update, whatever the weights: squared norms of 9, 4 and 1
-    # times 1 + 1/4 + ... + 1/256 = 341/256.
-    problem, method = along_axes([1, 1, 1]), PiKE(zeta1=0.1, zeta2=0, norm="plug-in")
-    state = method.init(NAMES, 0)
-    for step in range(5):
-        statistics = measured(problem, vector(3, 2, 1) / 2**step)
-        state = method.observe(state, Signals(step, 8, statistics=statistics))
-    expected_K = softmax(0.1 * 341 / 256 * vector(9, 4, 1))
-    assert_close(method.weights(state, 5), expected_K)
 
 
 def test_balanced_pike_moves_by_the_squared_tilt_at_each_point_of_the_path():
@@ -327,105 +314,6 @@ slope 1 + r (10 w - 4) / |g_w| is zero where 22 w^2 - 17.6 w + 3.12 = 0 and w < 
 def test_two_conflicting_quadratics_by_hand(method, expected):
     coefficient_K, _ = combined(method, TWO, vector(0, 0))
     assert coefficient_K.tolist() == pytest.approx(expected, rel=1e-6)
-
-
-def test_gradvac_leaves_gradients_at_their_usual_angle():
-    # With beta 1 the usual cosine is the last one, and the same gradients come again.
-    method = GradVaccine(beta=1)
-    state = method.init(NAMES[:2], 0)
-    _, signals = gram_signals(TWO, vector(0, 0))
-    assert method.combine(state, signals).tolist() == pytest.approx([0.75, 1])
-    again = dataclasses.replace(signals, step=1)
-    assert method.combine(method.observe(state, signals), again).tolist() == pytest.approx(
-        [0.5] * 2
-    )
-
-
-def solved(cost, start, constraints, bounds=None):
-    """Minimum by sequential quadratic programming."""
-    optimize = pytest.importorskip("scipy.optimize")
-    found = optimize.minimize(
-        lambda x: float(cost(vector(*x))),
-        start,
-        method="SLSQP",
-        bounds=bounds,
-        constraints=[
-            {"type": kind, "fun": lambda x, f=function: f(vector(*x))}
-            for kind, function in constraints
-        ],
-        options={"ftol": 1e-15, "maxiter": 1000},
-    )
-    return vector(*found.x)
-
-
-def shortest(gradient_KxD):
-    """The shortest vector of the convex hull, by its weights."""
-    weights_K = solved(
-        lambda w: ((w @ gradient_KxD) ** 2).sum(),
-        [1 / 3] * 3,
-        [("eq", lambda w: w.sum() - 1)],
-        bounds=[(0, 1)] * 3,
-    )
-    return weights_K @ gradient_KxD
-
-
-def best_in_ball(gradient_KxD, c):
-    """The update in the ball around the mean gradient with the largest smallest gain."""
-    mean_D = gradient_KxD.mean(axis=0)
-    radius = c * np.linalg.norm(mean_D)
-    # Unknown: the gain t of the domain that gains least, then the update.
-    found = solved(
-        lambda x: -x[0],
-        [float((gradient_KxD @ mean_D).min()), *mean_D.tolist()],
-        [
-            ("ineq", lambda x: gradient_KxD @ x[1:] - x[0]),
-            ("ineq", lambda x: radius**2 - ((x[1:] - mean_D) ** 2).sum()),
-        ],
-    )
-    return found[1:]
-
-
-def bargained(gradient_KxD):
-    """The update in the ball of radius sqrt(K) with the largest product of gains."""
-    # A start from which all gain: the shortest vector.
-    return solved(
-        lambda d: -np.log((gradient_KxD @ d).clip(min=1e-12)).sum(),
-        shortest(gradient_KxD).tolist(),
-        [("ineq", lambda d: 3 - (d**2).sum())],
-    )
-
-
-def least_moved(gradient_KxD):
-    """Mean of the gradients' projections onto the directions that conflict with none of them."""
-    moved = [
-        solved(
-            lambda v, g=gradient_D: ((v - g) ** 2).sum(),
-            gradient_D.tolist(),
-            [("ineq", lambda v: gradient_KxD @ v)],
-        )
-        for gradient_D in gradient_KxD
-    ]
-    return np.stack(moved).mean(axis=0)
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize(
-    ("method", "theirs"),
-    [
-        (MGDA(), shortest),
-        (CAGrad(c=0.4, scale="reference"), lambda g: best_in_ball(g, 0.4)),
-        (NashMTL(scale="reference"), bargained),
-        (UPGrad(), least_moved),
-    ],
-    ids=["mgda", "cagrad", "nash-mtl", "upgrad"],
-)
-def test_three_quadratics_against_a_solver_of_the_surgeons_own_problem(method, theirs, seed):
-    # The solver works on the update itself, in four dimensions; the rules see the Gramian alone.
-    problem = general(seed)
-    gradient_KxD, _ = gram_signals(problem, np.zeros(4))
-    _, update_D = combined(method, problem, np.zeros(4))
-    expected_D = theirs(gradient_KxD)
-    assert np.linalg.norm(update_D - expected_D) <= 1e-4 * np.linalg.norm(expected_D)
 
 
 @pytest.mark.slow

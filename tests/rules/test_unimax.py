@@ -62,13 +62,3 @@ def test_no_domain_passes_its_epochs_while_another_has_some_left(tokens, budget,
         assert epoch_K.max() <= epochs * (1 + 1e-9)
     else:
         assert_close(epoch_K, epoch_K.mean().repeat(len(tokens)))
-
-
-@few
-@given(corpora, st.integers(1, 10**9), st.integers(1, 10), st.randoms())
-def test_the_order_of_the_domains_does_not_matter(tokens, budget, epochs, random):
-    order = random.sample(range(len(tokens)), len(tokens))
-    weights_K = capped(vector(*tokens), budget, epochs)
-    shuffled_K = capped(vector(*tokens)[order], budget, epochs)
-    assert_close(shuffled_K, weights_K[order])
-    assert weights_K.sum().item() == pytest.approx(1)

@@ -32,11 +32,6 @@ def test_of_two_domains_it_is_pcgrad(seed):
     assert_close(combined(gradient_KxD), combined(gradient_KxD, PCGrad()))
 
 
-def test_each_of_two_gradients_loses_what_is_against_the_other():
-    # g1 . g2 = -1, |g1|^2 = 1, |g2|^2 = 2: g1' = g1 + g2 / 2 and g2' = g2 + g1.
-    assert combined(matrix([1, 0], [-1, 1])).tolist() == pytest.approx([1, 0.75])
-
-
 @some
 @given(st.integers(0, 2**31), st.integers(1, 6))
 def test_without_a_conflict_the_update_is_that_of_mix(seed, K):
