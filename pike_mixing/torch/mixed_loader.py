@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch.utils.data import DataLoader
 
 from pike_mixing.errors import InputError
@@ -21,7 +22,9 @@ class MixedLoader:
 
     def __init__(self, mixing: "Mixing", options: dict[str, Any]) -> None:
         """See `Mixing.data_loader`."""
-        self._mixing, self._options = mixing, options
+        # The workers' seeds come from here: dropout draws the same in a training that goes on.
+        generator = torch.Generator().manual_seed(mixing.dataset.seed)
+        self._mixing, self._options = mixing, {"generator": generator} | options
         if {"batch_size", "sampler", "batch_sampler", "shuffle"} & set(options):
             raise InputError(
                 "data_loader: batch_size is the data set's micro_batch, and the order its own: "

@@ -1,0 +1,256 @@
+"""Trainings that break off while workers draw ahead, and go on: the same rows, the same bits."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from ways import lightning_trainer
+
+from pike_mixing import PiKE
+from pike_mixing.rules.odm import OnlineDataMixing
+from pike_mixing.torch import MixedDataset, Mixing
+
+pytestmark = pytest.mark.slow
+
+STEPS, MICRO, ACCUMULATION, WORKERS, LATENCY, SAVED, BROKEN = 12, 3, 2, 2, 2, 5, 8
+VOCABULARY, LENGTH = 16, 6
+
+METHODS = {
+    "pike": PiKE(zeta1=0.2, zeta2=0.02, every=2, first=0, rows=2),
+    "odm": OnlineDataMixing(warmup=1, variant="code", prior={"a": 6, "b": 3, "c": 1}),
+}
+
+
+class BreakdownError(Exception):
+    """The power fails."""
+
+
+def domains():
+    """Rows whose first number is their id; three shapes of text."""
+    generator = torch.Generator().manual_seed(4)
+    made = {}
+    for k, (name, size) in enumerate({"a": 31, "b": 17, "c": 11}.items()):
+        text = torch.randint(4 * k, 4 * k + 3 * k + 1, (size, LENGTH), generator=generator)
+        ids = 1000 * k + torch.arange(size)[:, None]
+        made[name] = [{"input_ids": row, "labels": row} for row in torch.cat([ids, text], dim=1)]
+    return made
+
+
+class Net(nn.Module):
+    """Next number from the one before; it notes the rows that it is trained with."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.net = nn.Sequential(nn.Embedding(VOCABULARY, 8), nn.Dropout(0.1), nn.Linear(8, 16))
+        self.seen = []
+
+    def forward(self, input_ids, labels=None):
+        found = {"logits": self.net(input_ids[:, 1:-1])}
+        if labels is not None:
+            self.seen.append(input_ids[:, 0].tolist())
+            found = {"loss": losses(found, labels).mean()} | found
+        return found
+
+
+def losses(outputs, labels):
+    logits = outputs["logits"].transpose(1, 2)
+    return functional.cross_entropy(logits, labels[:, 2:], reduction="none").mean(dim=1)
+
+
+def row_losses(model, batch):
+    return losses(model(batch["input_ids"]), batch["labels"])
+
+
+def mixing_of(method, model):
+    dataset = MixedDataset(domains(), MICRO * ACCUMULATION, seed=1, micro_batch=MICRO, steps=STEPS)
+    return Mixing(method, dataset, model, row_losses, latency=LATENCY)
+
+
+def plain(method, folder, breaks, goes_on):
+    """A loop of one's own, with one file as its checkpoint."""
+    model = Net()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    mixing = mixing_of(method, model)
+    parts = {"model": model, "optimizer": optimizer, "mixing": mixing}
+    if goes_on:
+        saved = torch.load(folder / "checkpoint.pt", weights_only=True)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        torch.set_rng_state(saved["random"])
+    else:
+        torch.manual_seed(5)
+    for batch in mixing.data_loader(num_workers=WORKERS):
+        model.seen.append(batch["input_ids"][:, 0].tolist())
+        mixing.loss(model, batch).backward()
+        if not mixing.complete:
+            continue
+        optimizer.step()
+        optimizer.zero_grad()
+        mixing.end_step()
+        if breaks and mixing.step == SAVED:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            torch.save(saved | {"random": torch.get_rng_state()}, folder / "checkpoint.pt")
+        if breaks and mixing.step == BROKEN:
+            raise BreakdownError
+    return model, mixing
+
+
+def accelerated(method, folder, breaks, goes_on):
+    from accelerate import Accelerator
+
+    torch.manual_seed(5)
+    accelerator = Accelerator(gradient_accumulation_steps=ACCUMULATION, cpu=True)
+    inner = Net()
+    optimizer = torch.optim.AdamW(inner.parameters(), lr=0.01)
+    model, optimizer = accelerator.prepare(inner, optimizer)
+    mixing = mixing_of(method, model)
+    accelerator.register_for_checkpointing(mixing)
+    if goes_on:
+        accelerator.load_state(str(folder / "checkpoint"))
+    for batch in mixing.data_loader(num_workers=WORKERS):
+        inner.seen.append(batch["input_ids"][:, 0].tolist())
+        with accelerator.accumulate(model):
+            accelerator.backward(mixing.loss(model, batch) * ACCUMULATION)
+            optimizer.step()
+            optimizer.zero_grad()
+        if not accelerator.sync_gradients:
+            continue
+        mixing.end_step()
+        if breaks and mixing.step == SAVED:
+            accelerator.save_state(str(folder / "checkpoint"))
+        if breaks and mixing.step == BROKEN:
+            raise BreakdownError
+    return inner, mixing
+
+
+def trainer(method, folder, breaks, goes_on):
+    from transformers import Trainer, TrainerCallback, TrainingArguments, default_data_collator
+
+    from pike_mixing.transformers import attach
+
+    class Breaks(TrainerCallback):
+        def on_step_end(self, args, state, control, **kwargs):
+            control.should_save = breaks and state.global_step == SAVED
+            if breaks and state.global_step == BROKEN:
+                raise BreakdownError
+
+    args = TrainingArguments(
+        output_dir=str(folder),
+        max_steps=STEPS,
+        per_device_train_batch_size=MICRO,
+        gradient_accumulation_steps=ACCUMULATION,
+        dataloader_num_workers=WORKERS,
+        dataloader_prefetch_factor=2,
+        learning_rate=0.01,
+        seed=1,
+        save_strategy="no",
+        report_to=[],
+        use_cpu=True,
+        disable_tqdm=True,
+        restore_callback_states_from_checkpoint=goes_on,
+    )
+    model = Net()
+    made = Trainer(model, args, data_collator=default_data_collator, callbacks=[Breaks()])
+    mixing = attach(made, method, domains(), row_losses=losses)
+    assert mixing.latency == LATENCY
+    made.train(resume_from_checkpoint=str(folder / f"checkpoint-{SAVED}") if goes_on else None)
+    return model, mixing
+
+
+def lightning_breaks(breaks):
+    """Ends the training, and keeps the random numbers, which Lightning does not."""
+    from lightning.pytorch import Callback
+
+    class Breaks(Callback):
+        random = None
+
+        def on_train_batch_end(self, trainer, *args):
+            if breaks and trainer.global_step == BROKEN:
+                raise BreakdownError
+
+        def state_dict(self):
+            return {"random": torch.get_rng_state()}
+
+        def load_state_dict(self, state):
+            self.random = state["random"]
+
+        def on_train_start(self, *args):
+            if self.random is not None:
+                torch.set_rng_state(self.random)
+
+    return Breaks()
+
+
+def lightning(method, folder, breaks, goes_on):
+    from lightning.pytorch import LightningModule
+    from lightning.pytorch.callbacks import ModelCheckpoint
+
+    from pike_mixing.lightning import MixingCallback, MixingDataModule, mixing_loss
+
+    torch.manual_seed(5)
+    mixing = mixing_of(method, None)
+
+    class Module(LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.net = Net()
+
+        def forward(self, input_ids):
+            return self.net(input_ids)
+
+        def training_step(self, batch, index):
+            self.net.seen.append(batch["input_ids"][:, 0].tolist())
+            return mixing_loss(self, mixing, row_losses(self, batch))
+
+        def configure_optimizers(self):
+            return torch.optim.AdamW(self.parameters(), lr=0.01)
+
+    keeps = ModelCheckpoint(folder, "{step}", every_n_train_steps=SAVED, save_top_k=-1)
+    callbacks = [MixingCallback(mixing), lightning_breaks(breaks), keeps]
+    made = lightning_trainer(
+        Way, mixing, folder, max_steps=STEPS, callbacks=callbacks, enable_checkpointing=True
+    )
+    module = Module()
+    data = MixingDataModule(mixing, num_workers=WORKERS)
+    made.fit(module, datamodule=data, ckpt_path=folder / f"step={SAVED}.ckpt" if goes_on else None)
+    return module.net, mixing
+
+
+class Way:
+    """What `lightning_trainer` asks for."""
+
+    accumulation = ACCUMULATION
+
+    class recipe:  # noqa: N801
+        clip_norm = None
+
+
+LOOPS = {
+    "plain": (plain, "torch"),
+    "transformers": (trainer, "transformers"),
+    "lightning": (lightning, "lightning"),
+    "accelerate": (accelerated, "accelerate"),
+}
+
+
+@pytest.mark.parametrize("rule", METHODS)
+@pytest.mark.parametrize("loop", LOOPS)
+def test_the_rows_that_follow_are_those_of_the_unbroken_training(loop, rule, tmp_path):
+    train, package = LOOPS[loop]
+    pytest.importorskip(package)
+    whole, unbroken = train(METHODS[rule], tmp_path / "whole", breaks=False, goes_on=False)
+    rows = whole.seen
+    assert len(rows) == STEPS * ACCUMULATION
+    counts = [sum(len([i for i in ids if i // 1000 == k]) for ids in rows) for k in range(3)]
+    assert unbroken.positions_K.tolist() == counts
+    assert max(unbroken.weights.values()) > 0.35
+    (tmp_path / "broken").mkdir()
+    with pytest.raises(BreakdownError):
+        train(METHODS[rule], tmp_path / "broken", breaks=True, goes_on=False)
+    model, mixing = train(METHODS[rule], tmp_path / "broken", breaks=False, goes_on=True)
+    assert model.seen == rows[SAVED * ACCUMULATION :]
+    assert mixing.weights == unbroken.weights
+    assert all(
+        torch.equal(a, b) for a, b in zip(model.parameters(), whole.parameters(), strict=True)
+    )
