@@ -218,7 +218,8 @@ class MixedDataset(IterableDataset[Any]):
             positions_K: Rows of each domain in all steps before it.
         """
         # Workers, or a loader that draws ahead, leave iterables to be read again up to there.
-        stand = (self._step, self._row) == (step - 1, len(self.domain_of_rows(step - 1)))
+        own = self.batch_rows // self.place[1]
+        stand = (self._step, self._row) in ((step, 0), (step - 1, own))
         streams_K = [stream.state_dict() if stand else {} for stream in self._streams]
         return self._state(step, 0, positions_K, streams_K)
 

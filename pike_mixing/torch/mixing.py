@@ -29,7 +29,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 from torch.utils.data import default_collate
 
@@ -37,33 +36,16 @@ from pike_mixing import tracking
 from pike_mixing.apportion import systematic
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Facts, Method, Signals, State, Statistics
-from pike_mixing.torch import parallel, rows, states
-from pike_mixing.torch.losses import DomainLosses, RowLosses, checked
+from pike_mixing.interface import Facts, Method, Signals, State
+from pike_mixing.torch import fitness, parallel, rows, states
+from pike_mixing.torch.losses import RowLosses
 from pike_mixing.torch.measuring import Measuring
 from pike_mixing.torch.mixed_dataset import MixedDataset
 from pike_mixing.torch.mixed_loader import MixedLoader
 from pike_mixing.torch.parallel import Group
 from pike_mixing.torch.rows import Rows
 from pike_mixing.torch.signals import all_reduce
-
-
-@dataclasses.dataclass
-class _Step:
-    """What is known of the present step; K-sized numbers as in `Signals`."""
-
-    losses: DomainLosses
-    domains_of: list[Ints] = dataclasses.field(default_factory=list)
-    """Domain of each row, by micro-batch of this process."""
-    micro_batches: list[Rows] = dataclasses.field(default_factory=list)
-    """The rows, where the method measures."""
-    passed: int = 0
-    """Micro-batches whose losses are there."""
-    before_K: Floats | None = None
-    """Losses before the passes of the step, in evaluation mode as those after it."""
-    statistics: Statistics | None = None
-    gram_KxK: Floats | None = None
-    coefficient_K: Floats | None = None
+from pike_mixing.torch.step_record import StepRecord
 
 
 class Mixing:
@@ -108,7 +90,9 @@ class Mixing:
         self._measuring = Measuring(
             dataset, model, loss_fn, collate_fn, statistics_micro_batch, group
         )
-        self._refuse_unfit()
+        fitness.refuse_unfit(self.method, has_losses=loss_fn is not None)
+        if latency < 0:
+            raise InputError(f"latency: {latency} must not be negative")
         self.step, self._prepared = 0, -1
         self.state: State = self.method.init(dataset.domains, dataset.seed)
         self.positions_K = np.zeros(len(dataset.domains), dtype=np.int64)
@@ -116,31 +100,6 @@ class Mixing:
         self._drawn: collections.deque[list[Rows]] = collections.deque()
         self._metrics: dict[str, float] = {}
         self._clear()
-
-    def _refuse_unfit(self) -> None:
-        needs, name = self.method.needs(), type(self.method).__name__
-        if self.latency < 0:
-            raise InputError(f"latency: {self.latency} must not be negative")
-        if needs.moments_per_domain:
-            raise InputError(
-                f"{name} needs an optimizer with moments for each domain, which only the "
-                "pipeline's loop has: train with another rule"
-            )
-        if needs.reference:
-            raise InputError(
-                f"{name} needs a frozen reference model, which only the pipeline's loop has: run "
-                "it there, and give the mixture that it finds to Fixed"
-            )
-        if self._measuring.loss_fn is None and self._measures():
-            raise InputError(
-                f"{name} measures losses or gradients: give `loss_fn(model, rows)`, the loss of "
-                "each row (for a causal language model: pike_mixing.torch.causal_losses)"
-            )
-
-    def _measures(self) -> bool:
-        needs = self.method.needs()
-        asked = (needs.statistics, needs.gramian, needs.weighs_losses, needs.losses_after)
-        return any(asked) or needs.validation is not None
 
     @property
     def weights(self) -> dict[str, float]:
@@ -202,7 +161,7 @@ class Mixing:
                 f"{wanted}: give all of one step; the loader's batch_size is the data set's "
                 "micro_batch"
             )
-        self._drawn.append(list(micro_batches) if self._measures() else [])
+        self._drawn.append(list(micro_batches) if fitness.measures(self.method) else [])
         if not self._at.domains_of:
             self._begin()
 
@@ -216,7 +175,7 @@ class Mixing:
     def _coefficients(self) -> Floats | None:
         """The method's factors, from what it wants to know of the batch before its passes."""
         needs, at_hand = self.method.needs(), (self._at.domains_of, self._at.micro_batches)
-        seen = self._local_signals(None)
+        seen = self._at.signals(self.step)
         if needs.weighs_losses:
             self._at.before_K = self._measuring.losses(*at_hand)
             seen = dataclasses.replace(seen, loss_K=self._at.before_K)
@@ -229,7 +188,8 @@ class Mixing:
                 self._at.gram_KxK, measured = self._measuring.gramian(pieces_K)
             else:
                 measured = self._measuring.statistics(pieces_K)
-            self._at.statistics = measured if wanted else None
+            if wanted:
+                self._at.statistics = measured
             seen = dataclasses.replace(seen, gram_KxK=self._at.gram_KxK, loss_K=measured.loss_K)
         if needs.gramian:
             return self.method.combine(self.state, seen)
@@ -245,28 +205,12 @@ class Mixing:
         Args:
             loss_B: Loss of each row of the micro-batch, with its graph.
         """
-        domain_B, count_K = self.record(loss_B), self.dataset.counts(self.step)
-        factor_K = np.full(len(count_K), 1 / self.dataset.batch_rows)
-        if self._at.coefficient_K is not None:
-            factor_K = self._at.coefficient_K / count_K.clip(min=1)
-        weight_B = torch.from_numpy(factor_K[domain_B]).to(loss_B)
-        return (loss_B * weight_B).sum() * parallel.world_size(self.group)
+        weight_B = self._at.weights(self._at.take(loss_B), self.dataset.counts(self.step))
+        return (loss_B * weight_B.to(loss_B)).sum() * parallel.world_size(self.group)
 
-    def record(self, loss_B: Tensor) -> Ints:
-        """Notes the losses of the next micro-batch's rows, where the training loss is one's own.
-
-        Returns:
-            Domain of each row.
-        """
-        if self._at.passed == len(self._at.domains_of):
-            raise InputError(
-                "losses without a step: take its micro-batches from mixing.data_loader, or give "
-                "them all to begin_step; after the last, call end_step"
-            )
-        domain_B = self._at.domains_of[self._at.passed]
-        self._at.losses.add(domain_B, checked(loss_B, len(domain_B)))
-        self._at.passed += 1
-        return domain_B
+    def record(self, loss_B: Tensor) -> None:
+        """Notes the losses of the next micro-batch, where the training loss is the loop's own."""
+        self._at.take(loss_B)
 
     def loss(self, model: nn.Module, micro_batch: Rows) -> Tensor:
         """`weigh` of the losses that `loss_fn` makes of the next micro-batch."""
@@ -289,7 +233,7 @@ class Mixing:
                 f"end_step: {self._at.passed} of {passes} micro-batches of step {self.step} gave "
                 f"their losses, which {type(self.method).__name__} needs: call weigh for each"
             )
-        seen = self._local_signals(self._at.losses if self.complete else None)
+        seen = self._at.signals(self.step)
         if needs.losses_after:
             after_K = self._measuring.losses(self._at.domains_of, self._at.micro_batches)
             before_K = seen.loss_K if self._at.before_K is None else self._at.before_K
@@ -316,7 +260,7 @@ class Mixing:
             self._begin()
 
     def _clear(self) -> None:
-        self._at = _Step(DomainLosses(len(self.dataset.domains)))
+        self._at = StepRecord(len(self.dataset.domains))
 
     @property
     def coefficients(self) -> Floats | None:
@@ -326,24 +270,23 @@ class Mixing:
     @property
     def complete(self) -> bool:
         """Whether the losses of all micro-batches of the step are there."""
-        return 0 < len(self._at.domains_of) == self._at.passed
+        return self._at.complete
 
     def metrics(self) -> dict[str, float]:
         """Numbers of the last step by name: `mixing/weight/<domain>`, count, loss, statistics."""
         return dict(self._metrics)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything to go on from, as plain values that JSON can hold; between two steps.
+        """Everything to go on from, as plain values that JSON can hold.
 
-        The same on all processes; it holds nothing of the model.
+        The same on all processes; it holds nothing of the model. Within a step it is that of the
+        step's beginning.
         """
         return {
             "step": self.step,
             "method": states.packed(self.state),
             "fresh_positions": self.fresh_positions_K.tolist(),
-            "dataset": self.dataset.state_at(self.step, self.positions_K)
-            if self.step
-            else self.dataset.state_dict(),
+            "dataset": self.dataset.state_at(self.step, self.positions_K),
             "prepared": self._prepared,
         }
 
@@ -351,7 +294,7 @@ class Mixing:
         """Goes on from a state; before the loader begins.
 
         Raises:
-            InputError: it is of another method, other domains, another batch or latency.
+            InputError: it is of another method, other domains or another batch.
         """
         unpacked = states.unpacked(state["method"])
         expected = self.method.init(self.dataset.domains, self.dataset.seed)
@@ -375,13 +318,6 @@ class Mixing:
     def _measures_batch(self) -> bool:
         due = self.method.needs().statistics
         return due is not None and not due.fresh and due.due(self.step)
-
-    def _local_signals(self, losses: DomainLosses | None) -> Signals:
-        """What this process has of the step."""
-        domain_B = np.concatenate(self._at.domains_of)
-        count_K = np.bincount(domain_B, minlength=len(self.dataset.domains)).astype(np.int64)
-        loss_K = None if losses is None else losses.mean()
-        return Signals(self.step, int(count_K.sum()), count_K=count_K, loss_K=loss_K)
 
     def _counts(self, step: int) -> Ints:
         b = self.dataset.batch_rows
