@@ -19,6 +19,8 @@ BIN       := $(VENV)/bin
 READY     := $(VENV)/.ready-$(TORCH)
 # The targets follow, and --configfile would take them for files.
 SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile workflow/profiles/default --cores $(CORES)
+# A process for each core, each with one thread. Whoever has no test left takes over from another.
+PYTEST    := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-tpu wheel run quick test test-slurm test-tpu check lint format report dag docs schema bench unlock clean
@@ -52,7 +54,7 @@ quick: $(READY) ## Build the first tables and figures alone: minutes
 	$(SNAKEMAKE) quick
 
 test: $(READY) ## Run every test that needs no accelerator
-	$(BIN)/python -m pytest -m 'not device'
+	$(PYTEST) -m 'not device'
 
 test-slurm: $(READY) ## Run the tests that need a real Slurm, which they install and start (Debian, as root)
 	tests/slurm/onenode.sh install accounting
@@ -62,7 +64,7 @@ test-tpu: $(TPU_VENV)/.ready ## Run the tests of XLA devices (PJRT_DEVICE=TPU on
 	PJRT_DEVICE=$(PJRT_DEVICE) $(TPU_VENV)/bin/python -m pytest tests/training/test_xla.py
 
 check: $(READY) ## Run the fast tests alone
-	$(BIN)/python -m pytest -m 'not slow and not workflow and not device'
+	$(PYTEST) -m 'not slow and not workflow and not device'
 
 lint: $(READY) ## Check format, style, types and spelling
 	$(BIN)/ruff format --check .

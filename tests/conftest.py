@@ -4,10 +4,12 @@ import copy
 import gc
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import filelock
 import hypothesis
 import numpy as np
 import pytest
@@ -63,6 +65,33 @@ PIKE = {
     "rule": "pike",
     "method": {"zeta1": 0.5, "zeta2": 0.1, "every": 2, "first": 0, "rows": 3},
 }
+
+
+def pytest_collection_modifyitems(items):
+    """The longest first, so that no process is left alone with one of them at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("workflow") is None)
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory):
+    """Makes a folder once for all processes of the tests: `made_once(name, fill)` is its place.
+
+    Nobody changes what lies there. `fill(folder)` writes it.
+    """
+    top = tmp_path_factory.getbasetemp()
+    common = top.parent if "PYTEST_XDIST_WORKER" in os.environ else top
+
+    def make(name, fill):
+        place, partial = common / name, common / f"{name}.part"
+        with filelock.FileLock(f"{place}.lock"):
+            if not place.exists():
+                shutil.rmtree(partial, ignore_errors=True)
+                partial.mkdir()
+                fill(partial)
+                partial.rename(place)
+        return place
+
+    return make
 
 
 def _settings(path, values):

@@ -232,12 +232,16 @@ def default(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def whole(tmp_path_factory):
+def whole(made_once, tmp_path_factory):
     """The tiny experiment, made from nothing by one command. Read it, never change it."""
-    project = _tree(tmp_path_factory.mktemp("workflow") / "project")
-    _notes(project.path("text"))
-    project.make()
-    return project
+
+    def fill(folder):
+        project = _tree(folder / "project")
+        _notes(project.path("text"))
+        project.make()
+
+    made = Project(made_once("whole", fill) / "project")
+    return made.copy(tmp_path_factory.mktemp("whole") / "project")
 
 
 @pytest.fixture
@@ -247,14 +251,18 @@ def finished(whole, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def packed(tmp_path_factory):
+def packed(made_once):
     """The experiment with runs that last seconds: there is something to interrupt. Of it the
-    corpora are made. Read it, never change it."""
-    project = _tree(tmp_path_factory.mktemp("packed") / "project")
-    _notes(project.path("text"))
-    project.configure(lambda config: config["training"]["short"].update(LONG))
-    project.make(*(f"results/corpora/letters/{d}/manifest.json" for d in ("easy", "hard", "notes")))
-    return project
+    corpora are made. Never run it."""
+
+    def fill(folder):
+        project = _tree(folder / "project")
+        _notes(project.path("text"))
+        project.configure(lambda config: config["training"]["short"].update(LONG))
+        corpora = (f"results/corpora/letters/{d}/manifest.json" for d in ("easy", "hard", "notes"))
+        project.make(*corpora)
+
+    return Project(made_once("packed", fill) / "project")
 
 
 @pytest.fixture
@@ -268,8 +276,11 @@ def untrained(packed, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def unbroken(packed, tmp_path_factory):
+def unbroken(packed, made_once):
     """What the longer runs of mix and pike leave when nothing interrupts them."""
-    project = packed.copy(tmp_path_factory.mktemp("unbroken") / "project")
-    project.make(project.manifest("mix"), project.manifest("pike"))
-    return project.outcomes()
+
+    def fill(folder):
+        project = packed.copy(folder / "project")
+        project.make(project.manifest("mix"), project.manifest("pike"))
+
+    return Project(made_once("unbroken", fill) / "project").outcomes()
