@@ -36,7 +36,7 @@ def main() -> None:
         first["seeds"] = list(range(max(1, chosen.runs // len(first["methods"]))))
         # The other tables and figures are of runs that are not planned here.
         config |= {"runs": [first], "tables": {"perplexity": {}}, "figures": {"losses": {}}}
-        del config["quick"], config["paper"]
+        del config["include"]
         (folder / "many.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
         ours = ["--snakefile", str(measure.ROOT / "Snakefile"), "--configfile", "many.yaml"]
         jobs = planned(folder, ours)

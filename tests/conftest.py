@@ -13,7 +13,6 @@ import filelock
 import hypothesis
 import numpy as np
 import pytest
-import yaml
 from fetched import asked, benchmarks, standin, tokenizers
 
 from pike_mixing.settings import parse
@@ -22,6 +21,7 @@ from pipeline.data import packing, sources, tokenizer
 from pipeline.model import checkpoint
 from pipeline.model.adamw import adamw
 from pipeline.model.transformer import initialised
+from pipeline.planning import planner
 from pipeline.runtime import atomic_files
 
 __all__ = ["asked", "benchmarks", "standin", "tokenizers"]
@@ -194,7 +194,7 @@ def finish_untrained():
 @pytest.fixture(scope="session")
 def config():
     """The default experiment, but for `quick`; a copy for each who asks."""
-    loaded = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
+    loaded = planner.read(ROOT / "config.yaml")
     # It names tables and figures, which most tests replace.
     del loaded["quick"]
 

@@ -226,11 +226,42 @@ class Plan:
 
 
 def read(path: Path) -> Settings:
-    """A configuration file's content.
+    """A configuration file's content, with what it includes.
 
     Raises:
-        InputError: the file cannot be read, or is not a mapping in YAML (`strict_yaml`).
+        InputError: a file cannot be read, or is not a mapping in YAML (`strict_yaml`).
     """
+    return included(_read(path), path.parent)
+
+
+def included(config: Mapping[str, Any], folder: Path) -> Settings:
+    """A configuration with the sections of the file that it names under `include`.
+
+    Args:
+        config: The configuration.
+        folder: That of its file, where the other's path begins.
+
+    Raises:
+        InputError: there is no such file, it cannot be read, or it has a section that the
+            configuration has, too.
+    """
+    whole = dict(config)
+    if (name := whole.pop("include", None)) is None:
+        return whole
+    if not isinstance(name, str):
+        raise InputError(f"include: {name!r} is no path: give that of one file")
+    if not (folder / name).exists():
+        raise InputError(f"include: {folder / name} does not exist: give its path from {folder}")
+    further = _read(folder / name)
+    if twice := sorted(further.keys() & config.keys()):
+        raise InputError(
+            f"{folder / name}: {', '.join(twice)}: stands in the configuration that includes this "
+            "file, too: take it out of one of them"
+        )
+    return whole | further
+
+
+def _read(path: Path) -> Settings:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

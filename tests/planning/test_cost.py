@@ -68,7 +68,7 @@ def test_a_rule_of_ones_own_is_named_in_the_bill(config, tmp_path):
 
 
 def test_a_tokenizer_file_that_is_not_here_is_assumed_and_said(tmp_path):
-    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    config = planner.read(ROOT / "config.yaml")
     config["results"] = "nowhere"
     config["tokenizers"]["stdlib"] = {"kind": "file", "path": str(tmp_path / "none.model")}
     path = tmp_path / "config.yaml"

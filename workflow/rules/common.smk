@@ -45,6 +45,9 @@ PROFILE = told(
     about=PROFILES,
 )
 told(planner.check_files, [Path(f) for f in CONFIGFILES], about=CONFIGURATION)
+config = told(
+    planner.included, config, Path(CONFIGFILES[0]).parent, about=CONFIGURATION
+)
 PLAN = told(planner.plan, config, ORIGIN, about=CONFIGURATION)
 told(output_root.claim, PLAN, ORIGIN, about=CONFIGURATION)
 GONE = (
