@@ -1,5 +1,6 @@
 """Copies of the tree with a tiny experiment in them: it runs once, the tests ask copies of it."""
 
+import compileall
 import contextlib
 import hashlib
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 import faults
 import pytest
 import yaml
+from forks import Forks
 
 from pipeline.runtime import atomic_files
 
@@ -28,6 +30,8 @@ LONG = {"steps": 300, "checkpoint_every": 100, "resume_every": 10}
 
 class Project:
     """A copy of the tree with an experiment of its own, used as users do: from its folder."""
+
+    forks = None
 
     def __init__(self, root):
         self.root = root
@@ -53,7 +57,13 @@ class Project:
         return self.run("pipeline", *arguments)
 
     def snakemake(self, *arguments, environment=()):
-        return self.run("snakemake", *DEFAULTS, *arguments, environment=environment)
+        """Snakemake in the copy, with the default profile and without the cost of its imports."""
+        return self._snakemake([*DEFAULTS, *arguments], environment)
+
+    def _snakemake(self, arguments, environment):
+        if environment:
+            return self.run("snakemake", *arguments, environment=environment)
+        return self.forks.run([*map(str, arguments)], self.root, _environment(()))
 
     def make(self, *arguments):
         done = self.snakemake(*arguments)
@@ -76,8 +86,7 @@ class Project:
 
     def plan(self, *arguments, environment=()):
         """The jobs of a dry run: `rule` or `rule wildcards`, as in `pretrain words/.../seed0`."""
-        command = ("snakemake", "--dry-run", *arguments)
-        done = self.run(*command, environment=environment)
+        done = self._snakemake(["--dry-run", *arguments], environment)
         assert done.returncode == 0, done.stdout
         blocks = re.split(r"^(?:local)?rule (?=\w+:$)", done.stdout, flags=re.MULTILINE)[1:]
         found = set()
@@ -188,18 +197,6 @@ def _environment(changes):
     return {**clean, "OMP_NUM_THREADS": "1", **dict(changes)}
 
 
-def _tree(root, config=CONFIG):
-    root.mkdir()
-    for name in TREE:
-        place = ROOT / name
-        if place.is_dir():
-            shutil.copytree(place, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy2(place, root / name)
-    shutil.copy2(config, root / "config.yaml")
-    return Project(root)
-
-
 def _notes(folder):
     """Forty short texts of made-up words; the same at each call."""
     folder.mkdir()
@@ -209,36 +206,61 @@ def _notes(folder):
         (folder / f"{number:02}.txt").write_text(" ".join(words) + "\n", encoding="utf-8")
 
 
-@pytest.fixture
-def fresh(tmp_path):
-    """A copy of the tree with the tiny experiment, of which nothing is made."""
-    project = _tree(tmp_path / "project")
-    _notes(project.path("text"))
-    return project
-
-
-@pytest.fixture(scope="module")
-def fresh_elsewhere(tmp_path_factory):
-    """Another one, for the tests of a module."""
-    project = _tree(tmp_path_factory.mktemp("fresh") / "project")
-    _notes(project.path("text"))
-    return project
-
-
-@pytest.fixture
-def default(tmp_path):
-    """A copy of the tree with the repository's own default experiment, nothing made."""
-    return _tree(tmp_path / "project", ROOT / "config.yaml")
+@pytest.fixture(scope="session", autouse=True)
+def _forks(tmp_path_factory):
+    Project.forks = Forks(tmp_path_factory.mktemp("forks") / "log")
+    yield
+    Project.forks.close()
 
 
 @pytest.fixture(scope="session")
-def whole(made_once, tmp_path_factory):
+def tree(made_once):
+    """Makes a copy of the tree in a folder, with its modules compiled: `tree(folder)`."""
+
+    def fill(folder):
+        for name in TREE:
+            if (ROOT / name).is_dir():
+                shutil.copytree(
+                    ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__")
+                )
+            else:
+                shutil.copy2(ROOT / name, folder / name)
+        compileall.compile_dir(folder, quiet=1)
+
+    def make(root, config=CONFIG):
+        project = Project(made_once("tree", fill)).copy(root)
+        shutil.copy2(config, root / "config.yaml")
+        if config == CONFIG:
+            _notes(project.path("text"))
+        return project
+
+    return make
+
+
+@pytest.fixture
+def fresh(tree, tmp_path):
+    """A copy of the tree with the tiny experiment, of which nothing is made."""
+    return tree(tmp_path / "project")
+
+
+@pytest.fixture(scope="module")
+def fresh_elsewhere(tree, tmp_path_factory):
+    """Another one, for the tests of a module."""
+    return tree(tmp_path_factory.mktemp("fresh") / "project")
+
+
+@pytest.fixture
+def default(tree, tmp_path):
+    """A copy of the tree with the repository's own default experiment, nothing made."""
+    return tree(tmp_path / "project", ROOT / "config.yaml")
+
+
+@pytest.fixture(scope="session")
+def whole(tree, made_once, tmp_path_factory):
     """The tiny experiment, made from nothing by one command. Read it, never change it."""
 
     def fill(folder):
-        project = _tree(folder / "project")
-        _notes(project.path("text"))
-        project.make()
+        tree(folder / "project").make()
 
     made = Project(made_once("whole", fill) / "project")
     return made.copy(tmp_path_factory.mktemp("whole") / "project")
@@ -251,13 +273,12 @@ def finished(whole, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def packed(made_once):
+def packed(tree, made_once):
     """The experiment with runs that last seconds: there is something to interrupt. Of it the
     corpora are made. Never run it."""
 
     def fill(folder):
-        project = _tree(folder / "project")
-        _notes(project.path("text"))
+        project = tree(folder / "project")
         project.configure(lambda config: config["training"]["short"].update(LONG))
         corpora = (f"results/corpora/letters/{d}/manifest.json" for d in ("easy", "hard", "notes"))
         project.make(*corpora)
