@@ -309,6 +309,7 @@ WITH_PRIOR = {
     "odm": {"warmup": 20},
     "doremi": {},
     "ado": {"first": 9, "every": 1, "ignore": 0, "stride": 1, "window": 5, "min_weight": 0},
+    "scale-free-pike": {"every": 1},
     "fixed": {"mixture": None},
 }
 
