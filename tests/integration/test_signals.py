@@ -6,8 +6,8 @@ from ranks import on_two_ranks
 
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals, Statistics
-from pike_mixing.tracking import in_line, metrics
 from pike_mixing.torch import all_reduce
+from pike_mixing.tracking import in_line, metrics
 
 NAN = float("nan")
 
