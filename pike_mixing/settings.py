@@ -93,13 +93,13 @@ def meanings(kind: type[Any]) -> dict[str, str]:
             continue
         try:
             source = inspect.getsource(base)
-        except OSError:
+        except (OSError, TypeError):
             # A class that was made while the program runs.
             continue
         body = cast(ast.ClassDef, ast.parse(textwrap.dedent(source)).body[0]).body
         for field, below in itertools.pairwise(body):
             if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
-                words = str(cast(ast.Constant, below.value).value)
+                words = str(getattr(below.value, "value", ""))
                 found[ast.unparse(field.target)] = " ".join(words.split())
     return found
 

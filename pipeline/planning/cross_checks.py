@@ -173,9 +173,11 @@ def _of_method(
     """Settings with which a method cannot train in a scenario, and domains that it has not."""
     values = dict(dependencies.method_settings(config, scenario, method))
     domains, rule = config["scenarios"][scenario]["domains"], values.pop("rule")
-    if rule in RULES:
-        where = f"{origin}: methods.{method} in scenario {scenario}"
+    where = f"{origin}: methods.{method} in scenario {scenario}"
+    if isinstance(rule, str) and rule in RULES:
         yield from methods.misfits(rule, values, domains, recipe, where)
+    else:
+        yield from methods.problems({"rule": rule}, where)
     mixture = config.get("mixtures", {}).get(values.get("mixture"), {})
     for key in ("target", "prior"):
         if (given := mixture.get("options", {}).get(key)) is not None:

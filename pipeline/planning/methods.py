@@ -38,10 +38,8 @@ def place(rule: str) -> str:
             f"rule: there is no module {module!r}: install its package, or put the folder that "
             "holds it on PYTHONPATH"
         )
-    statements = _statements(module)
-    imported = {
-        a.asname or a.name for s in statements if isinstance(s, ast.ImportFrom) for a in s.names
-    }
+    froms = [node for node in _nodes(module) if isinstance(node, ast.ImportFrom)]
+    imported = {alias.asname or alias.name for node in froms for alias in node.names}
     if name not in imported and _class(rule) is None:
         raise InputError(f"rule: {module} defines no class {name!r}")
     return rule
@@ -63,13 +61,13 @@ def about(rule: str) -> str:
 def _class(rule: str) -> ast.ClassDef | None:
     """The class of the user's own as its module defines it."""
     module, _, name = rule.partition(":")
-    classes = (s for s in _statements(module) if isinstance(s, ast.ClassDef))
+    classes = (node for node in _nodes(module) if isinstance(node, ast.ClassDef))
     return next((node for node in classes if node.name == name), None)
 
 
-def _statements(module: str) -> list[ast.stmt]:
+def _nodes(module: str) -> list[ast.AST]:
     try:
-        return code_fingerprint.tree(module).body
+        return list(ast.walk(code_fingerprint.tree(module)))
     except InputError as error:
         raise InputError(f"rule: {error}") from None
 

@@ -246,6 +246,16 @@ def test_a_scenarios_own_settings_of_a_method_are_checked(small, used):
     assert f"{where}.every: 0.5 is not a whole number" in found
 
 
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [("pyke", "'pyke' is unknown: did you mean 'pike'?"), (["pike"], "['pike'] is not the name")],
+)
+def test_a_scenarios_own_rule_of_a_method_is_checked(small, rule, expected):
+    small["scenarios"]["symbols"]["methods"]["pike"] = {"rule": rule}
+    (line,) = lines(small)
+    assert line.startswith(f"config.yaml: methods.pike in scenario symbols.rule: {expected}")
+
+
 def test_a_recipe_that_only_its_own_checks_refuse_is_reported_with_all_else(small):
     small["training"]["text"]["warmup_steps"] = 601
     small["training"]["symbols"]["warmup_steps"] = 801
