@@ -38,8 +38,8 @@ def place(rule: str) -> str:
             f"rule: there is no module {module!r}: install its package, or put the folder that "
             "holds it on PYTHONPATH"
         )
-    froms = [node for node in _nodes(module) if isinstance(node, ast.ImportFrom)]
-    imported = {alias.asname or alias.name for node in froms for alias in node.names}
+    statements = [node for node in _nodes(module) if isinstance(node, ast.ImportFrom)]
+    imported = {alias.asname or alias.name for node in statements for alias in node.names}
     if name not in imported and _class(rule) is None:
         raise InputError(f"rule: {module} defines no class {name!r}")
     return rule

@@ -15,6 +15,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import Statistics
 from pike_mixing.numerics.effective import effective_domains
 from pike_mixing.numerics.softmax import softmax
+from pike_mixing.settings import check
 from pipeline.runtime import atomic_files
 from pipeline.settings import AlarmLimits
 from pipeline.training import train
@@ -204,13 +205,12 @@ def test_the_trajectories_of_the_test_above_raise_every_kind_of_alarm():
 
 
 def test_limits_that_say_nothing_are_refused():
-    bad = AlarmLimits(least_effective_domains=-1, epochs=0, window=0)
-    assert [problem.partition(":")[0] for problem in bad.problems()] == [
-        "least_effective_domains",
-        "epochs",
-        "window",
+    bad = {"least_effective_domains": -1, "epochs": 0, "window": 0}
+    assert check(AlarmLimits, bad, "alarms") == [
+        "alarms.least_effective_domains: must not be negative, not -1",
+        "alarms.epochs: must be positive, not 0",
+        "alarms.window: must be at least 1, not 0",
     ]
-    assert AlarmLimits().problems() == []
     with pytest.raises(InputError, match=r"Watch\.window: must be at least 1"):
         Watch(domains=DOMAINS, window=0)
 
