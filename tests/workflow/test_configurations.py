@@ -247,6 +247,39 @@ def test_what_only_the_methods_know_is_named_before_any_job(fresh):
     assert not list(fresh.path("results").rglob("*.json"))
 
 
+OWN = """
+import dataclasses
+from pathlib import Path
+
+from pike_mixing.limits import PositiveFloat
+from pike_mixing.rules.mix import Mix
+
+Path(__file__).with_name("imported").touch()
+
+
+@dataclasses.dataclass(frozen=True)
+class Own(Mix):
+    power: PositiveFloat = 1.0
+"""
+
+
+def test_a_class_of_ones_own_is_asked_when_the_workflow_starts(fresh):
+    fresh.path("own.py").write_text(OWN, encoding="utf-8")
+    beside = {"PYTHONPATH": str(fresh.path("."))}
+
+    def spoil(config):
+        config["methods"]["mix"] = {"rule": "own:Own", "power": -1}
+
+    fresh.configure(spoil)
+    assert pretrained(fresh.plan(environment=beside)) == DEFAULT_RUNS
+    assert not fresh.path("imported").exists()
+    done = fresh.snakemake("--cores", 1, environment=beside)
+    assert done.returncode == 1
+    assert "methods.mix in scenario words.power: must be positive, not -1" in done.stdout
+    assert "Traceback" not in done.stdout
+    assert not list(fresh.path("results").rglob("*.json"))
+
+
 @pytest.mark.parametrize("text", ["", "- a list\n", "open: [\n", "a:\tb: c\n"])
 def test_what_is_no_configuration_is_refused_without_a_traceback(fresh, text):
     fresh.path("config.yaml").write_text(text, encoding="utf-8")
