@@ -13,7 +13,7 @@ from pipeline.runtime import atomic_files
 pytest.importorskip("lm_eval")
 
 from lm_eval.api.instance import Instance
-from lm_eval.api.registry import get_model
+from lm_eval.api.registry import get_model, model_registry
 
 from pipeline.evaluation import harness
 
@@ -65,8 +65,9 @@ def told(pike, context, continuation):
     return total, all(int(row.argmax()) == t for row, t in zip(rows, continuation, strict=True))
 
 
-def test_the_harness_knows_our_model_by_name():
+def test_the_harness_knows_our_model_by_name_and_its_own_too():
     assert get_model("pike") is harness.HarnessModel
+    assert {"hf", "pike"} <= set(model_registry.keys())
 
 
 def test_requests_are_scored_behind_the_document_start_in_their_order(pike, tokenizer):
