@@ -152,7 +152,7 @@ def test_nothing_is_compiled_any_more_once_every_kind_of_step_was_there(
     counts = {tuple(c) for step, c in heard.counts_by_step.items() if step > 5}
     record_property("programs compiled up to each step", heard.by_step)
     if "pike" in name:
-        assert len(counts) >= 4
+        assert len(counts) >= 3
     assert set(later) == {warm}
 
 
