@@ -130,7 +130,7 @@ NUMBERS = """
     select kind, name, quantity, first, second, difference, low, high, p, seeds,
         case
             when difference = 0 then 'equal'
-            when coalesce(p < 0.05, low > 0 or high < 0) then 'significant'
+            when shown_different(p, low, high) then 'significant'
             when p is null and low is null then 'no error'
             else 'not significant'
         end || if(paired, '', ', unpaired') as verdict

@@ -41,18 +41,22 @@ end;
 
 -- What counts as shown. A difference to the baseline does over at least so many seeds ...
 create macro least_seeds() as 2;
+create macro level() as 0.05;
 
 -- ... where its whole 95% interval lies below zero,
 create macro shown_lower(seeds, high) as seeds >= least_seeds() and high < 0;
 
 -- ... or the paired test, corrected for all that were made, says so.
 create macro shown_higher(seeds, p_holm, difference) as
-    p_holm < 0.05 and seeds >= least_seeds() and difference > 0;
+    p_holm < level() and seeds >= least_seeds() and difference > 0;
+
+-- Two databases differ in a number, by its test or else by its interval; seeds of both are the same.
+create macro shown_different(p_holm, low, high) as coalesce(p_holm < level(), low > 0 or high < 0);
 
 -- A corrected test in words that claim no more than its numbers.
 create macro test_in_words(seeds, p_holm, difference) as case
     when p_holm is null then 'too few documents to tell'
-    when p_holm >= 0.05 then 'no difference shown'
+    when p_holm >= level() then 'no difference shown'
     else case when difference > 0 then 'better' else 'worse' end
         || case when seeds < least_seeds() then ' with this seed; another may differ' else '' end
 end;
