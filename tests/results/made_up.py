@@ -1,5 +1,6 @@
 """A small results folder whose records have the shape of real ones, made from formulas."""
 
+import itertools
 import math
 
 import numpy as np
@@ -53,92 +54,67 @@ def build(root, seeds=(0, 1), scenarios=("real", "languages"), methods=tuple(MET
     return path
 
 
+def _manifest(folder, stage, settings, inputs, files, facts, modules=("pipeline.errors",)):
+    path = folder if folder.suffix else folder / atomic_files.MANIFEST
+    atomic_files.write_manifest(
+        path, stage=stage, settings=settings, inputs=inputs, files=files, modules=list(modules),
+        facts=facts,
+    )  # fmt: skip
+    return path
+
+
 def _data(results, scenario, experiment):
     tokenizer = results / "tokenizers" / f"{scenario}.model"
     tokenizer.parent.mkdir(parents=True, exist_ok=True)
     tokenizer.write_bytes(b"pieces of " + scenario.encode())
-    sources = []
+    sources = {}
     for source in DOMAINS[scenario]:
         folder = results / "data" / source
-        record = write_parquet(
-            folder / "documents-00000.parquet", {"id": ["0", "1"], "text": [source, source * 2]}
-        )
-        sources.append(folder / atomic_files.MANIFEST)
-        atomic_files.write_manifest(
-            sources[-1],
-            stage="download",
-            settings={"kind": "synthetic" if source in FLOORS else "python", "name": source},
-            inputs=[],
-            files=[record],
-            modules=["pipeline.runtime.atomic_files"],
-            facts={
-                "documents": 2,
-                "bytes": 3 * len(source),
-                "skipped": {},
-                "entropy_nats_per_character": None,
-                "revision": f"revision of {source}, which is a long story",
-                "licence": "PSF-2.0",
-                "versions": {"python": "3.11.7"},
-            },
+        documents = {"id": ["0", "1"], "text": [source, source * 2]}
+        record = write_parquet(folder / "documents-00000.parquet", documents)
+        settings = {"kind": "synthetic" if source in FLOORS else "python", "name": source}
+        facts = {"documents": 2, "bytes": 3 * len(source), "versions": {"python": "3.11.7"}}
+        facts |= {"skipped": {}, "entropy_nats_per_character": None}
+        sources[source] = _manifest(
+            folder, "download", settings, [], [record], facts | _origin(source)
         )
         experiment["sources"][source] = str(folder)
-    atomic_files.write_manifest(
-        tokenizer.with_suffix(".json"),
-        stage="tokenizer",
-        settings={"name": scenario, "vocabulary": VOCABULARY},
-        inputs=sources,
-        files=[tokenizer],
-        modules=["pipeline.runtime.atomic_files"],
-        facts={"vocabulary": VOCABULARY, "versions": {"sentencepiece": "0.2.3"}},
-    )
-    experiment["tokenizers"][scenario] = str(tokenizer.with_suffix(".json"))
+    made = _manifest(
+        tokenizer.with_suffix(".json"), "tokenizer", {"name": scenario, "vocabulary": VOCABULARY},
+        list(sources.values()), [tokenizer],
+        {"vocabulary": VOCABULARY, "versions": {"sentencepiece": "0.2.3"}},
+    )  # fmt: skip
+    experiment["tokenizers"][scenario] = str(made)
     for source in DOMAINS[scenario]:
         folder = results / "corpora" / scenario / source
         folder.mkdir(parents=True)
         (folder / "train-00000.bin").write_bytes(b"\0" * 64)
-        atomic_files.write_manifest(
-            folder / atomic_files.MANIFEST,
-            stage="pack",
-            settings={"name": source},
-            inputs=[results / "data" / source / atomic_files.MANIFEST, tokenizer],
-            files=[folder / "train-00000.bin"],
-            modules=["pipeline.runtime.atomic_files"],
-            facts=_corpus_facts(source),
-        )
+        files, inputs = [folder / "train-00000.bin"], [sources[source], tokenizer]
+        _manifest(folder, "pack", {"name": source}, inputs, files, _corpus_facts(source))
         experiment["corpora"][f"{scenario}/{source}"] = str(folder)
 
 
+def _origin(source):
+    return {"revision": f"revision of {source}, which is a long story", "licence": "PSF-2.0"}
+
+
 def _corpus_facts(source):
-    split = {
-        "shards": [],
-        "tokens": 900_000,
-        "documents": 900,
-        "bytes": 2_000_000,
-        "characters": 1_900_000,
-        "unknown_tokens": 0,
-        "pieces": 190,
-        "entropy_nats": 4.5,
+    train = {
+        "shards": [], "tokens": 900_000, "documents": 900, "bytes": 2_000_000,
+        "characters": 1_900_000, "unknown_tokens": 0, "pieces": 190, "entropy_nats": 4.5,
         "lengths": {"512": 700, "1024": 200},
-    }
-    smaller = {
-        "shards": [],
-        "tokens": 80_000,
-        "documents": 80,
-        "bytes": 180_000,
-        "characters": 170_000,
-    }
-    return {
+    }  # fmt: skip
+    smaller = {"tokens": 80_000, "documents": 80, "bytes": 180_000, "characters": 170_000}
+    return _origin(source) | {
         "format": 1,
         "source": source,
         "tokenizer": {"sha256": "0" * 64, "vocabulary": VOCABULARY, "eos": 1},
         "dtype": "uint16",
-        "splits": {"train": split, "validation": smaller},
+        "splits": {"train": train, "validation": {"shards": [], **smaller}},
         "uniform_nats": math.log(VOCABULARY),
         "unigram_nats": 5.75 if source == "noise" else 5.2,
         "floor_nats": FLOORS.get(source),
         "skipped": {},
-        "revision": f"revision of {source}, which is a long story",
-        "licence": "PSF-2.0",
         "fingerprint": f"data of {source}",
     }
 
@@ -173,35 +149,25 @@ def _run(results, scenario, method, seed, experiment):
             here / atomic_files.MANIFEST, {**own, "vocabulary": VOCABULARY, "sha256": sums}
         )
         weights.append(here / "model.safetensors")
-    atomic_files.write_manifest(
-        folder / atomic_files.MANIFEST,
-        stage="pretrain",
-        settings=settings,
-        inputs=[
-            *(
-                results / "corpora" / scenario / d / atomic_files.MANIFEST
-                for d in DOMAINS[scenario]
-            ),
-            folder / "run.json",
-        ],
-        files=[*records, *weights],
-        modules=["pipeline.runtime.atomic_files"],
-        facts={
-            "run": name,
-            "domains": DOMAINS[scenario],
-            "steps": STEPS,
-            "tokens": STEPS * ROWS * LENGTH,
-            "parameters": 131_000,
-            "device": "cpu (2 threads)",
-            "wall_seconds": 10.0 + seed,
-            "tokens_per_second": STEPS * ROWS * LENGTH / (10.0 + seed),
-            "resumes": 0,
-            "data_fingerprint": f"data of {scenario}",
-            "checkpoints": CHECKPOINTS,
-            "weights_sha256": sums["model.safetensors"],
-            "versions": {"torch": "2.13.0"},
-        },
-    )
+    corpora = [results / "corpora" / scenario / d / "manifest.json" for d in DOMAINS[scenario]]
+    facts = {
+        "run": name,
+        "domains": DOMAINS[scenario],
+        "steps": STEPS,
+        "tokens": STEPS * ROWS * LENGTH,
+        "parameters": 131_000,
+        "device": "cpu (2 threads)",
+        "wall_seconds": 10.0 + seed,
+        "tokens_per_second": STEPS * ROWS * LENGTH / (10.0 + seed),
+        "resumes": 0,
+        "data_fingerprint": f"data of {scenario}",
+        "checkpoints": CHECKPOINTS,
+        "weights_sha256": sums["model.safetensors"],
+        "versions": {"torch": "2.13.0"},
+    }
+    inputs, files = [*corpora, folder / "run.json"], [*records, *weights]
+    modules = ["pipeline.runtime.atomic_files"]
+    _manifest(folder, "pretrain", settings, inputs, files, facts, modules)
     _evaluations(folder, scenario, method, rng)
     _probes(folder, scenario, rng)
     experiment["runs"][name] = {"folder": str(folder), "settings": settings}
@@ -220,59 +186,59 @@ def loss(scenario, method, domain, step, noise=0.0):
     return floor + left + (step / STEPS) * (lead * hard + 0.15 + noise)
 
 
+def columns(names, rows, kinds=None):
+    """Rows as columns by their names; `kinds` are types where there may be no row."""
+    turned = zip(*rows, strict=True) if rows else [[]] * len(names.split())
+    return {
+        name: pa.array(values, kinds and kinds[i])
+        for i, (name, values) in enumerate(zip(names.split(), turned, strict=True))
+    }
+
+
 def _training(folder, scenario, method, rng):
-    domains = DOMAINS[scenario]
-    steps = list(range(STEPS))
+    domains, steps = DOMAINS[scenario], range(STEPS)
     pairs = [(s, d) for s in steps for d in domains]
     weights = [_weight(method, s, domains.index(d), len(domains)) for s, d in pairs]
     losses = [loss(scenario, method, d, s) for s, d in pairs]
     firings = [(s, d) for s in (10, 20, 30) for d in domains] if "pike" in method else []
     noise = rng.random(len(firings))
+    tokens = ROWS * LENGTH
+    place, number = [pa.int64(), pa.string()], pa.float64()
     tables = {
-        "steps": {
-            "step": steps,
-            "tokens": [(s + 1) * ROWS * LENGTH for s in steps],
-            "loss": [float(np.mean(losses[3 * s : 3 * s + 3])) for s in steps],
-            "learning_rate": [1e-3] * STEPS,
-            "gradient_norm": [1.0] * STEPS,
-            "seconds": [0.25] * STEPS,
-            "tokens_per_second": [4.0 * ROWS * LENGTH] * STEPS,
-            "model_flops_utilisation": [0.5] * STEPS,
-            "memory_bytes": [2**20] * STEPS,
-        },
-        "domain_losses": {
-            "step": [s for s, _ in pairs],
-            "domain": [d for _, d in pairs],
-            "loss": losses,
-        },
-        "weights": {
-            "step": [s for s, _ in pairs],
-            "domain": [d for _, d in pairs],
-            "weight": weights,
-            "count": [round(w * ROWS) for w in weights],
-        },
-        "gradient_statistics": {
-            "step": pa.array([s for s, _ in firings], pa.int64()),
-            "domain": pa.array([d for _, d in firings], pa.string()),
-            "squared_norm": pa.array(0.5 + noise),
-            "squared_norm_unbiased": pa.array(0.1 + noise - 0.2),
-            "variance": pa.array(4.0 + noise),
-            "loss": pa.array(3.0 + noise),
-            "rows": pa.array([8] * len(firings), pa.int64()),
-            "seconds": pa.array([0.1] * len(firings), pa.float64()),
-        },
-        "coefficients": {
-            "step": pa.array([s for s, _ in firings], pa.int64()),
-            "domain": pa.array([d for _, d in firings], pa.string()),
-            "coefficient": pa.array([1 / len(domains)] * len(firings), pa.float64()),
-        },
+        "steps": columns(
+            "step tokens loss learning_rate gradient_norm seconds tokens_per_second "
+            "model_flops_utilisation memory_bytes",
+            [
+                (s, (s + 1) * tokens, float(np.mean(losses[3 * s : 3 * s + 3])), 1e-3, 1.0, 0.25,
+                 4.0 * tokens, 0.5, 2**20)
+                for s in steps
+            ],
+        ),
+        "domain_losses": columns(
+            "step domain loss", [(*pair, own) for pair, own in zip(pairs, losses, strict=True)]
+        ),
+        "weights": columns(
+            "step domain weight count",
+            [(*pair, w, round(w * ROWS)) for pair, w in zip(pairs, weights, strict=True)],
+        ),
+        "gradient_statistics": columns(
+            "step domain squared_norm squared_norm_unbiased variance loss rows seconds",
+            [
+                (*pair, 0.5 + n, 0.1 + n - 0.2, 4.0 + n, 3.0 + n, 8, 0.1)
+                for pair, n in zip(firings, noise, strict=True)
+            ],
+            [*place, number, number, number, number, pa.int64(), number],
+        ),
+        "coefficients": columns(
+            "step domain coefficient", [(*pair, 1 / len(domains)) for pair in firings],
+            [*place, number],
+        ),
         "alarms": _alarms(method, domains),
-        "timings": {
-            "phase": ["batches", "statistics", "steps"],
-            "seconds": [1.0, 0.5, 8.5],
-            "share": [0.1, 0.05, 0.85],
-        },
-    }
+        "timings": columns(
+            "phase seconds share",
+            [("batches", 1.0, 0.1), ("statistics", 0.5, 0.05), ("steps", 8.5, 0.85)],
+        ),
+    }  # fmt: skip
     return [write_parquet(folder / f"{name}.parquet", t) for name, t in tables.items()]
 
 
@@ -282,10 +248,8 @@ def _alarms(method, domains):
         (19, "effective-domains", None, "the mixture has collapsed; lower <zeta1>"),
         (29, "no-rows", domains[0], f"{domains[0]} had no row in the last 10 steps"),
     ]
-    chosen = rows if method == "pike" else []
-    names = [("step", pa.int64()), ("kind", pa.string()), ("domain", pa.string())]
-    schema = pa.schema([*names, ("message", pa.string())])
-    return {f.name: pa.array([r[i] for r in chosen], f.type) for i, f in enumerate(schema)}
+    kinds = [pa.int64(), pa.string(), pa.string(), pa.string()]
+    return columns("step kind domain message", rows if method == "pike" else [], kinds)
 
 
 def _weight(method, step, k, domains):
@@ -297,33 +261,23 @@ def _weight(method, step, k, domains):
     return 1 / domains
 
 
-def _of_run(folder):
-    return {"run": "/".join(folder.parts[-4:]), "steps": CHECKPOINTS}
-
-
 def _evaluations(folder, scenario, method, rng):
     written = []
     for step in CHECKPOINTS:
         here = folder / "evaluations" / f"step{step}"
         tables = _perplexities(scenario, method, step, rng) | _choices(scenario, step, rng)
         written += [write_parquet(here / f"{name}.parquet", t) for name, t in tables.items()]
-    atomic_files.write_manifest(
-        folder / "evaluations" / atomic_files.MANIFEST,
-        stage="evaluate",
-        settings={"items": 20},
-        inputs=[folder / atomic_files.MANIFEST],
-        files=written,
-        modules=["pipeline.errors"],
-        facts=_of_run(folder),
-    )
+    _measured(folder, "evaluations", "evaluate", {"items": 20}, written)
+
+
+def _measured(folder, part, stage, settings, written):
+    facts = {"run": "/".join(folder.parts[-4:]), "steps": CHECKPOINTS}
+    _manifest(folder / part, stage, settings, [folder / atomic_files.MANIFEST], written, facts)
 
 
 def _perplexities(scenario, method, step, rng):
     """Documents share their difficulty between runs; a run's own noise is ten times smaller."""
-    perplexities = {
-        n: [] for n in ("step", "domain", "nll", "perplexity", "bits_per_byte", "tokens", "stderr")
-    }
-    documents = {n: [] for n in ("step", "domain", "document", "nll", "tokens", "bytes")}
+    perplexities, documents = [], []
     own = rng.normal(0, 0.01)
     for domain in DOMAINS[scenario]:
         shared = np.random.default_rng(list(domain.encode())).normal(0, 0.2, DOCUMENTS)
@@ -334,85 +288,53 @@ def _perplexities(scenario, method, step, rng):
         nll = float((means * tokens).sum() / tokens.sum())
         residuals = means * tokens - nll * tokens
         stderr = math.sqrt(DOCUMENTS / (DOCUMENTS - 1) * (residuals**2).sum()) / tokens.sum()
-        row = (step, domain, nll, math.exp(nll), nll / math.log(2) / 2, tokens.sum(), stderr)
-        for name, value in zip(perplexities, row, strict=True):
-            perplexities[name].append(value)
-        for i in range(DOCUMENTS):
-            row = (step, domain, i, means[i] * tokens[i], tokens[i], 200)
-            for name, value in zip(documents, row, strict=True):
-                documents[name].append(value)
-    return {"perplexities": perplexities, "documents": documents}
+        bits = nll / math.log(2) / 2
+        perplexities.append((step, domain, nll, math.exp(nll), bits, tokens.sum(), stderr))
+        documents += [
+            (step, domain, i, means[i] * tokens[i], tokens[i], 200) for i in range(DOCUMENTS)
+        ]
+    names = "step domain nll perplexity bits_per_byte tokens stderr"
+    return {
+        "perplexities": columns(names, perplexities),
+        "documents": columns("step domain document nll tokens bytes", documents),
+    }
 
 
 def _choices(scenario, step, rng):
-    accuracies = {
-        n: []
-        for n in ("step", "task", "shots", "formulation", "metric", "value", "stderr", "examples")
-    }
-    choices = {
-        n: []
-        for n in (
-            "step",
-            "task",
-            "shots",
-            "formulation",
-            "item",
-            "document",
-            "gold",
-            "pick",
-            "sum_log_likelihood",
-            "unconditional",
-            "tokens",
-            "characters",
-            "bytes",
-            "shots_used",
-        )
-    }
+    accuracies, choices = [], []
     for domain in DOMAINS[scenario]:
-        right = 0
+        asked, right = (step, f"continue-{domain}", 0, "cf"), 0
         for i in range(20):
             gold, knows = i % 4, rng.random() < step / STEPS * 0.6
             pick = gold if knows else int(rng.integers(4))
             right += pick == gold
             scores = [-3.0 + (c == pick) for c in range(4)]
-            row = (step, f"continue-{domain}", 0, "cf", str(i), str(i // 2), gold, pick)
-            row += (scores, [-2.5] * 4, [3] * 4, [9] * 4, [9] * 4, 0)
-            for name, value in zip(choices, row, strict=True):
-                choices[name].append(value)
+            lists = (scores, [-2.5] * 4, [3] * 4, [9] * 4, [9] * 4)
+            choices.append((*asked, str(i), str(i // 2), gold, pick, *lists, 0))
         p = right / 20
-        row = (step, f"continue-{domain}", 0, "cf", "pmi", 100 * p)
-        for name, value in zip(
-            accuracies, (*row, 100 * math.sqrt(p * (1 - p) / 19), 20), strict=True
-        ):
-            accuracies[name].append(value)
-    return {"accuracies": accuracies, "choices": choices}
+        accuracies.append((*asked, "pmi", 100 * p, 100 * math.sqrt(p * (1 - p) / 19), 20))
+    names = "step task shots formulation"
+    return {
+        "accuracies": columns(f"{names} metric value stderr examples", accuracies),
+        "choices": columns(
+            f"{names} item document gold pick sum_log_likelihood unconditional tokens characters "
+            "bytes shots_used",
+            choices,
+        ),
+    }
 
 
 def _probes(folder, scenario, rng):
     written = []
-    domains = DOMAINS[scenario]
-    pairs = [(a, b) for i, a in enumerate(domains) for b in domains[i + 1 :]]
+    pairs = list(itertools.combinations(DOMAINS[scenario], 2))
     for step in CHECKPOINTS:
-        cosine = 0.7 * math.exp(-step / 20) + 0.05 * rng.random(len(pairs))
-        written.append(
-            write_parquet(
-                folder / "probes" / f"step{step}.parquet",
-                {
-                    "step": [step] * len(pairs),
-                    "domain_a": [a for a, _ in pairs],
-                    "domain_b": [b for _, b in pairs],
-                    "cosine": cosine,
-                    "ratio": 1 + rng.random(len(pairs)),
-                    "cosine_corrected": cosine * 1.2,
-                },
-            )
-        )
-    atomic_files.write_manifest(
-        folder / "probes" / atomic_files.MANIFEST,
-        stage="probe",
-        settings={"rows": 16},
-        inputs=[folder / atomic_files.MANIFEST],
-        files=written,
-        modules=["pipeline.errors"],
-        facts=_of_run(folder),
-    )
+        cosines = 0.7 * math.exp(-step / 20) + 0.05 * rng.random(len(pairs))
+        ratios = 1 + rng.random(len(pairs))
+        rows = [
+            (step, *pair, cosine, ratio, cosine * 1.2)
+            for pair, cosine, ratio in zip(pairs, cosines, ratios, strict=True)
+        ]
+        names = "step domain_a domain_b cosine ratio cosine_corrected"
+        place = folder / "probes" / f"step{step}.parquet"
+        written.append(write_parquet(place, columns(names, rows)))
+    _measured(folder, "probes", "probe", {"rows": 16}, written)

@@ -28,10 +28,10 @@ def found(connection, kind):
     return connection.execute(sql, [kind]).fetchall()
 
 
-def test_averages_that_miss_their_columns_are_three(paper):
+FOUND = {
     # (11.31 + 4.97 + 9.46) / 3 = 8.58; (27.6 + 26.7 + 26.3) / 3 = 26.87;
     # (36.7 + 33.2 + 34.2 + 56.5) / 4 = 40.15.
-    assert found(paper, "average") == [
+    "average": [
         ("mean accuracy of round-robin on mc4-en-hi-de, 1B, 0-shot", "26.5", "26.87"),
         (
             "mean accuracy of single-filtered-webpages on glam-filtered-webpages, 750M, 7-shot",
@@ -39,13 +39,68 @@ def test_averages_that_miss_their_columns_are_three(paper):
             "40.15",
         ),
         ("mean perplexity of round-robin on mc4-en-hi-de, 1B", "8.41", "8.580"),
-    ]
+    ],
+    "mark": [
+        ("accuracy on csqa of pike, glam, 750M, 0-shot", "24.2, not bold", "bold"),
+        ("perplexity on hi of ado, mc4-en-hi, 270M", "5.52, not bold", "bold"),
+        ("perplexity on hi of mix, mc4-en-hi, 270M", "5.55, bold", "not bold"),
+    ],
+    "quote": [
+        ("average accuracy of doremi on glam, 110M, 7-shot", "36.0", "37.0"),
+        ("average accuracy of glam on glam, 110M, 7-shot", "35.3", "35.8"),
+    ],
+    "sum": [("the fixed weights of doremi sum to one", "1", "1.04")],
+    "said twice": [
+        ("GPT-2 large, 1B", "2 days", "71 hours"),
+        ("GPT-2 small, 110M", "1 day", "10 hours"),
+        ("batches of Random", "all domains", "one domain"),
+        ("parameters of GPT-2 large on GLaM", "740", "750"),
+        ("what Figure 7 shows", "downstream accuracy", "perplexity"),
+        (
+            "where the ablation of the variance term stands",
+            "app:pike-variance-magnitude-estimation-details",
+            "app:importance-of-second-term",
+        ),
+    ],
+    # 30.3% of 570 lies between 172.4 and 173.0 right answers: 173 is 30.351, printed 30.4.
+    # 27.6, 28.1, 27.1 are at least 827, 842 and 812 of 3000: their mean is 27.567, not 27.5.
+    "items": [
+        ("accuracies on arc_easy that are multiples of 1/570", "40 of 40", "29 of 40"),
+        ("mean accuracy of mix on mc4-en-hi-de, 1B, 0-shot", "27.5", "27.57 to 27.63"),
+        ("mean accuracy of pike on mc4-en-hi-de, 1B, 0-shot", "28.7", "28.77 to 28.83"),
+    ],
+    "alike": [
+        ("random and round-robin on mc4-en-hi, 270M", "two runs", "3 of 3 perplexities equal")
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", FOUND)
+def test_findings_of_a_kind(paper, kind):
+    assert found(paper, kind) == FOUND[kind]
+
+
+def test_nothing_else_is_found(paper):
+    kinds = "select kind, count(*) from audit group by kind"
+    expected = {kind: len(rows) for kind, rows in FOUND.items()} | {"theory": 22}
+    assert dict(paper.execute(kinds).fetchall()) == expected
+
+
+def test_findings_name_their_places_and_intervals(paper):
     places = "select distinct place from audit where kind = 'average' order by all"
     assert paper.execute(places).fetchall() == [
         ("table1, table13",),
         ("table1, table9, table13",),
         ("table14",),
     ]
+    comments = "select comment from audit where kind = 'quote' order by statement"
+    assert paper.execute(comments).fetchall() == [
+        ("table14; 36.0 is its arc_easy",),
+        ("table14; 35.3 is its arc_easy",),
+    ]
+    # Six weights, each known to half a hundredth.
+    sql = "select low, high from audit where kind = 'sum'"
+    assert paper.execute(sql).fetchone() == pytest.approx((1.01, 1.07))
 
 
 def test_an_average_at_the_edge_of_rounding_is_no_finding(paper):
@@ -57,14 +112,6 @@ def test_an_average_at_the_edge_of_rounding_is_no_finding(paper):
     assert row == ("8.490", pytest.approx(8.485), True)
 
 
-def test_marks_that_the_numbers_contradict_are_three(paper):
-    assert found(paper, "mark") == [
-        ("accuracy on csqa of pike, glam, 750M, 0-shot", "24.2, not bold", "bold"),
-        ("perplexity on hi of ado, mc4-en-hi, 270M", "5.52, not bold", "bold"),
-        ("perplexity on hi of mix, mc4-en-hi, 270M", "5.55, bold", "not bold"),
-    ]
-
-
 def test_what_is_printed_equal_may_be_bold_or_not(paper):
     # Mix and ADO both have 4.45 on Hindi in Table 1, and Mix alone is bold.
     sql = (
@@ -72,38 +119,6 @@ def test_what_is_printed_equal_may_be_bold_or_not(paper):
         "and statement like 'perplexity on hi%' order by all"
     )
     assert paper.execute(sql).fetchall() == [(True, "4.45, bold"), (True, "4.45, not bold")]
-
-
-def test_a_wrong_underline_is_found(paper):
-    paper.execute("begin")
-    paper.execute(
-        "update paper set underlined = not underlined where \"table\" = 'table2' "
-        "and method = 'pike' and task in ('piqa', 'csqa')"
-    )
-    marks = [row for row in found(paper, "mark") if "underlined" in row[1]]
-    paper.execute("rollback")
-    assert marks == [
-        ("accuracy on csqa of pike, glam, 750M, 7-shot", "43.2, not underlined", "underlined"),
-        ("accuracy on piqa of pike, glam, 750M, 7-shot", "60.4, underlined", "not underlined"),
-    ]
-
-
-def test_the_text_quotes_another_column_for_two_methods(paper):
-    sql = "select statement, stated, recomputed, comment from audit where kind = 'quote' order by 1"
-    assert paper.execute(sql).fetchall() == [
-        (
-            "average accuracy of doremi on glam, 110M, 7-shot",
-            "36.0",
-            "37.0",
-            "table14; 36.0 is its arc_easy",
-        ),
-        (
-            "average accuracy of glam on glam, 110M, 7-shot",
-            "35.3",
-            "35.8",
-            "table14; 35.3 is its arc_easy",
-        ),
-    ]
 
 
 def test_gains_are_relative_and_hold_within_rounding(paper):
@@ -117,62 +132,6 @@ def test_gains_are_relative_and_hold_within_rounding(paper):
     assert {key[0] for key in rows} == {"3.4%", "4.8%", "6.2%", "7.1%"}
 
 
-def test_weights_of_doremi_do_not_sum_to_one(paper):
-    assert found(paper, "sum") == [("the fixed weights of doremi sum to one", "1", "1.04")]
-    # Six weights, each known to half a hundredth.
-    sql = "select low, high from audit where kind = 'sum'"
-    assert paper.execute(sql).fetchone() == pytest.approx((1.01, 1.07))
-
-
-def test_places_that_say_different_things(paper):
-    assert found(paper, "said twice") == [
-        ("GPT-2 large, 1B", "2 days", "71 hours"),
-        ("GPT-2 small, 110M", "1 day", "10 hours"),
-        ("batches of Random", "all domains", "one domain"),
-        ("parameters of GPT-2 large on GLaM", "740", "750"),
-        ("what Figure 7 shows", "downstream accuracy", "perplexity"),
-        (
-            "where the ablation of the variance term stands",
-            "app:pike-variance-magnitude-estimation-details",
-            "app:importance-of-second-term",
-        ),
-    ]
-
-
-def test_accuracies_that_no_number_of_items_gives(paper):
-    # 30.3% of 570 lies between 172.4 and 173.0 right answers: 173 is 30.351, printed 30.4.
-    # 27.6, 28.1, 27.1 are at least 827, 842 and 812 of 3000: their mean is 27.567, not 27.5.
-    assert found(paper, "items") == [
-        ("accuracies on arc_easy that are multiples of 1/570", "40 of 40", "29 of 40"),
-        ("mean accuracy of mix on mc4-en-hi-de, 1B, 0-shot", "27.5", "27.57 to 27.63"),
-        ("mean accuracy of pike on mc4-en-hi-de, 1B, 0-shot", "28.7", "28.77 to 28.83"),
-    ]
-
-
-def test_two_runs_with_the_same_perplexities(paper):
-    assert found(paper, "alike") == [
-        (
-            "random and round-robin on mc4-en-hi, 270M",
-            "two runs",
-            "3 of 3 perplexities equal",
-        )
-    ]
-
-
-def test_nothing_else_is_found(paper):
-    kinds = "select kind, count(*) from audit group by kind order by kind"
-    assert dict(paper.execute(kinds).fetchall()) == {
-        "alike": 1,
-        "average": 3,
-        "items": 3,
-        "mark": 3,
-        "quote": 2,
-        "said twice": 6,
-        "sum": 1,
-        "theory": 22,
-    }
-
-
 def test_what_holds_was_looked_at(paper):
     # One run in two tables: 72 numbers of Table 1, 78 of Table 2, 16 and 35 of Tables 9 and 10
     # stand again in Tables 13 and 14; those of 9 and 10 also in 1 and 2.
@@ -183,33 +142,46 @@ def test_what_holds_was_looked_at(paper):
     assert counts["gain"] == 6
 
 
-def test_one_run_printed_differently_is_found(paper):
+@pytest.mark.parametrize(
+    ("change", "kind", "expected"),
+    [
+        (
+            "update paper set underlined = not underlined where \"table\" = 'table2' "
+            "and method = 'pike' and task in ('piqa', 'csqa')",
+            "mark",
+            [
+                ("accuracy on csqa of pike, glam, 750M, 7-shot", "43.2, not underlined",
+                 "underlined"),
+                ("accuracy on piqa of pike, glam, 750M, 7-shot", "60.4, underlined",
+                 "not underlined"),
+            ],
+        ),
+        (
+            "update paper set value = 12.78 where \"table\" = 'table2' and method = 'mix' "
+            "and metric = 'perplexity'",
+            "twice",
+            [("perplexity on average of mix, glam, 750M", "12.78", "12.77")],
+        ),
+        (
+            "update paper set value = 1.7 where \"table\" = 'table8' and value = 1.2",
+            "share",
+            [("overhead of PiKE in percent of the hours, gpt2-small 110M", "1.7%", "1.20%")],
+        ),
+        (
+            "insert into paper_errata values ('lemma:x', 'the bound', 1, 2, 'slip', 'K = 2')",
+            "theory",
+            [("the bound", "1", "2")],
+        ),
+    ],
+    ids=["underline", "two tables", "overhead", "erratum"],
+)  # fmt: skip
+def test_what_would_be_wrong_is_found(paper, change, kind, expected):
+    before = found(paper, kind)
     paper.execute("begin")
-    paper.execute(
-        "update paper set value = 12.78 where \"table\" = 'table2' and method = 'mix' "
-        "and metric = 'perplexity'"
-    )
-    rows = found(paper, "twice")
+    paper.execute(change)
+    after = found(paper, kind)
     paper.execute("rollback")
-    assert rows == [("perplexity on average of mix, glam, 750M", "12.78", "12.77")]
-
-
-def test_an_overhead_that_does_not_follow_from_its_hours_is_found(paper):
-    paper.execute("begin")
-    paper.execute("update paper set value = 1.7 where \"table\" = 'table8' and value = 1.2")
-    rows = found(paper, "share")
-    paper.execute("rollback")
-    assert rows == [("overhead of PiKE in percent of the hours, gpt2-small 110M", "1.7%", "1.20%")]
-
-
-def test_errata_of_the_theory_are_among_them(paper):
-    paper.execute("begin")
-    row = ["lemma:x", "the bound", 1.0, 2.0, "slip", "K = 2"]
-    paper.execute("insert into paper_errata values (?, ?, ?, ?, ?, ?)", row)
-    rows = found(paper, "theory")
-    paper.execute("rollback")
-    assert ("the bound", "1", "2") in rows
-    assert len(rows) == 23
+    assert [row for row in after if row not in before] == expected
 
 
 @pytest.mark.slow
