@@ -9,7 +9,8 @@ from pipeline.runtime import atomic_files
 
 def rewrite(path, table):
     """Replaces a record and its entry in the manifest, as if a stage had written it so."""
-    pq.write_table(table, path)
+    if table is not None:
+        pq.write_table(table, path)
     folder = path.parent if (path.parent / atomic_files.MANIFEST).exists() else path.parent.parent
     manifest = atomic_files.read_json(folder / atomic_files.MANIFEST)
     entry = {"bytes": path.stat().st_size, "sha256": atomic_files.sha256(path)}
@@ -18,22 +19,14 @@ def rewrite(path, table):
 
 
 def ask(path, sql):
-    connection = duckdb.connect(str(path), read_only=True)
-    try:
+    with duckdb.connect(str(path), read_only=True) as connection:
         return connection.execute(sql).fetchall()
-    finally:
-        connection.close()
 
 
 def everything(path):
     """All rows of all tables and views, in the order that queries give them."""
-    connection = duckdb.connect(str(path), read_only=True)
-    try:
-        sql = "select table_name from information_schema.tables order by 1"
-        names = [name for (name,) in connection.execute(sql).fetchall()]
-        return {n: connection.execute(f"select * from {n}").fetchall() for n in names}
-    finally:
-        connection.close()
+    names = ask(path, "select table_name from information_schema.tables order by 1")
+    return {name: ask(path, f"from {name}") for (name,) in names}
 
 
 def test_base_tables_keep_the_columns_of_the_contract(made):
@@ -74,25 +67,12 @@ def test_what_corpora_hold_arrives(made):
 
 
 def test_every_record_arrives(made):
-    counts = dict(
-        ask(
-            made / "pike.duckdb",
-            "select 'runs', count(*) from runs union all select 'steps', count(*) from steps "
-            "union all select 'weights', count(*) from weights "
-            "union all select 'coefficients', count(*) from coefficients "
-            "union all select 'alarms', count(*) from alarms "
-            "union all select 'perplexities', count(*) from perplexities "
-            "union all select 'documents', count(*) from documents "
-            "union all select 'choices', count(*) from choices "
-            "union all select 'similarities', count(*) from similarities",
-        )
-    )
     # 2 scenarios x 4 methods x 2 seeds; 40 steps; 5 checkpoints; 3 domains; 8 documents each.
-    assert counts == {
+    # Two methods of PiKE's kind, three firings; PiKE alone has two alarms.
+    counts = {
         "runs": 16,
         "steps": 16 * 40,
         "weights": 16 * 40 * 3,
-        # Two methods of PiKE's kind, three firings; PiKE alone has two alarms.
         "coefficients": 2 * 2 * 2 * 3 * 3,
         "alarms": 2 * 2 * 2,
         "perplexities": 16 * 5 * 3,
@@ -100,6 +80,8 @@ def test_every_record_arrives(made):
         "choices": 16 * 5 * 3 * 20,
         "similarities": 16 * 5 * 3,
     }
+    for table, count in counts.items():
+        assert ask(made / "pike.duckdb", f"select count(*) from {table}") == [(count,)], table
 
 
 def test_every_method_is_tested_against_the_baseline(made):
@@ -126,23 +108,22 @@ def test_every_method_is_tested_against_the_baseline(made):
     assert found == [("accuracy", 3), ("loss", 3)]
 
 
-def test_checkpoints_come_in_the_order_of_their_steps(made):
-    for table in ("perplexities", "similarities"):
-        sql = f"select step from {table} where run = 'real/tiny/mix/seed0' and starts_with("
-        column = "domain" if table == "perplexities" else "domain_a"
-        found = ask(made / "pike.duckdb", f"{sql}{column}, 'prose')")
-        assert found == [(0,), (5,), (10,), (20,), (40,)]
-
-
-def test_order_of_names_is_that_of_the_experiment(made):
-    path = made / "pike.duckdb"
-    assert ask(path, "select scenario from scenarios order by position") == [
-        ("real",),
-        ("languages",),
-    ]
-    assert ask(path, "select method from methods order by position")[0] == ("mix",)
-    found = ask(path, "select domain from domains where scenario = 'real' order by position")
-    assert found == [("code",), ("prose",), ("headers",)]
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        *(
+            (f"select step from {table} where run = 'real/tiny/mix/seed0' and {column} = 'prose'",
+             [0, 5, 10, 20, 40])
+            for table, column in (("perplexities", "domain"), ("similarities", "domain_a"))
+        ),
+        ("select scenario from scenarios order by position", ["real", "languages"]),
+        ("select method from methods where position = 0", ["mix"]),
+        ("select domain from domains where scenario = 'real' order by position",
+         ["code", "prose", "headers"]),
+    ],
+)  # fmt: skip
+def test_order_is_that_of_steps_and_of_the_experiment(made, sql, expected):
+    assert [value for (value,) in ask(made / "pike.duckdb", sql)] == expected
 
 
 def test_methods_without_runs_keep_their_place(small, tmp_path):
@@ -200,39 +181,31 @@ def test_a_missing_record_is_named_with_what_makes_it(small, tmp_path, record, s
     assert f"run `{stage}` for real/tiny/mix/seed0" in str(error.value)
 
 
+def relisted(path, content):
+    """Puts other bytes in a record's place, which its manifest lists as if they were its own."""
+    path.write_bytes(content)
+    rewrite(path, None)
+
+
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (lambda data: data[:-20], "its manifest says"),
-        (lambda data: data[:100] + bytes([data[100] ^ 1]) + data[101:], "SHA-256"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-20]), "its manifest says"),
+        (lambda path: path.write_bytes(b"X" + path.read_bytes()[1:]), "SHA-256"),
+        (lambda path: relisted(path, b"PAR1 is how it begins"), "not a whole record of weights"),
+        (
+            lambda path: rewrite(path, pq.read_table(path).drop_columns(["count"])),
+            "not a whole record of weights .*count",
+        ),
     ],
+    ids=["truncated", "altered", "no Parquet", "a column less"],
 )
-def test_a_truncated_or_altered_record_is_refused(small, tmp_path, spoil, reason):
+def test_a_damaged_record_is_refused(small, tmp_path, spoil, reason):
     path = tmp_path / "results/runs/real/tiny/mix/seed0/weights.parquet"
-    path.write_bytes(spoil(path.read_bytes()))
+    spoil(path)
     with pytest.raises(InputError, match=reason) as error:
         database.build(small, tmp_path / "x.duckdb")
     assert str(path) in str(error.value)
-
-
-def test_a_record_that_is_no_parquet_is_refused(small, tmp_path):
-    path = tmp_path / "results/runs/real/tiny/mix/seed0/weights.parquet"
-    table = pq.read_table(path)
-    rewrite(path, table)
-    manifest = atomic_files.read_json(path.parent / atomic_files.MANIFEST)
-    path.write_bytes(b"PAR1 is how it begins")
-    entry = {"bytes": path.stat().st_size, "sha256": atomic_files.sha256(path)}
-    manifest["files"][path.name] = entry
-    atomic_files.write_json(path.parent / atomic_files.MANIFEST, manifest)
-    with pytest.raises(InputError, match="not a whole record of weights"):
-        database.build(small, tmp_path / "x.duckdb")
-
-
-def test_a_missing_column_is_named(small, tmp_path):
-    path = tmp_path / "results/runs/real/tiny/mix/seed0/evaluations/step0/perplexities.parquet"
-    rewrite(path, pq.read_table(path).drop_columns(["stderr"]))
-    with pytest.raises(InputError, match="stderr"):
-        database.build(small, tmp_path / "x.duckdb")
 
 
 def test_columns_may_lie_in_any_order_beside_unknown_ones(small, tmp_path):
