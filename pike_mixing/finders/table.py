@@ -112,6 +112,12 @@ def _numbers(path: Path, columns: Mapping[str, Sequence[object]], names: list[st
     return values_NxM
 
 
+def _refuse_twice(path: Path, names: list[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"{path}: the column {twice[0]!r} is there twice: rename one")
+
+
 def _csv(path: Path) -> dict[str, list[str]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -121,9 +127,7 @@ def _csv(path: Path) -> dict[str, list[str]]:
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} is no CSV in UTF-8: {error}: write it anew") from None
     header = [name.strip() for name in header]
-    twice = sorted({name for name in header if header.count(name) > 1})
-    if twice:
-        raise InputError(f"{path}: the column {twice[0]!r} is there twice: rename one")
+    _refuse_twice(path, header)
     ragged = [
         f"row {n}: {len(row)} values for {len(header)} columns: mend it"
         for n, row in enumerate(rows, 1)
@@ -149,6 +153,7 @@ def _parquet(path: Path) -> dict[str, list[object]]:
         raise InputError(f"{path} cannot be read: {error}: check the path") from None
     except ArrowInvalid as error:
         raise InputError(f"{path} is no Parquet file: {error}: write it anew") from None
+    _refuse_twice(path, table.column_names)
     if not table.num_rows:
         raise InputError(f"{path} has no rows: give a row for each run")
     return {name: table.column(name).to_pylist() for name in table.column_names}

@@ -16,6 +16,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import table
 from pike_mixing.finders.best import Best
 from pike_mixing.finders.fit import fit
+from pike_mixing.finders.interface import Found
 from pike_mixing.finders.mixing_law import MixingLaw
 from pike_mixing.finders.regmix import RegMix
 
@@ -196,3 +197,49 @@ def test_the_rules_are_listed_with_their_settings(capsys):
     assert "    kl = 0.05\n        Price of a nat" in capsys.readouterr().out
     assert main(["methods", "pik"]) == 2
     assert "rule: 'pik' is unknown: did you mean 'pike'?" in capsys.readouterr().err
+
+
+@dataclasses.dataclass
+class Said:
+    """A finder with these diagnostics, whose fit cannot be repeated."""
+
+    diagnostics: dict
+
+    def find(self, domains, runs, losses):
+        return Found(np.array([0.5, 0.5]), self.diagnostics)
+
+    def refitted(self, domains, runs, losses, found):
+        raise InputError("too few")
+
+
+@pytest.mark.parametrize(
+    ("spearman", "r_squared", "outside", "expected"),
+    [
+        # Of 26 rows noise gives up to 1.645 / sqrt(25) = 0.329.
+        (0.34, 0.1, False, []),
+        (
+            0.32,
+            0.1,
+            False,
+            ["the fit explains nothing: on held-out rows"],
+        ),
+        (0.34, 0.0, False, ["the fit explains nothing"]),
+        (
+            None,
+            None,
+            False,
+            ["the fit explains nothing: on held-out rows"],
+        ),
+        (0.9, 0.9, True, ["the mixture lies outside of all averages of the rows"]),
+    ],
+)
+def test_what_is_warned_of(spearman, r_squared, outside, expected):
+    scores = {"held_out_spearman": spearman, "held_out_r_squared": r_squared}
+    finder = Said(scores | {"outside_proxies": outside})
+    swarm = table.Swarm(("a", "b"), ("a",), tuple(proxies(26)))
+    told = fit(finder, swarm, resamples=0).warnings
+    assert len(told) == len(expected)
+    assert all(a.startswith(b) for a, b in zip(told, expected, strict=True))
+    told = fit(finder, swarm, resamples=4)
+    assert told.warnings[-1].startswith("only 0 of 4 resampled tables could be fitted")
+    assert np.isnan(told.standard_error_K).all()

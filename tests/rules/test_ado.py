@@ -9,7 +9,6 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals
 from pike_mixing.numerics import scaling_law
 from pike_mixing.rules.ado import ADO
-from pike_mixing.settings import parse
 
 DOMAINS = ("en", "hi", "de")
 SMALL = {"first": 40, "every": 20, "ignore": 10, "stride": 2, "window": 11}
@@ -81,30 +80,22 @@ def test_the_running_mean_counts_as_many_steps_as_there_were():
     assert_close(state["average_K"], 1 / 3 + (rho_K - 1 / 3) / 41)
 
 
-def test_a_flat_exponent_counts_as_a_twentieth():
-    law_Kx3 = np.array([[0, 1, 0.001], [0, 1, 0.05], [0, 1, 0.001]])
-    method = ADO(**SMALL, min_weight=0)
-    state = method.init(DOMAINS, 0) | {"law_Kx3": law_Kx3}
-    # At one row every reducible loss is e^0.
+@pytest.mark.parametrize(
+    ("laws", "settings", "expected"),
+    [
+        # A flat exponent counts as a twentieth.
+        ([(0, 1, 0.001), (0, 1, 0.05), (0, 1, 0.001)], {"min_weight": 0}, (1, 1, 1)),
+        # 1, 0.01 and 0.01 divided by 1.02: the floor is applied before the sum.
+        ([(0, 1, 0.5), (-30, 1, 0.5), (-30, 1, 0.5)], {"min_weight": 0.01}, (1, 0.01, 0.01)),
+        ([(0, 1, 0.5)] * 3, {"prior": {"en": 2, "hi": 1, "de": 1}}, (2, 1, 1)),
+    ],
+)
+def test_preferred_weights_by_hand(laws, settings, expected):
+    method = ADO(**SMALL, **settings)
+    state = method.init(DOMAINS, 0) | {"law_Kx3": np.array(laws), "share_K": vector(1, 1, 1)}
+    # At one row every reducible loss is e^a; before any step the average is the preferred weights.
     after = method.policy(state, rows=1, t=0)
-    assert_close(after["weights_K"], vector(1, 1, 1) / 3)
-
-
-def test_the_floor_is_applied_before_the_sum():
-    law_Kx3 = np.array([[0, 1, 0.5], [-30, 1, 0.5], [-30, 1, 0.5]])
-    method = ADO(**SMALL, min_weight=0.01)
-    state = method.init(DOMAINS, 0) | {"law_Kx3": law_Kx3}
-    after = method.policy(state, rows=4, t=0)
-    # 1, 0.01 and 0.01 divided by 1.02: a little below the floor.
-    assert_close(after["average_K"], vector(1, 0.01, 0.01) / 1.02)
-
-
-def test_the_prior_multiplies_the_policy():
-    law_Kx3 = np.array([[0, 1, 0.5]] * 3)
-    method = ADO(**SMALL, prior={"en": 2, "hi": 1, "de": 1})
-    state = method.init(DOMAINS, 0) | {"law_Kx3": law_Kx3, "share_K": vector(1, 1, 1)}
-    after = method.policy(state, rows=4, t=0)
-    assert_close(after["average_K"], vector(0.5, 0.25, 0.25))
+    assert_close(after["average_K"], vector(*expected) / sum(expected))
 
 
 def test_realised_shares_are_an_average_that_forgets():
@@ -166,18 +157,6 @@ def test_a_thinned_history_gives_the_same_laws():
     assert_close(run(thinned, 601)["law_Kx3"], expected_Kx3, rtol=0.01, atol=0)
 
 
-@pytest.mark.slow
-def test_a_run_that_stops_and_goes_on_ends_with_the_same_bits():
-    method = ADO(**SMALL)
-    state = method.init(DOMAINS, 0)
-    for step in range(70):
-        if step in (9, 30, 41, 65):
-            state = {name: value.copy() for name, value in state.items()}
-        state = method.observe(state, seen(step, noisy(step)))
-    for name, value in run(method, 70, noisy).items():
-        assert np.array_equal(state[name], value) or np.isnan(value).all()
-
-
 def test_a_loop_that_begins_to_observe_late_waits_for_points():
     method, late = ADO(**SMALL), 200
     state = method.init(DOMAINS, 0)
@@ -191,26 +170,6 @@ def test_a_loop_that_begins_to_observe_late_waits_for_points():
     assert np.isfinite(state["law_Kx3"]).all()
 
 
-def test_the_order_of_the_domains_does_not_matter():
-    method, order = ADO(**SMALL), [2, 0, 1]
-    forth, mixed = (method.init(DOMAINS, 0) for _ in range(2))
-    for step in range(45):
-        forth = method.observe(forth, seen(step, noisy(step), (5, 3, 2)))
-        mixed = method.observe(mixed, seen(step, noisy(step)[order], (2, 5, 3)))
-    weights_K = method.weights(mixed, 45)
-    assert_close(weights_K, method.weights(forth, 45)[order], rtol=0, atol=1e-6)
-    assert weights_K.std() > 1e-3
-
-
-def test_equal_signals_leave_equal_weights_equal():
-    method = ADO(**SMALL)
-    state = method.init(DOMAINS, 0)
-    for step in range(45):
-        state = method.observe(state, seen(step, noisy(step)[:1].repeat(3), (1, 1, 1)))
-    assert not np.isnan(state["law_Kx3"]).any()
-    assert_close(method.weights(state, 45), vector(1, 1, 1) / 3)
-
-
 def test_a_loss_below_the_bound_of_the_laws_is_told(caplog):
     with caplog.at_level(logging.WARNING, logger="pike"):
         run(ADO(**SMALL), 41, lambda step: lawful(step) - vector(0, 0, 3.5))
@@ -218,12 +177,15 @@ def test_a_loss_below_the_bound_of_the_laws_is_told(caplog):
     assert "domain 1" not in caplog.text
 
 
-def test_the_published_configuration_that_fits_one_point_is_refused():
-    with pytest.raises(InputError, match=r"needs 10 points, .* behind the 1000 ignored: at least"):
-        parse(ADO, {"first": 500, "ignore": 1000}, "method")
-
-
-def test_a_first_fit_before_the_first_whole_window_is_refused():
-    with pytest.raises(InputError, match="first: the first fit needs a whole window: 100"):
-        parse(ADO, {"first": 99, "ignore": 0}, "method")
-    assert parse(ADO, {"first": 100, "ignore": 0}, "method").window == 101
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        # The published configuration fits one point.
+        ({"first": 500, "ignore": 1000}, "needs 10 points, .* behind the 1000 ignored: at least"),
+        ({"first": 99, "ignore": 0}, "first: the first fit needs a whole window: 100"),
+    ],
+)
+def test_a_first_fit_without_its_points_is_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        ADO(**settings)
+    assert ADO(first=100, ignore=0).window == 101

@@ -1,7 +1,4 @@
-"""What holds for every rule in the table, those to come included, over steps as a loop makes them.
-
-ADO, whose fit takes a third of a second, has more such tests of its own.
-"""
+"""What holds for every rule in the table, those to come included, over steps of a loop."""
 
 import dataclasses
 import io
@@ -24,7 +21,7 @@ from pipeline.model.transformer import initialised
 from pipeline.planning import method_catalogue
 
 DOMAINS = ("code", "prose", "tables", "unicode", "web")
-STEPS = 10
+STEPS = 12
 
 VARIANTS = {
     "single": {"domain": "prose"},
@@ -34,6 +31,7 @@ VARIANTS = {
     "conceptual-pike": {"L": 1, "eta": 0.1, "norm": "plug-in"},
     # The share of the uniform weights depends on the number of domains.
     "doremi": {"reference": "mix", "smoothing": 1e-12},
+    "ado": {"first": 9, "every": 2, "ignore": 0, "stride": 1, "window": 5},
     "aioli": {"sweeps": 1, "slot": 1, "every": 7},
     "doge": {"rate": 0.5},
     "gradnorm": {"first": 1},
@@ -46,8 +44,8 @@ VARIANTS = {
 ALL = sorted({*METHODS, *VARIANTS})
 BY_PLACE = ("round-robin", "random")
 """Rules that choose the domain of a step by its place in the list."""
-EXPLORING = ("aioli", "odm", "odm code")
-"""Rules with floors or excursions that depend on the number of domains."""
+EXPLORING = ("ado", "aioli", "odm", "odm code")
+"""Rules with floors, shares or excursions that depend on the number of domains."""
 
 few = effort(max_examples=4, deadline=None)
 seeds = st.integers(0, 2**31)
