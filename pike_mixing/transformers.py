@@ -88,7 +88,7 @@ def attach(
     loader = mixing.data_loader(
         num_workers=workers,
         prefetch_factor=args.dataloader_prefetch_factor,
-        pin_memory=args.dataloader_pin_memory,
+        pin_memory=args.dataloader_pin_memory and args.device.type != "cpu",
     )
     trainer.get_train_dataloader = lambda: loader
     # The loader itself begins where the checkpoint ended.

@@ -36,7 +36,7 @@ from pike_mixing import tracking
 from pike_mixing.apportion import systematic
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Facts, Method, Signals, State
+from pike_mixing.interface import Facts, Method, Signals, State, Statistics
 from pike_mixing.torch import fitness, parallel, rows, states
 from pike_mixing.torch.losses import RowLosses
 from pike_mixing.torch.measuring import Measuring
@@ -99,6 +99,7 @@ class Mixing:
         self.fresh_positions_K = self.positions_K.copy()
         self._drawn: collections.deque[list[Rows]] = collections.deque()
         self._metrics: dict[str, float] = {}
+        self._measured: Statistics | None = None
         self._clear()
 
     @property
@@ -245,9 +246,10 @@ class Mixing:
             self._observe(
                 dataclasses.replace(seen, gram_KxK=self._at.gram_KxK, statistics=statistics)
             )
+        self._measured = self._at.statistics or self._measured
         self._metrics = tracking.metrics(
             self.dataset.domains,
-            statistics=self._at.statistics,
+            statistics=self._measured,
             weight=weights_K,
             count=seen.count_K,
             loss=seen.loss_K,
@@ -272,8 +274,13 @@ class Mixing:
         """Whether the losses of all micro-batches of the step are there."""
         return self._at.complete
 
+    @property
+    def last(self) -> bool:
+        """Whether the next micro-batch is the step's last: its backward pass is to synchronize."""
+        return self._at.passed + 1 == len(self._at.domains_of)
+
     def metrics(self) -> dict[str, float]:
-        """Numbers of the last step by name: `mixing/weight/<domain>`, count, loss, statistics."""
+        """Numbers of the last step, and the last statistics, by name: `mixing/weight/<domain>`."""
         return dict(self._metrics)
 
     def state_dict(self) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def test_signals_of_two_ranks(tmp_path):
     for found in on_two_ranks(reduced, tmp_path):
         assert found.batch_rows == 8
         assert found.count_K.tolist() == [4, 4, 0]
-        # (3 * 2 + 1 * 6) / 4 and (1 * 4 + 3 * 0) / 4.
+        # Three rows of 2 and one of 6; one of 4 and three of 0.
         np.testing.assert_allclose(found.loss_K, [3, 1, NAN])
         np.testing.assert_allclose(found.validation_loss_K, [2, 2, NAN])
         pooled = found.statistics

@@ -1,0 +1,55 @@
+"""PiKE in a loop with Accelerate.
+
+    accelerate launch examples/trainers/accelerate_loop.py
+
+The model is a tiny GPT-2 without a download; the domains are made up.
+"""
+
+import torch
+from accelerate import Accelerator
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from pike_mixing import PiKE
+from pike_mixing.torch import MixedDataset, Mixing, causal_losses
+
+
+def domains():
+    """Rows of two domains: numbers that count up, and noise."""
+    draw = torch.Generator().manual_seed(0)
+    counting = (torch.randint(8, (96, 1), generator=draw) + torch.arange(16)) % 8
+    noise = 8 + torch.randint(8, (64, 16), generator=draw)
+    texts = {"counting": counting, "noise": noise}
+    return {n: [{"input_ids": t, "labels": t} for t in rows] for n, rows in texts.items()}
+
+
+def tiny_model():
+    """A GPT-2 of two layers."""
+    torch.manual_seed(0)
+    shape = {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 16}
+    return GPT2LMHeadModel(GPT2Config(vocab_size=16, bos_token_id=0, eos_token_id=0, **shape))
+
+
+def main() -> None:
+    """Trains and prints the weights."""
+    accelerator = Accelerator(gradient_accumulation_steps=2)
+    model = tiny_model()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    model, optimizer = accelerator.prepare(model, optimizer)
+    rows = 4 * accelerator.gradient_accumulation_steps * accelerator.num_processes
+    dataset = MixedDataset(domains(), batch_rows=rows, micro_batch=4, steps=20)
+    mixing = Mixing(PiKE(zeta1=0.05, zeta2=0.01, every=5), dataset, model, causal_losses)
+    accelerator.register_for_checkpointing(mixing)
+    for batch in mixing.data_loader():
+        with accelerator.accumulate(model):
+            loss = mixing.loss(model, batch)
+            # Accelerate divides by the steps of accumulation; the parts add up already.
+            accelerator.backward(loss * accelerator.gradient_accumulation_steps)
+            optimizer.step()
+            optimizer.zero_grad()
+        if accelerator.sync_gradients:
+            mixing.end_step()
+    accelerator.print(*(f"{domain} {weight:.3f}" for domain, weight in mixing.weights.items()))
+
+
+if __name__ == "__main__":
+    main()

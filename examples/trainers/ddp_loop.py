@@ -1,0 +1,56 @@
+"""PiKE in a loop of one's own, on one process or several.
+
+    torchrun --nproc-per-node 2 examples/trainers/ddp_loop.py
+
+The model is a tiny GPT-2 without a download; the domains are made up.
+"""
+
+import os
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from pike_mixing import PiKE
+from pike_mixing.torch import MixedDataset, Mixing, causal_losses
+
+
+def domains():
+    """Rows of two domains: numbers that count up, and noise."""
+    draw = torch.Generator().manual_seed(0)
+    counting = (torch.randint(8, (96, 1), generator=draw) + torch.arange(16)) % 8
+    noise = 8 + torch.randint(8, (64, 16), generator=draw)
+    texts = {"counting": counting, "noise": noise}
+    return {n: [{"input_ids": t, "labels": t} for t in rows] for n, rows in texts.items()}
+
+
+def tiny_model():
+    """A GPT-2 of two layers."""
+    torch.manual_seed(0)
+    shape = {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 16}
+    return GPT2LMHeadModel(GPT2Config(vocab_size=16, bos_token_id=0, eos_token_id=0, **shape))
+
+
+def main() -> None:
+    """Trains and prints the weights."""
+    model = tiny_model()
+    if "LOCAL_RANK" in os.environ:
+        dist.init_process_group("gloo")
+        model = DistributedDataParallel(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    dataset = MixedDataset(domains(), batch_rows=8, micro_batch=2, steps=20)
+    mixing = Mixing(PiKE(zeta1=0.05, zeta2=0.01, every=5), dataset, model, causal_losses)
+    for batch in mixing.data_loader():
+        mixing.loss(model, batch).backward()
+        if mixing.complete:
+            optimizer.step()
+            optimizer.zero_grad()
+            mixing.end_step()
+    print(*(f"{domain} {weight:.3f}" for domain, weight in mixing.weights.items()))
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,237 @@
+"""A method beside a training: when its weights act, what it is shown, what is refused."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from pike_mixing import ADO, FAMO, AdaTask, DoReMi, Fixed, PiKE
+from pike_mixing.errors import InputError
+from pike_mixing.interface import MethodDefaults, Needs, ValidationNeed
+from pike_mixing.torch import MixedDataset, Mixing, causal_losses
+
+DOMAINS = {"a": [float(i) for i in range(40)], "b": [100.0 + i for i in range(40)]}
+
+
+@dataclasses.dataclass(frozen=True)
+class Switches(MethodDefaults):
+    """All rows of `a`; after step 2, all of `b`."""
+
+    every: int = 1
+
+    def needs(self):
+        return Needs(losses=True, validation=ValidationNeed(0, self.every, rows=3))
+
+    def init(self, domains, seed):
+        return {"weights_K": np.array([1.0, 0.0]), "seen": np.zeros(0)}
+
+    def weights(self, state, step):
+        return state["weights_K"]
+
+    def allocate(self, state, step, b):
+        return (state["weights_K"] * b).astype(np.int64)
+
+    def observe(self, state, signals):
+        if signals.validation_loss_K is not None:
+            return state | {"seen": np.append(state["seen"], signals.validation_loss_K)}
+        if signals.step == 2:
+            return state | {"weights_K": np.array([0.0, 1.0])}
+        return state
+
+
+class Mean(nn.Module):
+    """Loss of a row: its distance to a weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.zeros(()))
+        self.modes = []
+
+    def forward(self, x):
+        self.modes.append(self.training)
+        return (x - self.w) ** 2 / 100
+
+
+def losses(model, rows):
+    return model(rows)
+
+
+def mixing_of(method, model=None, *, latency=0, steps=8, **options):
+    dataset = MixedDataset(DOMAINS, 4, shuffle=False, steps=steps, micro_batch=2)
+    model = Mean() if model is None else model
+    return Mixing(method, dataset, model, losses, latency=latency, **options)
+
+
+def trained(mixing, **options):
+    """Rows of each step."""
+    optimizer = torch.optim.SGD(mixing.model.parameters(), lr=0.1)
+    found = [[]]
+    for batch in mixing.data_loader(**options):
+        found[-1] += batch.tolist()
+        mixing.loss(mixing.model, batch).backward()
+        if mixing.complete:
+            optimizer.step()
+            optimizer.zero_grad()
+            mixing.end_step()
+            found.append([])
+    return found[:-1]
+
+
+@pytest.mark.parametrize("latency", [0, 1, 3])
+def test_new_weights_act_after_the_latency_that_was_set(latency):
+    rows = trained(mixing_of(Switches(), latency=latency))
+    of_a = [step for step, ids in enumerate(rows) if ids[0] < 100]
+    # Observed in step 2: without latency they fill step 3.
+    assert of_a == list(range(3 + latency))
+    assert [len(ids) for ids in rows] == [4] * 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("workers", "factor", "latency"), [(1, 2, 1), (2, 2, 2), (2, 4, 4)])
+def test_workers_have_the_latency_of_what_they_draw_ahead(workers, factor, latency):
+    options = {"num_workers": workers, "prefetch_factor": factor}
+    rows = trained(mixing_of(Switches(), latency=latency), **options)
+    assert rows == trained(mixing_of(Switches(), latency=latency))
+    with pytest.raises(InputError, match=f"set Mixing's latency to {latency}"):
+        trained(mixing_of(Switches(), latency=latency - 1), **options)
+
+
+def test_a_loader_that_draws_ahead_is_told_of():
+    mixing = mixing_of(Switches())
+    loader = iter(mixing.data_loader())
+    drawn = [next(loader), next(loader)]
+    with pytest.raises(InputError, match="step 1 is drawn before the weights"):
+        next(loader)
+    ahead = mixing_of(Switches(), latency=1)
+    loader = iter(ahead.data_loader())
+    assert [next(loader).tolist() for _ in range(4)][:2] == [batch.tolist() for batch in drawn]
+
+
+def test_the_same_rows_of_comparison_at_every_look_in_evaluation_mode():
+    mixing = mixing_of(Switches(every=2))
+    mixing.model.train()
+    trained(mixing)
+    seen = mixing.state["seen"].reshape(-1, 2)
+    # Steps 0, 2, 4, 6; w is 0 before the first: means of 0, 1, 4 and of 100^2, 101^2, 102^2.
+    assert len(seen) == 4
+    assert seen[0].tolist() == pytest.approx([5 / 300, 30605 / 300])
+    assert set(mixing.model.modes) == {True, False}
+    assert mixing.model.training
+
+
+def test_the_training_loss_is_the_mean_over_rows():
+    mixing = mixing_of(Fixed(weights_by_domain={"a": 1.0, "b": 3.0}))
+    parts = []
+    for batch in mixing.data_loader():
+        parts.append(mixing.loss(mixing.model, batch).item())
+        if mixing.complete:
+            break
+    # One row of a (0), three of b (100, 101, 102), squared and divided by 100.
+    assert sum(parts) == pytest.approx((0 + 30605) / 100 / 4)
+    mixing.end_step()
+    assert mixing.metrics() == {
+        "mixing/weight/a": 0.25,
+        "mixing/weight/b": 0.75,
+        "mixing/count/a": 1.0,
+        "mixing/count/b": 3.0,
+        "mixing/loss/a": 0.0,
+        "mixing/loss/b": pytest.approx(30605 / 300),
+    }
+
+
+def test_the_training_loss_weighs_as_the_method_says():
+    mixing = mixing_of(FAMO())
+    batches = mixing.data_loader()
+    found = sum(mixing.loss(mixing.model, b) for _, b in zip(range(2), batches, strict=False))
+    loss_K = np.array([(0 + 1) / 200, (100**2 + 101**2) / 200])
+    # z = 1/2 each: weights are inverse to the losses.
+    c_K = (1 / (loss_K + 1e-8)) / (1 / (loss_K + 1e-8)).sum()
+    assert found.item() == pytest.approx(float(c_K @ loss_K), rel=1e-4)
+
+
+def test_a_state_is_json_and_that_of_the_step():
+    whole = trained(mixing_of(Switches(), latency=1))
+    mixing = mixing_of(Switches(), latency=1)
+    rows = []
+    for batch in mixing.data_loader():
+        rows += batch.tolist()
+        mixing.loss(mixing.model, batch)
+        if mixing.complete:
+            mixing.end_step()
+        if mixing.step == 3:
+            break
+    state = json.loads(json.dumps(mixing.state_dict()))
+    later = mixing_of(Switches(), latency=1)
+    later.load_state_dict(state)
+    assert trained(later) == whole[3:]
+    # Without a row read, the state is still that of step 3.
+    again = mixing_of(Switches(), latency=1)
+    again.load_state_dict(state)
+    assert again.state_dict() == state
+    with pytest.raises(InputError, match="go on with the same method"):
+        mixing_of(FAMO()).load_state_dict(state)
+
+
+PIKE = PiKE(zeta1=1.0, zeta2=1.0)
+
+
+@pytest.mark.parametrize(
+    ("do", "said"),
+    [
+        (lambda: mixing_of(AdaTask()), "AdaTask needs an optimizer with moments for each domain"),
+        (lambda: mixing_of(DoReMi(reference="small")), "DoReMi needs a frozen reference model"),
+        (lambda: Mixing(PIKE, MixedDataset(DOMAINS, 4)), "PiKE measures losses or gradients"),
+        (lambda: mixing_of(PIKE, latency=-1), "latency: -1"),
+        (lambda: mixing_of(PIKE).data_loader(batch_size=4), "micro_batch"),
+        (lambda: mixing_of(PIKE).begin_step([torch.zeros(4)]), r"deals \[2, 2\]"),
+        (lambda: mixing_of(PIKE).weigh(torch.zeros(2)), "losses without a step"),
+        (lambda: mixing_of(PIKE).end_step(), "no step has begun"),
+    ],
+)
+def test_mistakes_are_told(do, said):
+    with pytest.raises(InputError, match=said):
+        do()
+
+
+def begun(method, **options):
+    mixing = mixing_of(method, **options)
+    return mixing, next(iter(mixing.data_loader()))
+
+
+def test_losses_that_never_came_are_missed():
+    # What counted each micro-batch as a step before: weights of 0.86 where 0.60 was right.
+    mixing, batch = begun(ADO())
+    mixing.loss(mixing.model, batch)
+    with pytest.raises(InputError, match="1 of 2 micro-batches of step 0 gave their losses"):
+        mixing.end_step()
+    mixing, batch = begun(ADO())
+    with pytest.raises(InputError, match="loss of each row"):
+        mixing.weigh(mixing.model(batch).mean())
+
+
+def test_a_model_is_missed_where_one_is_measured():
+    mixing = mixing_of(FAMO())
+    mixing.model = None
+    with pytest.raises(InputError, match="no model to measure"):
+        next(iter(mixing.data_loader()))
+
+
+def test_losses_of_a_causal_language_model():
+    class Uniform(nn.Module):
+        """Equal logits of four tokens."""
+
+        def forward(self, input_ids):
+            found = torch.zeros(*input_ids.shape, 4)
+            # But sure of the second row's last token.
+            found[1, -2, 3] = 1e6
+            return type("Output", (), {"logits": found})
+
+    ids = torch.tensor([[0, 1, 2], [1, 2, 3], [3, 3, 3]])
+    labels = ids.clone()
+    labels[2, 1:] = -100
+    found = causal_losses(Uniform(), {"input_ids": ids, "labels": labels})
+    ln4 = np.log(4)
+    assert found.tolist() == pytest.approx([ln4, ln4 / 2, 0])
