@@ -25,21 +25,6 @@ def test_a_file_appears_at_the_end_of_the_block(tmp_path):
     assert names(path.parent) == ["file.txt"]
 
 
-def test_an_error_leaves_the_old_file_and_nothing_beside_it(tmp_path):
-    path = tmp_path / "file.txt"
-    path.write_text("old")
-
-    def fail():
-        with atomic_files.atomic_write(path) as partial:
-            partial.write_text("half")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fail()
-    assert path.read_text() == "old"
-    assert names(tmp_path) == ["file.txt"]
-
-
 def test_a_folder_appears_whole_in_place_of_the_old_one(tmp_path):
     path = tmp_path / "folder"
     for content in ("first", "second"):
@@ -51,21 +36,26 @@ def test_a_folder_appears_whole_in_place_of_the_old_one(tmp_path):
     assert names(tmp_path) == ["folder"]
 
 
-def test_an_error_leaves_the_old_folder(tmp_path):
-    path = tmp_path / "folder"
-    path.mkdir()
-    (path / "old").touch()
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_an_error_leaves_the_old_one_and_nothing_beside_it(tmp_path, kind, error):
+    path = tmp_path / "made"
+    old = path / "inner" if kind == "folder" else path
+    old.parent.mkdir(exist_ok=True)
+    old.write_text("old")
 
     def fail():
         with atomic_files.atomic_write(path) as partial:
-            partial.mkdir()
-            (partial / "half").touch()
-            raise ValueError("no")
+            half = partial / "half" if kind == "folder" else partial
+            half.parent.mkdir(exist_ok=True)
+            half.write_text("half")
+            raise error
 
-    with pytest.raises(ValueError, match="no"):
+    with pytest.raises(error):
         fail()
-    assert names(path) == ["old"]
-    assert names(tmp_path) == ["folder"]
+    assert old.read_text() == "old"
+    assert names(tmp_path) == ["made"]
+    assert kind == "file" or names(path) == ["inner"]
 
 
 @pytest.mark.parametrize("old", [None, "old"])
@@ -133,7 +123,11 @@ def test_json_survives_writing_and_reading(tmp_path):
     assert atomic_files.read_json(tmp_path / "a.json") == value
 
 
-@pytest.mark.parametrize("content", [b'{"a": 1', b"", b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "content",
+    [b'{"a": 1', b"", b"\xff\xfe", b'{"a": NaN}', b"[Infinity]", b"[" * 100_000],
+    ids=["cut off", "empty", "not UTF-8", "NaN", "infinity", "nested without end"],
+)
 def test_broken_json_is_named_with_a_way_out(tmp_path, content):
     (tmp_path / "a.json").write_bytes(content)
     with pytest.raises(InputError, match=r"a\.json is not valid JSON .*: check the path; if"):

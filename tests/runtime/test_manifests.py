@@ -106,14 +106,6 @@ def test_all_that_is_wrong_is_told_with_its_place(tmp_path):
     )
 
 
-@pytest.mark.parametrize("text", ['{"a": NaN}', "[Infinity]", "[" * 100_000, '{"a": 1'])
-def test_what_is_no_json_is_told(tmp_path, text):
-    path = tmp_path / "a.json"
-    path.write_text(text)
-    with pytest.raises(InputError, match=r"a\.json is not valid JSON"):
-        atomic_files.read_json(path)
-
-
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
