@@ -22,6 +22,7 @@ def _chain(config):
         "oracle": {"finder": "best", "swarm": "drawn"},
     }
     config["compare"] = {"oracle": "oracle"}
+    del config["scenarios"]["words"]["probe"]
     config["runs"][0]["methods"] = ["mix", "doremi", "oracle"]
     config["tables"] = {"methods": {}}
     config["figures"] = {}

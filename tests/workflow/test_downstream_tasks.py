@@ -25,6 +25,7 @@ def _with_tasks(config):
     config["sources"]["questions"] = {"kind": "local", "files": "piqa/*.jsonl", "licence": "CC0"}
     config["runs"][0]["methods"] = ["mix", "pike"]
     config["tables"], config["figures"] = {"accuracy": {}}, {}
+    del config["scenarios"]["words"]["probe"]
 
 
 @pytest.fixture(scope="module")

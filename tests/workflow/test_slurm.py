@@ -54,13 +54,13 @@ def made_alike(project, cluster, alone):
     return re.findall(r"has been submitted with SLURM jobid '?(\d+)", done.stdout)
 
 
-def test_the_workflow_on_slurm_makes_the_same_database(fresh, alone, slurm):
+def test_the_workflow_on_slurm_makes_the_same_database(slurm, fresh, alone):
     small(fresh)
     edit_profile(fresh)
     assert len(made_alike(fresh, slurm, alone)) >= 5
 
 
-def test_with_accounting_too_whose_jobs_are_on_record(fresh, alone, accounting):
+def test_with_accounting_too_whose_jobs_are_on_record(accounting, fresh, alone):
     small(fresh)
     edit_profile(fresh, **{"slurm-status-command: squeue": WITH_ACCOUNTS})
     jobs = made_alike(fresh, accounting, alone)
