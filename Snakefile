@@ -42,6 +42,3 @@ rule quick:
     input:
         expand(TABLE, table=QUICK.get("tables", [])),
         expand(FIGURE, figure=QUICK.get("figures", [])),
-
-
-refuse_unknown_rules()

@@ -4,7 +4,7 @@ Snakemake tells that by a memory of its own (`.snakemake/`), which stays behind 
 copied or shared. What made them stands in their manifests.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,6 +71,18 @@ def of(plan: Plan, stage: str, name: str) -> Iterator[Difference]:
         yield Difference(artifact, "settings", recorded, expected)
     if fingerprint != (expected := stages.code(stage, settings.get(made.part))):
         yield Difference(artifact, "code", fingerprint, expected)
+
+
+def manifests(plan: Plan, stage: str, wildcards: Iterable[str]) -> list[str]:
+    """The manifest of one finished piece of work where it differs from the plan; else none.
+
+    Args:
+        plan: The plan.
+        stage: The stage that makes it.
+        wildcards: Values of its rule's wildcards, in order.
+    """
+    name = "/".join(map(str, wildcards))
+    return [manifest(plan, stage, name)] if any(of(plan, stage, name)) else []
 
 
 def manifest(plan: Plan, stage: str, name: str) -> str:

@@ -105,6 +105,18 @@ def gone(plan: Plan) -> list[str]:
     return [path for path in manifests if not Path(path).is_file()]
 
 
+def lost(plan: Plan) -> str | None:
+    """What to tell a user whose finished database holds runs that are not there any more."""
+    missing = gone(plan)
+    if not missing:
+        return None
+    return (
+        f"{len(missing)} runs that {plan.results}/pike.duckdb holds are not there, the first "
+        f"{missing[0]}: what was made of them stands and is not made again for that; to train them "
+        "again, `snakemake --forcerun database`"
+    )
+
+
 def _holds(path: Path, values: Settings) -> bool:
     """Whether a settings file is there and whole: a spoiled one is as good as none."""
     try:

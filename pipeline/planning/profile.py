@@ -11,10 +11,14 @@ from typing import Any
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
+from pipeline.planning import stages
 from pipeline.runtime import accelerators, signal_handler
 
 TRAINS = ("pretrain", "evaluate", "probe")
 """Rules whose jobs run on an accelerator."""
+
+RULES = (*stages.STAGES, "database_of_selection", "all", "quick")
+"""All rules of the workflow."""
 
 READ_FOR = {
     "accelerator": TRAINS,
@@ -55,16 +59,39 @@ class Profile:
         return int(self.of(rule, "longest", "0"))
 
 
-def read(resources: Mapping[str, Mapping[str, Any]], defaults: Mapping[str, Any]) -> Profile:
+def of_workflow(settings: Any) -> Profile:
+    """Reads and judges what a profile has set for a workflow.
+
+    Args:
+        settings: Snakemake's `workflow.resource_settings`.
+
+    Raises:
+        InputError: as `read`.
+    """
+    return read(
+        settings.overwrite_resources or {},
+        settings.default_resources or {},
+        settings.overwrite_threads or {},
+    )
+
+
+def read(
+    resources: Mapping[str, Mapping[str, Any]],
+    defaults: Mapping[str, Any],
+    threads: Collection[str] = (),
+) -> Profile:
     """Reads and judges what a profile sets.
 
     Args:
         resources: Snakemake's set-resources: its values by rule and name.
         defaults: Its default-resources: its values by name.
+        threads: Rules of its set-threads.
 
     Raises:
-        InputError: a value is not fit, or nothing reads it where it is set.
+        InputError: a rule does not exist, a value is not fit, or nothing reads it where it is set.
     """
+    _refuse_unknown_rules(resources, "set-resources")
+    _refuse_unknown_rules(threads, "set-threads")
     chosen = {rule: {n: _text(v) for n, v in own.items()} for rule, own in resources.items()}
     for rule, values in chosen.items():
         for name, value in values.items():
@@ -78,20 +105,11 @@ def read(resources: Mapping[str, Mapping[str, Any]], defaults: Mapping[str, Any]
     return Profile(chosen)
 
 
-def refuse_unknown_rules(named: Collection[str], rules: Collection[str], where: str) -> None:
-    """Refuses rules that do not exist, which Snakemake would pass over.
-
-    Args:
-        named: The rules that a profile sets something for.
-        rules: Those of the workflow.
-        where: Key of the profile.
-
-    Raises:
-        InputError: there is one, with the nearest name.
-    """
+def _refuse_unknown_rules(named: Collection[str], where: str) -> None:
+    """Refuses rules that do not exist, which Snakemake would pass over."""
     for name in named:
-        if name not in rules:
-            raise InputError(unknown(name, rules, f"{where}: rule"))
+        if name not in RULES:
+            raise InputError(unknown(name, RULES, f"{where}: rule"))
 
 
 def _text(value: Any) -> str:

@@ -4,6 +4,7 @@ Every function takes Snakemake's wildcards: an object with an attribute for each
 """
 
 import dataclasses
+import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,23 @@ from pipeline.runtime import file_patterns
 from pipeline.runtime.atomic_files import MANIFEST
 
 Wildcards = Any
+
+_RUN = "/".join([*["[a-z0-9-]+"] * 3, "seed[0-9]+"])
+WILDCARDS = {
+    **dict.fromkeys(("source", "tokenizer", "selection", "table", "figure"), "[a-z0-9-]+"),
+    **dict.fromkeys(("run", "mixture"), _RUN),
+    "task": "[a-z0-9_]+",
+}
+"""What the wildcards of all rules match."""
+
+
+def shell_prefix(folder: str) -> str:
+    """What stands before each job's command: Python finds its modules in `folder` first.
+
+    The prefix is a format to Snakemake: braces of its own are doubled.
+    """
+    prefix = f"export PYTHONPATH={shlex.quote(folder)}" + '"${PYTHONPATH:+:$PYTHONPATH}"; '
+    return prefix.replace("{", "{{").replace("}", "}}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,9 @@ then, too, and uses up the tries of jobs that never began.
 """
 
 import re
+import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,17 @@ ASK_SECONDS, PATIENCE_SECONDS = 5.0, 3600.0
 SUBMITTED = re.compile(r"has been submitted with SLURM jobid (\S+) \(log: (.+)\)\.$", re.MULTILINE)
 MEMORY = re.compile(r"exceeded \w+ memory limit|exceeded memory limit|oom[-_ ]?kill", re.IGNORECASE)
 ASKED = re.compile(r"\bmem_mb=(\d+)")
+
+
+def ignore_saves() -> None:
+    """Has this process ignore the signals at which a training saves (`signal_handler.SAVES`).
+
+    Slurm sends them to all processes of a job: the Snakemake in it would end by them, and the job
+    with it. What it starts ignores them too, but for trainings. Signals are the main thread's.
+    """
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGUSR1, signal.SIGUSR2):
+            signal.signal(number, signal.SIG_IGN)
 
 
 def outlast_the_controller(plugin: Any) -> None:

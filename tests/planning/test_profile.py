@@ -10,7 +10,8 @@ from pike_mixing.errors import InputError
 from pipeline.planning import profile
 from pipeline.runtime import devices
 
-PROFILES = sorted((Path(__file__).resolve().parents[2] / "workflow" / "profiles").glob("*/*.yaml"))
+ROOT = Path(__file__).resolve().parents[2]
+PROFILES = sorted((ROOT / "workflow" / "profiles").glob("*/*.yaml"))
 
 
 @pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.parent.name)
@@ -84,10 +85,17 @@ def test_a_default_of_several_nodes_is_refused():
         profile.read({}, {"nodes": 2})
 
 
-def test_a_rule_that_does_not_exist_is_refused():
-    profile.refuse_unknown_rules(["pack"], ["pack", "pretrain"], "set-threads")
-    with pytest.raises(InputError, match="set-threads: rule: 'pretrane' is unknown: did you mean"):
-        profile.refuse_unknown_rules(["pretrane"], ["pack", "pretrain"], "set-threads")
+@pytest.mark.parametrize("key", ["set-resources", "set-threads"])
+def test_a_rule_that_does_not_exist_is_refused(key):
+    given = {"set-resources": ({"pretrane": {}}, {}), "set-threads": ({}, {}, ["pretrane"])}[key]
+    with pytest.raises(InputError, match=f"{key}: rule: 'pretrane' is unknown: did you mean"):
+        profile.read(*given)
+
+
+def test_the_rules_are_those_of_the_workflow():
+    files = [ROOT / "Snakefile", *(ROOT / "workflow" / "rules").glob("*.smk")]
+    found = [name for f in files for name in re.findall(r"^rule (\w+):", f.read_text(), re.M)]
+    assert sorted(profile.RULES) == sorted(found)
 
 
 def test_the_devices_are_those_that_jobs_know():

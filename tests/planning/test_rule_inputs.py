@@ -1,11 +1,12 @@
 """What the rules of the workflow read and take, by hand on the default experiment."""
 
 import math
+import subprocess
 from types import SimpleNamespace
 
 import pytest
 
-from pipeline.planning import planner
+from pipeline.planning import planner, rule_inputs
 from pipeline.planning.profile import Profile
 from pipeline.planning.rule_inputs import RuleInputs
 from pipeline.planning.rule_resources import RuleResources
@@ -112,3 +113,13 @@ def test_a_training_is_shared_out_as_the_profile_says(plan):
     two = RuleResources(plan, Profile({"pretrain": {"processes": "2"}}))
     assert two.processes(of(run=PIKE)) == 2
     assert two.process_arguments(of(run=PIKE), None) == ["--processes", "2"]
+
+
+def test_jobs_find_the_code_of_a_folder_with_braces_first(tmp_path):
+    folder = tmp_path / "a {clone}"
+    prefix = rule_inputs.shell_prefix(str(folder)).format()  # As Snakemake does.
+    for further in ({}, {"PYTHONPATH": "/nowhere"}):
+        shown = subprocess.check_output(
+            ["bash", "-c", f"{prefix}echo $PYTHONPATH"], env={**further, "PATH": "/usr/bin:/bin"}
+        )
+        assert shown.decode().strip() == ":".join([str(folder), *further.values()])
