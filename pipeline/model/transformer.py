@@ -120,7 +120,9 @@ class Transformer(nn.Module):
     def __init__(self, shape: settings.Model, vocabulary: int) -> None:
         super().__init__()
         self.shape, self.vocabulary = shape, vocabulary
-        self.embedding = nn.Embedding(vocabulary, shape.width)
+        # Made so, torch draws no weights of its own: on the meta device that imports its compiler.
+        weight_VxD = torch.empty(vocabulary, shape.width)
+        self.embedding = nn.Embedding.from_pretrained(weight_VxD, freeze=False)
         self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
         self.norm = nn.LayerNorm(shape.width, eps=NORM_EPSILON, bias=False)
         self.precision = torch.float32
