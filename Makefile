@@ -23,7 +23,7 @@ SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile workflow/profiles
 PYTEST    := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tpu wheel run quick test test-slurm test-tpu check lint format report dag docs schema bench unlock clean
+.PHONY: help setup setup-tpu wheel run quick test test-slurm test-tpu check lint format report dag docs schema site bench unlock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -90,6 +90,10 @@ docs: $(READY) ## Write docs/methods.md and docs/performance.md anew
 
 schema: $(READY) ## Write workflow/schemas/config.schema.yaml anew
 	$(BIN)/python -m pipeline.planning.schema
+
+site: $(READY) ## Build the documentation as a site: build/site/index.html
+	$(MAKE) setup EXTRAS=site
+	$(BIN)/python -m sphinx -q -W --keep-going -c docs . build/site
 
 bench: $(READY) ## Measure beside other packages, and record under benchmarks/results (hours; 20 GB of disk)
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints.txt --editable '.[bench,hub,lm-eval]'
