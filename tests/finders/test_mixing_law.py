@@ -1,6 +1,5 @@
 import dataclasses
 import json
-import re
 
 import numpy as np
 import pytest
@@ -124,27 +123,3 @@ def test_losses_that_are_not_positive_are_refused():
     runs = [dataclasses.replace(run, loss_K=run.loss_K - 3) for run in proxies()]
     with pytest.raises(InputError, match="losses must be positive"):
         MixingLaw().find(DOMAINS, runs)
-
-
-@pytest.mark.parametrize(
-    ("settings", "problem"),
-    [
-        ({"kl": -1}, "kl: must not be negative"),
-        ({"huber": 0}, "huber: must be positive"),
-        ({"starts": 1}, "starts: must be at least 2"),
-        ({"folds": 1}, "folds: must be at least 2"),
-        ({"prior": {"code": 1, "prose": 0}}, "prior.prose: must be positive"),
-        ({"epochs": 4}, "epochs: give epochs, tokens_by_domain and budget_tokens, or none"),
-        (
-            {"epochs": 0, "tokens_by_domain": {"code": 1}, "budget_tokens": 1},
-            "epochs: must be positive",
-        ),
-    ],
-)
-def test_settings_without_an_answer_are_named(settings, problem):
-    with pytest.raises(InputError, match=rf"(?m)^MixingLaw\.{re.escape(problem)}"):
-        MixingLaw(**settings)
-
-
-def test_the_defaults_are_fine():
-    assert MixingLaw().problems() == []

@@ -1,6 +1,5 @@
 import dataclasses
 import json
-import re
 
 import numpy as np
 import pytest
@@ -97,23 +96,3 @@ def test_too_few_proxies_are_counted():
     with pytest.raises(InputError, match=r"9 proxy run\(s\) are too few, at least 10 are needed"):
         RegMix().find(DOMAINS, proxies(9))
     RegMix(samples=200).find(DOMAINS, proxies(10))
-
-
-@pytest.mark.parametrize(
-    ("settings", "problem"),
-    [
-        ({"samples": 10}, "kept: must not be more than samples (10)"),
-        ({"leaves": 1}, "leaves: must be at least 2"),
-        ({"learning_rate": 0}, "learning_rate: must be positive"),
-        ({"concentration": -1}, "concentration: must be positive"),
-        ({"prior": {"code": 0, "prose": 1}}, "prior.code: must be positive"),
-        ({"target": {"code": -1, "prose": 3}}, "target.code: -1 is negative"),
-    ],
-)
-def test_settings_without_an_answer_are_named(settings, problem):
-    with pytest.raises(InputError, match=rf"(?m)^RegMix\.{re.escape(problem)}"):
-        RegMix(**settings)
-
-
-def test_the_defaults_are_fine():
-    assert RegMix().problems() == []

@@ -108,12 +108,28 @@ NEGATIVE = {"en": -1.0, "hi": 2.0}
         ("temperature", {"temperature": 0, "tokens_by_domain": NEGATIVE}),
         ("unimax", {"epochs": 0, "budget_tokens": 0, "tokens_by_domain": NEGATIVE}),
         ("fixed", {"weights_by_domain": NEGATIVE, "mixture": None}),
+        ("best", {"target": NEGATIVE}),
+        ("regmix", {"kept": 0, "samples": 0, "leaves": 1, "learning_rate": 0}),
+        # More than the 100,000 samples.
+        ("regmix", {"kept": 200_000}),
+        ("regmix", {"prior": {"en": 0.0, "hi": 1.0}}),
+        ("regmix", {"concentration": -1, "prior": NEGATIVE, "target": NEGATIVE, "folds": 1}),
+        ("regmix", {"rounds": 0, "patience": 0, "min_data_in_leaf": 0}),
+        ("mixing-law", {"kl": -1, "huber": 0, "starts": 1, "folds": 1, "prior": NEGATIVE}),
+        ("mixing-law", {"prior": {"en": 0.0, "hi": 1.0}}),
+        # Not without sizes and a budget.
+        ("mixing-law", {"epochs": 4}),
+        (
+            "mixing-law",
+            {"epochs": 0, "tokens_by_domain": {"en": 1.0, "hi": -1.0}, "budget_tokens": 0},
+        ),
     ],
 )
 def test_all_that_is_wrong_is_one_message_by_the_settings_names(rule, wrong):
+    is_finder = rule in finders.FINDERS
+    kind = (finder_registry if is_finder else registry).kind(rule).__name__
     with pytest.raises(InputError) as caught:
-        made(rule, **wrong)
-    kind = registry.kind(rule).__name__
+        finder_registry.kind(rule)(**wrong) if is_finder else made(rule, **wrong)
     named = [line.partition(":")[0].split(".") for line in str(caught.value).splitlines()]
     assert {name for first, name, *_ in named if first == kind} == wrong.keys() - {"mixture"}
     assert all("en" in rest for _, name, *rest in named if wrong[name] == NEGATIVE)
