@@ -1,20 +1,16 @@
-"""The sound project, made once by the real stages, and the count of how all trials ended."""
+"""The sound project, made once by the real stages, and how a trial of it is judged."""
 
 import json
 import shutil
-from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
 import torch
-from trials import OUTCOMES, REFUSED, RUN, attempt, called
+from trials import REFUSED, RUN, Ground, called, put
 
 from pipeline.planning import planner
 
 HERE = Path(__file__).parent
-COUNTED = pytest.StashKey[dict[str, Counter]]()
-"""How many trials of each area ended how."""
-
 LETTERS = "results/tokenizers/letters.model"
 OF_RUN = "--corpora results/corpora/letters"
 FOUND = "results/runs/words/tiny/found/seed0"
@@ -59,17 +55,19 @@ def written(project):
 
 
 @pytest.fixture(scope="session")
-def sound(tmp_path_factory):
-    """A project in which every stage has been made."""
-    project = written(tmp_path_factory.mktemp("sound"))
-    plan = planner.plan(planner.read(project / "config.yaml"), "config.yaml")
-    for name, content in plan.settings_files().items():
-        (project / name).parent.mkdir(parents=True, exist_ok=True)
-        (project / name).write_text(json.dumps(content), encoding="utf-8")
-    for stage in STAGES:
-        code, printed, _ = called(stage, project)
-        assert code == 0, f"{stage}\n{printed}"
-    return project
+def sound(made_once):
+    """A project in which every stage has been made. Not to be changed."""
+
+    def fill(project):
+        written(project)
+        plan = planner.plan(planner.read(project / "config.yaml"), "config.yaml")
+        for name, content in plan.settings_files().items():
+            put(name, json.dumps(content))(project)
+        for stage in STAGES:
+            code, printed, _ = called(stage, project)
+            assert code == 0, f"{stage}\n{printed}"
+
+    return made_once("sound", fill)
 
 
 @pytest.fixture(scope="session")
@@ -78,26 +76,15 @@ def unmade(tmp_path_factory):
     return written(tmp_path_factory.mktemp("unmade"))
 
 
-@pytest.fixture
-def refuses(tmp_path, request):
-    """Fails unless a trial on a copy of a project is refused clearly; counts how it ended."""
-    area = request.path.stem.removeprefix("test_")
+@pytest.fixture(scope="session")
+def refuses(tmp_path_factory):
+    """Fails unless a trial on a project is refused clearly."""
+    grounds = {}
 
-    def check(trial, project, how=attempt):
-        outcome = how(trial, project, tmp_path)
-        request.config.stash[COUNTED][area][outcome.kind] += 1
+    def check(trial, project, run=None):
+        if project not in grounds:
+            grounds[project] = Ground(project, tmp_path_factory.mktemp("ground"))
+        outcome = grounds[project].attempt(trial, run)
         assert outcome.kind == REFUSED, f"{outcome.kind}: pike {trial.command}\n{outcome.told}"
 
     return check
-
-
-def pytest_configure(config):
-    config.stash[COUNTED] = defaultdict(Counter)
-
-
-def pytest_terminal_summary(terminalreporter, config):
-    areas = config.stash[COUNTED]
-    for area, counted in [*areas.items(), ("in all", sum(areas.values(), Counter()))]:
-        if areas:
-            told = ", ".join(f"{counted[outcome]} {outcome}" for outcome in OUTCOMES)
-            terminalreporter.write_line(f"hostile inputs, {area}: {counted.total()}: {told}")

@@ -15,6 +15,7 @@ import shutil
 import signal
 import stat
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ import pytest
 import yaml
 
 from pipeline.__main__ import MISTAKE, main
+from pipeline.runtime import atomic_files
 
 REFUSED, UNCLEAR, TRACEBACK, DAMAGE, SILENT, HANG = OUTCOMES = (
     "refused clearly",
@@ -34,8 +36,8 @@ REFUSED, UNCLEAR, TRACEBACK, DAMAGE, SILENT, HANG = OUTCOMES = (
     "silent",
     "hang",
 )
-SECONDS = 30
-"""Time limit of a trial; a sound command takes less than one."""
+SECONDS = 120
+"""Time limit of a trial; a sound command takes less than one where nothing else runs."""
 RUN = "results/runs/words/tiny/mix/seed0"
 CORPUS = "results/corpora/letters/easy"
 GONE = object()
@@ -45,6 +47,8 @@ State = dict[str, tuple[str, ...]]
 """Kind, mode and content by path."""
 Edit = Callable[[Path], None]
 """Spoils a project, given its folder."""
+Run = Callable[[str, Path], tuple[int | None, str, bool]]
+"""Gives a command in a folder: as `called`."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +150,7 @@ def remove(path: str) -> Edit:
     """Deletes a file or a folder."""
 
     def edit(root: Path) -> None:
-        shutil.rmtree(root / path) if (root / path).is_dir() else (root / path).unlink()
+        atomic_files.remove(root / path)
 
     return edit
 
@@ -185,23 +189,38 @@ def link(path: str, target: str) -> Edit:
 
 def state(root: Path) -> State:
     """Kind, mode and content of all below a folder, links not followed."""
-    found = {}
-    for path in [root, *root.rglob("*")]:
-        facts = path.lstat()
-        if stat.S_ISLNK(facts.st_mode):
-            what = ("link", os.readlink(path))  # noqa: PTH115 - as it is written
-        elif stat.S_ISREG(facts.st_mode):
-            what = ("file", _sha256(path, facts.st_ino, facts.st_size, facts.st_ctime_ns))
-        else:
-            what = (str(stat.S_IFMT(facts.st_mode)),)
-        found[os.path.relpath(path, root)] = (oct(stat.S_IMODE(facts.st_mode)), *what)
+    found = {".": (oct(stat.S_IMODE(root.lstat().st_mode)), "folder")}
+    waiting = [""]
+    while waiting:
+        within = waiting.pop()
+        for entry in os.scandir(root / within):
+            name, facts = within + entry.name, entry.stat(follow_symlinks=False)
+            if entry.is_symlink():
+                what = ("link", os.readlink(entry.path))  # noqa: PTH115 - as it is written
+            elif entry.is_file():
+                what = ("file", _sha256(entry.path, facts))
+            elif entry.is_dir():
+                what = ("folder",)
+                waiting.append(f"{name}/")
+            else:
+                what = (str(stat.S_IFMT(facts.st_mode)),)
+            found[name] = (oct(stat.S_IMODE(facts.st_mode)), *what)
     return found
 
 
-@functools.lru_cache(maxsize=1024)
-def _sha256(path: Path, *_: int) -> str:
-    """Of a file's bytes; nothing changes them without changing the time that the system keeps."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def _sha256(path: str, facts: os.stat_result) -> str:
+    """Of a file's bytes, remembered where a change would show in the time that the system keeps.
+
+    Its clock ticks every few milliseconds.
+    """
+    old = time.time_ns() - facts.st_ctime_ns > 10**8
+    key = (path, facts.st_ino, facts.st_size, facts.st_ctime_ns)
+    return (_hashed if old else _hashed.__wrapped__)(*key)
+
+
+@functools.lru_cache(maxsize=4096)
+def _hashed(path: str, *_: int) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def changes(before: State, after: State) -> list[str]:
@@ -212,15 +231,45 @@ def changes(before: State, after: State) -> list[str]:
     return found + [f"+ {name}" for name in added if after[name][1] in ("file", "link")]
 
 
-def attempt(trial: Trial, sound: Path, root: Path) -> Outcome:
-    """Spoils a copy of the sound project below `root`, gives the command, looks at what it did."""
-    project = root / "home" / "project"
-    shutil.copytree(sound, project, symlinks=True)
-    for edit in trial.edits:
-        edit(project)
-    before = state(root)
-    code, printed, crashed = called(trial.command, project)
-    return judged(trial, code, printed, crashed, before, state(root))
+class Ground:
+    """A copy of a sound project for trials; what a trial has changed is made sound again."""
+
+    def __init__(self, sound: Path, root: Path) -> None:
+        """Copies the project to below `root`, which holds nothing else."""
+        self.sound, self.root = sound, root
+        self.project = root / "home" / "project"
+        shutil.copytree(sound, self.project, symlinks=True)
+        self.wanted = state(root)
+
+    def attempt(self, trial: Trial, run: Run | None = None) -> Outcome:
+        """Spoils the copy, gives the command, looks at what it did."""
+        try:
+            for edit in trial.edits:
+                edit(self.project)
+            before = state(self.root)
+            answer = (run or called)(trial.command, self.project)
+            return judged(trial, *answer, before, state(self.root))
+        finally:
+            self.restore()
+
+    def restore(self) -> None:
+        """Makes the copy like the sound project again."""
+        found = state(self.root)
+        for name in found.keys() - self.wanted.keys():
+            atomic_files.remove(self.root / name)
+        for name in sorted(self.wanted):
+            if found.get(name) != self.wanted[name]:
+                self._copy(name)
+
+    def _copy(self, name: str) -> None:
+        place, origin = self.root / name, self.sound / Path(name).relative_to("home/project")
+        if place.is_symlink() or origin.is_dir() != place.is_dir():
+            atomic_files.remove(place)
+        if origin.is_dir():
+            place.mkdir(exist_ok=True)
+        else:
+            shutil.copy2(origin, place)
+        place.chmod(stat.S_IMODE(origin.stat().st_mode))
 
 
 def judged(
