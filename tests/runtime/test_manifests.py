@@ -62,16 +62,21 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("stage", OTHERS)
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_what_is_read_of_a_manifest_has_its_type(tmp_path, stage, data):
-    path = tmp_path / atomic_files.MANIFEST
+@pytest.fixture(scope="module", params=OTHERS)
+def written(request, tmp_path_factory):
+    """A stage, the place of a manifest of it, and what it holds."""
+    stage, path = request.param, tmp_path_factory.mktemp("written") / atomic_files.MANIFEST
     atomic_files.write_manifest(
         path, stage=stage, settings={}, inputs=[], files=[], modules=[], facts=OTHERS[stage]
     )
-    assert manifests.read(path, stage)
-    path.write_text(data.draw(edited(atomic_files.read_json(path))), encoding="utf-8")
+    return stage, path, manifests.read(path, stage)
+
+
+@settings(max_examples=200)
+@given(data=st.data())
+def test_what_is_read_of_a_manifest_has_its_type(written, data):
+    stage, path, whole = written
+    path.write_text(data.draw(edited(whole)), encoding="utf-8")
     with contextlib.suppress(InputError):
         found = manifests.read(path, stage)
         assert all(type(found[key]) is type(value) for key, value in OTHERS[stage].items())
