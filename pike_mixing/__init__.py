@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pike_mixing.alarms import Alarm, Watch
-    from pike_mixing.by_name import METHODS, make
     from pike_mixing.errors import InputError
     from pike_mixing.interface import Facts, Method, Needs, Signals, State, Statistics
     from pike_mixing.movement import Movement
+    from pike_mixing.registry import METHODS, make
     from pike_mixing.rules.adatask import AdaTask
     from pike_mixing.rules.ado import ADO
     from pike_mixing.rules.aioli import Aioli
@@ -136,8 +136,8 @@ _PLACES = {place.partition(":")[2]: place for place in RULES.values()} | {
     "Signals": "pike_mixing.interface:Signals",
     "State": "pike_mixing.interface:State",
     "Statistics": "pike_mixing.interface:Statistics",
-    "METHODS": "pike_mixing.by_name:METHODS",
-    "make": "pike_mixing.by_name:make",
+    "METHODS": "pike_mixing.registry:METHODS",
+    "make": "pike_mixing.registry:make",
     "proposed_coefficients": "pike_mixing.rules.pike:proposed_coefficients",
 }
 

@@ -1,15 +1,12 @@
 """The command line of the library: `python -m pike_mixing fit`, `python -m pike_mixing methods`."""
 
 import argparse
-import ast
 import dataclasses
-import inspect
-import itertools
 import json
 import math
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,6 +16,7 @@ from pike_mixing.finders import FINDERS, table
 from pike_mixing.finders import fit as fitting
 from pike_mixing.finders import registry as finder_registry
 from pike_mixing.finders.interface import Refitter
+from pike_mixing.settings import meanings
 
 MISTAKE = 2
 """Exit code of a mistake of the user's."""
@@ -156,29 +154,16 @@ def methods(name: str | None = None) -> str:
 
 
 def _described(name: str, kind: type[Any]) -> str:
-    lines, meanings = [name, *_wrapped(kind.about, 2)], _meanings(kind)
+    lines, meant = [name, *_wrapped(kind.about, 2)], meanings(kind)
     for field in dataclasses.fields(kind):
         needed = field.default is dataclasses.MISSING
         value = "(required)" if needed else f"= {field.default!r}"
-        lines += [f"    {field.name} {value}", *_wrapped(meanings[field.name], 8)]
+        lines += [f"    {field.name} {value}", *_wrapped(meant[field.name], 8)]
     return "\n".join(lines)
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
     return textwrap.wrap(text, 96, initial_indent=" " * indent, subsequent_indent=" " * indent)
-
-
-def _meanings(kind: type[Any]) -> Mapping[str, str]:
-    """The docstring below each field of a dataclass and its bases, by the field's name."""
-    found: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
-        if dataclasses.is_dataclass(base):
-            body = cast(ast.ClassDef, ast.parse(inspect.getsource(base)).body[0]).body
-            for field, below in itertools.pairwise(body):
-                if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
-                    words = str(cast(ast.Constant, below.value).value)
-                    found[ast.unparse(field.target)] = " ".join(words.split())
-    return found
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""From a method's name and plain settings to the method itself."""
+"""From a method's name and plain settings to its class and the method itself."""
 
 import dataclasses
 import importlib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from pike_mixing import RULES
@@ -44,3 +44,35 @@ def build(rule: str, values: Mapping[str, Any], where: str) -> Method:
         InputError: unknown rule, or settings that do not fit it; all of them in one message.
     """
     return cast(Method, parse(kind(rule), values, where))
+
+
+class _Methods(Mapping[str, type[Any]]):
+    """From a rule's name to its class, which is imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> type[Any]:
+        if name not in RULES:
+            raise KeyError(name)
+        return kind(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(RULES)
+
+    def __len__(self) -> int:
+        return len(RULES)
+
+
+METHODS = _Methods()
+"""The classes of all rules by name: `METHODS["pike"] is PiKE`."""
+
+
+def make(rule: str, /, **settings: Any) -> Method:
+    """The method of a rule: `make("pike", zeta1=0.05, zeta2=0.005)`.
+
+    Args:
+        rule: A name in `METHODS`, or one's own `package.module:Class`.
+        settings: Those of its class.
+
+    Raises:
+        InputError: unknown rule, or settings that do not fit it, with the nearest names.
+    """
+    return build(rule, settings, kind(rule).__name__)

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 from safetensors.torch import save_file
 
 from pike_mixing.errors import InputError
 from pipeline import errors
 from pipeline.data.tokenizer import Tokenizer
-from pipeline.model import checkpoint, hf_card, hf_config, hf_tokenizer, transformer
+from pipeline.model import checkpoint, hf_card, hf_config, transformer
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, manifests, ownership
 
@@ -43,6 +42,8 @@ def export(run: Path, *, out: Path, step: int | None = None) -> str:
         kept = ", ".join(map(str, manifest["checkpoints"]))
         raise InputError(f"{run} keeps no checkpoint of step {step}: --step takes one of {kept}")
     ownership.refuse(out, "export", [run])
+    import transformers  # An extra: what is asked is checked first.
+
     net = checkpoint.load_model(run / "checkpoints" / f"step{step}")
     length = work.training.length
     ours = Tokenizer(_tokenizer(run, manifest))
@@ -92,6 +93,8 @@ def _write_model(folder: Path, net: Transformer, ours: Tokenizer, length: int) -
 
 def _write_tokenizer(folder: Path, ours: Tokenizer, length: int) -> str:
     """Writes both forms of the tokenizer; returns the piece that ends a document."""
+    from pipeline.model import hf_tokenizer
+
     shutil.copyfile(ours.path, folder / "spiece.model")
     fast = hf_tokenizer.converted(ours.path)
     fast.save(str(folder / "tokenizer.json"))
@@ -111,6 +114,8 @@ def _write_tokenizer(folder: Path, ours: Tokenizer, length: int) -> str:
 
 def _compared_logits(folder: Path, net: Transformer, length: int) -> float:
     """The greatest difference of logits, on random tokens."""
+    import transformers
+
     theirs = transformers.AutoModelForCausalLM.from_pretrained(
         folder, local_files_only=True, dtype=torch.float32
     ).eval()
@@ -130,6 +135,8 @@ def _compared_logits(folder: Path, net: Transformer, length: int) -> float:
 
 def _compared_tokens(folder: Path, ours: Tokenizer) -> int:
     """Cuts texts of random pieces both ways; returns how many there were."""
+    import transformers
+
     theirs = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     draw = random.Random(0)
     special = {ours.eos, ours.unknown, ours.padding}
