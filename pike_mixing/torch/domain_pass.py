@@ -60,8 +60,8 @@ class DomainPass:
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._squares: list[Tensor] = []
         self._arrived: set[int] = set()
+        self._square = torch.zeros((), dtype=torch.float64, device=target.device)
         self._numbers = torch.zeros(2, dtype=torch.float64, device=target.device)
         self._rows = self._passes = 0
 
@@ -87,7 +87,9 @@ class DomainPass:
             dense = gradient.detach()
             if dense.is_sparse:
                 dense = dense.coalesce().values()
-            self._squares.extend(products([dense.float()], [dense.float()]))
+            # Kept terms would lie between the gradients and break up a CPU's memory.
+            for term in products([dense.float()], [dense.float()]):
+                self._square.add_(term.to(self._square.device))
 
         return listen
 
@@ -100,13 +102,12 @@ class DomainPass:
                 "the loss has no graph to the model's parameters: is loss_fn under torch.no_grad, "
                 "or does it detach?"
             )
-        self._squares.clear()
+        self._square.zero_()
         self._arrived.clear()
         (loss * (rows * self._target.divisor)).backward()
         if rows:
-            squares = total(self._squares) / self._target.divisor**2
-            found = torch.stack([squares / rows, loss.detach().double() * rows])
-            self._numbers += found.to(self._numbers.device)
+            square = self._square / (rows * self._target.divisor**2)
+            self._numbers += torch.stack([square, loss.detach().to(square) * rows])
             self._rows += rows
             self._passes += 1
 
@@ -137,7 +138,9 @@ class DomainPass:
 def inner(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
     """Inner product over all parts, in float64; those in shards are summed over the processes."""
     numbers = [
-        total(products([parallel.local(a).float()], [parallel.local(b).float()]))
+        total(products([parallel.local(a).float()], [parallel.local(b).float()])).to(
+            first[0].device
+        )
         for a, b in zip(first, second, strict=True)
     ]
     return parallel.sum_over_shards(numbers, first)

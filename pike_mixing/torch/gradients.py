@@ -82,7 +82,12 @@ def of_pieces(
     model: nn.Module, loss_fn: LossFunction, pieces_K: Sequence[Sequence[Rows]], group: Group = None
 ) -> Statistics:
     """`gradient_statistics` of each domain's rows in micro-batches."""
-    return _finished([g.sums for g in _measured(model, loss_fn, pieces_K, group)])
+    sums = []
+    for g in _measured(model, loss_fn, pieces_K, group):
+        sums.append(g.sums)
+        # The next domain's gradient takes this one's memory.
+        del g
+    return _finished(sums)
 
 
 def gramian_of_pieces(

@@ -1,6 +1,9 @@
 """Statistics of any model's gradients, against those of single rows computed one by one."""
 
 import copy
+import importlib.util
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ from tiny import (
     language_loss,
     llama,
     single_gradients,
+    singles,
     tokens,
 )
 from torch import nn
@@ -235,80 +239,135 @@ def test_a_domain_has_its_passes_once():
     assert np.isnan(measured.statistics().loss_K).all()
 
 
-# On two ranks, each with every second row.
+MEMORY = """
+import re, torch
+from pathlib import Path
+from torch import nn
+from pike_mixing.torch import gradient_statistics
 
+def mib(name):
+    return int(re.search(name + r":\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
 
-def statistics_of_rank(rank, kind, how, counts):
-    model, loss_fn, rows = made(kind)
-    domains = [halves(rows(count, seed=k + 1), rank) for k, count in enumerate(counts)]
-    if how == "ddp":
-        model = DistributedDataParallel(model)
-    if how == "fsdp":
-        from torch.distributed.fsdp import fully_shard
-
-        for block in getattr(model, "transformer", model).children():
-            if isinstance(block, nn.ModuleList):
-                for layer in block:
-                    fully_shard(layer)
-        fully_shard(model)
-    found = gradient_statistics(model, loss_fn, domains)
-    gram_KxK, _ = gramian(model, loss_fn, domains)
-    # The training goes on: its own pass reduces as if nothing had been.
-    loss_fn(model, domains[0]).mean().backward()
-    parts = [p.grad for p in model.parameters()]
-    whole = [p.full_tensor() if hasattr(p, "full_tensor") else p for p in parts]
-    return found, gram_KxK, torch.cat([p.flatten() for p in whole])
+model = nn.Sequential(*[nn.Linear(1024, 1024, bias=False) for _ in range(32)])
+rows = torch.randn(4, 1024)
+loss = lambda model, rows: model(rows).square().mean(dim=1)
+loss(model, rows).mean().backward()
+model.zero_grad()
+before = mib("VmRSS")
+# The peak begins anew.
+Path("/proc/self/clear_refs").write_text("5")
+gradient_statistics(model, loss, [rows, rows, rows])
+print(mib("VmHWM") - before)
+"""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "how"), [("gpt2", "ddp"), ("gpt2", "fsdp"), ("cnn", "ddp")])
-def test_two_ranks_measure_all_rows(tmp_path, kind, how):
-    if kind == "gpt2":
-        pytest.importorskip("transformers")
-    # The first rank has one row more.
-    counts = (5, 3)
-    first, second = on_two_ranks(statistics_of_rank, tmp_path, kind, how, counts)
-    model, loss_fn, rows = made(kind)
-    g_K = []
-    for k, count in enumerate(counts):
-        g_RxP, loss = single_gradients(model, loss_fn, rows(count, seed=k + 1))
-        g_K.append(g_RxP.mean(dim=0))
-        for found, _, _ in (first, second):
-            check(found, k, g_RxP, loss)
-    for _, gram_KxK, _ in (first, second):
-        assert gram_KxK[0, 1] == pytest.approx(float(g_K[0] @ g_K[1]), rel=1e-4)
-    for name in vars(first[0]):
-        assert getattr(first[0], name).tolist() == getattr(second[0], name).tolist()
-    # Each rank's mean over its own rows, and the mean of the two.
-    ours = [
-        single_gradients(model, loss_fn, halves(rows(counts[0]), r))[0].mean(0) for r in range(2)
-    ]
-    expected = (sum(ours) / 2).float()
-    torch.testing.assert_close(first[2], expected, rtol=1e-3, atol=1e-5)
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the peak")
+def test_the_memory_is_that_of_one_gradient():
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True
+    )
+    # 32 layers of 4 MiB; two gradients would be 256.
+    assert 120 < float(done.stdout) < 200
+
+
+# On two ranks, each with every second row; the first has one row more.
+
+COUNTS = (5, 3)
+
+
+def sharded(model):
+    from torch.distributed.fsdp import fully_shard
+
+    for module in list(model.modules()):
+        if isinstance(module, nn.ModuleList):
+            for layer in module:
+                fully_shard(layer)
+    return fully_shard(model)
+
+
+def domains_of(kind, rank):
+    rows = KINDS[kind][2]
+    return {
+        n: halves(rows(c, seed=k + 1), rank)
+        for k, (n, c) in enumerate(zip("ab", COUNTS, strict=True))
+    }
+
+
+def whole(model):
+    """The gradient in the parameters."""
+    parts = [p.grad for p in model.parameters()]
+    parts = [p.full_tensor() if hasattr(p, "full_tensor") else p for p in parts]
+    return torch.cat([p.flatten() for p in parts])
+
+
+def measured_on_rank(rank, ways):
+    found = {}
+    for kind, how in ways:
+        model, loss_fn, _ = made(kind)
+        model = DistributedDataParallel(model) if how == "ddp" else sharded(model)
+        domains = domains_of(kind, rank)
+        statistics = gradient_statistics(model, loss_fn, domains)
+        gram_KxK, _ = gramian(model, loss_fn, domains)
+        # The training goes on: its own pass reduces as if nothing had been.
+        loss_fn(model, domains["a"]).mean().backward()
+        found[kind, how] = statistics, gram_KxK, whole(model)
+        if how == "ddp":
+            with pytest.raises(InputError, match=r"processes \[1\] have no rows"):
+                gradient_statistics(model, loss_fn, [domains["a"] if rank == 0 else None])
+    return found
+
+
+WAYS = [("cnn", "ddp"), ("cnn", "fsdp"), ("gpt2", "ddp"), ("gpt2", "fsdp")]
+
+
+@pytest.mark.slow
+def test_two_ranks_measure_all_rows(tmp_path):
+    ways = WAYS if importlib.util.find_spec("transformers") else WAYS[:2]
+    first, second = on_two_ranks(measured_on_rank, tmp_path, ways)
+    for kind, how in ways:
+        model, loss_fn, rows = made(kind)
+        truth = [
+            single_gradients(model, loss_fn, rows(c, seed=k + 1)) for k, c in enumerate(COUNTS)
+        ]
+        for statistics, gram_KxK, _ in (first[kind, how], second[kind, how]):
+            for k, (g_RxP, loss) in enumerate(truth):
+                check(statistics, k, g_RxP, loss)
+            inner = float(truth[0][0].mean(dim=0) @ truth[1][0].mean(dim=0))
+            assert gram_KxK[0, 1] == pytest.approx(inner, rel=1e-4)
+        same, other = first[kind, how][0], second[kind, how][0]
+        for name in vars(same):
+            assert getattr(same, name).tolist() == getattr(other, name).tolist()
+        # Each rank's mean over its own rows, and the mean of the two.
+        own = [single_gradients(model, loss_fn, domains_of(kind, r)["a"])[0] for r in range(2)]
+        expected = (sum(g_RxP.mean(dim=0) for g_RxP in own) / 2).float()
+        torch.testing.assert_close(first[kind, how][2], expected, rtol=1e-3, atol=1e-5)
 
 
 def accumulated_on_rank(rank):
-    model = DistributedDataParallel(CNN().eval())
-    domains = {"a": halves(images(5), rank), "b": halves(images(3, seed=2), rank)}
-    return accumulated(model, domains, 8)
+    found = {}
+    for how in ("ddp", "fsdp"):
+        model = CNN().eval()
+        model = DistributedDataParallel(model) if how == "ddp" else sharded(model)
+        measured = StatisticsAccumulator(model, ["a", "b"], batch_rows=8)
+        for k, (name, rows) in enumerate(domains_of("cnn", rank).items()):
+            with measured.domain(name):
+                ones = singles(rows)
+                for one in ones:
+                    measured.backward(image_losses(model, one), rows=1)
+                # Shards want as many passes on each rank: one without weight.
+                for _ in range((COUNTS[k] + 1) // 2 - len(ones)):
+                    measured.backward(image_losses(model, ones[0]), rows=0)
+        found[how] = measured.statistics(), whole(model)
+    return found
 
 
 @pytest.mark.slow
 def test_two_ranks_accumulate_all_rows(tmp_path):
-    expected, gradient = accumulated(
-        CNN().eval(), {"a": images(5), "b": images(3, seed=2)}, batch_rows=8
-    )
-    for found, own in on_two_ranks(accumulated_on_rank, tmp_path):
-        assert found.variance_K == pytest.approx(expected.variance_K, rel=1e-4)
-        assert found.squared_norm_K == pytest.approx(expected.squared_norm_K, rel=1e-4)
-        torch.testing.assert_close(own, gradient, rtol=1e-4, atol=1e-6)
-
-
-def rows_on_one_rank_alone(rank):
-    with pytest.raises(InputError, match=r"processes \[1\] have no rows"):
-        gradient_statistics(CNN(), image_losses, [images(2) if rank == 0 else None])
-
-
-@pytest.mark.slow
-def test_a_rank_without_rows_is_refused_on_all(tmp_path):
-    on_two_ranks(rows_on_one_rank_alone, tmp_path)
+    domains = {"a": images(5), "b": images(3, seed=2)}
+    expected, gradient = accumulated(CNN().eval(), domains, batch_rows=8)
+    for found in on_two_ranks(accumulated_on_rank, tmp_path):
+        for statistics, own in found.values():
+            assert statistics.variance_K == pytest.approx(expected.variance_K, rel=1e-4)
+            assert statistics.squared_norm_K == pytest.approx(expected.squared_norm_K, rel=1e-4)
+            torch.testing.assert_close(own, gradient, rtol=1e-4, atol=1e-6)
