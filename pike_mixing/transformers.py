@@ -55,13 +55,8 @@ def attach(
     Raises:
         InputError: the Trainer's arguments do not fit.
     """
+    _refuse_unfit(trainer)
     args = trainer.args
-    if args.max_steps <= 0:
-        raise InputError("max_steps: set it: a mixture of domains has no last row")
-    if args.n_gpu > 1:
-        raise InputError(
-            "one process drives several GPUs (DataParallel): start one for each with torchrun"
-        )
     dataset = MixedDataset(
         datasets,
         args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size,
@@ -105,6 +100,23 @@ def attach(
     elif needs.losses or needs.losses_after:
         trainer.model.register_forward_hook(_recorder(mixing, losses), with_kwargs=True)
     return mixing
+
+
+def _refuse_unfit(trainer: Trainer) -> None:
+    args = trainer.args
+    if args.max_steps <= 0:
+        raise InputError("max_steps: set it: a mixture of domains has no last row")
+    if args.auto_find_batch_size:
+        raise InputError(
+            "auto_find_batch_size: the rows of a step would change under the method: set "
+            "per_device_train_batch_size"
+        )
+    if args.n_gpu > 1:
+        raise InputError(
+            "one process drives several GPUs (DataParallel): start one for each with torchrun"
+        )
+    if any(isinstance(c, MixingCallback) for c in trainer.callback_handler.callbacks):
+        raise InputError("attach: the Trainer has a method already: make a new one for another")
 
 
 def _loss_function(trainer: Trainer, mixing: Mixing, losses: OutputLosses) -> Callable[..., Tensor]:

@@ -70,12 +70,14 @@ def test_accelerate(run, corpora):
 
 
 def of_rank(rank, paths, corpora, folder):
-    """Every rule in three loops."""
+    """Every rule in five loops."""
     found = {}
     for rule, path in paths.items():
         found[rule] = {
             "accelerate": ways.accelerated(ways.Way(path, corpora, 2, world=2)),
             "ddp": ways.distributed_plain(ways.Way(path, corpora, 4, world=2)),
+            "fsdp": ways.distributed_sharded(ways.Way(path, corpora, 4, world=2)),
+            "lightning": ways.distributed_lightning(ways.Way(path, corpora, 2, world=2), folder),
             "trainer": ways.trained(ways.Way(path, corpora, 2, world=2), folder),
         }
     return found
@@ -83,6 +85,7 @@ def of_rank(rank, paths, corpora, folder):
 
 def test_two_ranks(write_run, tmp_path, corpora):
     pytest.importorskip("accelerate")
+    pytest.importorskip("lightning")
     pytest.importorskip("transformers")
     paths = {}
     for rule in ways.METHODS:

@@ -1,5 +1,7 @@
 """One small run of the pipeline, repeated in other people's training loops on the same rows."""
 
+import os
+import types
 import warnings
 
 import numpy as np
@@ -107,16 +109,20 @@ class Way:
         pieces = next(iter(opened.values())).vocabulary
         net = initialised(work.model, work.model.padded_vocabulary(pieces), work.seed)
         self.model = Net(net.configure(recipe))
-        self.optimizer = adamw.adamw(self.model, recipe)
-        first = recipe.initial_learning_rate
-        self.schedule = torch.optim.lr_scheduler.LambdaLR(
-            self.optimizer, lambda step: adamw.learning_rate(step, recipe) / first
-        )
+        self.optimize()
         self.method = registry.build(work.rule, work.method, "run.json")
         self.domains = {d: Rows(c, recipe.length) for d, c in opened.items()}
         self.seed, self.micro_batch, self.world = work.seed, micro_batch, world
         self.accumulation = ROWS // micro_batch // world
         self.seen = []
+
+    def optimize(self):
+        """Optimizer and schedule of the model's parameters."""
+        self.optimizer, recipe = adamw.adamw(self.model, self.recipe), self.recipe
+        first = recipe.initial_learning_rate
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(
+            self.optimizer, lambda step: adamw.learning_rate(step, recipe) / first
+        )
 
     def mixing(self, model=None, **options):
         dataset = MixedDataset(
@@ -248,13 +254,34 @@ def lightning_trainer(way, mixing, folder, **changed):
     return Trainer(**(options | changed))
 
 
-def lightning(way, folder):
+def lightning_way(domains):
+    """A linear model with fixed weights of the domains."""
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    return types.SimpleNamespace(
+        model=model,
+        optimizer=optimizer,
+        schedule=torch.optim.lr_scheduler.ConstantLR(optimizer),
+        method=registry.build("fixed", {"weights_by_domain": dict.fromkeys(domains, 1.0)}, "test"),
+        accumulation=1,
+        recipe=types.SimpleNamespace(clip_norm=None),
+    )
+
+
+def lightning(way, folder, **changed):
     from pike_mixing.lightning import MixingDataModule
 
     mixing = way.mixing()
     module = lightning_module(way, mixing)
-    lightning_trainer(way, mixing, folder).fit(module, datamodule=MixingDataModule(mixing))
+    made = lightning_trainer(way, mixing, folder, **changed)
+    made.fit(module, datamodule=MixingDataModule(mixing))
     return way.seen
+
+
+def distributed_lightning(way, folder):
+    # As torchrun would have started it.
+    os.environ |= {"TORCHELASTIC_RUN_ID": "none", "GROUP_RANK": "0", "LOCAL_WORLD_SIZE": "2"}
+    return lightning(way, folder, devices=2, strategy="ddp")
 
 
 def accelerated(way):
@@ -283,4 +310,14 @@ def distributed_plain(way):
 
     inner = way.model
     way.model = DistributedDataParallel(inner)
+    return plain(way)
+
+
+def distributed_sharded(way):
+    from torch.distributed.fsdp import fully_shard
+
+    for block in way.model.net.blocks:
+        fully_shard(block)
+    fully_shard(way.model)
+    way.optimize()
     return plain(way)
