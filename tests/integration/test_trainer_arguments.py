@@ -57,10 +57,8 @@ def test_a_second_method_and_a_checkpoint_without_a_mixing(tmp_path):
 
 
 def test_the_trainers_own_loss_stays_where_the_method_only_looks(tmp_path):
-    from tiny import llama
-
     method = ADO(first=200, every=50, ignore=20, stride=5, window=31)
-    trainer = made(tmp_path, model=llama(), max_steps=3, logging_steps=1)
+    trainer = made(tmp_path, max_steps=3, logging_steps=1)
     from pike_mixing.transformers import attach
 
     mixing = attach(trainer, method, DOMAINS)
@@ -76,11 +74,9 @@ def test_the_trainers_own_loss_stays_where_the_method_only_looks(tmp_path):
 
 
 def test_evaluation_beside_a_method_that_weighs_losses(tmp_path):
-    from tiny import llama
-
     from pike_mixing import FAMO
 
-    trainer = made(tmp_path, model=llama(), max_steps=3, eval_steps=1, eval_strategy="steps")
+    trainer = made(tmp_path, max_steps=3, eval_steps=1, eval_strategy="steps")
     from pike_mixing.transformers import attach
 
     attach(trainer, FAMO(), DOMAINS)
