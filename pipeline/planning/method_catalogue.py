@@ -17,14 +17,12 @@ FRAME = """\
 <!-- Made by `pike methods --format markdown`, kept by `make docs`. What a line says stands in the
 docstrings and the `about` of the rule's class in pike_mixing/rules/: change it there. -->
 
-Every rule that a configuration can name under `methods:`. `pike methods` prints the same,
-`pike methods NAME` one rule.
+Every rule that a configuration can name under `methods:`. `pike methods NAME` prints a rule's
+formula, settings and source; they stand in its module, to which its name leads.
 
 - **measures**: what the training loop measures for the rule.
 - **work**, **memory**: what the rule needs more than mix. K is the number of domains, b the rows of
   a batch. The rules' own arithmetic, on K numbers or K x K, costs little.
-- **default**: the value where a configuration sets none. Settings by domain are mappings from the
-  domain's name.
 """
 
 
@@ -67,7 +65,7 @@ COSTS = {
 
 
 def methods(name: str | None = None, *, format: str = "text") -> str:
-    """The rules as text for a terminal, or as the content of docs/methods.md.
+    """The rules as text for a terminal, or in Markdown: all of them are the page docs/methods.md.
 
     Args:
         name: One rule alone; all of `RULES` when absent.
@@ -80,9 +78,8 @@ def methods(name: str | None = None, *, format: str = "text") -> str:
     if format == "text":
         return "\n\n\n".join(_text(rule) for rule in chosen)
     if name is not None:
-        return _section(chosen[0], alone=True)
-    sections = [_section(rule, alone=False) for rule in chosen]
-    return "\n\n".join([FRAME.strip(), _overview(chosen), *sections])
+        return _section(name)
+    return f"{FRAME}\n{_overview(chosen)}"
 
 
 def costs(needs: Needs) -> list[Cost]:
@@ -196,16 +193,17 @@ def _overview(chosen: Sequence[str]) -> str:
         "| --- | --- | --- | --- | --- |",
     ]
     for rule in chosen:
-        cells = [f"[{rule}](#{rule})", _escaped(_about(rule)), *_columns(rule)]
+        place = RULES[rule].partition(":")[0].replace(".", "/")
+        cells = [f"[{rule}](../{place}.py)", _escaped(_about(rule)), *_columns(rule)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _section(rule: str, *, alone: bool) -> str:
-    """A rule's part of the page; alone, with what else the page's overview says."""
+def _section(rule: str) -> str:
+    """One rule in Markdown."""
     measured, work, memory = _columns(rule)
     formula = inspect.getdoc(registry.kind(rule)) or ""
-    parts = [f"## {rule}", *([_escaped(_about(rule))] if alone else []), _escaped(formula)]
+    parts = [f"## {rule}", _escaped(_about(rule)), _escaped(formula)]
     settings = list(_settings(rule))
     if settings:
         rows = ["| setting | default | meaning |", "| --- | --- | --- |"]
@@ -215,8 +213,7 @@ def _section(rule: str, *, alone: bool) -> str:
         parts.append("\n".join(rows))
     else:
         parts.append("No settings.")
-    if alone:
-        parts.append(f"Measures: {measured}. More work than mix: {work}. More memory: {memory}.")
+    parts.append(f"Measures: {measured}. More work than mix: {work}. More memory: {memory}.")
     parts.append(f"Source: {_escaped(_source(rule))} Code: `{RULES.get(rule, rule)}`.")
     return "\n\n".join(parts)
 
