@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pike_mixing.torch.gradients import StatisticsAccumulator, gradient_statistics, gramian
+    from pike_mixing.torch.interleave import interleave_datasets
     from pike_mixing.torch.losses import causal_losses
-    from pike_mixing.torch.mixed_dataset import MixedDataset, interleave_datasets
+    from pike_mixing.torch.mixed_dataset import MixedDataset
     from pike_mixing.torch.mixing import Mixing
     from pike_mixing.torch.signals import all_reduce
 
@@ -35,7 +36,7 @@ _PLACES = {
     "causal_losses": "losses",
     "gradient_statistics": "gradients",
     "gramian": "gradients",
-    "interleave_datasets": "mixed_dataset",
+    "interleave_datasets": "interleave",
 }
 
 

@@ -11,6 +11,12 @@ def measures(method: Method) -> bool:
     return any(asked) or needs.validation is not None
 
 
+def measures_batch(method: Method, step: int) -> bool:
+    """Whether a method wants gradient statistics of the rows of a step."""
+    due = method.needs().statistics
+    return due is not None and not due.fresh and due.due(step)
+
+
 def refuse_unfit(method: Method, *, has_losses: bool) -> None:
     """Makes sure that a method can run beside any training.
 

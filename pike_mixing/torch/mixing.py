@@ -38,6 +38,7 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Facts, Method, Signals, State, Statistics
 from pike_mixing.torch import fitness, parallel, rows, states
+from pike_mixing.torch.coefficients import coefficients
 from pike_mixing.torch.losses import RowLosses
 from pike_mixing.torch.measuring import Measuring
 from pike_mixing.torch.mixed_dataset import MixedDataset
@@ -171,30 +172,9 @@ class Mixing:
         domain_B = self.dataset.domain_of_rows(self.step)
         self._at.domains_of = np.split(domain_B, self.dataset.micro_batches)
         self._at.micro_batches = self._drawn.popleft()
-        self._at.coefficient_K = self._coefficients()
-
-    def _coefficients(self) -> Floats | None:
-        """The method's factors, from what it wants to know of the batch before its passes."""
-        needs, at_hand = self.method.needs(), (self._at.domains_of, self._at.micro_batches)
-        seen = self._at.signals(self.step)
-        if needs.weighs_losses:
-            self._at.before_K = self._measuring.losses(*at_hand)
-            seen = dataclasses.replace(seen, loss_K=self._at.before_K)
-        seen = all_reduce(seen, self.group)
-        wanted = self._measures_batch()
-        if needs.gramian or wanted:
-            size = self._measuring.micro_batch if wanted else self.dataset.micro_batch
-            pieces_K = self._measuring.pieces(*at_hand, size)
-            if needs.gramian:
-                self._at.gram_KxK, measured = self._measuring.gramian(pieces_K)
-            else:
-                measured = self._measuring.statistics(pieces_K)
-            if wanted:
-                self._at.statistics = measured
-            seen = dataclasses.replace(seen, gram_KxK=self._at.gram_KxK, loss_K=measured.loss_K)
-        if needs.gramian:
-            return self.method.combine(self.state, seen)
-        return self.method.loss_weights(self.state, seen)
+        self._at.coefficient_K = coefficients(
+            self.method, self.state, self.step, self._at, self._measuring
+        )
 
     def weigh(self, loss_B: Tensor) -> Tensor:
         """The part of the next micro-batch in the training loss; the parts of a step add up to it.
@@ -226,10 +206,12 @@ class Mixing:
             InputError: the method wants losses, and none were given.
         """
         needs, passes = self.method.needs(), len(self._at.domains_of)
+        measures_batch = fitness.measures_batch(self.method, self.step)
         if not passes:
             raise InputError("end_step: no step has begun: take its rows from mixing.data_loader")
-        observes = needs.losses or needs.gramian or needs.losses_after or self._measures_batch()
-        if not self.complete and (observes or self._at.coefficient_K is not None):
+        observes = needs.losses or needs.gramian or needs.losses_after or measures_batch
+        wants = needs.losses or needs.losses_after or self._at.coefficient_K is not None
+        if wants and not self.complete:
             raise InputError(
                 f"end_step: {self._at.passed} of {passes} micro-batches of step {self.step} gave "
                 f"their losses, which {type(self.method).__name__} needs: call weigh for each"
@@ -242,7 +224,7 @@ class Mixing:
         seen = all_reduce(seen, self.group)
         weights_K = self.method.weights(self.state, self.step)
         if observes:
-            statistics = self._at.statistics if self._measures_batch() else None
+            statistics = self._at.statistics if measures_batch else None
             self._observe(
                 dataclasses.replace(seen, gram_KxK=self._at.gram_KxK, statistics=statistics)
             )
@@ -321,10 +303,6 @@ class Mixing:
 
     def _observe(self, signals: Signals) -> None:
         self.state = self.method.observe(self.state, signals)
-
-    def _measures_batch(self) -> bool:
-        due = self.method.needs().statistics
-        return due is not None and not due.fresh and due.due(self.step)
 
     def _counts(self, step: int) -> Ints:
         b = self.dataset.batch_rows

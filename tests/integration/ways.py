@@ -37,6 +37,14 @@ FOUND = (
 
 METHODS: dict[str, dict[str, object]] = {
     "pike": {"zeta1": 0.5, "zeta2": 0.1, "every": 3, "first": 0, "rows": 3},
+    "pike-training": {
+        "zeta1": 0.5,
+        "zeta2": 0.1,
+        "every": 3,
+        "first": 0,
+        "batch": "training",
+        "rows": 2,
+    },
     "ado": {
         "first": 9,
         "every": 2,
@@ -55,7 +63,8 @@ METHODS: dict[str, dict[str, object]] = {
 def changes(rule):
     """What `write_run` takes to write the run of a rule."""
     training = {"rows": ROWS, "steps": STEPS, "checkpoint_every": STEPS, "resume_every": STEPS}
-    return {"rule": rule, "method": METHODS[rule], "training": training}
+    rule_name = rule.removesuffix("-training")
+    return {"rule": rule_name, "method": METHODS[rule], "training": training}
 
 
 class Rows:
