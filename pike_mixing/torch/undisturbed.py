@@ -20,11 +20,9 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
         for module in model.modules()
         for name, buffer in module.named_buffers(recurse=False)
     ]
-    device = gradients[0][0].device
-    with torch.random.fork_rng(
-        devices=[] if device.type == "cpu" else [device],
-        device_type="cuda" if device.type == "cpu" else device.type,
-    ):
+    places = {p.device for p, _ in gradients if p.device.type != "cpu"}
+    kind = next((device.type for device in places), "cuda")
+    with torch.random.fork_rng(devices=list(places), device_type=kind):
         try:
             for parameter, _ in gradients:
                 parameter.grad = None
@@ -40,9 +38,13 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
 
 @contextlib.contextmanager
 def in_mode(model: nn.Module, training: bool) -> Iterator[None]:
-    """The whole model in training or evaluation mode, and each module as it was afterwards."""
+    """A model in training or evaluation mode, and each module as it was afterwards.
+
+    Modules that a model in training mode keeps in evaluation, such as a frozen BatchNorm, stay so.
+    """
     before = [(module, module.training) for module in model.modules()]
-    model.train(training)
+    if model.training != training:
+        model.train(training)
     try:
         yield
     finally:

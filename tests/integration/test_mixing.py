@@ -16,6 +16,9 @@ from pike_mixing.torch import MixedDataset, Mixing, causal_losses
 DOMAINS = {"a": [float(i) for i in range(40)], "b": [100.0 + i for i in range(40)]}
 
 
+PIKE = PiKE(zeta1=1.0, zeta2=1.0)
+
+
 @dataclasses.dataclass(frozen=True)
 class Switches(MethodDefaults):
     """All rows of `a`; after step 2, all of `b`."""
@@ -121,6 +124,25 @@ def test_the_same_rows_of_comparison_at_every_look_in_evaluation_mode():
     assert mixing.model.training
 
 
+def test_gradients_are_measured_in_training_mode_but_for_what_is_frozen():
+    mixing = mixing_of(dataclasses.replace(PIKE, every=2, first=0, rows=2))
+    seen = []
+    inner = nn.Sequential(Mean(), nn.Dropout(0.0), nn.Dropout(0.0))
+    inner[1].register_forward_hook(lambda module, *_: seen.append(module.training))
+    inner[2].register_forward_hook(lambda module, *_: seen.append(module.training))
+    mixing.model = inner.train()
+    inner[2].eval()
+    mixing.prepare()
+    # Two rows of each domain and more, one by one.
+    assert set(zip(seen[::2], seen[1::2], strict=True)) == {(True, False)}
+    mixing = mixing_of(dataclasses.replace(PIKE, every=2, first=0, rows=2))
+    mixing.model = inner.eval()
+    seen.clear()
+    mixing.prepare()
+    assert set(seen) == {True}
+    assert not inner.training
+
+
 def test_the_training_loss_is_the_mean_over_rows():
     mixing = mixing_of(Fixed(weights_by_domain={"a": 1.0, "b": 3.0}))
     parts = []
@@ -172,9 +194,6 @@ def test_a_state_is_json_and_that_of_the_step():
     assert again.state_dict() == state
     with pytest.raises(InputError, match="go on with the same method"):
         mixing_of(FAMO()).load_state_dict(state)
-
-
-PIKE = PiKE(zeta1=1.0, zeta2=1.0)
 
 
 @pytest.mark.parametrize(
