@@ -201,7 +201,7 @@ def _measured(
             with passes.listening():
                 for number in range(most):
                     piece = pieces[number] if number < len(pieces) else spare
-                    # A weight that was cast without a gradient would hide its gradient.
+                    # Torch 2.9 keeps a weight that was cast without a gradient, and so hides it.
                     torch.clear_autocast_cache()
                     size = rows.count(piece) if number < len(pieces) else 0
                     passes.backward(loss_fn(plain, piece), size)
