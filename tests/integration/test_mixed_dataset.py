@@ -144,6 +144,18 @@ def test_a_state_is_plain_values_and_is_refused_by_other_domains():
             wrong.load_state_dict(state)
 
 
+def test_other_processes_go_on_from_the_state_of_a_step():
+    alone = mixed("iterable")
+    rows = iter(alone)
+    begun = [next(rows) for _ in range(3 * 8)]
+    assert begun == joined(expected()[:3])
+    state = json.loads(json.dumps(alone.state_at(3, np.array([11, 13]))))
+    for rank in range(2):
+        later = MixedDataset(domains("iterable"), 8, shuffle=False, steps=STEPS, place=(rank, 2))
+        later.load_state_dict(state)
+        assert list(later) == joined(of_step[rank::2] for of_step in expected()[3:])
+
+
 def test_a_shuffled_domain_is_a_permutation_of_its_own_each_time_round():
     dataset = MixedDataset({"a": ids("a", 7)}, 7, seed=3, steps=2)
     first, second = list(dataset)[:7], list(dataset)
