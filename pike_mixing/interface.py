@@ -19,6 +19,7 @@ from pike_mixing import by_domain
 from pike_mixing.apportion import apportion
 from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.errors import InputError
+from pike_mixing.numerics.gradient_moments import variance_of_rows
 from pike_mixing.settings import CheckedSettings
 
 T = TypeVar("T")
@@ -69,11 +70,23 @@ class Statistics:
         for gradient_RxP, loss_R in zip(gradients, losses, strict=True):
             rows, mean_P = len(gradient_RxP), gradient_RxP.sum(axis=0) / max(len(gradient_RxP), 1)
             square = float(mean_P @ mean_P) if rows else np.nan
-            apart = float(((gradient_RxP - mean_P) ** 2).sum())
-            variance = apart / (rows - 1) if rows > 1 else np.nan
-            loss = float(loss_R.mean()) if rows else np.nan
-            measured.append((square, square - variance / max(rows, 1), variance, loss, rows))
-        return cls(*np.array(measured, dtype=np.float64).T)
+            degrees_of_freedom = rows - 1 if rows > 1 else np.nan
+            squares = float((gradient_RxP**2).sum())
+            variance = variance_of_rows(squares, square, rows, degrees_of_freedom)
+            measured.append((square, variance, float(loss_R.mean()) if rows else np.nan, rows))
+        return cls.of_moments(*np.array(measured, dtype=np.float64).T)
+
+    @classmethod
+    def of_moments(
+        cls, squared_norm_K: Floats, variance_K: Floats, loss_K: Floats, rows_K: Floats
+    ) -> Self:
+        """With |g|^2 - sigma^2 / R, the unbiased estimate of the true squared norm.
+
+        NaN where a domain was not measured, with 0 rows.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            unbiased_K = squared_norm_K - variance_K / rows_K
+        return cls(squared_norm_K, unbiased_K, variance_K, loss_K, rows_K)
 
 
 @dataclasses.dataclass(frozen=True)

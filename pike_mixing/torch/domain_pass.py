@@ -130,8 +130,8 @@ class DomainPass:
         for part in parts:
             part.div_(rows)
         squared_norm = float(inner(parts, parts))
-        others = passes - 1 if passes > 1 else np.nan
-        variance = variance_of_rows(weighted_squares, squared_norm, rows, others)
+        degrees_of_freedom = passes - 1 if passes > 1 else np.nan
+        variance = variance_of_rows(weighted_squares, squared_norm, rows, degrees_of_freedom)
         return Gradient(parts, Sums(squared_norm, variance, loss / rows, int(rows)))
 
 

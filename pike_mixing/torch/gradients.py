@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Statistics
-from pike_mixing.numerics.gradient_moments import statistics_of
 from pike_mixing.torch import parallel, rows
 from pike_mixing.torch.domain_pass import DomainPass, Gradient, Sums, Target, inner
 from pike_mixing.torch.parallel import Group
@@ -237,4 +236,4 @@ def _listed(rows_by_domain: Mapping[str, Rows] | Sequence[Rows]) -> list[Rows]:
 def _finished(sums: Sequence[Sums]) -> Statistics:
     table = np.array([(s.squared_norm, s.variance, s.loss, s.rows) for s in sums], dtype=np.float64)
     squared_norm_K, variance_K, loss_K, rows_K = table.T
-    return statistics_of(squared_norm_K, variance_K, loss_K, rows_K)
+    return Statistics.of_moments(squared_norm_K, variance_K, loss_K, rows_K)

@@ -9,7 +9,6 @@ import torch
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals, Statistics
-from pike_mixing.numerics.gradient_moments import statistics_of
 from pike_mixing.torch import parallel
 from pike_mixing.torch.parallel import Group
 
@@ -61,7 +60,9 @@ def _pooled(own: Statistics, group: Group) -> Statistics:
     unbiased_K = _mean(own.squared_norm_unbiased_K, own.rows_K, group)
     with np.errstate(divide="ignore", invalid="ignore"):
         plug_in_K = unbiased_K + variance_K / rows_K
-    return statistics_of(plug_in_K, variance_K, _mean(own.loss_K, own.rows_K, group), rows_K)
+    return Statistics.of_moments(
+        plug_in_K, variance_K, _mean(own.loss_K, own.rows_K, group), rows_K
+    )
 
 
 def _mean(value_K: Floats, weight_K: Floats, group: Group) -> Floats:

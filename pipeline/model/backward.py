@@ -172,19 +172,19 @@ class GradientComputer:
     def _combined(
         self, method: Method, state: State, seen: Signals, batch: Batch, measured_by: int | None
     ) -> BackwardResult:
-        spread = measured_by is not None
+        with_variance = measured_by is not None
         parts_K, gram_KxK, measured = gradients.gramian(
             self.model,
             batch.by_domain(),
             measured_by or self.microbatch,
-            spread=spread,
+            with_variance=with_variance,
             timed=self.timed,
         )
         seen = dataclasses.replace(
             seen,
             loss_K=measured.loss_K,
             gram_KxK=gram_KxK,
-            statistics=measured if spread else None,
+            statistics=measured if with_variance else None,
         )
         coefficient_K = method.combine(state, seen)
         gradient_vectors.add_all(
@@ -223,15 +223,15 @@ class GradientComputer:
         use: Callable[[int, list[Tensor]], None],
     ) -> Signals:
         """Makes each domain's gradient for `use`; the signals with what was measured."""
-        spread = measured_by is not None
+        with_variance = measured_by is not None
         measured = gradients.gradient_statistics(
             self.model,
             batch.by_domain(),
             measured_by or self.microbatch,
             use,
-            spread=spread,
+            with_variance=with_variance,
             timed=self.timed,
         )
         return dataclasses.replace(
-            seen, loss_K=measured.loss_K, statistics=measured if spread else None
+            seen, loss_K=measured.loss_K, statistics=measured if with_variance else None
         )

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from pike_mixing.arrays import Floats
 from pike_mixing.interface import Statistics
-from pike_mixing.numerics.gradient_moments import statistics_of, variance_of_rows
+from pike_mixing.numerics.gradient_moments import variance_of_rows
 from pike_mixing.torch.inner_products import products, total
 from pipeline.model import microbatches
 from pipeline.model.gradient_vectors import clear, inner, squared, trained
@@ -54,7 +54,7 @@ def domain_gradient(
     tokens_RxL1: Tensor,
     microbatch: int,
     *,
-    spread: bool = True,
+    with_variance: bool = True,
     timed: Timed = untimed,
 ) -> DomainGradient:
     """Gradient of the mean loss of one domain's rows; at least one row.
@@ -66,27 +66,29 @@ def domain_gradient(
         model: The model at the current weights.
         tokens_RxL1: The domain's rows.
         microbatch: Rows per backward pass.
-        spread: Whether the variance is wanted; without it, it is NaN.
+        with_variance: Whether the variance is wanted; without it, it is NaN.
         timed: Clock of the passes.
     """
     parameters, device = trained(model), model.device
     kept = [p.grad for p in parameters]
     R, n = len(tokens_RxL1), math.ceil(len(tokens_RxL1) / microbatch)
     # A program that measures one micro-batch, and finds NaN, is the one that measures several.
-    spread = spread and (n > 1 or devices.compiles(device))
-    rows, others = (devices.number(x, device) for x in (R, n - 1 if n > 1 else math.nan))
+    with_variance = with_variance and (n > 1 or devices.compiles(device))
+    rows, degrees_of_freedom = (
+        devices.number(x, device) for x in (R, n - 1 if n > 1 else math.nan)
+    )
     every_R = torch.ones(R, device=tokens_RxL1.device)
     loss = torch.zeros((), dtype=torch.float64, device=device)
     weighted_squares = torch.zeros_like(loss)
     clear(model)
     heard = model.gathered or parameters
-    with _arriving(heard if spread else [], timed) as squares:
+    with _arriving(heard if with_variance else [], timed) as squares:
         for piece in microbatches.split_rows(
-            tokens_RxL1, every_R, microbatch, device, whole=spread
+            tokens_RxL1, every_R, microbatch, device, whole=with_variance
         ):
             loss_s = _backward(model, piece, piece.weight_s / rows, timed)
             loss += (loss_s.double() * piece.weight_s).sum() / rows
-            if spread:
+            if with_variance:
                 # What arrives is s / R of the micro-batch's mean gradient.
                 weighted_squares += total(squares) * devices.number(R**2 / piece.rows, device)
                 squares.clear()
@@ -98,8 +100,8 @@ def domain_gradient(
     distributed.all_reduce_sum([loss, weighted_squares])
     with timed("statistics"):
         squared_norm, variance = squared(parts), torch.full_like(loss, math.nan)
-    if spread:
-        variance = variance_of_rows(weighted_squares, squared_norm, rows, others)
+    if with_variance:
+        variance = variance_of_rows(weighted_squares, squared_norm, rows, degrees_of_freedom)
     devices.mark_step(device)
     return DomainGradient(parts, squared_norm, variance, loss)
 
@@ -110,7 +112,7 @@ def gradient_statistics(
     microbatch: int,
     use: Callable[[int, list[Tensor]], None] | None = None,
     *,
-    spread: bool = True,
+    with_variance: bool = True,
     timed: Timed = untimed,
 ) -> Statistics:
     """Norms, variances and losses of each domain; memory of one gradient beside the model.
@@ -121,7 +123,7 @@ def gradient_statistics(
         microbatch: Rows per backward pass.
         use: Is given each domain's index and gradient, one tensor per trainable parameter. What it
             does not keep, the next domain's gradient takes the memory of.
-        spread: Whether the variances are wanted; without them, they are NaN.
+        with_variance: Whether the variances are wanted; without them, they are NaN.
         timed: Clock of the passes.
     """
     found: list[Tensor | None] = []
@@ -129,7 +131,7 @@ def gradient_statistics(
         if not len(rows):
             found.append(None)
             continue
-        g = domain_gradient(model, rows, microbatch, spread=spread, timed=timed)
+        g = domain_gradient(model, rows, microbatch, with_variance=with_variance, timed=timed)
         found.append(torch.stack([g.squared_norm, g.variance, g.loss]))
         devices.mark_step(model.device)
         if use is not None:
@@ -143,7 +145,7 @@ def gramian(
     rows_by_domain: Sequence[Tensor],
     microbatch: int,
     *,
-    spread: bool = True,
+    with_variance: bool = True,
     timed: Timed = untimed,
 ) -> tuple[list[list[Tensor] | None], Floats, Statistics]:
     """All K gradients, their inner products G_jk = g_j . g_k (float64) and their statistics.
@@ -153,7 +155,12 @@ def gramian(
     """
     parts_K: list[list[Tensor] | None] = [None] * len(rows_by_domain)
     measured = gradient_statistics(
-        model, rows_by_domain, microbatch, parts_K.__setitem__, spread=spread, timed=timed
+        model,
+        rows_by_domain,
+        microbatch,
+        parts_K.__setitem__,
+        with_variance=with_variance,
+        timed=timed,
     )
     gram_KxK = np.full((len(parts_K), len(parts_K)), np.nan)
     np.fill_diagonal(gram_KxK, measured.squared_norm_K)
@@ -270,4 +277,4 @@ def _on_host(found: Sequence[Tensor | None], rows_K: Floats) -> Statistics:
         if numbers_3 is not None:
             table_3xK[:, k] = devices.on_host(numbers_3).numpy()
     squared_norm_K, variance_K, loss_K = table_3xK
-    return statistics_of(squared_norm_K, variance_K, loss_K, rows_K)
+    return Statistics.of_moments(squared_norm_K, variance_K, loss_K, rows_K)

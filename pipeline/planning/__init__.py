@@ -4,7 +4,7 @@ strict_yaml                 a file               -> its values, without YAML's s
 configuration, schema       dataclasses          -> the JSON Schema of a configuration, and back
 schema, cross_checks        a configuration      -> what is wrong with it, in words
 methods, method_catalogue   a mixing rule         -> its class; what it needs; what it cannot train
-expansion                   sections             -> the explicit settings of one run
+stage_settings              sections             -> the explicit settings of one run
 dependencies, paper_roles   runs                 -> those that they stand on; the paper's parts
 planner                     a configuration      -> the plan: all that it asks for, by name
 stages                      a stage's name       -> its function, the code that it depends on

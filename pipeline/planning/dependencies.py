@@ -116,7 +116,7 @@ def mixture(config: Config, run: RunName) -> MixtureName | None:
     return MixtureName(run.scenario, model, named, values.get("seed", swarm.get("seed", run.seed)))
 
 
-def found_from(config: Config, found: MixtureName) -> list[RunName]:
+def proxies_of(config: Config, found: MixtureName) -> list[RunName]:
     """The proxies of a mixture."""
     values = config["mixtures"][found.mixture]
     swarm = [name for name, (s, _) in members(config).items() if s == values.get("swarm")]
@@ -126,13 +126,13 @@ def found_from(config: Config, found: MixtureName) -> list[RunName]:
     ]
 
 
-def stood_on(config: Config, run: RunName) -> Iterator[RunName]:
+def required_runs(config: Config, run: RunName) -> Iterator[RunName]:
     """Runs that must be finished before a run can begin."""
     of_model, of_weights = reference(config, run), mixture(config, run)
     if of_model is not None:
         yield of_model
     if of_weights is not None:
-        yield from found_from(config, of_weights)
+        yield from proxies_of(config, of_weights)
 
 
 def closure(config: Config, wanted: Iterable[RunName]) -> list[RunName]:
@@ -154,7 +154,7 @@ def closure(config: Config, wanted: Iterable[RunName]) -> list[RunName]:
                 "a reference and a mixture's proxies must not need what is made from them"
             )
         found.setdefault(run)
-        for other in stood_on(config, run):
+        for other in required_runs(config, run):
             visit(other, (*above, run))
         sound.add(run)
 

@@ -16,9 +16,9 @@ from pike_mixing.settings import unknown
 from pipeline.planning import (
     cross_checks,
     dependencies,
-    expansion,
     methods,
     schema,
+    stage_settings,
     stages,
     strict_yaml,
 )
@@ -138,7 +138,7 @@ class Plan:
             "tasks": {t: f"{self.results}/tasks/{t}" for t in self.asked_tasks(chosen)},
             "theory": self.theory(names),
             "fingerprints": {r: stages.code("pretrain", v["rule"]) for r, v in chosen.items()},
-            "rules": abouts(self),
+            "rules": rule_descriptions(self),
             "tables": self.tables,
             "figures": self.figures,
         }
@@ -311,10 +311,10 @@ def plan(config: Mapping[str, Any], origin: str) -> Plan:
     found = {run: m for run in every if (m := dependencies.mixture(own, run)) is not None}
     references_of = {run: r for run in every if (r := dependencies.reference(own, run)) is not None}
     wanted = set(asked)
-    compared = {p for m in set(found.values()) for p in dependencies.found_from(own, m)}
-    runs = {str(run): expansion.run_settings(own, run) for run in every}
+    compared = {p for m in set(found.values()) for p in dependencies.proxies_of(own, m)}
+    runs = {str(run): stage_settings.run_settings(own, run) for run in every}
     evaluations = {
-        str(run): expansion.evaluation(own, run, asked=run in wanted)
+        str(run): stage_settings.evaluation(own, run, asked=run in wanted)
         for run in every
         if run in wanted or run in compared
     }
@@ -326,9 +326,10 @@ def plan(config: Mapping[str, Any], origin: str) -> Plan:
     return Plan(
         config=own,
         results=str(Path(own["results"])),
-        sources=expansion.ordered(own["sources"]),
+        sources=stage_settings.ordered(own["sources"]),
         tokenizers={
-            name: expansion.ordered(expansion.tokenizer(own, name)) for name in own["tokenizers"]
+            name: stage_settings.ordered(stage_settings.tokenizer(own, name))
+            for name in own["tokenizers"]
         },
         tokenizer_sources={
             name: values.get("sources", []) for name, values in own["tokenizers"].items()
@@ -338,22 +339,24 @@ def plan(config: Mapping[str, Any], origin: str) -> Plan:
         asked=tuple(map(str, asked)),
         references={str(run): str(other) for run, other in references_of.items()},
         found={str(run): str(mixture) for run, mixture in found.items()},
-        mixtures={str(m): expansion.mixture_settings(own, m, runs) for m in found.values()},
+        mixtures={str(m): stage_settings.mixture_settings(own, m, runs) for m in found.values()},
         evaluations=evaluations,
         probes={
-            str(run): probed for run in asked if (probed := expansion.probe(own, run)) is not None
+            str(run): probed
+            for run in asked
+            if (probed := stage_settings.probe(own, run)) is not None
         },
         tasks={
-            one["task"]: expansion.ordered(own.get("tasks", {}).get(one["task"], {}))
+            one["task"]: stage_settings.ordered(own.get("tasks", {}).get(one["task"], {}))
             for values in evaluations.values()
             for one in values.get("tasks", [])
         },
-        tables=expansion.outputs(own["tables"]),
-        figures=expansion.outputs(own["figures"]),
+        tables=stage_settings.outputs(own["tables"]),
+        figures=stage_settings.outputs(own["figures"]),
     )
 
 
-def abouts(plan: Plan) -> dict[str, str]:
+def rule_descriptions(plan: Plan) -> dict[str, str]:
     """What the mixing rules of a plan do, in the report's words, by rule."""
     named = dict.fromkeys(values["rule"] for values in plan.runs.values())
     return {rule: methods.about(rule) for rule in named}

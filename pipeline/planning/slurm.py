@@ -21,7 +21,7 @@ MEMORY = re.compile(r"exceeded \w+ memory limit|exceeded memory limit|oom[-_ ]?k
 ASKED = re.compile(r"\bmem_mb=(\d+)")
 
 
-def ignore_saves() -> None:
+def ignore_checkpoint_signals() -> None:
     """Has this process ignore the signals at which a training saves (`signal_handler.SAVES`).
 
     Slurm sends them to all processes of a job: the Snakemake in it would end by them, and the job
@@ -32,7 +32,7 @@ def ignore_saves() -> None:
             signal.signal(number, signal.SIG_IGN)
 
 
-def outlast_the_controller(plugin: Any) -> None:
+def wait_while_controller_is_down(plugin: Any) -> None:
     """Has the plugin keep the jobs that it cannot ask about, and submit once it is answered.
 
     Args:

@@ -11,7 +11,7 @@ import duckdb
 from pike_mixing.errors import InputError
 from pike_mixing.rules.pike import PiKE
 from pipeline.planning import paper_roles
-from pipeline.results import claims, comparisons, lineage, record_loader, speedups, views
+from pipeline.results import claim_tests, comparisons, lineage, record_loader, speedups, views
 from pipeline.results.experiment import Experiment, read
 from pipeline.results.record_loader import insert
 from pipeline.runtime import atomic_files
@@ -90,7 +90,7 @@ def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
     if experiment.theory is not None:
         loader.theory(Path(experiment.theory))
     comparisons.fill(connection)
-    claims.fill(connection)
+    claim_tests.fill(connection)
     speedups.fill(connection)
     _lineage(connection, found)
     connection.execute("commit")

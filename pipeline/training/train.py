@@ -24,6 +24,7 @@ from pipeline import errors, settings
 from pipeline.data.batches import Mixture
 from pipeline.model import adamw, checkpoint, gradients, per_domain_adamw, transformer
 from pipeline.model.backward import Batch, GradientComputer
+from pipeline.model.learning_rate import learning_rate
 from pipeline.runtime import (
     atomic_files,
     code_fingerprint,
@@ -243,7 +244,7 @@ class _Training:
             )
         with timed("optimizer"):
             left.refuse_nan(self.work.domains, self.folder.folder)
-            rate = adamw.learning_rate(at.step, recipe)
+            rate = learning_rate(at.step, recipe)
             adamw.set_rate(self.optimizer, rate)
             self.optimizer.step()
             devices.mark_step(self.device)

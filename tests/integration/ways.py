@@ -17,6 +17,7 @@ from pike_mixing.torch import MixedDataset, Mixing
 from pipeline import settings
 from pipeline.data.shards import Corpus
 from pipeline.model import adamw
+from pipeline.model.learning_rate import learning_rate
 from pipeline.model.transformer import initialised
 from pipeline.runtime import atomic_files
 
@@ -130,7 +131,7 @@ class Way:
         self.optimizer, recipe = adamw.adamw(self.model, self.recipe), self.recipe
         first = recipe.initial_learning_rate
         self.schedule = torch.optim.lr_scheduler.LambdaLR(
-            self.optimizer, lambda step: adamw.learning_rate(step, recipe) / first
+            self.optimizer, lambda step: learning_rate(step, recipe) / first
         )
 
     def mixing(self, model=None, **options):

@@ -9,6 +9,7 @@ from torch import nn
 
 from pipeline import settings
 from pipeline.model import adamw, transformer
+from pipeline.model.learning_rate import learning_rate
 
 PAPER = settings.Training(
     rows=256,
@@ -24,15 +25,15 @@ PAPER = settings.Training(
 
 
 def test_the_papers_schedule_begins_peaks_and_ends_exactly():
-    assert adamw.learning_rate(0, PAPER) == 7e-6
-    assert adamw.learning_rate(10_000, PAPER) == 7e-4
-    assert adamw.learning_rate(119_999, PAPER) == 7e-6
+    assert learning_rate(0, PAPER) == 7e-6
+    assert learning_rate(10_000, PAPER) == 7e-4
+    assert learning_rate(119_999, PAPER) == 7e-6
 
 
 def test_the_schedule_is_linear_both_ways():
     # Half of the warm-up, and half of the 109,999 steps from the peak to the last step.
-    assert adamw.learning_rate(5_000, PAPER) == pytest.approx((7e-6 + 7e-4) / 2)
-    halfway = [adamw.learning_rate(10_000 + n, PAPER) for n in (54_999, 55_000)]
+    assert learning_rate(5_000, PAPER) == pytest.approx((7e-6 + 7e-4) / 2)
+    halfway = [learning_rate(10_000 + n, PAPER) for n in (54_999, 55_000)]
     assert sum(halfway) / 2 == pytest.approx((7e-6 + 7e-4) / 2)
 
 
@@ -55,7 +56,7 @@ def test_short_schedules(steps, warmup_steps, rates):
         initial_learning_rate=0.2,
         final_learning_rate=0.1,
     )
-    assert [adamw.learning_rate(s, recipe) for s in range(steps)] == pytest.approx(rates)
+    assert [learning_rate(s, recipe) for s in range(steps)] == pytest.approx(rates)
 
 
 def tiny():

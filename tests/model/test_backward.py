@@ -173,6 +173,6 @@ def test_measuring_takes_one_gradient_of_memory_and_a_gramian_one_per_domain(met
 def test_without_a_need_nothing_listens():
     # The norms of micro-batches cost as much as adding them up: only the variance wants them.
     net = initialised(SHAPE, 12, 0)
-    _, _, measured = gradients.gramian(net, batch([5, 4, 0, 0]).by_domain(), 2, spread=False)
+    _, _, measured = gradients.gramian(net, batch([5, 4, 0, 0]).by_domain(), 2, with_variance=False)
     assert np.isnan(measured.variance_K).all()
     assert not np.isnan(measured.squared_norm_K[:2]).any()

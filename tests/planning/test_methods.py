@@ -186,7 +186,7 @@ def test_a_plan_imports_no_class_of_the_users_own(own, config, tmp_path):
     values = config()
     values["methods"]["mix"] = {"rule": own, "zeta1": 1, "zeta2": 1, "speed": "low"}
     plan = planner.plan(values, "config.yaml")
-    assert planner.abouts(plan)[own] == "As PiKE, but faster."
+    assert planner.rule_descriptions(plan)[own] == "As PiKE, but faster."
     assert methods.about("mine.again:Mine") == ""
     module = methods.place(own).partition(":")[0]
     closure = code_fingerprint.closure(stages.STAGES["pretrain"].partition(":")[0], module)

@@ -62,7 +62,7 @@ def job():
 def mended(monkeypatch):
     monkeypatch.setattr(plugin, "query_job_status", plugin.query_job_status)
     monkeypatch.setattr(plugin.Executor, "run_job", plugin.Executor.run_job)
-    return lambda: slurm.outlast_the_controller(plugin)
+    return lambda: slurm.wait_while_controller_is_down(plugin)
 
 
 def test_a_job_that_nobody_can_be_asked_about_is_kept(programs, job, mended, caplog):

@@ -7,7 +7,7 @@ import duckdb
 import pytest
 from played import insert
 
-from pipeline.results import claims, database
+from pipeline.results import claim_tests, database
 from pipeline.statistics.distributions import t_quantile
 
 pytestmark = pytest.mark.slow
@@ -22,7 +22,7 @@ def paper():
         "insert into experiment values ('e', 'mix', null, '{\"paper\": {\"comparable\": true}}')"
     )
     database.fill_paper(connection, {})
-    claims.fill(connection)
+    claim_tests.fill(connection)
     yield connection
     connection.close()
 
@@ -80,7 +80,7 @@ def perplexities(connection, run, **values):
 
 def judged(connection, claim, columns):
     """Columns of one claim, after what the database makes of its records."""
-    claims.fill(connection)
+    claim_tests.fill(connection)
     return one(connection, claim, columns)
 
 
@@ -225,7 +225,7 @@ def test_a_claim_is_decided_by_all_its_comparisons(ours, right, columns, expecte
 
 def test_means_over_tasks_are_tested_by_pair(ours):
     shares(ours, mix=items(18, 2), round_robin=items(8, 12), random=items(6, 14))
-    claims.fill(ours)
+    claim_tests.fill(ours)
     tests = "select method, against, difference, seeds, tasks from mean_accuracy_tests order by all"
     assert ours.execute(tests).fetchall() == [
         ("mix", "random", pytest.approx(60), 1, 2),
@@ -249,7 +249,7 @@ def test_gains_are_shares_of_the_same_seeds(ours):
         answer(ours, runs["random"], task, [1] * 8 + [0] * 12)
         answer(ours, more, task, [1] * 2 + [0] * 18)
     gain = "select value from pairs where side = 'ours' and method = 'mix' and against = 'random'"
-    claims.fill(ours)
+    claim_tests.fill(ours)
     # 12 / 8, whatever the seed of Random that Mix has not.
     assert ours.execute(f"{gain} and quantity = 'accuracy'").fetchall() == [(pytest.approx(50),)]
 
@@ -265,7 +265,7 @@ def test_perplexities_are_shares_of_the_same_seeds(ours):
                     ours, "documents", run=run, step=10, domain=domain, document=document,
                     nll=nll / 2, tokens=20, bytes=40,
                 )  # fmt: skip
-    claims.fill(ours)
+    claim_tests.fill(ours)
     gain = "select value from pairs where side = 'ours' and method = 'mix' and against = 'random'"
     (found,) = ours.execute(f"{gain} and quantity = 'perplexity'").fetchall()
     assert found == (pytest.approx(100 * (1 - math.exp(-0.1))),)
@@ -293,7 +293,7 @@ def test_a_mean_needs_all_tasks_of_both(ours):
     answer(ours, runs["random"], "hellaswag_en", [1, 0, 0, 0])
     answer(ours, runs["round-robin"], "hellaswag_en", [1, 0, 0, 0])
     answer(ours, runs["round-robin"], "hellaswag_hi", [1, 0, 0, 0])
-    claims.fill(ours)
+    claim_tests.fill(ours)
     tests = "select against from mean_accuracy_tests"
     assert ours.execute(tests).fetchall() == [("round-robin",)]
 

@@ -11,7 +11,7 @@ from pike_mixing.errors import InputError
 from pipeline.planning import file_contents, methods, outdated, output_root, planner
 from pipeline.planning import profile, rule_inputs, rule_resources, slurm, stages
 
-slurm.ignore_saves()
+slurm.ignore_checkpoint_signals()
 CONFIGFILES = [
     Path(os.path.relpath(f))
     for f in workflow.overwrite_configfiles or workflow.configfiles
@@ -60,7 +60,7 @@ wildcard_constraints:
 
 onstart:
     if workflow.executor_plugin.name == "slurm":
-        slurm.outlast_the_controller(sys.modules["snakemake_executor_plugin_slurm"])
+        slurm.wait_while_controller_is_down(sys.modules["snakemake_executor_plugin_slurm"])
     # A dry run and a report import no class of the user's and need no finder's packages.
     if any(job.rule.name == "pretrain" for job in workflow.dag.needrun_jobs()):
         told(

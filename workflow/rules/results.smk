@@ -99,7 +99,7 @@ rule report:
         python=PYTHON,
     params:
         file=PLAN.shown()[0],
-        settings=[PLAN.config, planner.abouts(PLAN)],
+        settings=[PLAN.config, planner.rule_descriptions(PLAN)],
         code=stages.code("report"),
         tables=f"{RESULTS}/tables",
         figures=f"{RESULTS}/figures",

@@ -1,4 +1,7 @@
-"""What the paper's claims are decided by: the tables mean_accuracy_tests and pairs."""
+"""Paired tests that claims ask for: the tables mean_accuracy_tests and pairs.
+
+What counts as supported or contradicted stands in sql/macros.sql and sql/claims.sql.
+"""
 
 import itertools
 from collections import defaultdict

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.planning import cross_checks, expansion
+from pipeline.planning import cross_checks, stage_settings
 from pipeline.planning.dependencies import RunName
 
 RUN = RunName("symbols", "nano", "mix", 0)
@@ -24,11 +24,11 @@ def probed(**limits):
     ],
 )
 def test_a_probe_may_be_for_some_methods_and_models(limits, expected):
-    assert expansion.probe(probed(**limits), RUN) == expected
+    assert stage_settings.probe(probed(**limits), RUN) == expected
 
 
 def test_a_scenario_without_a_probe_has_none():
-    assert expansion.probe(probed(), RUN._replace(scenario="stdlib")) is None
+    assert stage_settings.probe(probed(), RUN._replace(scenario="stdlib")) is None
 
 
 def test_a_probe_of_an_unknown_method_is_refused(config):

@@ -67,7 +67,7 @@ def mixture_settings(
 ) -> Settings:
     """What a finder is given: its options, and the runs that it reads."""
     values, results = config["mixtures"][mixture.mixture], str(Path(config["results"]))
-    names = [str(run) for run in dependencies.found_from(config, mixture)]
+    names = [str(run) for run in dependencies.proxies_of(config, mixture)]
     return ordered(
         {
             "finder": values["finder"],
