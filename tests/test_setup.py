@@ -46,6 +46,8 @@ def start(tmp_path, monkeypatch):
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
+            # A shell cannot trap what it was started to ignore, as in the background it is.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     return begin

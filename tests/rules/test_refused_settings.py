@@ -113,16 +113,15 @@ NEGATIVE = {"en": -1.0, "hi": 2.0}
         # More than the 100,000 samples.
         ("regmix", {"kept": 200_000}),
         ("regmix", {"prior": {"en": 0.0, "hi": 1.0}}),
-        ("regmix", {"concentration": -1, "prior": NEGATIVE, "target": NEGATIVE, "folds": 1}),
+        ("regmix", {"concentration": -1, "folds": 1}),
+        ("regmix", {"prior": NEGATIVE, "target": NEGATIVE}),
         ("regmix", {"rounds": 0, "patience": 0, "min_data_in_leaf": 0}),
-        ("mixing-law", {"kl": -1, "huber": 0, "starts": 1, "folds": 1, "prior": NEGATIVE}),
+        ("mixing-law", {"kl": -1, "huber": 0, "starts": 0, "folds": 1}),
+        ("mixing-law", {"prior": NEGATIVE, "target": NEGATIVE}),
         ("mixing-law", {"prior": {"en": 0.0, "hi": 1.0}}),
         # Not without sizes and a budget.
         ("mixing-law", {"epochs": 4}),
-        (
-            "mixing-law",
-            {"epochs": 0, "tokens_by_domain": {"en": 1.0, "hi": -1.0}, "budget_tokens": 0},
-        ),
+        ("mixing-law", {"epochs": 0, "budget_tokens": 0}),
     ],
 )
 def test_all_that_is_wrong_is_one_message_by_the_settings_names(rule, wrong):
