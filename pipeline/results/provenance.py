@@ -148,7 +148,7 @@ def _plain(value: Any) -> str:
 def claims(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """The paper's claims with what our runs say of them, by verdict; none without runs in parts."""
     found = query(connection, "select claim, statement, published_verdict, verdict from claims")
-    order = ("supported", "contradicted", "not significant", "not run")
+    order = ("supported", "contradicted", "not significant", "too few seeds", "not run")
     if all(row["verdict"] == "not run" for row in found):
         return []
     return [

@@ -177,12 +177,15 @@ def three_languages(connection):
     return {m: train(connection, "mc4-en-hi-de", m) for m in ("mix", "round-robin", "random")}
 
 
-def shares(connection, **right):
-    """Answers of the three methods to both tasks: right or not, by item."""
-    for (name, run), task in itertools.product(
-        three_languages(connection).items(), ("hellaswag_en", "hellaswag_hi")
-    ):
-        answer(connection, run, task, right[name.replace("-", "_")])
+def shares(connection, seeds=3, **right):
+    """Answers of the three methods to both tasks: right or not, by item; the same for each seed."""
+    three_languages(connection)
+    for name, seed in itertools.product(("mix", "round-robin", "random"), range(seeds)):
+        run = f"mc4-en-hi-de/gpt2-large/{name}/seed{seed}"
+        if seed:
+            train(connection, "mc4-en-hi-de", name, seed)
+        for task in ("hellaswag_en", "hellaswag_hi"):
+            answer(connection, run, task, right[name.replace("-", "_")])
 
 
 def items(*counts):
@@ -202,7 +205,7 @@ def items(*counts):
         (
             {"mix": items(8, 12), "round_robin": items(2, 18), "random": items(18, 2)},
             "verdict, cell, seeds",
-            ("contradicted", "mc4-en-hi-de / gpt2-large, 0-shot: mix over random", 1),
+            ("contradicted", "mc4-en-hi-de / gpt2-large, 0-shot: mix over random", 3),
         ),
         (
             {"mix": items(10, 10), "round_robin": items(0, 1, 9, 10), "random": items(10, 10)},
@@ -228,8 +231,8 @@ def test_means_over_tasks_are_tested_by_pair(ours):
     claim_tests.fill(ours)
     tests = "select method, against, difference, seeds, tasks from mean_accuracy_tests order by all"
     assert ours.execute(tests).fetchall() == [
-        ("mix", "random", pytest.approx(60), 1, 2),
-        ("mix", "round-robin", pytest.approx(50), 1, 2),
+        ("mix", "random", pytest.approx(60), 3, 2),
+        ("mix", "round-robin", pytest.approx(50), 3, 2),
     ]
 
 
@@ -306,9 +309,10 @@ def test_a_value_of_ours_agrees_where_its_interval_holds_the_published_one(ours)
         method=["pike-glam-init", "doremi"],
         task=["arc_easy"],
     )
-    ahead, behind = (train(ours, "glam", m) for m in ("pike-glam-init", "doremi"))
-    answer(ours, ahead, "arc_easy", [1] * 31 + [0] * 29, shots=7)
-    answer(ours, behind, "arc_easy", [0] + [1] * 30 + [0] * 29, shots=7)
+    for seed in range(3):
+        ahead, behind = (train(ours, "glam", m, seed) for m in ("pike-glam-init", "doremi"))
+        answer(ours, ahead, "arc_easy", [1] * 31 + [0] * 29, shots=7)
+        answer(ours, behind, "arc_easy", [0] + [1] * 30 + [0] * 29, shots=7)
     value, verdict, agrees = judged(ours, "pike-over-doremi", "ours, verdict, value_agrees")
     # 31 / 30 = 1.033, and one item of 60 is no evidence.
     assert (value, verdict, agrees) == (pytest.approx(100 / 30), "not significant", True)
@@ -324,15 +328,14 @@ def test_claims_about_scale_are_not_run_where_nothing_compares(ours):
     own = train(ours, "glam", "pike")
     insert(ours, "timings", run=own, phase="statistics", seconds=1.0, share=0.01)
     insert(ours, "timings", run=own, phase="steps", seconds=99.0, share=0.99)
-    # One run gives no error.
-    assert judged(ours, "overhead", "ours, verdict") == (1.0, "not significant")
+    assert judged(ours, "overhead", "ours, verdict, seeds_wanted") == (1.0, "too few seeds", 3)
 
 
 def test_perplexities_near_each_other_are_alike(ours):
     play(ours, scenario=["mc4-en-hi"], model=["gpt2-small"], method=["mix", "pcgrad"], task=["en"])
     insert(ours, "domains", scenario="mc4-en-hi", domain="en", position=0)
-    for method, value in (("mix", 10.0), ("pcgrad", 10.05)):
-        run = train(ours, "mc4-en-hi", method, model="gpt2-small", rule=method)
+    for (method, value), seed in itertools.product((("mix", 10.0), ("pcgrad", 10.05)), range(3)):
+        run = train(ours, "mc4-en-hi", method, seed, model="gpt2-small", rule=method)
         perplexities(ours, run, en=value)
     value, low, verdict = judged(ours, "pcgrad-like-mix", "ours, ours_low, verdict")
     # 0.5% above, and 1.96 sqrt(0.01^2 + 0.01005^2) / 10 = 0.28% around it.
@@ -342,15 +345,16 @@ def test_perplexities_near_each_other_are_alike(ours):
 
 def test_cosines_count_by_pair(ours):
     play(ours, scenario=["glam"], model=["gpt2-large"], method=["mix"])
-    run = train(ours, "glam", "mix", rule="mix")
+    runs = [train(ours, "glam", "mix", seed, rule="mix") for seed in range(3)]
     cosines = {"ab": (0.5, 0.4, 0.3, 0.1), "ac": (0.6, 0.2, 0.1, -0.1), "bc": (0.4, 0.3, 0.2, 0.1)}
     for (a, b), values in cosines.items():
-        for step, cosine in enumerate(values):
+        for (step, cosine), run in itertools.product(enumerate(values), runs):
             insert(
                 ours, "similarities", run=run, step=step, domain_a=a, domain_b=b, cosine=cosine,
             )  # fmt: skip
     value, stderr, verdict = judged(ours, "low-conflict-glam", "ours, ours_stderr, verdict")
-    # 100, 75 and 100 percent of the checkpoints: mean 91.7, standard deviation 14.4.
+    # 100, 75 and 100 percent of the checkpoints, whatever the runs: mean 91.7, standard deviation
+    # 14.4 of three pairs.
     assert (value, stderr) == (pytest.approx(275 / 3), pytest.approx(25 / 3))
     assert verdict == "supported"
     # They fall by 0.4, 0.7 and 0.3: a standard error of 0.12, of which three pairs leave 4.3 open.
@@ -366,7 +370,7 @@ def test_a_method_that_never_gets_there_is_not_faster(ours):
         answer(ours, train(ours, "mc4-en-hi", method), "t", [1, 0])
     insert(
         ours, "speedups", scenario="mc4-en-hi", model="gpt2-large", quantity="accuracy", shots=0,
-        formulation="cf", metric="per_token", method="pike", against="mix", seeds=1,
+        formulation="cf", metric="per_token", method="pike", against="mix", seeds=3,
     )  # fmt: skip
     assert judged(ours, "pike-speed-up", "ours, verdict") == (0, "contradicted")
 
@@ -375,12 +379,12 @@ def test_losses_grow_even_with_tau(ours):
     methods = ["balanced-pike-tau1", "balanced-pike-tau3"]
     play(ours, scenario=["mc4-en-hi-de"], model=["gpt2-large"], method=methods, task=["en", "hi"])
     for method, high in zip(methods, (8.0, 4.0), strict=True):
-        for seed in (0, 1):
+        for seed in range(3):
             run = train(ours, "mc4-en-hi-de", method, seed)
             perplexities(ours, run, en=high, hi=2.0)
     value, seeds, verdict = judged(ours, "tau-evens-losses", "ours, seeds, verdict")
-    # Half of ln 4 less half of ln 2, in both seeds.
-    assert (value, seeds, verdict) == (pytest.approx(math.log(2) / 2), 2, "supported")
+    # Half of ln 4 less half of ln 2, in all seeds.
+    assert (value, seeds, verdict) == (pytest.approx(math.log(2) / 2), 3, "supported")
 
 
 def test_example_1_is_judged_by_all_its_settings(ours):
@@ -432,3 +436,27 @@ def test_every_claim_is_a_row_of_the_table(paper):
     rows = paper.execute("select row_label, count(*) from table_claims group by all").fetchall()
     assert len(rows) == 34
     assert {times for _, times in rows} == {7}
+
+
+def test_seeds_that_would_decide_are_told(ours):
+    shares(ours, 2, mix=items(18, 2), round_robin=items(8, 12), random=items(6, 14))
+    # Two seeds that do not differ: three are the least of a claim.
+    found = judged(ours, "mix-over-others-table1", "verdict, seeds, seeds_wanted")
+    assert found == ("too few seeds", 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("stderr", "seeds", "margin", "wanted"),
+    [
+        # The standard deviation is 1: 2.776 / sqrt(5) = 1.24, 2.571 / sqrt(6) = 1.05 and
+        # 2.447 / sqrt(7) = 0.92.
+        (1 / math.sqrt(2), 2, 1, 7),
+        (1 / math.sqrt(2), 2, -1.1, 6),
+        (0.01, 2, 1, 3),
+        (1.0, 1, 1, None),
+        (1.0, 2, 0.001, None),
+    ],
+)
+def test_seeds_for_a_margin_by_hand(ours, stderr, seeds, margin, wanted):
+    sql = "select deciding_seeds(?, ?, ?)"
+    assert ours.execute(sql, [stderr, seeds, margin]).fetchone() == (wanted,)

@@ -10,8 +10,10 @@
 -- published_stderr says how much chance there is in them. verdict, of ours:
 --   supported       the 95% intervals of all numbers lie within the bounds
 --   contradicted    that of one lies outside, even as wide as 95% for all of them together asks for
---                   (weighed_cells); one seed is one seed (table_claims shows how many)
+--                   (weighed_cells)
 --   not significant neither
+--   too few seeds   a number is over fewer than three: documents say nothing about other seeds
+-- seeds_wanted says how many would decide the last two, if seeds go on to differ as they do.
 --   not run         no such runs, or a claim about scale that only the paper's own sizes can test
 -- value_agrees: whether the published value lies in our interval, where we are comparable.
 -- docs/decisions.md, 0022, has the reasons.
@@ -27,6 +29,8 @@ with judged as (
         first(stderr order by margin, cell) as stderr,
         first(p order by margin, cell) as p,
         first(seeds order by margin, cell) as seeds,
+        min(seeds) as fewest,
+        max(deciding_seeds(stderr, seeds, margin)) as deciding,
         bool_and(comparable) as comparable,
         bool_or(high <= lower + 1e-9 or low >= upper - 1e-9) as outside,
         bool_or(low < lower - 1e-9 or high > upper + 1e-9) as undecided,
@@ -75,7 +79,11 @@ select
     o.seeds,
     o.cell,
     o.cells,
-    claim_verdict(o.within, o.against) as verdict,
+    claim_verdict(o.within, o.against, o.fewest) as verdict,
+    -- Seeds that would decide: at least so many; all that is known from a single one is the minimum.
+    case when claim_verdict(o.within, o.against, o.fewest) in ('too few seeds', 'not significant')
+        and o.fewest is not null
+        then greatest(o.deciding, o.fewest + 1, least_seeds_of_claims()) end as seeds_wanted,
     case when o.comparable and k.published is not null
         then cast(k.published as double) between o.low and o.high end as value_agrees,
     k.reading

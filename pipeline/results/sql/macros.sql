@@ -75,10 +75,21 @@ create macro lead_verdict(is_baseline, seeds, low, high) as case
     else 'better'
 end;
 
+-- A claim of the paper asks for more: the spread of two seeds is hardly known.
+create macro least_seeds_of_claims() as 3;
+
+-- Seeds over which an interval would leave a bound that lies `margin` away, if seeds go on to differ
+-- as those of this number do; null where that is not known.
+create macro deciding_seeds(stderr, seeds, margin) as case when seeds > 1 then list_filter(
+    range(least_seeds_of_claims(), 1001),
+    lambda n: t95(n - 1) * stderr * sqrt(seeds / n) < abs(margin)
+)[1] end;
+
 -- A claim of the paper, by all numbers of ours that decide it (weighed_cells): `within` and `against`
--- are null where there are none.
-create macro claim_verdict(within, against) as case
+-- are null where there are none. `fewest`: seeds of that with the fewest; null where none has any.
+create macro claim_verdict(within, against, fewest) as case
     when within is null then 'not run'
+    when fewest < least_seeds_of_claims() then 'too few seeds'
     when within then 'supported'
     when against then 'contradicted'
     else 'not significant'

@@ -25,7 +25,7 @@ select
             || coalesce(format(' [{:.2f}, {:.2f}]', k.ours_low, k.ours_high), '') || ' ' || k.unit,
             ''
         )
-        when 4 then k.verdict
+        when 4 then k.verdict || coalesce(format(' (wants {} or more)', k.seeds_wanted), '')
     end as text
 from claims as k
 cross join (

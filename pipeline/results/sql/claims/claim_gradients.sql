@@ -1,13 +1,30 @@
 -- Claims about the gradients of two domains over training, which the paper prints in figures alone: means
--- over the pairs of a run of Mix, with 95% intervals of Student's t from the spread of the pairs. Pairs
--- share domains, so that even these are too narrow.
-with summed as (
+-- over the pairs of the runs of Mix, with 95% intervals of Student's t from the spread of the pairs, each
+-- averaged over the runs. Pairs share domains, so that even these are too narrow.
+with by_pair as (
+    select
+        scenario,
+        model,
+        published_scenario,
+        published_model,
+        pair,
+        en_de,
+        count(distinct run) as seeds,
+        avg(cosine order by run) as cosine,
+        avg(positive order by run) as positive,
+        avg(conflicting order by run) as conflicting,
+        avg(fall order by run) as fall
+    from cosine_shares
+    group by all
+),
+
+summed as (
     select
         scenario as our_scenario,
         model as our_model,
         published_scenario as scenario,
         published_model as model,
-        count(distinct run) as seeds,
+        min(seeds) as seeds,
         count(*) as pairs,
         avg(positive) as positive,
         stddev_samp(positive) / sqrt(count(*)) as positive_stderr,
@@ -18,7 +35,7 @@ with summed as (
         avg(cosine) filter (en_de) - avg(cosine) filter (not en_de) as nearness,
         stddev_samp(cosine) filter (not en_de) / sqrt(count(*) filter (not en_de))
             as nearness_stderr
-    from cosine_shares
+    from by_pair
     group by all
 ),
 
