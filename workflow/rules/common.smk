@@ -60,7 +60,9 @@ wildcard_constraints:
 
 onstart:
     if workflow.executor_plugin.name == "slurm":
-        slurm.wait_while_controller_is_down(sys.modules["snakemake_executor_plugin_slurm"])
+        slurm.wait_while_controller_is_down(
+            sys.modules["snakemake_executor_plugin_slurm"]
+        )
     # A dry run and a report import no class of the user's and need no finder's packages.
     if any(job.rule.name == "pretrain" for job in workflow.dag.needrun_jobs()):
         told(
