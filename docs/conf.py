@@ -1,12 +1,11 @@
 """Sphinx's settings for the documentation as a site: `make site`. Its root is the repository's."""
 
-import importlib.metadata
 import re
 
-from pike_mixing import RULES
+from pike_mixing import RULES, __version__
 
 project = "PiKE, reproduced"
-release = importlib.metadata.version("pike")
+release = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_external_toc"]
 external_toc_path = "docs/_toc.yml"
 include_patterns = ["*.md", "docs/*.md", "results/README.md"]

@@ -1,11 +1,9 @@
 """The command line of the library: `python -m pike_mixing fit`, `python -m pike_mixing methods`."""
 
 import argparse
-import dataclasses
 import json
 import math
 import sys
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +14,7 @@ from pike_mixing.finders import FINDERS, table
 from pike_mixing.finders import fit as fitting
 from pike_mixing.finders import registry as finder_registry
 from pike_mixing.finders.interface import Refitter
-from pike_mixing.settings import meanings
+from pike_mixing.settings_text import lines_of, wrapped
 
 MISTAKE = 2
 """Exit code of a mistake of the user's."""
@@ -154,16 +152,7 @@ def methods(name: str | None = None) -> str:
 
 
 def _described(name: str, kind: type[Any]) -> str:
-    lines, meant = [name, *_wrapped(kind.about, 2)], meanings(kind)
-    for field in dataclasses.fields(kind):
-        needed = field.default is dataclasses.MISSING
-        value = "(required)" if needed else f"= {field.default!r}"
-        lines += [f"    {field.name} {value}", *_wrapped(meant[field.name], 8)]
-    return "\n".join(lines)
-
-
-def _wrapped(text: str, indent: int) -> list[str]:
-    return textwrap.wrap(text, 96, initial_indent=" " * indent, subsequent_indent=" " * indent)
+    return "\n".join([name, *wrapped(kind.about, "  "), *lines_of(kind)])
 
 
 if __name__ == "__main__":

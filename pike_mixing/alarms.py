@@ -20,6 +20,7 @@ import numpy as np
 
 from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.interface import State, Statistics
+from pike_mixing.limits import NonNegativeFloat, PositiveFloat, PositiveInt
 from pike_mixing.movement import Movement
 from pike_mixing.numerics.effective import effective_domains
 from pike_mixing.settings import CheckedSettings
@@ -43,7 +44,20 @@ class Alarm(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Watch(CheckedSettings):
+class AlarmLimits(CheckedSettings):
+    """When a run warns; `pike_mixing.alarms` says what each alarm means."""
+
+    least_effective_domains: NonNegativeFloat = 1.5
+    """Fewest effective domains exp(H(w)), H the entropy of a window's mean sampling weights."""
+    epochs: PositiveFloat = 4.0
+    """Times that a domain's text may be read; up to 4 harm little (arXiv 2305.16264)."""
+    window: PositiveInt = 100
+    """Steps without a row of a domain, steps between looks at the weights, and steps in which a
+    method is to move a row at least."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Watch(AlarmLimits):
     """When to warn: pure functions over a state, which belongs into the checkpoint."""
 
     domains: tuple[str, ...]
@@ -52,21 +66,8 @@ class Watch(CheckedSettings):
     """Rows of each domain's text; without them no alarm of repetition."""
     adapts: bool = True
     """Whether the method follows signals, so that its weights can go astray."""
-    least_effective_domains: float = 1.5
-    """Fewest effective domains exp(H(w)), H the entropy of a window's mean sampling weights."""
-    epochs: float = 4.0
-    """Times that a domain's text may be read; up to 4 harm little (arXiv 2305.16264)."""
-    window: int = 100
-    """Steps without a row of a domain, and steps between looks at the weights."""
     movement: Movement | None = None
     """Of a method that can fail to move a row."""
-
-    def problems(self) -> list[str]:
-        """Limits that say nothing."""
-        found = [] if self.epochs > 0 else ["epochs: must be positive"]
-        if self.least_effective_domains < 0:
-            found.append("least_effective_domains: must not be negative")
-        return found + ([] if self.window >= 1 else ["window: must be at least 1"])
 
     def init(self) -> State:
         """The state before step 0."""

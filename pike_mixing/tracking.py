@@ -1,6 +1,6 @@
 """What a mixing method does, as flat numbers by name, for any tracker."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,9 +33,3 @@ def metrics(
         for domain, number in zip(domains, numbers_K, strict=True)
         if not np.isnan(number)
     }
-
-
-def in_line(numbers: Mapping[str, float]) -> str:
-    """The weights among the metrics, for a progress bar: `en 0.52 de 0.48`."""
-    start = "mixing/weight/"
-    return " ".join(f"{n.removeprefix(start)} {w:.2f}" for n, w in numbers.items() if start in n)

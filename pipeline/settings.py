@@ -5,6 +5,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from pike_mixing.alarms import AlarmLimits
 from pike_mixing.limits import (
     Limits,
     NonNegativeFloat,
@@ -58,19 +59,6 @@ class Model:
     def padded_vocabulary(self, pieces: int) -> int:
         """Rows of the embedding: 250,100 pieces and a multiple of 128 give the 250,112 of mT5."""
         return math.ceil(pieces / self.vocabulary_multiple) * self.vocabulary_multiple
-
-
-@dataclasses.dataclass(frozen=True)
-class AlarmLimits:
-    """When a run warns; `pike_mixing.alarms` says what each alarm means."""
-
-    least_effective_domains: NonNegativeFloat = 1.5
-    """Fewest effective domains exp(H(w)), H the entropy of a window's mean sampling weights."""
-    epochs: PositiveFloat = 4.0
-    """Times that a domain's text may be read; up to 4 harm little (arXiv 2305.16264)."""
-    window: PositiveInt = 100
-    """Steps without a row of a domain, steps between looks at the weights, and steps in which a
-    method is to move a row at least."""
 
 
 @dataclasses.dataclass(frozen=True)

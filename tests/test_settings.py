@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pike_mixing.alarms import AlarmLimits
 from pike_mixing.errors import InputError
 from pike_mixing.interface import StatisticsNeed
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveFloat, PositiveInt, Share
@@ -187,7 +188,7 @@ def test_one_entry_may_stand_without_its_list():
 
 
 def test_a_setting_means_what_stands_below_it_in_its_own_class_or_the_one_it_inherits():
-    assert meanings(settings.AlarmLimits)["epochs"].startswith("Times that a domain's text may be")
+    assert meanings(AlarmLimits)["epochs"].startswith("Times that a domain's text may be")
     assert meanings(Limited) == {}
 
 

@@ -2,14 +2,14 @@
 
 import dataclasses
 import inspect
-import textwrap
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from pike_mixing import RULES, registry
 from pike_mixing.interface import MethodDefaults, Needs, StatisticsNeed
-from pike_mixing.settings import is_required, meanings
+from pike_mixing.settings import is_required
+from pike_mixing.settings_text import lines_of, settings_of, wrapped
 
 FRAME = """\
 # Mixing methods
@@ -134,24 +134,6 @@ def _columns(rule: str) -> tuple[str, str, str]:
     return measured, work, memory
 
 
-def _settings(rule: str) -> Iterator[tuple[str, str | None, str]]:
-    """Name, default as one would write it in a configuration, and meaning of each setting."""
-    kind = registry.kind(rule)
-    meant = meanings(kind)
-    for field in dataclasses.fields(kind):
-        factory = field.default_factory
-        default = field.default if factory is dataclasses.MISSING else factory()
-        shown = None if is_required(field) else _yaml(default)
-        yield field.name, shown, meant.get(field.name, "")
-
-
-def _yaml(value: Any) -> str:
-    plain = {None: "null", True: "true", False: "false"}
-    if value is None or isinstance(value, bool):
-        return plain[value]
-    return f"{value:.4g}" if isinstance(value, float) and len(repr(value)) > 8 else str(value)
-
-
 def _about(rule: str) -> str:
     said: str = getattr(registry.kind(rule), "about", "")
     return said
@@ -163,12 +145,10 @@ def _source(rule: str) -> str:
 
 def _text(rule: str) -> str:
     measured, work, memory = _columns(rule)
-    settings = list(_settings(rule))
-    lines = [rule, *_wrapped(_about(rule), "  ")]
-    lines += ["", "  settings" + ("" if settings else ": none")]
-    for name, default, meaning in settings:
-        value = "(required)" if default is None else f"= {default}"
-        lines += [f"    {name} {value}", *_wrapped(meaning, "        ")]
+    kind = registry.kind(rule)
+    settings = lines_of(kind)
+    lines = [rule, *wrapped(_about(rule), "  "), "", "  settings" + ("" if settings else ": none")]
+    lines += settings
     lines.append("")
     named = {
         "measures": measured,
@@ -178,13 +158,8 @@ def _text(rule: str) -> str:
         "code": RULES.get(rule, rule),
     }
     for label, words in named.items():
-        lines += _wrapped(words, " " * 15, f"  {label:<13}")
+        lines += wrapped(words, " " * 15, f"  {label:<13}")
     return "\n".join(lines)
-
-
-def _wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
-    begin = indent if first is None else first
-    return textwrap.wrap(text, 96, initial_indent=begin, subsequent_indent=indent)
 
 
 def _overview(chosen: Sequence[str]) -> str:
@@ -204,7 +179,7 @@ def _section(rule: str) -> str:
     measured, work, memory = _columns(rule)
     formula = inspect.getdoc(registry.kind(rule)) or ""
     parts = [f"## {rule}", _escaped(_about(rule)), _escaped(formula)]
-    settings = list(_settings(rule))
+    settings = list(settings_of(registry.kind(rule)))
     if settings:
         rows = ["| setting | default | meaning |", "| --- | --- | --- |"]
         for name, default, meaning in settings:

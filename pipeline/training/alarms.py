@@ -1,5 +1,6 @@
 """The alarms of a run (`pike_mixing.alarms`): their state, and their place in the log."""
 
+import dataclasses
 import logging
 from collections.abc import Callable
 
@@ -68,9 +69,7 @@ def of_run(
             domains=work.domains,
             epoch_rows=dict(zip(work.domains, epoch_rows_K.tolist(), strict=True)),
             adapts=method.needs() != Needs(),
-            least_effective_domains=limits.least_effective_domains,
-            epochs=limits.epochs,
-            window=limits.window,
+            **dataclasses.asdict(limits),
             movement=movement if moves(method) else None,
         )
     )

@@ -10,14 +10,13 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
-from pike_mixing.alarms import Watch
+from pike_mixing.alarms import AlarmLimits, Watch
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Statistics
 from pike_mixing.numerics.effective import effective_domains
 from pike_mixing.numerics.softmax import softmax
 from pike_mixing.settings import check
 from pipeline.runtime import atomic_files
-from pipeline.settings import AlarmLimits
 from pipeline.training import train
 from pipeline.training.alarms import Alarms
 

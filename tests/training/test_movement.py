@@ -9,12 +9,11 @@ import pytest
 from safetensors.numpy import load, save
 
 from pike_mixing import registry
-from pike_mixing.alarms import Watch
+from pike_mixing.alarms import AlarmLimits, Watch
 from pike_mixing.apportion import systematic
 from pike_mixing.interface import Statistics
 from pike_mixing.movement import FIELDS, Movement, moves
 from pipeline import settings
-from pipeline.settings import AlarmLimits
 from pipeline.training import alarms
 
 DOMAINS = ("en", "hi", "de")
