@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pike_mixing.rules.balanced_pike import BalancedPiKE
     from pike_mixing.rules.cagrad import CAGrad
     from pike_mixing.rules.conceptual_pike import ConceptualPiKE
+    from pike_mixing.rules.dga import DGA
     from pike_mixing.rules.doge import DoGE
     from pike_mixing.rules.doremi import DoReMi
     from pike_mixing.rules.famo import FAMO
@@ -71,6 +72,7 @@ RULES = {
     "doge": "pike_mixing.rules.doge:DoGE",
     "skill-it": "pike_mixing.rules.skill_it:SkillIt",
     "aioli": "pike_mixing.rules.aioli:Aioli",
+    "dga": "pike_mixing.rules.dga:DGA",
     "r-and-b": "pike_mixing.rules.r_and_b:RAndB",
     "pcgrad": "pike_mixing.rules.pcgrad:PCGrad",
     "gradvac": "pike_mixing.rules.gradvac:GradVaccine",
@@ -83,6 +85,7 @@ RULES = {
 
 __all__ = [
     "ADO",
+    "DGA",
     "FAMO",
     "METHODS",
     "MGDA",

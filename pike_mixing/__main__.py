@@ -39,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser(
         "fit", help="a mixture from a table of proxy runs", description=table.__doc__
     )
-    finders = [n for n in FINDERS if n != "average"]
+    finders = [n for n in FINDERS if n not in ("average", "mde")]
     command.add_argument("finder", help=f"{', '.join(finders)}")
     command.add_argument("table", type=Path, help="CSV or Parquet: a row for each run")
     about = "losses to lower, with their weights in the mean: --target code prose=2"
@@ -63,8 +63,9 @@ def fitted(asked: argparse.Namespace) -> str:
     """
     if asked.resamples < 0 or asked.seed < 0:
         raise InputError("--resamples and --seed: must not be negative")
-    if asked.finder in FINDERS and finder_registry.kind(asked.finder).reads != "losses":
-        raise InputError(f"the finder {asked.finder!r} reads the state of a run, not a table")
+    reads = finder_registry.kind(asked.finder).reads if asked.finder in FINDERS else "losses"
+    if reads != "losses":
+        raise InputError(f"the finder {asked.finder!r} reads the {reads} of a run, not a table")
     target = {
         name.removeprefix(asked.loss_prefix): weight
         for name, weight in _pairs(asked.target, "--target", 1.0).items()

@@ -102,6 +102,10 @@ class Watch(AlarmLimits):
             coefficient_K: Weights of its losses or gradients, where the method chose them.
         """
         state, found = dict(state), []
+        if step == 0:
+            # A domain that begins with nothing is measured only: it never misses rows.
+            never = np.iinfo(np.int64).max
+            state["last_rows_K"] = np.where(weights_K > 0, state["last_rows_K"], never)
         if self.epoch_rows is not None and drawn_K is not None:
             found += self._epochs(state, step, drawn_K, self.epoch_rows)
         if self.adapts:

@@ -45,9 +45,10 @@ def systematic(weights_K: Floats, b: int, step: int) -> Ints:
         b: Batch size.
         step: 0-based step.
     """
-    # Rounding may carry a sum of weights above 1, and so a stretch beyond the batch.
-    end_K = ((weights_K / weights_K.sum()).cumsum() * b).clip(max=b)
-    end_K[-1] = b
+    # Sums that differ from a whole number by rounding alone are that number: at step 0, where a
+    # point lies on it, one of five equal domains would take a row of another one.
+    sum_K = weights_K.cumsum()
+    end_K = (sum_K / sum_K[-1] * b).round(decimals=9)
     # Points in [0, x): those of u, u + 1, ... below x.
     below_K = np.ceil(end_K - step * GOLDEN % 1).clip(min=0)
     return np.diff(below_K, prepend=0).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Weights that a user writes down, in the order of the domains, normalised to sum to 1."""
+"""Numbers that a user writes down by domain's name, in the order of the run's domains."""
 
 from collections.abc import Mapping
 
@@ -9,16 +9,34 @@ from pike_mixing.errors import InputError
 from pike_mixing.settings import misplaced
 
 
-def ordered(weights: Mapping[str, float], domains: tuple[str, ...], setting: str) -> Floats:
-    """The weights in the order of the domains, divided by their sum.
+def uniform(k: int) -> Floats:
+    """Weights 1/K."""
+    return np.full(k, 1 / k)
+
+
+def shares(values: Mapping[str, float] | None, domains: tuple[str, ...], setting: str) -> Floats:
+    """The values divided by their sum; 1/K each when absent.
 
     The DoReMi weights as printed in Table `tab: glam-dataset-overview`, for one, sum to 1.04.
 
     Raises:
-        InputError: a weight names no domain of the run, or a domain has no weight.
+        InputError: a value names no domain of the run, or a domain has none.
     """
-    weights_K = placed(weights, domains, setting, "weight")
-    return weights_K / weights_K.sum()
+    if values is None:
+        return uniform(len(domains))
+    placed_K = placed(values, domains, setting, "weight")
+    return placed_K / placed_K.sum()
+
+
+def sizes(tokens_by_domain: Mapping[str, float] | None, domains: tuple[str, ...]) -> Floats:
+    """Tokens of each domain's corpus.
+
+    Raises:
+        InputError: no sizes are known, one names no domain of the run, or a domain has none.
+    """
+    if tokens_by_domain is None:
+        raise InputError("tokens_by_domain: the sizes of the corpora are not known: give them")
+    return placed(tokens_by_domain, domains, "tokens_by_domain", "size")
 
 
 def placed(
@@ -33,9 +51,8 @@ def placed(
         what: What the numbers are, for messages: "weight".
 
     Raises:
-        InputError: a value names no domain of the run, or a domain has no value.
+        InputError: a value names no domain of the run, or a domain has none.
     """
-    problems = misplaced(values, domains, setting, f"has no {what}")
-    if problems:
+    if problems := misplaced(values, domains, setting, f"has no {what}"):
         raise InputError("\n".join(problems))
     return np.array([values[d] for d in domains], dtype=np.float64)

@@ -2,27 +2,25 @@
 
 A method is a frozen dataclass of settings with pure functions over an explicit state. The loop
 calls `allocate`, `loss_weights`, `combine` and `observe` of every method and never asks which one
-it runs; a method that does not act in a place inherits the neutral answer of `MethodDefaults`.
+it runs; a method that does not act in a place inherits the neutral answer of `Method`.
 
 Shapes: K domains, always in the order of the run's list of domains. K-sized arrays are NumPy's, of
 float64, counts of int64; a domain that a measurement does not cover is NaN in them, never 0.
 """
 
+import abc
 import dataclasses
-import functools
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol, Self, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Self
 
 import numpy as np
 
-from pike_mixing import by_domain
 from pike_mixing.apportion import apportion
 from pike_mixing.arrays import Array, Floats, Ints
-from pike_mixing.errors import InputError
+from pike_mixing.limits import NonNegativeInt, PositiveInt
 from pike_mixing.numerics.gradient_moments import variance_of_rows
 from pike_mixing.settings import CheckedSettings
-
-T = TypeVar("T")
+from pike_mixing.signal_checks import judging
 
 State = dict[str, Array]
 """All that a method remembers. It lies in the checkpoint, so it holds NumPy arrays only."""
@@ -38,6 +36,8 @@ class Facts:
     """Tokens of the whole run: rows x length x steps."""
     mixture: Mapping[str, float] | None = None
     """Weights by domain that other runs found, where the method asks for them."""
+    steps: int | None = None
+    """Steps of the whole run, where they are known."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +88,12 @@ class Statistics:
             unbiased_K = squared_norm_K - variance_K / rows_K
         return cls(squared_norm_K, unbiased_K, variance_K, loss_K, rows_K)
 
+    @classmethod
+    def averaged(cls, estimates: Sequence[Self]) -> Self:
+        """The mean of several estimates from as many rows each; `rows_K` are those of one."""
+        names = (field.name for field in dataclasses.fields(cls))
+        return cls(*(np.mean([getattr(e, name) for e in estimates], axis=0) for name in names))
+
 
 @dataclasses.dataclass(frozen=True)
 class Signals:
@@ -107,7 +113,8 @@ class Signals:
     loss_K: Floats | None = None
     """Mean loss of each domain's rows in the training batch, nats per token."""
     gram_KxK: Floats | None = None
-    """Inner products g_j . g_k of the gradients of the domains' mean losses on the batch."""
+    """Inner products g_j . g_k of the gradients of the domains' mean losses on the batch; beside
+    `statistics` of fresh rows, on those."""
     statistics: Statistics | None = None
     """Gradient statistics, when due."""
     loss_after_K: Floats | None = None
@@ -117,63 +124,15 @@ class Signals:
     validation_loss_K: Floats | None = None
     """Mean loss of each domain's rows of comparison, nats per token, when due."""
 
-    def contradictions(self, K: int) -> list[str]:
-        """What cannot be true of K domains.
-
-        A domain without a measurement is NaN; an infinite loss is a measurement that no method can
-        follow. Statistics that are not finite count as none.
-        """
-        numbers = ("step", "batch_rows", "statistics")
-        given = {n: v for n, v in vars(self).items() if v is not None and n not in numbers}
-        if self.statistics is not None:
-            given |= {f"statistics.{n}": v for n, v in vars(self.statistics).items()}
-        found = [
-            f"{n} is a {type(v).__module__}.{type(v).__name__}: give a NumPy array"
-            for n, v in given.items()
-            if not isinstance(v, np.ndarray)
-        ]
-        if found:
-            return found
-        shape = {"gram_KxK": (K, K)}
-        found = [
-            f"{n} has the shape {v.shape}, but the state is of {K} domains"
-            for n, v in given.items()
-            if v.shape != shape.get(n, (K,))
-        ]
-        if found:
-            return found
-        for n in ("loss_K", "loss_after_K", "excess_K", "validation_loss_K"):
-            if n in given:
-                infinite = np.flatnonzero(np.isinf(given[n]))
-                found += [
-                    f"{n} of the run's domain {k + 1} is {given[n][k]:g}: training diverges, lower "
-                    "its learning rate"
-                    for k in infinite
-                ]
-        if self.count_K is not None:
-            if (self.count_K < 0).any():
-                found.append(f"count_K: {self.count_K.tolist()} holds a negative count")
-            if self.count_K.sum() != self.batch_rows:
-                found.append(
-                    f"count_K: {self.count_K.tolist()} sums to {self.count_K.sum():g}, but the "
-                    f"batch has {self.batch_rows} rows (batch_rows)"
-                )
-        return found
-
 
 @dataclasses.dataclass(frozen=True)
 class _Due(CheckedSettings):
     """Steps at which something is measured."""
 
-    first: int
+    first: NonNegativeInt
     """The first of them."""
-    every: int
+    every: PositiveInt
     """Steps from one to the next (the paper's T_0)."""
-
-    def problems(self) -> list[str]:
-        """Steps that are none."""
-        found = [] if self.first >= 0 else ["first: must not be negative"]
-        return found + ([] if self.every >= 1 else ["every: must be at least 1"])
 
     def due(self, step: int) -> bool:
         """Whether step `step` measures."""
@@ -188,6 +147,10 @@ class StatisticsNeed(_Due):
     """From rows of their own stream, before the batch is drawn; else from the training batch."""
     rows: int
     """At least this many rows of each domain; fresh rows only."""
+    estimates: int = 1
+    """Estimates from rows of their own each, whose mean is taken; fresh rows only."""
+    inner_products: bool = False
+    """Whether `Signals.gram_KxK` of the same rows is wanted, too; of one estimate of fresh rows."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -223,38 +186,34 @@ class Needs:
     moments_per_domain: bool = False
     """An optimizer with moments for each domain, whose steps `combine` weighs by counts alone."""
 
-    def missing(self, hook: str, signals: Signals) -> list[str]:
-        """Signals that a hook must be given at this step and is not."""
-        wanted = {
-            "loss_weights": {"loss_K": self.weighs_losses, "excess_K": self.reference},
-            "combine": {"gram_KxK": self.gramian, "count_K": self.moments_per_domain},
-            "observe": {
-                "loss_K": self.losses,
-                "loss_after_K": self.losses_after,
-                "gram_KxK": self.gramian,
-                "excess_K": self.reference,
-            },
-        }[hook]
-        early = signals.statistics is not None or signals.validation_loss_K is not None
-        if hook == "observe" and early and signals.count_K is None:
-            # Measured before the batch was drawn.
-            return []
-        wanted["count_K"] = wanted.get("count_K", False) or wanted.get("loss_K", False)
+    def passes(self) -> bool:
+        """Whether passes over the model beside those of the training are wanted."""
+        asked = (self.statistics, self.validation, self.gramian)
+        return any(asked) or self.weighs_losses or self.losses_after
+
+    def inner_products(self) -> bool:
+        """Whether all K gradients are ever there at once."""
+        return self.gramian or (self.statistics is not None and self.statistics.inner_products)
+
+    def batch_statistics(self, step: int) -> bool:
+        """Whether gradient statistics of the rows of a step's training batch are wanted."""
         due = self.statistics
-        if hook == "observe" and due is not None and not due.fresh and due.due(signals.step):
-            wanted["statistics"] = True
-        return [
-            f"{name} is missing: the method needs it (`needs`)"
-            for name, needed in wanted.items()
-            if needed and getattr(signals, name) is None
-        ]
+        return due is not None and not due.fresh and due.due(step)
 
 
-class Method(Protocol):
-    """The four hooks of a mixing method, and what it asks for."""
+class Method(CheckedSettings, abc.ABC):
+    """The hooks of a mixing method; a frozen dataclass of settings that inherits this.
 
-    def problems(self) -> list[str]:
-        """Reasons why the settings are unreasonable, each beginning with the setting's name."""
+    Only `init` must be defined: each other hook has the answer of a method that does not act in its
+    place. Settings are judged when a method is made, signals before a hook sees them: an InputError
+    names those that are missing, infinite, or contradict each other.
+    """
+
+    def __init_subclass__(cls) -> None:
+        """Puts the judgement of signals before the class's own hooks."""
+        for name in ("loss_weights", "combine", "observe"):
+            if name in vars(cls):
+                setattr(cls, name, judging(name, vars(cls)[name]))
 
     def informed(self, facts: Facts) -> Self:
         """The method with what its settings left to the run; called once, before `init`.
@@ -262,10 +221,13 @@ class Method(Protocol):
         Raises:
             InputError: the run does not know it either.
         """
+        return self
 
     def needs(self) -> Needs:
-        """The signals to measure."""
+        """The signals to measure: none."""
+        return Needs()
 
+    @abc.abstractmethod
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The state before step 0.
 
@@ -274,96 +236,28 @@ class Method(Protocol):
         """
 
     def weights(self, state: State, step: int) -> Floats:
-        """Sampling weights w_K of a step, non-negative, summing to 1."""
-
-    def allocate(self, state: State, step: int, b: int) -> Ints:
-        """Rows b_K (int64) of each domain in the batch of a step, summing to b."""
-
-    def loss_weights(self, state: State, signals: Signals) -> Floats | None:
-        """Weights of the domains' mean losses in the training loss; None: b_k / b."""
-
-    def combine(self, state: State, signals: Signals) -> Floats | None:
-        """Coefficients c_K of the update sum_k c_k g_k; None: b_k / b."""
-
-    def observe(self, state: State, signals: Signals) -> State:
-        """The next state, given what was measured."""
-
-    def proposed(self, statistics: Statistics, b: int) -> dict[str, float]:
-        """Settings by name, each of which alone would move one domain's odds by 10 % an update."""
-
-
-def _judging(
-    name: str, hook: Callable[[Any, State, Signals], T]
-) -> Callable[[Any, State, Signals], T]:
-    @functools.wraps(hook)
-    def judged(self: Any, state: State, signals: Signals) -> T:
-        K = len(self.weights(state, signals.step))
-        problems = self.needs().missing(name, signals) + signals.contradictions(K)
-        if problems:
-            where = f"{type(self).__name__}.{name}, step {signals.step}"
-            raise InputError("\n".join(f"{where}: {problem}" for problem in problems))
-        # What is not measured, or beyond a float64, is in the result: nothing to warn of.
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return hook(self, state, signals)
-
-    return judged
-
-
-class MethodDefaults(CheckedSettings):
-    """The answers of a method that does not act in a place.
-
-    Its settings are judged when it is made. Signals are judged before a hook sees them: an
-    InputError names those that are missing, infinite, or contradict each other.
-    """
-
-    def __init_subclass__(cls) -> None:
-        """Puts the judgement of signals before the class's own hooks."""
-        for name in ("loss_weights", "combine", "observe"):
-            if name in vars(cls):
-                setattr(cls, name, _judging(name, vars(cls)[name]))
-
-    def informed(self, facts: Facts) -> Self:
-        """The settings say it all."""
-        return self
-
-    def needs(self) -> Needs:
-        """Nothing is measured."""
-        return Needs()
-
-    def weights(self, state: State, step: int) -> Floats:
-        """Those of the state."""
+        """Sampling weights w_K of a step, non-negative, summing to 1: those of the state."""
         return state["weights_K"]
 
     def allocate(self, state: State, step: int, b: int) -> Ints:
-        """The weights' shares of b rows, rounded by largest remainder."""
+        """Rows b_K (int64) of each domain in a step's batch of b rows: by largest remainder."""
         return apportion(self.weights(state, step), b)
 
     def loss_weights(self, state: State, signals: Signals) -> Floats | None:
-        """Equation `eq: mix_framework`: each domain counts by its share of the batch."""
+        """Weights of the domains' mean losses in the training loss.
+
+        None: b_k / b, as in equation `eq: mix_framework`.
+        """
         return None
 
     def combine(self, state: State, signals: Signals) -> Floats | None:
-        """Equation `eq: mix_framework`: gradients add up by their share of the batch."""
+        """Coefficients c_K of the update sum_k c_k g_k; None: b_k / b."""
         return None
 
     def observe(self, state: State, signals: Signals) -> State:
-        """The state stays."""
+        """The next state, given what was measured."""
         return state
 
     def proposed(self, statistics: Statistics, b: int) -> dict[str, float]:
-        """Nothing follows from statistics."""
+        """Settings by name, each of which alone would move one domain's odds by 10 % an update."""
         return {}
-
-
-def uniform(k: int) -> Floats:
-    """Weights 1/K."""
-    return np.full(k, 1 / k)
-
-
-def begun(prior: Mapping[str, float] | None, domains: tuple[str, ...]) -> Floats:
-    """The weights of a setting `prior`, divided by their sum; 1/K without one.
-
-    Raises:
-        InputError: it names a domain that is not there, or misses one.
-    """
-    return uniform(len(domains)) if prior is None else by_domain.ordered(prior, domains, "prior")

@@ -4,6 +4,7 @@ rows: PositiveInt
 overlap: Annotated[float, Limits(at_least=0, below=1)] = 0.5
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,8 +24,8 @@ class Limits:
     """Regular expression of the whole text."""
     means: str | None = None
     """The pattern in words: "a commit of 40 hex digits"."""
-    judge: Callable[[str], str | None] | None = None
-    """Says what is wrong with a text, where no pattern can."""
+    judge: Callable[[Any], str | None] | None = None
+    """Says what is wrong with a text or a mapping, where no pattern can."""
     filled: bool = False
     """Whether a text, a list or a mapping must hold something."""
     distinct: bool = False
@@ -81,3 +82,22 @@ NonNegativeInt = Annotated[int, Limits(at_least=0)]
 PositiveFloat = Annotated[float, Limits(above=0)]
 NonNegativeFloat = Annotated[float, Limits(at_least=0)]
 Share = Annotated[float, Limits(at_least=0, at_most=1)]
+PositiveShare = Annotated[float, Limits(above=0, at_most=1)]
+ShareBelowOne = Annotated[float, Limits(at_least=0, below=1)]
+VarianceRows = Annotated[int, Limits(at_least=2)]
+"""Rows of which a variance is estimated: one alone has none."""
+
+
+def _indivisible(values: Mapping[str, float]) -> str | None:
+    total = sum(values.values())
+    if not total > 0:
+        return "at least one must be positive"
+    if total == math.inf:
+        return "the sum is beyond what a float64 can hold: divide all by the largest"
+    return None
+
+
+Proportions = Annotated[dict[str, NonNegativeFloat], Limits(judge=_indivisible)]
+"""Numbers by domain that are divided by their sum."""
+PositiveProportions = Annotated[dict[str, PositiveFloat], Limits(judge=_indivisible)]
+"""The same of domains that all have a part."""

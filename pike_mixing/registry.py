@@ -27,12 +27,10 @@ def kind(rule: str) -> type[Any]:
         raise InputError(f"rule: {rule!r} cannot be imported: {error}") from error
     if not (isinstance(found, type) and dataclasses.is_dataclass(found)):
         raise InputError(f"rule: {rule!r} is no dataclass of a method's settings (CONTRIBUTING.md)")
-    hooks = (name for name, hook in vars(Method).items() if inspect.isfunction(hook))
-    missing = [name for name in hooks if name[0] != "_" and not hasattr(found, name)]
-    if missing:
+    if not issubclass(found, Method) or inspect.isabstract(found):
         raise InputError(
-            f"rule: {rule!r} is no mixing method: it has no {', '.join(missing)}: inherit "
-            "pike_mixing.interface:MethodDefaults and define what is missing (CONTRIBUTING.md)"
+            f"rule: {rule!r} is no mixing method: inherit pike_mixing.interface:Method and define "
+            "`init` (CONTRIBUTING.md)"
         )
     return found
 
@@ -75,4 +73,4 @@ def make(rule: str, /, **settings: Any) -> Method:
     Raises:
         InputError: unknown rule, or settings that do not fit it, with the nearest names.
     """
-    return build(rule, settings, kind(rule).__name__)
+    return build(rule, settings, rule)

@@ -4,22 +4,20 @@ A field is the one definition of its setting: name, type, limits (`pike_mixing.l
 and the docstring below it.
 """
 
-import ast
 import dataclasses
 import difflib
-import inspect
-import itertools
+import functools
 import math
 import re
 import sys
-import textwrap
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 from pike_mixing.errors import InputError
 from pike_mixing.limits import Limits
+from pike_mixing.settings_text import default, is_required, meanings
 
 T = TypeVar("T")
 
@@ -55,53 +53,47 @@ def parse(kind: type[T], values: Mapping[str, Any], where: str) -> T:
     return _build(kind, values)
 
 
-def check(kind: type[Any], values: Mapping[str, Any], where: str) -> list[str]:
-    """Every reason why `values` do not make a `kind`; an empty list when they do."""
-    problems = mismatches(kind, values, where)
-    if not problems and hasattr(kind, "problems"):
-        try:
-            problems += [f"{where}.{problem}" for problem in _build(kind, values).problems()]
-        except InputError as error:
-            # `CheckedSettings` names its own class.
-            lines = str(error).splitlines()
-            problems += [f"{where}{line.removeprefix(kind.__name__)}" for line in lines]
-    return problems
+def check(kind: Any, values: Mapping[str, Any], where: str) -> list[str]:
+    """Every reason why `values` do not make a `kind`; an empty list when they do.
+
+    Values beyond their limits hide nothing of what `problems` of the class says; those of a wrong
+    type do, as it could not be asked.
+    """
+    return _judged(kind, values, where, lambda: _unjudged(kind, values))
 
 
-def mismatches(kind: type[Any], values: Mapping[str, Any], where: str) -> list[str]:
-    """Every unknown, missing or wrong value by itself; `problems` of the class is not asked."""
+def _judged(kind: Any, values: Mapping[str, Any], where: str, made: Callable[[], Any]) -> list[str]:
+    found = mismatches(kind, values, where)
+    if hasattr(kind, "problems") and not (found and mismatches(kind, values, where, limits=False)):
+        found += [f"{where}.{problem}" for problem in made().problems()]
+    return found
+
+
+def mismatches(
+    kind: Any, values: Mapping[str, Any], where: str, *, limits: bool = True, own: bool = True
+) -> list[str]:
+    """Every unknown, missing or wrong value by itself; `problems` of the class is not asked.
+
+    Args:
+        kind: A dataclass.
+        values: Plain JSON values by field name.
+        where: Where the values were set, for messages.
+        limits: Whether values beyond their limits are wrong, or those of a wrong type alone.
+        own: Whether `problems` of dataclasses within it is asked.
+    """
     if not isinstance(values, Mapping):
         return [f"{where}: {unfit(values, Mapping)}"]
     fields = {f.name: f for f in dataclasses.fields(kind)}
-    hints = _hints(kind)
+    hints = _hints(kind, limits)
     problems = [unknown(name, fields, where) for name in values if name not in fields]
     for name, field in fields.items():
         if name in values:
-            problems += _mismatch(values[name], hints[name], f"{where}.{name}")
+            problems += mismatch(values[name], hints[name], f"{where}.{name}", own)
         elif is_required(field):
             meant = field.metadata.get("meaning") or meanings(kind).get(name)
             meant = None if dataclasses.is_dataclass(hints[name]) else meant
             problems.append(f"{where}: {name} is missing: {meant or _described(hints[name])}")
     return problems
-
-
-def meanings(kind: type[Any]) -> dict[str, str]:
-    """What the settings of a dataclass mean: the docstring below each field, by its name."""
-    found: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
-        if "__dataclass_fields__" not in vars(base):
-            continue
-        try:
-            source = inspect.getsource(base)
-        except (OSError, TypeError):
-            # A class that was made while the program runs.
-            continue
-        body = cast(ast.ClassDef, ast.parse(textwrap.dedent(source)).body[0]).body
-        for field, below in itertools.pairwise(body):
-            if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
-                words = str(getattr(below.value, "value", ""))
-                found[ast.unparse(field.target)] = " ".join(words.split())
-    return found
 
 
 class CheckedSettings:
@@ -112,18 +104,14 @@ class CheckedSettings:
         return []
 
     def __post_init__(self) -> None:
-        """Judges types, then what `problems` says.
+        """Judges types and limits, and what `problems` says.
 
         Raises:
             InputError: a setting is of the wrong type or unreasonable: all of them in one message.
         """
         kind = type(self)
-        hints = _hints(kind)
-        names = [f.name for f in dataclasses.fields(self)]  # type: ignore[arg-type]
-        found = [p for n in names for p in _mismatch(getattr(self, n), hints[n], f".{n}")]
-        found = found or [f".{problem}" for problem in self.problems()]
-        if found:
-            raise InputError("\n".join(f"{kind.__name__}{problem}" for problem in found))
+        if found := _judged(kind, vars(self), kind.__name__, lambda: self):
+            raise InputError("\n".join(found))
 
 
 def unknown(name: str, known: typing.Iterable[str], where: str) -> str:
@@ -154,34 +142,26 @@ def misplaced(
     return found + [f"{where}: domain {d!r} {lacks}" for d in domains if d not in given]
 
 
-def indivisible(values: Mapping[str, float] | None, where: str) -> list[str]:
-    """Messages for numbers by domain that cannot be divided by their sum; none without numbers."""
-    if values is None:
-        return []
-    found = [f"{where}.{d}: {v} is negative" for d, v in values.items() if v < 0]
-    total = sum(values.values())
-    if not total > 0:
-        found.append(f"{where}: at least one must be positive")
-    if total == math.inf:
-        found.append(
-            f"{where}: the sum is beyond what a float64 can hold: divide all by the largest"
-        )
-    return found
-
-
-def _hints(kind: type[Any]) -> dict[str, Any]:
-    return typing.get_type_hints(kind, include_extras=True)
-
-
-def is_required(field: dataclasses.Field[Any]) -> bool:
-    """Whether a setting has no default."""
-    missing = dataclasses.MISSING
-    return field.default is missing and field.default_factory is missing
+@functools.cache
+def _hints(kind: Any, limits: bool = True) -> dict[str, Any]:
+    return typing.get_type_hints(kind, include_extras=limits)
 
 
 def _build(kind: type[T], values: Mapping[str, Any]) -> T:
+    return kind(**_parsed(kind, values))
+
+
+def _unjudged(kind: type[Any], values: Mapping[str, Any]) -> Any:
+    """An instance whose `__post_init__` has not run."""
+    made = object.__new__(kind)
+    vars(made).update({field.name: default(field) for field in dataclasses.fields(kind)})
+    vars(made).update(_parsed(kind, values))
+    return made
+
+
+def _parsed(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     hints = _hints(kind)
-    return kind(**{name: _value(value, hints[name]) for name, value in values.items()})
+    return {name: _value(value, hints[name]) for name, value in values.items()}
 
 
 def _value(value: Any, hint: Any) -> Any:
@@ -201,23 +181,26 @@ def _value(value: Any, hint: Any) -> Any:
     return value
 
 
-def _mismatch(value: Any, hint: Any, where: str) -> list[str]:
+def mismatch(value: Any, hint: Any, where: str, own: bool = True) -> list[str]:
+    """What is wrong with a value of a type, which may say limits."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any:
         return []
     if origin is Annotated:
-        return _unlike(value, inner[0], inner[1], where)
+        return _unlike(value, inner[0], inner[1], where, own)
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        return check(hint, value, where)
+        return check(hint, value, where) if own else mismatches(hint, value, where, own=False)
     if origin in (Union, types.UnionType):
         if value is None and type(None) in inner:
             return []
-        return _mismatch(value, next(h for h in inner if h is not type(None)), where)
+        return mismatch(value, next(h for h in inner if h is not type(None)), where, own)
     if origin is tuple and isinstance(value, list | tuple):
-        return [p for i, v in enumerate(value) for p in _mismatch(v, inner[0], f"{where}[{i}]")]
+        numbered = enumerate(value)
+        return [p for i, v in numbered for p in mismatch(v, inner[0], f"{where}[{i}]", own)]
     if origin in (dict, Mapping) and isinstance(value, Mapping):
-        names = [p for k in value for p in _mismatch(k, inner[0], f"{where}: the name")]
-        return names + [p for k, v in value.items() for p in _mismatch(v, inner[1], f"{where}.{k}")]
+        names = [p for k in value for p in mismatch(k, inner[0], f"{where}: the name")]
+        items = value.items()
+        return names + [p for k, v in items for p in mismatch(v, inner[1], f"{where}.{k}", own)]
     return [] if fits(value, hint) else [f"{where}: {unfit(value, hint)}"]
 
 
@@ -226,11 +209,11 @@ def _listed(value: Any, note: Any) -> Any:
     return [value] if alone else value
 
 
-def _unlike(value: Any, hint: Any, note: Any, where: str) -> list[str]:
+def _unlike(value: Any, hint: Any, note: Any, where: str, own: bool) -> list[str]:
     """What is wrong with a value of an annotated type."""
     if isinstance(note, Limits):
         value = _listed(value, note)
-        problem = (found := _mismatch(value, hint, where)) or note.problem(value)
+        problem = (found := mismatch(value, hint, where, own)) or note.problem(value)
         return found or ([f"{where}: {problem}"] if problem else [])
     if not isinstance(value, Mapping):
         return [f"{where}: {unfit(value, Mapping)}"]
@@ -240,7 +223,7 @@ def _unlike(value: Any, hint: Any, note: Any, where: str) -> list[str]:
     if not isinstance(value["kind"], str) or value["kind"] not in kinds:
         return [unknown(value["kind"], kinds, f"{where}.kind")]
     others = {name: given for name, given in value.items() if name != "kind"}
-    return mismatches(kinds[value["kind"]], others, where)
+    return mismatch(others, kinds[value["kind"]], where, own)
 
 
 def fits(value: object, hint: Any) -> bool:

@@ -19,7 +19,7 @@ class Average:
     """DoReMi (arXiv 2305.10429, Algorithm 1, last line) and DoGE (arXiv 2310.15393)."""
 
     about: ClassVar[str] = "The weights of one proxy run, averaged over its steps."
-    reads: ClassVar[Literal["losses", "state"]] = "state"
+    reads: ClassVar[Literal["losses", "state", "predictions"]] = "state"
     packages: ClassVar[tuple[str, ...]] = ()
 
     def find(

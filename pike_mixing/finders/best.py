@@ -9,11 +9,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.finders import swarm
 from pike_mixing.finders.interface import Found, Proxy
+from pike_mixing.limits import Proportions
 from pike_mixing.numerics.effective import effective_domains
-from pike_mixing.settings import CheckedSettings, indivisible
+from pike_mixing.settings import CheckedSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,15 +23,11 @@ class Best(CheckedSettings):
     """No model of the loss: what was not trained cannot be found."""
 
     about: ClassVar[str] = "The mixture of the proxy run that ended with the lowest mean loss."
-    reads: ClassVar[Literal["losses", "state"]] = "losses"
+    reads: ClassVar[Literal["losses", "state", "predictions"]] = "losses"
     packages: ClassVar[tuple[str, ...]] = ()
 
-    target: dict[str, float] | None = None
+    target: Proportions | None = None
     """Weight of each domain's loss in the mean, divided by their sum; 1/K when absent."""
-
-    def problems(self) -> list[str]:
-        """A target that is none."""
-        return indivisible(self.target, "target")
 
     def find(
         self, domains: tuple[str, ...], runs: Sequence[Proxy], losses: tuple[str, ...] | None = None
@@ -44,7 +42,7 @@ class Best(CheckedSettings):
         """
         runs = sorted(runs, key=lambda run: run.name)
         weights_NxK, loss_NxK = swarm.arrays(runs)
-        target_K = swarm.shares(self.target, losses or domains, "target")
+        target_K = by_domain.shares(self.target, losses or domains, "target")
         mixtures, place_N = np.unique(weights_NxK, axis=0, return_inverse=True)
         place_N = place_N.ravel()  # NumPy 2.0 alone gives a column.
         loss_M = np.bincount(place_N, loss_NxK @ target_K) / np.bincount(place_N)

@@ -23,6 +23,8 @@ class Proxy:
     nats per token."""
     state: Mapping[str, Array] | None = None
     """State of its mixing method after the last step."""
+    token_loss: Sequence[Floats] | None = None
+    """For each of the losses, that of each validation token, nats: of proxies of one domain."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,8 @@ class Finder(Protocol):
 
     about: ClassVar[str]
     """What it does, in one sentence."""
-    reads: ClassVar[Literal["losses", "state"]]
-    """What it reads of a proxy beside its mixture."""
+    reads: ClassVar[Literal["losses", "state", "predictions"]]
+    """What it reads of a proxy beside its mixture; predictions: losses, and those of tokens."""
     packages: ClassVar[tuple[str, ...]]
     """What `find` imports beside NumPy: packages of the extra `finders`."""
 

@@ -17,9 +17,16 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import law, swarm, validation
 from pike_mixing.finders.interface import Found, Proxy
 from pike_mixing.finders.program import Program, solve
-from pike_mixing.limits import Limits, NonNegativeFloat, PositiveFloat, PositiveInt
+from pike_mixing.limits import (
+    Limits,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    PositiveProportions,
+    Proportions,
+)
 from pike_mixing.numerics.effective import effective_domains
-from pike_mixing.settings import CheckedSettings, indivisible
+from pike_mixing.settings import CheckedSettings
 
 OUTSIDE = 1e-6
 """A mixture further than this from every average of the proxies' mixtures lies outside of them."""
@@ -33,18 +40,18 @@ class MixingLaw(CheckedSettings):
         "Fits how each domain's loss falls with the mixture, and solves for the best mixture that "
         "stays near a prior."
     )
-    reads: ClassVar[Literal["losses", "state"]] = "losses"
+    reads: ClassVar[Literal["losses", "state", "predictions"]] = "losses"
     packages: ClassVar[tuple[str, ...]] = ("scipy",)
 
-    target: dict[str, float] | None = None
+    target: Proportions | None = None
     """Weight u of each domain's loss in the objective, divided by their sum; 1/K when absent."""
     kl: NonNegativeFloat = 0.05
     """Price of a nat of divergence from the prior, in nats per token; 0 trusts the law alone."""
-    prior: dict[str, float] | None = None
+    prior: PositiveProportions | None = None
     """The mixture to stay near, divided by its sum; 1/K when absent."""
     epochs: PositiveFloat | None = None
     """No domain is read more than this many times: w_k <= epochs tokens_k / budget."""
-    tokens_by_domain: dict[str, float] | None = None
+    tokens_by_domain: Proportions | None = None
     """Training tokens of each domain; needed with epochs."""
     budget_tokens: PositiveFloat | None = None
     """Tokens of the final run: rows x length x steps; needed with epochs."""
@@ -58,14 +65,11 @@ class MixingLaw(CheckedSettings):
     """Seed of the parts."""
 
     def problems(self) -> list[str]:
-        """Settings with which there is nothing to fit or to solve."""
-        found = indivisible(self.target, "target") + indivisible(self.prior, "prior")
-        zero = [d for d, p in (self.prior or {}).items() if p == 0]
-        found += [f"prior.{d}: must be positive, leave the domain out instead" for d in zero]
+        """Caps of which a part is missing."""
         caps = (self.epochs, self.tokens_by_domain, self.budget_tokens)
-        if any(c is None for c in caps) != all(c is None for c in caps):
-            found.append("epochs: give epochs, tokens_by_domain and budget_tokens, or none of them")
-        return found + indivisible(self.tokens_by_domain, "tokens_by_domain")
+        if any(c is None for c in caps) == all(c is None for c in caps):
+            return []
+        return ["epochs: give epochs, tokens_by_domain and budget_tokens, or none of them"]
 
     def find(
         self, domains: tuple[str, ...], runs: Sequence[Proxy], losses: tuple[str, ...] | None = None
@@ -82,7 +86,7 @@ class MixingLaw(CheckedSettings):
         program = self._program(domains, losses, weights_NxK, loss_NxK)
         laws = program.laws
         weights_K, residual = solve(program)
-        uniform_K, full_K = np.full(K, 1 / K), weights_K >= program.cap_K - 1e-9
+        uniform_K, full_K = by_domain.uniform(K), weights_K >= program.cap_K - 1e-9
         diagnostics = {
             "runs": len(runs),
             **self._validated(losses, weights_NxK, loss_NxK, program.target_K),
@@ -124,9 +128,9 @@ class MixingLaw(CheckedSettings):
     ) -> Program:
         return Program(
             laws=law.fit(weights_NxK, loss_NxM, starts=self.starts, huber=self.huber),
-            target_K=swarm.shares(self.target, losses, "target"),
+            target_K=by_domain.shares(self.target, losses, "target"),
             kl=self.kl,
-            prior_K=swarm.shares(self.prior, domains, "prior"),
+            prior_K=by_domain.shares(self.prior, domains, "prior"),
             cap_K=self._caps(domains),
         )
 
@@ -150,7 +154,7 @@ class MixingLaw(CheckedSettings):
     def _caps(self, domains: tuple[str, ...]) -> Floats:
         if self.epochs is None or self.tokens_by_domain is None or self.budget_tokens is None:
             return np.full(len(domains), np.inf)
-        tokens_K = by_domain.placed(self.tokens_by_domain, domains, "tokens_by_domain", "size")
+        tokens_K = by_domain.sizes(self.tokens_by_domain, domains)
         return self.epochs * tokens_K / self.budget_tokens
 
     def _validated(

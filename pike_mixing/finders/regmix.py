@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
+from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.finders import swarm, validation
 from pike_mixing.finders.interface import Found, Proxy
-from pike_mixing.limits import Limits, PositiveFloat, PositiveInt
+from pike_mixing.limits import Limits, PositiveFloat, PositiveInt, PositiveProportions, Proportions
 from pike_mixing.numerics.effective import effective_domains
-from pike_mixing.settings import CheckedSettings, indivisible
+from pike_mixing.settings import CheckedSettings
 
 if TYPE_CHECKING:
     import lightgbm as lgb
@@ -34,10 +35,10 @@ class RegMix(CheckedSettings):
         "Learns the loss from the mixture by boosted trees, and averages the best of many "
         "mixtures drawn at random."
     )
-    reads: ClassVar[Literal["losses", "state"]] = "losses"
+    reads: ClassVar[Literal["losses", "state", "predictions"]] = "losses"
     packages: ClassVar[tuple[str, ...]] = ("lightgbm", "scipy")
 
-    target: dict[str, float] | None = None
+    target: Proportions | None = None
     """Weight of each domain's loss in what is learned, divided by their sum; 1/K when absent."""
     samples: PositiveInt = 100_000
     """Mixtures drawn from the Dirichlet distribution and scored."""
@@ -46,7 +47,7 @@ class RegMix(CheckedSettings):
 
     Trees are constant by pieces, and few proxies make large pieces: among equal scores the draw
     alone would choose."""
-    prior: dict[str, float] | None = None
+    prior: PositiveProportions | None = None
     """Mean of the Dirichlet distribution; 1/K when absent. Take that of the proxies' mixtures."""
     concentration: PositiveFloat = 1.0
     """Its parameters are concentration K prior_k: with equal parts, 1 draws evenly.
@@ -74,13 +75,10 @@ class RegMix(CheckedSettings):
     """Seed of the drawn mixtures and of the parts."""
 
     def problems(self) -> list[str]:
-        """Settings with which nothing can be learned."""
-        found = indivisible(self.target, "target") + indivisible(self.prior, "prior")
-        zero = [d for d, p in (self.prior or {}).items() if p == 0]
-        found += [f"prior.{d}: must be positive, leave the domain out instead" for d in zero]
-        if self.kept > self.samples:
-            found.append(f"kept: must not be more than samples ({self.samples})")
-        return found
+        """More mixtures to keep than are drawn."""
+        if self.kept <= self.samples:
+            return []
+        return [f"kept: must not be more than samples ({self.samples})"]
 
     def find(
         self, domains: tuple[str, ...], runs: Sequence[Proxy], losses: tuple[str, ...] | None = None
@@ -93,10 +91,10 @@ class RegMix(CheckedSettings):
         weights_NxK, loss_NxK = swarm.arrays(
             runs, at_least=self._at_least(), because=self._reason()
         )
-        target_N = loss_NxK @ swarm.shares(self.target, losses or domains, "target")
+        target_N = loss_NxK @ by_domain.shares(self.target, losses or domains, "target")
         trees, rounds = self._fit(weights_NxK, target_N)
         weights_K, averaged = self._searched(trees, domains)
-        uniform_K = np.full(len(domains), 1 / len(domains))
+        uniform_K = by_domain.uniform(len(domains))
         predicted_2 = _predicted(trees, np.stack([weights_K, uniform_K]))
         return Found(
             weights_K,
@@ -121,7 +119,7 @@ class RegMix(CheckedSettings):
     ) -> Floats:
         """With as many trees; at most 10,000 mixtures are drawn, and the same share is kept."""
         weights_NxK, loss_NxK = swarm.arrays(runs)
-        target_N = loss_NxK @ swarm.shares(self.target, losses or domains, "target")
+        target_N = loss_NxK @ by_domain.shares(self.target, losses or domains, "target")
         trees = self._trained(weights_NxK, target_N, found.diagnostics["trees"])
         samples = min(self.samples, 10_000)
         kept = max(self.kept * samples // self.samples, 1)
@@ -129,7 +127,7 @@ class RegMix(CheckedSettings):
 
     def _searched(self, trees: "lgb.Booster", domains: tuple[str, ...]) -> tuple[Floats, int]:
         """The mean of the drawn mixtures with the lowest scores, and how many they are."""
-        prior_K = swarm.shares(self.prior, domains, "prior")
+        prior_K = by_domain.shares(self.prior, domains, "prior")
         drawn_SxK = np.random.default_rng(self.seed).dirichlet(
             self.concentration * len(domains) * prior_K, self.samples
         )

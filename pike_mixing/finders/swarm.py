@@ -1,13 +1,12 @@
-"""Proxy runs as arrays, and the numbers that a user writes down by domain.
+"""Proxy runs as arrays.
 
 Shapes: K domains, N proxy runs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders.interface import Proxy
@@ -42,15 +41,3 @@ def arrays(
     weights = [run.weights_K for run in runs if run.weights_K is not None]
     losses = [run.loss_K for run in runs if run.loss_K is not None]
     return np.stack(weights).astype(np.float64), np.stack(losses).astype(np.float64)
-
-
-def shares(values: Mapping[str, float] | None, domains: tuple[str, ...], setting: str) -> Floats:
-    """The values in the order of the domains, divided by their sum; 1/K each when absent.
-
-    Raises:
-        InputError: a value names no domain, or a domain has no value.
-    """
-    if values is None:
-        return np.full(len(domains), 1 / len(domains))
-    placed_K = by_domain.placed(values, domains, setting, "value")
-    return placed_K / placed_K.sum()

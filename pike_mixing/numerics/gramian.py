@@ -6,7 +6,6 @@ function of the inner products G_jk = g_j . g_k alone.
 Shapes: K domains, P of them with a gradient.
 """
 
-from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -21,24 +20,6 @@ as in Mix, so that one learning rate, weight decay and clipping fit every method
 factor of the method's authors, for which the same gradients can give K times as much."""
 
 
-def coefficients(signals: Signals, solve: Callable[[Floats, Ints], Floats]) -> Floats:
-    """Coefficients c_K of the K gradients; 0 for a domain without one.
-
-    Args:
-        signals: Signals with a Gramian.
-        solve: From the Gramian of the domains with a gradient (P x P, see `of_present`) and their
-            indices to their coefficients c_P.
-
-    Raises:
-        InputError: the Gramian holds numbers that are not finite, or `solve` raises it.
-    """
-    gram_PxP, present_P = of_present(signals)
-    coefficient_K = np.zeros(len(_gramian(signals)))
-    if len(present_P):
-        coefficient_K[present_P] = solve(gram_PxP, present_P)
-    return coefficient_K
-
-
 def of_present(signals: Signals) -> tuple[Floats, Ints]:
     """Gramian of the domains that have a gradient (P x P), and their indices.
 
@@ -47,7 +28,8 @@ def of_present(signals: Signals) -> tuple[Floats, Ints]:
     Raises:
         InputError: an inner product of gradients is not a finite number.
     """
-    gram_KxK = _gramian(signals)
+    gram_KxK = signals.gram_KxK
+    assert gram_KxK is not None, "a method that needs a Gramian was given none"
     # NaN > 0 is False.
     present_P = np.flatnonzero(gram_KxK.diagonal() > 0)
     gram_PxP = gram_KxK[present_P][:, present_P]
@@ -68,11 +50,6 @@ def not_converged(rule: str, step: int, why: str) -> InputError:
         "training.peak_learning_rate, give the batch more rows, or train with another rule; the "
         "checkpoints before this step are sound"
     )
-
-
-def _gramian(signals: Signals) -> Floats:
-    assert signals.gram_KxK is not None, "a method that needs a Gramian was given none"
-    return signals.gram_KxK
 
 
 def _semidefinite(gram_PxP: Floats) -> Floats:

@@ -3,16 +3,16 @@
 import dataclasses
 import logging
 import math
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.interface import MethodDefaults, Needs, Signals, State, uniform
+from pike_mixing.interface import Method, Needs, Signals, State
+from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt, Proportions, ShareBelowOne
 from pike_mixing.numerics import scaling_law
 from pike_mixing.numerics.absent import filled
-from pike_mixing.settings import indivisible
 
 log = logging.getLogger("pike")
 
@@ -21,7 +21,7 @@ FEWEST = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ADO(MethodDefaults):
+class ADO(Method):
     """Fits each domain's loss over rows and samples by how fast its law still falls.
 
     The history is smoothed as it comes and thinned by half whenever `points` are kept, so that the
@@ -35,45 +35,35 @@ class ADO(MethodDefaults):
 
     first: int = 1000
     """Step of the first fit."""
-    every: int = 1000
+    every: PositiveInt = 1000
     """Steps between fits."""
-    ignore: int = 500
+    ignore: NonNegativeInt = 500
     """Steps at the beginning that no fit sees."""
-    stride: int = 10
+    stride: PositiveInt = 10
     """Steps between the points of a fit."""
-    window: int = 101
+    window: Annotated[int, Limits(at_least=5)] = 101
     """Steps over which a cubic smooths the losses (Savitzky-Golay); odd."""
-    points: int = 2000
+    points: Annotated[int, Limits(at_least=4 * FEWEST)] = 2000
     """Points kept at most."""
-    min_weight: float = 0.01
+    min_weight: ShareBelowOne = 0.01
     """Floor of the preferred weights, before they are divided by their sum."""
     min_log_irreducible: float = 0.5
     """No law ends below e^this nats, 1.65; lower it where losses themselves go lower."""
-    prior: dict[str, float] | None = None
+    prior: Proportions | None = None
     """Weights mu by domain before the first fit, and factor of the policy; 1/K when absent."""
 
     def problems(self) -> list[str]:
-        """Settings with which no fit can be made."""
-        positive = ("every", "stride")
-        found = [f"{n}: must be at least 1" for n in positive if getattr(self, n) < 1]
-        if self.window < 5 or self.window % 2 == 0:
-            found.append("window: must be odd and at least 5")
-        if self.ignore < 0:
-            found.append("ignore: must not be negative")
-        if not found:
-            fewest = self.ignore + (FEWEST - 1) * self.stride
-            if self.first < fewest:
-                found.append(
-                    f"first: the first fit needs {FEWEST} points, one in {self.stride} steps, "
-                    f"behind the {self.ignore} ignored: at least {fewest}"
-                )
-            if self.first < self.window - 1:
-                found.append(f"first: the first fit needs a whole window: {self.window - 1}")
-        if self.points < 4 * FEWEST:
-            found.append(f"points: must be at least {4 * FEWEST}")
-        if not 0 <= self.min_weight < 1:
-            found.append("min_weight: must lie in [0, 1)")
-        return found + indivisible(self.prior, "prior")
+        """A window without a middle, and a first fit before its points are there."""
+        found = [] if self.window % 2 else ["window: must be odd"]
+        fewest = self.ignore + (FEWEST - 1) * self.stride
+        if self.first < fewest:
+            found.append(
+                f"first: the first fit needs {FEWEST} points, one in {self.stride} steps, "
+                f"behind the {self.ignore} ignored: at least {fewest}"
+            )
+        if self.first < self.window - 1:
+            found.append(f"first: the first fit needs a whole window: {self.window - 1}")
+        return found
 
     def needs(self) -> Needs:
         """The batch's losses and counts."""
@@ -81,10 +71,7 @@ class ADO(MethodDefaults):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Everything at mu; an empty history and no laws (NaN)."""
-        K = len(domains)
-        weights_K = uniform(K)
-        if self.prior is not None:
-            weights_K = by_domain.ordered(self.prior, domains, "prior")
+        K, weights_K = len(domains), by_domain.shares(self.prior, domains, "prior")
         return {
             "prior_K": weights_K,
             "weights_K": weights_K.copy(),

@@ -11,15 +11,17 @@ from typing import ClassVar
 
 import numpy as np
 
+from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.interface import MethodDefaults, Needs, Signals, State, ValidationNeed, uniform
+from pike_mixing.interface import Method, Needs, Signals, State, ValidationNeed
+from pike_mixing.limits import PositiveFloat, PositiveInt, PositiveShare, ShareBelowOne
 from pike_mixing.numerics import visits
 from pike_mixing.numerics.softmax import softmax
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Aioli(MethodDefaults):
+class Aioli(Method):
     """w ~ exp(eta times the column sums of A), A the smoothed matrix of what helps what."""
 
     about: ClassVar[str] = (
@@ -27,33 +29,26 @@ class Aioli(MethodDefaults):
         "of those that help most."
     )
 
-    eta: float = 1.0
+    eta: PositiveFloat = 1.0
     """Step of the logarithm of the weights; the entries of A sum to 1."""
-    ema: float = 0.1
+    ema: ShareBelowOne = 0.1
     """Share of the old A in the new one."""
-    lean: float = 0.75
+    lean: PositiveShare = 0.75
     """Weight of the slot's domain; the others share the rest."""
-    sweeps: int = 2
+    sweeps: PositiveInt = 2
     """Slots of each domain in a round."""
-    slot: int = 10
+    slot: PositiveInt = 10
     """Steps of a slot. Held-out losses are measured so often in the rest of a round too, unused."""
     every: int = 200
     """Steps of a round."""
-    rows: int = 16
+    rows: PositiveInt = 16
     """Rows of comparison of each domain."""
 
     def problems(self) -> list[str]:
-        """Settings with which no update can be made."""
-        found = [] if self.eta > 0 else ["eta: must be positive"]
-        if not 0 <= self.ema < 1:
-            found.append("ema: must lie in [0, 1)")
-        if not 0 < self.lean <= 1:
-            found.append("lean: must lie in (0, 1]")
-        counts = ("sweeps", "slot", "rows")
-        found += [f"{n}: must be at least 1" for n in counts if getattr(self, n) < 1]
-        if not found and self.every % self.slot:
-            found.append(f"every: must be a multiple of slot, {self.slot}")
-        return found
+        """A round that ends within a slot."""
+        if self.slot < 1 or self.every % self.slot == 0:
+            return []
+        return [f"every: must be a multiple of slot, {self.slot}"]
 
     def needs(self) -> Needs:
         """Losses on rows of comparison at the ends of the slots."""
@@ -74,7 +69,7 @@ class Aioli(MethodDefaults):
         if K > 1 and abs(self.lean - 1 / K) < 1e-6:
             raise InputError(f"lean: {self.lean} leans to none of {K} domains: raise it")
         return {
-            "weights_K": uniform(K),
+            "weights_K": by_domain.uniform(K),
             "fall_KxK": np.zeros((K, K)),
             "graph_KxK": np.full((K, K), np.nan),
             "last_K": np.full(K, np.nan),

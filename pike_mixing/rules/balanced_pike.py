@@ -7,6 +7,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.interface import Statistics
+from pike_mixing.limits import PositiveFloat
 from pike_mixing.numerics.softmax import softmax
 from pike_mixing.rules.pike import PiKE
 
@@ -24,12 +25,8 @@ class BalancedPiKE(PiKE):
         "says how much."
     )
 
-    tau: float
+    tau: PositiveFloat
     """Weight of the worst loss: 0 is the mean of the losses, infinity the largest of them."""
-
-    def problems(self) -> list[str]:
-        """PiKE's, and a tau that tilts nothing."""
-        return super().problems() + ([] if self.tau > 0 else ["tau: must be positive"])
 
     def exponent(self, statistics: Statistics, b: int) -> Floats:
         """Line 7: (y*_k)^2 (zeta_1 |grad L_k|^2 - zeta_2 / (2b) sigma_k^2)."""

@@ -6,14 +6,15 @@ from typing import ClassVar
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.interface import Needs, Signals, State
-from pike_mixing.numerics.gramian import Scale, coefficients, not_converged
+from pike_mixing.interface import Signals, State
+from pike_mixing.limits import ShareBelowOne
+from pike_mixing.numerics.gramian import Scale, not_converged
 from pike_mixing.numerics.simplex import lowest
-from pike_mixing.rules.mix import Mix
+from pike_mixing.rules.surgeon import Surgeon
 
 
 @dataclasses.dataclass(frozen=True)
-class CAGrad(Mix):
+class CAGrad(Surgeon):
     """Mix, where the update is best for the worst domain within a ball around the mean gradient."""
 
     about: ClassVar[str] = (
@@ -21,39 +22,24 @@ class CAGrad(Mix):
         "least."
     )
 
-    c: float = 0.4
+    c: ShareBelowOne = 0.4
     """Radius of the ball in lengths of the mean gradient; 0 is the mean gradient itself."""
     scale: Scale = "mix"
     """mix: the update divided by 1 + c; reference: the update of Algorithm 1."""
 
-    def problems(self) -> list[str]:
-        """A ball in which the mean loss may rise."""
-        return [] if 0 <= self.c < 1 else ["c: must lie in [0, 1)"]
-
-    def needs(self) -> Needs:
-        """The Gramian of every batch."""
-        return Needs(gramian=True)
-
-    def combine(self, state: State, signals: Signals) -> Floats:
+    def solve(self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals) -> Floats:
         """Coefficients of g_0 + sqrt(phi) / |g_w| g_w, with g_0 the mean gradient.
 
         sqrt(phi) = c |g_0|, and w minimises g_w . g_0 + sqrt(phi) |g_w| over the simplex.
-
-        Raises:
-            InputError: the Gramian holds numbers that are not finite, or no solution was found.
         """
-
-        def solve(gram_PxP: Floats, present_P: Ints) -> Floats:
-            mean_P = np.full(len(gram_PxP), 1 / len(gram_PxP))
-            dot_P = gram_PxP @ mean_P
-            radius = self.c * max(float(mean_P @ dot_P), 0.0) ** 0.5
-            shrink = 1 + self.c if self.scale == "mix" else 1.0
-            if radius == 0:
-                return mean_P / shrink
-            point = lowest(dot_P, radius, gram_PxP)
-            if not point.optimal:
-                why = f"the weights are off by {point.excess:.1g}"
-                raise not_converged("cagrad", signals.step, why)
-            return (mean_P + radius / point.length * point.weights_P) / shrink
-
-        return coefficients(signals, solve)
+        mean_P = np.full(len(gram_PxP), 1 / len(gram_PxP))
+        dot_P = gram_PxP @ mean_P
+        radius = self.c * max(float(mean_P @ dot_P), 0.0) ** 0.5
+        shrink = 1 + self.c if self.scale == "mix" else 1.0
+        if radius == 0:
+            return mean_P / shrink
+        point = lowest(dot_P, radius, gram_PxP)
+        if not point.optimal:
+            why = f"the weights are off by {point.excess:.1g}"
+            raise not_converged("cagrad", signals.step, why)
+        return (mean_P + radius / point.length * point.weights_P) / shrink

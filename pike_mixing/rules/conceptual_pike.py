@@ -5,21 +5,21 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.interface import (
-    MethodDefaults,
+    Method,
     Needs,
     Signals,
     State,
     Statistics,
     StatisticsNeed,
-    begun,
 )
-from pike_mixing.settings import indivisible
+from pike_mixing.limits import NonNegativeInt, PositiveFloat, PositiveInt, Proportions, VarianceRows
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ConceptualPiKE(MethodDefaults):
+class ConceptualPiKE(Method):
     """Solves equation `eq:relax_problem` anew at every estimate; a weight can be exactly 0."""
 
     about: ClassVar[str] = (
@@ -27,38 +27,26 @@ class ConceptualPiKE(MethodDefaults):
         "next loss."
     )
 
-    L: float
+    L: PositiveFloat
     """Lipschitz constant of the gradients (Assumption `as:assumption1`)."""
-    eta: float
+    eta: PositiveFloat
     """Step size of the SGD that the bound is about."""
-    beta: float = 1.0
+    beta: PositiveFloat = 1.0
     """1 for gradients without conflict; a constant, as its formula is -inf where b_k = 0."""
-    gamma: float = 1.0
+    gamma: PositiveFloat = 1.0
     """1 + (K - 1) c for c-aligned gradients: 1 for orthogonal ones."""
-    every: int = 1
+    every: PositiveInt = 1
     """Steps between estimates: 1 in the algorithm."""
-    first: int = 0
+    first: NonNegativeInt = 0
     """Step of the first estimate."""
     norm: Literal["plug-in", "unbiased"] = "unbiased"
     """Estimate of |grad L_k|^2: of the rows' mean gradient, or that minus variance / rows."""
     batch: Literal["fresh", "training"] = "fresh"
     """Rows of the estimate: drawn for it from their own stream, or those of the training batch."""
-    rows: int = 8
+    rows: VarianceRows = 8
     """At least this many fresh rows of each domain in an estimate; its share of b if larger."""
-    prior: dict[str, float] | None = None
+    prior: Proportions | None = None
     """Weights w' by domain before the first estimate; 1/K when absent."""
-
-    def problems(self) -> list[str]:
-        """Settings with which no update can be made."""
-        constants = ("L", "eta", "beta", "gamma")
-        found = [f"{n}: must be positive" for n in constants if not getattr(self, n) > 0]
-        if self.every < 1:
-            found.append("every: must be at least 1")
-        if self.first < 0:
-            found.append("first: must not be negative")
-        if self.rows < 2:
-            found.append("rows: the variance needs at least 2")
-        return found + indivisible(self.prior, "prior")
 
     def needs(self) -> Needs:
         """Norms and variances."""
@@ -68,7 +56,7 @@ class ConceptualPiKE(MethodDefaults):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Line 2: w_k <- 1/K or w'_k."""
-        return {"weights_K": begun(self.prior, domains)}
+        return {"weights_K": by_domain.shares(self.prior, domains, "prior")}
 
     def observe(self, state: State, signals: Signals) -> State:
         """Lines 5-6, when there are statistics.

@@ -9,14 +9,15 @@ from typing import ClassVar
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.interface import Needs, Signals, State
-from pike_mixing.numerics.gramian import coefficients, of_present
+from pike_mixing.interface import Signals, State
+from pike_mixing.limits import PositiveFloat
+from pike_mixing.numerics.gramian import of_present
 from pike_mixing.numerics.softmax import softmax
-from pike_mixing.rules.mix import Mix
+from pike_mixing.rules.surgeon import Surgeon
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DoGE(Mix):
+class DoGE(Surgeon):
     """Mix, where gradients add up by weights that follow their alignment with all domains'.
 
     The target is the sum of the domains' gradients on the training batch (the paper's universal
@@ -28,23 +29,14 @@ class DoGE(Mix):
         "domains. The average weights are the mixture for another run."
     )
 
-    rate: float = 0.01
+    rate: PositiveFloat = 0.01
     """Step of the logarithm of the weights: the learning rate over mu, 5e-4 / 0.05 in the code."""
-    cap: float = 5.0
+    cap: PositiveFloat = 5.0
     """Alignments are clipped to [0, cap]: conflict takes no weight but what the others gain."""
-    clip_norm: float = 1.0
+    clip_norm: PositiveFloat = 1.0
     """Each domain's gradient is clipped to this norm before all else."""
     self_term: bool = True
     """Whether a domain's own gradient is part of its target, as in the code, against its intent."""
-
-    def problems(self) -> list[str]:
-        """Settings with which no update can be made."""
-        positive = ("rate", "cap", "clip_norm")
-        return [f"{n}: must be positive" for n in positive if not getattr(self, n) > 0]
-
-    def needs(self) -> Needs:
-        """The Gramian."""
-        return Needs(gramian=True)
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The proxy's weights 1/K; their average is over updates alone."""
@@ -52,19 +44,10 @@ class DoGE(Mix):
         averaged = {n: state["weights_K"].copy() for n in ("proxy_K", "average_K")}
         return {**state, **averaged, "updates": np.array(0)}
 
-    def combine(self, state: State, signals: Signals) -> Floats | None:
-        """w_k after this batch's update, times the clipping of g_k.
-
-        Raises:
-            InputError: the Gramian holds numbers that are not finite.
-        """
-        proxy_K = self.observe(state, signals)["proxy_K"]
-
-        def solve(gram_PxP: Floats, present_P: Ints) -> Floats:
-            proxy_P = proxy_K[present_P]
-            return proxy_P / proxy_P.sum() * self.clipping(gram_PxP)
-
-        return coefficients(signals, solve)
+    def solve(self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals) -> Floats:
+        """w_k after this batch's update, times the clipping of g_k."""
+        proxy_P = self.observe(state, signals)["proxy_K"][present_P]
+        return proxy_P / proxy_P.sum() * self.clipping(gram_PxP)
 
     def observe(self, state: State, signals: Signals) -> State:
         """Adds rate clip(g_k . sum_j g_j / mean |g|) to log w_k and normalises; then the average.

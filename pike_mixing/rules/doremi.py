@@ -4,19 +4,20 @@ Its average weights are the mixture of the final run; `fixed` trains with them.
 """
 
 import dataclasses
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
+from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
-from pike_mixing.interface import MethodDefaults, Needs, Signals, State, begun
+from pike_mixing.interface import Method, Needs, Signals, State
+from pike_mixing.limits import Limits, PositiveFloat, Proportions
 from pike_mixing.numerics.absent import filled
 from pike_mixing.numerics.softmax import softmax
-from pike_mixing.settings import indivisible
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DoReMi(MethodDefaults):
+class DoReMi(Method):
     """Samples with fixed weights q; the loss weighs most where the model trails the reference."""
 
     about: ClassVar[str] = (
@@ -27,20 +28,14 @@ class DoReMi(MethodDefaults):
 
     reference: str
     """Name of the method whose run, of the same model and seed, is the reference model."""
-    rate: float = 1.0
+    rate: PositiveFloat = 1.0
     """eta, step of the logarithm of the weights per nat of excess."""
-    smoothing: float = 1e-3
-    """c, share of the uniform weights in every update; its code's default is 1e-4."""
-    prior: dict[str, float] | None = None
+    smoothing: Annotated[float, Limits(above=0, below=1)] = 1e-3
+    """c, share of the uniform weights in every update, without which a weight can die out; its
+    code's default is 1e-4."""
+    prior: Proportions | None = None
     """Sampling weights q and initial weights by domain; 1/K when absent. A domain of weight 0 is no
     part of the mixture: it keeps the weight 0, and the smoothing is over the others."""
-
-    def problems(self) -> list[str]:
-        """Settings with which no update can be made."""
-        found = [] if self.rate > 0 else ["rate: must be positive"]
-        if not 0 < self.smoothing < 1:
-            found.append("smoothing: must lie between 0 and 1; without it a weight can die out")
-        return found + indivisible(self.prior, "prior")
 
     def needs(self) -> Needs:
         """Excess over the reference model, before the backward pass."""
@@ -48,7 +43,7 @@ class DoReMi(MethodDefaults):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Weights and their running average, q, and the last excess of each domain (NaN: none)."""
-        weights_K = begun(self.prior, domains)
+        weights_K = by_domain.shares(self.prior, domains, "prior")
         return {
             "sampling_K": weights_K,
             "dro_K": weights_K.copy(),

@@ -9,6 +9,7 @@ from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, Signals, State
+from pike_mixing.limits import NonNegativeFloat, PositiveFloat
 from pike_mixing.numerics.softmax import softmax
 from pike_mixing.rules.mix import Mix
 
@@ -24,20 +25,12 @@ class FAMO(Mix):
         "Equal shares, but losses are weighed so that all of them fall at the same pace."
     )
 
-    rate: float = 0.025
+    rate: PositiveFloat = 0.025
     """Adam's step on the logits xi."""
-    gamma: float = 0.01
+    gamma: NonNegativeFloat = 0.01
     """Decay of the logits, as a gradient inside Adam; its sources use 1e-5 to 1e-2."""
-    lower_bounds: dict[str, float] | None = None
+    lower_bounds: dict[str, NonNegativeFloat] | None = None
     """Nats per token m_k that no loss of a domain reaches, such as its entropy; 0 when absent."""
-
-    def problems(self) -> list[str]:
-        """Settings with which no update can be made."""
-        found = [] if self.rate > 0 else ["rate: must be positive"]
-        if self.gamma < 0:
-            found.append("gamma: must not be negative")
-        bounds = (self.lower_bounds or {}).items()
-        return found + [f"lower_bounds.{d}: {m} is negative" for d, m in bounds if m < 0]
 
     def needs(self) -> Needs:
         """The losses of the batch before and after the update."""

@@ -5,12 +5,12 @@ from typing import ClassVar, Self
 
 from pike_mixing import by_domain
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Facts, MethodDefaults, State
-from pike_mixing.settings import indivisible
+from pike_mixing.interface import Facts, Method, State
+from pike_mixing.limits import Proportions
 
 
 @dataclasses.dataclass(frozen=True)
-class Fixed(MethodDefaults):
+class Fixed(Method):
     """b_t = b w with the same w at every step."""
 
     about: ClassVar[str] = (
@@ -18,16 +18,16 @@ class Fixed(MethodDefaults):
         "found."
     )
 
-    weights_by_domain: dict[str, float] | None = None
+    weights_by_domain: Proportions | None = None
     """Weight of each domain; divided by their sum."""
     mixture: str | None = None
     """Instead: name of a mixture that the experiment finds (mixtures)."""
 
     def problems(self) -> list[str]:
-        """Weights that are negative, all zero, missing or given twice."""
+        """Weights that are missing or given twice."""
         if (self.weights_by_domain is None) == (self.mixture is None):
             return ["weights_by_domain: give either these or a mixture, not both"]
-        return indivisible(self.weights_by_domain, "weights_by_domain")
+        return []
 
     def informed(self, facts: Facts) -> Self:
         """The same rule with the weights of the mixture that it names."""
@@ -40,5 +40,5 @@ class Fixed(MethodDefaults):
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The normalised weights."""
         assert self.weights_by_domain is not None, "a mixture's weights come through `informed`"
-        weights_K = by_domain.ordered(self.weights_by_domain, domains, "weights_by_domain")
+        weights_K = by_domain.shares(self.weights_by_domain, domains, "weights_by_domain")
         return {"weights_K": weights_K}

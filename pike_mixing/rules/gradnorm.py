@@ -5,16 +5,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from pike_mixing.arrays import Floats
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, Signals, State
-from pike_mixing.numerics.gramian import coefficients, of_present
+from pike_mixing.limits import NonNegativeFloat, NonNegativeInt, PositiveFloat
+from pike_mixing.numerics.gramian import of_present
 from pike_mixing.numerics.softmax import softmax
-from pike_mixing.rules.mix import Mix
+from pike_mixing.rules.surgeon import Surgeon
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class GradNorm(Mix):
+class GradNorm(Surgeon):
     """Mix, with coefficients w_k / K that bring each |w_k g_k| to its training rate's share.
 
     Differs from LibMTL in the update of the weights: theta takes a gradient step of its own, in
@@ -26,17 +27,12 @@ class GradNorm(Mix):
         "Equal shares, but gradients are scaled so that slow domains get longer ones."
     )
 
-    rate: float = 0.025
+    rate: PositiveFloat = 0.025
     """Step of theta, the logarithms of the weights."""
-    alpha: float = 1.5
+    alpha: NonNegativeFloat = 1.5
     """Strength with which a slow domain's gradient is raised; 0 makes all gradients equal."""
-    first: int = 100
+    first: NonNegativeInt = 100
     """Step whose losses the training rates refer to; equal weights up to it."""
-
-    def problems(self) -> list[str]:
-        """Settings with which no update can be made."""
-        found = [f"{n}: must not be negative" for n in ("alpha", "first") if getattr(self, n) < 0]
-        return found + ([] if self.rate > 0 else ["rate: must be positive"])
 
     def needs(self) -> Needs:
         """The Gramian, for its diagonal, and the losses."""
@@ -48,13 +44,9 @@ class GradNorm(Mix):
         zero_K = np.zeros_like(state["weights_K"])
         return {**state, "theta_K": zero_K, "initial_loss_K": np.full_like(zero_K, np.nan)}
 
-    def combine(self, state: State, signals: Signals) -> Floats | None:
-        """The softmax of theta, w_k / K: on the scale of Mix.
-
-        Raises:
-            InputError: the Gramian holds numbers that are not finite.
-        """
-        return coefficients(signals, lambda _, present: softmax(state["theta_K"][present]))
+    def solve(self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals) -> Floats:
+        """The softmax of theta, w_k / K: on the scale of Mix."""
+        return softmax(state["theta_K"][present_P])
 
     def observe(self, state: State, signals: Signals) -> State:
         """Gradient step of theta on sum_k |G_k - mean(G) r_k^alpha|, the target held constant.

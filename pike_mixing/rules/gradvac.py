@@ -6,17 +6,18 @@ from typing import ClassVar
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.interface import Needs, Signals, State
+from pike_mixing.interface import Signals, State
+from pike_mixing.limits import PositiveShare, ShareBelowOne
 from pike_mixing.numerics import visits
-from pike_mixing.numerics.gramian import Scale, coefficients, of_present
-from pike_mixing.rules.mix import Mix
+from pike_mixing.numerics.gramian import Scale, of_present
+from pike_mixing.rules.surgeon import Surgeon
 
 VANISHED = 1e-9
 """A gradient that shrank to this part of its length has no direction left to turn."""
 
 
 @dataclasses.dataclass(frozen=True)
-class GradVaccine(Mix):
+class GradVaccine(Surgeon):
     """Mix, where a gradient is turned to its usual angle with another domain's.
 
     The usual cosine of a pair is a moving average from 0 on. PCGrad is the case of a target 0.
@@ -27,24 +28,13 @@ class GradVaccine(Mix):
         "other."
     )
 
-    beta: float = 0.01
+    beta: PositiveShare = 0.01
     """Weight of the newest cosine in the moving average."""
-    highest_target: float = 0.9
+    highest_target: ShareBelowOne = 0.9
     """Targets above this count as this. A gradient orthogonal to one of the same length gets
     rho / sqrt(1 - rho^2) of it added: 2 at a target rho of 0.9, 7 at 0.99."""
     scale: Scale = "mix"
     """mix: mean of the K altered gradients; reference: their sum."""
-
-    def problems(self) -> list[str]:
-        """Averages that never move, targets that no angle can reach."""
-        found = [] if 0 < self.beta <= 1 else ["beta: must lie in (0, 1]"]
-        if not 0 <= self.highest_target < 1:
-            found.append("highest_target: must lie in [0, 1)")
-        return found
-
-    def needs(self) -> Needs:
-        """The Gramian of every batch."""
-        return Needs(gramian=True)
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Weights 1/K, keys for the random order, and targets 0."""
@@ -55,18 +45,10 @@ class GradVaccine(Mix):
             "target_KxK": np.zeros((K, K)),
         }
 
-    def combine(self, state: State, signals: Signals) -> Floats:
-        """Coefficients of the sum of the turned gradients.
-
-        Raises:
-            InputError: the Gramian holds numbers that are not finite.
-        """
-
-        def solve(gram_PxP: Floats, present_P: Ints) -> Floats:
-            sum_P = self._visit(state, signals.step, gram_PxP, present_P)[0].sum(axis=0)
-            return sum_P / len(sum_P) if self.scale == "mix" else sum_P
-
-        return coefficients(signals, solve)
+    def solve(self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals) -> Floats:
+        """Coefficients of the sum of the turned gradients."""
+        sum_P = self._visit(state, signals.step, gram_PxP, present_P)[0].sum(axis=0)
+        return sum_P / len(sum_P) if self.scale == "mix" else sum_P
 
     def observe(self, state: State, signals: Signals) -> State:
         """The moving averages after the visits of this step; pairs with an absent domain stay."""

@@ -7,14 +7,14 @@ import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Needs, Signals, State
-from pike_mixing.numerics.gramian import coefficients, not_converged
+from pike_mixing.interface import Signals, State
+from pike_mixing.numerics.gramian import not_converged
 from pike_mixing.numerics.simplex import lowest
-from pike_mixing.rules.mix import Mix
+from pike_mixing.rules.surgeon import Surgeon
 
 
 @dataclasses.dataclass(frozen=True)
-class MGDA(Mix):
+class MGDA(Surgeon):
     """Mix, where the update is the shortest vector between the domains' gradients.
 
     The weights of the gradients are non-negative and sum to 1, which is Mix's scale and the
@@ -29,26 +29,14 @@ class MGDA(Mix):
     """Each gradient is divided by n_k before the weights are sought: 1; its length |g_k|; its loss
     L_k; or L_k |g_k|. The weights then apply to the gradients as they are, as the authors do."""
 
-    def needs(self) -> Needs:
-        """The Gramian of every batch."""
-        return Needs(gramian=True)
-
-    def combine(self, state: State, signals: Signals) -> Floats:
-        """Weights that minimise |sum_k w_k g_k / n_k|^2, equation (3) of Sener and Koltun.
-
-        Raises:
-            InputError: the Gramian holds numbers that are not finite, or no solution was found.
-        """
-
-        def solve(gram_PxP: Floats, present_P: Ints) -> Floats:
-            n_P = self._normaliser(gram_PxP, signals, present_P)
-            point = lowest(np.zeros(len(n_P)), 1.0, gram_PxP / np.outer(n_P, n_P))
-            if not point.optimal:
-                why = f"the shortest vector is off by {point.excess:.1g}"
-                raise not_converged("mgda", signals.step, why)
-            return point.weights_P
-
-        return coefficients(signals, solve)
+    def solve(self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals) -> Floats:
+        """Weights that minimise |sum_k w_k g_k / n_k|^2, equation (3) of Sener and Koltun."""
+        n_P = self._normaliser(gram_PxP, signals, present_P)
+        point = lowest(np.zeros(len(n_P)), 1.0, gram_PxP / np.outer(n_P, n_P))
+        if not point.optimal:
+            why = f"the shortest vector is off by {point.excess:.1g}"
+            raise not_converged("mgda", signals.step, why)
+        return point.weights_P
 
     def _normaliser(self, gram_PxP: Floats, signals: Signals, present_P: Ints) -> Floats:
         norm_P = np.sqrt(gram_PxP.diagonal())

@@ -3,15 +3,16 @@
 import dataclasses
 from typing import ClassVar
 
-from pike_mixing.interface import MethodDefaults, State, uniform
+from pike_mixing import by_domain
+from pike_mixing.interface import Method, State
 
 
 @dataclasses.dataclass(frozen=True)
-class Mix(MethodDefaults):
+class Mix(Method):
     """b_t = b (1/K, ..., 1/K)."""
 
     about: ClassVar[str] = "Every batch holds every domain in equal parts. The baseline."
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Weights 1/K."""
-        return {"weights_K": uniform(len(domains))}
+        return {"weights_K": by_domain.uniform(len(domains))}

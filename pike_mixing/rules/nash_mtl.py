@@ -6,9 +6,9 @@ from typing import ClassVar
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.interface import Needs, Signals, State
-from pike_mixing.numerics.gramian import Scale, coefficients, not_converged
-from pike_mixing.rules.mix import Mix
+from pike_mixing.interface import Signals, State
+from pike_mixing.numerics.gramian import Scale, not_converged
+from pike_mixing.rules.surgeon import Surgeon
 
 ENOUGH = 1e-10
 """Newton's decrement at which alpha_k (G alpha)_k = 1 holds as well as can be."""
@@ -21,7 +21,7 @@ OPPOSITE = 1e6
 
 
 @dataclasses.dataclass(frozen=True)
-class NashMTL(Mix):
+class NashMTL(Surgeon):
     """Mix, where the domains bargain for the update: each gains in proportion to its own terms."""
 
     about: ClassVar[str] = "Equal shares; the domains bargain for the direction of the update."
@@ -30,25 +30,13 @@ class NashMTL(Mix):
     """mix: weights divided by their sum; reference: weights alpha with G alpha = 1 / alpha, for
     which the update's length is sqrt(K), whatever the lengths of the gradients."""
 
-    def needs(self) -> Needs:
-        """The Gramian of every batch."""
-        return Needs(gramian=True)
-
-    def combine(self, state: State, signals: Signals) -> Floats:
-        """Weights alpha > 0 with G alpha = 1 / alpha, equation (2) of the paper.
-
-        Raises:
-            InputError: the Gramian holds numbers that are not finite, or there is no solution.
-        """
-
-        def solve(gram_PxP: Floats, present_P: Ints) -> Floats:
-            alpha_P, decrement = bargain(gram_PxP)
-            if decrement > TOLERANCE:
-                why = f"their bargain is off by {decrement:.1g}"
-                raise not_converged("nash-mtl", signals.step, why)
-            return alpha_P / alpha_P.sum() if self.scale == "mix" else alpha_P
-
-        return coefficients(signals, solve)
+    def solve(self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals) -> Floats:
+        """Weights alpha > 0 with G alpha = 1 / alpha, equation (2) of the paper."""
+        alpha_P, decrement = bargain(gram_PxP)
+        if decrement > TOLERANCE:
+            why = f"their bargain is off by {decrement:.1g}"
+            raise not_converged("nash-mtl", signals.step, why)
+        return alpha_P / alpha_P.sum() if self.scale == "mix" else alpha_P
 
 
 def bargain(gram_PxP: Floats) -> tuple[Floats, float]:

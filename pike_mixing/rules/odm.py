@@ -9,14 +9,15 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
-from pike_mixing.interface import MethodDefaults, Needs, Signals, State, begun
+from pike_mixing.interface import Method, Needs, Signals, State
+from pike_mixing.limits import NonNegativeInt, Proportions, ShareBelowOne
 from pike_mixing.numerics.softmax import softmax
-from pike_mixing.settings import indivisible
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class OnlineDataMixing(MethodDefaults):
+class OnlineDataMixing(Method):
     """Domains with a high loss get more, every domain gets at least the exploration rate eps_t."""
 
     about: ClassVar[str] = (
@@ -25,19 +26,12 @@ class OnlineDataMixing(MethodDefaults):
 
     variant: Literal["paper", "code"] = "paper"
     """Paper: reward L / w, weights ~ exp(eps R). Code: reward exp(L), weights ~ R."""
-    warmup: int = 2000
+    warmup: NonNegativeInt = 2000
     """Steps with the initial weights and without rewards: exp(L) of a first loss is 60,000."""
-    memory: float = 0.9
+    memory: ShareBelowOne = 0.9
     """Share of the old reward in the new one."""
-    prior: dict[str, float] | None = None
+    prior: Proportions | None = None
     """Weights of the warm-up by domain; 1/K when absent."""
-
-    def problems(self) -> list[str]:
-        """Settings with which no update can be made."""
-        found = [] if self.warmup >= 0 else ["warmup: must not be negative"]
-        if not 0 <= self.memory < 1:
-            found.append("memory: must lie in [0, 1)")
-        return found + indivisible(self.prior, "prior")
 
     def needs(self) -> Needs:
         """The batch's losses."""
@@ -45,7 +39,7 @@ class OnlineDataMixing(MethodDefaults):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The initial weights, no reward."""
-        weights_K = begun(self.prior, domains)
+        weights_K = by_domain.shares(self.prior, domains, "prior")
         return {"weights_K": weights_K, "reward_K": np.zeros_like(weights_K)}
 
     def observe(self, state: State, signals: Signals) -> State:

@@ -7,11 +7,11 @@ from typing import ClassVar
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.interface import MethodDefaults, State
+from pike_mixing.interface import Method, State
 
 
 @dataclasses.dataclass(frozen=True)
-class Random(MethodDefaults):
+class Random(Method):
     """b_t = b e_{k*} with k* ~ Uniform({1, ..., K})."""
 
     about: ClassVar[str] = "Each batch holds one domain alone, drawn at random."

@@ -6,14 +6,14 @@ from typing import ClassVar
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.interface import Needs, Signals, State
+from pike_mixing.interface import Signals, State
 from pike_mixing.numerics import visits
-from pike_mixing.numerics.gramian import Scale, coefficients
-from pike_mixing.rules.mix import Mix
+from pike_mixing.numerics.gramian import Scale
+from pike_mixing.rules.surgeon import Surgeon
 
 
 @dataclasses.dataclass(frozen=True)
-class PCGrad(Mix):
+class PCGrad(Surgeon):
     """Mix, where a gradient loses what it has against another domain's.
 
     Without a conflict (no negative inner product) the update is the mean of the domains' gradients.
@@ -26,27 +26,15 @@ class PCGrad(Mix):
     scale: Scale = "mix"
     """mix: mean of the K altered gradients; reference: their sum."""
 
-    def needs(self) -> Needs:
-        """The Gramian of every batch."""
-        return Needs(gramian=True)
-
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Weights 1/K, and keys for the random order of the projections."""
         return {**super().init(domains, seed), "key_K": visits.keys(domains, seed)}
 
-    def combine(self, state: State, signals: Signals) -> Floats:
-        """Coefficients of the sum of the projected gradients, lines 8-9.
-
-        Raises:
-            InputError: the Gramian holds numbers that are not finite.
-        """
-
-        def solve(gram_PxP: Floats, present_P: Ints) -> Floats:
-            order = visits.orders(state["key_K"][present_P], signals.step)
-            sum_P = projected(gram_PxP, order).sum(axis=0)
-            return sum_P / len(sum_P) if self.scale == "mix" else sum_P
-
-        return coefficients(signals, solve)
+    def solve(self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals) -> Floats:
+        """Coefficients of the sum of the projected gradients, lines 8-9."""
+        order = visits.orders(state["key_K"][present_P], signals.step)
+        sum_P = projected(gram_PxP, order).sum(axis=0)
+        return sum_P / len(sum_P) if self.scale == "mix" else sum_P
 
 
 def projected(gram_PxP: Floats, orders: list[list[int]]) -> Floats:

@@ -7,18 +7,25 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.interface import (
-    MethodDefaults,
+    Method,
     Needs,
     Signals,
     State,
     Statistics,
     StatisticsNeed,
-    begun,
+)
+from pike_mixing.limits import (
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    Proportions,
+    ShareBelowOne,
+    VarianceRows,
 )
 from pike_mixing.numerics.softmax import log_softmax, logsumexp
-from pike_mixing.settings import indivisible
 
 PRESETS: dict[str, dict[str, int | str]] = {
     "paper": {"first": 0, "norm": "plug-in", "rows": 2},
@@ -28,7 +35,7 @@ PRESETS: dict[str, dict[str, int | str]] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class PiKE(MethodDefaults):
+class PiKE(Method):
     """Positive gradient Interaction-based K-task weights Estimator."""
 
     about: ClassVar[str] = (
@@ -36,15 +43,15 @@ class PiKE(MethodDefaults):
         "one whose gradient is mostly noise. Measured now and then while training."
     )
 
-    zeta1: float
+    zeta1: NonNegativeFloat
     """Coefficient of the gradient's squared norm; the paper's grid is 1e-2 to 1.5e-1."""
-    zeta2: float
+    zeta2: NonNegativeFloat
     """Coefficient of the gradient's variance; the paper's grid is 1e-3 to 1e-2."""
     preset: Literal["paper", "recommended"] = "recommended"
     """What `first`, `norm` and `rows` are where they are not set."""
-    every: int = 1000
+    every: PositiveInt = 1000
     """Steps T_0 between updates of the weights."""
-    first: int | None = None
+    first: NonNegativeInt | None = None
     """Step of the first update. Paper: 0. Recommended: T_0, when the first large gradients have
     passed."""
     norm: Literal["plug-in", "unbiased"] | None = None
@@ -52,12 +59,15 @@ class PiKE(MethodDefaults):
     unbiased, the same minus variance / rows."""
     batch: Literal["fresh", "training"] = "fresh"
     """Rows of the estimate: drawn for it from their own stream, or those of the training batch."""
-    rows: int | None = None
+    rows: VarianceRows | None = None
     """At least this many fresh rows of each domain in an estimate; its share of b if larger.
     Paper: 2. Recommended: 8."""
-    min_weight: float = 0.0
+    estimates: PositiveInt = 1
+    """Estimates, each from rows of its own, whose mean an update takes (Table
+    `tab:estimation_sensitivity_analysis`); more than 1 with fresh rows only."""
+    min_weight: ShareBelowOne = 0.0
     """No domain's weight falls below this."""
-    prior: dict[str, float] | None = None
+    prior: Proportions | None = None
     """Initial weights w' by domain; 1/K when absent."""
 
     def __post_init__(self) -> None:
@@ -70,29 +80,24 @@ class PiKE(MethodDefaults):
 
     def problems(self) -> list[str]:
         """Settings with which no update can be made."""
-        least = ("zeta1", "zeta2", "first")
-        found = [f"{n}: must not be negative" for n in least if (getattr(self, n) or 0) < 0]
-        if self.every < 1:
-            found.append("every: must be at least 1")
-        if self.rows is not None and self.rows < 2:
-            found.append("rows: the variance needs at least 2")
-        if not 0 <= self.min_weight < 1:
-            found.append("min_weight: must lie in [0, 1)")
-        return found + indivisible(self.prior, "prior")
+        if self.estimates > 1 and self.batch == "training":
+            return ["estimates: must be 1 with batch: training"]
+        return []
 
     def needs(self) -> Needs:
         """Norms and variances every T_0 steps."""
         assert self.first is not None, "filled by the preset"
         assert self.rows is not None, "filled by the preset"
+        fresh = self.batch == "fresh"
         return Needs(
-            statistics=StatisticsNeed(self.first, self.every, self.batch == "fresh", self.rows)
+            statistics=StatisticsNeed(self.first, self.every, fresh, self.rows, self.estimates)
         )
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Line 2: w_k <- 1/K or w'_k. Weights are kept as logarithms: no underflow to 0."""
         # A domain of weight 0 stays at -infinity.
         with np.errstate(divide="ignore"):
-            return {"log_weights_K": np.log(begun(self.prior, domains))}
+            return {"log_weights_K": np.log(by_domain.shares(self.prior, domains, "prior"))}
 
     def weights(self, state: State, step: int) -> Floats:
         """W after the last update."""

@@ -8,14 +8,14 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.apportion import systematic
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.interface import MethodDefaults, Needs, Signals, State, uniform
+from pike_mixing.interface import Method, Needs, Signals, State
+from pike_mixing.limits import PositiveFloat, PositiveInt, Proportions
 from pike_mixing.numerics.gramian import of_present
 from pike_mixing.numerics.softmax import softmax
-from pike_mixing.settings import indivisible
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RAndB(MethodDefaults):
+class RAndB(Method):
     """w = softmax(strength G p / |G p|), G the Gramian of the domains' gradients in a round.
 
     p are the domains' weights in the loss that counts, so that (G p)_k = g_k . sum_j p_j g_j. The
@@ -34,19 +34,12 @@ class RAndB(MethodDefaults):
         "those of all domains together."
     )
 
-    strength: float = 3.0
+    strength: PositiveFloat = 3.0
     """lambda: the paper's for its data of reasoning, the only value that it prints."""
-    every: int = 100
+    every: PositiveInt = 100
     """Steps of a round."""
-    target: dict[str, float] | None = None
+    target: Proportions | None = None
     """Evaluation weights p by domain, divided by their sum; 1/K when absent."""
-
-    def problems(self) -> list[str]:
-        """Settings with which no update can be made."""
-        found = [] if self.strength > 0 else ["strength: must be positive"]
-        if self.every < 1:
-            found.append("every: must be at least 1")
-        return found + indivisible(self.target, "target")
 
     def needs(self) -> Needs:
         """The Gramian, and how many rows it is of."""
@@ -55,19 +48,12 @@ class RAndB(MethodDefaults):
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Line 2: equal weights."""
         K = len(domains)
-        target_K = uniform(K)
-        if self.target is not None:
-            target_K = by_domain.ordered(self.target, domains, "target")
         return {
-            "weights_K": uniform(K),
-            "target_K": target_K,
+            "weights_K": by_domain.uniform(K),
+            "target_K": by_domain.shares(self.target, domains, "target"),
             "products_KxK": np.zeros((K, K)),
             "pairs_KxK": np.zeros((K, K)),
         }
-
-    def weights(self, state: State, step: int) -> Floats:
-        """The weights of the round."""
-        return state["weights_K"]
 
     def allocate(self, state: State, step: int, b: int) -> Ints:
         """Line 6: b w rows, rounded so that a small weight has its rows over the steps."""
@@ -107,4 +93,4 @@ def balanced(gram_KxK: Floats, target_K: Floats, strength: float) -> Floats:
     # Beyond a float64 no square must be.
     reach_K = reach_K / max(np.abs(reach_K).max(initial=0), np.finfo(np.float64).tiny)
     length = np.linalg.norm(reach_K)
-    return softmax(strength * reach_K / length) if length > 0 else uniform(len(reach_K))
+    return softmax(strength * reach_K / length) if length > 0 else by_domain.uniform(len(reach_K))

@@ -6,11 +6,11 @@ from typing import ClassVar
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.interface import MethodDefaults, State
+from pike_mixing.interface import Method, State
 
 
 @dataclasses.dataclass(frozen=True)
-class RoundRobin(MethodDefaults):
+class RoundRobin(Method):
     """b_t = b e_{(t mod K) + 1}."""
 
     about: ClassVar[str] = "Each batch holds one domain alone; the domains take turns."

@@ -18,7 +18,7 @@ spread as noise explains; and weights leave the prior as far as both measures ag
 """
 
 import dataclasses
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -26,19 +26,22 @@ from pike_mixing import by_domain
 from pike_mixing.apportion import systematic
 from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.interface import (
-    MethodDefaults,
+    Facts,
+    Method,
     Needs,
     Signals,
     State,
     StatisticsNeed,
-    uniform,
 )
+from pike_mixing.limits import PositiveFloat, PositiveInt, PositiveShare, Proportions, VarianceRows
 from pike_mixing.numerics.softmax import log_softmax
-from pike_mixing.settings import indivisible
+
+UPDATES = 20
+"""Estimates in a run whose settings name no T_0: steps have a unit, too."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ScaleFreePiKE(MethodDefaults):
+class ScaleFreePiKE(Method):
     """log tau = log pi + strength c; log v moves half way to log tau; w = (1 - eps) v + eps pi.
 
     Every T_0 steps, with q_k = |g_k|^2 - variance / rows and r_k = fall of the loss per row. Each
@@ -57,42 +60,35 @@ class ScaleFreePiKE(MethodDefaults):
         "beyond their noise; else they return to the prior. Nothing to tune per text or model."
     )
 
-    strength: float = 2.0
+    strength: PositiveFloat = 2.0
     """z: the logarithm of a weight's ratio to its prior for one root mean square of score."""
-    every: int = 100
-    """Steps T_0 between updates of the weights; the first is at T_0."""
-    rows: int = 16
+    every: PositiveInt | None = None
+    """Steps T_0 between updates of the weights; the first is at T_0, the first that can move them
+    at 3 T_0. Absent: a twentieth of the run's steps, or 100 where these are not known."""
+    rows: VarianceRows = 16
     """At least this many fresh rows of each domain in an estimate; its share of b if larger."""
-    max_change: float = 0.1
+    max_change: PositiveFloat = 0.1
     """Largest KL divergence of the new weights from the old in one update, nats."""
-    min_share: float = 0.1
+    min_share: PositiveShare = 0.1
     """eps: each domain keeps this share of its prior weight."""
-    prior: dict[str, float] | None = None
+    prior: Proportions | None = None
     """Weights pi by domain; 1/K when absent."""
 
-    def problems(self) -> list[str]:
-        """Settings with which no update can be made."""
-        positive = ("strength", "max_change")
-        found = [f"{n}: must be positive" for n in positive if not getattr(self, n) > 0]
-        if self.every < 1:
-            found.append("every: must be at least 1")
-        if self.rows < 2:
-            found.append("rows: the variance needs at least 2")
-        if not 0 < self.min_share <= 1:
-            found.append("min_share: must lie in (0, 1]")
-        return found + indivisible(self.prior, "prior")
+    def informed(self, facts: Facts) -> Self:
+        """T_0 by the run's steps, where it was not set."""
+        if self.every is not None or facts.steps is None:
+            return self
+        return dataclasses.replace(self, every=max(1, facts.steps // UPDATES))
 
     def needs(self) -> Needs:
         """The batches' losses, and gradient statistics every T_0 steps."""
-        due = StatisticsNeed(self.every, self.every, fresh=True, rows=self.rows)
+        every = self.every or 100
+        due = StatisticsNeed(every, every, fresh=True, rows=self.rows)
         return Needs(losses=True, statistics=due)
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The prior, and nothing seen. Row 0 of `*_2xK` is of q, row 1 of r."""
-        K = len(domains)
-        prior_K = uniform(K)
-        if self.prior is not None:
-            prior_K = by_domain.ordered(self.prior, domains, "prior")
+        K, prior_K = len(domains), by_domain.shares(self.prior, domains, "prior")
         # A domain of weight 0 stays at -infinity.
         with np.errstate(divide="ignore"):
             log_K = np.log(prior_K)

@@ -6,12 +6,12 @@ from typing import ClassVar
 import numpy as np
 
 from pike_mixing.errors import InputError
-from pike_mixing.interface import MethodDefaults, State
+from pike_mixing.interface import Method, State
 from pike_mixing.settings import unknown
 
 
 @dataclasses.dataclass(frozen=True)
-class Single(MethodDefaults):
+class Single(Method):
     """b_t = b e_k for one k."""
 
     about: ClassVar[str] = "All batches hold the same one domain; the others are never seen."

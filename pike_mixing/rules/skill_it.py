@@ -11,13 +11,14 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.interface import MethodDefaults, Needs, Signals, State, ValidationNeed
+from pike_mixing.interface import Method, Needs, Signals, State, ValidationNeed
+from pike_mixing.limits import NonNegativeFloat, PositiveFloat, PositiveInt
 from pike_mixing.numerics.absent import filled
 from pike_mixing.numerics.softmax import softmax
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SkillIt(MethodDefaults):
+class SkillIt(Method):
     """w ~ exp(eta A . sum of the last losses), from equal weights anew at every update."""
 
     about: ClassVar[str] = (
@@ -25,24 +26,16 @@ class SkillIt(MethodDefaults):
         "which helps others whose loss is high."
     )
 
-    eta: float = 0.2
+    eta: PositiveFloat = 0.2
     """Step per nat; losses enter as they are, so that twice the nats square the odds."""
-    window: int = 3
+    window: PositiveInt = 3
     """Evaluations whose losses are summed."""
-    every: int = 400
+    every: PositiveInt = 400
     """Steps between evaluations."""
-    rows: int = 16
+    rows: PositiveInt = 16
     """Rows of comparison of each domain."""
-    graph: dict[str, dict[str, float]] | None = None
+    graph: dict[str, dict[str, NonNegativeFloat]] | None = None
     """A: graph[i][j] is how much training on i helps j; each domain itself alone when absent."""
-
-    def problems(self) -> list[str]:
-        """Settings with which no update can be made."""
-        found = [] if self.eta > 0 else ["eta: must be positive"]
-        counts = ("window", "every", "rows")
-        found += [f"{n}: must be at least 1" for n in counts if getattr(self, n) < 1]
-        entries = [(i, j, v) for i, row in (self.graph or {}).items() for j, v in row.items()]
-        return found + [f"graph.{i}.{j}: {v} is negative" for i, j, v in entries if v < 0]
 
     def needs(self) -> Needs:
         """Losses on rows of comparison."""

@@ -5,28 +5,24 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from pike_mixing import sizes
-from pike_mixing.interface import Facts, MethodDefaults, State
+from pike_mixing import by_domain
+from pike_mixing.interface import Facts, Method, State
+from pike_mixing.limits import PositiveFloat
 from pike_mixing.numerics.softmax import softmax
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Temperature(MethodDefaults):
+class Temperature(Method):
     """b_t = b w with w_k ~ n_k^(1/T), n_k the tokens of domain k."""
 
     about: ClassVar[str] = (
         "Fixed shares by the size of each domain's text, evened out by a temperature."
     )
 
-    temperature: float = 10 / 3
+    temperature: PositiveFloat = 10 / 3
     """T: 1 keeps the corpora's proportions, a large T gives equal parts; mT5's n^0.3 is 10/3."""
-    tokens_by_domain: dict[str, float] | None = None
+    tokens_by_domain: dict[str, PositiveFloat] | None = None
     """Training tokens of each domain under the run's tokenizer; its corpora's own when absent."""
-
-    def problems(self) -> list[str]:
-        """A temperature or sizes that give no weights."""
-        found = [] if self.temperature > 0 else ["temperature: must be positive"]
-        return found + sizes.checked(self.tokens_by_domain)
 
     def informed(self, facts: Facts) -> Self:
         """The same rule with the run's sizes where none were written down."""
@@ -35,6 +31,6 @@ class Temperature(MethodDefaults):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The weights, which never change."""
-        tokens_K = sizes.ordered(self.tokens_by_domain, domains)
+        tokens_K = by_domain.sizes(self.tokens_by_domain, domains)
         # As a softmax, n^(1/T) cannot overflow.
         return {"weights_K": softmax(np.log(tokens_K) / self.temperature)}

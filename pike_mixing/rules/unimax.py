@@ -5,14 +5,15 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from pike_mixing import sizes
+from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Facts, MethodDefaults, State
+from pike_mixing.interface import Facts, Method, State
+from pike_mixing.limits import PositiveFloat
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class UniMax(MethodDefaults):
+class UniMax(Method):
     """Splits the run's tokens equally among the domains, the smallest first, up to N epochs each.
 
     A budget that exceeds N epochs of everything is split as N epochs of everything would be: then
@@ -23,19 +24,12 @@ class UniMax(MethodDefaults):
         "Equal shares for all domains, except that none is read more than a few times over."
     )
 
-    epochs: float = 4
+    epochs: PositiveFloat = 4
     """N: no domain is read more often than this in the whole run."""
-    tokens_by_domain: dict[str, float] | None = None
+    tokens_by_domain: dict[str, PositiveFloat] | None = None
     """Training tokens of each domain under the run's tokenizer; its corpora's own when absent."""
-    budget_tokens: float | None = None
+    budget_tokens: PositiveFloat | None = None
     """Tokens of the whole run, rows x length x steps; the run's own when absent."""
-
-    def problems(self) -> list[str]:
-        """A cap, sizes or a budget that give no weights."""
-        found = [] if self.epochs > 0 else ["epochs: must be positive"]
-        if self.budget_tokens is not None and not self.budget_tokens > 0:
-            found.append("budget_tokens: must be positive")
-        return found + sizes.checked(self.tokens_by_domain)
 
     def informed(self, facts: Facts) -> Self:
         """The same rule with the run's sizes and budget where none were written down."""
@@ -47,7 +41,7 @@ class UniMax(MethodDefaults):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The weights, which never change."""
-        tokens_K = sizes.ordered(self.tokens_by_domain, domains)
+        tokens_K = by_domain.sizes(self.tokens_by_domain, domains)
         if self.budget_tokens is None:
             raise InputError("budget_tokens: the length of the run is not known: give it")
         return {"weights_K": capped(tokens_K, self.budget_tokens, self.epochs)}

@@ -6,9 +6,9 @@ from typing import ClassVar
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.interface import Needs, Signals, State
-from pike_mixing.numerics.gramian import coefficients, not_converged
-from pike_mixing.rules.mix import Mix
+from pike_mixing.interface import Signals, State
+from pike_mixing.numerics.gramian import not_converged
+from pike_mixing.rules.surgeon import Surgeon
 
 RIDGE = 1e-10
 """Added to every cosine g_j . g_j / |g_j|^2 = 1, so that gradients of any rank have one answer."""
@@ -19,7 +19,7 @@ TOLERANCE = 1e-5
 
 
 @dataclasses.dataclass(frozen=True)
-class UPGrad(Mix):
+class UPGrad(Surgeon):
     """Mix, where each gradient is moved as little as makes it conflict with no domain's.
 
     The update is the mean of the moved gradients and conflicts with none: to first order no
@@ -32,30 +32,18 @@ class UPGrad(Mix):
         "Equal shares; each gradient is moved as little as makes it conflict with none."
     )
 
-    def needs(self) -> Needs:
-        """The Gramian of every batch."""
-        return Needs(gramian=True)
-
-    def combine(self, state: State, signals: Signals) -> Floats:
-        """Coefficients of the mean of the projections of the g_k onto the dual cone.
-
-        Raises:
-            InputError: the Gramian holds numbers that are not finite, or no solution was found.
-        """
-
-        def solve(gram_PxP: Floats, present_P: Ints) -> Floats:
-            norm_P = np.sqrt(gram_PxP.diagonal())
-            cosine_PxP = gram_PxP / np.outer(norm_P, norm_P)
-            cosine_PxP += RIDGE * np.eye(len(norm_P))
-            # Of unit gradients; the projection of one is as long as the gradient times it.
-            parts_PxP = np.stack([projected(cosine_PxP, i) for i in range(len(norm_P))])
-            conflict = -float((parts_PxP @ cosine_PxP).min())
-            if not conflict <= TOLERANCE:
-                why = f"a conflict of cosine {conflict:.1g} is left"
-                raise not_converged("upgrad", signals.step, why)
-            return (norm_P @ parts_PxP) / norm_P / len(norm_P)
-
-        return coefficients(signals, solve)
+    def solve(self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals) -> Floats:
+        """Coefficients of the mean of the projections of the g_k onto the dual cone."""
+        norm_P = np.sqrt(gram_PxP.diagonal())
+        cosine_PxP = gram_PxP / np.outer(norm_P, norm_P)
+        cosine_PxP += RIDGE * np.eye(len(norm_P))
+        # Of unit gradients; the projection of one is as long as the gradient times it.
+        parts_PxP = np.stack([projected(cosine_PxP, i) for i in range(len(norm_P))])
+        conflict = -float((parts_PxP @ cosine_PxP).min())
+        if not conflict <= TOLERANCE:
+            why = f"a conflict of cosine {conflict:.1g} is left"
+            raise not_converged("upgrad", signals.step, why)
+        return (norm_P @ parts_PxP) / norm_P / len(norm_P)
 
 
 @np.errstate(divide="ignore", invalid="ignore")

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,25 +15,20 @@ from pike_mixing.torch.inner_products import products, total
 from pike_mixing.torch.parallel import Group
 
 
-class Sums:
+class Sums(NamedTuple):
     """What is kept of a domain: host numbers."""
 
-    def __init__(
-        self,
-        squared_norm: float = np.nan,
-        variance: float = np.nan,
-        loss: float = np.nan,
-        rows: int = 0,
-    ) -> None:
-        self.squared_norm, self.variance, self.loss = squared_norm, variance, loss
-        self.rows = rows
+    squared_norm: float = np.nan
+    variance: float = np.nan
+    loss: float = np.nan
+    rows: int = 0
 
 
-class Gradient:
+class Gradient(NamedTuple):
     """Mean gradient of a domain's rows over all processes, and its numbers."""
 
-    def __init__(self, parts: list[Tensor], sums: Sums) -> None:
-        self.parts, self.sums = parts, sums
+    parts: list[Tensor]
+    sums: Sums
 
 
 class Target:

@@ -1,20 +1,7 @@
-"""What a method wants of a training loop, and whether one outside the pipeline gives it."""
+"""Whether a training loop outside the pipeline gives what a method wants."""
 
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method
-
-
-def measures(method: Method) -> bool:
-    """Whether a method wants passes over the model beside the training."""
-    needs = method.needs()
-    asked = (needs.statistics, needs.gramian, needs.weighs_losses, needs.losses_after)
-    return any(asked) or needs.validation is not None
-
-
-def measures_batch(method: Method, step: int) -> bool:
-    """Whether a method wants gradient statistics of the rows of a step."""
-    due = method.needs().statistics
-    return due is not None and not due.fresh and due.due(step)
 
 
 def refuse_unfit(method: Method, *, has_losses: bool) -> None:
@@ -38,7 +25,7 @@ def refuse_unfit(method: Method, *, has_losses: bool) -> None:
             f"{name} needs a frozen reference model, which only the pipeline's loop has: run it "
             "there, and give the mixture that it finds to Fixed"
         )
-    if measures(method) and not has_losses:
+    if needs.passes() and not has_losses:
         raise InputError(
             f"{name} measures losses or gradients: give `loss_fn(model, rows)`, the loss of each "
             "row (for a causal language model: pike_mixing.torch.causal_losses)"

@@ -209,11 +209,7 @@ def _measured(
 
 
 def _passes(pieces_K: Sequence[Sequence[Rows]], target: Target) -> tuple[list[int], Rows]:
-    """Passes of each domain, as many on every process, and a row to make empty ones with.
-
-    Raises:
-        InputError: a process has no rows at all, where others have some.
-    """
+    """Passes of each domain, as many on every process, and a row to make empty ones with."""
     spare = next((rows.select(p[0], slice(1)) for p in pieces_K if p), None)
     counts_WxK = parallel.gathered([len(p) for p in pieces_K], target.group)
     lacking = (counts_WxK.sum(dim=1) == 0).nonzero().flatten().tolist()
@@ -234,6 +230,4 @@ def _listed(rows_by_domain: Mapping[str, Rows] | Sequence[Rows]) -> list[Rows]:
 
 
 def _finished(sums: Sequence[Sums]) -> Statistics:
-    table = np.array([(s.squared_norm, s.variance, s.loss, s.rows) for s in sums], dtype=np.float64)
-    squared_norm_K, variance_K, loss_K, rows_K = table.T
-    return Statistics.of_moments(squared_norm_K, variance_K, loss_K, rows_K)
+    return Statistics.of_moments(*np.array(sums, dtype=np.float64).T)

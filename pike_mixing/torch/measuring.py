@@ -3,6 +3,7 @@
 Shapes: K domains, B rows.
 """
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,11 +13,13 @@ from torch import Tensor, nn
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Statistics
+from pike_mixing.interface import Method, State, Statistics
 from pike_mixing.torch import gradients, losses, parallel, rows
 from pike_mixing.torch.mixed_dataset import MixedDataset
 from pike_mixing.torch.parallel import Group
 from pike_mixing.torch.rows import Rows
+from pike_mixing.torch.signals import all_reduce
+from pike_mixing.torch.step_record import StepRecord
 from pike_mixing.torch.streams import Stream
 from pike_mixing.torch.undisturbed import in_mode
 
@@ -42,6 +45,37 @@ class Measuring:
         self._fresh: list[Stream] | None = None
         self._comparison: list[list[Rows]] | None = None
 
+    def coefficients(
+        self, method: Method, state: State, step: int, at: StepRecord
+    ) -> Floats | None:
+        """A method's factors c_K of the domains' mean losses; None: their shares of the batch.
+
+        What it wants to know of the batch before the training's passes stays in the record.
+
+        Args:
+            method: The method.
+            state: Its state before the step.
+            step: 0-based step.
+            at: The step's rows.
+        """
+        needs = method.needs()
+        seen, wanted = at.signals(step), needs.batch_statistics(step)
+        if needs.weighs_losses:
+            at.before_K = self.losses(at.domains_of, at.micro_batches)
+            seen = dataclasses.replace(seen, loss_K=at.before_K)
+        seen = all_reduce(seen, self.group)
+        if needs.gramian or wanted:
+            size = self.micro_batch if wanted else self.dataset.micro_batch
+            pieces_K = self.pieces(at.domains_of, at.micro_batches, size)
+            if needs.gramian:
+                at.gram_KxK, measured = self.gramian(pieces_K)
+            else:
+                measured = self.statistics(pieces_K)
+            if wanted:
+                at.statistics = measured
+            seen = dataclasses.replace(seen, gram_KxK=at.gram_KxK, loss_K=measured.loss_K)
+        return method.combine(state, seen) if needs.gramian else method.loss_weights(state, seen)
+
     def losses(self, domains_of: Sequence[Ints], micro_batches: Sequence[Rows]) -> Floats:
         """Mean loss of each domain's rows on this process."""
         found, model = losses.DomainLosses(len(self.dataset.domains)), self._trained()
@@ -50,8 +84,8 @@ class Measuring:
                 found.add(domain_B, losses.without_gradient(model, self._losses, batch))
         return found.mean()
 
-    def fresh_statistics(self, positions_K: Ints, count_K: Ints) -> Statistics:
-        """Statistics of rows from their own stream; whole micro-batches go to each process."""
+    def fresh_pieces(self, positions_K: Ints, count_K: Ints) -> list[list[Rows]]:
+        """Rows from their own stream by domain; whole micro-batches go to each process."""
         if self._fresh is None:
             self._fresh = self.dataset.streams("statistics")
         rank, world = parallel.rank(self.group), parallel.world_size(self.group)
@@ -62,7 +96,7 @@ class Measuring:
             places = range(start, start + count)
             cut = [places[at : at + self.micro_batch] for at in range(0, count, self.micro_batch)]
             pieces_K.append([self._collated(stream, piece) for piece in cut[rank::world]])
-        return self.statistics(pieces_K)
+        return pieces_K
 
     def statistics(self, pieces_K: Sequence[Sequence[Rows]]) -> Statistics:
         """Statistics of each domain's rows in micro-batches, over all processes."""

@@ -19,7 +19,6 @@ from pike_mixing import by_domain
 from pike_mixing.apportion import systematic
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
-from pike_mixing.interface import uniform
 from pike_mixing.torch import parallel, streams
 
 RING = 1024
@@ -71,9 +70,7 @@ class MixedDataset(IterableDataset[Any]):
         self._datasets, self._shuffle = dict(datasets), shuffle
         self._micro_batch, self._place = micro_batch, place
         K = len(self.domains)
-        self._weights_K: Floats | None = uniform(K)
-        if weights is not None:
-            self._weights_K = by_domain.ordered(weights, self.domains, "weights")
+        self._weights_K: Floats | None = by_domain.shares(weights, self.domains, "weights")
         self._streams = self.streams("train")
         self._plan = torch.zeros(RING, K, dtype=torch.int64).share_memory_()
         self._last = torch.full((), -1, dtype=torch.int64).share_memory_()
@@ -121,7 +118,7 @@ class MixedDataset(IterableDataset[Any]):
         """
         if self._weights_K is None:
             raise InputError("set_weights: the counts are published by a method: change its state")
-        self._weights_K = by_domain.ordered(weights, self.domains, "weights")
+        self._weights_K = by_domain.shares(weights, self.domains, "weights")
 
     def publish(self, step: int, count_K: Ints) -> None:
         """Fixes the counts of the next step that has none; from then on no weights are fixed.

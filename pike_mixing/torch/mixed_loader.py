@@ -1,31 +1,17 @@
 """The loader of a mixed data set, which draws a step's rows when they are needed."""
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils.data import DataLoader
 
-from pike_mixing.arrays import Ints
 from pike_mixing.errors import InputError
-from pike_mixing.torch.mixed_dataset import MixedDataset
 from pike_mixing.torch.rows import Rows
 
-
-class StepPlanner(Protocol):
-    """What decides a step's rows: `Mixing`."""
-
-    dataset: MixedDataset
-    latency: int
-    step: int
-    positions_K: Ints
-
-    def prepare(self) -> None:
-        """Decides the rows of the steps up to the present one and `latency` more."""
-
-    def begin_step(self, micro_batches: Sequence[Rows]) -> None:
-        """Takes the rows of the next step."""
+if TYPE_CHECKING:
+    from pike_mixing.torch.mixing import Mixing
 
 
 class MixedLoader:
@@ -34,7 +20,7 @@ class MixedLoader:
     Each iteration begins at the step where the method stands.
     """
 
-    def __init__(self, mixing: StepPlanner, options: dict[str, Any]) -> None:
+    def __init__(self, mixing: "Mixing", options: dict[str, Any]) -> None:
         """See `Mixing.data_loader`."""
         # The workers' seeds come from here: dropout draws the same in a training that goes on.
         generator = torch.Generator().manual_seed(mixing.dataset.seed)

@@ -34,11 +34,10 @@ from torch.utils.data import default_collate
 
 from pike_mixing import tracking
 from pike_mixing.apportion import systematic
-from pike_mixing.arrays import Floats, Ints
+from pike_mixing.arrays import Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Facts, Method, Signals, State, Statistics
 from pike_mixing.torch import fitness, parallel, rows, states
-from pike_mixing.torch.coefficients import coefficients
 from pike_mixing.torch.losses import RowLosses
 from pike_mixing.torch.measuring import Measuring
 from pike_mixing.torch.mixed_dataset import MixedDataset
@@ -101,7 +100,7 @@ class Mixing:
         self._drawn: collections.deque[list[Rows]] = collections.deque()
         self._metrics: dict[str, float] = {}
         self._measured: Statistics | None = None
-        self._clear()
+        self._at = StepRecord(len(self.dataset.domains))
 
     @property
     def weights(self) -> dict[str, float]:
@@ -137,12 +136,22 @@ class Mixing:
         due = needs.statistics
         if due is not None and due.fresh and due.due(step):
             count_K = self._counts(step).clip(min=due.rows)
-            self._at.statistics = self._measuring.fresh_statistics(self.fresh_positions_K, count_K)
-            self.fresh_positions_K = self.fresh_positions_K + count_K
-            self._observe(Signals(step, b, statistics=self._at.statistics))
+            found, gram_KxK = [], None
+            for _ in range(due.estimates):
+                pieces_K = self._measuring.fresh_pieces(self.fresh_positions_K, count_K)
+                self.fresh_positions_K = self.fresh_positions_K + count_K
+                if due.inner_products:
+                    gram_KxK, measured = self._measuring.gramian(pieces_K)
+                else:
+                    measured = self._measuring.statistics(pieces_K)
+                found.append(measured)
+            self._at.statistics = Statistics.averaged(found)
+            early = Signals(step, b, statistics=self._at.statistics, gram_KxK=gram_KxK)
+            self.state = self.method.observe(self.state, early)
         if needs.validation is not None and needs.validation.due(step):
             loss_K = self._measuring.comparison(needs.validation.rows)
-            self._observe(Signals(step, b, validation_loss_K=loss_K))
+            early = Signals(step, b, validation_loss_K=loss_K)
+            self.state = self.method.observe(self.state, early)
         for later in range(self.dataset.published + 1, step + self.latency + 1):
             self.dataset.publish(later, self._counts(later))
         self._prepared = step
@@ -163,7 +172,7 @@ class Mixing:
                 f"{wanted}: give all of one step; the loader's batch_size is the data set's "
                 "micro_batch"
             )
-        self._drawn.append(list(micro_batches) if fitness.measures(self.method) else [])
+        self._drawn.append(list(micro_batches) if self.method.needs().passes() else [])
         if not self._at.domains_of:
             self._begin()
 
@@ -172,8 +181,8 @@ class Mixing:
         domain_B = self.dataset.domain_of_rows(self.step)
         self._at.domains_of = np.split(domain_B, self.dataset.micro_batches)
         self._at.micro_batches = self._drawn.popleft()
-        self._at.coefficient_K = coefficients(
-            self.method, self.state, self.step, self._at, self._measuring
+        self._at.coefficient_K = self._measuring.coefficients(
+            self.method, self.state, self.step, self._at
         )
 
     def weigh(self, loss_B: Tensor) -> Tensor:
@@ -206,10 +215,8 @@ class Mixing:
             InputError: the method wants losses, and none were given.
         """
         needs, passes = self.method.needs(), len(self._at.domains_of)
-        measures_batch = fitness.measures_batch(self.method, self.step)
         if not passes:
             raise InputError("end_step: no step has begun: take its rows from mixing.data_loader")
-        observes = needs.losses or needs.gramian or needs.losses_after or measures_batch
         wants = needs.losses or needs.losses_after or self._at.coefficient_K is not None
         if wants and not self.complete:
             raise InputError(
@@ -223,11 +230,11 @@ class Mixing:
             seen = dataclasses.replace(seen, loss_K=before_K, loss_after_K=after_K)
         seen = all_reduce(seen, self.group)
         weights_K = self.method.weights(self.state, self.step)
-        if observes:
-            statistics = self._at.statistics if measures_batch else None
-            self._observe(
-                dataclasses.replace(seen, gram_KxK=self._at.gram_KxK, statistics=statistics)
-            )
+        of_batch = needs.batch_statistics(self.step)
+        if needs.losses or needs.gramian or needs.losses_after or of_batch:
+            statistics = self._at.statistics if of_batch else None
+            told = dataclasses.replace(seen, gram_KxK=self._at.gram_KxK, statistics=statistics)
+            self.state = self.method.observe(self.state, told)
         self._measured = self._at.statistics or self._measured
         self._metrics = tracking.metrics(
             self.dataset.domains,
@@ -239,17 +246,9 @@ class Mixing:
         )
         self.positions_K = self.positions_K + self.dataset.counts(self.step)
         self.step += 1
-        self._clear()
+        self._at = StepRecord(len(self.dataset.domains))
         if self._drawn:
             self._begin()
-
-    def _clear(self) -> None:
-        self._at = StepRecord(len(self.dataset.domains))
-
-    @property
-    def coefficients(self) -> Floats | None:
-        """Factors of the domains' mean losses in the step; None: their shares of the batch."""
-        return self._at.coefficient_K
 
     @property
     def complete(self) -> bool:
@@ -299,10 +298,7 @@ class Mixing:
         self.fresh_positions_K = np.array(state["fresh_positions"], dtype=np.int64)
         self._prepared = state["prepared"]
         self._drawn.clear()
-        self._clear()
-
-    def _observe(self, signals: Signals) -> None:
-        self.state = self.method.observe(self.state, signals)
+        self._at = StepRecord(len(self.dataset.domains))
 
     def _counts(self, step: int) -> Ints:
         b = self.dataset.batch_rows

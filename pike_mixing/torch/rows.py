@@ -1,6 +1,6 @@
 """Rows as a collate function leaves them: a tensor, or tensors in dictionaries, tuples, lists."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -47,16 +47,7 @@ def count(rows: Rows) -> int:
 
 def select(rows: Rows, which: slice | Tensor) -> Rows:
     """Some of the rows, in the same containers."""
-    if isinstance(rows, Tensor):
-        return rows[which]
-    if isinstance(rows, Mapping):
-        return {name: select(part, which) for name, part in rows.items()}
-    if rows is None:
-        return None
-    parts = [select(part, which) for part in rows]
-    if hasattr(rows, "_fields"):
-        return type(rows)(*parts)
-    return tuple(parts) if isinstance(rows, tuple) else parts
+    return _mapped(rows, lambda part: part[which])
 
 
 def split(rows: Rows, size: int) -> list[Rows]:
@@ -68,13 +59,17 @@ def split(rows: Rows, size: int) -> list[Rows]:
 
 def to(rows: Rows, device: torch.device) -> Rows:
     """The rows on a device, in the same containers."""
+    return _mapped(rows, lambda part: part.to(device, non_blocking=True))
+
+
+def _mapped(rows: Rows, function: Callable[[Tensor], Tensor]) -> Rows:
     if isinstance(rows, Tensor):
-        return rows.to(device, non_blocking=True)
+        return function(rows)
     if isinstance(rows, Mapping):
-        return {name: to(part, device) for name, part in rows.items()}
+        return {name: _mapped(part, function) for name, part in rows.items()}
     if rows is None:
         return None
-    parts = [to(part, device) for part in rows]
+    parts = [_mapped(part, function) for part in rows]
     if hasattr(rows, "_fields"):
         return type(rows)(*parts)
     return tuple(parts) if isinstance(rows, tuple) else parts

@@ -9,6 +9,7 @@ import torch
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals, Statistics
+from pike_mixing.signal_checks import LOSSES
 from pike_mixing.torch import parallel
 from pike_mixing.torch.parallel import Group
 
@@ -35,9 +36,7 @@ def all_reduce(signals: Signals, group: Group = None) -> Signals:
             "pike_mixing.torch.gramian"
         )
     measured = {
-        name: getattr(signals, name)
-        for name in ("loss_K", "loss_after_K", "excess_K", "validation_loss_K")
-        if getattr(signals, name) is not None
+        name: getattr(signals, name) for name in LOSSES if getattr(signals, name) is not None
     }
     if measured and signals.count_K is None and set(measured) != {"validation_loss_K"}:
         raise InputError("count_K is missing: losses of several processes are weighed by counts")

@@ -81,9 +81,9 @@ def test_runs_that_cannot_be_compared_are_refused():
 def test_a_target_must_be_of_these_domains():
     with pytest.raises(InputError, match=r"target: 'cod' is unknown: did you mean 'code'(?s:.*)"):
         Best(target={"cod": 1, "prose": 1}).find(DOMAINS, RUNS)
-    with pytest.raises(InputError, match="target: domain 'prose' has no value"):
+    with pytest.raises(InputError, match="target: domain 'prose' has no weight"):
         Best(target={"code": 1}).find(DOMAINS, RUNS)
-    with pytest.raises(InputError, match=r"^Best\.target\.code: -1 is negative$"):
+    with pytest.raises(InputError, match=r"^Best\.target\.code: must not be negative, not -1$"):
         Best(target={"code": -1, "prose": 2})
     with pytest.raises(InputError, match=r"^Best\.target: at least one must be positive$"):
         Best(target={"code": 0})

@@ -14,7 +14,7 @@ from pike_mixing.finders.best import Best
 def test_every_finder_says_what_it_does_and_what_each_setting_means(name):
     finder = registry.kind(name)
     assert finder.about.endswith(".")
-    assert finder.reads in ("losses", "state")
+    assert finder.reads in ("losses", "state", "predictions")
     assert finder().find
     lines = inspect.getsource(finder).splitlines()
     for field in dataclasses.fields(finder):

@@ -113,6 +113,7 @@ def test_a_target_weighs_losses_that_need_be_no_domains(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["mixture"] == {"en": 0.25, "de": 0.75}
 
 
+@pytest.mark.slow
 def test_the_uncertainty_of_the_best_row_by_hand(tmp_path):
     # A table drawn from two rows lacks the better one in a quarter of all cases.
     header = ["weight/en", "weight/de", "loss/en"]

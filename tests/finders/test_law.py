@@ -32,6 +32,7 @@ def test_with_noise_predictions_are_closer_to_the_truth_than_the_data():
     assert np.sqrt((error**2).mean()) < 0.02
 
 
+@pytest.mark.slow
 def test_one_proxy_astray_moves_the_law_little():
     weights_NxK = mixtures(24)
     loss_NxK = LAWS.losses(weights_NxK)
@@ -73,12 +74,14 @@ def test_c_is_never_negative():
     assert laws.c_K[0] >= 0
 
 
+@pytest.mark.slow
 def test_a_loss_that_no_weight_moves_is_constant():
     weights_NxK = mixtures(24)
     laws = fitted(weights_NxK, np.full((24, 1), 2.5))
     assert_allclose(laws.losses(mixtures(50, seed=1)), 2.5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_losses_that_do_not_react_to_the_mixture_are_fitted_without_running_away():
     weights_NxK = mixtures(30)
     loss_NxK = 2 + np.random.default_rng(1).normal(0, 0.01, (30, 3))

@@ -1,5 +1,4 @@
 import dataclasses
-import json
 
 import numpy as np
 import pytest
@@ -98,10 +97,6 @@ def test_diagnostics_say_when_the_law_is_extrapolated():
 
 
 @pytest.mark.slow
-def test_diagnostics_are_json():
-    json.dumps(MixingLaw().find(DOMAINS, proxies(8)).diagnostics, allow_nan=False)
-
-
 def test_too_few_proxies_are_counted():
     # 4 coefficients of 3 domains, one proxy held out at a time.
     with pytest.raises(InputError, match=r"4 proxy run\(s\) are too few, at least 5 are needed"):

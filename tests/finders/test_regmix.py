@@ -1,5 +1,4 @@
 import dataclasses
-import json
 
 import numpy as np
 import pytest
@@ -83,12 +82,6 @@ def test_the_draw_follows_the_prior():
     assert found.diagnostics["averaged"] == 5000
     assert_allclose(found.weights_K, [0.6, 0.3, 0.1], atol=0.01)
     assert found.diagnostics["held_out_spearman"] is None
-
-
-@pytest.mark.slow
-def test_diagnostics_are_json():
-    found = RegMix(rounds=150, samples=500, kept=8).find(DOMAINS, proxies(24))
-    json.dumps(found.diagnostics, allow_nan=False)
 
 
 @pytest.mark.slow

@@ -24,10 +24,3 @@ def test_the_authors_add_them_up():
 def test_a_domain_without_rows_takes_no_step():
     assert coefficients(1, 0, 1) == [0.5, 0, 0.5]
     assert coefficients(1, 0, 1, scale="reference") == [1, 0, 1]
-
-
-def test_rows_are_those_of_mix_and_moments_are_asked_for():
-    method = AdaTask()
-    assert method.allocate(method.init(("en", "hi", "de"), 0), 5, 8).tolist() == [3, 3, 2]
-    assert method.needs().moments_per_domain
-    assert not method.needs().gramian

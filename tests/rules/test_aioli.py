@@ -7,7 +7,7 @@ from arrays import assert_close, vector
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals
 from pike_mixing.numerics.softmax import softmax
-from pike_mixing.rules.aioli import Aioli, mixtures
+from pike_mixing.rules.aioli import Aioli
 
 DOMAINS = ("en", "hi", "de")
 
@@ -92,21 +92,6 @@ def test_a_domain_without_a_held_out_loss_has_not_fallen():
         loss_K = vector(loss, math.nan)
         state = method.observe(state, Signals(step=step, batch_rows=4, validation_loss_K=loss_K))
     assert_close(state["graph_KxK"], np.array([[0.5, 0.5], [0, 0]]))
-
-
-def test_equal_help_leaves_weights_equal():
-    state = run(Aioli(sweeps=1, slot=1, every=5), DOMAINS, np.eye(3), 4)[-1]
-    assert_close(state["weights_K"], vector(1, 1, 1) / 3)
-
-
-def test_nothing_learned_changes_nothing():
-    state = run(Aioli(sweeps=1, slot=1, every=5), DOMAINS, np.zeros((3, 3)), 4)[-1]
-    assert_close(state["weights_K"], vector(1, 1, 1) / 3)
-
-
-def test_mixtures_sum_to_one():
-    assert_close(mixtures(3, 0.5).sum(axis=1), vector(1, 1, 1))
-    assert mixtures(3, 0.5)[1].tolist() == [0.25, 0.5, 0.25]
 
 
 def test_a_round_that_does_not_hold_its_slots_is_refused():

@@ -101,10 +101,23 @@ def test_a_domain_without_weight_gets_no_row_at_any_step():
     assert over_steps([0.0, 0.7, 0.0, 0.3, 0.0], 7, 200)[:, [0, 2, 4]].sum() == 0
 
 
-def test_a_last_domain_without_weight_takes_no_row_back():
-    # Divided by their sum, 0.9999999999999999, they add up to 1.0000000000000002.
+def test_equal_weights_get_equal_rows_where_the_batch_has_them():
+    # 0.2 + 0.2 + 0.2 = 0.6000000000000001: in step 0 the third domain had the fourth one's row.
+    assert over_steps([0.2] * 5, 25, 1).tolist() == [[5] * 5]
+    # The sum of six sixths and of these three weights is above or below 1 by rounding.
+    assert over_steps([1 / 6] * 6 + [0], 24, 1).tolist() == [[4] * 6 + [0]]
     assert over_steps([0.3, 0.6, 0.1, 0], 24, 1).tolist() == [[8, 14, 2, 0]]
-    assert over_steps([1 / 6] * 6 + [0], 24, 1).tolist() == [[4, 4, 4, 4, 5, 3, 0]]
+
+
+@given(
+    st.lists(st.integers(0, 50), min_size=1, max_size=20).filter(any),
+    st.integers(1, 20),
+    st.integers(0, 10**6),
+)
+def test_whole_quotas_are_the_counts_of_every_step(rows, times, step):
+    weights, b = [n / sum(rows) for n in rows], times * sum(rows)
+    for at in (0, step):
+        assert over_steps_at(weights, b, at).tolist() == [times * n for n in rows]
 
 
 @pytest.mark.parametrize("place", range(4))

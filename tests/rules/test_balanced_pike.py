@@ -74,26 +74,6 @@ def test_the_weights_move_by_the_square_of_the_tilt():
     assert_close(weights_K, vector(3**0.5, 1) / (3**0.5 + 1))
 
 
-def test_the_tilt_multiplies_the_variance_too():
-    # y = (1, 1): exponent ln 3 * 1 - 8 / (2 * 4) * 1 for both parts of the first domain.
-    method = BalancedPiKE(zeta1=LN3, zeta2=8, tau=2)
-    exponent_K = method.exponent(measured((1, 0), (4.0, 4.0), variance=1.0), b=4)
-    assert_close(exponent_K, vector(LN3 - 1, -1))
-
-
-def test_a_domain_without_an_estimate_keeps_its_weight():
-    statistics = measured((1, 0, math.nan), (4.0, 4.0, math.nan))
-    method = BalancedPiKE(zeta1=LN3, zeta2=0, tau=2)
-    weights_K = after(method, statistics, ("en", "hi", "de"))
-    assert_close(weights_K, vector(1 / 2, 1 / 6, 1 / 3))
-
-
-def test_the_presets_are_pikes():
-    paper = BalancedPiKE(zeta1=1, zeta2=1, tau=1, every=40, preset="paper")
-    assert (paper.first, paper.norm, paper.rows) == (0, "plug-in", 2)
-    assert BalancedPiKE(zeta1=1, zeta2=1, tau=1, every=40).first == 40
-
-
 def test_proposed_coefficients_count_the_tilt():
     # Equal losses: (y*_k)^2 = (1/2)^2, so that zeta1 is four times PiKE's ln 1.1 / (3 - 1).
     method, statistics = BalancedPiKE(zeta1=1, zeta2=0, tau=1), measured((3, 1), (2, 2))

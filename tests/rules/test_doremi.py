@@ -126,12 +126,6 @@ def test_a_domain_of_prior_0_is_no_part_of_the_mixture():
     assert method.allocate(state, 3, 4).tolist() == [2, 0, 2]
 
 
-def test_rows_stay_as_sampled_while_the_weights_move():
-    method = DoReMi(reference="mix")
-    state = method.observe(method.init(("en", "hi"), 0), seen(vector(5, 0)))
-    assert method.weights(state, 1).tolist() == [0.5, 0.5]
-
-
 @few
 @given(st.lists(st.floats(0, 50), min_size=9, max_size=9))
 def test_no_weight_dies_out(excess):

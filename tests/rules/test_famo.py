@@ -89,13 +89,6 @@ def test_the_domain_whose_loss_fell_most_loses_weight():
     assert_close(state["logits_K"], vector(-0.025, 0.025), rtol=0, atol=1e-6)
 
 
-def test_rows_are_mixed_equally_whatever_the_losses():
-    method = FAMO()
-    state = method.observe(method.init(DOMAINS, 0), seen(vector(2, 2, 9), vector(1, 2, 3)))
-    assert_close(method.weights(state, 1), vector(1, 1, 1) / 3)
-    assert method.allocate(state, 1, 256).tolist() == [86, 85, 85]
-
-
 def test_an_absent_domain_has_no_weight_and_waits():
     method, nan = FAMO(), math.nan
     state = method.observe(method.init(DOMAINS, 0), seen(vector(2, 2, 2), vector(1, 2, 1.5)))

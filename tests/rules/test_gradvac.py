@@ -2,7 +2,6 @@ import math
 
 import numpy as np
 import pytest
-import torch
 from arrays import assert_close, matrix
 from hypothesis import assume, given
 from hypothesis import settings as effort
@@ -150,16 +149,3 @@ def test_opposite_gradients_vanish_without_harm():
     # Of the first two nothing is left, the third stays: the update is its third.
     assert_close(coefficient_K @ gradient_KxD, matrix([0, 1 / 3])[0])
     assert np.isfinite(after(method, gradient_KxD, gradient_KxD)["target_KxK"]).all()
-
-
-def test_torchjd_agrees_on_two_gradients():
-    aggregation = pytest.importorskip("torchjd.aggregation")
-    theirs = aggregation.GradVac(beta=0.3, eps=0.0)
-    method = GradVaccine(beta=0.3, scale="reference", highest_target=0.999)
-    state = method.init(("a", "b"), 0)
-    generator = np.random.default_rng(0)
-    for step in range(20):
-        gradient_KxD = generator.standard_normal((2, 3)) + 0.3
-        update_D = method.combine(state, signals(gradient_KxD, step)) @ gradient_KxD
-        assert_close(update_D, theirs(torch.from_numpy(gradient_KxD)).numpy())
-        state = method.observe(state, signals(gradient_KxD, step))

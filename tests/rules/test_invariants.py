@@ -38,6 +38,8 @@ VARIANTS = {
     "odm": {"variant": "paper", "warmup": 1},
     "odm code": {"variant": "code", "warmup": 1},
     "skill-it": {"every": 1},
+    "dga": {"every": 1, "normalise": False},
+    "dga averaged": {"every": 1, "new_share": 0.5},
 }
 """Settings under which a rule learns within a few steps; others get any where they need one."""
 
@@ -132,6 +134,8 @@ def run(method, steps, b=64, domains=DOMAINS, state=None, begin=0, end=STEPS):
         ):
             if due is not None and due.due(step):
                 early = Signals(step, b, **{name: given[name]})
+                if getattr(due, "inner_products", False):
+                    early = dataclasses.replace(early, gram_KxK=given["gram_KxK"])
                 state = hooked(method, "observe", state, early)
         answer = {
             "weights": hooked(method, "weights", state, step),
@@ -310,6 +314,7 @@ WITH_PRIOR = {
     "doremi": {},
     "ado": {"first": 9, "every": 1, "ignore": 0, "stride": 1, "window": 5, "min_weight": 0},
     "scale-free-pike": {"every": 1},
+    "dga": {"every": 1},
     "fixed": {"mixture": None},
 }
 

@@ -61,16 +61,3 @@ def test_opposite_gradients_have_no_bargain_and_are_an_error(second):
 def test_gradients_at_a_wide_angle_still_have_one():
     alpha_K = combined(matrix([1, 0], [-1, 0.01]))
     assert alpha_K.tolist() == pytest.approx([0.5, 0.5], rel=1e-3)
-
-
-def test_scipy_agrees():
-    optimize = pytest.importorskip("scipy.optimize")
-    generator = np.random.default_rng(0)
-    for _ in range(10):
-        gradient_KxD = generator.standard_normal((4, 9))
-        gram = gradient_KxD @ gradient_KxD.T
-        alpha_K = combined(gradient_KxD, scale="reference")
-        theirs = optimize.least_squares(
-            lambda a, gram=gram: gram @ a - 1 / a, [0.3] * 4, bounds=(1e-6, 10), xtol=1e-14
-        )
-        assert alpha_K.tolist() == pytest.approx(theirs.x.tolist(), rel=1e-5)

@@ -29,13 +29,6 @@ def after(method, statistics, *, b=4, domains=("en", "hi")):
     return method.weights(state, 1)
 
 
-def test_weights_begin_equal():
-    method = PiKE(zeta1=1, zeta2=1)
-    state = method.init(("en", "hi", "de"), 0)
-    assert_close(method.weights(state, 0), vector(1, 1, 1) / 3)
-    assert method.allocate(state, 0, 256).tolist() == [86, 85, 85]
-
-
 @pytest.mark.parametrize(
     ("settings", "squared_norm", "variance", "b", "expected"),
     [
@@ -162,11 +155,6 @@ def test_what_is_set_beats_the_preset():
     assert (method.first, method.norm, method.rows) == (3, "unbiased", 16)
     # 0 is a setting too, as in the paper's first update.
     assert PiKE(zeta1=1, zeta2=1, first=0).first == 0
-
-
-def test_rows_come_from_a_stream_of_their_own_unless_asked_otherwise():
-    assert PiKE(zeta1=1, zeta2=1).needs().statistics.fresh
-    assert not PiKE(zeta1=1, zeta2=1, batch="training").needs().statistics.fresh
 
 
 @pytest.mark.slow

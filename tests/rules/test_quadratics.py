@@ -8,7 +8,6 @@ that knows nothing of the rules.
 """
 
 import dataclasses
-import itertools
 import math
 
 import numpy as np
@@ -19,7 +18,6 @@ from pike_mixing.arrays import Floats
 from pike_mixing.interface import Signals, Statistics
 from pike_mixing.rules.balanced_pike import BalancedPiKE
 from pike_mixing.rules.cagrad import CAGrad
-from pike_mixing.rules.conceptual_pike import ConceptualPiKE
 from pike_mixing.rules.gradvac import GradVaccine
 from pike_mixing.rules.mgda import MGDA
 from pike_mixing.rules.nash_mtl import NashMTL
@@ -110,28 +108,6 @@ def test_pike_follows_the_gradients_as_they_shrink():
     assert_close(second_K, vector(odds, 1) / (odds + 1))
 
 
-def test_pike_weighs_noise_against_signal():
-    # x = 2 and 1: variances 8 and 2; zeta2 / (2 b) (8 - 2) = ln(3) / 2 with zeta2 = ln 3, b = 6.
-    # First odds 3^(1 - 1/2) : 1. A step leaves (2 w_2, w_1), and the odds become
-    # 3^(1/2 + (4 w_2^2 - w_1^2) / 3 - 1/2) : 1 with w = (sqrt(3), 1) / (1 + sqrt(3)), so
-    # 4 w_2^2 - w_1^2 = 1 / (1 + sqrt(3))^2 = 0.13397.
-    method = PiKE(zeta1=LN3 / 3, zeta2=LN3, norm="plug-in")
-    problem = along_axes([1, 1], [2, 1])
-    first_K, second_K = descended(method, problem, vector(2, 1), updates=2, b=6, eta=1)
-    assert_close(first_K, vector(3**0.5, 1) / (3**0.5 + 1))
-    odds = 3 ** (0.1339745962 / 3)
-    assert_close(second_K, vector(odds, 1) / (odds + 1))
-
-
-def test_pike_without_the_noise_in_its_norms_sees_none_where_noise_is_all():
-    # Variance / rows is 8 / 2 and 2 / 2, all of the squared norms 4 and 1: what is left is the
-    # variance's own term, 3^(-1/2) : 1.
-    method = PiKE(zeta1=LN3 / 3, zeta2=LN3, norm="unbiased")
-    problem = along_axes([1, 1], [2, 1])
-    (weights_K,) = descended(method, problem, vector(2, 1), updates=1, b=6, eta=1)
-    assert_close(weights_K, vector(1, 3**0.5) / (3**0.5 + 1))
-
-
 def test_balanced_pike_moves_by_the_squared_tilt_at_each_point_of_the_path():
     # Losses 2 and 1/2 at (2, 1); tau = ln(3) / 1.5 makes y = tau (3/4, 1/4). The exponents differ
     # by zeta1 tau^2 (9/16 * 4 - 1/16 * 1) = zeta1 tau^2 35/16: ln 3 with this zeta1, odds 3 : 1.
@@ -144,114 +120,6 @@ def test_balanced_pike_moves_by_the_squared_tilt_at_each_point_of_the_path():
     r = 3 ** (-5 / 48)
     odds = 3 ** (1 + 16 / 35 * (r**2 / 4 - 9 / 16) / (r + 1) ** 2)
     assert_close(second_K, vector(odds, 1) / (odds + 1))
-
-
-def test_balanced_pikes_tilt_weighs_the_variance_too():
-    # Equal losses of 1/2 at (1, 1), so y = (1, 1) at tau 2; the noise of 2 x^2 = 8 against 0 costs
-    # zeta2 / (2 b) 8 = ln 3 with zeta2 = ln 3 and b = 4: odds 1 : 3.
-    method = BalancedPiKE(zeta1=0.7, zeta2=LN3, tau=2, norm="plug-in")
-    problem = along_axes([1, 1], [2, 0])
-    (weights_K,) = descended(method, problem, vector(1, 1), updates=1, b=4, eta=1)
-    assert_close(weights_K, vector(0.25, 0.75))
-
-
-def expected_loss(problem, variance_K, theta_D, weights_K, eta, b):
-    """E[L(theta - eta g)] of the batch gradient g = sum_k w_k (g_k + mean of b w_k x's).
-
-    From L's Taylor series, which ends: its Hessian is H = sum_k A_k' A_k, and the x are of equal
-    variance along all D axes, sigma_k^2 in all.
-    """
-    hessian_DxD = sum(one.A.T @ one.A for one in problem)
-    step_D = -eta * sum(
-        w * one.gradient(theta_D) for w, one in zip(weights_K, problem, strict=True)
-    )
-    noise = eta**2 * (weights_K @ variance_K) / b / len(theta_D)
-    return sum(one.loss(theta_D + step_D) for one in problem) + noise * hessian_DxD.trace() / 2
-
-
-def given_statistics(problem, variance_K, theta_D):
-    """What estimates of the gradients would be without any error."""
-    squared_norm_K = np.stack([(one.gradient(theta_D) ** 2).sum() for one in problem])
-    loss_K = np.stack([one.loss(theta_D) for one in problem])
-    rows_K = np.full_like(squared_norm_K, 8)
-    return Statistics(squared_norm_K, squared_norm_K, variance_K, loss_K, rows_K)
-
-
-def chosen(method, statistics, b):
-    K = len(statistics.loss_K)
-    state = method.observe(method.init(NAMES[:K], 0), Signals(0, b, statistics=statistics))
-    return method.weights(state, 0)
-
-
-@pytest.mark.parametrize("theta", [(1.0, 0.5), (0.2, 0.3), (2.0, 0.1), (0.0, 1.0)])
-@pytest.mark.parametrize("sigma", [(0.1, 0.1), (1.0, 0.2), (0.3, 3.0)])
-@pytest.mark.parametrize("eta", [0.3, 1.0])
-def test_no_split_of_a_batch_is_better_in_example_1_than_conceptual_pikes(theta, sigma, eta):
-    # Example 1's sigma is that of each of the two coordinates.
-    b, (s1, s2) = 1000, (sigma[0] ** 2, sigma[1] ** 2)
-    losses = [
-        (1 - eta * b1 / b) ** 2 * theta[0] ** 2 / 2
-        + (1 - eta * (b - b1) / b) ** 2 * theta[1] ** 2 / 2
-        + eta**2 * (b1 * s1 + (b - b1) * s2) / b**2
-        for b1 in range(b + 1)
-    ]
-    method = ConceptualPiKE(L=1, eta=eta, norm="plug-in")
-    statistics = given_statistics(along_axes([1, 1]), 2 * vector(s1, s2), vector(*theta))
-    found = float(chosen(method, statistics, b)[0])
-    assert found == pytest.approx(losses.index(min(losses)) / b, abs=0.5 / b + 1e-9)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_conceptual_pike_finds_the_mixture_of_least_expected_loss(seed):
-    # With orthogonal gradients of one curvature L the bound is the expected loss itself.
-    optimize = pytest.importorskip("scipy.optimize")
-    generator = np.random.default_rng(seed)
-    theta_D = generator.standard_normal(3)
-    variance_K = 20 * generator.random(3)
-    L, eta, b = 1.5, 0.5, 16
-    problem = along_axes([L] * 3)
-    method = ConceptualPiKE(L=L, eta=eta, norm="plug-in")
-    weights_K = chosen(method, given_statistics(problem, variance_K, theta_D), b)
-
-    def loss(weights):
-        return float(expected_loss(problem, variance_K, theta_D, vector(*weights), eta, b))
-
-    theirs = optimize.minimize(
-        loss,
-        [1 / 3] * 3,
-        method="SLSQP",
-        bounds=[(0, 1)] * 3,
-        constraints={"type": "eq", "fun": lambda weights: sum(weights) - 1},
-        options={"ftol": 1e-15, "maxiter": 500},
-    )
-    assert_close(weights_K, vector(*theirs.x), rtol=0, atol=1e-5)
-    assert loss(weights_K.tolist()) <= theirs.fun + 1e-12
-
-
-@pytest.mark.parametrize("lean", [0.0, 0.003, 0.3])
-@pytest.mark.parametrize("variance", [(1, 4, 9), (60, 0, 20)])
-def test_the_expected_loss_keeps_below_the_bound_of_theorem_1(lean, variance):
-    # Gradients that lean towards each other: no conflict (beta 1), aligned up to their largest
-    # cosine. L is the curvature of the whole loss, which is what the theorem's proof needs.
-    axes_KxD = np.eye(3) + lean
-    nothing_D = np.zeros(3)
-    problem = [Quadratic(axis_D[None], nothing_D, nothing_D[None]) for axis_D in axes_KxD]
-    unit_KxD = axes_KxD / np.linalg.norm(axes_KxD, axis=1, keepdims=True)
-    cosines = [float(unit_KxD[j] @ unit_KxD[k]) for j, k in itertools.combinations(range(3), 2)]
-    L = float(np.linalg.eigvalsh(axes_KxD.T @ axes_KxD).max())
-    theta_D, variance_K, eta, b = vector(3, 2, 1), vector(*variance), 0.5 / L, 8
-    method = ConceptualPiKE(L=L, eta=eta, gamma=1 + 2 * max(cosines), norm="plug-in")
-    statistics = given_statistics(problem, variance_K, theta_D)
-    lam_K, kap_K = method.bound(statistics, b)
-    now = sum(one.loss(theta_D) for one in problem)
-    best_K = chosen(method, statistics, b)
-    for weights_K in (best_K, vector(1, 1, 1) / 3, vector(0.7, 0.2, 0.1), vector(0, 0.5, 0.5)):
-        bound = float(now + weights_K @ lam_K + weights_K**2 @ kap_K / 2)
-        after = float(expected_loss(problem, variance_K, theta_D, weights_K, eta, b))
-        assert after <= bound + 1e-12
-        if lean == 0:
-            # Theorem `thm:DescentLowerBound`: for orthogonal gradients it is met.
-            assert after == pytest.approx(bound, rel=1e-12)
 
 
 def general(seed):

@@ -18,12 +18,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from pike_mixing.interface import MethodDefaults, Needs, Signals, State, uniform
+from pike_mixing.by_domain import uniform
+from pike_mixing.interface import Method, Needs, Signals, State
 from pike_mixing.numerics.softmax import softmax
 
 
 @dataclasses.dataclass(frozen=True)
-class Proportional(MethodDefaults):
+class Proportional(Method):
     """w_k ~ L_k^power, with L_k the last loss."""
 
     about: ClassVar[str] = "Shares in proportion to a power of the losses."

@@ -13,7 +13,6 @@ from pike_mixing.interface import StatisticsNeed, ValidationNeed
 from pipeline.planning import method_catalogue
 
 NAMED = {"single": {"domain": "prose"}, "fixed": {"mixture": "found"}}
-PIKE = {"zeta1": 1.0, "zeta2": 1.0}
 
 
 def made(rule, **changes):
@@ -41,8 +40,6 @@ def test_a_value_of_another_type_is_refused_in_every_setting_of_a_finder(finder)
 @pytest.mark.parametrize(
     ("rule", "changes", "message"),
     [
-        ("pike", {"zeta1": -1}, "PiKE.zeta1: must not be negative"),
-        ("pike", {"every": 0}, "PiKE.every: must be at least 1"),
         ("pike", {"norm": "l2"}, "PiKE.norm: 'l2' is not one of 'plug-in', 'unbiased'"),
         (
             "pike",
@@ -52,12 +49,8 @@ def test_a_value_of_another_type_is_refused_in_every_setting_of_a_finder(finder)
         ("pike", {"prior": {"en": 0}}, "PiKE.prior: at least one must be positive"),
         ("pike", {"prior": {"en": 1e308, "hi": 1e308}}, "PiKE.prior: the sum is beyond what"),
         ("pike", {"prior": {"en": math.nan}}, "PiKE.prior.en: nan is not a number"),
-        ("balanced-pike", {"tau": -1}, "BalancedPiKE.tau: must be positive"),
-        ("conceptual-pike", {"L": 0}, "ConceptualPiKE.L: must be positive"),
         ("aioli", {"lean": 2}, "Aioli.lean: must lie in (0, 1]"),
-        ("mgda", {"normalise": "l3"}, "MGDA.normalise: 'l3' is not one of"),
-        ("temperature", {"temperature": 0}, "Temperature.temperature: must be positive"),
-        ("unimax", {"tokens_by_domain": {"en": 0}}, "UniMax.tokens_by_domain.en: 0 is not pos"),
+        ("unimax", {"tokens_by_domain": {"en": 0}}, "UniMax.tokens_by_domain.en: must be pos"),
         ("fixed", {"mixture": None}, "Fixed.weights_by_domain: give either these or a mixture"),
     ],
 )
@@ -65,6 +58,21 @@ def test_what_a_configuration_is_refused_for_is_refused_in_a_constructor(rule, c
     with pytest.raises(InputError) as caught:
         made(rule, **changes)
     assert str(caught.value).startswith(message)
+
+
+def test_a_setting_beyond_its_limits_and_two_that_do_not_fit_are_told_together():
+    # 205 steps are no multiple of a slot's 10.
+    wrong = {"eta": 0.0, "every": 205}
+    problems = ["eta: must be positive, not 0.0", "every: must be a multiple of slot, 10"]
+    with pytest.raises(InputError) as made_of_values:
+        made("aioli", **wrong)
+    assert str(made_of_values.value).splitlines() == [f"Aioli.{p}" for p in problems]
+    with pytest.raises(InputError) as parsed:
+        registry.build("aioli", wrong, "methods.aioli")
+    assert str(parsed.value).splitlines() == [f"methods.aioli.{p}" for p in problems]
+    # What is of another type cannot be asked.
+    with pytest.raises(InputError, match=r"^Aioli\.slot: '3' is a text in YAML: write 3$"):
+        made("aioli", slot="3", every=205)
 
 
 NEGATIVE = {"en": -1.0, "hi": 2.0}
@@ -81,6 +89,7 @@ NEGATIVE = {"en": -1.0, "hi": 2.0}
                 "every": 0,
                 "first": -1,
                 "rows": 1,
+                "estimates": 0,
                 "min_weight": 1,
                 "prior": NEGATIVE,
             },
@@ -93,6 +102,16 @@ NEGATIVE = {"en": -1.0, "hi": 2.0}
         ("conceptual-pike", {"prior": NEGATIVE}),
         ("ado", {"every": 0, "stride": 0, "window": 4, "ignore": -1, "points": 3, "min_weight": 1}),
         ("ado", {"prior": NEGATIVE}),
+        (
+            "scale-free-pike",
+            {"strength": 0, "every": 0, "rows": 1, "max_change": 0, "min_share": 0},
+        ),
+        (
+            "dga",
+            {"rate": 0, "every": 0, "first": -1, "rows": 1, "new_share": 0, "target": NEGATIVE},
+        ),
+        ("dga", {"prior": NEGATIVE}),
+        ("r-and-b", {"strength": 0, "every": 0, "target": NEGATIVE}),
         ("odm", {"warmup": -1, "memory": 1, "prior": NEGATIVE}),
         ("famo", {"rate": 0, "gamma": -1, "lower_bounds": NEGATIVE}),
         ("gradnorm", {"rate": 0, "alpha": -1, "first": -1}),
@@ -100,7 +119,11 @@ NEGATIVE = {"en": -1.0, "hi": 2.0}
         ("doge", {"rate": 0, "cap": 0, "clip_norm": 0}),
         ("skill-it", {"eta": 0, "window": 0, "every": 0, "graph": {"en": NEGATIVE}}),
         ("aioli", {"eta": 0, "ema": 1, "lean": 0, "sweeps": 0, "slot": 0}),
-        ("aioli", {"every": 205}),
+        # `eta` is beyond its limits, `every` does not fit to `slot`.
+        ("aioli", {"eta": 0, "every": 205}),
+        ("ado", {"points": 3, "window": 6, "first": 8}),
+        ("regmix", {"patience": 0, "kept": 200_000}),
+        ("mixing-law", {"huber": 0, "epochs": 4}),
         ("gradvac", {"beta": 0, "highest_target": 1}),
         ("gradvac", {"beta": 1.5}),
         ("cagrad", {"c": -0.1}),
@@ -132,6 +155,11 @@ def test_all_that_is_wrong_is_one_message_by_the_settings_names(rule, wrong):
     named = [line.partition(":")[0].split(".") for line in str(caught.value).splitlines()]
     assert {name for first, name, *_ in named if first == kind} == wrong.keys() - {"mixture"}
     assert all("en" in rest for _, name, *rest in named if wrong[name] == NEGATIVE)
+
+
+def test_a_training_batch_gives_one_estimate():
+    with pytest.raises(InputError, match="estimates: must be 1 with batch: training"):
+        made("pike", zeta1=1, zeta2=1, batch="training", estimates=2)
 
 
 @pytest.mark.parametrize("rule", ["pcgrad", "gradvac", "cagrad", "nash-mtl", "adatask"])

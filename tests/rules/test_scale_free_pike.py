@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from pike_mixing.errors import InputError
-from pike_mixing.interface import Signals, Statistics
+from pike_mixing.interface import Facts, Signals, Statistics
 from pike_mixing.rules.scale_free_pike import ScaleFreePiKE, agreed, shrunk, toward
 
 DOMAINS = ("code", "prose", "tables", "web")
@@ -80,10 +79,12 @@ def test_a_step_ends_where_its_divergence_reaches_the_bound():
     )
 
 
-@pytest.mark.parametrize("name", ["strength", "every", "rows", "max_change", "min_share"])
-def test_settings_that_make_no_update_are_refused(name):
-    with pytest.raises(InputError, match=rf"^ScaleFreePiKE\.{name}: must|rows: the variance"):
-        ScaleFreePiKE(**{name: 0})
+def test_updates_are_spread_over_the_run_where_its_length_is_known():
+    known = Facts({"code": 1}, 1, steps=450)
+    assert ScaleFreePiKE().informed(known).needs().statistics.every == 22
+    assert ScaleFreePiKE().informed(Facts({"code": 1}, 1, steps=9)).every == 1
+    assert ScaleFreePiKE(every=7).informed(known).every == 7
+    assert ScaleFreePiKE().informed(Facts({"code": 1}, 1)).needs().statistics.first == 100
 
 
 def windows_of(K, count=8):

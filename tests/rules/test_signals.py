@@ -46,6 +46,19 @@ def test_what_contradicts_the_batch_is_named_with_the_step(changes, message):
     )
 
 
+def test_the_mean_of_two_estimates_has_the_rows_of_one():
+    estimates = [
+        Statistics.of_moments(vector(3, 5), vector(8, 0), vector(1, 2), vector(4, 2)),
+        Statistics.of_moments(vector(5, 7), vector(16, 4), vector(3, 2), vector(4, 2)),
+    ]
+    found = Statistics.averaged(estimates)
+    assert found.squared_norm_K.tolist() == [4, 6]
+    # 4 - 12 / 4 and 6 - 2 / 2.
+    assert found.squared_norm_unbiased_K.tolist() == [1, 5]
+    assert found.variance_K.tolist() == [12, 2]
+    assert (found.loss_K.tolist(), found.rows_K.tolist()) == ([2, 2], [4, 2])
+
+
 @pytest.mark.parametrize(
     ("hook", "method", "given", "missing"),
     [

@@ -1,0 +1,96 @@
+"""Signals that contradict each other, or lack what a method needs, before a hook sees them."""
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from pike_mixing.errors import InputError
+
+if TYPE_CHECKING:
+    from pike_mixing.interface import Needs, Signals, State
+
+T = TypeVar("T")
+
+LOSSES = ("loss_K", "loss_after_K", "excess_K", "validation_loss_K")
+"""Those of `Signals`."""
+
+
+def judging(
+    name: str, hook: Callable[[Any, "State", "Signals"], T]
+) -> Callable[[Any, "State", "Signals"], T]:
+    """The hook of this name, which refuses such signals with an InputError that tells them all."""
+
+    @functools.wraps(hook)
+    def judged(self: Any, state: "State", signals: "Signals") -> T:
+        K = len(self.weights(state, signals.step))
+        if problems := missing(self.needs(), name, signals) + contradictions(signals, K):
+            where = f"{type(self).__name__}.{name}, step {signals.step}"
+            raise InputError("\n".join(f"{where}: {problem}" for problem in problems))
+        # What is not measured, or beyond a float64, is in the result: nothing to warn of.
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return hook(self, state, signals)
+
+    return judged
+
+
+def missing(needs: "Needs", hook: str, signals: "Signals") -> list[str]:
+    """Signals that a hook must be given at this step and is not."""
+    early = signals.statistics is not None or signals.validation_loss_K is not None
+    if hook == "observe" and early and signals.count_K is None:
+        # Measured before the batch was drawn.
+        return []
+    wanted = {
+        "loss_weights": {"loss_K": needs.weighs_losses, "excess_K": needs.reference},
+        "combine": {"gram_KxK": needs.gramian, "count_K": needs.moments_per_domain},
+        "observe": {
+            "loss_K": needs.losses,
+            "loss_after_K": needs.losses_after,
+            "gram_KxK": needs.gramian,
+            "excess_K": needs.reference,
+        },
+    }[hook]
+    wanted["count_K"] = wanted.get("count_K", False) or wanted.get("loss_K", False)
+    wanted["statistics"] = hook == "observe" and needs.batch_statistics(signals.step)
+    return [
+        f"{name} is missing: the method needs it (`needs`)"
+        for name, needed in wanted.items()
+        if needed and getattr(signals, name) is None
+    ]
+
+
+def contradictions(signals: "Signals", K: int) -> list[str]:
+    """What cannot be true of K domains.
+
+    A domain without a measurement is NaN; an infinite loss is a measurement that no method can
+    follow. Statistics that are not finite count as none.
+    """
+    numbers = ("step", "batch_rows", "statistics")
+    given = {n: v for n, v in vars(signals).items() if v is not None and n not in numbers}
+    if signals.statistics is not None:
+        given |= {f"statistics.{n}": v for n, v in vars(signals.statistics).items()}
+    found = []
+    for name, value in given.items():
+        if not isinstance(value, np.ndarray):
+            kind = f"{type(value).__module__}.{type(value).__name__}"
+            found.append(f"{name} is a {kind}: give a NumPy array")
+        elif value.shape != ((K, K) if name == "gram_KxK" else (K,)):
+            found.append(f"{name} has the shape {value.shape}, but the state is of {K} domains")
+        elif name in LOSSES:
+            found += [
+                f"{name} of the run's domain {k + 1} is {value[k]:g}: training diverges, lower its "
+                "learning rate"
+                for k in np.flatnonzero(np.isinf(value))
+            ]
+    if found or signals.count_K is None:
+        return found
+    count_K, b = signals.count_K, signals.batch_rows
+    if (count_K < 0).any():
+        found.append(f"count_K: {count_K.tolist()} holds a negative count")
+    if count_K.sum() != b:
+        found.append(
+            f"count_K: {count_K.tolist()} sums to {count_K.sum():g}, but the batch has {b} rows "
+            "(batch_rows)"
+        )
+    return found
