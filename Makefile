@@ -10,6 +10,8 @@ CONFIG ?= config.yaml
 # cpu: the versions that this release was tested with. cuda: the newest torch, with CUDA.
 # Where the CPU builds of torch are; without it, torch is the package index's own (TORCH_INDEX=).
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+# SHA-256 of every package's files but torch's; without it (HASHED=), versions alone are fixed.
+HASHED ?= requirements-hashed.txt
 # Whatever the environment was made with stays, unless another is asked for.
 ifndef TORCH
 TORCH  := $(or $(patsubst $(VENV)/.ready-%,%,$(firstword $(wildcard $(VENV)/.ready-*))),cpu)
@@ -20,10 +22,11 @@ READY     := $(VENV)/.ready-$(TORCH)
 # The targets follow, and --configfile would take them for files.
 SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile workflow/profiles/default --cores $(CORES)
 # A process for each core, each with one thread. Whoever has no test left takes over from another.
-PYTEST    := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
+# A process keeps what it has compiled for those after it, even where the environment says not to.
+PYTEST    := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tpu wheel run quick test test-slurm test-tpu check lint format report dag docs schema site bench unlock clean
+.PHONY: help setup setup-tpu wheel run quick test test-slurm test-tpu check lint format report dag docs headline lock release schema site bench unlock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -33,9 +36,9 @@ setup: $(READY) ## Make the environment in .venv (TORCH=cuda for NVIDIA GPUs, EX
 	$(if $(EXTRAS),grep -v '^python-dateutil==' $(VENV)/constraints.txt > $(VENV)/constraints-extras.txt)
 	$(if $(EXTRAS),$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints-extras.txt --editable '.[$(EXTRAS)]')
 
-$(READY): pyproject.toml constraints-cpu.txt
+$(READY): pyproject.toml constraints-cpu.txt $(HASHED)
 	grep -v $(if $(filter cuda,$(TORCH)),'^torch==','^#') constraints-cpu.txt | \
-	  workflow/setup.sh $(PYTHON) $(VENV) finders,hub,test,lint $(if $(filter cuda,$(TORCH)),,$(TORCH_INDEX))
+	  workflow/setup.sh $(PYTHON) $(VENV) finders,hub,test,lint "$(if $(filter cuda,$(TORCH)),,$(TORCH_INDEX))" $(HASHED)
 	rm -f $(VENV)/.ready-* && touch $@
 
 setup-tpu: $(TPU_VENV)/.ready ## Make the environment for TPUs in .venv-tpu (6 GB)
@@ -61,7 +64,7 @@ test-slurm: $(READY) ## Run the tests that need a real Slurm, which they install
 	PIKE_TEST_SLURM=1 $(BIN)/python -m pytest tests/workflow/test_slurm.py tests/workflow/test_slurm_faults.py
 
 test-tpu: $(TPU_VENV)/.ready ## Run the tests of XLA devices (PJRT_DEVICE=TPU on a TPU)
-	PJRT_DEVICE=$(PJRT_DEVICE) $(TPU_VENV)/bin/python -m pytest tests/training/test_xla.py
+	PJRT_DEVICE=$(PJRT_DEVICE) $(TPU_VENV)/bin/python -m pytest tests/training/test_xla.py tests/training/test_chips.py
 
 check: $(READY) ## Run the fast tests alone
 	$(PYTEST) -m 'not slow and not workflow and not device'
@@ -87,6 +90,20 @@ dag: $(READY) ## List the jobs that a run would start, and why
 docs: $(READY) ## Write docs/methods.md and docs/performance.md anew
 	$(BIN)/python -m benchmarks.page
 	$(BIN)/pike methods --format markdown > docs/methods.md.part && mv docs/methods.md.part docs/methods.md
+
+headline: $(READY) ## Write docs/results.md and the README's picture from the default experiment's database
+	$(BIN)/python -m pipeline.results.headline results/settings/experiment.json results/pike.duckdb docs
+
+lock: $(READY) ## Write requirements-hashed.txt anew, of pyproject.toml and constraints-cpu.txt
+	$(MAKE) setup EXTRAS=release
+	echo 'torch; python_version < "3"' > $(VENV)/no-torch.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	  --extra finders --extra hub --extra test --extra lint --constraint constraints-cpu.txt \
+	  --override $(VENV)/no-torch.txt --output-file requirements-hashed.txt pyproject.toml
+
+release: $(READY) ## Prepare a release (VERSION=1.2.3): version, changelog, archives, checks, tag
+	$(MAKE) setup EXTRAS=release
+	workflow/release.sh $(BIN)/python $(VERSION)
 
 schema: $(READY) ## Write workflow/schemas/config.schema.yaml anew
 	$(BIN)/python -m pipeline.planning.schema

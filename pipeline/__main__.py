@@ -3,26 +3,34 @@
 Stages are imported when they are called, so that `pike query` does not wait for torch.
 """
 
+import atexit
 import contextlib
+import gc
 import importlib
 import logging
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from pike_mixing.errors import InputError, install
 from pipeline import cli, errors
-from pipeline.runtime import launch, run_lock, signal_handler
+from pipeline.runtime import launch, optional_imports, presentation, run_lock, signal_handler
 
 MISTAKE = 2
 """Exit code of what the user can mend; 1 is our fault, `signal_handler.STOPPED` a signal's."""
 
 EXTRAS = {"lm_eval": "lm-eval", "transformers": "hf", "tokenizers": "hf", "google": "hf"} | {
-    "tensorboard": "tensorboard"
+    "tensorboard": "tensorboard",
+    "sklearn": "domains",
 }
 """Packages that one command alone needs, and the extra that installs each."""
+
+WITHOUT_PANDAS = ("pretrain", "evaluate", "probe")
+"""Commands for which pyarrow would import pandas, for half a second, to ask of every list whether
+it is one of pandas' own. Results use its data frames, and the Hub's packages need it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,52 +42,77 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _shown(_answer(command, chosen, words))
     except InputError as error:
-        print(f"pike {command}: {error}", file=sys.stderr)
+        _told(command, str(error))
         return MISTAKE
     except OSError as error:
         if not errors.mendable(error):
             raise
-        print(f"pike {command}: {errors.mistake(error, Path('the answer'))}", file=sys.stderr)
+        _told(command, str(errors.mistake(error, Path("the answer"))))
         return MISTAKE
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRAS:
             raise
         advice = f"in the clone, run `{install(EXTRAS[package])}`"
-        print(f"pike {command}: {package} is not installed: {advice}", file=sys.stderr)
+        _told(command, f"{package} is not installed: {advice}")
         return MISTAKE
     except signal_handler.Interrupted as ended:
-        print(f"pike {command}: {ended}", file=sys.stderr)
+        _told(command, str(ended))
         return signal_handler.STOPPED
     except KeyboardInterrupt:
-        print(f"pike {command}: interrupted", file=sys.stderr)
+        _told(command, "interrupted")
         return 130
+
+
+def _told(command: str, message: str) -> None:
+    name = presentation.painted(f"pike {command}:", "red", sys.stderr)
+    print(f"{name} {message}", file=sys.stderr)
 
 
 def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes | str | None:
     """Calls what the subcommand stands for."""
     with contextlib.ExitStack() as during:
+        if command in WITHOUT_PANDAS:
+            during.enter_context(optional_imports.without("pandas"))
         if command == "pretrain":
             # Before torch is imported, which takes seconds.
             during.enter_context(signal_handler.ignore_signal(chosen["save_on"]))
             minutes = chosen.pop("wait")
-            if minutes and not launch.under_torchrun():
+            if minutes and not launch.is_part():
                 run_lock.await_free(chosen["given"].parent, minutes)
             chosen = _shared_out(chosen, words)
-        module, _, function = chosen.pop("place").partition(":")
-        called = getattr(importlib.import_module(module), function)
+        module, _, function = (chosen.pop("place") or _stage(command)).partition(":")
+        # No module is ever garbage: not to look for that saves a tenth of importing torch, and of
+        # a short evaluation afterwards.
+        gc.disable()
+        try:
+            called = getattr(importlib.import_module(module), function)
+        finally:
+            gc.freeze()
+            gc.enable()
+        gc.freeze()
+        # What is not collected when the interpreter ends, DuckDB's package calls a leak.
+        during.callback(gc.unfreeze)
         answer: bytes | str | None = called(chosen.pop("given"), **chosen)
         return answer
 
 
+def _stage(name: str) -> str:
+    # What all stages stand on is imported for a stage alone.
+    from pipeline.planning import stages
+
+    return stages.STAGES[name]
+
+
 def _shared_out(chosen: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
     """The arguments of one process of a training, which this becomes several of where asked to."""
-    processes, threads = chosen.pop("processes"), chosen["threads"]
-    if processes == 1:
+    processes, threads, nodes = chosen["processes"], chosen["threads"], chosen.pop("nodes")
+    # One process has all chips of a TPU VM.
+    if processes == nodes == 1 or chosen["device"] == "xla":
         return chosen
     each = None if threads is None else max(1, threads // processes)
     if not launch.under_torchrun():
-        launch.exec_torchrun(processes, words, chosen["save_on"], each or 1)
+        launch.exec_torchrun(processes, words, chosen["save_on"], each or 1, nodes)
     return {**chosen, "threads": each}
 
 
@@ -99,5 +132,14 @@ def _shown(answer: bytes | str | None) -> int:
     return 0
 
 
+def _end(code: int) -> NoReturn:
+    """Ends the process without taking apart all that torch has made, for a fifth of a second."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    _end(main())

@@ -37,6 +37,8 @@ Sha256 = Annotated[str, Limits(pattern="[0-9a-fA-F]{64}", means="a SHA-256 of 64
 Decay = Annotated[float, Limits(at_least=0, below=1)]
 """Of a moment: 0 forgets at once."""
 
+GRID = "grid"
+"""What stands in a finder's place where other runs find settings, not a mixture."""
 MLP_RATIO = 4
 """Width of a block's MLP over the model's width."""
 
@@ -165,3 +167,5 @@ class Run:
     """The mixing method's name in `pike_mixing.METHODS`."""
     method: dict[str, Any]
     """The mixing method's settings."""
+    tuned: dict[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
+    """Settings that a grid's best run gives to the method, with those that it chooses from."""

@@ -1,12 +1,15 @@
-"""Links and paths of the documentation exist."""
+"""Pages are short, in one order, and their links and paths lead somewhere."""
 
 import re
-from pathlib import Path
+import tomllib
+import urllib.parse
 
 import pytest
+import yaml
+from documented import PAGES, ROOT
 
-ROOT = Path(__file__).parents[1]
-PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "results" / "README.md"]
+MOST_WORDS = 22_000
+"""Of all Markdown in the repository."""
 FOLDERS = "|".join(
     ("benchmarks", "docs", "examples", "pike_mixing", "pipeline", "tests", "workflow")
 )
@@ -22,9 +25,59 @@ def anchors(page):
 def test_links_and_paths_exist(page):
     text = page.read_text(encoding="utf-8")
     for path, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", text):
-        if not path.startswith("http"):
+        if path.startswith("http"):
+            place = urllib.parse.urlsplit(path)
+            assert (place.scheme, place.query) == ("https", ""), path
+            assert re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", place.netloc), path
+        else:
             target = page.parent / path if path else page
             assert target.exists(), path
             assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
     for path in re.findall(rf"`((?:{FOLDERS})/[\w./-]+)`", text):
         assert (ROOT / path).exists(), path
+
+
+def test_all_markdown_has_few_words():
+    own = ("docs", "examples", "pike_mixing", "pipeline", "results", "tests", "workflow")
+    found = {*ROOT.glob("*.md"), *(p for folder in own for p in (ROOT / folder).rglob("*.md"))}
+    kept = [p for p in found if "results" not in p.parts or p.name == "README.md"]
+    assert len(kept) >= len(PAGES)
+    assert sum(len(p.read_text(encoding="utf-8").split()) for p in kept) <= MOST_WORDS
+
+
+def test_the_index_and_the_site_have_every_page_in_one_order():
+    toc = yaml.safe_load((ROOT / "docs" / "_toc.yml").read_text(encoding="utf-8"))
+    site = {part["caption"]: [e["file"] for e in part["entries"]] for part in toc["subtrees"]}
+    index = {}
+    for row in (ROOT / "docs" / "README.md").read_text(encoding="utf-8").splitlines()[6:]:
+        _, chapter, pages, _ = row.split("|")
+        places = [ROOT / "docs" / link for link in re.findall(r"\]\((.*?)\)", pages)]
+        index[chapter.strip()] = [
+            place.resolve().relative_to(ROOT.resolve()).with_suffix("").as_posix()
+            for place in places
+        ]
+    index["Start"].remove(toc["root"])
+    index["How it is built"].append("docs/README")
+    assert index == site
+    named = {toc["root"], *(file for files in site.values() for file in files)}
+    assert named == {p.relative_to(ROOT).with_suffix("").as_posix() for p in PAGES}
+
+
+def test_the_readmes_numbers_are_those_of_the_results():
+    readme, results = (ROOT / "README.md", ROOT / "docs" / "results.md")
+    numbers = re.findall(r"[+-]\d\.\d{3} \(.*?\)", readme.read_text(encoding="utf-8"))
+    assert len(numbers) > 3
+    shown = results.read_text(encoding="utf-8")
+    assert [number for number in numbers if number not in shown] == []
+
+
+def test_the_readme_is_short_and_its_badges_and_pictures_are_true():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 700
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        project = tomllib.load(file)["project"]
+    assert f"licence-{project['license'].replace('-', '--')}-" in text
+    low, high = re.fullmatch(r">=3\.(\d+),<3\.(\d+)", project["requires-python"]).groups()
+    assert f"python-3.{low}_to_3.{int(high) - 1}-" in text
+    for place in re.findall(r'(?:src|srcset)="([^"]+)"', text):
+        assert (ROOT / place).is_file(), place

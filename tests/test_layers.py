@@ -34,6 +34,7 @@ NARROWER = {
 
 FENCES = {
     "datasets": ("pipeline.data.hub",),
+    "rocrate": ("pipeline.results.crate",),
     "huggingface_hub": ("pipeline.data", "pipeline.runtime.hub"),
     "duckdb": ("pipeline.results",),
     "lightning": ("pike_mixing.lightning",),
@@ -42,12 +43,13 @@ FENCES = {
     "scipy": ("pike_mixing.finders",),
     "sentencepiece": ("pipeline.data.tokenizer", "pipeline.model.hf_tokenizer"),
     "snakemake": (),
-    "torch_xla": ("pipeline.runtime.devices",),
+    "torch_xla": ("pipeline.runtime.chips", "pipeline.runtime.devices"),
     "transformers": ("pike_mixing.transformers", "pipeline.model"),
     "torch": (
         "pike_mixing.torch",
         "pike_mixing.transformers",
         "pike_mixing.lightning",
+        "pipeline.runtime.chips",
         "pipeline.runtime.devices",
         "pipeline.runtime.distributed",
         "pipeline.model",
@@ -61,7 +63,7 @@ WORKFLOW_MAY_IMPORT = {
     "pike_mixing.errors",
     *(f"pipeline.planning.{n}" for n in ("file_contents", "methods", "outdated", "output_root")),
     *(f"pipeline.planning.{n}" for n in ("planner", "profile", "rule_inputs", "rule_resources")),
-    *(f"pipeline.planning.{n}" for n in ("slurm", "stages")),
+    *(f"pipeline.planning.{n}" for n in ("forked_jobs", "slurm", "stages")),
 }
 
 

@@ -9,7 +9,8 @@ from pike_mixing.alarms import AlarmLimits
 from pike_mixing.errors import InputError
 from pike_mixing.interface import StatisticsNeed
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveFloat, PositiveInt, Share
-from pike_mixing.settings import fits, meanings, parse, unknown
+from pike_mixing.settings import fits, parse, unknown
+from pike_mixing.settings_text import meanings
 from pipeline import settings
 
 

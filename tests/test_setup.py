@@ -1,6 +1,7 @@
 """The script behind `make setup`, with an interpreter that only seems to be one."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -65,6 +66,36 @@ def test_an_environment_is_made_with_its_constraints(start, tmp_path):
     asked = (tmp_path / "made/asked").read_text(encoding="utf-8")
     assert "extra-index-url" not in asked
     assert asked.endswith("--editable .[test]\n")
+
+
+def test_files_are_taken_by_their_hashes_where_asked(start, tmp_path):
+    asked = 'case "$*" in *hashes*) echo "$*" >"$(dirname "$0")/../first" ;; esac'
+    told(start("", "hashed.txt", pip=asked), 0)
+    first = (tmp_path / "made/first").read_text(encoding="utf-8")
+    assert first.endswith("--no-deps --require-hashes --requirement hashed.txt\n")
+    assert (tmp_path / "made/asked").read_text(encoding="utf-8").endswith("--editable .[test]\n")
+    shutil.rmtree(tmp_path / "made")
+    refused = 'case "$*" in *hashes*) exit 1 ;; esac'
+    assert "make setup HASHED=" in told(start("", "hashed.txt", pip=refused), 1)
+    assert not (tmp_path / "made").exists()
+
+
+def test_the_hashed_files_are_of_the_tested_versions():
+    root = SCRIPT.parents[1]
+    pinned, hashed = (
+        {
+            re.sub("[-_.]+", "-", name).lower(): version
+            for name, version in re.findall(r"^([\w.-]+)==([^ ;\\\n]+)", text, re.MULTILINE)
+        }
+        for text in (
+            (root / name).read_text(encoding="utf-8")
+            for name in ("constraints-cpu.txt", "requirements-hashed.txt")
+        )
+    )
+    assert "torch" not in hashed
+    # Those of other platforms alone are in no environment that was tested.
+    assert {n: v for n, v in hashed.items() if n in pinned and v != pinned[n]} == {}
+    assert pinned.keys() - hashed.keys() <= {"torch", "setuptools", "mpmath", "networkx", "sympy"}
 
 
 @pytest.mark.parametrize(

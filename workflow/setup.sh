@@ -2,13 +2,14 @@
 # Makes a virtual environment with this package in it, or leaves nothing behind; standard input has
 # the constraints:
 #
-#   setup.sh PYTHON FOLDER EXTRAS [TORCH_INDEX]
+#   setup.sh PYTHON FOLDER EXTRAS [TORCH_INDEX [HASHED]]
 #
 # With TORCH_INDEX, a package index of CPU builds of torch, those are taken where the package index
 # would give a build with CUDA to a machine without an NVIDIA GPU. Where it does not answer, and
-# elsewhere, torch is the package index's own.
+# elsewhere, torch is the package index's own. HASHED names files of packages by their SHA-256, all
+# but torch, whose indexes have different ones: no other file is installed of those.
 set -eu
-python=$1 folder=$2 extras=$3 index=${4:-}
+python=$1 folder=$2 extras=$3 index=${4:-} hashed=${5:-}
 
 fail() { echo "set-up: $*" >&2; exit 1; }
 
@@ -43,5 +44,9 @@ trap 'exit 143' TERM
 
 "$python" -m venv "$folder"
 cat >"$folder/constraints.txt"
+if [ -n "$hashed" ]; then
+  "$folder/bin/python" -m pip install --disable-pip-version-check --quiet --no-deps --require-hashes --requirement "$hashed" ||
+    fail "an index gives other files than $hashed names (or none): make setup HASHED= takes them by their versions alone"
+fi
 "$folder/bin/python" -m pip install --disable-pip-version-check --quiet ${index:+--extra-index-url "$index"} \
   --constraint "$folder/constraints.txt" --editable ".[$extras]"

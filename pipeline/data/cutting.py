@@ -1,15 +1,15 @@
 """A text file to documents: whole, by paragraphs, by lines or by a number of characters.
 
-From chunks of bytes to bytes, since a document that is not UTF-8 may have to be left out by itself.
-Memory holds a chunk and one document, of `LIMIT` bytes at most.
+Memory holds one document, of `LIMIT` characters at most.
 """
 
-import codecs
 import re
 from collections.abc import Callable, Iterable, Iterator
+from typing import TextIO
 
 LIMIT = 2**28
-"""Bytes of a document, or of a line of JSON: both are held in memory, packing takes 45 times it."""
+"""Characters of a document, or of a line of JSON: both are held in memory, packing takes 45 times
+it."""
 
 Refusal = Callable[[int | None], Exception]
 """What to raise of a document that is too long, by its number."""
@@ -29,102 +29,63 @@ def problems(how: str) -> list[str]:
     return [f"{how!r}: at most {LIMIT // 4} characters"] if (size or 0) > LIMIT // 4 else []
 
 
-def cut(chunks: Iterable[bytes], how: str, too_long: Refusal) -> Iterator[tuple[int | None, bytes]]:
+def cut(stream: TextIO, how: str, too_long: Refusal) -> Iterator[tuple[int | None, str]]:
     """The documents of a text file with their numbers.
 
     Args:
-        chunks: The file's bytes; none is empty.
+        stream: The file, opened with `newline=""`.
         how: "file": the file is one document, without a number. "paragraphs": lines between blank
             ones (nothing but blanks and tabs), numbered by their first line. "lines": each with
             its number. Both come without their last line end; LF, CRLF and CR end a line. "N
             characters": pieces numbered from 1 that make up the whole text, N characters long or
             ending behind the last blank or line break among those.
-        too_long: Makes the error that a document of more than `LIMIT` bytes raises.
+        too_long: Makes the error that a document of more than `LIMIT` characters raises.
     """
     if (size := characters(how)) is not None:
-        yield from enumerate(_pieces(chunks, size), start=1)
+        yield from enumerate(_pieces(stream, size), start=1)
     elif how == "file":
-        yield None, b"".join(joined(chunks, lambda chunk: [chunk], lambda _: too_long(None)))
+        text = stream.read(LIMIT + 1)
+        if len(text) > LIMIT:
+            raise too_long(None)
+        yield None, text
     else:
-        lines = enumerate(joined(_whole_ends(chunks), _ended, too_long), start=1)
-        found = _paragraphs(lines, too_long) if how == "paragraphs" else lines
-        yield from ((number, content.rstrip(b"\r\n")) for number, content in found)
+        found = lines(stream, too_long)
+        if how == "paragraphs":
+            found = _paragraphs(found, too_long)
+        yield from ((number, text.rstrip("\r\n")) for number, text in found)
 
 
-def joined(
-    chunks: Iterable[bytes], split: Callable[[bytes], list[bytes]], too_long: Refusal
-) -> Iterator[bytes]:
-    """What `split` makes of the chunks' concatenation; the last of each goes on in the next."""
-    held: list[bytes] = []
-    size, number = 0, 1
-    for chunk in chunks:
-        first, *others = split(chunk)
-        held.append(first)
-        size += len(first)
-        for piece in others:
-            if size > LIMIT:
-                raise too_long(number)
-            yield b"".join(held)
-            held, size, number = [piece], len(piece), number + 1
-        if size > LIMIT:
+def lines(stream: TextIO, too_long: Refusal) -> Iterator[tuple[int, str]]:
+    """The lines of a stream from 1 on, with their ends."""
+    for number, line in enumerate(iter(lambda: stream.readline(LIMIT + 1), ""), start=1):
+        if len(line) > LIMIT:
             raise too_long(number)
-    if size:
-        yield b"".join(held)
+        yield number, line
 
 
-def _whole_ends(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes in chunks that part no CR from its LF."""
-    held = b""
-    for chunk in chunks:
-        whole = held + chunk
-        held = whole[-1:] if whole.endswith(b"\r") else b""
-        if len(whole) > len(held):
-            yield whole.removesuffix(held)
-    if held:
-        yield held
-
-
-def _ended(chunk: bytes) -> list[bytes]:
-    """Lines with their ends, and what is behind the last end."""
-    lines = chunk.splitlines(keepends=True)
-    return [*lines, b""] if lines[-1].endswith((b"\n", b"\r")) else lines
-
-
-def _paragraphs(
-    lines: Iterable[tuple[int, bytes]], too_long: Refusal
-) -> Iterator[tuple[int, bytes]]:
-    held, begun = bytearray(), 0
-    for number, line in lines:
+def _paragraphs(found: Iterable[tuple[int, str]], too_long: Refusal) -> Iterator[tuple[int, str]]:
+    held: list[str] = []
+    begun = size = 0
+    for number, line in found:
         if line.strip():
             begun = begun if held else number
-            held += line
-            if len(held) > LIMIT:
+            held.append(line)
+            size += len(line)
+            if size > LIMIT:
                 raise too_long(begun)
         elif held:
-            yield begun, bytes(held)
-            held.clear()
+            yield begun, "".join(held)
+            held, size = [], 0
     if held:
-        yield begun, bytes(held)
+        yield begun, "".join(held)
 
 
-def _pieces(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
-    # Bytes that are not UTF-8 pass as lone surrogates, a character each, and come out as they were.
-    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-    held: list[str] = []
-    count = 0
-    for chunk in chunks:
-        held.append(decoder.decode(chunk))
-        count += len(held[-1])
-        if count > size:
-            text, start = "".join(held), 0
-            while len(text) - start > size:
-                limit = start + size
-                blank = max(text.rfind(" ", start, limit), text.rfind("\n", start, limit))
-                end = limit if blank < start else blank + 1
-                yield text[start:end].encode(errors="surrogateescape")
-                start = end
-            held, count = [text[start:]], len(text) - start
-    rest = "".join(held) + decoder.decode(b"", final=True)
-    # An unfinished character at the end can make the rest longer than a piece.
-    for start in range(0, len(rest), size):
-        yield rest[start : start + size].encode(errors="surrogateescape")
+def _pieces(stream: TextIO, size: int) -> Iterator[str]:
+    held = stream.read(size + 1)
+    while len(held) > size:
+        blank = max(held.rfind(" ", 0, size), held.rfind("\n", 0, size))
+        end = size if blank < 0 else blank + 1
+        yield held[:end]
+        held = held[end:] + stream.read(end)
+    if held:
+        yield held

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline.data import documents as store
-from pipeline.data.filters import Hygiene
-from pipeline.data.filters import items as evaluation_items
+from pipeline.data.filters import holds_item
+from pipeline.data.packing_settings import Hygiene
 from pipeline.data.shards import token_dtype
 from pipeline.data.tokenizer import Tokenizer
 
@@ -46,8 +46,6 @@ class Encoded(NamedTuple):
     """UTF-8 bytes that were read, those of documents left out included."""
     skipped: Counter[str]
     """Documents left out, by reason."""
-    items: Counter[int]
-    """Documents left out, by the evaluation item that they hold."""
 
 
 def batches(listed: list[Path]) -> list[DocumentBatch]:
@@ -80,9 +78,9 @@ def encode(batch: DocumentBatch, encoder: Tokenizer, hygiene: Hygiene = UNTOUCHE
     # As bytes: neither SentencePiece nor SHA-256 wants Python's texts.
     column = table.column("text").combine_chunks()
     contents: list[bytes] = pc.cast(column, pa.binary()).to_pylist()
-    read, skipped, items = sum(map(len, contents)), Counter[str](), Counter[int]()
+    read, skipped = sum(map(len, contents)), Counter[str]()
     if hygiene != UNTOUCHED:
-        cleaned = (_clean(content, hygiene, skipped, items) for content in contents)
+        cleaned = (_clean(content, hygiene, skipped) for content in contents)
         contents = [content for content in cleaned if content is not None]
     pieces = encoder.encode(contents)
     end = np.array([encoder.eos], np.int32)
@@ -96,13 +94,10 @@ def encode(batch: DocumentBatch, encoder: Tokenizer, hygiene: Hygiene = UNTOUCHE
         np.frombuffer(hashes, ">u8").astype(np.uint64),
         read,
         skipped,
-        items,
     )
 
 
-def _clean(
-    content: bytes, chosen: Hygiene, skipped: Counter[str], items: Counter[int]
-) -> bytes | None:
+def _clean(content: bytes, chosen: Hygiene, skipped: Counter[str]) -> bytes | None:
     """The text as it is to be encoded; None when it is to be left out."""
     text = content.decode()
     if chosen.normalisation is not None:
@@ -110,10 +105,7 @@ def _clean(
     if len(text.strip()) < max(chosen.min_characters, 1):
         skipped["short"] += 1
         return None
-    if chosen.decontaminate is not None:
-        found = evaluation_items(chosen.decontaminate).found(text)
-        if len(found):
-            skipped["contaminated"] += 1
-            items.update(found.tolist())
-            return None
+    if chosen.decontaminate is not None and holds_item(text, chosen.decontaminate):
+        skipped["contaminated"] += 1
+        return None
     return text.encode()

@@ -4,35 +4,27 @@ A reader takes a `Reading`: a file and what is to be told of it.
 """
 
 import contextlib
+import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Any, TextIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
-from pike_mixing.limits import Limits
 from pipeline.data import cutting
-from pipeline.data.documents import Document
+from pipeline.data.file_settings import Utf8Policy
+from pipeline.data.source import Document
 
-_BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _CHUNK = 2**20
-_BATCH_BYTES = 2**29
-"""Text of a batch of Parquet records at most, if its footer tells the truth."""
-_LEAST_ROWS, _MOST_ROWS = 8, 1024
-"""Records of a batch."""
-
-Utf8Policy = Literal["error", "replace", "drop"]
-Patterns = Annotated[
-    tuple[Annotated[str, Limits(filled=True)], ...], Limits(filled=True, or_one=True)
-]
-"""Paths or patterns of files; one may stand alone."""
+_ROWS = 64
+"""Records of Parquet that are held at once."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +40,7 @@ class Reading:
     field: str
     """Column of the text."""
     invalid_utf8: Utf8Policy
-    """What to do with text that is not UTF-8: see `pipeline.data.local.Local`."""
+    """What to do with text that is not UTF-8: see `LocalSettings`."""
     path: Path
     """The file on this disk."""
     skipped: Counter[str]
@@ -67,26 +59,14 @@ class Reading:
         """
         try:
             yield
-        except pa.ArrowMemoryError as error:
-            raise InputError(
-                f"{self.place} does not fit into memory ({error}): write it anew with shorter "
-                "texts in smaller pages"
-            ) from error
         except (OSError, pa.ArrowException, EOFError) as error:
             raise InputError(f"{self.place} cannot be read: {error}: {self.remedy}") from error
-
-    def decoded(self, content: bytes, place: str) -> str | None:
-        """Text of UTF-8 bytes; None when the document is to be dropped."""
-        try:
-            return content.decode()
-        except UnicodeDecodeError as error:
-            return self._by_policy(content.decode(errors="replace"), f"{place}: {error}")
 
     def too_long(self, number: int | None) -> InputError:
         """What to tell of a document, or of a line, that is too long."""
         where = self.place if number is None else f"{self.place}:{number}"
         return InputError(
-            f"{where} is longer than {cutting.LIMIT:,} bytes, the limit of a document: "
+            f"{where} is longer than {cutting.LIMIT:,} characters, the limit of a document: "
             f"{self.shorter}"
         )
 
@@ -108,94 +88,93 @@ class Reading:
         yield Document(name, kept)
 
     def _encodable(self, value: str, place: str) -> str | None:
-        """A text without lone surrogates, which JSON can escape and UTF-8 cannot hold."""
+        """A text that UTF-8 can hold; lone surrogates, escaped or in place of bytes, by policy."""
         try:
             value.encode()
+            return value
         except UnicodeEncodeError as error:
-            mended = value.encode(errors="surrogatepass").decode(errors="replace")
-            return self._by_policy(mended, f"{place}: {error}")
-        return value
-
-    def _by_policy(self, mended: str, problem: str) -> str | None:
+            problem, mended = _mended(value, error)
         if self.invalid_utf8 == "error":
             raise InputError(
-                f"{problem}: mend the file, or set invalid_utf8 to 'replace' or 'drop'"
+                f"{place}: {problem}: mend the file, or set invalid_utf8 to 'replace' or 'drop'"
             )
         self.skipped[f"invalid UTF-8, {self.invalid_utf8}"] += 1
         return mended if self.invalid_utf8 == "replace" else None
 
 
+def _mended(value: str, problem: UnicodeError) -> tuple[UnicodeError, str]:
+    """What is wrong with a text, and the text with U+FFFD in place of what is invalid."""
+    with contextlib.suppress(UnicodeEncodeError):
+        content = value.encode(errors="surrogateescape")
+        try:
+            content.decode()
+        except UnicodeDecodeError as error:
+            return error, content.decode(errors="replace")
+    return problem, value.encode(errors="surrogatepass").decode(errors="replace")
+
+
 def _text(reading: Reading) -> Iterator[Document]:
-    for number, content in cutting.cut(_chunks(reading), reading.cut, reading.too_long):
-        place = reading.name if number is None else f"{reading.name}:{number}"
-        text = reading.decoded(content, place)
-        if text is not None:
+    with _opened(reading, newline="") as stream:
+        for number, text in cutting.cut(stream, reading.cut, reading.too_long):
+            place = reading.name if number is None else f"{reading.name}:{number}"
             yield from reading.documents(place, text, place)
 
 
 def _json_lines(reading: Reading) -> Iterator[Document]:
     number = 0
-    lines = cutting.joined(_chunks(reading), lambda chunk: chunk.split(b"\n"), reading.too_long)
-    for number, line in enumerate(lines, start=1):
-        place = f"{reading.name}:{number}"
-        text = reading.decoded(line, place)
-        if text is None:
-            continue
-        if not text.strip():
-            reading.skipped["blank"] += 1
-            continue
-        try:
-            record = json.loads(text)
-        except ValueError as error:
-            raise InputError(f"{place}: malformed JSON ({error}): mend the line") from None
-        except RecursionError:
-            raise InputError(f"{place}: JSON is nested too deeply: mend the line") from None
-        if not isinstance(record, dict):
-            raise InputError(f"{place}: {text!r:.80} is not a JSON object")
-        value = _column(record, reading.field, place)
-        yield from reading.documents(record.get("id"), value, place)
+    with _opened(reading, newline="\n") as stream:
+        for number, text in cutting.lines(stream, reading.too_long):
+            place = f"{reading.name}:{number}"
+            if not text.strip():
+                reading.skipped["blank"] += 1
+                continue
+            try:
+                record = json.loads(text)
+            except ValueError as error:
+                raise InputError(f"{place}: malformed JSON ({error}): mend the line") from None
+            except RecursionError:
+                raise InputError(f"{place}: JSON is nested too deeply: mend the line") from None
+            if not isinstance(record, dict):
+                raise InputError(f"{place}: {text!r:.80} is not a JSON object")
+            value = _column(record, reading.field, place)
+            yield from reading.documents(record.get("id"), value, place)
     if not number:
-        raise InputError(
-            f"{reading.place} unpacks to nothing: remove it or leave it out of `files`"
-        )
+        raise InputError(f"{reading.place} unpacks to nothing: leave it out of `files`")
 
 
-def _chunks(reading: Reading) -> Iterator[bytes]:
-    """The file's bytes, unpacked, without a byte order mark; no chunk is empty.
+@contextlib.contextmanager
+def _opened(reading: Reading, newline: str) -> Iterator[TextIO]:
+    """The file's text, unpacked, without a byte order mark.
+
+    Bytes that are not UTF-8 are lone surrogates in it.
 
     Raises:
         InputError: UTF-16, or a compressed stream that is truncated or damaged. Only pyarrow's
             streams notice it for zstd; `zstandard` and `fsspec` end in silence.
     """
     codec = {".gz": "gzip", ".zst": "zstd"}.get(PurePosixPath(reading.name).suffix)
-    with reading.named(), pa.input_stream(str(reading.path), compression=codec) as stream:
-        chunk = stream.read(_CHUNK)
-        if chunk.startswith(_UTF16):
+    with reading.named(), pa.input_stream(str(reading.path), compression=codec) as raw:
+        stream = io.BufferedReader(raw, _CHUNK)
+        if stream.peek(2).startswith(_UTF16):
             raise InputError(
                 f"{reading.place} is UTF-16 (it begins with its byte order mark): convert it, as "
                 "with iconv -f UTF-16 -t UTF-8"
             )
-        chunk = chunk.removeprefix(_BOM) or stream.read(_CHUNK)
-        while chunk:
-            yield chunk
-            chunk = stream.read(_CHUNK)
+        yield io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline)
 
 
 def _parquet(reading: Reading) -> Iterator[Document]:
     with reading.named(), pq.ParquetFile(reading.path) as file:
         asked = _asked(file.schema_arrow, reading)
         number = 0
-        for batch in _batches(file, asked):
+        for batch in file.iter_batches(batch_size=_ROWS, columns=asked):
             columns = [_values(batch.column(name)) for name in asked]
-            for values in zip(*columns, strict=True):
+            for value, *identity in zip(*columns, strict=True):
                 number += 1
-                place = f"{reading.name}:{number}"
-                if values[0] is not None and len(values[0]) > cutting.LIMIT:
+                if value is not None and len(value) > cutting.LIMIT:
                     raise reading.too_long(number)
-                decoded = [reading.decoded(v, place) if isinstance(v, bytes) else v for v in values]
-                # None of a value that is there: it is not UTF-8 and the document is left out.
-                if [v is None for v in decoded] == [v is None for v in values]:
-                    yield from reading.documents([*decoded, None][1], decoded[0], place)
+                place = f"{reading.name}:{number}"
+                yield from reading.documents([*identity, None][0], value, place)
 
 
 def _asked(columns: pa.Schema, reading: Reading) -> list[str]:
@@ -223,28 +202,14 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _batches(file: pq.ParquetFile, asked: list[str]) -> Iterator[pa.RecordBatch]:
-    """Records in batches of few rows where one text, repeated in all of them, might not fit.
-
-    A dictionary unfolds a file without limit: no row is longer than its column, though.
-    """
-    plain = [n for n in asked if not pa.types.is_dictionary(file.schema_arrow.field(n).type)]
-    for group in range(file.num_row_groups):
-        facts = file.metadata.row_group(group)
-        columns = map(facts.column, range(facts.num_columns))
-        size = sum(c.total_uncompressed_size for c in columns if c.path_in_schema in plain)
-        rows = min(max(_BATCH_BYTES // max(size, 1), _LEAST_ROWS), _MOST_ROWS)
-        yield from file.iter_batches(batch_size=rows, row_groups=[group], columns=asked)
-
-
 def _values(column: pa.Array) -> Iterator[Any]:
-    """Numbers, or texts as bytes: pyarrow does not check that a text column holds UTF-8."""
+    """Numbers or texts; pyarrow does not check that a text column holds UTF-8."""
     if pa.types.is_dictionary(column.type):
-        values = list(_values(column.dictionary))
-        return (None if at is None else values[at] for at in column.indices.to_pylist())
-    if _is_text(column.type):
-        column = pc.cast(column, pa.large_binary())
-    return (value.as_py() for value in column)
+        column = column.dictionary_decode()
+    if not _is_text(column.type):
+        return (value.as_py() for value in column)
+    contents = (value.as_py() for value in pc.cast(column, pa.large_binary()))
+    return (None if c is None else c.decode(errors="surrogateescape") for c in contents)
 
 
 def _column(record: dict[str, object], field: str, place: str) -> object:

@@ -3,56 +3,24 @@
 import os
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from pike_mixing.errors import InputError
-from pike_mixing.limits import Limits, PositiveInt
-from pipeline.data import cutting, formats
-from pipeline.data.documents import CUT, Document
+from pipeline.data import formats
+from pipeline.data.file_settings import LocalSettings
+from pipeline.data.source import CUT, Document
 from pipeline.runtime import atomic_files, file_patterns
 
-Cut = Annotated[
-    str,
-    Limits(
-        pattern="file|paragraphs|lines|[1-9][0-9]* characters",
-        means="file, paragraphs, lines or, for example, 2000 characters",
-    ),
-]
 
-
-@dataclass(frozen=True)
-class Local:
-    """Documents in files: a text file or a part of it, a line of JSON, or a Parquet record."""
-
-    files: formats.Patterns
-    """Patterns of paths, relative to the working directory (`**` crosses folders); the files are
-    read in the order of their names. Formats: .parquet, .txt, .jsonl and .json with a
-    JSON object on each line, these three also as .gz and .zst."""
-    documents: Cut = "file"
-    """What a document of a text file is: "file", "paragraphs" (set off by blank lines), "lines",
-    or "2000 characters" (any number), behind the last blank or line break among so many. Line ends
-    and blank lines between documents are left out; other formats have documents of their own."""
-    field: str = "text"
-    """Name of the JSON field or Parquet column that holds the text."""
-    licence: str = "unknown"
-    """Licence of the documents, for the record."""
-    invalid_utf8: formats.Utf8Policy = "error"
-    """What to do with a text that is not valid UTF-8 (a lone surrogate in JSON counts as that):
-    stop, put U+FFFD in place of what is invalid, or leave the document out and count it."""
-    bytes: PositiveInt | None = None
-    """Stop at the document that reaches so many UTF-8 bytes; absent: read all."""
-
-    def problems(self) -> list[str]:
-        """Pieces that are too long."""
-        return [f"documents: {problem}" for problem in cutting.problems(self.documents)]
+class Local(LocalSettings):
+    """The reader of such files."""
 
     @property
     def entropy_nats_per_character(self) -> None:
         """Unknown."""
 
-    def read(self, skipped: Counter[str]) -> Iterator[Document]:
+    def read(self, skipped: Counter[str], files: list[dict[str, Any]]) -> Iterator[Document]:
         """All documents in the order of the files' names.
 
         Raises:
@@ -65,18 +33,17 @@ class Local:
         for path, name in listed:
             before = _state(path)
             if not before[0]:
-                raise InputError(f"{path} is empty: remove it or leave it out of `files`")
+                raise InputError(f"{path} is empty: leave it out of `files`")
             yield from formats.documents(self._reading(path, name, skipped))
             if _state(path) != before:
                 raise InputError(f"{path} was changed while it was read: start again")
 
     def facts(self, documents_sha256: str) -> dict[str, Any]:
         """The revision, which is the identity of all files, and the files."""
-        listed = [
-            {"file": name, "bytes": _state(path)[0], "sha256": atomic_files.sha256(path)}
-            for path, name in self.paths()
-        ]
-        return {"revision": f"sha256 {atomic_files.digest(listed)}", "source_files": listed}
+        listed = _identities(self)
+        held_out = self.validation()
+        every = [*listed, *_identities(held_out)] if held_out else listed
+        return {"revision": f"sha256 {atomic_files.digest(every)}", "source_files": listed}
 
     def paths(self) -> list[tuple[Path, str]]:
         """Each file with its name relative to the innermost folder that holds them all.
@@ -136,12 +103,15 @@ class Local:
         return CUT if self.documents == "file" else "write `documents: 2000 characters`"
 
 
-def _state(path: Path) -> tuple[int, int]:
-    """Size and time of a file's content.
+def _identities(source: Local) -> list[dict[str, Any]]:
+    return [
+        {"file": name, "bytes": _state(path)[0], "sha256": atomic_files.sha256(path)}
+        for path, name in source.paths()
+    ]
 
-    Raises:
-        InputError: the file is gone, or may not be looked at.
-    """
+
+def _state(path: Path) -> tuple[int, int]:
+    """Size and time of a file's content."""
     try:
         facts = path.stat()
     except OSError as error:

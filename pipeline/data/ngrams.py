@@ -3,7 +3,6 @@
 Shapes: T tokens, N windows asked about.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -41,13 +40,6 @@ def window_hashes(token_T: npt.NDArray[Any], width: int) -> Hashes:
         power_width *= 2
 
 
-def corpus_hashes(corpus: Corpus, width: int) -> Iterator[Hashes]:
-    """Hashes of the windows from each token of a corpus on, in pieces."""
-    for start in range(0, corpus.tokens, CHUNK_TOKENS):
-        stop = min(start + CHUNK_TOKENS + width - 1, corpus.tokens)
-        yield window_hashes(corpus.span(start, stop), width)
-
-
 def occurring(hash_N: Hashes, corpus: Corpus, width: int) -> npt.NDArray[np.bool_]:
     """Whether a window with each of the hashes occurs in the corpus: bool [N].
 
@@ -60,7 +52,9 @@ def occurring(hash_N: Hashes, corpus: Corpus, width: int) -> npt.NDArray[np.bool
     shift = np.uint64(64 - bits)
     possible = np.zeros(2**bits, bool)
     possible[known >> shift] = True
-    for hash_T in corpus_hashes(corpus, width) if len(known) else ():
+    for start in range(0, corpus.tokens, CHUNK_TOKENS) if len(known) else ():
+        stop = min(start + CHUNK_TOKENS + width - 1, corpus.tokens)
+        hash_T = window_hashes(corpus.span(start, stop), width)
         likely_T = hash_T[possible[hash_T >> shift]]
         at = np.minimum(np.searchsorted(known, likely_T), len(known) - 1)
         found[at[known[at] == likely_T]] = True

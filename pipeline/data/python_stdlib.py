@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pike_mixing.errors import InputError
 from pike_mixing.limits import PositiveInt
-from pipeline.data.documents import Document
+from pipeline.data.source import Document
 
 try:
     from pydoc_data import topics as _pydoc
@@ -25,18 +25,18 @@ except ImportError:
     # Some slim installations leave it out; they lack the topic `reference`.
     _REFERENCE = {}
 
-Topic = Literal[
-    "code", "docstrings", "headers", "packages", "reference", "tables", "tests", "unicode"
-]
+Topic = Literal["code", "docstrings", "reference", "tables", "unicode"]
+
+Text = tuple[str, str]
+"""A document's name and text."""
 
 UNICODE_LINES = 64
 """Characters named in one document of the topic `unicode`."""
 
-_TESTS = frozenset({"test", "tests", "idle_test"})
-_NOT_CODE = _TESTS | {
-    "idlelib", "lib2to3", "encodings", "pydoc_data", "site-packages", "dist-packages", "__pycache__"
-}  # fmt: skip
-_LICENCES = {"unicode": "Unicode-3.0", "packages": "various"}
+_NOT_CODE = frozenset(
+    {"test", "tests", "idle_test", "idlelib", "lib2to3", "encodings", "pydoc_data"}
+    | {"site-packages", "dist-packages", "__pycache__"}
+)
 
 
 @dataclass(frozen=True)
@@ -45,54 +45,55 @@ class Python:
 
     topic: Topic
     """code: standard library without docstrings and comments; docstrings: its docstrings, one
-    document a module; reference: the language reference of `pydoc`; tests: the test package;
-    headers: C headers; tables: the modules of `encodings`; unicode: names of characters, 64 a
-    document; packages: code of the installed packages, like `code`."""
+    document a module; reference: the language reference of `pydoc`; tables: the modules of
+    `encodings`; unicode: names of characters, 64 a document."""
     bytes: PositiveInt | None = None
     """Stop at the document that reaches so many UTF-8 bytes; absent: read all."""
 
     @property
     def licence(self) -> str:
         """Licence of the topic."""
-        return _LICENCES.get(self.topic, "PSF-2.0")
+        return "Unicode-3.0" if self.topic == "unicode" else "PSF-2.0"
 
     @property
     def entropy_nats_per_character(self) -> None:
         """Unknown."""
 
-    def read(self, skipped: Counter[str]) -> Iterator[Document]:
+    def read(self, skipped: Counter[str], files: list[dict[str, Any]]) -> Iterator[Document]:
         """Documents of the topic, sorted by their place in the installation.
 
         Raises:
             InputError: this Python lacks the topic.
         """
-        found = TOPICS[self.topic](skipped)
-        first = next(found, None)
-        if first is None:
-            have = [topic for topic in TOPICS if next(TOPICS[topic](Counter()), None)]
+        found = False
+        for name, text in TOPICS[self.topic](skipped):
+            found = True
+            if text.strip():
+                yield Document(name, text)
+            else:
+                skipped["blank"] += 1
+        if not found:
             raise InputError(
-                f"topic {self.topic!r}: this Python ({_version()}) lacks it; it has "
-                f"{', '.join(have)}: choose one of them, or install a full Python"
+                f"topic {self.topic!r}: this Python ({_version()}) lacks it: choose another, or "
+                "install a full Python"
             )
-        yield first
-        yield from found
 
     def facts(self, documents_sha256: str) -> dict[str, Any]:
         """The revision: implementation, version, and the identity of what was read."""
         return {"revision": f"{_version()} documents {documents_sha256}"}
 
 
-def code(root: Path, excluded: frozenset[str], skipped: Counter[str]) -> Iterator[Document]:
+def code(root: Path, excluded: frozenset[str], skipped: Counter[str]) -> Iterator[Text]:
     """Modules below `root` without docstrings and comments, as `ast.unparse` writes them."""
     for name, tree in _modules(root, excluded, skipped):
         for node in ast.walk(tree):
             if _docstring(node) is not None:
                 assert isinstance(node, _Documented)
                 node.body = node.body[1:] or [ast.Pass()]
-        yield from _unless_blank(Document(name, ast.unparse(tree)), skipped)
+        yield name, ast.unparse(tree)
 
 
-def docstrings(root: Path, excluded: frozenset[str], skipped: Counter[str]) -> Iterator[Document]:
+def docstrings(root: Path, excluded: frozenset[str], skipped: Counter[str]) -> Iterator[Text]:
     """The docstrings of each module below `root`, in the order of the file, blank lines between."""
     for name, tree in _modules(root, excluded, skipped):
         found = [
@@ -100,25 +101,18 @@ def docstrings(root: Path, excluded: frozenset[str], skipped: Counter[str]) -> I
             for node in ast.walk(tree)
             if (docstring := _docstring(node)) is not None
         ]
-        text = "\n\n".join(inspect.cleandoc(docstring) for _, docstring in sorted(found))
-        yield from _unless_blank(Document(name, text), skipped)
+        yield name, "\n\n".join(inspect.cleandoc(docstring) for _, docstring in sorted(found))
 
 
-def texts(root: Path, suffix: str, skipped: Counter[str]) -> Iterator[Document]:
+def texts(root: Path, suffix: str, skipped: Counter[str]) -> Iterator[Text]:
     """Files below `root` as they are."""
     for file in _files(root, suffix, frozenset({"__pycache__"})):
         text = _decoded(file, skipped)
         if text is not None:
-            yield from _unless_blank(Document(file.relative_to(root).as_posix(), text), skipped)
+            yield file.relative_to(root).as_posix(), text
 
 
-def reference(skipped: Counter[str]) -> Iterator[Document]:
-    """Topics of the language reference, as `help()` shows them."""
-    for name, text in sorted(_REFERENCE.items()):
-        yield from _unless_blank(Document(name, text), skipped)
-
-
-def character_names(skipped: Counter[str]) -> Iterator[Document]:
+def character_names() -> Iterator[Text]:
     """Code points and their names, those left out whose name only repeats the code point."""
     lines: list[str] = []
     for point in range(0x110000):
@@ -127,22 +121,18 @@ def character_names(skipped: Counter[str]) -> Iterator[Document]:
             lines.append(f"{point:04X} {name}")
     for first in range(0, len(lines), UNICODE_LINES):
         group = lines[first : first + UNICODE_LINES]
-        yield Document(f"U+{group[0].split()[0]}", "\n".join(group))
+        yield f"U+{group[0].split()[0]}", "\n".join(group)
 
 
-def _path(name: str) -> Path:
-    return Path(sysconfig.get_paths()[name])
+_STDLIB = Path(sysconfig.get_paths()["stdlib"])
 
-
-TOPICS: dict[Topic, Callable[[Counter[str]], Iterator[Document]]] = {
-    "code": lambda skipped: code(_path("stdlib"), _NOT_CODE, skipped),
-    "docstrings": lambda skipped: docstrings(_path("stdlib"), _NOT_CODE, skipped),
-    "headers": lambda skipped: texts(_path("include"), ".h", skipped),
-    "packages": lambda skipped: code(_path("purelib"), _TESTS | {"__pycache__"}, skipped),
-    "reference": reference,
-    "tables": lambda skipped: texts(_path("stdlib") / "encodings", ".py", skipped),
-    "tests": lambda skipped: texts(_path("stdlib") / "test", ".py", skipped),
-    "unicode": character_names,
+TOPICS: dict[Topic, Callable[[Counter[str]], Iterator[Text]]] = {
+    "code": lambda skipped: code(_STDLIB, _NOT_CODE, skipped),
+    "docstrings": lambda skipped: docstrings(_STDLIB, _NOT_CODE, skipped),
+    # As `help()` shows them.
+    "reference": lambda _: iter(sorted(_REFERENCE.items())),
+    "tables": lambda skipped: texts(_STDLIB / "encodings", ".py", skipped),
+    "unicode": lambda _: character_names(),
 }
 """Topic: how its documents are read, given a counter of what is left out."""
 
@@ -194,10 +184,3 @@ def _decoded(file: Path, skipped: Counter[str]) -> str | None:
 
 def _docstring(node: ast.AST) -> str | None:
     return ast.get_docstring(node, clean=False) if isinstance(node, _Documented) else None
-
-
-def _unless_blank(document: Document, skipped: Counter[str]) -> Iterator[Document]:
-    if document.text.strip():
-        yield document
-    else:
-        skipped["blank"] += 1

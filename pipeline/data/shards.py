@@ -33,9 +33,6 @@ DOCUMENT = np.dtype([("tokens", "<u4"), ("bytes", "<u4"), ("hash", "<u8")])
 
 Tokens = npt.NDArray[np.int64]
 
-_CHUNK = 2**20
-"""Tokens that are counted at once."""
-
 
 def token_dtype(vocabulary: int) -> np.dtype[Any]:
     """The smallest little-endian dtype that holds every id below `vocabulary`."""
@@ -56,13 +53,7 @@ class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
         *,
         dtype: np.dtype[Any],
         shard_tokens: int,
-        state: dict[str, Any] | None = None,
     ) -> None:
-        """Begins, or goes on from a `state`: what was written after it is cut off.
-
-        Raises:
-            InputError: what the state speaks of is not there any more.
-        """
         assert shard_tokens >= 1
         self._folder, self._split, self._dtype = folder, split, dtype
         self._shard_tokens = shard_tokens
@@ -71,45 +62,6 @@ class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
         self._hash = hashlib.sha256()
         self._held = 0
         self.tokens = 0
-        if state is not None:
-            self._go_on(state)
-
-    def state(self) -> dict[str, Any]:
-        """Syncs what was written; returns what it takes to go on from here, as JSON."""
-        if self._file is not None:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        return {"shards": list(self._shards), "held": self._held, "tokens": self.tokens}
-
-    def _go_on(self, state: dict[str, Any]) -> None:
-        self._shards, self._held = list(state["shards"]), state["held"]
-        self.tokens = state["tokens"]
-        for path, tokens in self._kept():
-            size = tokens * self._dtype.itemsize
-            found = path.stat().st_size if path.exists() else -1
-            if found < size:
-                raise InputError(
-                    f"{path} has lost what was written to it: start again from the start"
-                )
-            if found > size:
-                os.truncate(path, size)
-        if self._held:
-            self._hash.update(self._path().read_bytes())
-            self._file = self._path().open("ab")
-
-    def _kept(self) -> list[tuple[Path, int]]:
-        """Files with the tokens in each."""
-        finished = [(self._folder / shard["file"], shard["tokens"]) for shard in self._shards]
-        return finished + ([(self._path(), self._held)] if self._held else [])
-
-    def counts(self, vocabulary: int) -> npt.NDArray[np.int64]:
-        """How often each token of the vocabulary occurs in what was written to the disk."""
-        counts_V = np.zeros(vocabulary, np.int64)
-        for path, _ in self._kept():
-            tokens = np.memmap(path, self._dtype, "r")
-            for start in range(0, len(tokens), _CHUNK):
-                counts_V += np.bincount(tokens[start : start + _CHUNK], minlength=vocabulary)
-        return counts_V
 
     def append(self, tokens: npt.NDArray[Any]) -> None:
         """Writes ids behind those already there.
@@ -299,10 +251,6 @@ class Corpus:
             end = min(stop, self._starts[shard + 1])
             yield shard, start - self._starts[shard], end - self._starts[shard]
             start, shard = end, shard + 1
-
-    def largest(self) -> int:
-        """The largest token id; reads the whole split."""
-        return max(int(shard.max()) for shard in self._shards)
 
     def documents(self) -> npt.NDArray[Any]:
         """The split's documents in stream order, structured as `DOCUMENT`, memory-mapped."""

@@ -13,14 +13,22 @@ from pike_mixing.errors import InputError
 from pike_mixing.settings import mapping, unknown
 from pipeline.data import SOURCES
 from pipeline.data import documents as store
+from pipeline.data.source import Document, HeldOut, OfFiles, Source
 from pipeline.runtime import atomic_files, optional_imports
 from pipeline.runtime.progress import Progress
 
-WORKERS = 4
-"""Files of a source that are fetched at once."""
+VALIDATION_FACTS = (
+    "documents",
+    "characters",
+    "bytes",
+    "documents_sha256",
+    "skipped",
+    "source_files",
+)
+"""What a manifest says of validation documents that a source has of its own."""
 
 
-def kind(name: object, where: str) -> type[store.Source]:
+def kind(name: object, where: str) -> type[Source]:
     """The settings of a kind of source.
 
     Raises:
@@ -28,11 +36,11 @@ def kind(name: object, where: str) -> type[store.Source]:
     """
     if not isinstance(name, str) or name not in SOURCES:
         raise InputError(unknown(str(name), SOURCES, f"{where}.kind"))
-    found: type[store.Source] = optional_imports.import_optional(SOURCES[name], where, name)
+    found: type[Source] = optional_imports.import_optional(SOURCES[name], f"{where}.kind", name)
     return found
 
 
-def parse(values: dict[str, Any], where: str) -> store.Source:
+def parse(values: dict[str, Any], where: str) -> Source:
     """Settings of one source from plain values, `kind` among them.
 
     Raises:
@@ -44,72 +52,68 @@ def parse(values: dict[str, Any], where: str) -> store.Source:
     return settings.parse(kind(values["kind"], where), fields, where)
 
 
-def download(settings_file: Path, out: Path, *, workers: int | None = None) -> None:
+def download(settings_file: Path, out: Path) -> None:
     """Fetches a source's documents and writes them with a manifest.
 
     Args:
         settings_file: JSON of the source: its `kind` and that kind's settings.
         out: Folder to be made; its name is the source's name.
-        workers: Files fetched at once, of a source that has several far away; absent: 4.
 
     Raises:
         InputError: wrong settings, a source that cannot be read, no documents, or a full disk.
     """
     values = atomic_files.read_mapping(settings_file)
     source = parse(values, f"sources.{out.name}")
-    own = source.paths() if isinstance(source, store.OfFiles) else []
-    inputs = [settings_file, *(path for path, _ in own)]
+    held_out = source.validation() if isinstance(source, HeldOut) else None
+    of_files = [one for one in (source, held_out) if isinstance(one, OfFiles)]
+    inputs = [settings_file, *(path for one in of_files for path, _ in one.paths())]
     with atomic_files.atomic_write(out, store.STAGE, inputs) as partial:
         partial.mkdir()
-        writer, facts = _write(source, partial, out.name, workers or WORKERS)
+        file, facts = _write(source, partial, out.name, store.TRAINING)
+        files = [file]
+        if held_out is not None:
+            file, told = _write(held_out, partial, out.name, store.VALIDATION)
+            facts["validation"] = {name: told[name] for name in VALIDATION_FACTS if name in told}
+            files.append(file)
         atomic_files.write_manifest(
             partial / atomic_files.MANIFEST,
             stage=store.STAGE,
             settings=values,
             inputs=[],
-            files=writer.files,
+            files=files,
             modules=[__name__, SOURCES[values["kind"]].partition(":")[0]],
             facts=facts,
         )
 
 
-def _write(
-    source: store.Source, out: Path, name: str, workers: int
-) -> tuple[store.Writer, dict[str, Any]]:
-    """Writes a source's documents, file by file where it has several, and what is to be told."""
-    writer, skipped, files = store.Writer(out), Counter[str](), []
+def _write(source: Source, out: Path, name: str, stem: str) -> tuple[Path, dict[str, Any]]:
+    """Writes a source's documents, and what is to be told."""
+    skipped, files = Counter[str](), list[dict[str, Any]]()
     total = None if source.bytes is None else round(source.bytes / 1e6)
     with Progress(f"download {name}", total=total, unit="MB") as progress:
-        if isinstance(source, store.Partitioned):
-            for file in source.parts(workers):
-                files.append(file.facts())
-                left = None if source.bytes is None else source.bytes - writer.bytes
-                writer.add(_counted(store.limited(file.read(skipped), left), progress))
-                if source.bytes is not None and writer.bytes >= source.bytes:
-                    break
-        else:
-            writer.add(_counted(store.limited(source.read(skipped), source.bytes), progress))
-    if not writer.documents:
+        every = store.limited(source.read(skipped, files), source.bytes)
+        written = store.write(_counted(every, progress), out, stem)
+    if not written.documents:
         left_out = ", ".join(f"{count:,} {reason}" for reason, count in sorted(skipped.items()))
         raise InputError(
             f"sources.{name} gives no documents (left out: {left_out or 'none'}): check what it "
             "reads"
         )
-    return writer, {
-        "documents": writer.documents,
-        "characters": writer.characters,
-        "bytes": writer.bytes,
-        "documents_sha256": writer.sha256,
+    return written.file, {
+        "documents": written.documents,
+        "characters": written.characters,
+        "bytes": written.bytes,
+        "documents_sha256": written.sha256,
         "licence": source.licence,
         "skipped": dict(sorted(skipped.items())),
         "entropy_nats_per_character": source.entropy_nats_per_character,
         "versions": {"python": platform.python_version(), "pyarrow": pyarrow.__version__},
-        **source.facts(writer.sha256),
+        **source.facts(written.sha256),
         **({"source_files": files} if files else {}),
     }
 
 
-def _counted(documents: Iterable[store.Document], progress: Progress) -> Iterator[store.Document]:
+def _counted(documents: Iterable[Document], progress: Progress) -> Iterator[Document]:
     for document in documents:
         progress.add(len(document.text.encode()) / 1e6)
         yield document

@@ -5,9 +5,10 @@ Memory holds the counts of the vocabulary and what is being written, however lar
 Legend of shapes: N documents, T tokens of all of them, V pieces of the vocabulary.
 """
 
-import shutil
+import contextlib
+import tempfile
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,39 +17,20 @@ from pipeline import errors
 from pipeline.data.corpus_manifest import documents_file
 from pipeline.data.encoding import Encoded
 from pipeline.data.shards import DOCUMENT, ShardWriter, token_dtype
-from pipeline.runtime import atomic_files
-
-_CHUNK = 2**20
 
 
-class SplitWriter:
-    """Appends documents to a split; can be stopped and gone on with."""
+class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
+    """Appends documents to a split."""
 
-    def __init__(
-        self,
-        folder: Path,
-        split: str,
-        *,
-        vocabulary: int,
-        shard_tokens: int,
-        state: dict[str, Any] | None = None,
-    ) -> None:
-        """Begins, or goes on from a `state`: what was written after it is cut off."""
+    def __init__(self, folder: Path, split: str, *, vocabulary: int, shard_tokens: int) -> None:
+        """Begins a split in a folder."""
         self._folder, self._split = folder, split
-        self._shards = ShardWriter(
-            folder,
-            split,
-            dtype=token_dtype(vocabulary),
-            shard_tokens=shard_tokens,
-            state=state and state["shards"],
-        )
-        self._raw = folder / atomic_files.WORK / f"{split}-documents.raw"
-        self.counts_V = self._shards.counts(vocabulary)
-        self.documents: int = state["documents"] if state else 0
-        self.characters: int = state["characters"] if state else 0
-        self._list: BinaryIO = self._raw.open("r+b" if state else "wb")
-        self._list.truncate(self.documents * DOCUMENT.itemsize)
-        self._list.seek(0, 2)
+        dtype = token_dtype(vocabulary)
+        self._shards = ShardWriter(folder, split, dtype=dtype, shard_tokens=shard_tokens)
+        self.counts_V = np.zeros(vocabulary, np.int64)
+        self.documents = self.characters = 0
+        # A file without a name, as large as the list that is made of it.
+        self._list = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed in __exit__
 
     @property
     def tokens(self) -> int:
@@ -78,57 +60,33 @@ class SplitWriter:
         self.documents += len(records_N)
         self.characters += int(batch.characters_N[chosen_N].sum())
 
-    def state(self) -> dict[str, Any]:
-        """Syncs what was written; returns what it takes to go on from here, as JSON."""
-        with errors.explain_disk_errors(self._folder):
-            self._list.flush()
-            atomic_files.sync(self._raw)
-            shards = self._shards.state()
-        return {"documents": self.documents, "characters": self.characters, "shards": shards}
-
-    def hashes(self) -> npt.NDArray[np.uint64]:
-        """Hashes of all documents so far."""
-        self._list.flush()
-        return np.fromfile(self._raw, DOCUMENT)["hash"].astype(np.uint64)
-
     def close(self, unknown: int) -> dict[str, Any]:
         """Ends the split; returns its part of the manifest."""
         with errors.explain_disk_errors(self._folder):
-            self._list.close()
-            path = self._folder / documents_file(self._split)
-            with self._raw.open("rb") as raw, path.open("wb") as out:
-                header = {
-                    "descr": np.lib.format.dtype_to_descr(DOCUMENT),
-                    "fortran_order": False,
-                    "shape": (self.documents,),
-                }
-                # As np.save writes it, without the whole list in memory.
-                np.lib.format.write_array_header_1_0(out, header)
-                shutil.copyfileobj(raw, out, _CHUNK)
-        size, length_N = 0, np.zeros(33, np.int64)
-        for start in range(0, self.documents, _CHUNK):
-            part = np.fromfile(self._raw, DOCUMENT, _CHUNK, offset=start * DOCUMENT.itemsize)
-            size += int(part["bytes"].sum(dtype=np.int64))
-            # The exponent of frexp is that of the next power of two: exact below 2^53.
-            length_N += np.bincount(np.frexp(part["tokens"].astype(float))[1] - 1, minlength=33)
+            self._list.flush()
+            document_N = (
+                np.memmap(self._list, DOCUMENT, "r") if self.documents else np.empty(0, DOCUMENT)
+            )
+            np.save(self._folder / documents_file(self._split), document_N)
+        count_by_exponent = np.histogram(document_N["tokens"], 2 ** np.arange(34))[0].tolist()
         return {
             "tokens": self.tokens,
             "documents": self.documents,
-            "bytes": size,
+            "bytes": int(document_N["bytes"].sum(dtype=np.int64)),
             "characters": self.characters,
             "unknown_tokens": int(self.counts_V[unknown]),
             "pieces": int(np.count_nonzero(self.counts_V)),
             "entropy_nats": entropy(self.counts_V),
             # How many have at least 2^n and fewer than 2^(n+1) tokens, by 2^n.
-            "lengths": {str(2**n): int(count) for n, count in enumerate(length_N) if count},
+            "lengths": {str(2**n): count for n, count in enumerate(count_by_exponent) if count},
             "shards": self._shards.close(),
         }
 
-    def abandon(self) -> None:
-        """Closes the files; what was written after the last state does not matter."""
+    def __exit__(self, *_: object) -> None:
+        """Closes the files; after an error their last bytes do not matter."""
         with errors.explain_disk_errors(self._folder):
             self._list.close()
-            self._shards.__exit__(None, None, None)
+            self._shards.__exit__()
 
 
 def entropy(counts_V: npt.NDArray[np.int64]) -> float:

@@ -5,6 +5,7 @@ S successors of a context.
 """
 
 import math
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -15,10 +16,11 @@ import numpy.typing as npt
 
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt, Share
 from pike_mixing.numerics.splitmix import GOLDEN, Uint64s, mix
-from pipeline.data import alphabets
-from pipeline.data.documents import Document
+from pipeline.data.source import Document
 from pipeline.runtime import atomic_files
 
+TABLE_SYMBOLS = 2**24
+"""Largest number of (context, symbol) pairs of a language: its tables then take 128 MiB."""
 _TOGETHER = 1024
 # A probability is compared as an integer of so many bits, exactly and on every platform alike.
 _PROBABILITY_BITS = 53
@@ -66,7 +68,16 @@ class Synthetic:
         """Symbols that there are not, and a family without overlap."""
         if bool(self.overlap) != (self.family is not None):
             return ["overlap: give both overlap and family, or neither"]
-        return alphabets.problems(self.order, self.symbols, self.successors, self.alphabet)
+        if self.successors > self.symbols:
+            return [f"successors: must lie between 1 and symbols ({self.symbols})"]
+        if self.symbols ** (self.order + 1) > TABLE_SYMBOLS:
+            return [f"symbols: {self.symbols} are too many for order {self.order}"]
+        if _plain(self.alphabet, self.symbols):
+            return []
+        return [
+            f"alphabet: of the {self.symbols} code points from {self.alphabet} on some are blank, "
+            "unassigned or changed by Unicode normalisation: 19968 has 20,000 good ones"
+        ]
 
     @property
     def entropy_nats_per_character(self) -> float:
@@ -81,7 +92,7 @@ class Synthetic:
         surprise = others * rare * math.log(rare) if rare and others else 0.0
         return -(self.successors * likely * math.log(likely) + surprise)
 
-    def read(self, skipped: Counter[str]) -> Iterator[Document]:
+    def read(self, skipped: Counter[str], files: list[dict[str, Any]]) -> Iterator[Document]:
         """All documents in the order of their numbers; none is left out."""
         successor_CxS = self.table()
         for first in range(0, self.documents, _TOGETHER):
@@ -144,6 +155,20 @@ class Synthetic:
             symbol_NxT[:, t] = np.where(coin_N < noisy, any_N, likely_N)
             context_N = (context_N * self.symbols + symbol_NxT[:, t]) % contexts
         return symbol_NxT
+
+
+def _plain(first: int, count: int) -> bool:
+    """Whether each character stands for itself in every tokenizer: letters that NFKC keeps."""
+    if not 0 < first <= first + count <= 0x110000:
+        return False
+    return (
+        all(
+            unicodedata.category(c)[0] in "LNS" and unicodedata.normalize("NFKC", c) == c
+            for c in map(chr, range(first, first + count))
+            if c != "\u2581"
+        )
+        and not first <= 0x2581 < first + count
+    )
 
 
 def _hash(purpose: str, seed: int, counter: Uint64s) -> Uint64s:

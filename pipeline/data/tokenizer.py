@@ -1,13 +1,10 @@
 """SentencePiece: a given model, or one trained on a deterministic sample of training documents."""
 
-import hashlib
 import heapq
 import io
-import struct
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,16 +12,13 @@ import sentencepiece
 
 from pike_mixing import settings as parsing
 from pike_mixing.errors import InputError
-from pike_mixing.limits import Limits, PositiveInt
 from pike_mixing.settings import mapping
 from pipeline.data import documents as store
 from pipeline.data.splits import is_validation, text_hash
+from pipeline.data.tokenizer_settings import SPECIAL_PIECES, File, Hub, Train
 from pipeline.runtime import atomic_files, optional_imports, ownership
-from pipeline.settings import Commit, HubId, Sha256
 
 STAGE = "tokenizer"
-SPECIAL_PIECES = 3
-"""pad = 0, eos = 1, unk = 2, as in T5; there is no bos."""
 
 _EXACT: dict[str, Any] = {
     "normalization_rule_name": "identity",
@@ -33,47 +27,6 @@ _EXACT: dict[str, Any] = {
     "allow_whitespace_only_pieces": True,
 }
 """Settings with which decoding gives the text back, line breaks and indentation included."""
-
-
-@dataclass(frozen=True)
-class File:
-    """A model that somebody else trained, such as T5's `spiece.model`."""
-
-    path: str
-    """The model file, relative to the working directory."""
-    sha256: Sha256 | None = None
-    """Its SHA-256, compared when given."""
-
-
-@dataclass(frozen=True)
-class Hub:
-    """A model that somebody else trained, on the Hugging Face Hub."""
-
-    repository: HubId
-    """Id on the Hub, such as "google/mt5-base"."""
-    revision: Commit
-    """Commit, 40 hex digits."""
-    sha256: Sha256
-    """SHA-256 of the file."""
-    file: str = "spiece.model"
-    """The model file in the repository."""
-
-
-@dataclass(frozen=True)
-class Train:
-    """A model trained on the sources' training documents."""
-
-    model: Literal["unigram", "bpe", "char"]
-    """SentencePiece's algorithm; char gives exactly one token a character."""
-    vocabulary: Annotated[int, Limits(above=SPECIAL_PIECES)]
-    """Pieces asked for, the three special ones included; small texts may give fewer."""
-    characters: PositiveInt
-    """Training text taken from each source at most."""
-    validation_share: Annotated[float, Limits(at_least=0, below=1)]
-    """The packing's share of validation documents, which are left out of the training text."""
-    newlines: bool = False
-    """Whether texts are kept as they are, a line break being a piece of its own; otherwise (unigram
-    and bpe) runs of white space become one space and Unicode is normalised, as T5 does it."""
 
 
 class Tokenizer:
@@ -97,16 +50,6 @@ class Tokenizer:
         padding: int = self._processor.pad_id()
         self.padding = None if padding < 0 else padding
 
-    @property
-    def pieces_sha256(self) -> str:
-        """Identity of the pieces and their scores; the file's also covers how it was made."""
-        digest = hashlib.sha256()
-        for number in range(self.vocabulary):
-            piece = self._processor.id_to_piece(number).encode()
-            score = struct.pack("<f", self._processor.get_score(number))
-            digest.update(struct.pack("<I", len(piece)) + piece + score)
-        return digest.hexdigest()
-
     def encode(self, texts: Sequence[str] | Sequence[bytes]) -> list[npt.NDArray[np.int32]]:
         """Ids of each text (or its UTF-8 bytes), int32, without special tokens, by one thread.
 
@@ -127,7 +70,6 @@ class Tokenizer:
         """What manifests say of the tokenizer."""
         return {
             "sha256": self.sha256,
-            "pieces_sha256": self.pieces_sha256,
             "vocabulary": self.vocabulary,
             "eos": self.eos,
             "sentencepiece": sentencepiece.__version__,
@@ -159,7 +101,9 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
     if isinstance(chosen, File):
         content = _given(Path(chosen.path), chosen.sha256, where, "path")
     elif isinstance(chosen, Hub):
-        fetch = optional_imports.import_optional("pipeline.runtime.hub:download", where, "hub")
+        fetch = optional_imports.import_optional(
+            "pipeline.runtime.hub:download", f"{where}.kind", "hub"
+        )
         path = fetch(
             *(chosen.repository, chosen.file, chosen.revision),
             kind="model",
@@ -205,6 +149,8 @@ def sample(folder: Path, characters: int, validation_share: float) -> list[str]:
     """
     nearest: list[tuple[int, str]] = []
     total = 0
+    if store.own_validation(store.manifest(folder)["files"]):
+        validation_share = 0.0
     for _, text in store.read(folder):
         hashed = text_hash(text)
         if is_validation(hashed, validation_share):
@@ -262,7 +208,9 @@ def _train(chosen: Train, sources: Sequence[Path], where: str) -> tuple[bytes, d
         for source in sources
     }
     sampled = {name: sum(map(len, taken)) for name, taken in texts.items()}
-    sentences = [line for name in texts for text in texts[name] for line in _sentences(text)]
+    # Lines: SentencePiece's trainer wants no line break within a sentence.
+    lines = (line for taken in texts.values() for text in taken for line in text.split("\n"))
+    sentences = [line for line in lines if line.strip()]
     found = len(set().union(*sentences)) if sentences else 0
     if not found:
         more = dict.fromkeys(map(store.more, sources))
@@ -300,8 +248,3 @@ def _train(chosen: Train, sources: Sequence[Path], where: str) -> tuple[bytes, d
             f"{sampled} characters ({error}): change `vocabulary` or give more text"
         ) from error
     return model.getvalue(), sampled
-
-
-def _sentences(text: str) -> Iterator[str]:
-    """Lines: SentencePiece's trainer wants no line break within a sentence."""
-    return (line for line in text.split("\n") if line.strip())

@@ -6,6 +6,7 @@ its context and behind nothing, ranked by scores made of both. They differ in wh
 Shapes: I items, C candidates of all items one after another.
 """
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,9 +32,9 @@ CONTINUATION = ("pmi", "raw", "answer_only", "overlap")
 tokens shared with it. Raw likelihood prefers the most fluent candidate whatever the context."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class QuestionSet:
-    """One task, asked in one way."""
+    """One task, asked in one way of any number of models."""
 
     task: str
     shots: int
@@ -41,6 +42,12 @@ class QuestionSet:
     metrics: tuple[str, ...]
     """The scores that rank candidates; the first one makes the picks."""
     items: Sequence[Item]
+
+    @functools.cached_property
+    def overlap(self) -> Floats:
+        """How many tokens of each candidate occur in its item's context: a rule without model."""
+        shared = [np.isin(c, item.context_C) for item in self.items for c in item.candidates]
+        return np.array([mask.sum() for mask in shared], np.float64)
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,8 @@ def ask(
     except InputError as error:
         way = f"{asked.task}, {asked.shots}-shot, {asked.formulation}"
         raise InputError(f"{way}: {error}") from None
-    return grade(asked, found[: len(asked.items)], found[len(asked.items) :])
+    sums = [one.sums for one in found]
+    return grade(asked, sums[: len(asked.items)], sums[len(asked.items) :])
 
 
 def grade(asked: QuestionSet, sums: list[Floats], alone: list[Floats]) -> Answers:
@@ -94,7 +102,7 @@ def grade(asked: QuestionSet, sums: list[Floats], alone: list[Floats]) -> Answer
     scores = {}
     for name in asked.metrics:
         if name == "overlap":
-            scores[name] = overlap(items)
+            scores[name] = asked.overlap
         else:
             needed, function = SCORES[name]
             scores[name] = function(*(columns[n] for n in needed))
@@ -109,12 +117,6 @@ def grade(asked: QuestionSet, sums: list[Floats], alone: list[Floats]) -> Answer
             n: accuracy(points(s, candidates_I, gold_I), clusters) for n, s in scores.items()
         },
     )
-
-
-def overlap(items: Sequence[Item]) -> Floats:
-    """How many tokens of each candidate also occur in its item's context: a rule without model."""
-    shared = [np.isin(tokens, item.context_C) for item in items for tokens in item.candidates]
-    return np.array([mask.sum() for mask in shared], np.float64)
 
 
 def accuracies(asked: QuestionSet, told: Answers) -> list[tuple[Any, ...]]:

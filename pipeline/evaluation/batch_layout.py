@@ -12,8 +12,10 @@ The last token of a candidate predicts nothing that is asked for, and is left ou
 Shapes: L tokens of a row, B rows, M places where something is scored, N scored tokens.
 """
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -59,22 +61,29 @@ class RowBatch:
 
 def row(context: Ints, candidates: Sequence[Ints], shared: int) -> QuestionRow:
     """Lays out one question whose first `shared` tokens, not all of its context, are left out."""
-    lengths = np.array([len(candidate) - 1 for candidate in candidates], np.int64)
-    numbers = np.arange(len(candidates))
-    number = np.repeat(numbers, lengths)
-    place = np.arange(len(number)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    kept = context[shared:]
     firsts = np.array([candidate[0] for candidate in candidates], np.int64)
     return QuestionRow(
-        token_L=np.concatenate([kept, *(candidate[:-1] for candidate in candidates)]),
-        position_L=np.concatenate([np.arange(shared, len(context)), len(context) + place]),
-        block_L=np.concatenate([np.full(len(kept), CONTEXT), number + 1]),
-        places=1 + len(number),
-        place_N=np.concatenate([np.zeros_like(numbers), 1 + np.arange(len(number))]),
+        token_L=np.concatenate([context[shared:], *(candidate[:-1] for candidate in candidates)]),
         target_N=np.concatenate([firsts, *(candidate[1:] for candidate in candidates)]),
-        candidate_N=np.concatenate([numbers, number]),
         candidates=len(candidates),
+        **_places(len(context), tuple(map(len, candidates)), shared),
     )
+
+
+@functools.lru_cache(maxsize=64)
+def _places(context: int, candidates: tuple[int, ...], shared: int) -> dict[str, Any]:
+    """What a row has of the lengths of a context and its candidates alone."""
+    lengths = np.array(candidates, np.int64) - 1
+    numbers = np.arange(len(lengths))
+    number = np.repeat(numbers, lengths)
+    place = np.arange(len(number)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return {
+        "position_L": np.concatenate([np.arange(shared, context), context + place]),
+        "block_L": np.concatenate([np.full(context - shared, CONTEXT), number + 1]),
+        "places": 1 + len(number),
+        "place_N": np.concatenate([np.zeros_like(numbers), 1 + np.arange(len(number))]),
+        "candidate_N": np.concatenate([numbers, number]),
+    }
 
 
 def side_by_side(rows: Sequence[QuestionRow]) -> RowBatch:

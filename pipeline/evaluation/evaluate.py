@@ -2,6 +2,7 @@
 
     evaluations/step{n}/perplexities.parquet   loss of each domain, with its error
     evaluations/step{n}/documents.parquet      the same, summed by document
+    evaluations/step{n}/token_losses.parquet   the same of every scored token, where asked for
     evaluations/step{n}/accuracies.parquet     the task `continuation-{domain}` with its baselines,
                                                and downstream tasks under every normalisation
     evaluations/step{n}/choices.parquet        every item's scores
@@ -23,12 +24,14 @@ from pike_mixing.errors import InputError
 from pike_mixing.settings import parse
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import answers, perplexity
+from pipeline.evaluation.answers import QuestionSet
 from pipeline.evaluation.output_tables import TableRows
-from pipeline.evaluation.questions import Domain, Downstream, Evaluation, downstream, prepared
+from pipeline.evaluation.questions import Domain, Downstream, downstream, prepared
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, devices, manifests
 from pipeline.runtime.progress import Progress
+from pipeline.tasks.evaluation_settings import Evaluation
 
 
 def evaluate(
@@ -63,6 +66,8 @@ def evaluate(
     pieces = Tokenizer(tokenizer)
     domains = prepared(asked, work, corpora, pieces)
     benchmarks = downstream(asked, tasks, pieces, work.training.length)
+    questions = [several for domain in domains for several in domain.questions()]
+    questions += [one.questions() for one in benchmarks]
     steps = record["checkpoints"] if asked.checkpoints == "all" else record["checkpoints"][-1:]
     with (
         atomic_files.atomic_write(run / "evaluations", "evaluate") as out,
@@ -75,7 +80,7 @@ def evaluate(
                 pieces.vocabulary, tokenizer, folder
             )
             with _named(f"{record['run']}, step {step}"):
-                rows = _asked(model.to(place), domains, benchmarks, asked.batch_tokens, place)
+                rows = _asked(model.to(place), domains, questions, asked, place)
             written += rows.write(out / f"step{step}", step)
             bar.add(1, step=step)
         folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
@@ -104,18 +109,12 @@ def _named(model: str) -> Iterator[None]:
 def _asked(
     model: Transformer,
     domains: Sequence[Domain],
-    benchmarks: Sequence[Downstream],
-    batch_tokens: int,
+    questions: Sequence[QuestionSet],
+    how: Evaluation,
     device: torch.device,
 ) -> TableRows:
-    """One model's rows of every table.
-
-    Raises:
-        InputError: a loss or a likelihood is not finite.
-    """
-    rows = TableRows()
-    asked = [questions for domain in domains for questions in domain.questions()]
-    asked += [one.questions() for one in benchmarks]
+    """One model's rows of every table."""
+    rows, batch_tokens = TableRows(), how.batch_tokens
     for domain in domains:
         name, windows = domain.name, domain.windows
         loss = perplexity.measure(model, windows, batch_tokens=batch_tokens, device=device)
@@ -127,8 +126,10 @@ def _asked(
         measured = (loss.nll, loss.perplexity, loss.bits_per_byte, loss.tokens, loss.stderr)
         rows.add("perplexities", [(name, *measured)])
         sums = (loss.nll_G.tolist(), windows.tokens_G.tolist(), windows.bytes_G.tolist())
+        if how.token_losses:
+            rows.add("token_losses", [(name, loss.nll_N.tolist())])
         rows.add("documents", ((name, *d) for d in zip(windows.documents, *sums, strict=True)))
-    for one in asked:
+    for one in questions:
         told = answers.ask(model, one, batch_tokens=batch_tokens, device=device)
         rows.add("accuracies", answers.accuracies(one, told))
         rows.add("choices", answers.choices(one, told))

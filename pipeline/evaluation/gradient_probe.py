@@ -9,9 +9,7 @@ Shapes: K domains, R rows of one domain, L tokens of a row.
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +19,6 @@ from torch import Tensor
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.limits import Limits, PositiveInt
 from pike_mixing.settings import parse
 from pipeline import settings as parsing
 from pipeline.data.shards import Corpus
@@ -29,6 +26,7 @@ from pipeline.model import checkpoint, gradients
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, devices, manifests
 from pipeline.runtime.progress import Progress
+from pipeline.tasks.evaluation_settings import Probe
 
 SCHEMA = pa.schema(
     [
@@ -40,20 +38,6 @@ SCHEMA = pa.schema(
         ("cosine_corrected", pa.float64()),
     ]
 )
-
-
-@dataclass(frozen=True)
-class Probe:
-    """Settings of the gradient probe."""
-
-    rows: Annotated[int, Limits(at_least=2)]
-    """Rows of each domain at most."""
-    microbatch: PositiveInt
-    """Rows per backward pass; the noise is estimated from how these groups differ."""
-    checkpoints: Literal["all", "last"]
-    """Which of the kept checkpoints are probed."""
-    split: Literal["validation", "train"] = "validation"
-    """Split that the rows come from."""
 
 
 def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> None:

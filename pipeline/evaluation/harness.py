@@ -25,7 +25,7 @@ from pike_mixing.settings import parse
 from pipeline import settings
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation.prompt_encoding import Tokens
-from pipeline.evaluation.scoring import Question, score_and_greedy
+from pipeline.evaluation.scoring import Question, score
 from pipeline.model import checkpoint as checkpoints
 from pipeline.runtime import atomic_files, devices
 
@@ -150,9 +150,7 @@ class HarnessModel(LM):  # type: ignore[misc]
         for number, (context, _) in enumerate(pairs):
             behind.setdefault(context, []).append(number)
         questions = [Question(c, [pairs[n][1] for n in told]) for c, told in behind.items()]
-        scores = score_and_greedy(
-            self.model, questions, batch_tokens=self.batch_tokens, device=self._device
-        )
+        scores = score(self.model, questions, batch_tokens=self.batch_tokens, device=self._device)
         found = {
             number: (float(value), bool(greedy))
             for told, one in zip(behind.values(), scores, strict=True)

@@ -14,18 +14,19 @@ S places in a document where a candidate may start.
 """
 
 import hashlib
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pike_mixing.limits import PositiveInt
 from pike_mixing.order import Order
 from pipeline.data.ngrams import Hashes, occurring, window_hashes
 from pipeline.data.shards import Corpus
 from pipeline.evaluation.prompt_encoding import Item
+from pipeline.tasks.evaluation_settings import Choice
 
 Ints = npt.NDArray[np.int64]
 
@@ -38,28 +39,6 @@ POOL = 2
 FEWEST_WORD_STARTS = 0.05
 """Where fewer of a domain's tokens begin a word, as in languages of mere symbols, words are no
 guide and candidates are cut anywhere."""
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Settings of the multiple-choice task."""
-
-    items: PositiveInt
-    """Items per domain at most."""
-    context: PositiveInt
-    """Tokens of context."""
-    candidate: PositiveInt
-    """Tokens of each candidate."""
-    distractors: PositiveInt = 3
-    """False candidates; chance is 1 / (distractors + 1)."""
-    distractors_from: Literal["same", "other"] = "same"
-    """Whether they come from the item's own document (hard) or from other documents (easy)."""
-
-    @property
-    def document_tokens(self) -> int:
-        """Shortest document, EOS not counted, that can give an item."""
-        from_own = self.distractors if self.distractors_from == "same" else 0
-        return self.context + self.candidate * (1 + from_own)
 
 
 @dataclass(frozen=True)
@@ -142,20 +121,15 @@ def build(
         word_start_V: Whether each of the tokenizer's pieces begins a word.
     """
     passages = _passages(held_out, train, choice, word_start_V)
-    drawn: list[list[_Item]] = []
-    for passage in passages:
-        of_document = list(_from_passage(passage, passages, choice))
-        if of_document:
-            drawn.append(of_document)
-        if len(drawn) == choice.items:
-            break
-    in_turn = [
-        of_document[turn]
-        for turn in range(MOST_PER_DOCUMENT)
-        for of_document in drawn
-        if turn < len(of_document)
-    ]
-    return _packed(in_turn[: choice.items], choice)
+    of_each = [_from_passage(passage, passages, choice) for passage in passages]
+    found: list[_Item] = []
+    while of_each and len(found) < choice.items:
+        # Those that have given one as often as the others, until there are enough.
+        given = ((document, next(document, None)) for document in of_each)
+        turn = [*itertools.islice((pair for pair in given if pair[1]), choice.items)]
+        of_each = [document for document, _ in turn]
+        found += [item for _, item in turn if item]
+    return _packed(found[: choice.items], choice)
 
 
 def _passages(

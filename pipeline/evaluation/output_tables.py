@@ -34,8 +34,12 @@ TABLES = {
             ("shots_used", SHORT),
         ]
     ),
+    "token_losses": pa.schema([("step", INT), ("domain", TEXT), ("nll", pa.list_(pa.float32()))]),
 }
 """Columns of every table; the database adds the run."""
+
+ON_REQUEST = ("token_losses",)
+"""Tables that are written only with rows."""
 
 
 class TableRows:
@@ -49,10 +53,12 @@ class TableRows:
         self._rows[table] += rows
 
     def write(self, folder: Path, step: int) -> list[Path]:
-        """Writes one Parquet file per table, also of a table without rows."""
+        """Writes one Parquet file per table, without rows too but for those on request."""
         folder.mkdir(parents=True)
         written = []
         for name, schema in TABLES.items():
+            if name in ON_REQUEST and not self._rows[name]:
+                continue
             rows = [dict(zip(schema.names, (step, *r), strict=True)) for r in self._rows[name]]
             written.append(folder / f"{name}.parquet")
             table = pa.Table.from_pylist(rows, schema)

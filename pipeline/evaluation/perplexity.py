@@ -52,6 +52,8 @@ class Perplexity:
     tokens: int
     nll_G: Floats
     """Nats summed over each document's scored tokens."""
+    nll_N: npt.NDArray[Any]
+    """Nats of each scored token."""
 
 
 def windows(corpus: Corpus, length: int, at_most: int) -> Windows:
@@ -120,4 +122,5 @@ def summary(nll_N: npt.NDArray[Any], held_out: Windows) -> Perplexity:
         bits_per_byte=float(nll_G.sum()) / math.log(2) / size if size else None,
         tokens=len(nll_N),
         nll_G=nll_G,
+        nll_N=nll_N,
     )

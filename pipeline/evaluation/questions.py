@@ -7,46 +7,21 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.errors import InputError
-from pike_mixing.limits import Limits, PositiveInt
 from pipeline.data.shards import Corpus
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import items, perplexity, prompt_encoding
 from pipeline.evaluation.answers import CONTINUATION, DOWNSTREAM, QuestionSet
-from pipeline.runtime import atomic_files
 from pipeline.settings import Run
 from pipeline.tasks import benchmark
+from pipeline.tasks.evaluation_settings import Evaluation
 
 log = logging.getLogger("pike")
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What is asked of every model of a scenario."""
-
-    rows: PositiveInt
-    """Validation windows per domain at most, each as long as the training's rows."""
-    batch_tokens: PositiveInt
-    """Tokens per forward pass; changes speed and memory, not results."""
-    checkpoints: Literal["all", "last"]
-    """Which of the kept checkpoints are evaluated."""
-    choice: items.Choice | None = None
-    """The multiple-choice task; absent: perplexity only."""
-    domains: Annotated[tuple[str, ...], Limits(filled=True, distinct=True)] | None = None
-    """Domains to evaluate on; absent: those that the run was trained on."""
-    tasks: tuple[benchmark.TaskSpec, ...] = ()
-    """Downstream tasks, each with its shots and formulation."""
-
-    def problems(self) -> list[str]:
-        """Ways of asking that are there twice."""
-        names = [asked.name for asked in self.tasks]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        return [f"tasks: {name} is asked twice: keep one" for name in twice]
 
 
 @dataclass(frozen=True)
@@ -164,11 +139,6 @@ def _domain(
         raise InputError(
             f"{folder} was not packed with {tokenizer.path}: give the tokenizer that packed it, or "
             "pack it anew"
-        )
-    own = {"vocabulary": tokenizer.vocabulary, "eos": tokenizer.eos}
-    if any(held_out.manifest["tokenizer"][name] != value for name, value in own.items()):
-        raise InputError(
-            f"{folder / atomic_files.MANIFEST} says another tokenizer than {own}: pack it anew"
         )
     windows = perplexity.windows(held_out, length, asked.rows)
     if asked.choice is None:

@@ -58,8 +58,8 @@ def score(
     *,
     batch_tokens: int,
     device: torch.device,
-) -> list[Floats]:
-    """Nats of log p(candidate | context), summed over its tokens, for each candidate.
+) -> list[Score]:
+    """Nats of log p(candidate | context), and whether greedy decoding would give each candidate.
 
     Values do not depend on what else is asked, nor on the budget, except for the last bits of
     the model's numbers.
@@ -71,38 +71,13 @@ def score(
             padding too. A longer question goes alone.
         device: Where the model is.
 
-    Returns:
-        One value per candidate for each question.
-
     Raises:
-        InputError: a context or candidate of no tokens, a token that the model does not know, or a
-            likelihood that is no finite number; the message begins with the question's index.
-    """
-    found = score_and_greedy(
-        model, questions, batch_tokens=batch_tokens, device=device, greedy=False
-    )
-    return [one.sums for one in found]
-
-
-def score_and_greedy(
-    model: Transformer,
-    questions: Sequence[Question],
-    *,
-    batch_tokens: int,
-    device: torch.device,
-    greedy: bool = True,
-) -> list[Score]:
-    """The same, and whether greedy decoding would give each candidate; logits are read once more.
-
-    Without `greedy`, nothing is found out about that.
-
-    Raises:
-        InputError: as `score` does.
+        InputError: a likelihood is no finite number; the message begins with the question's index.
     """
     contexts = [np.asarray(question.context_C, np.int64) for question in questions]
     candidates = [[np.asarray(c, np.int64) for c in q.candidates] for q in questions]
-    for index, (context, behind) in enumerate(zip(contexts, candidates, strict=True)):
-        _check(index, context, behind, model.vocabulary)
+    assert all(map(len, contexts)), "nothing predicts the first token of a candidate"
+    assert all(len(c) for several in candidates for c in several), "a candidate has no token"
     found: dict[int, Score] = {}
     with torch.inference_mode():
         for group in shared_contexts.groups(contexts):
@@ -111,7 +86,7 @@ def score_and_greedy(
             shared = model.prefill_cache(prefix_P) if P else None
             rows = [row(contexts[i], candidates[i], P) for i in group.members]
             for batch in _batches([P + len(r.token_L) for r in rows], batch_tokens):
-                scores = _scored(model, [rows[i] for i in batch], shared, P, device, greedy)
+                scores = _scored(model, [rows[i] for i in batch], shared, P, device)
                 for i, one in zip(batch, scores, strict=True):
                     found[group.members[i]] = one
     in_order = [found[index] for index in range(len(questions))]
@@ -122,27 +97,6 @@ def score_and_greedy(
                 "numbers, the model has diverged: lower training.peak_learning_rate and train again"
             )
     return in_order
-
-
-def _check(index: int, context: Ints, candidates: Sequence[Ints], vocabulary: int) -> None:
-    if not len(context):
-        raise InputError(
-            f"question {index}: its context has no tokens, so that nothing predicts the first "
-            "token of a candidate: begin it with the token that documents start with"
-        )
-    for number, candidate in enumerate(candidates):
-        if not len(candidate):
-            raise InputError(
-                f"question {index}: candidate {number} has no tokens: leave out empty candidates, "
-                "or look whether the tokenizer drops their characters"
-            )
-    least = min(part.min() for part in (context, *candidates))
-    most = max(part.max() for part in (context, *candidates))
-    if least < 0 or most >= vocabulary:
-        raise InputError(
-            f"question {index}: token {least if least < 0 else most} is none of the model's "
-            f"{vocabulary:,}: give the tokenizer that the model was trained with"
-        )
 
 
 def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
@@ -158,14 +112,9 @@ def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
 
 
 def _scored(
-    model: Transformer,
-    rows: Sequence[QuestionRow],
-    shared: Any,
-    P: int,
-    device: torch.device,
-    greedy: bool,
+    model: Transformer, rows: Sequence[QuestionRow], shared: Any, P: int, device: torch.device
 ) -> list[Score]:
-    """Sums of each row's candidates; without `greedy` nothing is found out about that."""
+    """Sums of each row's candidates."""
     batch = side_by_side(rows)
     position_BxL = torch.from_numpy(batch.position_BxL).to(device)
     block_BxL = torch.from_numpy(batch.block_BxL).to(device)
@@ -173,7 +122,7 @@ def _scored(
     hidden_BxLxD = model.hidden(torch.from_numpy(batch.token_BxL).to(device), sight)
     hidden_MxD = hidden_BxLxD[torch.from_numpy(batch.scored_BxL).to(device)]
     log_p_N, likeliest_N = _log_probabilities(
-        model.embedding.weight, hidden_MxD, batch.place_N, batch.target_N, greedy
+        model.embedding.weight, hidden_MxD, batch.place_N, batch.target_N
     )
     sums = np.bincount(
         batch.candidate_N, log_p_N.double().cpu().numpy(), minlength=batch.candidates
@@ -193,12 +142,12 @@ def _seen(position_BxL: Tensor, block_BxL: Tensor, P: int) -> Tensor:
 
 
 def _log_probabilities(
-    weight_VxD: Tensor, hidden_MxD: Tensor, place_N: Ints, target_N: Ints, greedy: bool
+    weight_VxD: Tensor, hidden_MxD: Tensor, place_N: Ints, target_N: Ints
 ) -> tuple[Tensor, Tensor]:
     """Logarithmic probability of each target at its place, N in float32; places in rising order.
 
-    Beside it whether the target is the likeliest, N, where `greedy` asks for it. Logits are made
-    for a limited number of places at a time: M x V would not fit for large vocabularies.
+    Beside it whether the target is the likeliest, N. Logits are made for a limited number of places
+    at a time: M x V would not fit for large vocabularies.
     """
     at_once = max(1, LOGITS_AT_ONCE // len(weight_VxD))
     place = torch.from_numpy(place_N).to(hidden_MxD.device)
@@ -209,8 +158,5 @@ def _log_probabilities(
         low, high = np.searchsorted(place_N, [start, start + at_once])
         here = place[low:high] - start
         parts.append(logits[here, target[low:high]] - logits.logsumexp(dim=1)[here])
-        if greedy:
-            likeliest.append(logits.argmax(dim=1)[here] == target[low:high])
-    log_p_N = torch.cat(parts)
-    none = torch.zeros_like(log_p_N, dtype=torch.bool)
-    return log_p_N, torch.cat(likeliest) if greedy else none
+        likeliest.append(logits.argmax(dim=1)[here] == target[low:high])
+    return torch.cat(parts), torch.cat(likeliest)

@@ -13,7 +13,7 @@ run need not wait for the disk.
 import dataclasses
 import itertools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +52,6 @@ class TrainState:
     """Rows of each domain drawn for gradient statistics."""
     alarms: dict[str, Array] = dataclasses.field(default_factory=dict)
     """What the alarms remember."""
-
-
-class LaterFormatError(InputError):
-    """A checkpoint that a later version of this code wrote."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,24 +173,25 @@ def restore(
         identity: What the run is a function of; where given, the checkpoint's must be the same.
 
     Raises:
-        InputError: the checkpoint is damaged, is of a later version, or does not fit: what differs
+        InputError: the checkpoint is damaged, of a later version or of another run: what differs
             is named. Model and optimizer are as they were.
     """
     manifest = _checked(folder, MODEL, TRAINING)
     if identity is not None and (found := differences(manifest["identity"], identity)):
         told = "; ".join(found)
         raise InputError(f"{folder} is of another run: {told}: train in a folder of its own")
-    own = {"model": dataclasses.asdict(model.shape), "vocabulary": model.vocabulary}
-    if found := differences({name: manifest[name] for name in own}, own):
-        told = "; ".join(found)
-        raise InputError(f"{folder} holds another model: {told}: give the run's own settings")
+    # A corpus's manifest says how many pieces there are, and no fingerprint is over that.
+    if manifest["vocabulary"] != model.vocabulary:
+        raise InputError(
+            f"{folder} has an embedding of {manifest['vocabulary']:,} pieces, the corpora ask for "
+            f"{model.vocabulary:,}: pack them anew"
+        )
     tensors = load_file(folder / TRAINING)
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
     for name, value in _under(tensors, "optimizer.").items():
         index, _, field = name.partition(".")
         state.setdefault(int(index), {})[field] = value
-    _refuse_other_optimizer(folder, state, [p.shape for p in parameters])
     own_weights, weights = model.state_dict(), load_file(folder / MODEL)
     sharded = {n: distributed.distribute_like(w, own_weights[n]) for n, w in weights.items()}
     model.load_state_dict(sharded)
@@ -212,32 +209,12 @@ def restore(
     )
 
 
-def _refuse_other_optimizer(
-    folder: Path, state: Mapping[int, Mapping[str, Tensor]], shapes: Sequence[torch.Size]
-) -> None:
-    """A state has its parameter's shape, or a stack of it, but for the count of updates."""
-    fits = all(
-        index < len(shapes) and value.shape[-len(shapes[index]) :] == shapes[index]
-        for index, values in state.items()
-        for name, value in values.items()
-        if name != "step"
-    )
-    if not fits:
-        raise InputError(
-            f"{folder} holds the state of an optimizer over other parameters than the run's "
-            f"{len(shapes)}: give the run's own settings"
-        )
-
-
 def resumable(checkpoints: Path, identity: Any, every: int) -> Path | None:
     """The newest whole checkpoint of the run with this identity, or None.
 
     Damaged checkpoints are logged and passed over: an earlier one leads to the same bits. So are
     those behind a missing one of the checkpoints that are kept `every` so many steps: it is made
     again on the way. What another identity differs in is logged once.
-
-    Raises:
-        InputError: a later version of this code wrote one.
     """
     found = atomic_files.steps(checkpoints)
     gap = next(step for step in itertools.count(step=every) if step not in found)
@@ -245,8 +222,6 @@ def resumable(checkpoints: Path, identity: Any, every: int) -> Path | None:
     for folder in [path for step, path in reversed(found.items()) if step < gap]:
         try:
             manifest = _checked(folder, MODEL, TRAINING)
-        except LaterFormatError:
-            raise
         except InputError as error:
             log.warning("%s; going on from an earlier checkpoint", error)
             continue
@@ -277,7 +252,7 @@ def differences(before: Any, now: Any, name: str = "") -> list[str]:
 def _checked(folder: Path, *names: str) -> dict[str, Any]:
     known = manifests.of_checkpoint(folder)
     if known.get("format", 1) > FORMAT:
-        raise LaterFormatError(
+        raise InputError(
             f"{folder} is of format {known['format']}, and this version of the code reads none "
             f"above {FORMAT}: use the version that wrote it, or train in another folder"
         )

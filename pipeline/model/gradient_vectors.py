@@ -7,12 +7,11 @@ Shapes: K domains.
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor, nn
 
 from pike_mixing.arrays import Floats
 from pike_mixing.torch.inner_products import products, total
-from pipeline.runtime import devices, distributed
+from pipeline.runtime import chips, devices, distributed
 
 
 def trained(model: nn.Module) -> list[Tensor]:
@@ -28,7 +27,7 @@ def clear(model: nn.Module) -> None:
     parameters = trained(model)
     device = parameters[0].device
     for parameter in parameters:
-        parameter.grad = torch.zeros_like(parameter) if devices.compiles(device) else None
+        parameter.grad = chips.zeros_like(parameter) if devices.compiles(device) else None
     devices.mark_step(device)
 
 

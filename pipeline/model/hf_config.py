@@ -87,7 +87,8 @@ def weights(model: Transformer) -> dict[str, Tensor]:
             if name == "attention.qkv":
                 weight = _heads_first(weight, shape, heads)
             elif name == "attention.out":
-                weight = _widened(weight, heads * shape.head_width)
+                missing = heads * shape.head_width - weight.shape[1]
+                weight = torch.nn.functional.pad(weight, (0, missing))
             found |= _with_bias(f"model.layers.{layer}.{theirs}", weight)
     return {name: tensor.contiguous() for name, tensor in found.items()}
 
@@ -102,8 +103,3 @@ def _heads_first(qkv_3HWxD: Tensor, shape: settings.Model, heads: int) -> Tensor
     whole = own.new_zeros(heads, *own.shape[1:])
     whole[: shape.heads] = own
     return whole.reshape(-1, shape.width)
-
-
-def _widened(weight_DxHW: Tensor, columns: int) -> Tensor:
-    missing = columns - weight_DxHW.shape[1]
-    return torch.nn.functional.pad(weight_DxHW, (0, missing))

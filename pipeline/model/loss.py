@@ -11,7 +11,10 @@ products with the embedding as ever, and no logits kept between them.
 On a CPU the logits of the first D tokens need no memory of their own: they lie where the gradient
 of the embedding is to be, and block after block of it takes their place.
 
-Shapes: N tokens, D model width, V vocabulary.
+XLA gets the tokens as B rows of L, and the logits of some columns at a time: rows, which its chips
+share, are never cut, and the embedding's gradient is added up over the chips once.
+
+Shapes: N tokens, D model width, V vocabulary; B rows, L tokens of a row, l of them, c chips.
 """
 
 import itertools
@@ -21,6 +24,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from pipeline.runtime import chips
 
 PARTS = 16
 """Chunks of a large batch, at most: a sixteenth of the logits is there at a time."""
@@ -45,6 +50,15 @@ def chunk(N: int, V: int) -> int:
 
 def nats(hidden_NxD: Tensor, embedding_VxD: Tensor, target_N: Tensor, dtype: torch.dtype) -> Tensor:
     """Loss of each token in nats, float32; logits are products of both, computed in `dtype`."""
+    if hidden_NxD.ndim == 3:
+        # Nobody reads the gradients, so that XLA does not make them.
+        return _of_rows(
+            hidden_NxD,
+            embedding_VxD,
+            target_N,
+            torch.zeros_like(target_N, dtype=torch.float32),
+            dtype,
+        )[0]
     rows, factor_DxV = chunk(len(target_N), len(embedding_VxD)), embedding_VxD.to(dtype).T
     pieces = zip(hidden_NxD.to(dtype).split(rows), target_N.split(rows), strict=True)
     found = [
@@ -64,7 +78,7 @@ def weighted(
     """Sum of the tokens' losses by weight, to be differentiated once, and the losses themselves.
 
     Args:
-        hidden_NxD: The model's last hidden states.
+        hidden_NxD: The model's last hidden states; B x L x D for XLA, and then B x L for N below.
         embedding_VxD: The embedding; both get gradients in their own precision.
         target_N: Each next token.
         weight_N: Weight of each token's loss in the sum.
@@ -89,44 +103,11 @@ class _Weighted(torch.autograd.Function):
         weight_N: Tensor,
         dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor]:
-        exact = torch.promote_types(hidden_NxD.dtype, torch.float32)
-        rows = chunk(len(target_N), len(embedding_VxD))
-        factor_VxD = embedding_VxD.to(dtype)
-        of_hidden_NxD = torch.empty_like(hidden_NxD, dtype=exact)
-        of_embedding_VxD = torch.empty_like(embedding_VxD, dtype=exact)
-        nll_N = hidden_NxD.new_empty(len(target_N), dtype=exact)
-        first = min(hidden_NxD.shape) if hidden_NxD.is_cpu and dtype == exact else 0
-        # Smaller than a chunk it would be slower than one.
-        first = first if first > rows else 0
-        if first:
-            nll_N[:first] = _in_place(
-                hidden_NxD[:first].to(dtype),
-                factor_VxD,
-                target_N[:first],
-                weight_N[:first],
-                of_hidden_NxD[:first],
-                of_embedding_VxD,
-            )
-        left = min(rows, len(target_N) - first)
-        buffer = hidden_NxD.new_empty(left, len(embedding_VxD), dtype=exact)
-        for begin in range(first, len(target_N), rows):
-            piece = slice(begin, begin + rows)
-            hidden_nxD = hidden_NxD[piece].to(dtype)
-            logits_nxV = _product(hidden_nxD, factor_VxD.T, buffer[: len(hidden_nxD)])
-            nll_N[piece] = _turned(logits_nxV, target_N[piece, None], weight_N[piece, None])
-            slope_nxV = logits_nxV.to(dtype)
-            _product(slope_nxV, factor_VxD, of_hidden_NxD[piece])
-            if begin == 0:
-                _product(slope_nxV.T, hidden_nxD, of_embedding_VxD)
-            elif dtype == exact:
-                of_embedding_VxD.addmm_(slope_nxV.T, hidden_nxD)
-            else:
-                of_embedding_VxD += slope_nxV.T @ hidden_nxD
-        # Not among the saved tensors: the backward pass gives them away.
-        ctx.made = (
-            of_hidden_NxD.to(hidden_NxD.dtype),
-            of_embedding_VxD.to(embedding_VxD.dtype),
+        nll_N, *made = (_of_rows if hidden_NxD.ndim == 3 else _of_tokens)(
+            hidden_NxD, embedding_VxD, target_N, weight_N, dtype
         )
+        # Not among the saved tensors: the backward pass gives them away.
+        ctx.made = made[0].to(hidden_NxD.dtype), made[1].to(embedding_VxD.dtype)
         ctx.mark_non_differentiable(nll_N)
         return (nll_N * weight_N).sum(), nll_N
 
@@ -141,6 +122,81 @@ class _Weighted(torch.autograd.Function):
             of_hidden_NxD.mul_(slope)
             of_embedding_VxD.mul_(slope)
         return of_hidden_NxD, of_embedding_VxD, None, None, None
+
+
+def _of_tokens(
+    hidden_NxD: Tensor,
+    embedding_VxD: Tensor,
+    target_N: Tensor,
+    weight_N: Tensor,
+    dtype: torch.dtype,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The losses, and the gradients of their weighted sum by both factors of the logits."""
+    exact = torch.promote_types(hidden_NxD.dtype, torch.float32)
+    rows = chunk(len(target_N), len(embedding_VxD))
+    factor_VxD = embedding_VxD.to(dtype)
+    of_hidden_NxD = torch.empty_like(hidden_NxD, dtype=exact)
+    of_embedding_VxD = torch.empty_like(embedding_VxD, dtype=exact)
+    nll_N = hidden_NxD.new_empty(len(target_N), dtype=exact)
+    first = min(hidden_NxD.shape) if hidden_NxD.is_cpu and dtype == exact else 0
+    # Smaller than a chunk it would be slower than one.
+    first = first if first > rows else 0
+    if first:
+        nll_N[:first] = _in_place(
+            hidden_NxD[:first].to(dtype),
+            factor_VxD,
+            target_N[:first],
+            weight_N[:first],
+            of_hidden_NxD[:first],
+            of_embedding_VxD,
+        )
+    left = min(rows, len(target_N) - first)
+    buffer = hidden_NxD.new_empty(left, len(embedding_VxD), dtype=exact)
+    for begin in range(first, len(target_N), rows):
+        piece = slice(begin, begin + rows)
+        hidden_nxD = hidden_NxD[piece].to(dtype)
+        logits_nxV = _product(hidden_nxD, factor_VxD.T, buffer[: len(hidden_nxD)])
+        nll_N[piece] = _turned(logits_nxV, target_N[piece, None], weight_N[piece, None])
+        slope_nxV = logits_nxV.to(dtype)
+        _product(slope_nxV, factor_VxD, of_hidden_NxD[piece])
+        if begin == 0:
+            _product(slope_nxV.T, hidden_nxD, of_embedding_VxD)
+        elif dtype == exact:
+            of_embedding_VxD.addmm_(slope_nxV.T, hidden_nxD)
+        else:
+            of_embedding_VxD += slope_nxV.T @ hidden_nxD
+    return nll_N, of_hidden_NxD, of_embedding_VxD
+
+
+def _of_rows(
+    hidden_BxLxD: Tensor,
+    embedding_VxD: Tensor,
+    target_BxL: Tensor,
+    weight_BxL: Tensor,
+    dtype: torch.dtype,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same of whole rows on chips that share them; each keeps its own sum to the end."""
+    (B, L, _), V = hidden_BxLxD.shape, len(embedding_VxD)
+    c = chips.count(hidden_BxLxD.device)
+    factor_VxD, every_V = embedding_VxD.to(dtype), torch.arange(V, device=embedding_VxD.device)
+    of_embedding_cxVxD = embedding_VxD.new_zeros(c, *embedding_VxD.shape)
+    nll, of_hidden = [], []
+    columns = max(1, chunk(B * L, V) // B)
+    pieces = zip(
+        *(t.split(columns, dim=1) for t in (hidden_BxLxD.to(dtype), target_BxL, weight_BxL)),
+        strict=True,
+    )
+    for hidden_BxlxD, target_Bxl, weight_Bxl in pieces:
+        logits_BxlxV = (hidden_BxlxD @ factor_VxD.T).to(weight_BxL.dtype)
+        log_p_BxlxV = logits_BxlxV - logits_BxlxV.logsumexp(dim=-1, keepdim=True)
+        # A comparison stays with its row, where a look-up would gather the rows of all chips.
+        hit_BxlxV = (target_Bxl[..., None] == every_V).to(weight_BxL.dtype)
+        nll.append(-(log_p_BxlxV * hit_BxlxV).sum(dim=-1))
+        slope_BxlxV = (weight_Bxl[..., None] * (log_p_BxlxV.exp() - hit_BxlxV)).to(dtype)
+        of_hidden.append(slope_BxlxV @ factor_VxD)
+        by_chip = (t.reshape(c, -1, t.shape[-1]) for t in (slope_BxlxV, hidden_BxlxD))
+        of_embedding_cxVxD += torch.einsum("cnv,cnd->cvd", *by_chip)
+    return torch.cat(nll, dim=1), torch.cat(of_hidden, dim=1), of_embedding_cxVxD.sum(dim=0)
 
 
 def _in_place(

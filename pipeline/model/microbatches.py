@@ -7,6 +7,7 @@ what a row weighs is a tensor like any other.
 Shapes: R rows in all, s rows of a micro-batch, L tokens of a row.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pipeline.runtime import devices, distributed
+from pipeline.runtime import chips, devices, distributed
 
 
 @dataclass(frozen=True)
@@ -47,16 +48,18 @@ def split_rows(
         device: Where the passes are made.
         whole: Whether micro-batches are dealt as one process would make them, rather than rows.
     """
+    # Chips share a pass's rows evenly.
+    size = chips.count(device) * math.ceil(microbatch / chips.count(device))
     tokens = distributed.shard_microbatches(tokens_RxL1, microbatch, whole=whole)
     weights = distributed.shard_microbatches(weight_R, microbatch, whole=whole)
     for (tokens_sxL1, counts), (weight_s, _) in zip(tokens, weights, strict=True):
         rows = len(tokens_sxL1)
-        missing = microbatch - rows if devices.compiles(device) else 0
+        missing = size - rows if devices.compiles(device) else 0
         if missing:
             tokens_sxL1 = torch.cat([tokens_sxL1, tokens_sxL1[:1].expand(missing, -1)])
             weight_s = F.pad(weight_s, (0, missing))
-        weight_s = (weight_s * counts).to(device)
-        yield MicroBatch(tokens_sxL1.to(device), weight_s, rows, counts)
+        weight_s = chips.spread((weight_s * counts).to(device))
+        yield MicroBatch(chips.spread(tokens_sxL1.to(device)), weight_s, rows, counts)
 
 
 def join_rows(found: Sequence[tuple[MicroBatch, Tensor]], R: int) -> Tensor:

@@ -44,6 +44,21 @@ class AttentionLayout:
     """Keys and values of the tokens that all rows share, one pair per block."""
 
 
+class Norm(nn.LayerNorm):
+    """Layer norm without bias, (x - mean) / sqrt(variance + epsilon) times a gain."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width, eps=NORM_EPSILON, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The normalised tensor; XLA divides this form, and not its own, by rows over chips."""
+        if not devices.compiles(x.device):
+            return super().forward(x)
+        centred = x.float() - x.float().mean(dim=-1, keepdim=True)
+        variance = centred.square().mean(dim=-1, keepdim=True)
+        return centred * torch.rsqrt(variance + self.eps) * self.weight
+
+
 class Attention(nn.Module):
     """Causal self-attention with normalised queries and keys."""
 
@@ -53,8 +68,8 @@ class Attention(nn.Module):
         inner = shape.heads * shape.head_width
         self.qkv = nn.Linear(shape.width, 3 * inner, bias=False)
         self.out = nn.Linear(inner, shape.width, bias=False)
-        self.query_norm = nn.LayerNorm(shape.head_width, eps=NORM_EPSILON, bias=False)
-        self.key_norm = nn.LayerNorm(shape.head_width, eps=NORM_EPSILON, bias=False)
+        self.query_norm = Norm(shape.head_width)
+        self.key_norm = Norm(shape.head_width)
 
     def project(
         self, x_BxLxD: Tensor, rotation: tuple[Tensor, Tensor]
@@ -94,9 +109,9 @@ class Block(nn.Module):
 
     def __init__(self, shape: settings.Model) -> None:
         super().__init__()
-        self.attention_norm = nn.LayerNorm(shape.width, eps=NORM_EPSILON, bias=False)
+        self.attention_norm = Norm(shape.width)
         self.attention = Attention(shape)
-        self.mlp_norm = nn.LayerNorm(shape.width, eps=NORM_EPSILON, bias=False)
+        self.mlp_norm = Norm(shape.width)
         self.up = nn.Linear(shape.width, settings.MLP_RATIO * shape.width, bias=False)
         self.down = nn.Linear(settings.MLP_RATIO * shape.width, shape.width, bias=False)
 
@@ -124,7 +139,7 @@ class Transformer(nn.Module):
         weight_VxD = torch.empty(vocabulary, shape.width)
         self.embedding = nn.Embedding.from_pretrained(weight_VxD, freeze=False)
         self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
-        self.norm = nn.LayerNorm(shape.width, eps=NORM_EPSILON, bias=False)
+        self.norm = Norm(shape.width)
         self.precision = torch.float32
         """What matrices are multiplied in; the stream and the norms stay float32."""
         self.recomputes = False
@@ -265,9 +280,9 @@ def rotate(x_BxHxLxW: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
 
 def token_losses(model: Transformer, tokens_BxL1: Tensor) -> Tensor:
     """Nats of each next token, B x L in float32, for rows of L + 1 tokens."""
-    hidden_NxD, target_N = _predicting(model, tokens_BxL1)
-    nll_N = loss.nats(hidden_NxD, model.embedding.weight, target_N, model.precision)
-    return nll_N.view(tokens_BxL1.shape[0], -1)
+    hidden, target = _predicting(model, tokens_BxL1)
+    nll = loss.nats(hidden, model.embedding.weight, target, model.precision)
+    return nll.view(tokens_BxL1.shape[0], -1)
 
 
 def weighted_loss(
@@ -283,21 +298,22 @@ def weighted_loss(
     Returns:
         The sum, a scalar, and the mean loss of each row in nats per token (B), without gradient.
     """
-    hidden_NxD, target_N = _predicting(model, tokens_BxL1)
+    hidden, target = _predicting(model, tokens_BxL1)
     B, L = len(tokens_BxL1), tokens_BxL1.shape[1] - 1
-    total, nll_N = loss.weighted(
-        hidden_NxD,
-        model.embedding.weight,
-        target_N,
-        (weight_B / L).repeat_interleave(L),
-        model.precision,
-    )
-    return total, nll_N.view(B, L).mean(dim=1)
+    weight = (weight_B / L)[:, None].expand(B, L).reshape(target.shape)
+    total, nll = loss.weighted(hidden, model.embedding.weight, target, weight, model.precision)
+    return total, nll.view(B, L).mean(dim=1)
 
 
 def _predicting(model: Transformer, tokens_BxL1: Tensor) -> tuple[Tensor, Tensor]:
-    """The stream at each token that predicts, N x D, and the N tokens that follow."""
-    return model.hidden(tokens_BxL1[:, :-1]).flatten(0, 1), tokens_BxL1[:, 1:].flatten()
+    """The stream at each token that predicts, N x D, and the N tokens that follow.
+
+    On a device that compiles, B x L x D and B x L: its chips share the rows.
+    """
+    hidden_BxLxD, target_BxL = model.hidden(tokens_BxL1[:, :-1]), tokens_BxL1[:, 1:]
+    if devices.compiles(model.device):
+        return hidden_BxLxD, target_BxL
+    return hidden_BxLxD.flatten(0, 1), target_BxL.flatten()
 
 
 def parameter_count(model: nn.Module) -> int:

@@ -1,16 +1,17 @@
 """From a configuration to every run and job that it asks for, before any of them starts.
 
 strict_yaml                 a file               -> its values, without YAML's surprises
-configuration, schema       dataclasses          -> the JSON Schema of a configuration, and back
+configuration, schema       dataclasses          -> the JSON Schema of a configuration
 schema, cross_checks        a configuration      -> what is wrong with it, in words
 methods, method_catalogue   a mixing rule         -> its class; what it needs; what it cannot train
 stage_settings              sections             -> the explicit settings of one run
 dependencies, paper_roles   runs                 -> those that they stand on; the paper's parts
-planner                     a configuration      -> the plan: all that it asks for, by name
+planner, plan               a configuration      -> the plan: all that it asks for, by name
 stages                      a stage's name       -> its function, the code that it depends on
 output_root, file_contents  a plan               -> its folder, settings files, digests of texts
 outdated                    a plan, manifests    -> what the plan would make otherwise
 jobs, resources, cost       a plan               -> every job with what it takes: `pike plan`
+power                       a plan               -> how large a difference it can show
 profile, slurm              a profile            -> what it sets for the jobs, judged
 rule_inputs, rule_resources a plan               -> what the workflow's rules read and take
 """

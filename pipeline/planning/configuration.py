@@ -1,14 +1,21 @@
-"""What a configuration holds: its sections, and where the settings of each stage are defined.
+"""What a configuration holds: its sections; the settings of the stages are defined by these.
 
 `planning.schema` writes workflow/schemas/config.schema.yaml from these classes.
 """
 
 import dataclasses
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pike_mixing.limits import Kinds, Limits, NonNegativeInt, PositiveFloat
-from pipeline.data import SOURCES
+from pike_mixing.limits import Kinds, Limits, NonNegativeInt, PositiveFloat, Proportions
+from pipeline.data.file_settings import HuggingFaceSettings, LocalSettings
+from pipeline.data.packing_settings import Packing
+from pipeline.data.python_stdlib import Python
+from pipeline.data.synthetic import Synthetic
+from pipeline.data.tokenizer_settings import File, Hub, TrainOptions
 from pipeline.settings import Commit, Model, Training
+from pipeline.tasks.benchmark import TaskOptions
+from pipeline.tasks.evaluation_settings import EvaluationOptions, Probe
+from pipeline.tasks.formats import Formulation
 
 ABSENT: Any = None
 """Default of what may be left out, but cannot be null."""
@@ -34,61 +41,43 @@ Filled = Limits(filled=True)
 
 
 @dataclasses.dataclass(frozen=True)
-class Of:
-    """Settings of a stage, whose module may import large libraries."""
-
-    place: str
-    """`module:Class` of the dataclass."""
-    without: tuple[str, ...] = ()
-    """Settings that the plan makes."""
-    more: type[Any] = ABSENT
-    """A dataclass of those that the plan reads in their place."""
-
-
-@dataclasses.dataclass(frozen=True)
-class TokenizerSources:
-    """What a trained tokenizer is trained on."""
+class TrainedTokenizer(TrainOptions):
+    """A model trained on the sources' training documents."""
 
     sources: Names
     """Sources whose training documents it is trained on."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class Asked(TaskOptions):
     """Downstream tasks; an entry stands for all combinations of tasks, shots and formulations."""
 
     tasks: Names
     """Names: arc_easy, csqa, hellaswag, piqa, hellaswag_de and other languages."""
     shots: Annotated[tuple[NonNegativeInt, ...], Limits(filled=True, distinct=True)]
     """Numbers of demonstrations in front of every question."""
-    formulations: Annotated[
-        tuple[Literal["cf", "mcf", "hyb"], ...], Limits(filled=True, distinct=True)
-    ]
+    formulations: Annotated[tuple[Formulation, ...], Limits(filled=True, distinct=True)]
     """cf scores a text that is not shown, mcf a letter, hyb a text that is shown."""
 
 
 @dataclasses.dataclass(frozen=True)
-class EvaluationTasks:
-    """The downstream tasks of an evaluation."""
-
-    tasks: tuple[
-        Annotated[
-            Any,
-            Of("pipeline.tasks.benchmark:TaskSpec", ("task", "shots", "formulation"), Asked),
-        ],
-        ...,
-    ] = ABSENT
-    """Each entry stands for all combinations of its tasks, shots and formulations."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Probed:
-    """Which runs of a scenario are probed."""
+class RunsOf:
+    """Some runs of a scenario."""
 
     methods: Names = ABSENT
     """Only runs of these methods; absent: all."""
     models: Names = ABSENT
     """Only runs of these models; absent: all."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluated(EvaluationOptions):
+    """What is asked of every model of a scenario."""
+
+    tasks: tuple[Asked, ...] = ABSENT
+    """Each entry stands for all combinations of its tasks, shots and formulations."""
+    curves: RunsOf = ABSENT
+    """Runs for which `checkpoints: all` holds; of the others the last is evaluated. Absent: all."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,6 +115,26 @@ class Mixture:
 
 
 @dataclasses.dataclass(frozen=True)
+class Grid:
+    """Runs of one scenario that differ in a method's settings: the best gives them to others."""
+
+    methods: Names
+    """Methods whose runs are compared by the mean of the domains' validation losses; absent: those
+    that `of` and `values` make."""
+    settings: Names
+    """Settings that the best of them gives to a method with `grid: NAME`; absent: those of
+    `values`."""
+    of: str = ABSENT
+    """Instead of `methods`: the method whose settings vary."""
+    values: dict[str, tuple[Any, ...]] = ABSENT
+    """Instead of `settings`: values of each that varies, the first of all in one run, and so on."""
+    model: str = ABSENT
+    """Name of their model; absent: that of the run that asks."""
+    seed: NonNegativeInt = ABSENT
+    """Seed of their runs; absent: that of the run that asks."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Scenario:
     """A set of domains with all that runs on them share."""
 
@@ -143,6 +152,11 @@ class Scenario:
     """One sentence for the report."""
     methods: dict[str, dict[str, Any]] = ABSENT
     """Settings of methods that differ in this scenario, laid over the method's own."""
+    target: Proportions = ABSENT
+    """Weight of each domain in the mean loss, by which methods, mixtures and grids are judged;
+    absent: equal weights."""
+    like: str = ABSENT
+    """Another scenario, which gives what this one does not set: the same at another budget."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,9 +178,11 @@ class Runs:
     models: Names
     """Names of models."""
     methods: Names
-    """Names of methods."""
+    """Names of methods; absent: all but those of `without`."""
     seeds: Seeds
     """Seeds of initial weights, of the order of rows and of a method's draws."""
+    without: Names = ABSENT
+    """Methods to leave out where `methods` is absent."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,6 +215,8 @@ class Paper:
 
     comparable: bool = False
     """Whether data, models, recipes are the paper's: then its numbers may stand beside ours."""
+    headline: Formulation = "cf"
+    """Formulation of downstream tasks by which the paper's tables and figures are shown."""
     scenarios: Roles = ABSENT
     """Scenarios by the paper's."""
     models: Roles = ABSENT
@@ -219,19 +237,19 @@ class Quick:
     """Names of figures."""
 
 
-Source = Annotated[Any, Kinds({kind: Of(place) for kind, place in SOURCES.items()})]
-Tokenizer = Annotated[
-    Any,
-    Kinds(
-        {
-            "file": Of("pipeline.data.tokenizer:File"),
-            "hub": Of("pipeline.data.tokenizer:Hub"),
-            "train": Of("pipeline.data.tokenizer:Train", ("validation_share",), TokenizerSources),
-        }
-    ),
-]
-Evaluation = Of("pipeline.evaluation.questions:Evaluation", ("tasks",), EvaluationTasks)
-Probe = Of("pipeline.evaluation.gradient_probe:Probe", more=Probed)
+@dataclasses.dataclass(frozen=True)
+class Probed(RunsOf, Probe):
+    """Settings of the gradient probe, and of which runs."""
+
+
+SOURCES = {
+    "huggingface": HuggingFaceSettings,
+    "local": LocalSettings,
+    "python": Python,
+    "synthetic": Synthetic,
+}
+Source = Annotated[Any, Kinds(SOURCES)]
+Tokenizer = Annotated[Any, Kinds({"file": File, "hub": Hub, "train": TrainedTokenizer})]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -246,15 +264,15 @@ class Experiment:
     """Named corpora of documents; a source's name is the name of its domain."""
     tokenizers: Annotated[dict[Name, Tokenizer], Filled]
     """Named SentencePiece models."""
-    packing: Annotated[Any, Of("pipeline.data.packing:Packing")]
+    packing: Packing
     """How documents become tokens."""
     models: Annotated[dict[Name, Model], Filled]
     """Named sizes of the model."""
     training: Annotated[dict[Name, Training], Filled]
     """Named training recipes."""
-    evaluation: Annotated[dict[Name, Annotated[Any, Evaluation]], Filled]
+    evaluation: Annotated[dict[Name, Evaluated], Filled]
     """Named ways to evaluate a run's checkpoints."""
-    probe: dict[Name, Annotated[Any, Probe]]
+    probe: dict[Name, Probed]
     """Named ways to probe the gradients of a run's checkpoints."""
     methods: Annotated[dict[Name, dict[str, Any]], Filled]
     """Named mixing methods, each a rule (`rule`) with its settings, which `pike methods` lists."""
@@ -270,6 +288,8 @@ class Experiment:
     """Named sets of small runs on drawn mixtures, from which mixtures are found."""
     mixtures: dict[Name, Mixture] = ABSENT
     """Named mixtures that other runs find; a method of rule fixed trains with one."""
+    grids: dict[Name, Grid] = ABSENT
+    """Named sets of runs that choose settings; a method of any rule takes them by `grid: NAME`."""
     tasks: dict[str, TaskFiles] = ABSENT
     """Downstream tasks whose data sets do not come from the Hub at the pinned revision."""
     compare: Compare = ABSENT

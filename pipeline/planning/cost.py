@@ -1,62 +1,86 @@
 """The bill of an experiment before any of it runs: `pike plan`."""
 
-import re
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from pike_mixing import RULES
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
-from pipeline.planning import jobs, output_root, planner
-from pipeline.runtime import accelerators
+from pipeline.planning import jobs, output_root, planner, power
+from pipeline.runtime import accelerators, presentation
 from pipeline.runtime.accelerators import Accelerator
 
 
-def plan(configuration: Path, *, devices: Sequence[str], prices: Sequence[str] = ()) -> str:
-    """What an experiment takes on each kind of device: jobs, hours, memory, disk and cost.
+def plan(configuration: Path, *, devices: Sequence[str], format: str = "text") -> str:
+    """What an experiment takes on each kind of device: jobs, hours, memory and disk.
 
     Args:
         configuration: The experiment's configuration.
-        devices: Names of kinds of devices (`pipeline.runtime.accelerators`).
-        prices: `NAME=PRICE` of an hour of one device, in any currency.
+        devices: Names of kinds of devices (`pipeline.runtime.accelerators`); with `:8`, eight of
+            them train each run together.
+        format: `text` for people; `json` has the bill of each device (hours of devices, seconds,
+            bytes) and the detectable differences.
 
     Raises:
-        InputError: the configuration is wrong, or a device or a price cannot be read.
+        InputError: the configuration is wrong, a device is unknown, or its number is no number.
     """
-    for device in devices:
-        if device not in accelerators.ACCELERATORS:
-            raise InputError(unknown(device, accelerators.ACCELERATORS, "--devices"))
+    kinds = [_kind(device) for device in devices]
     if twice := sorted({device for device in devices if devices.count(device) > 1}):
         raise InputError(f"--devices: named twice: {', '.join(twice)}")
     planned = planner.plan(planner.read(configuration), str(configuration))
     output_root.refuse_file(planned.results)
-    priced = _prices(prices, devices)
-    parts = [_for(jobs.Jobs(planned, accelerators.accelerator(d)), priced.get(d)) for d in devices]
+    works = [jobs.Jobs(planned, kind, number) for kind, number in kinds]
+    titles, *shown = power.rows(planned)
+    detectable = [dict(zip(titles, row, strict=True)) for row in shown]
+    facts = {"devices": [_numbers(work) for work in works], "detectable": detectable}
+    return presentation.shown(format, facts, lambda: _told(works, titles, shown))
+
+
+def _told(works: Sequence[jobs.Jobs], titles: Sequence[str], shown: Sequence[Sequence[str]]) -> str:
+    parts = [_for(work) for work in works]
+    if shown:
+        parts.append(f"{power.NOTE}:\n{_table(titles, shown)}")
     return "\n\n".join(parts)
 
 
-def _prices(given: Sequence[str], devices: Sequence[str]) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for text in given:
-        name, _, price = text.partition("=")
-        if not re.fullmatch(r"\d+(\.\d*)?|\.\d+", price, re.ASCII):
-            raise InputError(f"--prices: {text!r} is not NAME=PRICE: write for instance h100=2.5")
-        if name not in accelerators.ACCELERATORS:
-            raise InputError(unknown(name, accelerators.ACCELERATORS, "--prices"))
-        if name in found:
-            raise InputError(f"--prices: {name} has two prices: leave one of them")
-        if name not in devices:
-            raise InputError(f"--prices: {name} is not planned for: add it to --devices")
-        found[name] = float(price)
+def _kind(device: str) -> tuple[Accelerator, int]:
+    """A kind of device, and how many of it train a run together: "tpu-v4:8"."""
+    name, colon, number = device.partition(":")
+    if name not in accelerators.ACCELERATORS:
+        raise InputError(unknown(name, accelerators.ACCELERATORS, "--devices"))
+    if colon and not (number.isdecimal() and int(number) > 0):
+        raise InputError(f"--devices: {device}: the number behind the colon is 1 or more: {name}:8")
+    return accelerators.accelerator(name), int(number or 1)
+
+
+def _by_rule(work: jobs.Jobs) -> dict[str, list[jobs.Job]]:
+    found: dict[str, list[jobs.Job]] = defaultdict(list)
+    for key in work.every():
+        found[key[0]].append(work.job(*key))
     return found
 
 
-def _for(work: jobs.Jobs, price: float | None) -> str:
+def _numbers(work: jobs.Jobs) -> dict[str, Any]:
+    """The bill of one kind of device for machines."""
+    rules = [
+        {
+            "rule": rule,
+            "jobs": len(some),
+            "hours": _hours(some),
+            "longest_seconds": max(job.seconds for job in some),
+            "memory_bytes": max(job.host_bytes for job in some),
+            "disk_bytes": sum(job.disk_bytes for job in some),
+        }
+        for rule, some in _by_rule(work).items()
+    ]
+    return {"device": work.device.name, "processes": work.processes, "rules": rules}
+
+
+def _for(work: jobs.Jobs) -> str:
     device = work.device
-    by_rule: dict[str, list[jobs.Job]] = defaultdict(list)
-    for key in work.every():
-        by_rule[key[0]].append(work.job(*key))
+    by_rule = _by_rule(work)
     hours = {rule: _hours(some) for rule, some in by_rule.items()}
     titles = ("rule", "jobs", f"{device.hours_of}-hours", "longest", "memory", "disk")
     rows = [
@@ -70,14 +94,12 @@ def _for(work: jobs.Jobs, price: float | None) -> str:
         )
         for rule, some in by_rule.items()
     ]
-    seconds, chain = max(work.waits(key) for key in work.every())
-    lines = [_described(device), "", *_table([titles, *rows]), ""]
+    together = f"; {work.processes} train a run together" if work.processes > 1 else ""
+    lines = [_described(device) + together, "", _table(titles, rows), ""]
     lines += _runs(work)
-    every = sum(hours.values())
-    lines.append(f"in all: {every:,.1f} {device.hours_of}-hours{_cost(every, price, device)}")
+    lines.append(f"in all: {sum(hours.values()):,.1f} {device.hours_of}-hours")
+    lines += _parts(work)
     lines.append(f"disk: {_size(sum(j.disk_bytes for some in by_rule.values() for j in some))}")
-    path = " > ".join(f"{rule} {name}".strip() for rule, name in chain)
-    lines.append(f"critical path: {_duration(seconds)}: {path}")
     for name in work.assumed():
         lines.append(
             f"tokenizer {name}: its file is not here: {jobs.ASSUMED_PIECES:,} pieces are assumed"
@@ -111,7 +133,29 @@ def _runs(work: jobs.Jobs) -> list[str]:
                 f"{taken.seconds / 3600:,.2f}",
             )
         )
-    return [*_table([titles, *rows]), ""]
+    return [_table(titles, rows), ""]
+
+
+def _parts(work: jobs.Jobs) -> Iterator[str]:
+    """What the runs of each seed take, and those that only serve others, such as grids.
+
+    Without a line where all runs are of one kind.
+    """
+    asked, hours = set(work.plan.asked), defaultdict[str, float](float)
+    runs = Counter[str]()
+    rules = {
+        "pretrain": work.plan.runs,
+        "evaluate": work.plan.evaluations,
+        "probe": work.plan.probes,
+    }
+    for run, values in work.plan.runs.items():
+        part = f"seed {values['seed']}" if run in asked else "serving others"
+        hours[part] += _hours(
+            [work.job(rule, run) for rule, named in rules.items() if run in named]
+        )
+        runs[part] += 1
+    for part in sorted(hours) if len(hours) > 1 else ():
+        yield f"  {part}: {runs[part]} runs, {hours[part]:,.1f} {work.device.hours_of}-hours"
 
 
 def _described(device: Accelerator) -> str:
@@ -127,12 +171,6 @@ def _hours(some: Sequence[jobs.Job]) -> float:
     return sum(job.seconds * job.devices for job in some) / 3600
 
 
-def _cost(hours: float, price: float | None, device: Accelerator) -> str:
-    if price is None:
-        return ""
-    return f", {hours * price:,.2f} at {price:g} each"
-
-
 def _duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
@@ -146,12 +184,5 @@ def _size(number: float) -> str:
     return f"{number / 2**20:,.0f} MiB"
 
 
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-
-    def line(row: Sequence[str]) -> str:
-        first, *rest = zip(row, widths, strict=True)
-        cells = [first[0].ljust(first[1]), *(text.rjust(width) for text, width in rest)]
-        return "  ".join(cells).rstrip()
-
-    return [line(row) for row in rows]
+def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return presentation.grid(titles, rows, [False, *[True] * (len(titles) - 1)])

@@ -1,5 +1,6 @@
 """Names within a configuration that nothing bears, and settings that do not fit together."""
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -8,8 +9,7 @@ from pike_mixing import RULES
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders import registry as finders
 from pike_mixing.settings import check, misplaced, parse, unknown
-from pipeline.data import alphabets
-from pipeline.planning import dependencies, methods, paper_roles
+from pipeline.planning import dependencies, methods, paper_roles, schema
 from pipeline.runtime.code_fingerprint import PACKAGE
 from pipeline.settings import Training
 from pipeline.tasks import TASKS
@@ -30,16 +30,19 @@ USES = {
     "probe": ("scenarios.*.probe",),
     "swarms": ("mixtures.*.swarm",),
     "mixtures": ("methods.*.mixture", "scenarios.*.methods.*.mixture"),
+    "grids": ("methods.*.grid", "scenarios.*.methods.*.grid"),
     "finders": ("mixtures.*.finder",),
     "scenarios": tuple(f"{section}.*.scenarios" for section in SELECTIONS),
     "models": (
         *(f"{section}.*.models" for section in (*SELECTIONS, "probe")),
-        *("swarms.*.model", "mixtures.*.model"),
+        *("evaluation.*.curves.models", "swarms.*.model", "mixtures.*.model", "grids.*.model"),
     ),
     "methods": (
         *(f"{section}.*.methods" for section in (*SELECTIONS, "probe", "scenarios", "mixtures")),
-        *("methods.*.reference", "scenarios.*.methods.*.reference"),
-        *("compare.baseline", "compare.oracle"),
+        "runs.*.without",
+        *("methods.*.reference", "scenarios.*.methods.*.reference", "grids.*.methods"),
+        "grids.*.of",
+        *("evaluation.*.curves.methods", "compare.baseline", "compare.oracle"),
     ),
     "tables": ("quick.tables",),
     "figures": ("quick.figures",),
@@ -60,7 +63,23 @@ def problems(config: Config, origin: str) -> list[str]:
         for name in names
         if name not in known
     ]
-    return dangling or _misfits(config, origin)
+    return dangling or _of_grids(config, origin) or _misfits(config, origin)
+
+
+def _of_grids(config: Config, origin: str) -> list[str]:
+    """Grids whose methods do not set what they choose, or that have a mixture's name."""
+    grids, mixtures = config.get("grids", {}), config.get("mixtures", {})
+    found = [
+        f"{origin}: grids.{name}: a mixture has this name, too: rename one"
+        for name in grids.keys() & mixtures.keys()
+    ]
+    for name, grid in grids.items():
+        found += [
+            f"{origin}: grids.{name}.settings: methods.{method} sets no {setting!r}: set it there"
+            for method, setting in itertools.product(grid["methods"], grid["settings"])
+            if setting not in config["methods"].get(method, {})
+        ]
+    return found
 
 
 def _uses(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
@@ -105,36 +124,36 @@ def _uses_of_tasks(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str
 
 
 def _misfits(config: Config, origin: str) -> list[str]:
-    found = []
-    recipes: dict[str, Training] = {}
-    for name, values in config["training"].items():
-        wrong = check(Training, values, where := f"{origin}: training.{name}")
-        found += wrong
-        recipes |= {} if wrong else {name: parse(Training, values, where)}
+    found = schema.problems(config, origin, own=True)
+    recipes = {
+        name: parse(Training, values, f"training.{name}")
+        for name, values in config["training"].items()
+        if not check(Training, values, name)
+    }
     every = dependencies.closure(config, dependencies.asked(config))
     pairs = {(r.scenario, r.method): dependencies.recipe(config, r) for r in every}
     for scenario, values in config["scenarios"].items():
         pairs |= {(scenario, method): values["training"] for method in values.get("methods", {})}
-    found += [f"{origin}: {problem}" for problem in _of_sources(config)]
     found += [f"{origin}: {problem}" for problem in _too_long(config)]
+    found += [f"{origin}: {problem}" for problem in _of_targets(config)]
     for name, values in config.get("mixtures", {}).items():
         if not {"swarm", "methods"} & values.keys():
             found.append(f"{origin}: mixtures.{name}: swarm or methods: name what it is found from")
+        reads = finders.kind(values["finder"]).reads
+        evaluations = config.get("evaluation", {}).values()
+        if reads == "predictions" and not any(e.get("token_losses") for e in evaluations):
+            found.append(
+                f"{origin}: mixtures.{name}: the finder {values['finder']} reads the losses of "
+                "tokens, which no evaluation keeps: set evaluation.<name>.token_losses: true"
+            )
         where = f"{origin}: mixtures.{name}.options"
         found += check(finders.kind(values["finder"]), values.get("options", {}), where)
     found += paper_roles.problems(config, origin)
     found += [f"{origin}: {problem}" for problem in _asked_twice(config)]
+    found += [f"{origin}: {problem}" for problem in _headline(config)]
     for (scenario, method), recipe in sorted(pairs.items()):
         found += _of_method(config, origin, scenario, method, recipes.get(recipe))
     return [*found, *_unselected(config, origin, every)]
-
-
-def _of_sources(config: Config) -> Iterable[str]:
-    """Synthetic languages of symbols that there are not."""
-    for name, values in config["sources"].items():
-        if values["kind"] == "synthetic":
-            asked = (values[key] for key in ("order", "symbols", "successors", "alphabet"))
-            yield from (f"sources.{name}.{problem}" for problem in alphabets.problems(*asked))
 
 
 def _too_long(config: Config) -> Iterable[str]:
@@ -148,6 +167,20 @@ def _too_long(config: Config) -> Iterable[str]:
                 f"and {choice['candidate']} of a candidate do not fit into the {length} tokens of "
                 f"training.{scenario['training']} in scenario {name}: lower it"
             )
+
+
+def _of_targets(config: Config) -> Iterable[str]:
+    """Targets that do not weigh all domains of their scenario, or where others are evaluated."""
+    for name, scenario in config["scenarios"].items():
+        if (target := scenario.get("target")) is not None:
+            yield from misplaced(
+                target, scenario["domains"], f"scenarios.{name}.target", "has no weight"
+            )
+            if config["evaluation"][scenario["evaluation"]].get("domains"):
+                yield (
+                    f"evaluation.{scenario['evaluation']}.domains: scenario {name} has a target, "
+                    "which is over its own domains: take one of the two out"
+                )
 
 
 def _asked_twice(config: Config) -> Iterable[str]:
@@ -167,12 +200,27 @@ def _asked_twice(config: Config) -> Iterable[str]:
             )
 
 
+def _headline(config: Config) -> Iterable[str]:
+    """A headline formulation in which no downstream task is asked: tables would be empty."""
+    entries = [entry for each in config["evaluation"].values() for entry in each.get("tasks", [])]
+    asked = sorted({formulation for entry in entries for formulation in entry["formulations"]})
+    headline = config.get("paper", {}).get("headline")
+    if headline and asked and headline not in asked:
+        yield (
+            f"paper.headline: no task is asked in the formulation {headline!r}: name one of "
+            f"{', '.join(asked)}, or add it to evaluation"
+        )
+
+
 def _of_method(
     config: Config, origin: str, scenario: str, method: str, recipe: Training | None
 ) -> Iterable[str]:
     """Settings with which a method cannot train in a scenario, and domains that it has not."""
     values = dict(dependencies.method_settings(config, scenario, method))
     domains, rule = config["scenarios"][scenario]["domains"], values.pop("rule")
+    values.pop("grid", None)
+    tuned = dependencies.tuned(config, scenario, method)
+    values = methods.planned({"method": values, "tuned": tuned})
     where = f"{origin}: methods.{method} in scenario {scenario}"
     if isinstance(rule, str) and rule in RULES:
         yield from methods.misfits(rule, values, domains, recipe, where)
@@ -188,21 +236,11 @@ def _of_method(
 def _unselected(
     config: Config, origin: str, every: Sequence[dependencies.RunName]
 ) -> Iterable[str]:
-    """What tables and figures select and no run has: they would be refused after all training.
-
-    Runs that only serve others are there for those that name their methods.
-    """
-    wanted = set(dependencies.asked(config))
-    keyed = [(run, _by_key(run)) for run in every]
+    """What tables and figures select and no run has: they would be refused after all training."""
+    asked = set(dependencies.asked(config))
     for section in ("tables", "figures"):
         for name, selection in config[section].items():
-            named = selection.get("methods", ())
-            chosen = [
-                run
-                for at, run in keyed
-                if (at in wanted or at.method in named)
-                and all(run[key] in values for key, values in selection.items())
-            ]
+            chosen = [run.by_key() for run in dependencies.selected(every, asked, selection)]
             for key, values in selection.items():
                 there = {run[key] for run in chosen}
                 for value in values:
@@ -211,8 +249,3 @@ def _unselected(
                             f"{origin}: {section}.{name}.{key}: no run that is selected has "
                             f"{value!r}: take it out, or add such a run to runs"
                         )
-
-
-def _by_key(run: dependencies.RunName) -> dict[str, Any]:
-    """A run's names by the keys that select runs."""
-    return dict(zip(("scenarios", "models", "methods", "seeds"), run, strict=True))

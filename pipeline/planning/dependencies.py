@@ -7,13 +7,18 @@ those may in turn stand on others. All of them are runs of the same loop.
 
 import itertools
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pike_mixing.errors import InputError
+from pipeline.planning import methods
 from pipeline.planning.configuration import Swarm
 
 Config = Mapping[str, Any]
+
+
+KEYS = ("scenarios", "models", "methods", "seeds")
+"""What selects runs, in the order of their names."""
 
 
 class RunName(NamedTuple):
@@ -28,9 +33,19 @@ class RunName(NamedTuple):
         """As in `results/runs/{run}`."""
         return f"{self.scenario}/{self.model}/{self.method}/seed{self.seed}"
 
+    @classmethod
+    def parse(cls, run: str) -> "RunName":
+        """The inverse of `str`."""
+        scenario, model, method, seed = run.split("/")
+        return cls(scenario, model, method, int(seed.removeprefix("seed")))
+
+    def by_key(self) -> dict[str, Any]:
+        """The names by the keys that select runs."""
+        return dict(zip(KEYS, self, strict=True))
+
 
 class MixtureName(NamedTuple):
-    """One found mixture: those of its proxies' model and seed."""
+    """One found mixture, or one grid's choice: model and seed are those of its proxies."""
 
     scenario: str
     model: str
@@ -44,14 +59,25 @@ class MixtureName(NamedTuple):
 
 def asked(config: Config) -> list[RunName]:
     """The runs that a configuration asks for, each once, in its order."""
-    keys = ("scenarios", "models", "methods", "seeds")
     return list(
         dict.fromkeys(
             RunName(*names)
             for entry in config["runs"]
-            for names in itertools.product(*(entry[key] for key in keys))
+            for names in itertools.product(*(entry[key] for key in KEYS))
         )
     )
+
+
+def selected(
+    every: Iterable[RunName], asked: Collection[RunName], selection: Mapping[str, Sequence[Any]]
+) -> list[RunName]:
+    """The runs that a table or figure selects, in their order.
+
+    Of those that only serve others it selects the ones whose methods it names.
+    """
+    named = selection.get("methods", ())
+    keyed = [(run, run.by_key()) for run in every if run in asked or run.method in named]
+    return [run for run, by in keyed if all(by[key] in v for key, v in selection.items())]
 
 
 def members(config: Config) -> dict[str, tuple[str, int]]:
@@ -64,13 +90,19 @@ def members(config: Config) -> dict[str, tuple[str, int]]:
 
 
 def method_settings(config: Config, scenario: str, method: str) -> dict[str, Any]:
-    """A method's settings, with what the scenario sets otherwise laid over them."""
+    """A method's settings, with what the scenario sets otherwise laid over them.
+
+    A rule that has a setting `target` takes the scenario's.
+    """
     chosen = config["scenarios"][scenario]
     if method not in config["methods"]:
         swarm, place = members(config)[method]
         weights = drawn(config["swarms"][swarm], swarm, place, chosen["domains"])
         return {"rule": "fixed", "weights_by_domain": weights}
-    return dict(config["methods"][method]) | chosen.get("methods", {}).get(method, {})
+    values = dict(config["methods"][method]) | chosen.get("methods", {}).get(method, {})
+    if "target" in chosen and methods.has_setting(values["rule"], "target"):
+        values = {"target": chosen["target"], **values}
+    return values
 
 
 def drawn(values: Config, swarm: str, place: int, domains: Iterable[str]) -> dict[str, float]:
@@ -105,20 +137,37 @@ def reference(config: Config, run: RunName) -> RunName | None:
     return None if named is None else run._replace(method=named)
 
 
+def tuned(config: Config, scenario: str, method: str) -> dict[str, list[Any]]:
+    """Settings that a method takes from a grid's best run, with those to choose from, in order."""
+    named = method_settings(config, scenario, method).get("grid")
+    if named is None:
+        return {}
+    grid = config["grids"][named]
+    each = [method_settings(config, scenario, other) for other in grid["methods"]]
+    return {name: [values.get(name) for values in each] for name in grid["settings"]}
+
+
+def search(config: Config, name: str) -> Config:
+    """The mixture or the grid of this name: what other runs find."""
+    found: Config = {**config.get("mixtures", {}), **config.get("grids", {})}[name]
+    return found
+
+
 def mixture(config: Config, run: RunName) -> MixtureName | None:
-    """The mixture that a run trains with, where other runs find it."""
-    named = method_settings(config, run.scenario, run.method).get("mixture")
+    """The mixture or the grid that a run takes from other runs."""
+    asked = method_settings(config, run.scenario, run.method)
+    named = asked.get("mixture", asked.get("grid"))
     if named is None:
         return None
-    values = config["mixtures"][named]
+    values = search(config, named)
     swarm = config["swarms"][values["swarm"]] if "swarm" in values else {}
     model = values.get("model", swarm.get("model", run.model))
     return MixtureName(run.scenario, model, named, values.get("seed", swarm.get("seed", run.seed)))
 
 
 def proxies_of(config: Config, found: MixtureName) -> list[RunName]:
-    """The proxies of a mixture."""
-    values = config["mixtures"][found.mixture]
+    """The proxies of a mixture, or the runs of a grid."""
+    values = search(config, found.mixture)
     swarm = [name for name, (s, _) in members(config).items() if s == values.get("swarm")]
     return [
         RunName(found.scenario, found.model, method, found.seed)

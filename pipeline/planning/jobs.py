@@ -1,4 +1,4 @@
-"""Every job of an experiment with what it takes and which jobs it waits for.
+"""Every job of an experiment with what it takes.
 
 Jobs that train nothing are bounded by rates, generously: a job that asks for too much waits a
 little longer, one that asks for too little is killed and tried again.
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.planning import resources
-from pipeline.planning.planner import Plan
+from pipeline.planning.plan import Plan
 from pipeline.runtime import manifests
 from pipeline.runtime.accelerators import Accelerator
 
@@ -24,10 +24,13 @@ MEMORY = {"download": 2, "tokenizer": 4, "pack": 3, "fetch": 2, "mixture": 2}
 """GiB of the jobs that prepare."""
 GATHERING_MEMORY = 4
 """GiB of those that gather and show results."""
-DOWNLOADED, PACKED, LEARNT = 2e6, 0.5e6, 2e4
-"""Bytes a second that are fetched, bytes that one core tokenizes, characters it learns from."""
+RATES, LEARNT = {"download": 2e6, "pack": 0.5e6}, 2e4
+"""Bytes a second that are fetched, and that one core tokenizes; characters it learns from."""
 SECONDS = {"fetch": 300.0, "mixture": 300.0, "database": 600.0, "table": 60.0}
 SECONDS |= {"database_of_selection": 600.0, "figure": 120.0, "report": 120.0}
+DISK_BYTES = {"evaluate": 2**26, "probe": 2**20, "tokenizer": 2**28}
+DISK_BYTES |= dict.fromkeys(SECONDS, 2**26)
+"""Of jobs that all take alike."""
 SMALL_SOURCE = 50_000_000
 """Bytes of a source that says nothing of its size."""
 
@@ -42,15 +45,12 @@ Key = tuple[str, str]
 class Job:
     """One job of the workflow."""
 
-    rule: str
     seconds: float
     """Wall time."""
     host_bytes: int
     disk_bytes: int
     devices: int = 0
     """Accelerators, or CPU cores in their place, that it trains or evaluates on."""
-    after: tuple[Key, ...] = ()
-    """The jobs that it waits for."""
     taken: resources.ResourceEstimate | None = None
     """Of a training."""
 
@@ -75,14 +75,16 @@ class Jobs:
             "pretrain": self._pretrain,
             "evaluate": self._evaluate,
             "probe": self._probe,
-            "download": self._download,
             "tokenizer": self._tokenizer,
-            "pack": self._pack,
         }
         if rule in ways:
             return ways[rule](name)
-        memory = MEMORY.get(rule, GATHERING_MEMORY)
-        return Job(rule, SECONDS[rule], memory * 2**30, 2**26, after=self._before(rule, name))
+        memory = MEMORY.get(rule, GATHERING_MEMORY) * 2**30
+        if rule in RATES:
+            source = self.plan.named("sources", name.rpartition("/")[2])
+            size = int(source.get("bytes") or SMALL_SOURCE)
+            return Job(size / RATES[rule], memory, size)
+        return Job(SECONDS[rule], memory, DISK_BYTES[rule])
 
     def every(self) -> Iterator[Key]:
         """All jobs of the plan, but for the databases of some runs alone."""
@@ -102,13 +104,6 @@ class Jobs:
             "report": [""],
         }
         return ((rule, name) for rule, names in named.items() for name in names)
-
-    @functools.cache  # noqa: B019 - one plan lives as long as its process
-    def waits(self, key: Key) -> tuple[float, tuple[Key, ...]]:
-        """Seconds of the longest chain of jobs that ends with this one, and the chain."""
-        job = self.job(*key)
-        longest = max((self.waits(other) for other in job.after), default=(0.0, ()))
-        return longest[0] + job.seconds, (*longest[1], key)
 
     def vocabulary(self, tokenizer: str) -> int:
         """Pieces of a tokenizer: its own where it is made, else what its settings tell of it."""
@@ -135,70 +130,26 @@ class Jobs:
     def _pretrain(self, run: str) -> Job:
         values, vocabulary = self._of_run(run)
         taken = resources.of_run(values, vocabulary, self.device, self.processes)
-        packs = [("pack", f"{values['tokenizer']}/{domain}") for domain in values["domains"]]
-        if run in self.plan.references:
-            packs.append(("pretrain", self.plan.references[run]))
-        if run in self.plan.found:
-            packs.append(("mixture", self.plan.found[run]))
-        return Job(
-            "pretrain",
-            taken.seconds,
-            taken.host_bytes,
-            taken.disk_bytes,
-            taken.devices,
-            tuple(packs),
-            taken,
-        )
+        needed = (taken.seconds, taken.host_bytes, taken.disk_bytes, taken.devices)
+        return Job(*needed, taken=taken)
 
     def _evaluate(self, run: str) -> Job:
         values, vocabulary = self._of_run(run)
         wanted = self.plan.named("evaluations", run)
         memory, seconds = resources.of_evaluation(values, wanted, vocabulary, self.device)
-        packs = [("pack", f"{values['tokenizer']}/{d}") for d in self.plan.read_domains(run)]
-        tasks = [("fetch", task) for task in self.plan.asked_tasks([run])]
-        return Job("evaluate", seconds, memory, 2**26, 1, (("pretrain", run), *packs, *tasks))
+        return Job(seconds, memory, DISK_BYTES["evaluate"], 1)
 
     def _probe(self, run: str) -> Job:
         values, vocabulary = self._of_run(run)
         wanted = self.plan.named("probes", run)
         memory, seconds = resources.of_probe(values, wanted, vocabulary, self.device)
-        return Job("probe", seconds, memory, 2**20, 1, (("pretrain", run),))
-
-    def _download(self, source: str) -> Job:
-        size = self._bytes(source)
-        return Job("download", size / DOWNLOADED, MEMORY["download"] * 2**30, size)
-
-    def _bytes(self, source: str) -> int:
-        return int(self.plan.named("sources", source).get("bytes") or SMALL_SOURCE)
+        return Job(seconds, memory, DISK_BYTES["probe"], 1)
 
     def _tokenizer(self, tokenizer: str) -> Job:
         sources = self.plan.tokenizer_sources[tokenizer]
         characters = self.plan.tokenizers[tokenizer].get("characters", 0) * len(sources)
-        downloads = tuple(("download", source) for source in sources)
         memory = MEMORY["tokenizer"] * 2**30 + 200 * characters
-        return Job("tokenizer", characters / LEARNT, memory, 2**28, after=downloads)
-
-    def _pack(self, corpus: str) -> Job:
-        tokenizer, _, source = corpus.partition("/")
-        size = self._bytes(source)
-        before = (("download", source), ("tokenizer", tokenizer))
-        return Job("pack", size / PACKED, MEMORY["pack"] * 2**30, size, after=before)
-
-    def _before(self, rule: str, name: str) -> tuple[Key, ...]:
-        plan = self.plan
-        if rule == "mixture":
-            proxies = plan.mixtures[name]["proxies"]
-            return tuple((part, proxy) for proxy in proxies for part in ("pretrain", "evaluate"))
-        if rule == "database":
-            parts = (("pretrain", plan.runs), ("evaluate", plan.evaluations))
-            every = (*parts, ("probe", plan.probes))
-            return tuple((part, run) for part, runs in every for run in runs)
-        if rule in ("table", "figure"):
-            return (("database", ""),)
-        if rule == "report":
-            shown = (("table", plan.tables), ("figure", plan.figures))
-            return tuple((kind, name) for kind, names in shown for name in names)
-        return ()
+        return Job(characters / LEARNT, memory, DISK_BYTES["tokenizer"])
 
     __hash__ = object.__hash__
 

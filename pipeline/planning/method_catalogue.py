@@ -3,13 +3,13 @@
 import dataclasses
 import inspect
 import typing
-from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from pike_mixing import RULES, registry
-from pike_mixing.interface import MethodDefaults, Needs, StatisticsNeed
-from pike_mixing.settings import is_required
-from pike_mixing.settings_text import lines_of, settings_of, wrapped
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Method, Needs, StatisticsNeed
+from pike_mixing.settings_text import is_required, lines_of, settings_of, wrapped
+from pipeline.runtime import presentation
 
 FRAME = """\
 # Mixing methods
@@ -23,6 +23,10 @@ formula, settings and source; they stand in its module, to which its name leads.
 - **measures**: what the training loop measures for the rule.
 - **work**, **memory**: what the rule needs more than mix. K is the number of domains, b the rows of
   a batch. The rules' own arithmetic, on K numbers or K x K, costs little.
+
+Not here: OP-Mix (arXiv 2605.15220), which trains low-rank adapters of the model within a run;
+RegMix-D (2606.18663), whose text could not be had; CLIMB's rounds (2504.13161; its clusters are
+`pike domains`).
 """
 
 
@@ -40,9 +44,9 @@ K_PASSES = "K backward passes instead of one"
 COSTS = {
     "losses": Cost("losses of the batch"),
     "statistics": Cost(
-        "gradient statistics",
+        "gradient statistics{more}",
         "backward passes over {rows} of each domain, every {steps}",
-        "a gradient, while it measures",
+        "{gradients}, while it measures",
     ),
     "weighs_losses": Cost(
         "losses of the batch before the backward pass", "a forward pass before the backward one"
@@ -65,27 +69,29 @@ COSTS = {
 
 
 def methods(name: str | None = None, *, format: str = "text") -> str:
-    """The rules as text for a terminal, or in Markdown: all of them are the page docs/methods.md.
+    """The rules as text for a terminal, or all of them in Markdown: the page docs/methods.md.
 
     Args:
         name: One rule alone; all of `RULES` when absent.
-        format: text or markdown.
+        format: text, markdown, or json: a list with an object per rule.
 
     Raises:
-        InputError: there is no such rule.
+        InputError: there is no such rule, or one alone is asked for in Markdown.
     """
     chosen = list(RULES) if name is None else [name]
-    if format == "text":
-        return "\n\n\n".join(_text(rule) for rule in chosen)
-    if name is not None:
-        return _section(name)
-    return f"{FRAME}\n{_overview(chosen)}"
+    if format == "markdown":
+        if name is not None:
+            raise InputError(f"--format markdown makes the page of all rules: leave {name} out")
+        return f"{FRAME}\n{_overview()}"
+    if format == "json":
+        return presentation.as_json([_object(rule) for rule in chosen])
+    return "\n\n\n".join(map(_text, chosen))
 
 
 def costs(needs: Needs) -> list[Cost]:
     """What a method's needs cost, each with its place in the training loop."""
     return [
-        Cost(cost.measured, cost.work.format(**_due(need)), cost.memory)
+        Cost(*(part.format(**_due(need)) for part in cost))
         for name, cost in COSTS.items()
         if (need := getattr(needs, name))
     ]
@@ -95,10 +101,15 @@ def _due(need: Any) -> dict[str, str]:
     """Rows and steps of what is measured now and then."""
     if need is True:
         return {}
-    rows = f"{need.rows} rows"
+    told = {
+        "rows": f"{need.rows} rows",
+        "steps": "step" if need.every == 1 else f"{need.every} steps",
+    }
     if isinstance(need, StatisticsNeed):
-        rows = f"max({need.rows}, b_k) fresh rows" if need.fresh else "the batch's rows"
-    return {"rows": rows, "steps": "step" if need.every == 1 else f"{need.every} steps"}
+        told["rows"] = f"max({need.rows}, b_k) fresh rows" if need.fresh else "the batch's rows"
+        told["more"] = " and inner products" if need.inner_products else ""
+        told["gradients"] = "K gradients" if need.inner_products else "a gradient"
+    return told
 
 
 def needs(rule: str) -> Needs:
@@ -107,7 +118,7 @@ def needs(rule: str) -> Needs:
     Settings without a default are coefficients and names, on which no need depends.
     """
     kind = registry.kind(rule)
-    if kind.needs is MethodDefaults.needs:
+    if kind.needs is Method.needs:
         return Needs()
     asked: Needs = kind(**required(rule)).needs()
     return asked
@@ -139,10 +150,6 @@ def _about(rule: str) -> str:
     return said
 
 
-def _source(rule: str) -> str:
-    return inspect.getdoc(inspect.getmodule(registry.kind(rule))) or ""
-
-
 def _text(rule: str) -> str:
     measured, work, memory = _columns(rule)
     kind = registry.kind(rule)
@@ -154,7 +161,7 @@ def _text(rule: str) -> str:
         "measures": measured,
         "more work": work,
         "more memory": memory,
-        "source": " ".join(_source(rule).split()),
+        "source": " ".join((inspect.getdoc(inspect.getmodule(kind)) or "").split()),
         "code": RULES.get(rule, rule),
     }
     for label, words in named.items():
@@ -162,38 +169,27 @@ def _text(rule: str) -> str:
     return "\n".join(lines)
 
 
-def _overview(chosen: Sequence[str]) -> str:
+def _object(rule: str) -> dict[str, Any]:
+    """One rule for machines."""
+    words = dict(zip(("measures", "work", "memory"), _columns(rule), strict=True))
+    names = ("name", "default", "meaning")
+    settings = [dict(zip(names, one, strict=True)) for one in settings_of(registry.kind(rule))]
+    code = RULES.get(rule, rule)
+    return {"rule": rule, "about": _about(rule), "settings": settings, **words, "code": code}
+
+
+def _overview() -> str:
     lines = [
         "| rule | what it does | measures | work | memory |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for rule in chosen:
-        place = RULES[rule].partition(":")[0].replace(".", "/")
+    for rule, where in RULES.items():
+        place = where.partition(":")[0].replace(".", "/")
         cells = [f"[{rule}](../{place}.py)", _escaped(_about(rule)), *_columns(rule)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _section(rule: str) -> str:
-    """One rule in Markdown."""
-    measured, work, memory = _columns(rule)
-    formula = inspect.getdoc(registry.kind(rule)) or ""
-    parts = [f"## {rule}", _escaped(_about(rule)), _escaped(formula)]
-    settings = list(settings_of(registry.kind(rule)))
-    if settings:
-        rows = ["| setting | default | meaning |", "| --- | --- | --- |"]
-        for name, default, meaning in settings:
-            shown = "required" if default is None else f"`{default}`"
-            rows.append(f"| `{name}` | {shown} | {_escaped(meaning)} |")
-        parts.append("\n".join(rows))
-    else:
-        parts.append("No settings.")
-    parts.append(f"Measures: {measured}. More work than mix: {work}. More memory: {memory}.")
-    parts.append(f"Source: {_escaped(_source(rule))} Code: `{RULES.get(rule, rule)}`.")
-    return "\n\n".join(parts)
-
-
 def _escaped(text: str) -> str:
-    """A docstring as Markdown: its paragraphs on one line each, stars and bars as they are."""
-    paragraphs = (" ".join(part.split()) for part in text.split("\n\n"))
-    return "\n\n".join(paragraphs).replace("*", r"\*").replace("|", r"\|")
+    """A text as Markdown: on one line, stars and bars as they are."""
+    return " ".join(text.split()).replace("*", r"\*").replace("|", r"\|")

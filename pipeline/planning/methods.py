@@ -6,17 +6,22 @@ settings are checked when the workflow starts (`refuse_at_start`).
 """
 
 import ast
+import dataclasses
+import functools
 import importlib.util
+import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pike_mixing import RULES, registry
 from pike_mixing.errors import InputError
+from pike_mixing.finders import FINDERS
 from pike_mixing.finders import registry as finders
 from pike_mixing.interface import Facts, Needs
 from pike_mixing.settings import mismatches, parse, unknown
 from pipeline import settings
+from pipeline.planning import method_catalogue
 from pipeline.runtime import code_fingerprint
 
 log = logging.getLogger("pike")
@@ -58,6 +63,17 @@ def about(rule: str) -> str:
     return ""
 
 
+@functools.cache
+def has_setting(rule: str, name: str) -> bool:
+    """Whether a rule's class has a setting of this name; of an unknown rule nothing is known."""
+    if rule in RULES:
+        return name in {field.name for field in dataclasses.fields(registry.kind(rule))}
+    module, _, _ = rule.partition(":")
+    node = _class(rule) if code_fingerprint.exists(module) else None
+    fields = (s.target for s in (node.body if node else ()) if isinstance(s, ast.AnnAssign))
+    return any(isinstance(field, ast.Name) and field.id == name for field in fields)
+
+
 def _class(rule: str) -> ast.ClassDef | None:
     """The class of the user's own as its module defines it."""
     module, _, name = rule.partition(":")
@@ -80,7 +96,29 @@ def needs(run: Mapping[str, Any]) -> Needs:
     """
     if run["rule"] not in RULES:
         return Needs()
-    return registry.build(run["rule"], run["method"], "method").needs()
+    steps, names = run["training"]["steps"], tuple(run["domains"])
+    return _needs(run["rule"], json.dumps(planned(run)), names, steps)
+
+
+@functools.cache
+def _needs(rule: str, settings: str, names: tuple[str, ...], steps: int) -> Needs:
+    method = registry.build(rule, json.loads(settings), "method")
+    return method.informed(_facts(names, 1, steps)).needs()
+
+
+def _facts(names: tuple[str, ...], budget: int, steps: int | None) -> Facts:
+    """As if all corpora were of one size and other runs had found equal weights."""
+    equal = dict.fromkeys(names, 1 / len(names))
+    return Facts(equal, budget_tokens=budget, mixture=equal, steps=steps)
+
+
+def planned(run: Mapping[str, Any]) -> dict[str, Any]:
+    """A run's method with the first of the settings that a grid chooses from: all cost alike.
+
+    Args:
+        run: Content of `run.json`.
+    """
+    return run["method"] | {name: values[0] for name, values in run.get("tuned", {}).items()}
 
 
 def problems(values: Mapping[str, Any], where: str) -> list[str]:
@@ -99,8 +137,11 @@ def problems(values: Mapping[str, Any], where: str) -> list[str]:
         place(rule)
     except InputError as error:
         return [f"{where}.{error}"]
-    given = {name: value for name, value in values.items() if name != "rule"}
-    return mismatches(registry.kind(rule), given, where) if rule in RULES else []
+    given = {name: value for name, value in values.items() if name not in ("rule", "grid")}
+    if "grid" in values and rule in RULES:
+        # What the grid gives is judged in each scenario.
+        given = method_catalogue.required(rule) | given
+    return mismatches(registry.kind(rule), given, where, limits=False) if rule in RULES else []
 
 
 def misfits(
@@ -120,10 +161,8 @@ def misfits(
         where: Where the settings were set, for messages.
     """
     names = tuple(domains)
-    # As if all corpora were of one size and other runs had found equal weights.
-    equal = dict.fromkeys(names, 1 / len(names))
     budget = recipe.rows * recipe.length * recipe.steps if recipe else 1
-    facts = Facts(equal, budget_tokens=budget, mixture=equal)
+    facts = _facts(names, budget, recipe.steps if recipe else None)
     try:
         method = registry.build(rule, given, where).informed(facts)
         method.init(names, seed=0)
@@ -148,7 +187,8 @@ def refuse_at_start(
         InputError: methods of the user's own that cannot train their runs, or packages of finders
             that are not installed: every reason once.
     """
-    missing = [finders.uninstalled(name) for name in sorted({m["finder"] for m in mixtures})]
+    named = sorted({m["finder"] for m in mixtures} & FINDERS.keys())
+    missing = [finders.uninstalled(name) for name in named]
     found = [problem for problem in missing if problem]
     own = [run for run in runs if run["rule"] not in RULES]
     if own and importlib.util.find_spec("torch") is None:
@@ -157,6 +197,6 @@ def refuse_at_start(
     for run in own:
         where = f"methods.{run['method_name']} in scenario {run['scenario']}"
         recipe = parse(settings.Training, run["training"], f"{where}: training")
-        found += misfits(run["rule"], run["method"], run["domains"], recipe, where)
+        found += misfits(run["rule"], planned(run), run["domains"], recipe, where)
     if found:
         raise InputError("\n".join(dict.fromkeys(found)))

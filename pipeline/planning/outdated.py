@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pike_mixing.errors import InputError
 from pipeline.planning import stages
-from pipeline.planning.planner import Plan
+from pipeline.planning.plan import Plan
 from pipeline.runtime import atomic_files
 
 

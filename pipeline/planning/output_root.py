@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pipeline.planning.planner import Plan
+from pipeline.planning.plan import Plan
 from pipeline.runtime import atomic_files
 
 Settings = dict[str, Any]
 
 
-def claim(plan: Plan, origin: str) -> Settings:
+def claim(plan: Plan) -> Settings:
     """Refuses an output root that another experiment has begun; returns the stamp to write.
 
     A root outside the working directory can be shared by several clones. The stamp then names the
@@ -23,7 +23,7 @@ def claim(plan: Plan, origin: str) -> Settings:
             or something else is in its place.
     """
     refuse_file(plan.results)
-    stamp = {"experiment": plan.config["experiment"], "configuration": origin}
+    stamp = {"experiment": plan.config["experiment"], "configuration": plan.owner}
     path, here = Path(plan.results, "experiment.json"), Path.cwd().resolve()
     if not Path(plan.results).resolve().is_relative_to(here):
         stamp |= {"clone": str(here), "settings": atomic_files.digest(plan.config)}
@@ -31,17 +31,17 @@ def claim(plan: Plan, origin: str) -> Settings:
     if any(found[name] != stamp[name] for name in ("experiment", "configuration")):
         raise InputError(
             f"{plan.results}/ belongs to the experiment {found['experiment']!r} of "
-            f"{found['configuration']}, not to {stamp['experiment']!r} of {origin}: give this "
+            f"{found['configuration']}, not to {stamp['experiment']!r} of {plan.origin}: give this "
             f"configuration its own folder (results: ...), or, if it replaces the other for good, "
             f"delete {path}"
         )
     shared = {"clone", "settings"} & stamp.keys()
     if shared and all(found[name] != stamp[name] for name in shared):
         raise InputError(
-            f"{plan.results}/ was begun by the clone {found['clone']}, whose {origin} has other "
-            f"settings than the one of {here}: give this clone a folder of its own (results: ...), "
-            f"or make both configurations equal; if that clone was moved here or is gone, delete "
-            f"{path}: what was made under other settings is then made again"
+            f"{plan.results}/ was begun by the clone {found['clone']}, whose {plan.origin} has "
+            f"other settings than the one of {here}: give this clone a folder of its own "
+            "(results: ...), or make both configurations equal; if that clone was moved here or is "
+            f"gone, delete {path}: what was made under other settings is then made again"
         )
     return stamp | {name: found[name] for name in shared - {"settings"}}
 
@@ -58,11 +58,7 @@ def refuse_file(results: str) -> None:
 
 
 def _stamp(path: Path) -> Settings:
-    """What stands in the root's stamp; nothing where there is none.
-
-    Raises:
-        InputError: it is no stamp.
-    """
+    """What stands in the root's stamp; nothing where there is none."""
     found = atomic_files.read_json(path) if path.exists() else {}
     if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
         raise InputError(
@@ -72,49 +68,17 @@ def _stamp(path: Path) -> Settings:
     return found
 
 
-def write_settings(plan: Plan, origin: str) -> None:
+def write_settings(plan: Plan) -> None:
     """Writes every settings file whose content changed, and the stamp of the output root.
 
     Raises:
         InputError: the output root belongs to another configuration.
     """
-    stamp = claim(plan, origin)
+    stamp = claim(plan)
     wanted = {f"{plan.results}/experiment.json": stamp, **plan.settings_files()}
     for name, values in wanted.items():
         if not _holds(Path(name), values):
             atomic_files.write_json(Path(name), values)
-
-
-def gone(plan: Plan) -> list[str]:
-    """Manifests of runs that the finished database holds and that are not there any more.
-
-    Snakemake does not miss what only finished outputs stand on.
-    """
-    settings, database = (Path(place) for place in plan.holding(None))
-    if not (settings.is_file() and database.is_file()):
-        return []
-    if database.stat().st_mtime_ns < settings.stat().st_mtime_ns:
-        return []  # It is yet to be built from these runs.
-    try:
-        held = set(atomic_files.read_json(settings)["runs"])
-    except (InputError, KeyError, TypeError):
-        return []  # A spoiled settings file is written anew, and the database with it.
-    manifests = [
-        f"{plan.run_folder(run)}/{atomic_files.MANIFEST}" for run in plan.runs if run in held
-    ]
-    return [path for path in manifests if not Path(path).is_file()]
-
-
-def lost(plan: Plan) -> str | None:
-    """What to tell a user whose finished database holds runs that are not there any more."""
-    missing = gone(plan)
-    if not missing:
-        return None
-    return (
-        f"{len(missing)} runs that {plan.results}/pike.duckdb holds are not there, the first "
-        f"{missing[0]}: what was made of them stands and is not made again for that; to train them "
-        "again, `snakemake --forcerun database`"
-    )
 
 
 def _holds(path: Path, values: Settings) -> bool:

@@ -5,224 +5,21 @@ imports nothing heavy and does dictionary look-ups only.
 """
 
 import copy
-import dataclasses
-import functools
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown
 from pipeline.planning import (
     cross_checks,
     dependencies,
-    methods,
     schema,
+    shorthand,
     stage_settings,
-    stages,
     strict_yaml,
 )
-
-Settings = dict[str, Any]
-
-
-STANDALONE = {"table": ("audit", "theory"), "figure": ("figure3",)}
-"""Tables and figures that need no run: they show the theory's records and the paper's numbers."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """An experiment, expanded: explicit settings of all that it makes, by name."""
-
-    config: Settings
-    results: str
-    """Output root."""
-    sources: dict[str, Settings]
-    tokenizers: dict[str, Settings]
-    tokenizer_sources: dict[str, list[str]]
-    """Sources that each tokenizer is trained on; none for a given file."""
-    corpora: dict[str, Settings]
-    """By `{tokenizer}/{source}`."""
-    runs: dict[str, Settings]
-    """By `{scenario}/{model}/{method}/seed{n}`; the content of each `run.json`."""
-    asked: tuple[str, ...]
-    """Runs that the configuration asks for; the others only serve these."""
-    references: dict[str, str]
-    """The run whose model is a run's reference, by run."""
-    found: dict[str, str]
-    """The mixture that a run trains with, by run."""
-    mixtures: dict[str, Settings]
-    """By `{scenario}/{model}/{mixture}/seed{n}`, of the proxies' model and seed."""
-    evaluations: dict[str, Settings]
-    """By run; runs that only serve others may have none."""
-    probes: dict[str, Settings]
-    """By run; those that their scenario does not probe have none."""
-    tasks: dict[str, Settings]
-    """Downstream tasks that an evaluation asks, with what is set about where they come from."""
-    tables: dict[str, Settings]
-    figures: dict[str, Settings]
-
-    def run_folder(self, run: str) -> str:
-        """Where a run's records lie."""
-        return f"{self.results}/runs/{run}"
-
-    def named(self, section: str, name: str) -> Settings:
-        """What a section has under a name: a target of the command line may hold any name.
-
-        Raises:
-            InputError: nothing, with the nearest name.
-        """
-        entries: dict[str, Settings] = getattr(self, section)
-        if name not in entries:
-            raise InputError(unknown(name, entries, section))
-        return entries[name]
-
-    def read_domains(self, run: str) -> list[str]:
-        """Domains whose corpora a run and its evaluation read."""
-        own: list[str] = self.runs[run]["domains"]
-        further = self.evaluations.get(run, {}).get("domains") or []
-        return list(dict.fromkeys([*own, *further]))
-
-    def asked_tasks(self, runs: Iterable[str]) -> list[str]:
-        """Downstream tasks that the evaluations of these runs ask."""
-        asked = (self.evaluations.get(run, {}).get("tasks", []) for run in runs)
-        return sorted({one["task"] for tasks in asked for one in tasks})
-
-    def settings_files(self) -> dict[str, Settings]:
-        """Path and content of every settings file that a stage reads."""
-        written = {self.holding(None)[0]: self.experiment(list(self.runs))}
-        for folder in ("sources", "tokenizers", "corpora", "mixtures", "tables", "figures"):
-            for name, values in getattr(self, folder).items():
-                written[f"{self.results}/settings/{folder}/{name}.json"] = values
-        for selection, chosen in self.selections().items():
-            written[self.holding(selection)[0]] = self.experiment(chosen)
-        for run, values in self.runs.items():
-            written[f"{self.run_folder(run)}/run.json"] = values
-        for name, section in (("evaluation", self.evaluations), ("probe", self.probes)):
-            for run, values in section.items():
-                written[f"{self.run_folder(run)}/{name}.json"] = values
-        return written
-
-    def experiment(self, names: Sequence[str]) -> Settings:
-        """What a database of these runs is built from."""
-        chosen = {run: self.runs[run] for run in names}
-        corpora = sorted(
-            {
-                f"{values['tokenizer']}/{domain}"
-                for run, values in chosen.items()
-                for domain in self.read_domains(run)
-            }
-        )
-        mixtures = sorted({self.found[run] for run in chosen if run in self.found})
-        tokenizers = sorted({r["tokenizer"] for r in chosen.values()})
-        read = {corpus.partition("/")[2] for corpus in corpora}
-        read.update(s for t in tokenizers for s in self.tokenizer_sources[t])
-        return {
-            "experiment": self.config["experiment"],
-            **self.config.get("compare", {}),
-            "results": self.results,
-            "config": self.config,
-            "runs": {
-                run: {
-                    "folder": self.run_folder(run),
-                    "settings": values,
-                    "evaluations": run in self.evaluations,
-                    "probes": run in self.probes,
-                }
-                for run, values in chosen.items()
-            },
-            "mixtures": {m: f"{self.results}/mixtures/{m}.json" for m in mixtures},
-            "corpora": {corpus: f"{self.results}/corpora/{corpus}" for corpus in corpora},
-            "sources": {source: f"{self.results}/data/{source}" for source in sorted(read)},
-            "tokenizers": {t: f"{self.results}/tokenizers/{t}.json" for t in tokenizers},
-            "tasks": {t: f"{self.results}/tasks/{t}" for t in self.asked_tasks(chosen)},
-            "theory": self.theory(names),
-            "fingerprints": {r: stages.code("pretrain", v["rule"]) for r, v in chosen.items()},
-            "rules": rule_descriptions(self),
-            "tables": self.tables,
-            "figures": self.figures,
-        }
-
-    def theory(self, names: Sequence[str]) -> str | None:
-        """Folder of the theory's records, where a database of these runs holds them.
-
-        It does where they are shown and the database is for none of the runs, or all that were
-        asked for; one for some runs does not wait for them.
-        """
-        # One of the claims is about Example 1.
-        shown = {*STANDALONE["table"], "claims"} & self.tables.keys()
-        shown |= set(STANDALONE["figure"]) & self.figures.keys()
-        whole = not names or set(names) >= set(self.asked)
-        return f"{self.results}/theory" if shown and whole else None
-
-    @functools.cache  # noqa: B019 - one plan lives as long as its process
-    def selected(self, kind: str, name: str) -> tuple[str, ...]:
-        """The runs that a table or figure needs, in the order of the plan.
-
-        None of those that only serve others, but where it names their methods.
-        """
-        if name in STANDALONE[kind]:
-            return ()
-        wanted = self.named(f"{kind}s", name)["selection"]
-        named, asked = wanted.get("methods", ()), set(self.asked)
-        return tuple(
-            run
-            for run, values in self.runs.items()
-            if _chosen(values, wanted) and (run in asked or values["method_name"] in named)
-        )
-
-    def selection(self, kind: str, name: str) -> str | None:
-        """Name of the database of the runs that a table or figure needs; None: of all runs."""
-        chosen = self.selected(kind, name)
-        if len(chosen) == len(self.runs):
-            return None
-        if not chosen:
-            return "theory"
-        return "asked" if chosen == self.asked else self._first(chosen)
-
-    @functools.cache  # noqa: B019 - one plan lives as long as its process
-    def _first(self, chosen: tuple[str, ...]) -> str:
-        """The first table or figure that needs these runs: all that need the same share it."""
-        return next(f"{k}-{n}" for k, n in self._outputs() if self.selected(k, n) == chosen)
-
-    def _outputs(self) -> list[tuple[str, str]]:
-        return [("table", name) for name in self.tables] + [("figure", n) for n in self.figures]
-
-    @functools.cache  # noqa: B019 - one plan lives as long as its process
-    def selections(self) -> dict[str, tuple[str, ...]]:
-        """The databases of some runs that tables and figures read, by name."""
-        named = {self.selection(k, name): self.selected(k, name) for k, name in self._outputs()}
-        if len(self.asked) < len(self.runs):
-            named["asked"] = self.asked
-        return {name: chosen for name, chosen in named.items() if name is not None}
-
-    def holding(self, selection: str | None) -> tuple[str, str]:
-        """Settings and database of a selection of runs; None: of all runs."""
-        if selection is None:
-            return f"{self.results}/settings/experiment.json", f"{self.results}/pike.duckdb"
-        settings = f"{self.results}/settings/databases/{selection}.json"
-        return settings, f"{self.results}/databases/{selection}.duckdb"
-
-    def shown(self) -> tuple[str, str]:
-        """Settings and database of the report: of the runs that were asked for."""
-        return self.holding("asked" if "asked" in self.selections() else None)
-
-    def named_selection(self, name: str) -> tuple[str, ...]:
-        """The runs of a database that holds some.
-
-        Raises:
-            InputError: no table or figure reads one of that name.
-        """
-        known = self.selections()
-        if name not in known:
-            raise InputError(unknown(name, known, "databases"))
-        return known[name]
-
-    def database(self, kind: str, name: str) -> str:
-        """The database that a table or figure reads: it holds the runs that it needs."""
-        return self.holding(self.selection(kind, name))[1]
-
-    __hash__ = object.__hash__
+from pipeline.planning.plan import Plan, Settings
 
 
 def read(path: Path) -> Settings:
@@ -231,19 +28,22 @@ def read(path: Path) -> Settings:
     Raises:
         InputError: a file cannot be read, or is not a mapping in YAML (`strict_yaml`).
     """
-    return included(_read(path), path.parent)
+    return shorthand.written_out(included(_read(path), path.parent))
 
 
-def included(config: Mapping[str, Any], folder: Path) -> Settings:
+def included(config: Mapping[str, Any], folder: Path, above: tuple[Path, ...] = ()) -> Settings:
     """A configuration with the sections of the file that it names under `include`.
+
+    A section of names that both have holds the names of both, the included file's first.
 
     Args:
         config: The configuration.
         folder: That of its file, where the other's path begins.
+        above: Files that include this one.
 
     Raises:
-        InputError: there is no such file, it cannot be read, or it has a section that the
-            configuration has, too.
+        InputError: there is no such file, it cannot be read, it includes itself, or it sets what
+            the configuration sets, too.
     """
     whole = dict(config)
     if (name := whole.pop("include", None)) is None:
@@ -252,13 +52,34 @@ def included(config: Mapping[str, Any], folder: Path) -> Settings:
         raise InputError(f"include: {name!r} is no path: give that of one file")
     if not (folder / name).exists():
         raise InputError(f"include: {folder / name} does not exist: give its path from {folder}")
-    further = _read(folder / name)
-    if twice := sorted(further.keys() & config.keys()):
+    path = folder / name
+    if path.resolve() in above:
+        raise InputError(f"include: {path} includes itself: take one `include` out")
+    further = included(_read(path), path.parent, (*above, path.resolve()))
+    twice = []
+    for section in further.keys() & whole.keys():
+        theirs, ours = further[section], whole[section]
+        if isinstance(theirs, Mapping) and isinstance(ours, Mapping):
+            twice += [f"{section}.{name}" for name in theirs.keys() & ours.keys()]
+            whole[section] = {**theirs, **ours}
+        else:
+            twice.append(section)
+    if twice:
         raise InputError(
-            f"{folder / name}: {', '.join(twice)}: stands in the configuration that includes this "
+            f"{path}: {', '.join(sorted(twice))}: stands in the configuration that includes this "
             "file, too: take it out of one of them"
         )
-    return whole | further
+    return further | whole
+
+
+def _owner(path: Path) -> Path:
+    """The file that sets `results`: this one, or one that it includes."""
+    config = _read(path)
+    return (
+        path
+        if "results" in config or "include" not in config
+        else _owner(path.parent / config["include"])
+    )
 
 
 def _read(path: Path) -> Settings:
@@ -272,32 +93,41 @@ def _read(path: Path) -> Settings:
         raise InputError(f"{path} is not UTF-8 ({error}): save it as UTF-8") from None
     loaded = strict_yaml.load(text, str(path))
     if not isinstance(loaded, dict):
-        found = "is empty" if loaded is None else f"holds a {type(loaded).__name__}"
+        kind = "list" if isinstance(loaded, list) else "single value"
+        found = "is empty" if loaded is None else f"holds a {kind}"
         raise InputError(f"{path} {found}: a configuration is a mapping, such as config.yaml")
     return loaded
 
 
-def check_files(paths: Sequence[Path]) -> None:
-    """Reads the files of a configuration again, which Snakemake has read and merged.
+def of_workflow(config: Mapping[str, Any], files: Sequence[Path]) -> Plan:
+    """The plan of a workflow, whose configuration Snakemake has read and merged.
+
+    Args:
+        config: The merged configuration.
+        files: Its files, which are read again: YAML's surprises are refused.
 
     Raises:
-        InputError: `read` refuses one, or `--configfile` has taken a target for one.
+        InputError: as `read` and `plan`, or `--configfile` has taken a target for a file.
     """
-    for number, path in enumerate(paths):
+    for number, path in enumerate(files):
         if number and path.suffix not in (".yaml", ".yml"):
             raise InputError(
                 f"--configfile takes all that stands behind it for configurations, {path} too: "
                 "put targets in front of it"
             )
         read(path)
+    whole = shorthand.written_out(included(config, files[0].parent))
+    owners = map(_owner, files)
+    return plan(whole, " + ".join(map(str, files)), " + ".join(map(os.path.relpath, owners)))
 
 
-def plan(config: Mapping[str, Any], origin: str) -> Plan:
+def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Plan:
     """Expands a configuration, after checking all of it.
 
     Args:
         config: The merged configuration.
         origin: Where it was set, for messages: "config.yaml".
+        owner: The file that sets `results`, where that is another.
 
     Raises:
         InputError: every mistake in it, in one message, each with its path and a way out.
@@ -325,6 +155,8 @@ def plan(config: Mapping[str, Any], origin: str) -> Plan:
     }
     return Plan(
         config=own,
+        origin=origin,
+        owner=owner or origin,
         results=str(Path(own["results"])),
         sources=stage_settings.ordered(own["sources"]),
         tokenizers={
@@ -356,12 +188,6 @@ def plan(config: Mapping[str, Any], origin: str) -> Plan:
     )
 
 
-def rule_descriptions(plan: Plan) -> dict[str, str]:
-    """What the mixing rules of a plan do, in the report's words, by rule."""
-    named = dict.fromkeys(values["rule"] for values in plan.runs.values())
-    return {rule: methods.about(rule) for rule in named}
-
-
 def processes(source: Settings) -> int:
     """How many processes are worth packing a source: one for each 64 MiB of text, 16 at most."""
     size = source.get("bytes")
@@ -370,20 +196,3 @@ def processes(source: Settings) -> int:
     if size is None:
         size = source.get("documents", 0) * source.get("length", 0)
     return int(min(max(size // 2**26, 1), 16))
-
-
-def files_of(settings: Settings | None) -> list[str]:
-    """Paths or patterns of the user's own files that a source or tokenizer reads."""
-    asked = settings or {}
-    named: str | list[str] = asked.get("files") or asked.get("path") or []
-    return [named] if isinstance(named, str) else named
-
-
-def _chosen(run: Settings, wanted: Mapping[str, Sequence[Any]]) -> bool:
-    keys = {
-        "scenarios": "scenario",
-        "models": "model_name",
-        "methods": "method_name",
-        "seeds": "seed",
-    }
-    return all(run[keys[k]] in values for k, values in wanted.items())

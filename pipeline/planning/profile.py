@@ -24,20 +24,21 @@ READ_FOR = {
     "accelerator": TRAINS,
     "device": TRAINS,
     "processes": ("pretrain",),
+    "nodes": ("pretrain",),
     "save_on": ("pretrain",),
     "wait": ("pretrain",),
 }
 """Resources of these rules alone; `longest` and `python` belong to any."""
 
 DEVICES = ("auto", "cpu", "cuda", "xla")
-LEAST = {"processes": 1, "longest": 1, "wait": 0}
+LEAST = {"processes": 1, "nodes": 1, "longest": 1, "wait": 0}
 """Whole numbers."""
 POSITIVE = ("runtime", "mem_mb")
 """Slurm takes 0 of these for no limit at all. Snakemake reads units, such as 2h, too."""
-ONE_NODE = ("nodes", "tasks", "tasks_per_node", "mpi")
-"""What would spread a job over several nodes: the Slurm plugin books them and uses one."""
+OURS = ("tasks", "tasks_per_node", "mpi")
+"""What follows from `nodes`."""
 OTHERS = ("disk_mb", "gpu", "longest", "python", "slurm_account", "slurm_extra", "slurm_partition")
-NAMES = (*READ_FOR, *POSITIVE, *ONE_NODE, *OTHERS)
+NAMES = (*READ_FOR, *POSITIVE, *OURS, *OTHERS)
 CLOSE = 0.8
 """Likeness from which an unknown name is a slip of the pen; others may be a plugin's."""
 READ_ELSEWHERE = ("tasks_per_gpu", "gpus", "cpus_per_task", "cpus_per_gpu", "gpu_model")
@@ -124,14 +125,14 @@ def _unread(where: str, name: str) -> InputError:
 
 def _judge(where: str, name: str, value: str) -> None:
     if name in LEAST and not (value.isdecimal() and int(value) >= LEAST[name]):
-        unit = "processes" if name == "processes" else "minutes"
+        unit = name if name in ("processes", "nodes") else "minutes"
         raise InputError(f"{where}: {value} is not a whole number of {unit} from {LEAST[name]} on")
     if name in POSITIVE and value.lstrip("-").isdecimal() and int(value) < 1:
         raise InputError(f"{where}: {value} is no limit: give 1 or more, or leave it out")
-    if name in ONE_NODE and value != "1":
+    if name in OURS:
         raise InputError(
-            f"{where}: {value}: each job runs on one node, also a training of several processes: "
-            "leave it out; `processes` of pretrain says on how many devices of a node a run trains"
+            f"{where}: {value}: leave it out: `processes` and `nodes` of pretrain say on how many "
+            "devices and nodes a run trains, and all other jobs run on one node"
         )
     if name == "accelerator":
         accelerators.accelerator(value, where)

@@ -110,7 +110,7 @@ def states(values: Settings, parameters: int) -> int:
     """Bytes of weights, gradients and moments, and of what the method keeps beside them."""
     needs, K = methods.needs(values), len(values["domains"])
     numbers = 4 + bool(needs.statistics) + needs.reference
-    numbers += K * needs.gramian + 2 * K * needs.moments_per_domain
+    numbers += K * needs.inner_products() + 2 * K * needs.moments_per_domain
     return FLOAT * numbers * parameters
 
 
@@ -120,7 +120,8 @@ def passes(values: Settings) -> float:
     batches = len(values["domains"]) / recipe["rows"]
     found = 3.0 + needs.weighs_losses + needs.losses_after + 2 * needs.reference
     if needs.statistics and needs.statistics.fresh:
-        found += 3 * max(1.0, needs.statistics.rows * batches) / needs.statistics.every
+        each = 3 * max(1.0, needs.statistics.rows * batches)
+        found += needs.statistics.estimates * each / needs.statistics.every
     if needs.validation:
         found += needs.validation.rows * batches / needs.validation.every
     return found + bool(recipe.get("activation_checkpointing"))
@@ -153,8 +154,11 @@ def of_run(
         chunk = logits(shape, vocabulary, of_rows * length)
         return HEADROOM * (whole + of_rows * row + chunk)
 
-    needed = _holding(state, device.memory - passing(1)) if device.memory else 1
-    devices = min(max(needed, processes), _sharing(values))
+    room, needed = device.memory - passing(1), 1
+    if room > 0:
+        needed = max(1, math.ceil(state / room))
+    alone = methods.needs(values).moments_per_domain
+    devices = min(max(needed, processes), 1 if alone else rows)
     sharded = needed > 1 and devices > 1
     each = (state / devices if sharded else state) + passing(
         min(microbatch, math.ceil(rows / devices))
@@ -181,17 +185,6 @@ def of_run(
     )
 
 
-def _holding(state: float, room: float) -> int:
-    """Devices that hold a training state in parts; 1 where none has room for any of it."""
-    return max(1, math.ceil(state / room)) if room > 0 else 1
-
-
-def _sharing(values: Settings) -> int:
-    """Processes that can train a run together, at most."""
-    alone = methods.needs(values).moments_per_domain
-    return 1 if alone else int(values["training"]["rows"])
-
-
 def checkpoints(values: Settings) -> int:
     """Checkpoints that a run keeps: the initial one, one every so many steps, and the last."""
     steps, every = values["training"]["steps"], values["training"]["checkpoint_every"]
@@ -200,11 +193,6 @@ def checkpoints(values: Settings) -> int:
 
 def _records(values: Settings) -> int:
     return RECORD_BYTES * values["training"]["steps"] * (1 + 2 * len(values["domains"]))
-
-
-def looked_at(values: Settings, chosen: str) -> int:
-    """Checkpoints that an evaluation or a probe reads: all of them, or the last."""
-    return checkpoints(values) if chosen == "all" else 1
 
 
 def of_evaluation(
@@ -258,4 +246,4 @@ def _host(N: int, inner: float, device: Accelerator) -> int:
 def _seconds(flops: float, values: Settings, chosen: str, device: Accelerator) -> float:
     precision = values["training"].get("precision", settings.Training.precision)
     speed = device.peak[precision] * device.utilisation
-    return looked_at(values, chosen) * flops / speed
+    return (checkpoints(values) if chosen == "all" else 1) * flops / speed

@@ -4,17 +4,19 @@ Every function takes Snakemake's wildcards: an object with an attribute for each
 """
 
 import dataclasses
+import inspect
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pipeline.planning import planner
-from pipeline.planning.planner import Plan, Settings
+from pipeline.planning import plan
+from pipeline.planning.plan import Plan, Settings
 from pipeline.runtime import file_patterns
 from pipeline.runtime.atomic_files import MANIFEST
 
 Wildcards = Any
+F = TypeVar("F", bound=Callable[..., Any])
 
 _RUN = "/".join([*["[a-z0-9-]+"] * 3, "seed[0-9]+"])
 WILDCARDS = {
@@ -23,6 +25,19 @@ WILDCARDS = {
     "task": "[a-z0-9_]+",
 }
 """What the wildcards of all rules match."""
+
+
+def files_of(settings: Settings | None) -> list[str]:
+    """Paths or patterns of the user's own files that a source or tokenizer reads."""
+    asked = settings or {}
+    named = [asked.get(key) or [] for key in ("files", "validation_files", "path")]
+    return [path for one in named for path in ([one] if isinstance(one, str) else one)]
+
+
+def asked_often(function: F) -> F:
+    """A function whose signature is at hand: Snakemake asks for it before each of many calls."""
+    vars(function)["__signature__"] = inspect.signature(function)
+    return function
 
 
 def shell_prefix(folder: str) -> str:
@@ -42,11 +57,11 @@ class RuleInputs:
 
     def source_files(self, wildcards: Wildcards) -> list[str]:
         """The user's own files that a source reads; none for one that reads no files."""
-        return _matching(planner.files_of(self.plan.named("sources", wildcards.source)))
+        return _matching(files_of(self.plan.named("sources", wildcards.source)))
 
     def tokenizer_file(self, wildcards: Wildcards) -> list[str]:
         """The user's own SentencePiece model; none for a tokenizer that is trained."""
-        return planner.files_of(self.plan.named("tokenizers", wildcards.tokenizer))
+        return files_of(self.plan.named("tokenizers", wildcards.tokenizer))
 
     def tokenizer_documents(self, wildcards: Wildcards) -> list[str]:
         """Manifests of the sources that a tokenizer is trained on."""
@@ -77,42 +92,46 @@ class RuleInputs:
         """The explicit settings of a run."""
         return self.plan.named("runs", wildcards.run)
 
+    @asked_often
     def run_inputs(self, wildcards: Wildcards) -> dict[str, Any]:
         """What a run reads: manifests of corpora, and what other runs left for it, by name."""
         plan, run = self.plan, wildcards.run
-        found: dict[str, Any] = {"corpora": self._corpora(wildcards, self._domains(wildcards))}
+        found: dict[str, Any] = {
+            "corpora": self._corpora(wildcards, self.run_settings(wildcards)["domains"])
+        }
         if run in plan.references:
             found["reference"] = f"{plan.run_folder(plan.references[run])}/{MANIFEST}"
         if run in plan.found:
             found["mixture"] = f"{plan.results}/mixtures/{plan.found[run]}.json"
         return found
 
+    @asked_often
     def run_arguments(self, wildcards: Wildcards, input: Mapping[str, Any]) -> list[str]:
-        """Arguments that name what other runs left for a run."""
+        """Arguments that name a run's corpora, and what other runs left for it."""
         reference, mixture = input.get("reference"), input.get("mixture")
-        found = ["--reference", str(Path(reference).parent)] if reference else []
+        found = ["--corpora", self.corpora_folder(wildcards)]
+        found += ["--reference", str(Path(reference).parent)] if reference else []
         return [*found, *(["--mixture", str(mixture)] if mixture else [])]
 
-    def run_tokenizer(self, wildcards: Wildcards) -> str:
-        """The model file of a run's tokenizer."""
-        return f"{self.plan.results}/tokenizers/{self.run_settings(wildcards)['tokenizer']}.model"
-
+    @asked_often
     def corpora_folder(self, wildcards: Wildcards) -> str:
         """Folder of the corpora of a run's tokenizer."""
         return f"{self.plan.results}/corpora/{self.run_settings(wildcards)['tokenizer']}"
 
-    def further_corpora(self, wildcards: Wildcards) -> list[str]:
-        """Manifests of the corpora that an evaluation reads and its run did not: none for most.
+    @asked_often
+    def evaluation_inputs(self, wildcards: Wildcards) -> dict[str, Any]:
+        """What the evaluation of a run reads beside the run, by name.
 
-        The run's own manifest stands for those that it trained on.
+        The run's own manifest stands for the corpora that it trained on.
         """
-        own = self._domains(wildcards)
-        read = self.plan.read_domains(wildcards.run)
-        return self._corpora(wildcards, [d for d in read if d not in own])
-
-    def run_tasks(self, wildcards: Wildcards) -> list[str]:
-        """Manifests of the downstream tasks that the evaluation of a run asks."""
-        return [f"{self._tasks}{t}/{MANIFEST}" for t in self.plan.asked_tasks([wildcards.run])]
+        plan, run = self.plan, wildcards.run
+        values = self.run_settings(wildcards)
+        further = [d for d in plan.read_domains(run) if d not in values["domains"]]
+        return {
+            "tokenizer": f"{plan.results}/tokenizers/{values['tokenizer']}.model",
+            "corpora": self._corpora(wildcards, further),
+            "tasks": [f"{self._tasks}{task}/{MANIFEST}" for task in plan.asked_tasks([run])],
+        }
 
     def mixture_proxies(self, wildcards: Wildcards) -> list[str]:
         """Manifests of the runs that a mixture is found from, and of their evaluations."""
@@ -123,10 +142,10 @@ class RuleInputs:
             for part in ("", "evaluations/")
         ]
 
-    def records(self, runs: Iterable[str]) -> list[str]:
-        """Manifests of all that the database of these runs is built from."""
-        experiment = self.plan.experiment(list(runs))
-        parts = {"": "settings", "evaluations/": "evaluations", "probes/": "probes"}
+    def records(self, runs: Iterable[str], *, trained: bool = True) -> list[str]:
+        """Manifests of all that the database of these runs is built from (`Plan.experiment`)."""
+        experiment = self.plan.experiment(list(runs), trained=trained)
+        parts = {"": "trained", "evaluations/": "evaluations", "probes/": "probes"}
         folders = [
             *(
                 f"{run['folder']}/{part}".rstrip("/")
@@ -142,7 +161,9 @@ class RuleInputs:
 
     def selection_records(self, wildcards: Wildcards) -> list[str]:
         """The same, for the runs that some tables or figures need."""
-        return self.records(self.plan.named_selection(wildcards.selection))
+        name = wildcards.selection
+        trained = plan.is_trained(name)
+        return self.records(self.plan.named_selection(name), trained=trained)
 
     def selection_settings(self, wildcards: Wildcards) -> list[Any]:
         """What a database of some runs shows: their settings, all methods, who is compared."""
@@ -157,14 +178,10 @@ class RuleInputs:
     @property
     def _unwanted(self) -> list[str]:
         hygiene = self.plan.config["packing"].get("hygiene", {})
-        return planner.files_of(hygiene.get("decontaminate", {}))
+        return files_of(hygiene.get("decontaminate", {}))
 
     def _fetched(self, pattern: str) -> bool:
         return pattern.startswith(self._tasks)
-
-    def _domains(self, wildcards: Wildcards) -> list[str]:
-        domains: list[str] = self.run_settings(wildcards)["domains"]
-        return domains
 
     def _corpora(self, wildcards: Wildcards, domains: Iterable[str]) -> list[str]:
         folder = self.corpora_folder(wildcards)

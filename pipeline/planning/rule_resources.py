@@ -4,12 +4,16 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pipeline.planning.jobs import Job, Jobs
-from pipeline.planning.planner import Plan
+from pike_mixing.errors import InputError
+from pipeline.planning.jobs import DISK_BYTES, Job, Jobs
+from pipeline.planning.plan import Plan
 from pipeline.planning.profile import TRAINS, Profile
+from pipeline.planning.rule_inputs import asked_often
 from pipeline.runtime import accelerators
 
 Wildcards = Any
+Resources = dict[str, Callable[..., int | str] | int | str]
+"""By name, as Snakemake takes them."""
 
 
 class RuleResources:
@@ -19,12 +23,14 @@ class RuleResources:
         """Prepares the jobs of each kind of device.
 
         Raises:
-            InputError: the profile names an unknown device.
+            InputError: the profile names an unknown device, or nodes that a run cannot share.
         """
         self._plan, self._profile = plan, profile
         self._jobs = {rule: self._jobs_of(rule) for rule in (*TRAINS, "")}
+        self._nodes = int(profile.of("pretrain", "nodes", "1"))
+        self._refuse_uneven()
 
-    def of(self, rule: str) -> dict[str, Callable[..., int]]:
+    def of(self, rule: str) -> Resources:
         """A rule's resources as functions of its wildcards; more time and memory at each try."""
 
         def job(wildcards: Wildcards) -> Job:
@@ -35,20 +41,56 @@ class RuleResources:
             minutes = attempt * (10 + math.ceil(job(wildcards).seconds / 30))
             return min(minutes, self._profile.longest(rule) or minutes)
 
-        def gpu(wildcards: Wildcards) -> int:
-            return job(wildcards).devices if self._of_rule(rule).device.memory else 0
+        def disk_mb(wildcards: Wildcards) -> int:
+            return math.ceil(job(wildcards).disk_bytes / 1e6)
 
+        def gpus(wildcards: Wildcards) -> int:
+            return job(wildcards).devices
+
+        # A number costs a plan of many runs less than a function that Snakemake asks for each.
+        gpu = gpus if self._of_rule(rule).device.memory else 0
+        disk = DISK_BYTES.get(rule)
         return {
-            "mem_mb": lambda wildcards, attempt: job(wildcards).memory_mb(attempt),
-            "disk_mb": lambda wildcards: math.ceil(job(wildcards).disk_bytes / 1e6),
-            "runtime": runtime,
+            "mem_mb": asked_often(lambda wildcards, attempt: job(wildcards).memory_mb(attempt)),
+            "disk_mb": math.ceil(disk / 1e6) if disk else disk_mb,
+            "runtime": asked_often(runtime),
             **({"gpu": gpu} if rule in TRAINS else {}),
+            **(self._steps() if rule == "pretrain" and self._nodes > 1 else {}),
         }
 
+    def _steps(self) -> Resources:
+        """What the Slurm plugin must know so that a job can start a task on each of its nodes.
+
+        With `mpi`, the job itself calls srun (`runtime.launch`); without `tasks_per_gpu`, `tasks`
+        would be taken for it; and `gpu` counts those of all nodes, where each needs as many.
+        """
+        n = self._nodes
+
+        def each(wildcards: Wildcards) -> int:
+            return max(1, self.processes(wildcards) // n)
+
+        taken: Resources = {"mpi": "srun", "tasks_per_gpu": 0, "nodes": n, "tasks": n}
+        if self._of_rule("pretrain").device.memory:
+            taken |= {"gpu": 0, "gres": lambda wildcards: f"gpu:{each(wildcards)}"}
+        return {**taken, "cpus_per_task": each}
+
+    def _refuse_uneven(self) -> None:
+        counts = {int(self._profile.of("pretrain", "processes", "1"))}
+        if self._nodes > 1:
+            work = self._jobs["pretrain"]
+            counts |= {work.job("pretrain", run).devices for run in self._plan.runs} - {1}
+        for count in sorted(n for n in counts if n % self._nodes):
+            raise InputError(
+                f"set-resources of pretrain: nodes: {self._nodes}: they cannot share the {count} "
+                "processes of a run evenly: change `processes` or `nodes`"
+            )
+
+    @asked_often
     def processes(self, wildcards: Wildcards) -> int:
         """How many processes train a run, each on a device: what the profile or the model asks."""
         return self._jobs["pretrain"].job("pretrain", wildcards.run).devices
 
+    @asked_often
     def process_arguments(self, wildcards: Wildcards, resources: Any) -> list[str]:
         """Arguments that say how a run is shared out.
 
@@ -57,7 +99,9 @@ class RuleResources:
         """
         taken = self._jobs["pretrain"].job("pretrain", wildcards.run).taken
         assert taken is not None, "a training has an estimate"
-        return ["--processes", str(taken.devices), *(["--shard"] if taken.sharded else [])]
+        # A run that one process alone can train stays on the first node.
+        nodes = ["--nodes", str(self._nodes)] if taken.devices > 1 < self._nodes else []
+        return ["--processes", str(taken.devices), *nodes, *(["--shard"] if taken.sharded else [])]
 
     def further_tries(self) -> dict[str, int]:
         """Further tries by rule, where the time limit of a profile cuts a job into several.

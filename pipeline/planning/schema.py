@@ -1,25 +1,23 @@
-"""A configuration's JSON Schema: written from the dataclasses of settings, read by a plan.
+"""What the dataclasses of settings say of a configuration: its mistakes, and its JSON Schema.
 
-`python -m pipeline.planning.schema` writes the file. A plan cannot import the stages' modules,
-which need large libraries: it reads the file, makes dataclasses of it again and checks with these.
+`python -m pipeline.planning.schema` writes the schema, for editors.
 """
 
 import dataclasses
-import functools
-import importlib
 import inspect
 import types
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import yaml
 
 from pike_mixing.errors import InputError, install
-from pike_mixing.limits import Kinds, Limits
-from pike_mixing.settings import is_required, meanings, mismatches
+from pike_mixing.limits import Kinds
+from pike_mixing.settings import mismatches
+from pike_mixing.settings_text import is_required, meanings
 from pipeline.planning import methods
-from pipeline.planning.configuration import Experiment, Of
+from pipeline.planning.configuration import Experiment
 from pipeline.settings import not_on_hub
 
 PATH = Path(__file__).resolve().parents[2] / "workflow" / "schemas" / "config.schema.yaml"
@@ -43,12 +41,26 @@ HUB_ID = "hub-id"
 Node = dict[str, Any]
 
 
-def problems(config: Mapping[str, Any], origin: str) -> list[str]:
-    """Every value that is not as the schema wants it, with its path and the nearest valid name.
+def problems(config: Mapping[str, Any], origin: str, *, own: bool = False) -> list[str]:
+    """Every value that is not as the dataclasses want it, with its path and the nearest valid name.
 
     The settings of a mixing method are those of its rule's class, which the schema does not repeat.
+
+    Args:
+        config: The configuration.
+        origin: Where it was set, for messages.
+        own: Whether settings that do not go together count, too.
+
+    Raises:
+        InputError: this package is a copy without the clone, where the workflow lies.
     """
-    found = mismatches(_experiment(), config, origin)
+    if not PATH.is_file():
+        # With an extra, make installs anew whatever is there.
+        raise InputError(
+            f"the workflow needs the clone of its repository, but this `pike` is a copy in "
+            f"{PATH.parents[2]}: in the clone, run `{install('hub')}`, and then .venv/bin/pike"
+        )
+    found = mismatches(Experiment, config, origin, own=own)
     named = config.get("methods")
     for name, values in named.items() if isinstance(named, Mapping) else ():
         if isinstance(values, Mapping):
@@ -78,31 +90,19 @@ def _object(kind: Any) -> Node:
 
 
 def _sentence(kind: Any) -> str:
-    return (inspect.getdoc(_resolved(kind)) or "").partition("\n\n")[0].replace("\n", " ")
-
-
-def _resolved(kind: Any) -> type[Any]:
-    if not isinstance(kind, Of):
-        return cast(type[Any], kind)
-    module, _, name = kind.place.partition(":")
-    return cast(type[Any], getattr(importlib.import_module(module), name))
+    return (inspect.getdoc(kind) or "").partition("\n\n")[0].replace("\n", " ")
 
 
 def _fields(kind: Any) -> Iterator[tuple[str, dataclasses.Field[Any], Node]]:
     """Name, field and description of each setting."""
-    resolved = _resolved(kind)
-    hints, meant = get_type_hints(resolved, include_extras=True), meanings(resolved)
-    for field in dataclasses.fields(resolved):
-        if isinstance(kind, Of) and field.name in kind.without:
-            continue
+    hints, meant = get_type_hints(kind, include_extras=True), meanings(kind)
+    for field in dataclasses.fields(kind):
         node = _node(hints[field.name])
         if words := meant.get(field.name):
             node = {"description": words, **{k: v for k, v in node.items() if k != "description"}}
         if isinstance(field.default, bool | int | float | str):
             node["default"] = field.default
         yield field.name, field, node
-    if isinstance(kind, Of) and kind.more:
-        yield from _fields(kind.more)
 
 
 def _node(hint: Any) -> Node:
@@ -132,8 +132,6 @@ def _or_null(node: Node) -> Node:
 
 
 def _annotated(hint: Any, note: Any) -> Node:
-    if isinstance(note, Of):
-        return _object(note)
     if isinstance(note, Kinds):
         return {"oneOf": [_of_kind(kind, each) for kind, each in note.types.items()]}
     node = _node(hint)
@@ -149,78 +147,6 @@ def _of_kind(kind: str, settings: Any) -> Node:
     node = _object(settings)
     node["required"] = ["kind", *node.get("required", ())]
     return node | {"properties": {"kind": {"const": kind}, **node["properties"]}}
-
-
-@functools.cache
-def _experiment() -> type[Any]:
-    """The dataclass that the file describes.
-
-    Raises:
-        InputError: this package is a copy without the clone, where the file lies.
-    """
-    if not PATH.is_file():
-        # With an extra, make installs anew whatever is there.
-        raise InputError(
-            f"the workflow needs the clone of its repository, but this `pike` is a copy in "
-            f"{PATH.parents[2]}: in the clone, run `{install('hub')}`, and then .venv/bin/pike"
-        )
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return _dataclass(yaml.load(PATH.read_text(encoding="utf-8"), loader))
-
-
-def _dataclass(node: Node) -> type[Any]:
-    required, missing = node.get("required", ()), dataclasses.MISSING
-    fields = [
-        (
-            name,
-            _hint(part),
-            dataclasses.field(
-                # Only whether there is a default matters: none of these is ever made.
-                default=missing if name in required else None,
-                metadata={"meaning": part.get("description")},
-            ),
-        )
-        for name, part in node["properties"].items()
-        if name != "kind" or "const" not in part
-    ]
-    return dataclasses.make_dataclass("Settings", fields, kw_only=True, frozen=True)
-
-
-def _hint(node: Node) -> Any:
-    """The type whose values a part of the schema describes: the inverse of `_node`."""
-    if "oneOf" in node:
-        kinds = {n["properties"]["kind"]["const"]: _dataclass(n) for n in node["oneOf"]}
-        return Annotated[Any, Kinds(kinds)]
-    if "enum" in node:
-        known = [value for value in node["enum"] if value is not None]
-        return _optional(cast(Any, Literal)[tuple(known)], len(known) < len(node["enum"]))
-    named = node.get("type")
-    if named is None:
-        return Any
-    several = named if isinstance(named, list) else [named]
-    kind = "array" if "array" in several else several[0]
-    hint: Any = TYPES.get(kind)
-    if kind == "array":
-        hint = types.GenericAlias(tuple, (_hint(node["items"]), ...))
-    elif "properties" in node:
-        hint = _dataclass(node)
-    elif kind == "object":
-        names = _hint(node.get("propertyNames", {"type": "string"}))
-        hint = types.GenericAlias(dict, (names, _hint(node["additionalProperties"])))
-    limits = _limits(node, kind, or_one="array" in several and "string" in several)
-    return _optional(Annotated[hint, limits] if limits != Limits() else hint, "null" in several)
-
-
-def _optional(hint: Any, null: bool) -> Any:
-    return cast(Any, Union)[hint, None] if null else hint
-
-
-def _limits(node: Node, kind: str, or_one: bool) -> Limits:
-    said = {name: node[keyword] for name, keyword in NUMBERS.items() if keyword in node}
-    judge = not_on_hub if node.get("format") == HUB_ID else None
-    filled, pattern = FILLED.get(kind) in node, node.get("pattern", "")
-    pattern = pattern.removeprefix("^(").removesuffix(")$") or None
-    return Limits(pattern=pattern, judge=judge, filled=filled, or_one=or_one, **said)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 
 While slurmctld does not answer, all queries of a status check fail, after which `check_active_jobs`
 of the plugin yields no job: Snakemake forgets those that run, and waits for ever. `sbatch` fails
-then, too, and uses up the tries of jobs that never began.
+then, too, and uses up the tries of jobs that never began. Of a job that took more memory than it
+asked for, only its own log says so.
 """
 
-import re
+import importlib
 import signal
 import subprocess
 import threading
@@ -15,10 +16,8 @@ from typing import Any
 
 ASK_SECONDS, PATIENCE_SECONDS = 5.0, 3600.0
 """Between two questions whether the controller is back, and for how long they are asked."""
-
-SUBMITTED = re.compile(r"has been submitted with SLURM jobid (\S+) \(log: (.+)\)\.$", re.MULTILINE)
-MEMORY = re.compile(r"exceeded \w+ memory limit|exceeded memory limit|oom[-_ ]?kill", re.IGNORECASE)
-ASKED = re.compile(r"\bmem_mb=(\d+)")
+MEMORY_SIGNS = ("OUT_OF_MEMORY", "exceeded memory limit", "oom_kill", "oom-kill")
+"""What Slurm writes of a job that took too much: as its status, by polling, and by cgroups."""
 
 
 def ignore_checkpoint_signals() -> None:
@@ -32,13 +31,11 @@ def ignore_checkpoint_signals() -> None:
             signal.signal(number, signal.SIG_IGN)
 
 
-def wait_while_controller_is_down(plugin: Any) -> None:
-    """Has the plugin keep the jobs that it cannot ask about, and submit once it is answered.
-
-    Args:
-        plugin: `snakemake_executor_plugin_slurm`.
-    """
+def mend_plugin() -> None:
+    """Has the plugin keep jobs that it cannot ask about, wait to submit, and tell of memory."""
+    plugin: Any = importlib.import_module("snakemake_executor_plugin_slurm")
     query, run_job = plugin.query_job_status, plugin.Executor.run_job
+    report = plugin.Executor.report_job_error
 
     async def asked(command: str, logger: Any) -> tuple[dict[str, str], float]:
         found, seconds = await query(command, logger)
@@ -51,7 +48,23 @@ def wait_while_controller_is_down(plugin: Any) -> None:
         await_controller(self.logger)
         run_job(self, job)
 
+    def reported(self: Any, job: Any, msg: str | None = None, **others: Any) -> None:
+        told = " ".join([msg or "", *map(_end, others.get("aux_logs") or ())])
+        if any(sign in told for sign in MEMORY_SIGNS):
+            self.logger.error(
+                f"Slurm ended job {job.external_jobid} because it took more memory than it asked "
+                "for: a `mem_mb` of your own is not raised at the next try; without one, it is"
+            )
+        report(self, job, msg=msg, **others)
+
     plugin.query_job_status, plugin.Executor.run_job = asked, submitted
+    plugin.Executor.report_job_error = reported
+
+
+def _end(log: str) -> str:
+    """The last part of a job's log, where Slurm writes why it ended the job."""
+    path = Path(log)
+    return path.read_text(encoding="utf-8", errors="replace")[-4000:] if path.is_file() else ""
 
 
 def await_controller(logger: Any) -> None:
@@ -62,26 +75,3 @@ def await_controller(logger: Any) -> None:
         if not asked:
             logger.warning("Slurm's controller does not answer: waiting to submit")
         time.sleep(ASK_SECONDS)
-
-
-def killed_for_memory(log: str) -> list[str]:
-    """What to say of the jobs whose last try Slurm ended for its memory: one line for each.
-
-    Args:
-        log: The workflow's own log. The plugin deletes the logs of jobs that ended well.
-    """
-    last = {Path(path).parent: (number, Path(path)) for number, path in SUBMITTED.findall(log)}
-    lines = []
-    for folder, (number, path) in last.items():
-        text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-        status = f"SLURM-job '{number}' failed, SLURM status is: 'OUT_OF_MEMORY'"
-        if MEMORY.search(text) or status in log:
-            asked = ASKED.search(text)
-            limit = f"the {asked[1]} MB that it had asked for" if asked else "it had asked for"
-            rule = folder.parent.name.removeprefix("rule_")
-            lines.append(
-                f"Slurm ended job {number} ({rule} {folder.name}) because it took more memory than "
-                f"{limit}: raise mem_mb of {rule} under set-resources, or leave it out, with which "
-                f"it is computed and grows with each try (log: {path})"
-            )
-    return lines

@@ -1,11 +1,14 @@
 """One run's, evaluation's or mixture's explicit settings, from the sections of a configuration."""
 
+import dataclasses
 import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pike_mixing.finders import registry as finders
 from pipeline.planning import dependencies
+from pipeline.settings import GRID
 
 Settings = dict[str, Any]
 
@@ -14,6 +17,7 @@ def run_settings(config: Settings, run: dependencies.RunName) -> Settings:
     """The content of a run's run.json."""
     chosen = config["scenarios"][run.scenario]
     values = dependencies.method_settings(config, run.scenario, run.method)
+    tuned = dependencies.tuned(config, run.scenario, run.method)
     return {
         "scenario": run.scenario,
         "model_name": run.model,
@@ -24,15 +28,18 @@ def run_settings(config: Settings, run: dependencies.RunName) -> Settings:
         "model": ordered(config["models"][run.model]),
         "training": ordered(config["training"][dependencies.recipe(config, run)]),
         "rule": values["rule"],
-        "method": ordered({key: value for key, value in values.items() if key != "rule"}),
+        "method": ordered({k: v for k, v in values.items() if k not in ("rule", "grid")}),
+        **({"tuned": ordered(tuned)} if tuned else {}),
     }
 
 
 def evaluation(config: Settings, run: dependencies.RunName, *, asked: bool) -> Settings:
     """How a run is evaluated; of one that only serves others, the losses after its last step."""
-    named = config["evaluation"][config["scenarios"][run.scenario]["evaluation"]]
+    named = dict(config["evaluation"][config["scenarios"][run.scenario]["evaluation"]])
+    if not _among(named.pop("curves", {}), run):
+        named["checkpoints"] = "last"
     if not asked:
-        named = {**named, "checkpoints": "last", "choice": None, "tasks": []}
+        named |= {"checkpoints": "last", "choice": None, "tasks": []}
     found: Settings = ordered(named)
     if "tasks" in found:
         found["tasks"] = [one for entry in found["tasks"] for one in _ways(entry)]
@@ -45,11 +52,15 @@ def probe(config: Settings, run: dependencies.RunName) -> Settings | None:
     if named is None:
         return None
     values = dict(config["probe"][named])
-    wanted = {"methods": run.method, "models": run.model}
-    if any(name not in values.pop(key, [name]) for key, name in wanted.items()):
-        return None
+    chosen = {key: values.pop(key) for key in ("methods", "models") if key in values}
     found: Settings = ordered(values)
-    return found
+    return found if _among(chosen, run) else None
+
+
+def _among(chosen: Mapping[str, Any], run: dependencies.RunName) -> bool:
+    """Whether a run is of the methods and models that a section names."""
+    own = {"methods": run.method, "models": run.model}
+    return all(name in chosen.get(key, [name]) for key, name in own.items())
 
 
 def _ways(entry: Settings) -> list[Settings]:
@@ -65,23 +76,32 @@ def _ways(entry: Settings) -> list[Settings]:
 def mixture_settings(
     config: Settings, mixture: dependencies.MixtureName, runs: Mapping[str, Settings]
 ) -> Settings:
-    """What a finder is given: its options, and the runs that it reads."""
-    values, results = config["mixtures"][mixture.mixture], str(Path(config["results"]))
+    """What a finder, or a grid, is given: its options, and the runs that it reads."""
+    values, results = dependencies.search(config, mixture.mixture), str(Path(config["results"]))
     names = [str(run) for run in dependencies.proxies_of(config, mixture)]
+    given, finder = values.get("settings", ()), values.get("finder", GRID)
+    options, target = values.get("options", {}), config["scenarios"][mixture.scenario].get("target")
+    if target is not None and (finder == GRID or _weighs_losses(finder)):
+        options = {"target": target, **options}
     return ordered(
         {
-            "finder": values["finder"],
+            "finder": finder,
             "domains": config["scenarios"][mixture.scenario]["domains"],
-            "options": values.get("options", {}),
+            "options": options,
             "proxies": {
                 name: {
                     "folder": f"{results}/runs/{name}",
                     "weights_by_domain": runs[name]["method"].get("weights_by_domain"),
+                    **({"gives": {s: runs[name]["method"][s] for s in given}} if given else {}),
                 }
                 for name in names
             },
         }
     )
+
+
+def _weighs_losses(finder: str) -> bool:
+    return "target" in {field.name for field in dataclasses.fields(finders.kind(finder))}
 
 
 def ordered(value: Any) -> Any:

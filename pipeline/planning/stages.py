@@ -2,11 +2,13 @@
 
 import functools
 import re
+from collections.abc import Callable
 
 from pike_mixing.finders import FINDERS
 from pipeline.data import SOURCES
 from pipeline.planning import methods
 from pipeline.runtime import code_fingerprint
+from pipeline.settings import GRID
 from pipeline.tasks import TASKS
 
 STAGES = {
@@ -27,15 +29,11 @@ STAGES = {
 """The function that does a stage's work; its code is what the stage's results depend on."""
 
 
-def _of_task(name: str) -> str:
-    return next(place for pattern, place in TASKS.items() if re.fullmatch(pattern, name))
-
-
-PARTS = {
+PARTS: dict[str, Callable[[str], str]] = {
     "download": SOURCES.__getitem__,
     "pretrain": methods.place,
-    "mixture": FINDERS.__getitem__,
-    "fetch": _of_task,
+    "mixture": {**FINDERS, GRID: "pipeline.training.find_mixture:find"}.__getitem__,
+    "fetch": lambda name: next(p for task, p in TASKS.items() if re.fullmatch(task, name)),
 }
 """Stages that do their work by one of several peers, and where a peer of a name is."""
 

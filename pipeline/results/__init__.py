@@ -7,7 +7,7 @@
     outcomes     scores of items                -> points, under every normalisation
     comparisons  all methods, all tasks         -> the table accuracy_tests
     speedups     curves of two methods          -> the table speedups
-    claims       what the paper claims          -> the tables mean_accuracy_tests, pairs
+    claim_tests  what the paper claims          -> mean_accuracy_tests, pairs, claim_tests
     power        a difference to be shown       -> how many items, or seeds, it takes
     database     records + lineage + views      -> one DuckDB file
     selection    a view + what is selected      -> rows
@@ -19,7 +19,9 @@
     figures      a kind of figure, by its name  -> .svg, .png, .json
     inline       .svg                           -> pieces of a page
     provenance   database + docs/decisions.md   -> what a page says beside numbers
-    report       database + tables + figures    -> one self-contained page
+    report_parts .csv, .svg, .json              -> parts of a page
+    report       database + tables + figures    -> pages, index.html first
+    headline     database                       -> docs/results.md and its figure
     query, why   questions put to the database
     frames       tables and views               -> data frames
     compare      two databases                  -> what differs

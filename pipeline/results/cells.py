@@ -21,8 +21,8 @@ class Cell:
     best: bool = False
     published: float | None = None
     collapsed: bool = False
-    starved: bool = False
     unmoved: bool = False
+    one_seed: bool = False
     runs: tuple[str, ...] = ()
     """The runs that the number is made of."""
 
@@ -36,7 +36,7 @@ def of(row: Row) -> Cell:
     published = row.get("published")
     if published is not None:
         shown = f"{shown} ({number(published, None, row['decimals'])})".strip()
-    marks = ("bold", "underlined", "beats", "best", "collapsed", "starved", "unmoved")
+    marks = ("bold", "underlined", "beats", "best", "collapsed", "unmoved", "one_seed")
     return Cell(
         row["value"],
         row["error"],

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,23 +33,22 @@ class Comparison:
     estimate: Estimate
     by_seed_S: tuple[float, ...]
     seeds: tuple[int, ...]
-    low: float | None
-    high: float | None
     p: float | None
+    other: float
+    """The other method's mean: a share of 1."""
     examples: int
     documents: int
     discordance: float | None
     """Mean squared difference of an item: for whole points the share on which the two differ."""
     design_effect: float | None
     """Variance clustered by document over that of independent items, for one seed."""
-    drawn_B: Floats
-    """Differences on other documents, where there is one seed; else empty."""
     p_holm: float | None = None
 
     def points(self) -> list[float | None]:
         """Difference, standard error and the interval's ends in percentage points."""
-        values = (self.estimate.difference, self.estimate.stderr, self.low, self.high)
-        return [_percent(value) for value in values]
+        middle, half = self.estimate.difference, paired.half_width(self.estimate)
+        ends = [None, None] if half is None else [middle - half, middle + half]
+        return [percent(value) for value in (middle, self.estimate.stderr, *ends)]
 
 
 def place(found: Comparison) -> tuple[Block, str, str, str]:
@@ -62,10 +61,10 @@ def fill(connection: duckdb.DuckDBPyConnection) -> None:
 
     p_holm is corrected over a block: all methods and tasks, and their mean, under one metric.
     """
-    found = sorted(_tasks(connection), key=place)
+    found, kept = sorted(_tasks(connection), key=place), mean_tasks(connection)
     for _, block in itertools.groupby(found, key=lambda c: c.block):
         tested = list(block)
-        family = [*tested, *means(tested)]
+        family = [*tested, *means(tested, kept)]
         adjusted = paired.holm([c.p for c in family])
         rows = [_row(replace(c, p_holm=p)) for c, p in zip(family, adjusted, strict=True)]
         insert(connection, "accuracy_tests", rows)
@@ -85,21 +84,12 @@ def _tasks(connection: duckdb.DuckDBPyConnection) -> Iterator[Comparison]:
 
 
 def compared(
-    pairs: Differences, group: outcomes.Group, method: str, against: str, *, draw: bool = True
+    pairs: Differences, group: outcomes.Group, method: str, against: str
 ) -> Iterator[Comparison]:
-    """One comparison per metric.
-
-    With one seed the interval is that of the bootstrap over documents and p is exact; with several
-    both are those of `paired.estimate`, and so is the interval of one seed if nothing is drawn.
-    """
+    """One comparison per metric; p is over seeds and documents, that of one seed exact."""
     scenario, model, task, shots, formulation = group
-    drawn_BxM = np.zeros((0, len(pairs.sums)))
-    if draw and len(pairs.seeds) == 1:
-        sum_MxG = np.concatenate(list(pairs.sums.values()))
-        drawn_BxM = paired.bootstrap(sum_MxG, pairs.count_G, scenario, model, task)
-    for (metric, sum_SxG), drawn_B in zip(pairs.sums.items(), drawn_BxM.T, strict=True):
+    for metric, sum_SxG in pairs.sums.items():
         found = paired.estimate(sum_SxG, pairs.count_G)
-        low, high = interval(found, drawn_B)
         yield Comparison(
             block=(scenario, model, shots, formulation, metric),
             task=task,
@@ -108,26 +98,13 @@ def compared(
             estimate=found,
             by_seed_S=tuple(math.fsum(row_G) / pairs.items for row_G in sum_SxG),
             seeds=tuple(pairs.seeds),
-            low=low,
-            high=high,
             p=paired.tested(sum_SxG, pairs.count_G),
+            other=pairs.other[metric],
             examples=pairs.items,
             documents=found.clusters,
             discordance=float(pairs.squares[metric].mean()),
             design_effect=_design_effect(sum_SxG, pairs, metric),
-            drawn_B=drawn_B,
         )
-
-
-def interval(found: Estimate, drawn_B: Floats) -> tuple[float | None, float | None]:
-    """95% interval of a difference: of the draws where there are some."""
-    if found.stderr is None:
-        return None, None
-    if len(drawn_B):
-        return paired.percentiles(drawn_B)
-    half = paired.half_width(found)
-    assert half is not None
-    return found.difference - half, found.difference + half
 
 
 def _design_effect(sum_SxG: Floats, pairs: Differences, metric: str) -> float | None:
@@ -140,24 +117,31 @@ def _design_effect(sum_SxG: Floats, pairs: Differences, metric: str) -> float | 
     return math.fsum(clustered) / alone if clustered and alone > 0 else None
 
 
-def means(block: Sequence[Comparison]) -> Iterator[Comparison]:
-    """The mean over tasks of each method that was compared on all of them, with equal seeds."""
+def mean_tasks(connection: duckdb.DuckDBPyConnection) -> set[tuple[str, str]]:
+    """Scenario and task of what means are over."""
+    return set(connection.execute("select scenario, task from mean_tasks").fetchall())
+
+
+def means(block: Sequence[Comparison], kept: Container[tuple[str, str]]) -> Iterator[Comparison]:
+    """The mean over tasks of each method that was compared on all of them, with equal seeds.
+
+    Args:
+        block: Comparisons under one metric, sorted by `place`.
+        kept: Scenario and task of what the mean is over.
+    """
+    block = [c for c in block if (c.block[0], c.task) in kept]
     tasks = {comparison.task for comparison in block}
     for _, part in itertools.groupby(block, key=lambda c: (c.method, c.against)):
         same = list(part)
         if len(same) < len(tasks) or len({c.seeds for c in same}) > 1:
             continue
         found = paired.averaged([c.estimate for c in same], [c.by_seed_S for c in same])
-        # The tasks' draws are independent of each other, as their documents are.
-        drawn_B = np.mean([c.drawn_B for c in same], axis=0)
-        low, high = interval(found, drawn_B)
         yield replace(
             same[0],
             task=MEAN,
             estimate=found,
-            low=low,
-            high=high,
             p=paired.p_value(found),
+            other=float(np.mean([c.other for c in same])),
             examples=sum(c.examples for c in same),
             documents=sum(c.documents for c in same),
             discordance=None,
@@ -173,11 +157,11 @@ def _row(found: Comparison) -> list[Any]:
         *(scenario, model, found.task, shots, formulation, metric, found.method, found.against),
         *(*found.points(), found.p, found.p_holm),
         *(estimate.seeds, found.examples, found.documents),
-        _percent(found.discordance),
-        _percent(None if seed_sd is None else seed_sd * math.sqrt(estimate.seeds)),
+        percent(found.discordance),
+        percent(None if seed_sd is None else seed_sd * math.sqrt(estimate.seeds)),
         found.design_effect,
     ]
 
 
-def _percent(share: float | None) -> float | None:
+def percent(share: float | None) -> float | None:
     return None if share is None else 100 * share

@@ -240,7 +240,8 @@ def _lines(
             position = -1 if name == baseline else position - 1
         x, y = [row["step"] for row in points], [shown(row[column]) for row in points]
         low, high = ([r[end] for r in points] if band(points) else None for end in ("low", "high"))
-        lines.append(Series(name, position, x, y, low, high))
+        sign = points[0].get("sign", "") if points[0].get("method") == name else ""
+        lines.append(Series(name, position, x, y, low, high, sign))
     return lines
 
 

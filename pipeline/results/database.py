@@ -10,13 +10,15 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pike_mixing.rules.pike import PiKE
-from pipeline.planning import paper_roles
+from pike_mixing.settings import parse
+from pipeline.planning import paper_roles, resources
+from pipeline.planning.configuration import Paper
 from pipeline.results import claim_tests, comparisons, lineage, record_loader, speedups, views
-from pipeline.results.experiment import Experiment, read
+from pipeline.results.experiment import Experiment, RunRecord, read
 from pipeline.results.record_loader import insert
 from pipeline.runtime import atomic_files
 from pipeline.runtime.progress import Progress
-from pipeline.settings import Training
+from pipeline.settings import Model, Training
 
 PAPER = Path(__file__).parents[1] / "paper"
 
@@ -38,17 +40,13 @@ def build(settings: Path, out: Path) -> None:
         _written(out),
         duckdb.connect(str(partial)) as connection,
     ):
-        create(connection)
+        connection.execute(views.schema())
         fill(connection, experiment)
 
 
 @contextlib.contextmanager
 def _written(out: Path) -> Iterator[None]:
-    """Turns DuckDB's own error for a full or unwritable disk into a message.
-
-    Raises:
-        InputError: the database could not be written.
-    """
+    """Turns DuckDB's own error for a full or unwritable disk into a message."""
     try:
         yield
     except (duckdb.IOException, duckdb.FatalException) as error:
@@ -58,15 +56,8 @@ def _written(out: Path) -> Iterator[None]:
         ) from error
 
 
-def create(connection: duckdb.DuckDBPyConnection) -> None:
-    """Creates the base tables and, in the order of their dependencies, all views."""
-    connection.execute(views.schema())
-    for name in views.ordered():
-        connection.execute(f"create view {name} as {views.texts()[name]}")
-
-
 def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
-    """Fills the base tables.
+    """Fills the base tables, and adds the views.
 
     Raises:
         InputError: a record or manifest is missing, truncated or altered.
@@ -76,10 +67,12 @@ def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
     _names(connection, experiment)
     _corpora(connection, found)
     fill_paper(connection, experiment.config)
-    insert(connection, "defaults", _defaults())
     loader = record_loader.Loader(connection)
     with Progress("database", total=len(experiment.runs), unit="run") as progress:
         for run, record in experiment.runs.items():
+            if not record.trained:
+                _planned(connection, run, record, found)
+                continue
             _run(connection, experiment, run, found)
             loader.training(run, record)
             if record.evaluations:
@@ -89,6 +82,8 @@ def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
             progress.add(1)
     if experiment.theory is not None:
         loader.theory(Path(experiment.theory))
+    # Last, as they take seconds, which nobody waits for whose records are at fault.
+    views.add(connection)
     comparisons.fill(connection)
     claim_tests.fill(connection)
     speedups.fill(connection)
@@ -97,8 +92,8 @@ def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
 
 
 def _defaults() -> Iterator[list[str]]:
-    """What holds where a run's settings are silent: of the training recipe, of the rule pike."""
-    for kind, owner in (("training", Training), ("pike", PiKE)):
+    """What holds where settings are silent: of the training recipe, the rule pike, `paper`."""
+    for kind, owner in (("training", Training), ("pike", PiKE), ("paper", Paper)):
         values = {field.name: field.default for field in dataclasses.fields(owner)}
         given = {name: v for name, v in values.items() if isinstance(v, int | float | str)}
         yield [kind, atomic_files.canonical(given)]
@@ -118,7 +113,9 @@ def _names(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> Non
             if run.settings["scenario"] == scenario
             for domain in _texts(run.settings["domains"])
         )
-        insert(connection, "domains", ([scenario, name, i] for i, name in enumerate(domains)))
+        target = experiment.target(scenario)
+        rows = ([scenario, name, i, target.get(name, 1.0)] for i, name in enumerate(domains))
+        insert(connection, "domains", rows)
 
 
 def _texts(value: object) -> list[str]:
@@ -146,7 +143,36 @@ def _run(
     row += [atomic_files.canonical(made.settings), made.code_commit, made.code_fingerprint]
     row += [*(facts[n] for n in keys), expected["tokenizer"], facts.get("weights_sha256")]
     row += [atomic_files.canonical(expected), experiment.fingerprints.get(run)]
-    insert(connection, "runs", [row])
+    insert(connection, "runs", [[*row, experiment.runs[run].mixture]])
+
+
+def _planned(
+    connection: duckdb.DuckDBPyConnection, run: str, record: RunRecord, found: lineage.Lineage
+) -> None:
+    """A run that is not trained: what its settings and its tokenizer say of it."""
+    values: dict[str, Any] = record.settings
+    text = atomic_files.canonical(values)
+    first = f"corpus/{values['tokenizer']}/{values['domains'][0]}"
+    vocabulary = found.artifacts[first].facts["tokenizer"]["vocabulary"]
+    recipe = parse(Training, values["training"], f"{run}: training")
+    known = {
+        "run": run,
+        "scenario": values["scenario"],
+        "model": values["model_name"],
+        "method": values["method_name"],
+        "seed": values["seed"],
+        "steps": recipe.steps,
+        "tokens": recipe.steps * recipe.rows * recipe.length,
+        "parameters": resources.parameters(Model(**values["model"]), vocabulary),
+        "settings": text,
+        "tokenizer": values["tokenizer"],
+        "expected_settings": text,
+        "mixture": record.mixture,
+    }
+    marks = ", ".join("?" * len(known))
+    connection.execute(
+        f"insert into runs ({', '.join(known)}) values ({marks})", list(known.values())
+    )
 
 
 def _corpora(connection: duckdb.DuckDBPyConnection, found: lineage.Lineage) -> None:
@@ -168,7 +194,7 @@ def _corpora(connection: duckdb.DuckDBPyConnection, found: lineage.Lineage) -> N
 
 
 def fill_paper(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any]) -> None:
-    """Fills the tables of what the paper says, and which of a configuration's names play its."""
+    """Fills the tables of what the paper says, which names play its, and what holds by default."""
     # Digits behind the point are lost once a value is a number.
     decimals = "len(split_part(value, '.', 2)) as decimals"
     for table, name, columns in (
@@ -178,6 +204,7 @@ def fill_paper(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any])
         ("paper_statements", "statements", f"*, {decimals}"),
         ("paper_items", "items", "*"),
         ("paper_errata", "errata", "*"),
+        ("paper_patterns", "patterns", "*"),
         ("paper_claims", "claims", "*, len(split_part(published, '.', 2)) as decimals"),
     ):
         quoted = str(PAPER / f"{name}.csv").replace("'", "''")
@@ -186,6 +213,7 @@ def fill_paper(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any])
             f"select {columns} from read_csv('{quoted}', header = true, all_varchar = true)"
         )
     insert(connection, "published_names", map(list, paper_roles.pairs(config)))
+    insert(connection, "defaults", _defaults())
 
 
 def _lineage(connection: duckdb.DuckDBPyConnection, found: lineage.Lineage) -> None:

@@ -35,6 +35,8 @@ PANEL_WIDTH, PANEL_HEIGHT, LEGEND_LINE = 3.3, 2.3, 0.24
 LEFT, RIGHT, TOP, BOTTOM = 0.74, 0.1, 0.32, 0.46
 # Room of a legend's entry: its line with the gaps about it, and one letter of its text.
 LEGEND_MARK, LEGEND_LETTER = 0.55, 0.068
+# Letters of a title that fit beside each other.
+LONGEST_TITLE = 36
 STYLE: dict[Any, Any] = {
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
@@ -71,6 +73,8 @@ class Series:
     low: Sequence[float] | None = None
     """With `high` a band, such as the range over seeds."""
     high: Sequence[float] | None = None
+    sign: str = ""
+    """Stands at the line's end: why its numbers are doubtful."""
 
 
 @dataclass(frozen=True)
@@ -115,16 +119,19 @@ def draw(name: str, panels: Sequence[Panel], columns: int, out: Path) -> dict[st
     columns = min(columns, len(panels))
     cells = _cells(panels, columns)
     lines = len(cells) // columns
-    legend = {s.key: s.position for panel in panels for s in panel.series}
-    entry = LEGEND_MARK + LEGEND_LETTER * max(map(len, legend))
+    styles = {s.key: style(s.position) for panel in panels for s in panel.series}
+    entry = LEGEND_MARK + LEGEND_LETTER * max(map(len, styles))
     across = max(1, min(2 * columns, int(columns * PANEL_WIDTH / entry)))
-    legend_lines = math.ceil(len(legend) / across)
+    legend_lines = math.ceil(len(styles) / across)
     size = columns * PANEL_WIDTH, lines * PANEL_HEIGHT + legend_lines * LEGEND_LINE + 0.1
     with mpl.rc_context({**STYLE, "svg.hashsalt": name}):
         # At 72 dots per inch the canvas has the units of the SVG.
         figure = Figure(figsize=size, dpi=72)
         FigureCanvasAgg(figure)
-        handles = [_handle(key, position) for key, position in legend.items()]
+        handles = [
+            Line2D([], [], color=colour, linestyle=dashes, label=key)
+            for key, (colour, dashes) in styles.items()
+        ]
         figure.legend(handles=handles, loc="upper left", ncols=across)
         places = []
         for i, panel in enumerate(cells):
@@ -136,8 +143,8 @@ def draw(name: str, panels: Sequence[Panel], columns: int, out: Path) -> dict[st
         _save(figure, out)
     return {
         "legend": [
-            {"key": key, "colour": style(p)[0], "dashes": _css(style(p)[1])}
-            for key, p in legend.items()
+            {"key": key, "colour": colour, "dashes": _css(dashes)}
+            for key, (colour, dashes) in styles.items()
         ],
         "panels": [
             {"id": f"{name}--{panel.name}", **_numbers(panel, name), **place}
@@ -160,13 +167,14 @@ def _cells(panels: Sequence[Panel], columns: int) -> list[Panel | None]:
         if own_rows and moved:
             cells += [None] * (-len(cells) % columns)
         names = itertools.compress((panel.scenario, panel.model), several)
-        cells.append(replace(panel, title=": ".join([*names, panel.title])))
+        before_title = [name for name in names if not panel.title.startswith(f"{name}: ")]
+        cells.append(replace(panel, title=": ".join([*before_title, panel.title])))
     return cells + [None] * (-len(cells) % columns)
 
 
 def _fill(axes: Axes, panel: Panel, gid: str) -> None:
     axes.set_gid(gid)
-    axes.set_title(panel.title)
+    axes.set_title(panel.title, fontsize=min(10.0, 10.0 * LONGEST_TITLE / len(panel.title)))
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
     if panel.scale == "log":
@@ -197,6 +205,9 @@ def _fill(axes: Axes, panel: Panel, gid: str) -> None:
             x, y, color=colour, linestyle=dashes, marker=mark, markersize=3,
             gid=f"{gid}--{slug(series.key)}", zorder=3 if series.position >= 0 else 2.5,
         )  # fmt: skip
+        if series.sign:
+            axes.annotate(series.sign, (x[-1], y[-1]), (2, 0), textcoords="offset points",
+                          color=colour, va="center", fontsize=9, annotation_clip=True)  # fmt: skip
         if series.low is not None and series.high is not None:
             axes.fill_between(
                 x, series.low, series.high, color=colour, alpha=0.18, linewidth=0,
@@ -215,11 +226,6 @@ def _log_scale(axes: Axes, panel: Panel) -> None:
         axes.yaxis.set_major_locator(LogLocator(subs=subs))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
-
-
-def _handle(key: str, position: int) -> Line2D:
-    colour, dashes = style(position)
-    return Line2D([], [], color=colour, linestyle=dashes, label=key)
 
 
 def slug(text: str) -> str:
@@ -251,25 +257,18 @@ def _place(axes: Axes, corner: tuple[float, float], height: float) -> dict[str, 
 
 
 def _numbers(panel: Panel, name: str) -> dict[str, Any]:
-    return {
-        "scenario": panel.scenario,
-        "model": panel.model,
-        "title": panel.title,
-        "x_label": panel.x_label,
-        "y_label": panel.y_label,
-        "references": [[label, _short(height)] for label, height in panel.references],
-        "series": [
-            {
-                "id": f"{name}--{panel.name}--{slug(series.key)}",
-                "key": series.key,
-                "x": [_short(v) for v in series.x],
-                "y": [_short(v) for v in series.y],
-                "low": None if series.low is None else [_short(v) for v in series.low],
-                "high": None if series.high is None else [_short(v) for v in series.high],
-            }
-            for series in panel.series
-        ],
-    }
+    """The panel as the page needs it: numbers of five digits, lines with their ids."""
+    plain = {n: getattr(panel, n) for n in ("scenario", "model", "title", "x_label", "y_label")}
+    lines = [
+        {"id": f"{name}--{panel.name}--{slug(series.key)}", "key": series.key, "sign": series.sign}
+        | {
+            n: None if (values := getattr(series, n)) is None else list(map(_short, values))
+            for n in ("x", "y", "low", "high")
+        }
+        for series in panel.series
+    ]
+    references = [[label, _short(height)] for label, height in panel.references]
+    return {**plain, "references": references, "series": lines}
 
 
 def _short(value: float | None) -> float | None:

@@ -19,10 +19,14 @@ class RunRecord:
     """The run's folder."""
     settings: dict[str, object]
     """The content that its run.json should have."""
+    trained: bool = True
+    """Whether the database holds the run's records, not its settings alone."""
     evaluations: bool = True
     """Whether the experiment evaluates this run's checkpoints."""
     probes: bool = True
     """Whether the experiment probes this run's checkpoints."""
+    mixture: str | None = None
+    """The mixture, or the grid's choice, that the run trains with."""
 
     def problems(self) -> list[str]:
         """Names without which the run cannot be placed in the tables."""
@@ -84,6 +88,11 @@ class Experiment:
         """
         named = [str(run.settings["method_name"]) for run in self.runs.values()]
         return list(dict.fromkeys([*self.section("methods"), *named]))
+
+    def target(self, scenario: str) -> dict[str, float]:
+        """Weights of the domains in a scenario's mean loss; empty where all are equal."""
+        values = self.section("scenarios").get(scenario, {})
+        return values.get("target", {}) if isinstance(values, dict) else {}
 
     def section(self, name: str) -> dict[str, Any]:
         """A section of the configuration by its name; empty when it is not there."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import parse, unknown
-from pipeline.results import curves, drawing
+from pipeline.results import curves, drawing, marks
 from pipeline.results.drawing import Panel
 from pipeline.results.selection import Row, connect_ours, rows
 from pipeline.runtime import atomic_files, ownership
@@ -47,18 +47,28 @@ def write(settings: Path, database: Path, out: Path) -> None:
     try:
         found = rows(connection, kind.query, figure.selection, str(settings))
         baseline = connection.execute("select baseline from experiment").fetchall()[0][0]
+        doubts = marks.doubts(connection, str(settings))
     finally:
         connection.close()
     if kind.of_baseline and "methods" not in figure.selection:
         found = [row for row in found if row["method"] == baseline] or found
-    panels = kind.panels(found, baseline)
+    signs = {place: marks.signs(marked) for place, marked in doubts.items()}
+    for row in found:
+        row["sign"] = signs.get((row.get("scenario"), row.get("model"), row.get("method")), "")
+    # A line of a method ends with its sign; a panel of one has it in its title.
+    panels = [
+        dataclasses.replace(p, title=p.title + signs.get((p.scenario, p.model, p.title), ""))
+        for p in kind.panels(found, baseline)
+    ]
     if not panels:
         raise InputError(
             f"{settings}: figure {figure.name!r} is empty: no selected run has what it shows; "
             "select others, or take it out of `figures` in the configuration"
         )
     data = drawing.draw(figure.name, panels, kind.columns, out)
-    facts = {"name": figure.name, "caption": kind.caption, "lines": kind.lines}
+    signed = {mark for mark, sign in marks.SIGNS.items() if any(sign in r["sign"] for r in found)}
+    caption = " ".join([kind.caption, *marks.notes(signed)])
+    facts = {"name": figure.name, "caption": caption, "lines": kind.lines, "view": kind.query}
     # What the report takes into its page must be what was drawn.
     facts["svg_sha256"] = atomic_files.sha256(out.with_suffix(".svg"))
     drawing.write_data(out, {**facts, **data})
@@ -97,7 +107,8 @@ KINDS: Mapping[str, Kind] = {
         "Loss on held-out text of each domain while training goes on, in nats per token: lower is "
         "better. Dashed lines: the frequencies of single tokens and, where it is known, the "
         "entropy below which no model can go. What lies above the first, such as untrained "
-        "models, is cut. With several seeds a line is their mean and its band their range.",
+        "models, is cut. A line is the mean over seeds and its band one standard error over seeds "
+        "and documents; a line without a band is of one seed.",
     ),
     "differences": Kind(
         "figure_differences",
@@ -151,8 +162,9 @@ KINDS: Mapping[str, Kind] = {
         2,
         "methods",
         "The paper's Figure 1: mean accuracy on the tasks while training goes on, for two "
-        "languages and for the six domains, the large model. Below a panel: how much sooner "
-        "the quickest PiKE is where the baseline ends; the table speedups has the intervals.",
+        "languages and for the six domains, the large model; a band is one standard error over "
+        "seeds and items, a line without one is of one seed. Below: how much sooner the quickest "
+        "PiKE is, and stays, where the baseline ends, on the same tasks.",
     ),
     "figure2": Kind(
         "figure2",
@@ -160,8 +172,9 @@ KINDS: Mapping[str, Kind] = {
         3,
         "methods and pairs of domains",
         "The paper's Figure 2: mean accuracy with batches of Mix, Round-Robin and Random, and how "
-        "alike the domains' gradients are under Mix. Noise alone lowers the plain cosine, so the "
-        "one with noise taken out stands beside it.",
+        "alike the domains' gradients are under Mix. Bands are one standard error over seeds, of "
+        "accuracies also over items; a line without one is of one seed. Noise alone lowers the "
+        "plain cosine, so the one with noise taken out stands beside it.",
     ),
     "figure3": Kind(
         "figure3",
@@ -179,7 +192,8 @@ KINDS: Mapping[str, Kind] = {
         2,
         "methods",
         "The paper's Figure 4: mean accuracy with batches of Mix, Round-Robin and Random, for "
-        "three languages and for the six domains, the large model.",
+        "three languages and for the six domains, the large model; a band is one standard error "
+        "over seeds and items, a line without one is of one seed.",
     ),
     "figure5": Kind("figure5", curves.declared, 3, "pairs of domains", SIMILAR.format(5)),
     "figure6": Kind("figure6", curves.declared, 3, "pairs of domains", SIMILAR.format(6)),

@@ -84,7 +84,18 @@ def read(experiment: Experiment) -> Lineage:
                 lineage.artifacts.setdefault(
                     name, Artifact(name, name.removeprefix("file/"), recorded, "given", ())
                 )
-        lineage.artifacts[manifest.name] = _artifact(manifest, inputs, root, sums)
+        content = manifest.content
+        lineage.artifacts[manifest.name] = Artifact(
+            name=manifest.name,
+            path=os.path.relpath(manifest.path, root),
+            sha256=sums[_absolute(manifest.path)],
+            produced_by=content["stage"],
+            inputs=tuple(dict.fromkeys(inputs)),
+            settings=content["settings"],
+            code_fingerprint=content["code"]["fingerprint"],
+            code_commit=content["code"]["commit"],
+            facts={key: content[key] for key in content if key not in STANDARD_KEYS},
+        )
     for kind, suffix, given in (
         ("table", "md", experiment.tables),
         ("figure", "svg", experiment.figures),
@@ -126,27 +137,8 @@ def _stands_on(experiment: Experiment, view: str, settings: Mapping[str, Any]) -
             yield from (f"{stage}/{name}" for stage in wanted)
 
 
-def _artifact(manifest: _Found, inputs: list[str], root: Path, sums: Mapping[str, str]) -> Artifact:
-    content = manifest.content
-    return Artifact(
-        name=manifest.name,
-        path=os.path.relpath(manifest.path, root),
-        sha256=sums[_absolute(manifest.path)],
-        produced_by=content["stage"],
-        inputs=tuple(dict.fromkeys(inputs)),
-        settings=content["settings"],
-        code_fingerprint=content["code"]["fingerprint"],
-        code_commit=content["code"]["commit"],
-        facts={key: content[key] for key in content if key not in STANDARD_KEYS},
-    )
-
-
 def _manifest(name: str, path: Path, stage: str, remake: str) -> _Found:
-    """A manifest, which is of what its place says.
-
-    Raises:
-        InputError: it is missing, not whole, or of another run, source or task.
-    """
+    """A manifest, which is of what its place says."""
     content = record_loader.manifest(path, stage, remake)
     key = {"pretrain": "run", "evaluate": "run", "probe": "run", "pack": "source", "fetch": "task"}
     expected = name.rpartition("/")[2] if stage == "pack" else name.partition("/")[2]
@@ -177,6 +169,8 @@ def _manifests(experiment: Experiment) -> Iterator[_Found]:
         path = Path(experiment.theory) / atomic_files.MANIFEST
         yield _manifest("theory", path, "theory", "run `pike theory`")
     for run, record in experiment.runs.items():
+        if not record.trained:
+            continue
         here = Path(record.folder)
         remake = f"run `pike pretrain` for {run}"
         own = _manifest(f"run/{run}", here / atomic_files.MANIFEST, "pretrain", remake)

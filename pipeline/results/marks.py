@@ -12,8 +12,8 @@ RING = "\N{DEGREE SIGN}"
 SIGNS = {
     "faint": RING,
     "collapsed": "\N{DAGGER}",
-    "starved": "\N{DOUBLE DAGGER}",
     "unmoved": "\N{SECTION SIGN}",
+    "one_seed": "\N{SUPERSCRIPT ONE}",
 }
 """What stands behind a cell with a mark that is no style."""
 
@@ -26,12 +26,12 @@ NOTES = {
     "rule of the paper's Tables 2 and 14; no test.",
     "best": "Italics: the best, but not shown to be ahead of the baseline.",
     "faint": f"{RING}, in grey: not above chance (one-sided, 95%, by its own error).",
-    "collapsed": f"{SIGNS['collapsed']}: in one of its runs the weights collapsed onto few domains "
-    "(alarm effective-domains).",
-    "starved": f"{SIGNS['starved']}: in one of its runs a domain had no row for a while (alarm "
-    "no-rows).",
+    "collapsed": f"{SIGNS['collapsed']}: one of its runs collapsed: in its last quarter the rows "
+    "spread over fewer than 1.3 effective domains, or a domain had no row for a quarter of it.",
     "unmoved": f"{SIGNS['unmoved']}: in one of its runs the method never moved a row, so that it "
     "trained as its initial weights alone do (alarm never-moved).",
+    "one_seed": f"{SIGNS['one_seed']}: one seed: the error is over documents or items alone, and "
+    "another seed may differ by more.",
 }
 """What each mark means."""
 
@@ -45,8 +45,8 @@ MARKDOWN = {
 LATEX = {
     "faint": r"\textcolor{{gray}}{{{}}}",
     "collapsed": r"{}\dag{{}}",
-    "starved": r"{}\ddag{{}}",
     "unmoved": r"{}\S{{}}",
+    "one_seed": r"{}$^1$",
     "underlined": r"\underline{{{}}}",
     "beats": r"\underline{{{}}}",
     "best": r"\textit{{{}}}",

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipeline.statistics.multiple_choice import SCORES, Ints, points
 from pipeline.statistics.paired import Floats
@@ -55,6 +54,8 @@ class Differences:
     items: int
     count_G: Ints
     """Items of each document."""
+    other: dict[str, float]
+    """By metric the other method's mean over these seeds and items: a share of 1."""
     sums: dict[str, Floats]
     """By metric S x G: differences summed over each document's items."""
     squares: dict[str, Floats]
@@ -81,6 +82,9 @@ def differences(outcomes: Outcomes, method: str, against: str) -> Differences | 
         seeds=seeds,
         items=len(document_I),
         count_G=np.bincount(document_I),
+        other={
+            n: float(at_RxI[others_S][:, shared_I].mean()) for n, at_RxI in outcomes.points.items()
+        },
         sums={n: np.stack([np.bincount(document_I, d_I) for d_I in kept[n]]) for n in kept},
         squares={name: kept_SxI**2 for name, kept_SxI in kept.items()},
     )
@@ -135,7 +139,7 @@ def read(connection: duckdb.DuckDBPyConnection, group: Group, *, every: bool = F
     names_I, item_N = np.unique([f"{item} {gold}" for item, gold in texts], return_inverse=True)
     document_I = np.empty(len(names_I), np.int64)
     document_I[item_N] = np.unique(found["cluster"].to_pylist(), return_inverse=True)[1]
-    candidates_N = pc.list_value_length(found["sum_log_likelihood"]).to_numpy()
+    candidates_N = _lengths(found["sum_log_likelihood"])
     candidates_I = np.empty(len(names_I))
     candidates_I[item_N] = candidates_N
     graded = {}
@@ -156,10 +160,14 @@ def _graded(found: pa.Table, candidates_N: Ints) -> dict[str, Floats]:
     """Points of every row under every metric whose lists are there."""
     present = {n for needed, _ in SCORES.values() for n in needed} & set(found.column_names)
     columns = {
-        name: pc.list_flatten(found[name]).to_numpy().astype(np.float64)
+        name: found[name]
+        .combine_chunks()
+        .flatten()
+        .to_numpy(zero_copy_only=False)
+        .astype(np.float64)
         for name in present
         # Tasks that have no use for a list leave it empty.
-        if np.array_equal(pc.list_value_length(found[name]).to_numpy(), candidates_N)
+        if np.array_equal(_lengths(found[name]), candidates_N)
     }
     gold_N = found["gold"].to_numpy()
     return {
@@ -167,3 +175,8 @@ def _graded(found: pa.Table, candidates_N: Ints) -> dict[str, Floats]:
         for name, (needed, score) in SCORES.items()
         if all(n in columns for n in needed)
     }
+
+
+def _lengths(lists: pa.ChunkedArray) -> Ints:
+    """How many values each list has."""
+    return lists.combine_chunks().value_lengths().to_numpy(zero_copy_only=False)

@@ -8,9 +8,12 @@ seed_sd, design_effect) stands in the database's table accuracy_tests.
 import bisect
 import math
 import textwrap
+from typing import Any
 
 from pike_mixing.errors import InputError
-from pipeline.statistics.distributions import NORMAL, normal_quantile, t_quantile
+from pipeline.runtime import presentation
+from pipeline.statistics.detectable import found
+from pipeline.statistics.distributions import NORMAL, normal_quantile
 
 MOST_SEEDS = 10_000
 LEAST = 1e-6
@@ -51,17 +54,17 @@ def paired_items(difference: float, discordance: float, power: float, level: flo
 def paired_seeds(difference: float, seed_sd: float, power: float, level: float) -> int:
     """Seeds that it takes when items are so many that they no longer matter.
 
-    The smallest s with  D >= (t(level) + t(2 (1 - power))) * SD / sqrt(s),  two-sided quantiles of
-    Student's t with s - 1 degrees, SD that of the seeds' paired differences in the unit of D. D =
-    SD, power 0.8, level 0.05: at 10 seeds (2.262 + 0.883) / 3.162 = 0.995, so 10.
+    The smallest number at which the test over seeds (`pipeline.statistics.detectable`) finds the
+    difference with probability `power`. D = SD, power 0.8, level 0.05: 10, where it is 0.803.
 
     Raises:
         InputError: more than `MOST_SEEDS` would be needed.
     """
+    if not seed_sd:
+        return 2
 
     def enough(seeds: int) -> bool:
-        quantiles = t_quantile(level, seeds - 1) + t_quantile(2 * (1 - power), seeds - 1)
-        return quantiles * seed_sd <= difference * math.sqrt(seeds)
+        return found(difference, seed_sd, seeds, 0.0, level) >= power
 
     if not enough(MOST_SEEDS):
         raise InputError(f"more than {MOST_SEEDS:,} seeds would be needed: ask for more difference")
@@ -76,8 +79,9 @@ def power(
     design_effect: float = 1.0,
     power: float = 0.8,
     level: float = 0.05,
+    format: str = "text",
 ) -> str:
-    """How many items and seeds a difference needs, in words.
+    """How many items and seeds a difference needs.
 
     Args:
         given: The difference, in percentage points.
@@ -87,6 +91,7 @@ def power(
         design_effect: By how much items that share documents inflate the variance.
         power: Probability that the test finds the difference.
         level: Two-sided level of the test.
+        format: text or json.
 
     Raises:
         InputError: a number out of its range.
@@ -116,16 +121,29 @@ def power(
     share = given / 100
     alone = math.ceil(design_effect * unpaired_items(share, accuracy / 100, power, level))
     paired = math.ceil(design_effect * paired_items(share, discordance / 100, power, level))
-    seeds = "unknown: give --seed-sd"
-    if seed_sd is not None:
-        count = paired_seeds(given, seed_sd, power, level)
-        seeds = f"{count:,} of each method, with items enough that they do not matter"
-    points = "point" if given == 1 else "points"
+    count = None if seed_sd is None else paired_seeds(given, seed_sd, power, level)
+    facts: dict[str, Any] = {"paired_items": paired, "unpaired_items": alone, "seeds": count}
+    asked: dict[str, Any] = {"difference": given, "power": power, "level": level}
+    return presentation.shown(format, asked | facts, lambda: _told(**asked, **facts))
+
+
+def _told(
+    difference: float,
+    power: float,
+    level: float,
+    paired_items: int,
+    unpaired_items: int,
+    seeds: int | None,
+) -> str:
+    counted = "unknown: give --seed-sd"
+    if seeds is not None:
+        counted = f"{seeds:,} of each method, with items enough that they do not matter"
+    points = "point" if difference == 1 else "points"
     return textwrap.dedent(
         f"""\
-        For a difference of {given:g} {points} (power {power:g}, level {level:g}, two-sided):
-          paired     {paired:,} items, the same for both methods
-          unpaired   {alone:,} items for each method
-          seeds      {seeds}
+        For a difference of {difference:g} {points} (power {power:g}, level {level:g}, two-sided):
+          paired     {paired_items:,} items, the same for both methods
+          unpaired   {unpaired_items:,} items for each method
+          seeds      {counted}
         Items tell two models apart, not two methods: another seed gives another model."""
     )

@@ -47,6 +47,19 @@ def sentence(verdict: Row) -> str:
     )
 
 
+def brief(verdict: Row) -> str:
+    """The same in half a line, beside a picture: what is lowest, by how much, how sure."""
+    if verdict["verdict"] == "baseline":
+        return f"no method is below {verdict['baseline']}."
+    if verdict["verdict"] == "no pairs":
+        return f"{verdict['best']} is lowest; no run of {verdict['baseline']} to compare it with."
+    return (
+        f"{verdict['best']} is lowest, {verdict['nll_difference']:+.3f} nats against "
+        f"{verdict['baseline']} ({verdict['nll_low']:+.3f} to {verdict['nll_high']:+.3f}, "
+        f"{counted(verdict['paired_seeds'], 'seed')})."
+    )
+
+
 def aside(verdict: Row) -> str:
     """What the paper's own average says, where it says something else."""
     if verdict["best_arithmetic"] == verdict["best"]:
@@ -63,19 +76,24 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def intervals(differences: list[Row]) -> list[Row]:
-    """Differences to the baseline with their places on a common scale, in percent of its width.
+def intervals(differences: list[Row]) -> tuple[list[Row], float]:
+    """Differences to the baseline with their places in percent of a scale, and half that scale.
 
-    The scale reaches to twice the median interval's far end, so that a few hopeless methods do not
-    squeeze the others; what lies outside is cut and says on which side.
+    The scale holds every interval below zero, and reaches to twice the far end that a third of all
+    lie within, so that hopeless methods do not squeeze the others; what lies outside is cut and
+    says on which side.
     """
     ends = sorted(max(abs(row["nll_low"]), abs(row["nll_high"])) for row in differences)
-    limit = max(2 * ends[len(ends) // 2], 1e-9) if ends else 1.0
+    limit = 1.0
+    if ends:
+        limit = max(
+            2 * ends[len(ends) // 3], -1.1 * min(row["nll_low"] for row in differences), 1e-9
+        )
 
     def place(value: float) -> float:
         return round(50 + 50 * max(-1.0, min(1.0, value / limit)), 2)
 
-    return [
+    placed = [
         {
             **row,
             "x": place(row["nll_difference"]),
@@ -89,6 +107,7 @@ def intervals(differences: list[Row]) -> list[Row]:
         }
         for row in differences
     ]
+    return placed, limit
 
 
 def accuracies(connection: duckdb.DuckDBPyConnection, scenario: str, model: str) -> list[Row]:
@@ -109,15 +128,12 @@ def accuracies(connection: duckdb.DuckDBPyConnection, scenario: str, model: str)
     for _, same in itertools.groupby(found, key=lambda row: (row["formulation"], row["shots"])):
         rows = list(same)
         shown = [row for row in rows if row["metric"] == rows[0]["metric"]]
-        blocks.append({"label": _accuracy_label(shown[0]), "rows": shown})
+        label = (
+            "formulation {formulation}, normalisation {metric}, {shots}-shot, "
+            "{examples:,} items of {documents:,} documents"
+        )
+        blocks.append({"label": label.format(**rows[0]), "rows": shown})
     return blocks
-
-
-def _accuracy_label(row: Row) -> str:
-    return (
-        f"formulation {row['formulation']}, normalisation {row['metric']}, {row['shots']}-shot, "
-        f"{row['examples']:,} items of {row['documents']:,} documents"
-    )
 
 
 def methods(
@@ -135,7 +151,8 @@ def methods(
     for row in found:
         settings = json.loads(row["settings"])
         rule = settings["rule"]
-        values = ", ".join(f"{k} {_plain(v)}" for k, v in settings["method"].items())
+        given = {**settings["method"], **settings.get("tuned", {})}
+        values = ", ".join(f"{k} {_plain(v)}" for k, v in given.items())
         about = rules.get(rule, "")
         rows.append({"method": row["method"], "rule": rule, "about": about, "settings": values})
     return rows

@@ -10,7 +10,7 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pipeline.results.experiment import RunRecord
-from pipeline.runtime import atomic_files, manifests
+from pipeline.runtime import atomic_files, checksums, manifests
 
 OF_TRAINING = (
     "steps",
@@ -24,11 +24,8 @@ OF_TRAINING = (
 OF_THEORY = (
     "theory_example",
     "theory_example_settings",
-    "theory_example_steps",
     "theory_descent",
-    "theory_relaxed",
     "theory_iterations",
-    "theory_tilt",
 )
 OF_EVALUATION = ("perplexities", "documents", "accuracies", "choices")
 
@@ -57,19 +54,10 @@ def check(path: Path, listed: Mapping[str, Any] | None, remake: str) -> None:
     """
     if not path.is_file():
         raise InputError(f"{path} does not exist: {remake}")
-    if listed is None:
-        return
-    size = path.stat().st_size
-    if size != listed["bytes"]:
-        raise InputError(
-            f"{path} has {size:,} bytes, its manifest says {listed['bytes']:,}: "
-            f"the record is damaged; {remake}"
-        )
-    if atomic_files.sha256(path) != listed["sha256"]:
-        raise InputError(
-            f"{path} does not have the SHA-256 that its manifest lists: "
-            f"the record is damaged; {remake}"
-        )
+    if listed is not None:
+        sealed = checksums.Sealed(path, listed["bytes"], listed["sha256"], remake)
+        if problem := checksums.altered(sealed):
+            raise InputError(problem)
 
 
 def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Iterable[list[Any]]) -> None:

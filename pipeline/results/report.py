@@ -1,9 +1,8 @@
-"""The report: one page with everything, for reading, that needs no server and no network."""
+"""The report: pages for reading that need no server and no network, index.html first."""
 
-import base64
-import csv
-import io
-import re
+import contextlib
+import itertools
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,47 +13,61 @@ import yaml
 from markupsafe import Markup
 
 from pike_mixing.errors import InputError
-from pipeline.results import experiment, inline, marks, provenance, views
-from pipeline.results.drawing import INK
+from pipeline.results import experiment, marks, provenance, report_parts
 from pipeline.results.provenance import REPORT, counted
 from pipeline.results.selection import Row, connect_ours, query
-from pipeline.runtime import atomic_files, manifests
+from pipeline.runtime import atomic_files
 
-FIGURE = {
-    "name": str,
-    "caption": str,
-    "lines": str,
-    "svg_sha256": str,
-    "legend": [{"key": str, "colour": str}],
-    "panels": [{"id": str, "scenario": str, "model": str, "box": list, "series": list}],
+PAGES = {
+    "index": "Results",
+    "tables": "All numbers",
+    "paper": "The paper",
+    "methods": "Methods",
+    "provenance": "Provenance",
 }
-"""What is read of a figure's numbers."""
+"""The pages' files and titles."""
+FRONT = ("weights", "losses")
+"""Figures that the first page shows."""
+OVER_ALL = ("leaderboard", "ladder")
+"""Tables over all scenarios that the first page shows."""
+CHECKS = ("claims", "audit", "theory")
+"""Tables about the paper that it does not have itself."""
 
 
 def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path) -> None:
-    """Writes the page.
+    """Writes the pages, `out` last.
 
     Args:
         settings: The experiment's settings, those of the database.
         database: The experiment's database.
         tables: Folder of the tables' .csv files.
         figures: Folder of the figures' .svg and .json files.
-        out: The page.
+        out: The first page, index.html; the others are written beside it.
 
     Raises:
         InputError: a table or figure of the experiment is missing; the message says what to run.
     """
-    # The place is looked at first.
+    # The places are looked at first.
     inputs = [settings, database, tables, figures]
-    with atomic_files.atomic_write(out, "report", inputs) as partial:
-        partial.write_text(_page(settings, database, tables, figures), encoding="utf-8")
+    places = {page: out.parent / f"{page}.html" for page in PAGES} | {"index": out}
+    with contextlib.ExitStack() as opened:
+        # What is opened first appears last.
+        partials = {
+            page: opened.enter_context(atomic_files.atomic_write(place, "report", inputs))
+            for page, place in places.items()
+        }
+        texts = _pages(settings, database, tables, figures, out.parent)
+        for page, partial in partials.items():
+            partial.write_text(texts[page], encoding="utf-8")
 
 
-def _page(settings: Path, database: Path, tables: Path, figures: Path) -> str:
+def _pages(
+    settings: Path, database: Path, tables: Path, figures: Path, folder: Path
+) -> dict[str, str]:
     named = experiment.read(settings)
     connection = connect_ours(database)
     try:
-        page = _content(connection, named, tables, figures)
+        content = _content(connection, named, tables, figures)
     finally:
         connection.close()
     environment = jinja2.Environment(
@@ -64,13 +77,22 @@ def _page(settings: Path, database: Path, tables: Path, figures: Path) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters["counted"] = counted
-    environment.filters["titled"] = _titled
-    return environment.get_template("page.html").render(
-        style=Markup((REPORT / "style.css").read_text(encoding="utf-8")),
-        script=Markup((REPORT / "script.js").read_text(encoding="utf-8")),
-        **page,
-    )
+    environment.filters |= {"counted": counted, "titled": report_parts.titled}
+    content["style"] = Markup((REPORT / "style.css").read_text(encoding="utf-8"))
+    content["script"] = Markup((REPORT / "script.js").read_text(encoding="utf-8"))
+    files = {"tables": tables, "figures": figures}
+    content["files"] = {
+        kind: Path(os.path.relpath(f, folder)).as_posix() for kind, f in files.items()
+    }
+    return {
+        page: environment.get_template(f"{page}.html").render(
+            page=page,
+            pages=PAGES,
+            data=[report_parts.data(figure) for figure in content["figures"].get(page, [])],
+            **content,
+        )
+        for page in PAGES
+    }
 
 
 def _content(
@@ -79,12 +101,15 @@ def _content(
     tables: Path,
     figures: Path,
 ) -> dict[str, Any]:
-    tabled, of_paper = _sorted(
-        [read_table(tables / f"{n}.csv") for n in _names(named.tables, tables, ".csv")]
+    doubts = marks.doubts(connection, "report")
+    tabled, of_paper = report_parts.apart(
+        [report_parts.table(tables / f"{n}.csv") for n in _names(named.tables, tables, ".csv")]
     )
-    drawn, drawn_of_paper = _sorted(
-        [read_figure(figures, name) for name in _names(named.figures, figures, ".json")]
+    drawn, drawn_of_paper = report_parts.apart(
+        [report_parts.figure(figures, name) for name in _names(named.figures, figures, ".json")]
     )
+    front = [report_parts.legend(f) for name in FRONT for f in drawn if f["name"] == name]
+    own = [figure for figure in drawn if figure["name"] not in FRONT]
     (overview,) = query(
         connection,
         "select count(*) as runs, count(distinct method) as methods, "
@@ -92,14 +117,27 @@ def _content(
         "sum(tokens) as tokens, sum(wall_seconds) as seconds, "
         "list_sort(list(distinct device)) as devices from runs",
     )
+    compared = differences(connection)
+    scenarios = [
+        _scenario(connection, named, scenario, doubts, tabled, own)
+        for scenario in named.scenarios()
+    ]
+    methods = _methods(connection, named)
     return {
         "name": named.experiment,
         "baseline": named.baseline,
+        "names": [row["method"] for row in methods],
         "overview": overview,
-        "scenarios": [_scenario(connection, named, s, tabled, drawn) for s in named.scenarios()],
-        "paper": {"tables": of_paper, "figures": [_legend(figure) for figure in drawn_of_paper]},
+        "verdicts": _verdicts(scenarios, compared),
+        "picture": picture(compared, doubts, named.methods()),
+        "scenarios": scenarios,
+        "methods": methods,
+        "figures": {"index": front, "tables": own, "paper": drawn_of_paper},
+        "paper": {"tables": of_paper, "figures": [report_parts.legend(f) for f in drawn_of_paper]},
         "claims": provenance.claims(connection),
-        "general": _part(tabled, ""),
+        "over_all": [table for table in tabled if table["name"] in OVER_ALL],
+        "checks": [table for table in tabled if table["name"] in CHECKS],
+        "general": [t for t in _part(tabled, "") if t["name"] not in CHECKS + OVER_ALL],
         "config": yaml.safe_dump(named.config, sort_keys=False, allow_unicode=True, width=96),
         "made": provenance.made(connection),
         "sources": provenance.sources(connection),
@@ -108,8 +146,68 @@ def _content(
         "stale": query(connection, "select * from stale"),
         "alarms": provenance.alarms(connection),
         "deviations": provenance.deviations(),
-        "data": {figure["name"]: _data(figure) for figure in drawn + drawn_of_paper},
     }
+
+
+def differences(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], list[Row]]:
+    """Differences of the mean loss to the baseline, by scenario and model, by method."""
+    found = query(
+        connection,
+        "select d.* from method_differences as d join methods as m on d.method = m.method "
+        "join scenarios as s on d.scenario = s.scenario "
+        "join experiment as e on d.against = e.baseline "
+        "where d.nll_high is not null order by s.position, d.model, m.position",
+    )
+    groups = itertools.groupby(found, key=lambda row: (row["scenario"], row["model"]))
+    return {place: list(rows) for place, rows in groups}
+
+
+def _verdicts(scenarios: list[Row], compared: Mapping[tuple[str, str], list[Row]]) -> list[Row]:
+    """The verdicts of scenarios and models that have something to compare; all if none has."""
+    found = [
+        {**verdict, "place": f"{scenario['name']} / {verdict['model']}"}
+        for scenario in scenarios
+        for verdict in scenario["verdicts"]
+    ]
+    return [row for row in found if (row["scenario"], row["model"]) in compared] or found
+
+
+def picture(
+    compared: Mapping[tuple[str, str], list[Row]],
+    doubts: Mapping[tuple[str | None, ...], set[str]],
+    methods: list[str],
+) -> Row:
+    """The differences as a grid: a row per method, a column per scenario and model."""
+    columns: list[Row] = []
+    grid: dict[tuple[str, ...], Row] = {}
+    signed: set[str] = set()
+    for (scenario, model), rows in compared.items():
+        placed, limit = provenance.intervals(rows)
+        columns.append({"scenario": scenario, "model": model, "limit": limit})
+        for row in placed:
+            marked = doubts.get((scenario, model, row["method"]), set())
+            signed |= marked
+            row["signs"] = marks.signs(marked)
+            row["made"] = provenance.anchor(["/".join((scenario, model, row["method"], ""))])
+            row["side"] = "below" if row["nll_high"] < 0 else "above" if row["nll_low"] > 0 else ""
+            grid[row["method"], scenario, model] = row
+    shown = {method for method, *_ in grid}
+    lines = [
+        {"method": m, "cells": [grid.get((m, c["scenario"], c["model"])) for c in columns]}
+        for m in methods
+        if m in shown
+    ]
+    return {"columns": columns, "rows": lines, "notes": marks.notes(signed)}
+
+
+def _methods(connection: duckdb.DuckDBPyConnection, named: experiment.Experiment) -> list[Row]:
+    """Every method that ran, in the experiment's order; scenarios by settings."""
+    found: dict[str, Row] = {}
+    for scenario in named.scenarios():
+        for row in provenance.methods(connection, scenario, named.rules):
+            one = found.setdefault(row["method"], {**row, "settings": {}})
+            one["settings"].setdefault(row["settings"], []).append(scenario)
+    return [found[name] for name in named.methods() if name in found]
 
 
 def _names(given: Mapping[str, object], folder: Path, suffix: str) -> list[str]:
@@ -125,24 +223,11 @@ def _names(given: Mapping[str, object], folder: Path, suffix: str) -> list[str]:
     return names
 
 
-def _titled(name: str) -> str:
-    """A table's or figure's name as a title: Table 1, Perplexity."""
-    return re.sub(r"(?<=[a-z])(?=\d)", " ", name).capitalize()
-
-
-def _sorted(made: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Our own tables or figures, and those of the paper, each in the experiment's order."""
-    ours: list[dict[str, Any]] = []
-    paper: list[dict[str, Any]] = []
-    for one in made:
-        (paper if re.fullmatch(r"(table|figure)\d+", one["name"]) else ours).append(one)
-    return ours, paper
-
-
 def _scenario(
     connection: duckdb.DuckDBPyConnection,
     named: experiment.Experiment,
     scenario: str,
+    doubts: Mapping[tuple[str | None, ...], set[str]],
     tabled: list[dict[str, Any]],
     drawn: list[dict[str, Any]],
 ) -> dict[str, Any]:
@@ -150,23 +235,19 @@ def _scenario(
         return [r for r in query(connection, sql) if r["scenario"] == scenario]
 
     verdicts = [
-        {**row, "sentence": provenance.sentence(row), "aside": provenance.aside(row)}
+        {
+            **row,
+            "brief": provenance.brief(row),
+            "sentence": provenance.sentence(row),
+            "aside": provenance.aside(row),
+        }
         for row in of("select * from verdicts")
     ]
-    differences = of(
-        "select d.* from method_differences as d join methods as m on d.method = m.method "
-        "join experiment as e on d.against = e.baseline "
-        "where d.nll_high is not null order by d.model, m.position"
-    )
-    doubts = marks.doubts(connection, "report")
     for verdict in verdicts:
         model = verdict["model"]
-        same = [row for row in differences if row["model"] == model]
-        verdict["intervals"] = provenance.intervals(same)
         verdict["accuracies"] = provenance.accuracies(connection, scenario, model)
-        compared = [verdict["intervals"], *(block["rows"] for block in verdict["accuracies"])]
         marked = {row["method"]: doubts.get((scenario, model, row["method"]), set())
-                  for rows in compared for row in rows}  # fmt: skip
+                  for block in verdict["accuracies"] for row in block["rows"]}  # fmt: skip
         verdict["signs"] = {method: marks.signs(found) for method, found in marked.items()}
         verdict["notes"] = marks.notes(set().union(*marked.values()))
     about = named.section("scenarios").get(scenario, {})
@@ -175,7 +256,6 @@ def _scenario(
         "name": scenario,
         "about": about.get("about", "") if isinstance(about, dict) else "",
         "verdicts": verdicts,
-        "methods": provenance.methods(connection, scenario, named.rules),
         "corpora": of(
             "select distinct r.scenario, d.position, c.* from corpora as c "
             "join runs as r on c.tokenizer = r.tokenizer "
@@ -183,7 +263,7 @@ def _scenario(
             "order by d.position, c.source, c.split"
         ),
         "tables": _part(tabled, scenario),
-        "figures": [_legend(part) for part in parts if part["panels"]],
+        "figures": [report_parts.legend(part) for part in parts if part["panels"]],
     }
 
 
@@ -194,90 +274,3 @@ def _part(tabled: list[dict[str, Any]], scenario: str) -> list[dict[str, Any]]:
         for table in tabled
     )
     return [part for part in parts if part["blocks"]]
-
-
-def read_table(path: Path) -> dict[str, Any]:
-    """A table's .csv file as the page shows it, with the file itself for download."""
-    text = path.read_text(encoding="utf-8")
-    found = list(csv.DictReader(io.StringIO(text)))
-    return {
-        "name": path.stem,
-        "caption": views.caption(views.of(f"table_{path.stem}")),
-        "notes": marks.notes([m for m in marks.NOTES if any(row[m] == "1" for row in found)]),
-        "blocks": [
-            _block([row for row in found if row["section"] == section])
-            for section in dict.fromkeys(row["section"] for row in found)
-        ],
-        "download": "data:text/csv;base64," + base64.b64encode(text.encode()).decode(),
-    }
-
-
-def _block(rows: list[dict[str, str]]) -> dict[str, Any]:
-    headers = list(dict.fromkeys(row["column"] for row in rows))
-    cells = {(row["row"], row["column"]): _cell(row) for row in rows}
-    labels = dict.fromkeys((row["row"], row["kind"]) for row in rows)
-    made = {row["row"]: provenance.anchor(row["runs"].split()) for row in rows if row["runs"]}
-    scenario = rows[0]["scenario"]
-    words = set(headers) - {row["column"] for row in rows if row["value"]}
-    return {
-        "label": rows[0]["section"].removeprefix(f"{scenario} / "),
-        "scenario": scenario,
-        "headers": [(*_header(header), header in words) for header in headers],
-        "lines": [
-            (label, kind, made.get(label), [(cells[label, h], h in words) for h in headers])
-            for label, kind in labels
-        ],
-    }
-
-
-def _header(text: str) -> tuple[str, str]:
-    """A column's name and its unit."""
-    found = re.fullmatch(r"(.*) \((.*)\)", text)
-    return (found[1], found[2]) if found else (text, "")
-
-
-def _cell(row: dict[str, str]) -> dict[str, Any]:
-    value, _, error = row["shown"].partition(" ± ")
-    found = [mark for mark in marks.NOTES if row[mark] == "1"]
-    return {
-        "value": value,
-        "error": error,
-        "made": provenance.anchor(row["runs"].split()),
-        "signs": marks.signs(found) if value else "",
-        **{mark: mark in found for mark in marks.NOTES},
-    }
-
-
-def read_figure(folder: Path, name: str) -> dict[str, Any]:
-    """A figure's data with the SVG of each panel, which becomes a part of the page.
-
-    Raises:
-        InputError: the SVG is missing or is not the one that was drawn, or its data are not whole.
-    """
-    data, path = atomic_files.read_json(folder / f"{name}.json"), folder / f"{name}.svg"
-    remake = f"make it with `snakemake --cores 2 --force {path}`"
-    if not path.is_file():
-        raise InputError(f"{path} does not exist: {remake}")
-    manifests.require(data, FIGURE, folder / f"{name}.json", remake)
-    if atomic_files.sha256(path) != data["svg_sha256"]:
-        raise InputError(f"{path} was changed since it was drawn: {remake}")
-    pieces = inline.panels(path.read_text(encoding="utf-8"), data)
-    data["panels"] = [{**panel, "svg": Markup(pieces[panel["id"]])} for panel in data["panels"]]
-    return data
-
-
-def _legend(part: dict[str, Any]) -> dict[str, Any]:
-    """The figure with the legend's entries that its panels show."""
-    shown = {series["key"] for panel in part["panels"] for series in panel["series"]}
-    colours = (
-        {**entry, "colour": "currentColor" if entry["colour"] == INK else entry["colour"]}
-        for entry in part["legend"]
-        if entry["key"] in shown
-    )
-    return {**part, "legend": list(colours)}
-
-
-def _data(figure: dict[str, Any]) -> dict[str, Any]:
-    """What the page's script needs of a figure."""
-    panels = [{k: v for k, v in p.items() if k not in ("svg", "box")} for p in figure["panels"]]
-    return {"legend": figure["legend"], "panels": panels}

@@ -1,4 +1,4 @@
-"""How much sooner a method is where the baseline ends: the paper's "1.9 x", with an interval.
+"""How much sooner a method is, and stays, where the baseline ends: the paper's "1.9 x".
 
 Shapes: R checkpoints, S seeds, T steps, G documents of one domain or task, B draws.
 """
@@ -12,8 +12,9 @@ from typing import Any
 import duckdb
 import numpy as np
 import numpy.typing as npt
+import pandas  # noqa: F401 - DuckDB would import it at the first data frame
 
-from pipeline.results import outcomes
+from pipeline.results import comparisons, outcomes
 from pipeline.results.outcomes import CheckpointKey
 from pipeline.results.record_loader import insert
 from pipeline.statistics import paired
@@ -43,11 +44,13 @@ class TaskCurve:
     """Tokens of a document; 1 for an item."""
     document_N: npt.NDArray[Any]
     """The document of each."""
+    weight: float = 1.0
+    """In the mean over domains or tasks."""
 
 
 @dataclass(frozen=True)
 class Speedup:
-    """When a method first reaches the baseline's last value; nothing where it does not."""
+    """From when on a method stays at the baseline's last value; nothing where it does not."""
 
     target: float
     """The baseline's last value: nats, or a share of 1."""
@@ -59,25 +62,30 @@ class Speedup:
     """Lower end of the ratio's 95% interval; None where it holds runs that do not get there."""
     high: float | None
     reached: float
-    """Share of the draws in which the method gets there."""
+    """Share of the draws in which the method gets there, and stays."""
+    p: float
+    """Two-sided: twice the share of the draws in which the ratio is on the other side of 1."""
     seeds: int
 
 
-def first_reach(value_BxT: Floats, target_B: Floats, tokens_T: npt.ArrayLike) -> Floats:
-    """Tokens at which each curve first is at its target or below; no number where it never is.
+def lasting_reach(value_BxT: Floats, target_B: Floats, tokens_T: npt.ArrayLike) -> Floats:
+    """Tokens from which on each curve is at its target or below; no number where it ends above.
 
-    Straight lines between checkpoints: 5 after 100 tokens and 3 after 200 reach 4.5 after 125.
+    Straight lines between checkpoints: 5 after 100 tokens and 3 after 200 reach 4.5 after 125. Of
+    several crossings the last counts: what is lost again was not gained.
     """
     at_T = np.asarray(tokens_T, np.float64)
-    below_BxT = value_BxT <= target_B[:, None]
-    end_B = below_BxT.argmax(axis=1)
+    above_BxT = value_BxT > target_B[:, None]
+    # The checkpoint behind the last one above; the end where that is the last of all.
+    behind_B = above_BxT.shape[1] - above_BxT[:, ::-1].argmax(axis=1)
+    end_B = np.where(above_BxT.any(axis=1), behind_B, 0).clip(max=above_BxT.shape[1] - 1)
     start_B = np.maximum(end_B - 1, 0)
     row_B = np.arange(len(value_BxT))
     fall_B = value_BxT[row_B, start_B] - value_BxT[row_B, end_B]
     left_B = value_BxT[row_B, start_B] - target_B
     share_B = np.divide(left_B, fall_B, out=np.zeros_like(left_B), where=fall_B > 0)
     reach_B = at_T[start_B] + share_B * (at_T[end_B] - at_T[start_B])
-    return np.where(below_BxT.any(axis=1), reach_B, np.nan)
+    return np.where(above_BxT[:, -1], np.nan, reach_B)
 
 
 def speedup(
@@ -90,9 +98,9 @@ def speedup(
 ) -> Speedup | None:
     """Compares a method's curve with the baseline's end.
 
-    Both are means over parts and over the seeds that both have. The interval is that of a
-    bootstrap: documents are drawn anew within each part, the same for all checkpoints, and, where
-    there are several, seeds too, in pairs.
+    Both are means over parts and over the seeds that both have. The interval is that of draws:
+    documents are drawn anew within each part, the same for all checkpoints, and seeds, in pairs, by
+    `paired.seed_weights`, which is as wide as Student's t.
 
     Args:
         parts: The domains or tasks.
@@ -114,21 +122,29 @@ def speedup(
     }
     used = [row[method, s, t] for s in seeds for t in steps]
     used += [row[against, s, last[s]] for s in seeds]
-    kept = [_shared(part, used) for part in parts]
+    kept, weight_K = [_shared(part, used) for part in parts], [part.weight for part in parts]
     if len(steps) < 2 or not kept or not all(count_G.size for _, _, count_G in kept):
         return None
     tokens_T = np.mean([[checkpoints[row[method, s, t]].tokens for t in steps] for s in seeds], 0)
     budget = math.fsum(checkpoints[row[against, s, last[s]]].tokens for s in seeds) / len(seeds)
 
     def reached(draws: bool) -> tuple[Floats, Floats]:
-        value_BxR = np.mean([_means(*part, names, draws) for part in kept], axis=0)
+        # Means over the documents, as they are (one row) or drawn anew: B x R.
+        means = [
+            paired.bootstrap(sum_RxG, count_G, *names, name)
+            if draws
+            else sum_RxG.sum(axis=1)[None] / count_G.sum()
+            for name, sum_RxG, count_G in kept
+        ]
+        value_BxR = np.average(means, 0, weight_K)
         value_BxR = -value_BxR if higher else value_BxR
         curve_BxSxT = value_BxR[:, : -len(seeds)].reshape(-1, len(seeds), len(steps))
         target_BxS = value_BxR[:, -len(seeds) :]
-        weight_BxS = _seed_weights(len(seeds), names, draws)
+        alike_BxS = np.full((1, len(seeds)), 1 / len(seeds))
+        weight_BxS = paired.seed_weights(len(seeds), *names) if draws else alike_BxS
         curve_BxT = np.einsum("bst,bs->bt", curve_BxSxT, weight_BxS)
         target_B = (target_BxS * weight_BxS).sum(axis=1)
-        return first_reach(curve_BxT, target_B, tokens_T), target_B
+        return lasting_reach(curve_BxT, target_B, tokens_T), target_B
 
     (found,), (target,) = reached(False)
     drawn_B, _ = reached(True)
@@ -144,6 +160,7 @@ def speedup(
         low=float(low) or None,
         high=float(high) or None,
         reached=float(np.isfinite(drawn_B).mean()),
+        p=min(1.0, 2 * max(1 / len(ratio_B), min((ratio_B <= 1).mean(), (ratio_B >= 1).mean()))),
         seeds=len(seeds),
     )
 
@@ -160,22 +177,6 @@ def _shared(part: TaskCurve, used: list[int]) -> tuple[str, Floats, Floats]:
     by_row = [np.bincount(document_N, row_N) for row_N in value_RxN[:, shared_N]]
     count_G = np.bincount(document_N, part.count_N[shared_N])
     return part.name, np.asarray(by_row, np.float64), np.asarray(count_G, np.float64)
-
-
-def _means(
-    name: str, sum_RxG: Floats, count_G: Floats, names: tuple[str, ...], draws: bool
-) -> Floats:
-    """Mean over the documents, as they are (one row) or drawn anew: B x R."""
-    if not draws:
-        return sum_RxG.sum(axis=1)[None] / count_G.sum()
-    return paired.bootstrap(sum_RxG, count_G, *names, name)
-
-
-def _seed_weights(seeds: int, names: tuple[str, ...], draws: bool) -> Floats:
-    """What each seed counts in a mean over seeds: B x S."""
-    if not draws:
-        return np.full((1, seeds), 1 / seeds)
-    return paired.resampled(seeds, *names, "seeds") / seeds
 
 
 def fill(connection: duckdb.DuckDBPyConnection) -> None:
@@ -197,7 +198,7 @@ def fill(connection: duckdb.DuckDBPyConnection) -> None:
 def _values(found: Speedup, percent: bool) -> list[Any]:
     target = 100 * found.target if percent else found.target
     row = [target, found.tokens, found.baseline_tokens, found.ratio, found.low, found.high]
-    return [*row, found.reached, found.seeds]
+    return [*row, found.reached, found.p, found.seeds]
 
 
 Curves = tuple[tuple[str, str], tuple[Any, ...], list[TaskCurve], list[CheckpointKey]]
@@ -206,6 +207,8 @@ Curves = tuple[tuple[str, str], tuple[Any, ...], list[TaskCurve], list[Checkpoin
 
 def _losses(connection: duckdb.DuckDBPyConnection) -> Iterator[Curves]:
     """Curves of the mean loss; documents of one name and length are one, as in paired_domains."""
+    found = connection.execute("select scenario, domain, target from domains").fetchall()
+    targets = {(scenario, domain): target for scenario, domain, target in found}
     places = "select distinct scenario, model from runs order by all"
     for scenario, model in connection.execute(places).fetchall():
         rows = connection.execute(DOCUMENTS, [scenario, model]).df()
@@ -222,6 +225,7 @@ def _losses(connection: duckdb.DuckDBPyConnection) -> Iterator[Curves]:
                 table[domain].to_numpy(),
                 table[domain].columns.get_level_values("tokens").to_numpy(np.float64),
                 np.arange(table[domain].shape[1]),
+                targets.get((scenario, domain), 1.0),
             )
             for domain in table.columns.unique("domain")
         ]
@@ -230,13 +234,14 @@ def _losses(connection: duckdb.DuckDBPyConnection) -> Iterator[Curves]:
 
 
 def _accuracies(connection: duckdb.DuckDBPyConnection) -> Iterator[Curves]:
-    """Curves of the mean over tasks, which all checkpoints must have answered."""
+    """Curves of the mean over tasks (mean_tasks), which all checkpoints must have answered."""
+    kept = comparisons.mean_tasks(connection)
 
     def block(group: outcomes.Group) -> tuple[str, str, int, str]:
         scenario, model, _, shots, formulation = group
         return scenario, model, shots, formulation
 
-    groups = sorted(outcomes.groups(connection), key=block)
+    groups = sorted((g for g in outcomes.groups(connection) if (g[0], g[2]) in kept), key=block)
     for (scenario, model, shots, formulation), same in itertools.groupby(groups, key=block):
         answered = [outcomes.read(connection, group, every=True) for group in same]
         runs = [run for run in answered[0].runs if all(run in a.runs for a in answered)]

@@ -25,7 +25,7 @@ A table is one SQL file. Its view returns one row per cell, in the table's order
 
 and any further columns (method, metric, shots ...) that a selection may name. The first paragraph
 of the comment that opens the file is the table's caption. Cells of a method whose runs warned get
-the signs of the view `doubts`.
+the signs of the view `doubts`, and errors of one seed another one.
 """
 
 import csv
@@ -143,6 +143,7 @@ def read(table: TableSettings, database: Path, where: str) -> list[TableSection]
         row |= {name: row.get(name) for name in OPTIONAL}
         key = row["scenario"], row["model"], row.get("method")
         row |= {"runs": made.get(key, ()), **dict.fromkeys(doubts.get(key, ()), True)}
+        row["one_seed"] = row["error"] is not None and len(row["runs"]) == 1
     sections = dict.fromkeys(row["section"] for row in found)
     return [block([row for row in found if row["section"] == name]) for name in sections]
 
@@ -297,7 +298,7 @@ def escaped(text: str) -> str:
         "±": r"$\pm$",
         marks.RING: r"\textdegree{}",
         marks.SIGNS["collapsed"]: r"\dag{}",
-        marks.SIGNS["starved"]: r"\ddag{}",
         marks.SIGNS["unmoved"]: r"\S{}",
+        marks.SIGNS["one_seed"]: r"$^1$",
     }
     return "".join(special.get(character, character) for character in text)

@@ -5,14 +5,17 @@ import re
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import duckdb
+
 SQL = Path(__file__).parent / "sql"
-SCHEMA = ("schema", "macros")
+SCHEMA = ("schema", "verdict_rules")
 """Files that are no view."""
 
 DERIVED = {
     "accuracy_tests": ("accuracies", "choices"),
+    "claim_tests": ("weighed_cells",),
     "mean_accuracy_tests": ("accuracies", "choices"),
-    "pairs": ("accuracy_pairs", "perplexity_pairs", "single_pairs", "spread_pairs"),
+    "pairs": ("printed_pairs", "measured_pairs"),
     "speedups": ("accuracies", "choices", "documents"),
 }
 """Tables that are made when the database is built, and what they stand on."""
@@ -21,6 +24,23 @@ DERIVED = {
 def schema() -> str:
     """SQL that creates the base tables and the macros."""
     return "\n".join((SQL / f"{name}.sql").read_text(encoding="utf-8") for name in SCHEMA)
+
+
+def create(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
+    """Creates the base tables and views, in the order of their dependencies.
+
+    Args:
+        connection: A new database.
+        wanted: Only these views and what they read from; without names all.
+    """
+    connection.execute(schema())
+    add(connection, *wanted)
+
+
+def add(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
+    """Creates the views, or those wanted and what they read from, over the base tables."""
+    for name in ordered(*wanted):
+        connection.execute(f"create view {name} as {texts()[name]}")
 
 
 @functools.cache

@@ -11,13 +11,14 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pipeline.results.selection import Row, connect, query
+from pipeline.runtime import presentation
 
 FACTS = ("revision", "licence", "device", "weights_sha256", "data_fingerprint")
 """Facts of a manifest that the tree shows."""
 
 
-def why(artifact: str, database: Path) -> str:
-    """An indented tree: what the artifact was made from, by which code, from which revision.
+def why(artifact: str, database: Path, format: str = "text") -> str:
+    """What the artifact was made from, by which code, from which revision.
 
     What occurs a second time is named with `(above)` and not unfolded again.
 
@@ -25,6 +26,7 @@ def why(artifact: str, database: Path) -> str:
         artifact: A stable name: table/perplexity, figure/losses, run/..., checkpoint/.../step800,
             evaluation/..., probe/..., corpus/..., tokenizer/..., source/...
         database: The experiment's database.
+        format: text, an indented tree, or json: a list of the chain's artifacts, each once.
 
     Raises:
         InputError: there is no database, it is none of ours, or it has no such artifact; the
@@ -52,9 +54,10 @@ def why(artifact: str, database: Path) -> str:
     lineage = {row["artifact"]: row for row in rows}
     if artifact not in lineage:
         raise InputError(_unknown(artifact, list(lineage)))
+    chain: dict[str, Row] = {}
     lines: list[str] = []
-    _tree(lineage, stale, artifact, 0, set(), lines)
-    return "\n".join(lines)
+    _tree(lineage, stale, artifact, 0, chain, lines)
+    return presentation.shown(format, list(chain.values()), lambda: "\n".join(lines))
 
 
 def _unknown(artifact: str, names: list[str]) -> str:
@@ -79,28 +82,30 @@ def _tree(
     stale: Mapping[str, list[str]],
     name: str,
     depth: int,
-    seen: set[str],
+    chain: dict[str, Row],
     lines: list[str],
 ) -> None:
+    """Adds an artifact and what it was made from to the chain, and as lines of the tree."""
     indent = "  " * depth
-    if name in seen:
+    if name in chain:
         lines.append(f"{indent}{name}  (above)")
         return
-    seen.add(name)
     row = lineage[name]
+    facts = json.loads(row["facts"]) if row["facts"] else {}
+    chain[name] = {**row, "facts": facts, "out_of_date": stale.get(name, [])}
     lines.append(f"{indent}{name}  {_made(row)}")
     detail = indent + "    "
     if row["sha256"]:
         lines.append(f"{detail}{row['path']}  sha256 {row['sha256'][:16]}")
     else:
         lines.append(f"{detail}{row['path']}")
-    facts = json.loads(row["facts"]) if row["facts"] else {}
     shown = [f"{key} {_short(facts[key])}" for key in FACTS if facts.get(key)]
     if shown:
         lines.append(f"{detail}{', '.join(shown)}")
-    lines += [f"{detail}OUT OF DATE: {reason} changed" for reason in stale.get(name, [])]
+    for reason in stale.get(name, []):
+        lines.append(detail + presentation.painted(f"OUT OF DATE: {reason} changed", "red"))
     for source in row["inputs"]:
-        _tree(lineage, stale, source, depth + 1, seen, lines)
+        _tree(lineage, stale, source, depth + 1, chain, lines)
 
 
 def _made(row: Row) -> str:

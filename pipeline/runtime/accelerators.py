@@ -7,10 +7,13 @@ hours, in which 8 TPUv4 reach between 0.31 and 0.59 (Table `tab:trainig-overhead
 """
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
-from pipeline.settings import Model
+
+if TYPE_CHECKING:
+    from pipeline.settings import Model
 
 GiB = 2**30
 
@@ -65,7 +68,7 @@ def accelerator(name: str, where: str = "accelerator") -> Accelerator:
     return ACCELERATORS[name]
 
 
-def training_flops(matrices: int, shape: Model, length: int) -> float:
+def training_flops(matrices: int, shape: "Model", length: int) -> float:
     """FLOPs of training on one token: 6 for each weight of a matrix, and attention's products.
 
     The embedding counts as the output layer; attention counts as if each token saw all of its row,

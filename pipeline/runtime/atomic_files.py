@@ -17,8 +17,6 @@ from pipeline import errors
 from pipeline.runtime import code_fingerprint, file_locks, ownership
 
 MANIFEST = ownership.MANIFEST
-WORK = ".work"
-"""Within a folder in the making: what only serves to go on."""
 
 Stamp = tuple[int, int, int, int]
 
@@ -42,7 +40,8 @@ def atomic_write(
         InputError: of an output: it must not be written there, or the disk is full or not writable.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.part") if path.name else path
-    with _output(path, stage, inputs, alone=False) if stage else _parent(path):
+    with _output(path, stage, inputs) if stage else contextlib.nullcontext():
+        _make_parent(path)
         remove(partial)
         try:
             yield partial
@@ -51,46 +50,6 @@ def atomic_write(
             for left in (partial, *partial.parent.glob(f"{glob.escape(partial.name)}.*")):
                 remove(left)
             raise
-
-
-@contextlib.contextmanager
-def resumable_folder(
-    path: Path,
-    stage: str,
-    identity: Any,
-    inputs: Sequence[Path] = (),
-    forget: tuple[type[BaseException], ...] = (),
-) -> Iterator[Path]:
-    """Like `appearing` for a folder whose making goes on where it was stopped.
-
-    Yields a folder beside `path` that outlives a failure or a kill, for the next call with the same
-    identity; with another one it begins empty. It may hold what is not to stay in `.work`. On
-    success `.work` is deleted and the folder is synced and renamed into place.
-
-    Args:
-        path: The folder to be made.
-        stage: Name of the command whose output it is.
-        identity: JSON-able; all that the content is a function of.
-        inputs: Files and folders that the command reads.
-        forget: Errors after which nothing is kept.
-
-    Raises:
-        InputError: as `appearing`, or another process is making the same folder.
-    """
-    partial, key = path.with_name(f".{path.name}.part") if path.name else path, digest(identity)
-    with _output(path, stage, inputs, alone=True):
-        known = partial / WORK / "identity"
-        if not known.is_file() or known.read_text(encoding="utf-8") != key:
-            remove(partial)
-            known.parent.mkdir(parents=True)
-            known.write_text(key, encoding="utf-8")
-        try:
-            yield partial
-        except forget:
-            remove(partial)
-            raise
-        remove(partial / WORK)
-        _place(partial, path, stage)
 
 
 def _place(partial: Path, path: Path, stage: str | None) -> None:
@@ -114,32 +73,27 @@ def _place(partial: Path, path: Path, stage: str | None) -> None:
     sync(path.parent)
 
 
-@contextlib.contextmanager
-def _parent(path: Path) -> Iterator[None]:
+def _make_parent(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except FileNotFoundError as error:
         # Such as below /proc.
         raise InputError(f"{path.parent} cannot be made ({error}): give another path") from None
-    yield
 
 
 @contextlib.contextmanager
-def _output(path: Path, stage: str, inputs: Sequence[Path], *, alone: bool) -> Iterator[None]:
+def _output(path: Path, stage: str, inputs: Sequence[Path]) -> Iterator[None]:
     """Guards the making of an output: others' files, leftovers, troubles of the disk."""
     with errors.explain_disk_errors(path):
         ownership.refuse(path, stage, inputs)
-        with (
-            _parent(path),
-            file_locks.acquire(path, functools.partial(_sweep, path, resumed=alone), alone=alone),
-        ):
+        _make_parent(path)
+        with file_locks.acquire(path, functools.partial(_sweep, path)):
             yield
 
 
-def _sweep(path: Path, *, resumed: bool) -> None:
-    """Removes what killed processes left of an output in the making, but what is to go on."""
-    number = r"\.\d+" if resumed else r"(\.\d+)?"
-    left = re.compile(rf"\.{re.escape(path.name)}({number}\.part(\..+)?|\.\d+\.old)")
+def _sweep(path: Path) -> None:
+    """Removes what killed processes left of an output in the making."""
+    left = re.compile(rf"\.{re.escape(path.name)}((\.\d+)?\.part(\..+)?|\.\d+\.old)")
     for found in path.parent.iterdir():
         if left.fullmatch(found.name):
             remove(found)

@@ -8,12 +8,16 @@ method.
 """
 
 import ast
+import contextlib
 import functools
 import hashlib
 import importlib.util
+import json
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from pike_mixing.errors import InputError
 
@@ -21,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "pipeline"
 FIRST_PARTY = (PACKAGE.name, "pike_mixing")
 """The packages of this repository."""
+MEMORY = PACKAGE / "__pycache__" / "code_fingerprints.json"
+"""What was read of modules, by their bytes: parsing them takes half a second at each start."""
 
 
 @functools.cache
@@ -28,7 +34,7 @@ def of(*modules: str) -> str:
     """Fingerprint of the modules (dotted names) and of all they import: 16 hex digits."""
     digest = hashlib.sha256()
     for module in sorted(closure(*modules)):
-        digest.update(f"{module}\n{_code(module)}\n".encode())
+        digest.update(f"{module}\n{_read(module)[0]}\n".encode())
     return digest.hexdigest()[:16]
 
 
@@ -80,15 +86,7 @@ def commit() -> str | None:
 @functools.cache
 def imports(module: str) -> frozenset[str]:
     """First-party modules that a module imports, those inside functions included."""
-    named: set[str] = set()
-    for node in _runtime_nodes(tree(module)):
-        if isinstance(node, ast.Import):
-            named.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            named.add(node.module)
-            # `from pipeline.data import shards` names a module, `from x import f` does not.
-            named.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return frozenset(m for m in named if near(m, module) and exists(m))
+    return frozenset(m for m in _read(module)[1] if near(m, module) and exists(m))
 
 
 def near(name: str, module: str) -> bool:
@@ -117,14 +115,18 @@ def tree(module: str) -> ast.Module:
         raise InputError(f"{path}: {error}: mend it") from None
 
 
-def _runtime_nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            continue
-        yield node
-        yield from _runtime_nodes(node)
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """Every statement of a module but those for type checkers alone."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+            yield node
+            inner = (ast.stmt, ast.ExceptHandler, ast.match_case)
+            waiting += [child for child in ast.iter_child_nodes(node) if isinstance(child, inner)]
 
 
+@functools.cache
 def _path(module: str) -> Path:
     top, *parts = module.split(".")
     place = _root(top).joinpath(top, *parts)
@@ -146,8 +148,36 @@ def _root(top: str) -> Path:
 
 
 @functools.cache
-def _code(module: str) -> str:
-    return _shape(tree(module))
+def _read(module: str) -> tuple[str, list[str]]:
+    """Digest of a module's code, and the names that it imports: remembered by its bytes."""
+    # This module's own code decides, too.
+    content = hashlib.sha256(Path(__file__).read_bytes() + _path(module).read_bytes()).hexdigest()
+    known = _memory().get(module, [])
+    if known[:1] != [content]:
+        named: set[str] = set()
+        for node in _statements(tree(module)):
+            if isinstance(node, ast.Import):
+                named.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                named.add(node.module)
+                # `from pipeline.data import shards` names a module, `from x import f` does not.
+                named.update(f"{node.module}.{alias.name}" for alias in node.names)
+        digest = hashlib.sha256(_shape(tree(module)).encode()).hexdigest()
+        _memory()[module] = known = [content, digest, sorted(named)]
+        # A folder that cannot be written costs time at the next start and no truth.
+        with contextlib.suppress(OSError):
+            MEMORY.parent.mkdir(exist_ok=True)
+            partial = MEMORY.with_suffix(f".{os.getpid()}")
+            partial.write_text(json.dumps(_memory()), encoding="utf-8")
+            partial.replace(MEMORY)
+    return known[1], known[2]
+
+
+@functools.cache
+def _memory() -> dict[str, Any]:
+    with contextlib.suppress(OSError, ValueError):
+        return dict(json.loads(MEMORY.read_text(encoding="utf-8")))
+    return {}
 
 
 def _shape(node: object) -> str:
@@ -155,22 +185,25 @@ def _shape(node: object) -> str:
 
     `ast.dump` is not: versions differ in which empty fields exist and are shown.
     """
-    if isinstance(node, ast.AST):
-        fields = ((name, getattr(node, name, None)) for name in node._fields)
-        inner = ",".join(f"{n}={_shape(_undocumented(node, n, v))}" for n, v in fields if v)
-        # Falsy constants (0, "", None, False) differ in meaning and must not be dropped.
-        value = f"={node.value!r}" if isinstance(node, ast.Constant) else ""
-        return f"{type(node).__name__}{value}({inner})"
     if isinstance(node, list):
-        return f"[{','.join(_shape(item) for item in node)}]"
-    return repr(node)
+        return f"[{','.join(map(_shape, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    if isinstance(node, ast.Constant):
+        # Falsy constants (0, "", None, False) differ in meaning and must not be dropped.
+        return f"Constant={node.value!r}"
+    values = [(name, getattr(node, name, None)) for name in node._fields if name != "ctx"]
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        values = [(name, _code(node) if name == "body" else value) for name, value in values]
+    inner = ",".join([f"{name}={_shape(value)}" for name, value in values if value])
+    return f"{type(node).__name__}({inner})"
 
 
-def _undocumented(node: ast.AST, field: str, value: object) -> object:
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    if field != "body" or not isinstance(node, documented):
-        return value
-    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+def _code(
+    node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef,
+) -> list[ast.stmt]:
+    """The statements of a body but its docstring and what it says about itself."""
+    body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
     return [statement for statement in body if not is_about(statement)]
 
 

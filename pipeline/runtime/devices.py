@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import gpus
+from pipeline.runtime import chips, gpus
 
 KINDS = ("auto", "cpu", "cuda", "xla")
 """A TPU is of kind `xla`, and so is whatever else PJRT_DEVICE names."""
@@ -74,6 +74,7 @@ def _xla_device() -> torch.device:
     if wanted == "TPU" and not _xla("._internal.tpu").num_available_chips():
         raise InputError(absent)
     try:
+        chips.use_all()
         device: torch.device = library.device()
     except RuntimeError as error:
         raise InputError(f"{absent} ({str(error).strip().splitlines()[0]})") from None
@@ -90,11 +91,12 @@ def _xla(module: str = "") -> Any:
 
 
 def describe(device: torch.device) -> str:
-    """A device's name for records: "cpu: x86_64, 1 thread", "cuda: NVIDIA H200", "xla: TPU"."""
+    """A device's name for records: "cpu: x86_64, 1 thread", "cuda: NVIDIA H200", "xla: TPU x 4"."""
     if device.type == "cuda":
         return f"cuda: {torch.cuda.get_device_name(device)}"
     if device.type == "xla":
-        return f"xla: {os.environ['PJRT_DEVICE']}"
+        several = f" x {chips.count(device)}" if chips.count(device) > 1 else ""
+        return f"xla: {os.environ['PJRT_DEVICE']}{several}"
     threads = torch.get_num_threads()
     return f"cpu: {platform.machine()}, {threads} thread{'s' if threads > 1 else ''}"
 
@@ -132,6 +134,7 @@ def mark_step(device: torch.device) -> None:
 def on_host(tensor: Tensor) -> Tensor:
     """A tensor in the CPU's memory, once the device has made it."""
     # What is read before it was started is computed for the reader alone, and then once more.
+    chips.gather(tensor)
     mark_step(tensor.device)
     return tensor.cpu()
 
@@ -173,10 +176,13 @@ def of_rows(device: torch.device) -> torch.device:
 
 
 def peak_memory(device: torch.device) -> int:
-    """Bytes: the most that tensors held on a device so far, or the process in the CPU's memory."""
+    """Bytes: the most that tensors held on a device so far, or the process in the CPU's memory.
+
+    Of chips that work as one device nobody says what they hold: there, too, it is the process.
+    """
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    if device.type == "xla" and os.environ["PJRT_DEVICE"] != "CPU":
+    if device.type == "xla" and os.environ["PJRT_DEVICE"] != "CPU" and chips.count(device) == 1:
         found = _xla(".core.xla_model").get_memory_info(device)
         return int(found["peak_bytes_used"])
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

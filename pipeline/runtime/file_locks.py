@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pike_mixing.errors import InputError
 from pipeline.runtime import ownership
 
 _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
@@ -15,7 +14,7 @@ _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 @contextlib.contextmanager
-def acquire(path: Path, sweep: Callable[[], None], *, alone: bool) -> Iterator[None]:
+def acquire(path: Path, sweep: Callable[[], None]) -> Iterator[None]:
     """Holds the lock file of an output, which the system frees when its holder dies.
 
     Whoever finds it free sweeps first. The file is gone when nobody holds it any more.
@@ -23,25 +22,16 @@ def acquire(path: Path, sweep: Callable[[], None], *, alone: bool) -> Iterator[N
     Args:
         path: The output.
         sweep: Removes what dead holders left.
-        alone: Whether nobody else may make it meanwhile; otherwise several may.
-
-    Raises:
-        InputError: another process is making it.
     """
     lock = path.with_name(f".{path.name}.lock")
     while True:
         with open(lock, "ab", opener=ownership.nofollow) as file:
-            first = _first(file.fileno(), alone=alone)
-            if first is None:
-                raise InputError(
-                    f"another process is making {path} (it holds {lock}): wait for it, or stop it"
-                )
+            first = _first(file.fileno())
             if not _is(lock, file.fileno()):
                 continue  # Its holder has just deleted it.
             if first:
                 sweep()
-                if not alone:
-                    fcntl.flock(file, fcntl.LOCK_SH)
+                fcntl.flock(file, fcntl.LOCK_SH)
             try:
                 yield
             finally:
@@ -53,16 +43,14 @@ def acquire(path: Path, sweep: Callable[[], None], *, alone: bool) -> Iterator[N
             return
 
 
-def _first(lock: int, *, alone: bool) -> bool | None:
-    """Locks an open file: whether nobody else holds it; None where that is asked for in vain."""
+def _first(lock: int) -> bool:
+    """Locks an open file: whether nobody else holds it."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        if alone:
-            return None
         fcntl.flock(lock, fcntl.LOCK_SH)
     except OSError as error:
-        if alone or error.errno not in _WITHOUT_LOCKS:
+        if error.errno not in _WITHOUT_LOCKS:
             raise
     else:
         return True

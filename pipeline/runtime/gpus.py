@@ -10,13 +10,14 @@ import contextlib
 import fcntl
 import logging
 import os
+import re
 import shutil
 import stat
 import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import ownership
@@ -30,50 +31,18 @@ _held: list[IO[bytes]] = []
 """The lock of this process: open as long as it lives."""
 
 
-class _Gpu(NamedTuple):
-    """One of the machine, as the driver tells it."""
-
-    number: str
-    uuid: str
-    model: str
-
-
 def visible() -> list[str]:
-    """GPUs that this process may use, by UUID where the driver knows them.
-
-    One process may be given by number what another is given by UUID: their locks must be the same.
-    Where models differ, CUDA counts the fastest first and the driver does not, unless
-    CUDA_DEVICE_ORDER is PCI_BUS_ID; numbers then stay numbers.
-    """
+    """GPUs that this process may use, as the environment names them; else by the driver's UUIDs."""
     given = os.environ.get(VISIBLE)
-    if given is None:
-        return [gpu.uuid for gpu in _of_driver()]
-    names = [name.strip() for name in given.split(",") if name.strip()]
-    # A single one is not locked, so that its name does not matter.
-    found = _of_driver() if len(names) > 1 else []
-    alike = len({gpu.model for gpu in found}) == 1
-    numbered = alike or os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
-    by_number = {gpu.number: gpu.uuid for gpu in found if numbered}
-    return [by_number.get(name) or _whole(name, found) for name in names]
-
-
-def _of_driver() -> list[_Gpu]:
-    """The machine's GPUs; none without a driver that answers."""
+    if given is not None:
+        return [name.strip() for name in given.split(",") if name.strip()]
     program = shutil.which("nvidia-smi")
     if program is None:
         return []
-    query = [program, "--query-gpu=index,uuid,name", "--format=csv,noheader"]
+    query = [program, "--query-gpu=uuid", "--format=csv,noheader"]
     done = subprocess.run(query, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        return []
-    rows = [line.split(",", 2) for line in done.stdout.splitlines()]
-    return [_Gpu(*map(str.strip, row)) for row in rows if len(row) == 3]
-
-
-def _whole(name: str, found: list[_Gpu]) -> str:
-    """A name, or the UUID of which it is the beginning: CUDA takes both."""
-    fitting = [gpu.uuid for gpu in found if gpu.uuid.startswith(name)]
-    return fitting[0] if len(fitting) == 1 else name
+    # It may print warnings, too.
+    return re.findall(r"^GPU-\S+$", done.stdout, re.MULTILINE) if done.returncode == 0 else []
 
 
 def claim_gpu(folder: Path | None = None) -> str | None:
@@ -122,11 +91,7 @@ def claim_gpu(folder: Path | None = None) -> str | None:
 
 
 def _make(folder: Path) -> None:
-    """Makes the folder of the locks, in which nobody else may put a file or a link.
-
-    Raises:
-        InputError: it is there already and others can.
-    """
+    """Makes the folder of the locks, in which nobody else may put a file or a link."""
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     found = folder.lstat()

@@ -1,13 +1,19 @@
-"""torchrun in this process's place: one command for a run, on however many devices."""
+"""torchrun in this process's place: one command for a run, on however many devices and nodes."""
 
 import os
 import signal
+import socket
+import subprocess
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from pike_mixing.errors import InputError
+
 PATIENCE = 600
 """Seconds that processes have for their last checkpoint, of torchrun's own 30 otherwise."""
+RENDEZVOUS = "PIKE_RENDEZVOUS"
+"""Variable by which the process of each node knows where all of them meet: HOST:PORT."""
 
 
 def under_torchrun() -> bool:
@@ -15,21 +21,75 @@ def under_torchrun() -> bool:
     return "LOCAL_WORLD_SIZE" in os.environ
 
 
-def exec_torchrun(processes: int, arguments: Sequence[str], save_on: str, threads: int) -> NoReturn:
+def is_part() -> bool:
+    """Whether this process was started to be one of several that train a run."""
+    return under_torchrun() or RENDEZVOUS in os.environ
+
+
+def exec_torchrun(
+    processes: int, arguments: Sequence[str], save_on: str, threads: int, nodes: int = 1
+) -> NoReturn:
     """Becomes torchrun, which starts so many processes with the same arguments.
 
     It hands SIGTERM and SIGINT on to them, and fails when they ended by it. The signal that asks
     for a checkpoint would end it: it ignores that, which batch systems send to all processes.
 
+    On several nodes it first becomes srun, which calls the same command on each of them.
+
     Args:
-        processes: How many.
+        processes: How many, on all nodes.
         arguments: Those of `python -m pipeline`.
         save_on: Signal that asks for a checkpoint: USR1 or USR2.
         threads: CPU threads of each process.
+        nodes: Nodes of this Slurm job.
+
+    Raises:
+        InputError: the nodes cannot share the processes evenly, or are not there.
     """
+    if processes % nodes:
+        raise InputError(
+            f"{nodes} nodes cannot share {processes} processes evenly (--nodes, --processes; "
+            "`nodes` and `processes` under set-resources of pretrain)"
+        )
     signal.signal(signal.Signals[f"SIG{save_on}"], signal.SIG_IGN)
+    if nodes > 1 and RENDEZVOUS not in os.environ:
+        _exec_srun(nodes, arguments)
     # Both are the user's to set.
     os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", str(PATIENCE))
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    launcher = ["-m", "torch.distributed.run", "--nproc-per-node", str(processes // nodes)]
+    if nodes == 1:
+        launcher.append("--standalone")
+    else:
+        launcher += ["--nnodes", str(nodes), "--rdzv-backend", "c10d"]
+        launcher += ["--rdzv-endpoint", os.environ[RENDEZVOUS]]
+        launcher += ["--rdzv-id", os.environ["SLURM_JOB_ID"]]
     os.execv(sys.executable, [sys.executable, *launcher, "-m", "pipeline", *arguments])
+
+
+def _exec_srun(nodes: int, arguments: Sequence[str]) -> NoReturn:
+    """Becomes srun, which calls the same command once on each node of this job."""
+    job = os.environ.get("SLURM_JOB_ID")
+    hosts = _hosts(job) if job else [socket.gethostname()]
+    if len(hosts) != nodes:
+        raise InputError(
+            f"{nodes} nodes were asked for (--nodes, or `nodes` under set-resources of pretrain), "
+            f"and {f'Slurm job {job} has' if job else 'without Slurm there is'} {len(hosts)}"
+        )
+    with socket.socket() as free:
+        free.bind(("", 0))
+        # A job's script runs on its first node.
+        os.environ[RENDEZVOUS] = f"{socket.gethostname()}:{free.getsockname()[1]}"
+    step = ["srun", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
+    step += ["--cpu-bind=none", "--kill-on-bad-exit=1"]
+    os.execvp("srun", [*step, sys.executable, "-m", "pipeline", *arguments])
+
+
+def _hosts(job: str) -> list[str]:
+    """Names of the nodes of a Slurm job."""
+    nodes = _asked("squeue", "--noheader", "--jobs", job, "--format", "%N").strip()
+    return _asked("scontrol", "show", "hostnames", nodes).split()
+
+
+def _asked(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -87,7 +87,7 @@ FACTS: dict[str, dict[str, Shape]] = {
         "resumes?": int,
         "versions?": {EACH: str},
     },
-    "mixture": {"weights_by_domain": {EACH: (int, float)}},
+    "mixture": {"weights_by_domain": {EACH: (int, float)}, "chosen?": {EACH: object}},
     "evaluate": {"run": str, "steps": [int]},
     "probe": {"run": str, "steps": [int]},
     "theory": {},

@@ -108,11 +108,11 @@ def await_free(folder: Path, minutes: float) -> None:
             with acquire(folder):
                 return
         except InputError as refused:
-            if time.monotonic() >= end:
-                return
-            if not told:
+            if minutes and not told:
                 log.info("%s; waiting here for %g minutes at most", refused, minutes)
                 told = True
+            if time.monotonic() >= end:
+                return
         again = min(end, time.monotonic() + LOOK_SECONDS)
         while time.monotonic() < again and any((folder / "lease").glob("*.json")):
             time.sleep(WATCH_SECONDS)
@@ -131,8 +131,12 @@ def _acquired(lease: Path) -> Path:
         now = (claim / name).stat().st_mtime
         # Two tries: a dead holder's file is removed first. Losing a race is another's win.
         for _ in range(2):
-            if _renamed(claim, lease):
-                _sweep(lease.parent, now)
+            try:
+                claim.rename(lease)
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+            else:
                 return lease / name
             for other in lease.glob("*.json"):
                 if _alive(other, now):
@@ -142,28 +146,6 @@ def _acquired(lease: Path) -> Path:
         raise InputError(_refusal(lease.parent, _read(winner)))
     finally:
         atomic_files.remove(claim)
-
-
-def _renamed(claim: Path, lease: Path) -> bool:
-    try:
-        claim.rename(lease)
-    except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-            raise
-        return False
-    return True
-
-
-def _sweep(folder: Path, now: float) -> None:
-    """Removes what processes left that were killed while they took a lease.
-
-    Nobody is at it for longer than a lease may be silent.
-    """
-    for left in folder.glob(".lease.*"):
-        # A living one gives its own up at any time.
-        with contextlib.suppress(FileNotFoundError):
-            if now - left.stat().st_mtime > 2 * STALE_SECONDS:
-                atomic_files.remove(left)
 
 
 def _refusal(folder: Path, holder: dict[str, object]) -> str:
@@ -197,11 +179,7 @@ def _machine() -> dict[str, str | None]:
 
 
 def _beats(path: Path, now: float) -> bool:
-    """Watches a lease of another machine: whether there is a heartbeat before it is stale.
-
-    Raises:
-        FileNotFoundError: its holder gave it back meanwhile.
-    """
+    """Watches a lease of another machine: whether there is a heartbeat before it is stale."""
     last = path.stat().st_mtime
     # One that is dated in the future, by a clock that was set back, is as good as one of now.
     silent = max(0.0, now - last)

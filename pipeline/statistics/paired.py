@@ -23,21 +23,6 @@ DRAWS, CHUNK = 4000, 250
 LEVEL = 0.05
 
 
-def mcnemar(better: int, worse: int) -> float:
-    """Exact two-sided p-value of McNemar's test.
-
-    Items that both methods get right, or both wrong, say nothing about which is better. Under the
-    null hypothesis each discordant item is better or worse like a fair coin, so p is the
-    probability of a split at least as uneven: 1 against 9 gives 2 (1 + 10) / 2^10 = 0.0215.
-
-    Args:
-        better: Items that only the one method gets right.
-        worse: Items that only the other gets right.
-    """
-    few, both = min(better, worse), better + worse
-    return min(1.0, 2 * math.fsum(binomial_pmf(both)[: few + 1]))
-
-
 def sign_flip(sum_G: npt.ArrayLike) -> float:
     """Exact two-sided p-value for differences that come in clusters: McNemar by document.
 
@@ -244,6 +229,31 @@ def resampled(clusters: int, *names: str) -> npt.NDArray[np.uint8]:
     return np.concatenate(drawn)
 
 
+@functools.lru_cache(maxsize=8)
+def seed_weights(seeds: int, *names: str) -> Floats:
+    """What each seed counts in a drawn mean over seeds: B x S, rows sum to one.
+
+    Seeds are few, and drawing them with replacement would leave too little spread. The weights are
+    1 / S plus a vector of the multivariate t distribution among those that sum to zero, so that the
+    drawn mean of any numbers x_s is
+
+        mean(x) + SD(x) / sqrt(S) * T,   T of Student's t with S - 1 degrees,
+
+    and its percentiles are the ends of Student's interval. One seed has the weight 1.
+
+    Args:
+        seeds: S.
+        names: What the random numbers depend on.
+    """
+    if seeds == 1:
+        return np.ones((DRAWS, 1))
+    generator, degrees = stream("seeds", *names), seeds - 1
+    normal_BxS = generator.standard_normal((DRAWS, seeds))
+    normal_BxS -= normal_BxS.mean(axis=1, keepdims=True)
+    scale_B = np.sqrt(generator.chisquare(degrees, DRAWS) / degrees)
+    return 1 / seeds + normal_BxS / scale_B[:, None] / math.sqrt(degrees * seeds)
+
+
 def bootstrap(sum_MxG: npt.ArrayLike, count_G: npt.ArrayLike, *names: str) -> Floats:
     """Mean differences on documents drawn with replacement: B x M, the same draws for all.
 
@@ -260,9 +270,3 @@ def bootstrap(sum_MxG: npt.ArrayLike, count_G: npt.ArrayLike, *names: str) -> Fl
         part_BxG = weight_BxG[start : start + CHUNK].astype(np.float64)
         drawn.append(part_BxG @ difference_MxG.T / (part_BxG @ size_G)[:, None])
     return np.concatenate(drawn)
-
-
-def percentiles(drawn_B: Floats, level: float = LEVEL) -> tuple[float, float]:
-    """The middle 1 - level of the draws, from one end to the other."""
-    low, high = np.quantile(drawn_B, [level / 2, 1 - level / 2])
-    return float(low), float(high)

@@ -14,6 +14,8 @@ and what they share:
     formats          row -> prompt, in three formulations
     demonstrations   which solved questions stand in front
     benchmark        settings, and a fetched task made ready to be asked
+
+`evaluation_settings` says what is asked of a run's checkpoints, tasks among it.
 """
 
 TASKS = {

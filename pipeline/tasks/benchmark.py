@@ -20,16 +20,10 @@ DEMONSTRATIONS = "demonstrations"
 """Name of the file that holds the curated demonstrations' records."""
 
 
-@dataclass(frozen=True)
-class TaskSpec:
-    """One way to ask one task."""
+@dataclass(frozen=True, kw_only=True)
+class TaskOptions:
+    """What all ways to ask some tasks share."""
 
-    task: str
-    """Name of the task: arc_easy, csqa, hellaswag, piqa, hellaswag_en, hellaswag_hi, ..."""
-    shots: NonNegativeInt
-    """Demonstrations in front of every question."""
-    formulation: Formulation
-    """cf scores a text that is not shown, mcf a letter, hyb a text that is shown."""
     split: str | None = None
     """Split to ask; absent: the task's own (validation)."""
     items: PositiveInt | None = None
@@ -44,6 +38,18 @@ class TaskSpec:
     leave_out: Annotated[tuple[str, ...], Limits(distinct=True)] = ()
     """Places of rows that cannot be asked, as messages name them: "val:17". No others take their
     turn."""
+
+
+@dataclass(frozen=True)
+class TaskSpec(TaskOptions):
+    """One way to ask one task."""
+
+    task: str
+    """Name of the task: arc_easy, csqa, hellaswag, piqa, hellaswag_en, hellaswag_hi, ..."""
+    shots: NonNegativeInt
+    """Demonstrations in front of every question."""
+    formulation: Formulation
+    """cf scores a text that is not shown, mcf a letter, hyb a text that is shown."""
 
     @property
     def name(self) -> str:

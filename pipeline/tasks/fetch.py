@@ -4,11 +4,9 @@
     tasks/{task}/demonstrations.jsonl   the curated demonstrations' records
     tasks/{task}/manifest.json          where it came from, licence, counts, SHA-256
 
-A file of a known SHA-256 is compared with it, and what was fetched once must come again under the
-same revision. Nothing of a data set is in this repository.
+A file of a known SHA-256 is compared with it. Nothing of a data set is in this repository.
 """
 
-import importlib
 import json
 import logging
 import re
@@ -19,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pike_mixing.errors import InputError, install
-from pipeline.runtime import atomic_files, manifests, ownership
+from pike_mixing.errors import InputError
+from pipeline.runtime import atomic_files, optional_imports, ownership
 from pipeline.tasks import demonstrations, registry
 from pipeline.tasks.benchmark import DEMONSTRATIONS
 from pipeline.tasks.task import Record, Row, Task
@@ -92,36 +90,25 @@ def _fetch(task: Task, place: Path, revision: str | None, own: Mapping[str, Path
         kept[DEMONSTRATIONS] = _curated(task, kept.pop(task.curated_split))
     verified = all(dataset.files[split].sha256 for split in sources)
     known = revision if not (own and pinned) or verified else None
-    identity = {"dataset": dataset.repository, "revision": known}
     facts = {
         "task": task.name,
-        **identity,
+        "dataset": dataset.repository,
+        "revision": known,
         "licence": dataset.licence,
         "notice": dataset.notice,
         "sources": sources,
         "rows": {name: len(records) for name, records in kept.items()},
         "unusable": unusable,
     }
-    _write(place, kept, facts, identity)
+    _write(place, kept, facts)
     return _told(place, facts)
 
 
 def _downloaded(task: Task, split: str, revision: str) -> Path:
-    """A file of the data set; the Hub's package is imported only where it is needed.
-
-    Raises:
-        InputError: it cannot be had, or the package is not installed.
-    """
-    try:
-        hub = importlib.import_module("pipeline.runtime.hub")
-    except ModuleNotFoundError as error:
-        if error.name != "huggingface_hub":
-            raise
-        raise InputError(
-            "fetching needs the package 'huggingface_hub', which is not installed: "
-            f"run `{install('hub')}`, or give files that you have with --from SPLIT=FILE"
-        ) from error
-    path: Path = hub.download(
+    """A file of the data set; the Hub's package is imported only where it is needed."""
+    place = "pipeline.runtime.hub:download"
+    download = optional_imports.import_optional(place, "fetch without --from", task.name)
+    path: Path = download(
         *(task.dataset.repository, task.dataset.files[split].path, revision),
         kind="dataset",
         remedy="give files that you have with --from SPLIT=FILE",
@@ -178,11 +165,7 @@ def _asked(task: Task, split: str, records: Sequence[Record]) -> Iterator[Row | 
 
 
 def _unusable(task: Task, split: str, records: Sequence[Record]) -> dict[str, str]:
-    """Rows that cannot be asked, and why.
-
-    Raises:
-        InputError: they are many.
-    """
+    """Rows that cannot be asked, and why; where they are many the schema is refused."""
     asked = enumerate(_asked(task, split, records))
     found = {f"{split}:{n}": reason for n, reason in asked if isinstance(reason, str)}
     if not records:
@@ -206,12 +189,7 @@ def _curated(task: Task, records: Sequence[Record]) -> list[Record]:
     return [of_key[row.key] for row in chosen]
 
 
-def _write(
-    place: Path,
-    kept: Mapping[str, Sequence[Record]],
-    facts: Mapping[str, Any],
-    identity: Mapping[str, Any],
-) -> None:
+def _write(place: Path, kept: Mapping[str, Sequence[Record]], facts: Mapping[str, Any]) -> None:
     with atomic_files.atomic_write(place, "fetch") as partial:
         partial.mkdir()
         written = []
@@ -229,29 +207,6 @@ def _write(
             modules=[__name__],
             facts=facts,
         )
-        _refuse_change(place, atomic_files.read_json(partial / atomic_files.MANIFEST), identity)
-
-
-def _refuse_change(place: Path, made: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
-    """One revision has one content: what was fetched before must come again.
-
-    Raises:
-        InputError: it did not.
-    """
-    if not (place / atomic_files.MANIFEST).is_file():
-        return
-    before = manifests.read(
-        place / atomic_files.MANIFEST, "fetch", f"delete {place} and fetch again"
-    )
-    same = all(before.get(name) == value for name, value in identity.items())
-    for name, listed in made["files"].items():
-        known = before["files"].get(name, listed)
-        if same and known["sha256"] != listed["sha256"]:
-            raise InputError(
-                f"{place / name} was fetched before under the same revision with SHA-256 "
-                f"{known['sha256']}, and came with {listed['sha256']} this time: if the new one is "
-                f"right, move {place} away and fetch again"
-            )
 
 
 def _told(place: Path, facts: Mapping[str, Any]) -> str:

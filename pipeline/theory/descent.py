@@ -18,7 +18,6 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.rules.conceptual_pike import coefficients, minimiser
-from pipeline.theory import relaxed
 from pipeline.theory.problem import Problem, Row, along_axes, leaning, vector
 
 ROWS = 16
@@ -79,8 +78,8 @@ def bounds(problem: Problem, theta_D: Floats, weights_K: Floats, eta: float, b: 
         if factor <= 0:  # The theorem bounds nothing, and the rule refuses it.
             return math.inf
         squares = (statistics.squared_norm_K, statistics.variance_K)
-        made = coefficients(*squares, b, constant, eta, factor, gamma(aligned, K))
-        return now + relaxed.value(weights_K, *made)
+        lam_K, kap_K = coefficients(*squares, b, constant, eta, factor, gamma(aligned, K))
+        return now + float(weights_K @ lam_K + weights_K**2 @ kap_K / 2)
 
     added = eta * c * float(statistics.squared_norm_K.sum())
     return {

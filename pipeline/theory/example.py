@@ -15,8 +15,6 @@ from collections.abc import Iterable
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.interface import Statistics
-from pike_mixing.rules.conceptual_pike import ConceptualPiKE, minimiser
 from pipeline.theory.problem import Row, vector
 
 Z95 = 1.959964
@@ -51,12 +49,6 @@ SHOWN = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Static shares of task 1 in the figure."""
 
 
-def expected_loss(theta_Nx2: Floats, share_N: Floats, setting: ExampleSetting) -> Floats:
-    """Equation `eq:ExampleExpectedLoss`: E[L] after one step from each point: [N]."""
-    kept_Nx2 = (1 - setting.eta * _weights(share_N)) * theta_Nx2
-    return (kept_Nx2**2).sum(axis=1) / 2 + setting.eta**2 * _noise(share_N, setting)
-
-
 def _weights(share_N: Floats) -> Floats:
     """w_1 and w_2: [N, 2]."""
     return np.stack([share_N, 1 - share_N], axis=1)
@@ -78,14 +70,6 @@ def optimal_share(theta_Nx2: Floats, setting: ExampleSetting) -> Floats:
     above_N, below_N = quieter + (first_N - second_N) / setting.eta + second_N, first_N + second_N
     share_N = np.full_like(below_N, 0.5 if quieter == 0 else quieter > 0)
     return np.divide(above_N, below_N, out=share_N, where=below_N > 0).clip(0, 1)
-
-
-def pike_share(theta_2: Floats, setting: ExampleSetting) -> float:
-    """w_1 of conceptual PiKE (Lemma `le:optimal_w_for_relax_problem`) with L = beta = gamma = 1."""
-    squared_2, variance_2 = theta_2**2, 2 * vector(*setting.sigma) ** 2
-    statistics = Statistics(squared_2, squared_2, variance_2, squared_2 / 2, variance_2)
-    method = ConceptualPiKE(L=1, eta=setting.eta, norm="plug-in")
-    return float(minimiser(*method.bound(statistics, setting.b))[0])
 
 
 def static_losses(setting: ExampleSetting, share_N: Floats) -> Floats:
@@ -215,35 +199,6 @@ def comparisons(
                 "low": low,
                 "high": high,
                 "ahead": True if high < static else False if low > static else None,
-            }
-        )
-    return rows
-
-
-POINTS = (
-    ((1.0, 0.5), (0.1, 0.1), 0.3), ((3.0, 1.0), (1.0, 3.0), 0.1), ((0.2, 0.3), (3.0, 0.2), 0.5),
-    ((0.3, 0.2), (1.0, 4.0), 0.5), ((2.0, 0.1), (1.0, 1.0), 1.0), ((0.0, 1.0), (1.0, 2.0), 0.5),
-)  # fmt: skip
-"""theta, sigma and eta at which one step is checked; b is 16."""
-
-
-def steps(draws: int, generator: np.random.Generator) -> list[Row]:
-    """One step from given points: the formulas beside simulation, conceptual PiKE and a search."""
-    rows, grid_N = [], np.linspace(0, 1, 1001)
-    for theta, sigma, eta in POINTS:
-        setting = ExampleSetting("point", theta, sigma, eta, 16, 1)
-        theta_1x2 = vector(*theta)[None]
-        share_1 = optimal_share(theta_1x2, setting)
-        mean_T, stderr_T, _ = simulated(setting, share_1[0], draws, generator)
-        rows.append(
-            {
-                **_facts(setting),
-                "share": share_1[0],
-                "share_pike": pike_share(theta_1x2[0], setting),
-                "share_searched": grid_N[expected_loss(theta_1x2, grid_N, setting).argmin()],
-                "expected": expected_loss(theta_1x2, share_1, setting)[0],
-                "simulated": mean_T[1],
-                "stderr": stderr_T[1],
             }
         )
     return rows

@@ -2,11 +2,8 @@
 
 example.parquet            Example 1 step by step: Figure 3
 example_settings.parquet   adaptive against the best static mixture over many settings
-example_steps.parquet      one step: formulas, simulation, search
 descent.parquet            the loss after a step beside the bounds on it
-relaxed.parquet            the weights that minimise the bound, and how far from the best
 iterations.parquet         steps until the gradients are small beside the bounds on them
-tilt.parquet               both sides of the tilted loss's identity, and its limits
 manifest.json
 """
 
@@ -18,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.runtime import atomic_files
-from pipeline.theory import convergence, descent, example, relaxed, tilt
+from pipeline.theory import convergence, descent, example
 from pipeline.theory.problem import Row
 
 SEED = 0
@@ -34,17 +31,10 @@ class Sizes:
     """Batches behind the mean of one step."""
     seeds: int = 8
     """Paths of conceptual PiKE; each solves for its weights at every step."""
-    random: int = 200
-    """Random instances of the weights' problem."""
 
 
-def write(out: Path) -> None:
+def write(out: Path, sizes: Sizes = Sizes()) -> None:
     """Writes the folder `out` with all records, in some fifteen seconds; it appears whole."""
-    write_sized(out, Sizes())
-
-
-def write_sized(out: Path, sizes: Sizes) -> None:
-    """The same, with as much simulated as is asked for."""
     with atomic_files.atomic_write(out, "theory") as partial:
         partial.mkdir()
         for name, rows in records(sizes).items():
@@ -71,9 +61,6 @@ def records(sizes: Sizes) -> dict[str, list[Row]]:
     return {
         "example": example.curves(example.FIGURE, sizes.paths, stream(0)),
         "example_settings": example.comparisons(example.settings(), sizes.paths, stream(1)),
-        "example_steps": example.steps(sizes.draws, stream(2)),
         "descent": descent.measurements(sizes.draws, stream(3)),
-        "relaxed": relaxed.solutions(sizes.random, stream(4)),
         "iterations": convergence.runs(sizes.seeds, sizes.paths, stream(5)),
-        "tilt": tilt.checks(1000, stream(6)),
     }

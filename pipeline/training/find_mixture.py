@@ -15,12 +15,15 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 from safetensors.numpy import load_file
 
+from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import registry, swarm
+from pike_mixing.finders import registry
 from pike_mixing.finders.interface import Finder, Proxy
-from pike_mixing.settings import indivisible, parse, unknown
+from pike_mixing.limits import Proportions
+from pike_mixing.settings import parse, unknown
 from pipeline.runtime import atomic_files, manifests, ownership
+from pipeline.settings import GRID
 
 METHOD = "method."
 """Prefix of the mixing method's state in a checkpoint."""
@@ -33,8 +36,10 @@ class ProxyRun:
 
     folder: str
     """The run's folder."""
-    weights_by_domain: dict[str, float] | None
+    weights_by_domain: Proportions | None
     """Its static mixture, divided by its sum; none when its settings do not hold it."""
+    gives: dict[str, Any] | None = None
+    """Settings that it gives to others if it is the best of a grid; none outside of grids."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class Search:
     """What a mixture is a function of, beside the proxies' records and the code."""
 
     finder: str
-    """Name in `pike_mixing.finders.FINDERS`."""
+    """Name in `pike_mixing.finders.FINDERS`, or "grid"."""
     domains: tuple[str, ...]
     """Names of the domains of the proxies and of the final run."""
     options: dict[str, Any]
@@ -58,81 +63,98 @@ class Search:
             weights, where = proxy.weights_by_domain, f"proxies.{name}.weights_by_domain"
             if weights is None:
                 continue
-            found += indivisible(weights, where)
             found += [unknown(d, self.domains, where) for d in weights if d not in self.domains]
             found += [f"{where}: {d!r} is missing" for d in self.domains if d not in weights]
         return found + ([] if self.domains else ["domains: name at least one"])
 
 
-def find(settings: Path, runs: Sequence[Path], out: Path) -> None:
+def find(settings: Path, out: Path) -> None:
     """Finds a mixture and writes it with the manifest's facts `weights_by_domain`, `diagnostics`.
+
+    Of a grid, the facts are `chosen`, the settings that the best run gives, and `diagnostics`.
 
     Args:
         settings: JSON of the fields of `Search`.
-        runs: Folders of the finished proxy runs: those of the settings, in any order.
         out: The JSON file to make.
 
     Raises:
-        InputError: wrong settings, runs that are not those of the settings, a proxy that is not
-            finished or not evaluated, records that are damaged or of other domains, or runs from
-            which the finder cannot find a mixture.
+        InputError: wrong settings, a proxy that is not finished or not evaluated, records that are
+            damaged or of other domains, or runs from which the finder cannot find a mixture.
     """
     values = atomic_files.read_json(settings)
     asked = parse(Search, values, str(settings))
-    finder = registry.build(asked.finder, asked.options, f"{settings}: options")
-    _refuse_others(asked, runs, settings)
-    ownership.refuse(out, "mixture", [settings, *runs])
+    grid = asked.finder == GRID
+    finder = None if grid else registry.build(asked.finder, asked.options, f"{settings}: options")
+    folders = [Path(proxy.folder) for proxy in asked.proxies.values()]
+    ownership.refuse(out, "mixture", [settings, *folders])
     # The order in which proxies are listed must not decide between equals or fill the folds.
-    read = [_read(name, asked.proxies[name], asked, finder) for name in sorted(asked.proxies)]
-    found = finder.find(asked.domains, [proxy for proxy, _ in read])
-    weights = dict(zip(asked.domains, found.weights_K.tolist(), strict=True))
+    reads = finder.reads if finder else "losses"
+    read = [_read(name, asked.proxies[name], asked, reads) for name in sorted(asked.proxies)]
+    proxies = [proxy for proxy, _ in read]
+    facts = _mixture(finder, asked, proxies) if finder else _best(asked, proxies)
     atomic_files.write_manifest(
         out,
         stage="mixture",
         settings=values,
         inputs=[path for _, paths in read for path in paths],
         files=[],
-        modules=registry.modules(asked.finder),
-        facts={"weights_by_domain": weights, "diagnostics": found.diagnostics},
+        modules=[__name__] if grid else registry.modules(asked.finder),
+        facts=facts,
         alone=True,
     )
 
 
-def _refuse_others(asked: Search, runs: Sequence[Path], settings: Path) -> None:
-    wanted = {Path(proxy.folder).resolve(): proxy.folder for proxy in asked.proxies.values()}
-    given = {path.resolve(): str(path) for path in runs}
-    problems = [
-        f"{text} is given, but is no proxy of {settings}: leave it out"
-        for path, text in given.items()
-        if path not in wanted
-    ]
-    problems += [
-        f"{text} is a proxy of {settings}, but is not given: add it to the runs"
-        for path, text in wanted.items()
-        if path not in given
-    ]
-    if problems:
-        raise InputError("\n".join(problems))
+def _mixture(finder: Finder, asked: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
+    found = finder.find(asked.domains, proxies)
+    weights = dict(zip(asked.domains, found.weights_K.tolist(), strict=True))
+    return {"weights_by_domain": weights, "diagnostics": found.diagnostics}
 
 
-def _read(name: str, source: ProxyRun, asked: Search, finder: Finder) -> tuple[Proxy, list[Path]]:
+def _best(asked: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
+    """What the run with the lowest loss of a grid, weighed by the target, gives; else the first."""
+    target = asked.options.get("target", dict.fromkeys(asked.domains, 1.0))
+    weights_K = by_domain.placed(target, asked.domains, "target", "weight")
+    losses = {
+        p.name: float(np.average(p.loss_K, weights=weights_K))
+        for p in proxies
+        if p.loss_K is not None
+    }
+    finite = {name: loss for name, loss in losses.items() if math.isfinite(loss)}
+    if not finite:
+        raise InputError(
+            "all runs of the grid diverged: their losses are no numbers: choose other settings"
+        )
+    best = min(finite, key=lambda name: finite[name])
+    told = {"run": best, "losses": {n: finite.get(n) for n in losses}}
+    return {"weights_by_domain": {}, "chosen": asked.proxies[best].gives, "diagnostics": told}
+
+
+def _read(name: str, source: ProxyRun, asked: Search, reads: str) -> tuple[Proxy, list[Path]]:
     """One proxy and the manifests that were read for it."""
     folder, domains = Path(source.folder), asked.domains
     path = folder / atomic_files.MANIFEST
     if not path.is_file():
         raise InputError(f"proxy {name}: {path} does not exist: train the run to its end first")
     record = manifests.read(path, "pretrain", "train the run again")
-    _refuse_other_domains(name, record["domains"], domains)
+    if set(record["domains"]) != set(domains):
+        raise InputError(
+            f"proxy {name} trained on {', '.join(record['domains'])}, but a mixture of "
+            f"{', '.join(domains)} is wanted: use proxies of the same domains"
+        )
     if source.weights_by_domain is None:
-        weights_K = _constant(name, folder, record, domains) if finder.reads == "losses" else None
+        weights_K = _constant(name, folder, record, domains) if reads != "state" else None
     else:
-        _refuse_other_weights(name, record, source.weights_by_domain)
-        weights_K = swarm.shares(source.weights_by_domain, domains, name)
+        weights_K = by_domain.shares(source.weights_by_domain, domains, name)
     step = f"step{record['steps']}"
-    if finder.reads == "losses":
-        loss_K = _losses(name, folder / "evaluations", record["steps"], domains)
+    if reads != "state":
+        place = (name, folder / "evaluations", record["steps"], domains)
+        losses = _evaluated(*place, "perplexities")
+        loss_K = np.array([math.nan if loss is None else loss for loss in losses])
         inputs = [path, folder / "evaluations" / atomic_files.MANIFEST]
-        return Proxy(name, weights_K=weights_K, loss_K=loss_K), inputs
+        token_loss = None
+        if reads == "predictions" and weights_K is not None and weights_K.max() == 1:
+            token_loss = [np.array(nll) for nll in _evaluated(*place, "token_losses")]
+        return Proxy(name, weights_K=weights_K, loss_K=loss_K, token_loss=token_loss), inputs
     if record["domains"] != list(domains):
         raise InputError(
             f"proxy {name} has the domains in the order {', '.join(record['domains'])}, the "
@@ -157,7 +179,7 @@ def _constant(
     seen = set(zip(columns["domain"], columns["weight"], strict=True))
     if len(seen) != len(domains):
         return None
-    return swarm.shares(dict(seen), domains, name)
+    return by_domain.shares(dict(seen), domains, name)
 
 
 def _refuse_other_file(path: Path, folder: Path, record: Mapping[str, Any], again: str) -> None:
@@ -166,48 +188,29 @@ def _refuse_other_file(path: Path, folder: Path, record: Mapping[str, Any], agai
         raise InputError(f"{path} is not the file that its manifest lists: {again}")
 
 
-def _refuse_other_domains(name: str, theirs: Sequence[str], domains: Sequence[str]) -> None:
-    if set(theirs) != set(domains):
-        raise InputError(
-            f"proxy {name} trained on {', '.join(theirs)}, but a mixture of {', '.join(domains)} "
-            "is wanted: use proxies of the same domains"
-        )
-
-
-def _refuse_other_weights(
-    name: str, record: Mapping[str, Any], weights: Mapping[str, float]
-) -> None:
-    """A run that wrote its weights down must have trained on those that it is taken for."""
-    trained = record["settings"]["method"].get("weights_by_domain")
-    if trained is None:
-        return
-    domains = tuple(record["domains"])
-    theirs_K, ours_K = (swarm.shares(values, domains, name) for values in (trained, weights))
-    if np.abs(theirs_K - ours_K).max() > 1e-9:
-        raise InputError(
-            f"proxy {name} trained on {trained}, not on the weights_by_domain of the settings: "
-            "train it again, or correct the settings"
-        )
-
-
-def _losses(name: str, folder: Path, steps: int, domains: tuple[str, ...]) -> Floats:
-    """Nats per token of each domain after the last step."""
-    path = folder / f"step{steps}" / "perplexities.parquet"
+def _evaluated(
+    name: str, folder: Path, steps: int, domains: tuple[str, ...], table: str
+) -> list[Any]:
+    """What a table of the last step's evaluation has in its column `nll`, by domain."""
+    path = folder / f"step{steps}" / f"{table}.parquet"
     again = f"run `pike evaluate` for {name} again"
     if not (folder / atomic_files.MANIFEST).is_file() or not path.is_file():
-        raise InputError(f"proxy {name} has no evaluation after its last step ({path}): {again}")
+        how = " with `token_losses: true`" if table == "token_losses" else ""
+        raise InputError(
+            f"proxy {name} has no evaluation after its last step ({path}): {again}{how}"
+        )
     record = manifests.read(folder / atomic_files.MANIFEST, "evaluate", again)
     _refuse_other_file(path, folder, record, again)
     columns = pq.read_table(path, columns=["step", "domain", "nll"]).to_pydict()
-    loss = dict(zip(columns["domain"], columns["nll"], strict=True))
-    missing = [d for d in domains if d not in loss]
+    found = dict(zip(columns["domain"], columns["nll"], strict=True))
+    missing = [d for d in domains if d not in found]
     if missing:
         raise InputError(
             f"proxy {name} was not evaluated on {', '.join(missing)}: a mixture needs the loss of "
             f"every domain; {again} with these domains"
         )
     assert set(columns["step"]) == {steps}
-    return np.array([math.nan if loss[d] is None else loss[d] for d in domains])
+    return [found[d] for d in domains]
 
 
 def _state(name: str, folder: Path) -> dict[str, npt.NDArray[Any]]:

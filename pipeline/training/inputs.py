@@ -6,7 +6,8 @@ from typing import Any
 
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Facts, Method
-from pike_mixing.settings import indivisible, misplaced
+from pike_mixing.limits import Proportions
+from pike_mixing.settings import mismatch, misplaced
 from pipeline import settings
 from pipeline.data.corpus_manifest import refuse_other_tokenizer
 from pipeline.data.shards import Corpus
@@ -46,6 +47,7 @@ class Inputs:
             tokens_by_domain={d: c.tokens for d, c in self.corpora.items()},
             budget_tokens=recipe.rows * recipe.length * recipe.steps,
             mixture=self.mixture,
+            steps=recipe.steps,
         )
 
 
@@ -70,9 +72,11 @@ def read_inputs(
     identity: dict[str, Any] = {"corpora": {d: c.fingerprint for d, c in opened_corpora.items()}}
     weights = model = None
     if mixture is not None:
-        weights = _found_weights(mixture, work)
-        identity["mixture"] = weights
         manifests.append(mixture)
+        if work.tuned:
+            identity["chosen"] = chosen_settings(work, mixture)
+        else:
+            identity["mixture"] = weights = _found_weights(mixture, work)
     if reference is not None:
         model, identity["reference"] = _reference(reference, work)
         manifests.append(reference / atomic_files.MANIFEST)
@@ -124,7 +128,7 @@ def _refuse_unneeded(
 ) -> None:
     asked = {
         "reference": (method.needs().reference, reference),
-        "mixture": (work.method.get("mixture") is not None, mixture),
+        "mixture": (work.method.get("mixture") is not None or bool(work.tuned), mixture),
     }
     for name, (needed, given) in asked.items():
         if needed and given is None:
@@ -136,12 +140,38 @@ def _refuse_unneeded(
             raise InputError(f"method {work.method_name!r} has no use for --{name} {given}")
 
 
+def chosen_settings(work: settings.Run, mixture: Path | None) -> dict[str, Any]:
+    """The settings that a grid's best run gives to a run's method; none without a grid.
+
+    Args:
+        work: The run's settings.
+        mixture: Manifest of the grid's choice.
+
+    Raises:
+        InputError: no manifest, or one that gives other settings or values than the grid has.
+    """
+    if not work.tuned:
+        return {}
+    named = ", ".join(work.tuned)
+    if mixture is None:
+        raise InputError(
+            f"method {work.method_name!r} takes {named} from a grid: give its choice with --mixture"
+        )
+    chosen: dict[str, Any] = reading.read(mixture, "mixture").get("chosen", {})
+    if chosen.keys() != work.tuned.keys() or any(v not in work.tuned[n] for n, v in chosen.items()):
+        raise InputError(
+            f"{mixture} gives {chosen}, but method {work.method_name!r} takes {named} from a grid: "
+            "give the choice of that grid"
+        )
+    return chosen
+
+
 def _found_weights(mixture: Path, work: settings.Run) -> dict[str, float]:
     """The weights of a found mixture, one for each domain of the run."""
     weights: dict[str, float] = reading.read(mixture, "mixture")["weights_by_domain"]
     where = f"{mixture}: weights_by_domain"
     problems = misplaced(weights, work.domains, where, "has no weight")
-    if problems := problems + indivisible(weights, where):
+    if problems := problems + mismatch(weights, Proportions, where):
         raise InputError("\n".join(problems))
     return weights
 

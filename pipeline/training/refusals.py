@@ -3,22 +3,24 @@
 What is wrong with settings or files alone is said where they are read.
 """
 
+import torch
+
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method
 from pipeline import settings
-from pipeline.runtime import distributed
+from pipeline.runtime import chips, devices, distributed
 
 
 def refuse_untrainable(
-    work: settings.Run, method: Method, *, shard: bool = False, compiles: bool = False
+    work: settings.Run, method: Method, device: torch.device, *, shard: bool = False
 ) -> None:
     """Makes sure that this recipe, these processes and this device can train the run.
 
     Args:
         work: The run.
         method: Its method.
-        shard: Whether each process keeps a part of the model only.
-        compiles: Whether the device compiles for every shape.
+        device: Where it would train.
+        shard: Whether each process or chip keeps a part of the model only.
 
     Raises:
         InputError: they cannot; all that is wrong, and what to do instead.
@@ -29,8 +31,10 @@ def refuse_untrainable(
         f"{named} in scenario {work.scenario!r}: {problem}"
         for problem in recipe.unmeasurable(needs.statistics, len(work.domains))
     ]
-    if shard and n == 1:
-        problems.append("--shard is for several processes: start them with torchrun, or leave it")
+    if shard and n == chips.count(device) == 1:
+        problems.append(
+            "--shard is for several processes or chips: start them with --processes, or leave it"
+        )
     if n > recipe.rows:
         problems.append(f"{n} processes, but training.rows of {recipe.rows}: start fewer")
     if n > 1 and needs.moments_per_domain:
@@ -40,7 +44,7 @@ def refuse_untrainable(
         )
     if shard and recipe.compile:
         problems.append("--shard does not go with training.compile: leave one of them")
-    if compiles and needs.moments_per_domain:
+    if devices.compiles(device) and needs.moments_per_domain:
         # It would compile anew whenever a domain is without rows.
         problems.append(
             f"{named} keeps moments for each domain, which device 'xla' cannot do: train it on "
@@ -48,3 +52,18 @@ def refuse_untrainable(
         )
     if problems:
         raise InputError("\n".join(problems))
+
+
+def refuse_few(asked: int, device: torch.device) -> None:
+    """Makes sure that as many processes or chips are here as were asked for.
+
+    Raises:
+        InputError: there are fewer.
+    """
+    found = distributed.world_size() * chips.count(device)
+    if found < asked:
+        raise InputError(
+            f"{asked} processes or chips were asked for (--processes, or `processes` under "
+            f"set-resources of pretrain), and {devices.describe(device)} is {found}: ask for "
+            f"{found}"
+        )

@@ -84,7 +84,10 @@ class RunFolder:
             at = checkpoint.restore(found, self.model, self.optimizer, device, self.identity)
             log.info("going on from %s", found)
         if distributed.is_main_process():
-            self._clear()
+            # What the run makes again, and what killed processes left.
+            for left in (atomic_files.MANIFEST, ".*.part", "*/.*.part"):
+                for path in self.folder.glob(left):
+                    atomic_files.remove(path)
             if found is None:
                 self._begin_anew()
             else:
@@ -105,12 +108,6 @@ class RunFolder:
             if (self.folder / "starts.json").exists():
                 self._starts()
         return found
-
-    def _clear(self) -> None:
-        """Removes what the run makes again, and what killed processes left."""
-        atomic_files.remove(self.folder / atomic_files.MANIFEST)
-        for left in (*self.folder.glob(".*.part"), *self.folder.glob("*/.*.part")):
-            atomic_files.remove(left)
 
     def _drop_after(self, step: int) -> None:
         """Deletes what lies behind the checkpoint to go on from.
@@ -243,11 +240,7 @@ class RunFolder:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """Refuses a folder in which training would clear away what no training wrote.
-
-    Raises:
-        InputError: it holds the manifest of something else, or other files under a run's names.
-    """
+    """Refuses a folder in which training would clear away what no training wrote."""
     found = [
         entry
         for name, pattern in _OURS.items()

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from pipeline import settings
-from pipeline.runtime import accelerators, devices, distributed
+from pipeline.runtime import accelerators, chips, devices, distributed
 from pipeline.runtime.accelerators import ACCELERATORS
 
 
@@ -28,13 +28,14 @@ class Meter:
     def __init__(self, model: nn.Module, work: settings.Run, device: torch.device) -> None:
         """Fixes what all steps share."""
         self._tokens, self._device = work.training.rows * work.training.length, device
+        self._devices = distributed.world_size() * chips.count(device)
         self._flops = training_flops(model, work.model, work.training.length) * self._tokens
         self.peak = known_peak(devices.describe(device), work.training.precision)
         """FLOP/s that one device can reach; None where that is not known."""
 
     def of(self, seconds: float) -> Pace:
         """The pace of a step that took so many seconds."""
-        peak = (self.peak or math.nan) * distributed.world_size()
+        peak = (self.peak or math.nan) * self._devices
         share = self._flops / seconds / peak
         return Pace(self._tokens / seconds, share, devices.peak_memory(self._device))
 

@@ -18,7 +18,7 @@ import torch
 from pike_mixing import registry
 from pike_mixing.apportion import systematic
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.interface import Method, Signals, State
+from pike_mixing.interface import Method, Signals, State, Statistics, StatisticsNeed
 from pike_mixing.settings import parse
 from pipeline import errors, settings
 from pipeline.data.batches import Mixture
@@ -27,6 +27,7 @@ from pipeline.model.backward import Batch, GradientComputer
 from pipeline.model.learning_rate import learning_rate
 from pipeline.runtime import (
     atomic_files,
+    chips,
     code_fingerprint,
     devices,
     distributed,
@@ -56,6 +57,7 @@ def pretrain(
     peak_flops: float | None = None,
     tensorboard: bool = False,
     shard: bool = False,
+    processes: int = 1,
 ) -> str | None:
     """Trains one run to its end, from its last checkpoint where there is one.
 
@@ -65,7 +67,7 @@ def pretrain(
         run: `run.json`; checkpoints, records and at last `manifest.json` appear beside it.
         corpora: Folder of the packed corpora of the run's tokenizer, one subfolder per domain.
         reference: Folder of the finished run whose model is the reference, for a method with one.
-        mixture: Manifest of a found mixture, for a method that trains with one.
+        mixture: Manifest of a found mixture or of a grid's choice, for a method that takes one.
         device: Kind of device: auto, cpu, cuda or xla.
         threads: CPU threads; torch's own choice when absent.
         save_on: Signal that asks for a checkpoint; SIGTERM and SIGINT ask for one and the end.
@@ -74,7 +76,8 @@ def pretrain(
         peak_flops: FLOP/s that the device can reach, for the recorded utilisation; absent: a GPU's
             as its data sheet has it, and none of a CPU.
         tensorboard: Whether to write TensorBoard's event files, too.
-        shard: Whether each of several processes keeps a part of weights and optimizer states only.
+        shard: Whether each process or chip keeps a part of weights and optimizer states only.
+        processes: Processes or chips that are to train together; with fewer the run is refused.
 
     Raises:
         InputError: settings, corpora or the disk do not allow the run, the loss is no number any
@@ -83,7 +86,8 @@ def pretrain(
     """
     values = atomic_files.read_json(run)
     work = parse(settings.Run, values, str(run))
-    method = registry.build(work.rule, work.method, f"{run}: method")
+    chosen = inputs.chosen_settings(work, mixture)
+    method = registry.build(work.rule, work.method | chosen, f"{run}: method")
     devices.keep_freed_memory()
     if threads is not None:
         devices.set_threads(threads)
@@ -105,6 +109,7 @@ def pretrain(
         contextlib.ExitStack() as opened,
     ):
         given = inputs.read_inputs(work, method, corpora, reference, mixture)
+        refusals.refuse_few(processes, place)
         training = _Training(work, method, values, given, place, held, asked, shard)
         if peak_flops is not None:
             training.meter.peak = peak_flops
@@ -136,7 +141,8 @@ class _Training:
     ) -> None:
         self.work, self.values, self.given = work, values, given
         self.device, self.asked = device, asked or signal_handler.SignalState()
-        refusals.refuse_untrainable(work, method, shard=shard, compiles=devices.compiles(device))
+        self.chips, self.shard = chips.count(device), shard
+        refusals.refuse_untrainable(work, method, device, shard=shard)
         recipe = work.training
         self.method = method = method.informed(given.facts(recipe))
         limits = {"train": recipe.max_epochs, "statistics": None, "comparison": None}
@@ -150,7 +156,7 @@ class _Training:
         vocabulary = work.model.padded_vocabulary(pieces)
         self.model = transformer.initialised(work.model, vocabulary, work.seed).to(device)
         self.model.configure(recipe)
-        if shard:
+        if shard and self.chips == 1:
             # Its libraries take seconds to import, and one process never needs them.
             from pipeline.model import fsdp
 
@@ -171,7 +177,8 @@ class _Training:
             self.model,
             self.optimizer,
             recipe.clip_norm,
-            recipe.microbatch_rows or recipe.rows,
+            # Of each chip.
+            min(recipe.rows, self.chips * (recipe.microbatch_rows or recipe.rows)),
             given.reference and given.reference.to(device).configure(recipe),
             self.records.timed,
         )
@@ -179,6 +186,8 @@ class _Training:
     def run(self) -> None:
         """From the last checkpoint to the manifest."""
         at, recipe = self.folder.begin(self.device, self._fresh), self.work.training
+        if self.shard and self.chips > 1:
+            chips.shard(self.model, self.optimizer)
         self.watch.state = at.alarms
         label = f"{self.work.scenario}/{self.work.method_name}/seed{self.work.seed}"
         tokens = recipe.rows * recipe.length
@@ -226,7 +235,7 @@ class _Training:
         due = measure is not None and measure.due(at.step)
         if measure and due and measure.fresh:
             with timed("statistics"):
-                self._observe_statistics(at, measure.rows)
+                self._observe_statistics(at, measure)
         if compare is not None and compare.due(at.step):
             with timed("validation"):
                 self._observe_validation(at, compare.rows)
@@ -277,16 +286,22 @@ class _Training:
         tokens, _ = mixture.batch(count_K, positions_K)
         return Batch(torch.from_numpy(tokens).to(devices.of_rows(self.device)), count_K)
 
-    def _observe_statistics(self, at: checkpoint.TrainState, floor: int) -> None:
-        """Shows the method the statistics of rows of their own, `floor` of each domain at least."""
-        count_K = self._counts(at.method, at.step).clip(min=floor)
-        batch = self._batch(self.statistics_rows, count_K, at.statistics_positions_K)
-        at.statistics_positions_K = at.statistics_positions_K + count_K
-        began, recipe = time.perf_counter(), self.work.training
-        measured = gradients.gradient_statistics(
-            self.model, batch.by_domain(), recipe.statistics_microbatch
-        )
-        signals = Signals(at.step, recipe.rows, statistics=measured)
+    def _observe_statistics(self, at: checkpoint.TrainState, need: StatisticsNeed) -> None:
+        """Shows the method the statistics of rows of their own."""
+        count_K = self._counts(at.method, at.step).clip(min=need.rows)
+        began, recipe, found = time.perf_counter(), self.work.training, []
+        gram_KxK: Floats | None = None
+        for _ in range(need.estimates):
+            batch = self._batch(self.statistics_rows, count_K, at.statistics_positions_K)
+            at.statistics_positions_K = at.statistics_positions_K + count_K
+            given = (self.model, batch.by_domain(), recipe.statistics_microbatch)
+            if need.inner_products:
+                gram_KxK, measured = gradients.gramian(*given)[1:]
+            else:
+                measured = gradients.gradient_statistics(*given)
+            found.append(measured)
+        measured = Statistics.averaged(found)
+        signals = Signals(at.step, recipe.rows, statistics=measured, gram_KxK=gram_KxK)
         at.method = self.method.observe(at.method, signals)
         self.log.add_statistics(at.step, measured, time.perf_counter() - began)
 

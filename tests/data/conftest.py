@@ -65,7 +65,7 @@ def write_source(folder, texts, *, entropy=None):
         stage=store.STAGE,
         settings={},
         inputs=[],
-        files=totals.files,
+        files=[totals.file],
         modules=["pipeline.data.documents"],
         facts=facts,
     )

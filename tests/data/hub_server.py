@@ -8,9 +8,7 @@ import contextlib
 import hashlib
 import json
 import socket
-import struct
 import threading
-import time
 import urllib.parse
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,7 +19,7 @@ LARGE = 256
 PAGE = 3
 """Entries of a page of a tree's listing."""
 
-FAULTS = ("reset", "cut", "short", "429", "500", "503", "slow", "refused")
+FAULTS = ("cut", "429", "503")
 
 
 class Hub:
@@ -37,7 +35,6 @@ class Hub:
         self.sent = Counter()
         """Bytes of bodies sent, by file."""
         self.lock = threading.Lock()
-        self.slow_seconds = 1.0
         handler = type("Handler", (_Handler,), {"hub": self})
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.server.daemon_threads = True
@@ -75,11 +72,9 @@ class _Handler(BaseHTTPRequestHandler):
         size = int(self.headers.get("content-length") or 0)
         body = self.rfile.read(size).decode()
         fault = self.hub.fault(self.command, path)
-        if fault in ("429", "500", "503"):
+        if fault in ("429", "503"):
             waits = {"retry-after": "0"} if fault == "429" else {}
             return self._send(int(fault), b"not now", waits)
-        if fault == "refused":
-            return self._reset()
         parts = urllib.parse.unquote(path).strip("/").split("/")
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             if parts[0] == "api":
@@ -156,9 +151,6 @@ class _Handler(BaseHTTPRequestHandler):
             headers["Content-Range"] = f"bytes {begin}-{end - 1}/{len(content)}"
             status, content = 206, content[begin:end]
         self.hub.sent[path] += len(content)
-        if fault == "short":
-            content = content[: len(content) // 2]
-            fault = None
         return self._send(status, content, headers, fault)
 
     def _json(self, value, headers=None):
@@ -172,28 +164,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command == "HEAD":
             return
-        half = len(content) // 2
-        if fault in ("reset", "cut"):
-            self.wfile.write(content[:half])
+        if fault == "cut":
+            self.wfile.write(content[: len(content) // 2])
             self.wfile.flush()
-            if fault == "reset":
-                self._reset()
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)
             return
-        if fault == "slow":
-            self.wfile.write(content[:half])
-            self.wfile.flush()
-            time.sleep(self.hub.slow_seconds)
-            content = content[half:]
         self.wfile.write(content)
-
-    def _reset(self):
-        """Closes the connection with a reset instead of an end."""
-        linger = struct.pack("ii", 1, 0)
-        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-        self.close_connection = True
-        self.connection.close()
 
 
 def _blob(content):

@@ -8,7 +8,7 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.data import packing, tokenizer
-from pipeline.data.describe import corpus, overlap
+from pipeline.data.describe import corpus
 from pipeline.data.split_writer import entropy
 
 
@@ -53,39 +53,14 @@ def test_numbers_are_those_of_the_text(corpora, letters):
 def test_a_table_is_for_reading_and_csv_for_machines(corpora):
     table = corpus([str(corpora / "letters" / "long")])
     assert table.splitlines()[0].split()[:4] == ["tokenizer", "domain", "split", "documents"]
-    assert "seen in training" not in table
     assert "{" not in table
-    assert table.splitlines()[-3].split() == ["tokenizer", "domain", "split", "4", "8", "16"]
+    assert table.splitlines()[-4].split() == ["tokenizer", "domain", "split", "4", "8", "16"]
     rows = list(csv.DictReader(io.StringIO(corpus([str(corpora)], format="csv"))))
     assert [row["documents_from_2_tokens"] for row in rows[:2]] == ["0", "0"]
     counted = [int(n) for row in rows for name, n in row.items() if "from_" in name]
     assert sum(counted) == 128
     assert list(rows[0])[-4:] == [f"documents_from_{n}_tokens" for n in (2, 4, 8, 16)]
     assert sum(int(row["documents"]) for row in rows) == 128
-    seen = json.loads(corpus([str(corpora)], format="json", ngrams=2))
-    assert [row["seen_in_training"] is None for row in seen] == [True, False, True, False]
-    assert "seen in training" in corpus([str(corpora)], ngrams=2)
-
-
-def test_overlap_of_a_worked_example(tmp_path, make_corpus):
-    folder = make_corpus(tmp_path / "web", [2, 3, 4, 5, 6, 1], validation=(3, 4, 5, 9, 3, 4, 1))
-    # 34, 45, 59, 93, 34, 41: 34 twice and 45 are in the training stream.
-    assert overlap(folder, 2) == pytest.approx(3 / 6)
-    assert overlap(folder, 3) == pytest.approx(1 / 5)
-    assert overlap(folder, 1) == pytest.approx(6 / 7)
-    with pytest.raises(InputError, match="between 1 and the 7 tokens"):
-        overlap(folder, 8)
-
-
-@pytest.mark.parametrize("chunk", [1, 3, 7])
-def test_overlap_does_not_depend_on_how_it_is_read(tmp_path, make_corpus, monkeypatch, chunk):
-    draw = np.random.default_rng(0)
-    train, validation = draw.integers(2, 5, 60).tolist(), draw.integers(2, 5, 40).tolist()
-    folder = make_corpus(tmp_path / "web", train, validation=validation, shard_tokens=7)
-    seen = {tuple(train[n : n + 3]) for n in range(58)}
-    expected = [tuple(validation[n : n + 3]) in seen for n in range(38)]
-    monkeypatch.setattr("pipeline.data.ngrams.CHUNK_TOKENS", chunk)
-    assert overlap(folder, 3) == pytest.approx(sum(expected) / 38)
 
 
 def test_entropy_of_worked_examples():

@@ -17,25 +17,16 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 def test_what_is_written_is_read(tmp_path_factory, make_source, texts, group):
     folder = tmp_path_factory.mktemp("property") / "source"
     with pytest.MonkeyPatch.context() as patch:
-        # Small limits, so that texts fall into several groups and files.
+        # A small limit, so that texts fall into several groups.
         patch.setattr(store, "GROUP_BYTES", group)
-        patch.setattr(store, "FILE_BYTES", 3 * group)
         make_source(folder, texts)
     assert [text for _, text in store.read(folder)] == texts
 
 
-def test_big_sources_are_several_files_and_their_totals_are_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "GROUP_BYTES", 10)
-    monkeypatch.setattr(store, "FILE_BYTES", 20)
-    writer = store.Writer(tmp_path)
-    # Two texts of 10 bytes fill a file; further documents begin one of their own.
-    writer.add([store.Document(str(n), "0123456789") for n in range(5)])
-    assert len(writer.files) == 3
-    writer.add([store.Document("5", "aé"), store.Document("6", "अ")])
-    writer.add([])
-    assert [path.name for path in writer.files] == [f"documents-{n:05d}.parquet" for n in range(4)]
+def test_totals_are_counted(tmp_path):
+    total = store.write([store.Document("5", "aé"), store.Document("6", "अ")], tmp_path)
     # Two and one characters; 1 + 2 and 3 bytes.
-    assert (writer.documents, writer.characters, writer.bytes) == (7, 53, 56)
+    assert (total.documents, total.characters, total.bytes) == (2, 3, 6)
 
 
 def test_the_hash_tells_ids_and_texts_apart(tmp_path):
@@ -52,7 +43,7 @@ def test_the_hash_tells_ids_and_texts_apart(tmp_path):
     assert digest(("1", "ab")) == hashes[0]
 
 
-PATH = "documents-00000.parquet"
+PATH = "documents.parquet"
 
 
 @pytest.mark.parametrize(

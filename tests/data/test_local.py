@@ -24,7 +24,7 @@ def read(**values):
     """Documents and what was skipped."""
     skipped = Counter()
     source = sources.parse({"kind": "local", "files": "*", **values}, "sources.mine")
-    return [tuple(document) for document in source.read(skipped)], dict(skipped)
+    return [tuple(document) for document in source.read(skipped, [])], dict(skipped)
 
 
 def lines(*records):

@@ -13,7 +13,7 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.data import documents as store
-from pipeline.data import formats, sources
+from pipeline.data import sources
 from pipeline.runtime import atomic_files
 
 GOOD = [{"text": "one", "id": "1"}, {"text": "two", "id": "2"}]
@@ -232,29 +232,11 @@ def test_of_many_unknown_files_three_are_named(tmp_path):
 def test_a_file_that_is_written_to_meanwhile_is_named(tmp_path):
     path = write(tmp_path, "a.jsonl", lines(*GOOD))
     source = sources.parse({"kind": "local", "files": str(path)}, "sources.web")
-    found = source.read(Counter())
+    found = source.read(Counter(), [])
     assert next(found).text == "one"
     path.write_bytes(lines(*GOOD[:1]))
     with pytest.raises(InputError, match=r"a\.jsonl was changed while it was read: start again"):
         list(found)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int32(), pa.string())])
-def test_a_text_that_unfolds_without_limit_is_read_in_few_rows(tmp_path, monkeypatch, kind):
-    """200 rows that all name one text of 1 MB, in a file of some kB."""
-    monkeypatch.setattr(formats, "_BATCH_BYTES", 2**24)
-    path = write(tmp_path, "a.parquet", b"")
-    text = pa.array(["x" * 1_000_000]).dictionary_encode().take(pa.array([0] * 200))
-    with pq.ParquetWriter(path, pa.schema([("text", kind)]), compression="zstd") as writer:
-        writer.write_table(pa.table({"text": text.cast(kind)}))
-    source = sources.parse({"kind": "local", "files": str(path)}, "sources.web")
-    before = pa.total_allocated_bytes()
-    found = 0
-    for document in source.read(Counter()):
-        found += len(document.text)
-        assert pa.total_allocated_bytes() - before < 2**25
-    assert found == 200_000_000
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

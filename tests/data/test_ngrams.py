@@ -32,7 +32,7 @@ def test_fewer_tokens_than_a_window_have_no_hash():
     chunk=st.integers(1, 9),
 )
 @settings(max_examples=60, deadline=None)
-def test_windows_are_found_across_pieces_and_shards(tmp_path_factory, stream, asked, width, chunk):
+def test_windows_are_found_across_pieces_and_shards(stream, asked, width, chunk):
     asked = np.array(asked)
     corpus = Stream(np.array([*stream, 1]))
     before = ngrams.CHUNK_TOKENS

@@ -4,15 +4,16 @@ import random
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pipeline.data import encoding
+from pipeline.data import sources
 from pipeline.data.packing import pack, unigram_nats
 from pipeline.data.shards import Corpus
 from pipeline.data.splits import is_validation, text_hash
-from pipeline.data.tokenizer import Tokenizer
+from pipeline.data.tokenizer import Tokenizer, sample
 from pipeline.planning import planner
 from pipeline.runtime import atomic_files
 
@@ -54,12 +55,55 @@ def test_documents_are_whole_with_an_end_each_and_nothing_else(packed, letters, 
     assert corpus.eos == tokenizer.eos == 1
 
 
+def own_validation(folder, train, validation):
+    """A downloaded source of local files, some of them for validation."""
+    for name, texts in (("train", train), ("validation", validation)):
+        lines = (json.dumps({"text": text}) for text in texts)
+        (folder / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    named = {"files": f"{folder}/train.jsonl", "validation_files": f"{folder}/validation.jsonl"}
+    atomic_files.write_json(folder / "source.json", {"kind": "local", **named})
+    sources.download(folder / "source.json", folder / "data" / "domain")
+    return folder / "data" / "domain"
+
+
+def test_a_sources_own_validation_text_is_the_validation_split(packed, tmp_path):
+    train, validation = words(0), words(1)[:9]
+    source = own_validation(tmp_path, train, validation)
+    folder = packed(None)
+    for split, texts in (("train", train), ("validation", validation)):
+        hashes = Corpus.open(folder, split, verify=True).documents()["hash"].tolist()
+        assert hashes == [text_hash(text) for text in texts]
+    # A tokenizer is trained on all of the one and none of the other.
+    assert sorted(sample(source, 10**6, 0.3)) == sorted(train)
+
+
+def test_another_validation_text_is_another_revision(tmp_path):
+    def revision(seed):
+        made = own_validation(tmp_path, words(0), words(seed))
+        return atomic_files.read_json(made / atomic_files.MANIFEST)["revision"]
+
+    assert revision(1) == revision(1) != revision(2)
+
+
 def test_duplicates_do_not_cross(packed):
     folder = packed(words(0) * 3)
     hashes = [
         set(Corpus.open(folder, s).documents()["hash"].tolist()) for s in ("train", "validation")
     ]
     assert not hashes[0] & hashes[1]
+
+
+def test_the_card_says_what_the_manifest_does(packed):
+    folder = packed(words(0))
+    manifest = atomic_files.read_json(folder / atomic_files.MANIFEST)
+    _, head, body = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    about = yaml.safe_load(head)
+    assert (about["license"], about["license_name"]) == ("other", "CC0-1.0")
+    assert about["size_categories"] == ["n<1K"]
+    assert "left out: 2 blank" in body
+    for name, split in manifest["splits"].items():
+        sizes = (split["documents"], split["tokens"], split["bytes"])
+        assert f"| {name} | {sizes[0]:,} | {sizes[1]:,} | {sizes[2]:,} |" in body
 
 
 def test_the_manifest_counts_exactly(packed, letters):
@@ -200,8 +244,6 @@ def test_a_full_disk_is_named_and_left_clean(tmp_path, small_disk, letters, make
 def many(tmp_path, monkeypatch, letters, make_source):
     """Packs some 60 batches; gives the corpus's bytes by file."""
     monkeypatch.setattr("pipeline.data.documents.GROUP_BYTES", 100)
-    monkeypatch.setattr("pipeline.data.documents.FILE_BYTES", 1500)
-    monkeypatch.setattr("pipeline.data.packing.COMMIT_BATCHES", 4)
     source = make_source(tmp_path / "data" / "web", words(0, 1000))
     settings = {"validation_share": 0.3, "shard_tokens": 500, "tokens": 3000}
     (tmp_path / "p.json").write_text(json.dumps(settings))
@@ -220,73 +262,13 @@ def test_neither_packing_again_nor_the_number_of_threads_changes_a_byte(many):
     assert many("one") == many("one") == many("three", workers=3)
 
 
-class Stopped(BaseException):
-    """Ends the work as a kill would: nothing is tidied up after it."""
-
-
-def kill(many, monkeypatch, batch):
-    """Stops a packing at a batch, once; gives the list of those encoded then and later."""
-    encode, seen, stopped = encoding.encode, [], []
-
-    def encoded(piece, **arguments):
-        if len(seen) == batch and not stopped:
-            stopped.append(True)
-            raise Stopped
-        seen.append(piece)
-        return encode(piece, **arguments)
-
-    monkeypatch.setattr("pipeline.data.encoding.encode", encoded)
-    with pytest.raises(Stopped):
-        many("killed")
-    return seen
-
-
-def batches_of(tmp_path):
-    return len(encoding.batches(sorted((tmp_path / "data" / "web").glob("*.parquet"))))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("batch", [1, 4, 5, 23, 40])
-def test_a_packing_goes_on_where_it_was_killed(many, tmp_path, monkeypatch, batch):
-    undisturbed = many("whole")
-    seen = kill(many, monkeypatch, batch)
-    assert not (tmp_path / "killed" / "web").exists()
-    # As after a crash of the machine: bytes that no commit vouches for.
-    partial = tmp_path / "killed" / ".web.part"
-    for path in [*partial.glob("*.bin"), *partial.glob(".work/*.raw")]:
-        with path.open("ab") as file:
-            file.write(b"torn")
-    begun = len(seen)
-    seen.clear()
-    assert many("killed") == undisturbed
-    # Only what came after the last four batches that were made safe is encoded again.
-    assert len(seen) == batches_of(tmp_path) - begun // 4 * 4
-
-
-@pytest.mark.slow
-def test_what_was_lost_by_a_crash_is_not_gone_on_with(many, tmp_path, monkeypatch):
-    undisturbed = many("whole")
-    kill(many, monkeypatch, 20)
-    (tmp_path / "killed" / ".web.part" / "train-00000.bin").write_bytes(b"")
-    with pytest.raises(InputError, match=r"train-00000\.bin has lost what was written"):
-        many("killed")
-    assert many("killed") == undisturbed
-
-
-@pytest.mark.slow
-def test_other_settings_begin_a_packing_anew(many, tmp_path, monkeypatch):
-    kill(many, monkeypatch, 20)
-    (tmp_path / "p.json").write_text(json.dumps({"validation_share": 0.5}))
-    assert many("killed") == many("whole")
-
-
-def test_damaged_documents_are_not_packed(many, tmp_path, make_source, letters):
+def test_damaged_documents_are_not_packed(many, tmp_path):
     many("whole")
-    path = sorted((tmp_path / "data" / "web").glob("*.parquet"))[3]
+    path = tmp_path / "data" / "web" / "documents.parquet"
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"documents-00003\.parquet was changed.*download it anew"):
+    with pytest.raises(InputError, match=r"documents\.parquet was changed.*download it anew"):
         many("damaged")
 
 

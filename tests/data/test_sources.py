@@ -32,7 +32,7 @@ def test_a_download_is_documents_and_their_manifest(tmp_path):
     out = download(tmp_path, LANGUAGE)
     assert sorted(f.name for f in out.iterdir()) == [
         ".made-by",
-        "documents-00000.parquet",
+        "documents.parquet",
         atomic_files.MANIFEST,
     ]
     manifest = atomic_files.read_json(out / atomic_files.MANIFEST)
@@ -106,6 +106,6 @@ def test_a_download_replaces_neither_what_it_reads_nor_what_is_somebodys(tmp_pat
             download(tmp_path, values)
     assert [path.name for path in mine.iterdir()] == ["thesis.txt"]
     made = download(tmp_path, LANGUAGE, "made")
-    with pytest.raises(InputError, match=r"holds the input .*documents-00000\.parquet"):
+    with pytest.raises(InputError, match=r"holds the input .*documents\.parquet"):
         download(tmp_path, {"kind": "local", "files": str(made / "*.parquet")}, "made")
-    assert (made / "documents-00000.parquet").exists()
+    assert (made / "documents.parquet").exists()

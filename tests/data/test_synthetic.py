@@ -25,7 +25,7 @@ NOISE = {**EASY, "order": 0, "symbols": 256, "noise": 1.0}
 
 
 def made(values):
-    return list(parse(Synthetic, values, "sources.s").read(Counter()))
+    return list(parse(Synthetic, values, "sources.s").read(Counter(), []))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_text_costs_its_entropy_under_the_true_probabilities(values):
     table, nats, symbols = language.table(), 0.0, 0
     rare = language.noise / language.symbols
     likely = (1 - language.noise) / language.successors + rare
-    for _, text in language.read(Counter()):
+    for _, text in language.read(Counter(), []):
         context = 0
         for symbol in (ord(c) - language.alphabet for c in text):
             nats -= math.log(likely if symbol in table[context] else rare)

@@ -57,7 +57,6 @@ def test_texts_come_back_and_training_again_gives_the_same_bytes(tmp_path, sourc
     make(tmp_path, {**TRAIN, "model": model, "vocabulary": 50}, [source])
     again = make(tmp_path, {**TRAIN, "model": model}, [source])
     assert again.sha256 == tokenizer.sha256
-    assert again.pieces_sha256 == tokenizer.pieces_sha256
 
 
 @pytest.mark.slow
@@ -159,7 +158,6 @@ def test_a_given_model_is_copied(tmp_path, exact):
     values = {"kind": "file", "path": str(exact.path), "sha256": exact.sha256.upper()}
     copied = make(tmp_path, values)
     assert copied.sha256 == exact.sha256
-    assert atomic_files.read_json(tmp_path / "tok.json")["pieces_sha256"] == exact.pieces_sha256
 
 
 @pytest.mark.parametrize(
@@ -195,19 +193,6 @@ def test_a_model_without_an_end_is_refused(tmp_path):
     )
     with pytest.raises(InputError, match="no end-of-sentence"):
         make(tmp_path, {"kind": "file", "path": str(tmp_path / "endless.model")})
-
-
-def test_the_identity_of_pieces_is_that_of_pieces_and_scores(tmp_path, make_source):
-    values = {**TRAIN, "model": "char", "validation_share": 0}
-    # The same pieces in the same order, with other frequencies in the second; the third is other.
-    twice, thrice, other = (
-        make(tmp_path, values, [make_source(tmp_path / text, [text])], text).pieces_sha256
-        for text in ("aab", "aaab", "aac")
-    )
-    assert len({twice, thrice, other}) == 3
-    # As often, though in another order.
-    again = make(tmp_path, values, [make_source(tmp_path / "aba", ["aba"])], "aba")
-    assert again.pieces_sha256 == twice
 
 
 def test_neither_model_nor_manifest_replaces_what_is_read(tmp_path, exact):

@@ -91,6 +91,7 @@ class Known(nn.Module):
         self.vocabulary, self.logits = vocabulary, logits
         self.precision = torch.float32
         self.embedding = nn.Embedding.from_pretrained(torch.eye(vocabulary))
+        self.device = torch.device("cpu")
 
     def hidden(self, tokens_BxL, sight=None):
         token_BxLxV = text_BxSxV = self.one_hot(tokens_BxL)

@@ -56,6 +56,15 @@ def test_perplexities_follow_from_the_documents(finished, asked):
         assert len({d["document"] for d in own}) == len(own) >= 2
 
 
+def test_the_losses_of_tokens_are_kept_where_asked_for(finished, asked):
+    out = asked(finished(), token_losses=True)
+    means = {r["domain"]: r["nll"] for r in rows(out, 3, "perplexities")}
+    kept = {r["domain"]: r["nll"] for r in rows(out, 3, "token_losses")}
+    assert {d: len(nll) for d, nll in kept.items()} == {"easy": 240, "hard": 240}
+    assert {d: sum(nll) / 240 for d, nll in kept.items()} == pytest.approx(means, rel=1e-6)
+    assert not (asked(finished()) / "step3" / "token_losses.parquet").exists()
+
+
 @pytest.mark.slow
 def test_accuracies_follow_from_the_choices(finished, asked):
     out = asked(finished())

@@ -186,7 +186,7 @@ def test_another_tokenizer_is_refused(load, step, tmp_path):
         load(checkpoint=str(place))
 
 
-def test_a_checkpoint_outside_a_run_needs_its_length(load, step, tmp_path, tokenizer):
+def test_a_checkpoint_outside_a_run_needs_its_length(load, tmp_path, tokenizer):
     place = checkpointed(tmp_path / "a" / "b" / "step0", tokenizer)
     with pytest.raises(InputError, match=r"run.json does not exist, .* add length=N"):
         load(checkpoint=str(place))

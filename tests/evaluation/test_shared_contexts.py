@@ -39,54 +39,32 @@ def test_no_contexts_make_no_groups():
 
 
 def test_contexts_that_dropped_a_demonstration_are_read_apart():
-    # Behind the 1 that all share, three that begin with 250 tokens more save 3 * 250 - 251, which
-    # is too little; four save 749.
-    whole = [[1, *DEMONSTRATIONS, n] for n in range(4)]
-    dropped = [[1, *DEMONSTRATIONS[50:], n] for n in range(4)]
-    assert shared_contexts.WORTH_TOKENS == 512
-    assert grouped([*whole, *dropped]) == [
-        ([0, 1, 2, 3], [1, *DEMONSTRATIONS]),
-        ([4, 5, 6, 7], [1, *DEMONSTRATIONS[50:]]),
+    whole = [[1, *DEMONSTRATIONS, n] for n in range(8)]
+    dropped = [[1, *DEMONSTRATIONS[50:], n] for n in range(8)]
+    alone = [[1]] * 8
+    assert grouped([*whole, *dropped, *alone]) == [
+        (list(range(8)), [1, *DEMONSTRATIONS]),
+        (list(range(8, 16)), [1, *DEMONSTRATIONS[50:]]),
+        (list(range(16, 24)), []),
     ]
-    assert grouped([*whole, *dropped[:3]]) == [
-        ([0, 1, 2, 3], [1, *DEMONSTRATIONS]),
-        ([4, 5, 6], [1]),
+    # Seven of a kind are no group of their own.
+    assert grouped([*whole, *dropped[:6], [1, 2]]) == [
+        (list(range(8)), [1, *DEMONSTRATIONS]),
+        (list(range(8, 15)), [1]),
     ]
 
 
-def test_a_worthwhile_group_is_found_within_one_that_is_not():
-    # (1, 2) is shared by all but one, the demonstrations by all but two.
-    contexts = [[1, 3], [1, 2, 3], *([1, 2, *DEMONSTRATIONS, n] for n in range(3))]
-    assert grouped(contexts) == [([0, 1], [1]), ([2, 3, 4], [1, 2, *DEMONSTRATIONS])]
-
-
-@pytest.mark.slow
 @given(
     st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8), max_size=30),
-    st.integers(0, 12),
+    st.integers(1, 9),
 )
-def test_every_context_is_in_one_group_and_begins_with_its_prefix(contexts, worth):
+def test_every_context_is_in_one_group_and_begins_with_its_prefix(contexts, beginning):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shared_contexts, "WORTH_TOKENS", worth)
+        patch.setattr(shared_contexts, "BEGINNING_TOKENS", beginning)
+        patch.setattr(shared_contexts, "FEWEST", 3)
         found = grouped(contexts)
     assert sorted(i for members, _ in found for i in members) == list(range(len(contexts)))
     for members, prefix in found:
         for member in members:
             assert contexts[member][: len(prefix)] == prefix
             assert len(contexts[member]) > len(prefix)
-
-
-@pytest.mark.slow
-@given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8), max_size=30))
-def test_groups_never_read_more_tokens_than_one(contexts):
-    def tokens(found):
-        own = sum(len(contexts[i]) - len(prefix) for members, prefix in found for i in members)
-        return own + sum(len(prefix) for _, prefix in found)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shared_contexts, "WORTH_TOKENS", 10**9)
-        together = grouped(contexts)
-        patch.setattr(shared_contexts, "WORTH_TOKENS", 8)
-        apart = grouped(contexts)
-    assert len(together) <= 1
-    assert tokens(apart) <= tokens(together)

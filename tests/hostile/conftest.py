@@ -1,12 +1,13 @@
 """The sound project, made once by the real stages, and how a trial of it is judged."""
 
+import functools
 import json
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
-from trials import REFUSED, RUN, Ground, called, put
+from trials import RUN, called, put, refused, restore, state
 
 from pipeline.planning import planner
 
@@ -29,7 +30,7 @@ STAGES = [
     f"pretrain {RUN}/run.json {OF_RUN} --device cpu",
     f"evaluate {RUN}/evaluation.json --run {RUN} {EVALUATE}",
     f"probe {RUN}/probe.json --run {RUN} {OF_RUN} --device cpu",
-    f"mixture results/settings/mixtures/words/tiny/chosen/seed0.json --runs {RUN} --out {MIXTURE}",
+    f"mixture results/settings/mixtures/words/tiny/chosen/seed0.json --out {MIXTURE}",
     f"pretrain {FOUND}/run.json {OF_RUN} --mixture {MIXTURE} --device cpu",
     f"evaluate {FOUND}/evaluation.json --run {FOUND} {EVALUATE}",
     f"probe {FOUND}/probe.json --run {FOUND} {OF_RUN} --device cpu",
@@ -64,7 +65,7 @@ def sound(made_once):
         for name, content in plan.settings_files().items():
             put(name, json.dumps(content))(project)
         for stage in STAGES:
-            code, printed, _ = called(stage, project)
+            code, printed = called(stage, project)
             assert code == 0, f"{stage}\n{printed}"
 
     return made_once("sound", fill)
@@ -77,14 +78,27 @@ def unmade(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def refuses(tmp_path_factory):
-    """Fails unless a trial on a project is refused clearly."""
-    grounds = {}
+def copied(tmp_path_factory):
+    """A copy of a project, one for all trials: the folder that holds it alone, and its state."""
 
-    def check(trial, project, run=None):
-        if project not in grounds:
-            grounds[project] = Ground(project, tmp_path_factory.mktemp("ground"))
-        outcome = grounds[project].attempt(trial, run)
-        assert outcome.kind == REFUSED, f"{outcome.kind}: pike {trial.command}\n{outcome.told}"
+    @functools.cache
+    def copy(project):
+        home = tmp_path_factory.mktemp("home")
+        shutil.copytree(project, home / "project", symlinks=True)
+        return home, state(home)
+
+    return copy
+
+
+@pytest.fixture
+def refuses(copied):
+    """Fails unless a trial on a copy of a project is refused clearly; mends the copy."""
+
+    def check(trial, project, run=called):
+        home, sound = copied(project)
+        try:
+            refused(trial, home / "project", run)
+        finally:
+            restore(home, sound)
 
     return check

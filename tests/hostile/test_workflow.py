@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from trials import MISTAKE, SECONDS, Trial, link, put, remove, values
+from trials import MISTAKE, Trial, link, put, remove, values
 
 ROOT = Path(__file__).resolve().parents[2]
 DRY = ("-n", "--snakefile", str(ROOT / "Snakefile"), "--configfile", "config.yaml")
@@ -43,9 +43,9 @@ def dry_run(targets, project):
         capture_output=True,
         text=True,
         check=False,
-        timeout=SECONDS,
+        timeout=120,
     )
     shutil.rmtree(project / ".snakemake", ignore_errors=True)
     printed = done.stdout + done.stderr
     code = MISTAKE if done.returncode == 1 else done.returncode
-    return code, printed, "Traceback" in printed
+    return code, printed

@@ -10,7 +10,7 @@ from torch import nn
 
 from pike_mixing import ADO, FAMO, AdaTask, DoReMi, Fixed, PiKE
 from pike_mixing.errors import InputError
-from pike_mixing.interface import MethodDefaults, Needs, ValidationNeed
+from pike_mixing.interface import Method, Needs, ValidationNeed
 from pike_mixing.torch import MixedDataset, Mixing, causal_losses
 
 DOMAINS = {"a": [float(i) for i in range(40)], "b": [100.0 + i for i in range(40)]}
@@ -20,7 +20,7 @@ PIKE = PiKE(zeta1=1.0, zeta2=1.0)
 
 
 @dataclasses.dataclass(frozen=True)
-class Switches(MethodDefaults):
+class Switches(Method):
     """All rows of `a`; after step 2, all of `b`."""
 
     every: int = 1
@@ -141,6 +141,16 @@ def test_gradients_are_measured_in_training_mode_but_for_what_is_frozen():
     mixing.prepare()
     assert set(seen) == {True}
     assert not inner.training
+
+
+def test_several_estimates_have_rows_of_their_own():
+    mixing = mixing_of(dataclasses.replace(PIKE, every=100, first=0, rows=4, estimates=2))
+    trained(mixing)
+    assert mixing.fresh_positions_K.tolist() == [8, 8]
+    # A row's gradient is -x / 50: those of 0 to 3 have the mean -0.03, those of 4 to 7 -0.11,
+    # and the variance of both is 0.002 / 3, of which a quarter is subtracted.
+    norm = mixing.metrics()["mixing/squared_norm/a"]
+    assert norm == pytest.approx((0.03**2 + 0.11**2) / 2 - 0.002 / 12)
 
 
 def test_the_training_loss_is_the_mean_over_rows():

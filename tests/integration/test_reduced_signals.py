@@ -6,6 +6,7 @@ from ranks import on_two_ranks
 
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals, Statistics
+from pike_mixing.signal_checks import contradictions
 from pike_mixing.torch import all_reduce
 from pike_mixing.tracking import metrics
 
@@ -60,7 +61,7 @@ def test_signals_of_two_ranks(tmp_path):
         # Unbiased 5 - 6 / 3 = 3 and 2 - 3 / 3 = 1; of a single row, none.
         np.testing.assert_allclose(pooled.squared_norm_unbiased_K, [3, 1, NAN])
         np.testing.assert_allclose(pooled.squared_norm_K, [3 + 6 / 4, 1 + 3 / 4, NAN])
-        assert found.contradictions(3) == []
+        assert contradictions(found, 3) == []
 
 
 def test_one_process_keeps_its_signals():

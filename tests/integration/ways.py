@@ -46,6 +46,7 @@ METHODS: dict[str, dict[str, object]] = {
         "batch": "training",
         "rows": 2,
     },
+    "dga": {"every": 3, "first": 0, "rows": 3},
     "ado": {
         "first": 9,
         "every": 2,

@@ -86,18 +86,24 @@ def test_a_run_that_goes_on_ends_with_the_same_bits(make_run, corpora, pike, how
     assert_resumes(make_run, corpora, {**pike["method"], "batch": "training"}, how)
 
 
+@pytest.fixture(scope="module")
+def compilations(tmp_path_factory):
+    """Where compiled programs and the headers that they share are kept."""
+    place = tmp_path_factory.mktemp("compilations")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("TORCHINDUCTOR_CACHE_DIR", str(place))
+        yield place
+
+
 @pytest.mark.slow
-def test_a_compiled_run_that_goes_on_ends_with_the_same_bits(
-    make_run, corpora, pike, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "compiled"))
+def test_a_compiled_run_that_goes_on_ends_with_the_same_bits(make_run, corpora, pike, compilations):
     compiled = assert_resumes(make_run, corpora, pike["method"], {"compile": True})
     plain = make_run("plain", **pike)
     train.pretrain(plain, corpora, device="cpu", threads=1)
     for step in (0, 1):
         ours, theirs = (loss_at(folder, step) for folder in (compiled, plain.parent))
         assert ours == pytest.approx(theirs, rel=1e-5)
-    assert any((tmp_path / "compiled").iterdir())
+    assert any(compilations.iterdir())
 
 
 def assert_resumes(make_run, corpora, method, how):
@@ -118,8 +124,8 @@ def loss_at(folder, step):
 
 
 @pytest.mark.slow
-def test_compiled_blocks_keep_the_gradient(tmp_path, monkeypatch):
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+@pytest.mark.usefixtures("compilations")
+def test_compiled_blocks_keep_the_gradient():
     tokens = rows(4)
     torch.testing.assert_close(
         gradient(arranged(compile=True), tokens), gradient(arranged(), tokens), rtol=1e-4, atol=1e-6
@@ -148,3 +154,22 @@ def test_a_gpu_is_made_deterministic_and_a_cpu_left_alone(monkeypatch):
         torch.use_deterministic_algorithms(False)
         torch.utils.deterministic.fill_uninitialized_memory = True
         devices.os.environ.pop("CUBLAS_WORKSPACE_CONFIG", None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_compiled_block_is_one_graph_that_serves_all_blocks(precision):
+    torch._dynamo.reset()
+    net, graphs = arranged(precision=precision), []
+
+    def count(graph, inputs):
+        graphs.append(len(graph.graph.nodes))
+        return graph.forward
+
+    for block in net.blocks:
+        # It refuses to leave the graph for Python.
+        block.compile(backend=count, fullgraph=True)
+    for _ in range(2):
+        gradient(net, rows(4))
+    assert len(graphs) == 1
+    assert graphs[0] > 20

@@ -172,3 +172,25 @@ def test_pieces_that_stay_in_a_cache_do_not_change_a_bit(monkeypatch, slope, thr
         assert all(torch.equal(*pair) for pair in pairs)
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("chips", [1, 2])
+@pytest.mark.parametrize("tokens", [4, 12, 99])
+def test_rows_on_chips_have_the_losses_and_gradients_of_their_tokens(monkeypatch, chips, tokens):
+    """Four rows of five tokens: pieces of one column, of three and two, and of all."""
+    small_chunks(monkeypatch, tokens)
+    monkeypatch.setattr(loss.chips, "count", lambda device: chips)
+    flat, embedding, target, weight = problem(20, 3, 11)
+    rows = flat.detach().view(4, 5, 3).requires_grad_()
+    apart = loss.weighted(
+        rows, embedding, target.view(4, 5), weight.view(4, 5).contiguous(), torch.float64
+    )
+    together = loss.weighted(flat, embedding, target, weight, torch.float64)
+    torch.testing.assert_close(apart[0], together[0])
+    torch.testing.assert_close(apart[1].flatten(), together[1])
+    ours = torch.autograd.grad(apart[0], (rows, embedding))
+    theirs = torch.autograd.grad(together[0], (flat, embedding))
+    torch.testing.assert_close(ours[0].view(20, 3), theirs[0])
+    torch.testing.assert_close(ours[1], theirs[1])
+    nats = loss.nats(rows, embedding, target.view(4, 5), torch.float64)
+    torch.testing.assert_close(nats.flatten().double(), together[1], rtol=1e-6, atol=1e-6)

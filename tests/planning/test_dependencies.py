@@ -1,5 +1,8 @@
 """Which runs stand on which: references, swarms, mixtures."""
 
+import copy
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import settings as effort
@@ -7,7 +10,6 @@ from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
 from pipeline.planning import dependencies, planner
-from pipeline.planning.dependencies import MixtureName, RunName
 
 DOREMI = {
     "proxy": {"rule": "doremi", "reference": "mix"},
@@ -23,7 +25,9 @@ def chained(config):
         values = config()
         values["scenarios"]["symbols"]["probe"] = "standard"
         del values["probe"]["standard"]["methods"]
-        values["methods"] |= DOREMI | {"found": {"rule": "fixed", "mixture": "found"}}
+        values["methods"] |= copy.deepcopy(DOREMI) | {
+            "found": {"rule": "fixed", "mixture": "found"}
+        }
         values["swarms"] = {"small": {"runs": 3, "seed": 100}}
         values["mixtures"] = {
             "doremi": {"finder": "average", "methods": ["proxy"]},
@@ -53,6 +57,54 @@ def test_a_final_run_stands_on_its_proxy_and_the_proxy_on_its_reference(chained)
     assert mixture["proxies"] == {named("proxy"): {"folder": folder, "weights_by_domain": None}}
 
 
+GRID = {
+    "low": {"rule": "pike", "zeta1": 0.1, "zeta2": 0.01},
+    "high": {"rule": "pike", "zeta1": 0.5, "zeta2": 0.05},
+    "tuned": {"rule": "balanced-pike", "tau": 1, "grid": "pairs"},
+}
+
+
+def gridded(chained, **changes):
+    values = chained("tuned")
+    values["methods"] |= copy.deepcopy(GRID)
+    grid = {"methods": ["low", "high"], "settings": ["zeta1", "zeta2"], "model": "pico", "seed": 3}
+    return values | {"grids": {"pairs": grid | changes}}
+
+
+def test_a_grid_chooses_among_its_own_runs_and_one_choice_serves_all_seeds(chained):
+    values = gridded(chained)
+    values["runs"][0]["seeds"] = [5, 6]
+    plan = planner.plan(values, "config.yaml")
+    of_grid = [f"symbols/pico/{method}/seed3" for method in ("low", "high")]
+    assert list(plan.runs) == [named("tuned", 5), named("tuned", 6), *of_grid]
+    choice = "symbols/pico/pairs/seed3"
+    assert set(plan.found.values()) == set(plan.mixtures) == {choice}
+    assert plan.mixtures[choice]["finder"] == "grid"
+    proxies = plan.mixtures[choice]["proxies"]
+    assert [proxies[run]["gives"] for run in of_grid] == [
+        {"zeta1": 0.1, "zeta2": 0.01},
+        {"zeta1": 0.5, "zeta2": 0.05},
+    ]
+    run = plan.runs[named("tuned")]
+    assert run["method"] == {"tau": 1}
+    assert run["tuned"] == {"zeta1": [0.1, 0.5], "zeta2": [0.01, 0.05]}
+    assert all(plan.evaluations[run]["checkpoints"] == "last" for run in of_grid)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"methods": ["low", "mix"]}, "grids.pairs.settings: methods.mix sets no 'zeta1': set it"),
+        ({"methods": ["low", "hgih"]}, "grids.pairs.methods: 'hgih' is unknown: did you mean 'hi"),
+        ({"settings": ["zeta1"]}, "methods.tuned in scenario symbols: zeta2 is missing"),
+        ({"methods": ["low", "tuned"]}, "methods.tuned sets no 'zeta1'"),
+    ],
+)
+def test_a_grid_that_cannot_choose_is_refused(chained, changes, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        planner.plan(gridded(chained, **changes), "config.yaml")
+
+
 def test_a_swarm_has_its_own_seed_and_one_mixture_serves_all_seeds(chained):
     values = chained("found")
     values["runs"][0]["seeds"] = [5, 6]
@@ -69,7 +121,8 @@ def test_a_swarm_has_its_own_seed_and_one_mixture_serves_all_seeds(chained):
 def test_runs_that_only_serve_others_are_evaluated_once_and_never_probed(chained):
     plan = planner.plan(chained("found", "doremi"), "config.yaml")
     assert set(plan.probes) == set(plan.asked) == {named("found"), named("doremi")}
-    assert plan.evaluations[named("found")]["checkpoints"] == "all"
+    # A figure draws curves of doremi.
+    assert plan.evaluations[named("doremi")]["checkpoints"] == "all"
     member = plan.evaluations[named("small-001", 100)]
     assert (member["checkpoints"], member["choice"]) == ("last", None)
     assert named("proxy") in plan.evaluations
@@ -93,7 +146,7 @@ def test_tables_show_the_runs_that_were_asked_for(chained):
     plan = planner.plan(chained("found"), "config.yaml")
     assert plan.selected("table", "perplexity") == plan.asked
     assert plan.database("table", "perplexity") == "results/databases/asked.duckdb"
-    assert plan.selections() == {"asked": plan.asked}
+    assert plan.selections == {"asked": plan.asked}
     assert plan.shown() == (
         "results/settings/databases/asked.json",
         "results/databases/asked.duckdb",
@@ -127,14 +180,14 @@ def test_a_draw_is_a_mixture_that_the_order_of_domains_does_not_change(place, or
 def test_a_swarm_may_have_a_smaller_model_and_a_shorter_recipe(chained):
     values = chained("found")
     values["models"]["pico"] = {"layers": 1, "width": 32, "heads": 1, "head_width": 32}
-    values["training"]["short"] = {**values["training"]["symbols"], "steps": 200}
+    values["training"]["short"] = {**values["training"]["symbols"], "steps": 90}
     values["swarms"]["small"] |= {"model": "pico", "training": "short"}
     plan = planner.plan(values, "config.yaml")
     member = plan.runs["symbols/pico/small-001/seed100"]
     assert member["model"]["layers"] == 1
-    assert member["training"]["steps"] == 200
+    assert member["training"]["steps"] == 90
     assert plan.found == {named("found"): "symbols/pico/found/seed100"}
-    assert plan.runs["symbols/pico/mix/seed100"]["training"]["steps"] == 400
+    assert plan.runs["symbols/pico/mix/seed100"]["training"]["steps"] == 240
 
 
 def test_a_circle_is_refused_with_its_chain(chained):
@@ -144,6 +197,18 @@ def test_a_circle_is_refused_with_its_chain(chained):
         planner.plan(values, "config.yaml")
 
 
+def test_mde_wants_an_evaluation_that_keeps_the_losses_of_tokens(chained):
+    values = chained("found")
+    values["mixtures"]["found"]["finder"] = "mde"
+    with pytest.raises(
+        InputError, match=r"mixtures.found: .* evaluation.<name>.token_losses: true"
+    ):
+        planner.plan(values, "config.yaml")
+    values["evaluation"]["standard"]["token_losses"] = True
+    plan = planner.plan(values, "config.yaml")
+    assert plan.mixtures[named("found", 100)]["finder"] == "mde"
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -151,17 +216,7 @@ def test_a_circle_is_refused_with_its_chain(chained):
             {"methods": {"proxy": {"reference": "mixx"}}},
             r"methods.proxy.reference: 'mixx' .* 'mix'",
         ),
-        (
-            {"methods": {"doremi": {"mixture": "doremy"}}},
-            r"'doremy' is unknown: did you mean 'doremi'",
-        ),
         ({"mixtures": {"found": {"swarm": "smal"}}}, r"mixtures.found.swarm: 'smal' .* 'small'"),
-        (
-            {"mixtures": {"found": {"finder": "bets"}}},
-            r"finder: 'bets' is unknown: did you mean 'best'",
-        ),
-        ({"mixtures": {"doremi": {"methods": ["prox"]}}}, r"doremi.methods: 'prox' .* 'proxy'"),
-        ({"swarms": {"small": {"training": "texts"}}}, r"small.training: 'texts' .* 'text'"),
     ],
 )
 def test_names_that_nothing_bears_are_refused_with_the_nearest(chained, change, message):
@@ -173,6 +228,32 @@ def test_names_that_nothing_bears_are_refused_with_the_nearest(chained, change, 
         planner.plan(values, "config.yaml")
 
 
-def test_a_run_is_named_as_its_folder():
-    assert str(RunName("words", "nano", "mix", 3)) == "words/nano/mix/seed3"
-    assert str(MixtureName("words", "nano", "regmix", 3)) == "words/nano/regmix/seed3"
+def test_a_scenarios_target_reaches_finders_grids_and_rules_that_have_one(chained):
+    values = gridded(chained)
+    target = {"easy": 0, "hard": 3, "noise": 1}
+    values["scenarios"]["symbols"]["target"] = target
+    values["methods"]["towards"] = {"rule": "r-and-b"}
+    values["runs"][0]["methods"] = ["tuned", "found", "doremi", "towards"]
+    plan = planner.plan(values, "config.yaml")
+    options = {name.split("/")[2]: m["options"] for name, m in plan.mixtures.items()}
+    assert options == {"pairs": {"target": target}, "found": {"target": target}, "doremi": {}}
+    assert plan.runs[named("towards")]["method"] == {"target": target}
+    assert "target" not in plan.runs[named("tuned")]["method"]
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ({"easy": 1, "hard": 1}, "scenarios.symbols.target: domain 'noise' has no weight"),
+        ({"easy": 1, "hard": 1, "nois": 1, "noise": 1}, "target: 'nois' is unknown: did you mean"),
+        (
+            {"easy": 0, "hard": 0, "noise": 0},
+            "scenarios.symbols.target: at least one must be positive",
+        ),
+    ],
+)
+def test_a_target_weighs_every_domain(chained, target, message):
+    values = chained("mix")
+    values["scenarios"]["symbols"]["target"] = target
+    with pytest.raises(InputError, match=message):
+        planner.plan(values, "config.yaml")

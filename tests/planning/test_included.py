@@ -1,6 +1,9 @@
 """A configuration in two files."""
 
+from pathlib import Path
+
 import pytest
+import yaml
 
 from pike_mixing.errors import InputError
 from pipeline.planning import planner
@@ -16,12 +19,36 @@ def test_sections_come_from_the_file_that_is_included(tmp_path):
     }
 
 
+def test_sections_of_names_are_joined_through_any_number_of_files(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "far.yaml").write_text("models: {a: 1}\nmethods: {mix: {}}\n")
+    (tmp_path / "near.yaml").write_text("include: sub/far.yaml\nresults: r\nmethods: {pike: {}}\n")
+    (tmp_path / "mine.yaml").write_text("include: near.yaml\nmethods: {own: {}}\n")
+    found = planner.read(tmp_path / "mine.yaml")
+    assert list(found["methods"]) == ["mix", "pike", "own"]
+    assert found["models"] == {"a": 1}
+    (tmp_path / "mine.yaml").write_text("include: near.yaml\nmethods: {mix: {}}\n")
+    with pytest.raises(InputError, match=r"near\.yaml: methods\.mix: stands in the"):
+        planner.read(tmp_path / "mine.yaml")
+
+
+def test_the_file_that_sets_the_results_folder_owns_it(tmp_path, config):
+    whole = yaml.safe_dump(config(), sort_keys=False)
+    (tmp_path / "whole.yaml").write_text(whole, encoding="utf-8")
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("include: whole.yaml\nmethods: {own: {rule: mix}}\n")
+    plan = planner.of_workflow(yaml.safe_load(mine.read_text()), [mine])
+    assert "own" in plan.config["methods"]
+    assert plan.origin == str(mine)
+    assert Path(plan.owner).resolve() == tmp_path / "whole.yaml"
+
+
 @pytest.mark.parametrize(
     ("include", "message"),
     [
         ("none.yaml", "include: .*none.yaml does not exist: give its path from"),
         ("[outputs.yaml]", r"include: \['outputs.yaml'\] is no path"),
-        ("mine.yaml", "mine.yaml: include, results: stands in the configuration that includes"),
+        ("mine.yaml", "include: .*mine.yaml includes itself"),
         ("outputs.yaml", "outputs.yaml: results: stands in the configuration that includes this"),
     ],
 )

@@ -1,4 +1,6 @@
+import dataclasses
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -6,7 +8,8 @@ import yaml
 from pike_mixing.errors import InputError
 from pike_mixing.settings import parse
 from pipeline import settings
-from pipeline.planning import output_root, planner, stages
+from pipeline.planning import output_root, planner, rule_inputs, stages
+from pipeline.planning.plan import OF_SETTINGS
 from pipeline.runtime import atomic_files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,11 +73,6 @@ def test_runs_are_all_combinations_in_the_order_of_the_lists(small):
     ]
 
 
-def test_a_run_asked_for_twice_is_made_once(small):
-    small["runs"].append({**small["runs"][0], "seeds": [1, 2]})
-    assert len(planned(small).runs) == 12
-
-
 def test_a_run_holds_all_its_settings_explicitly(small):
     run = planned(small).runs["stdlib/nano/pike/seed1"]
     assert run == {
@@ -112,13 +110,6 @@ def test_changing_a_method_changes_its_runs_alone(small):
     small["methods"]["pike"]["rows"] = 17
     changed = changed_runs(before, planned(small))
     assert changed == {name for name in before.runs if "/pike/" in name}
-
-
-def test_changing_a_scenarios_override_changes_its_runs_alone(small):
-    before = planned(small)
-    small["scenarios"]["symbols"]["methods"]["pike"]["zeta2"] = 0.75
-    changed = changed_runs(before, planned(small))
-    assert changed == {name for name in before.runs if name.startswith("symbols/nano/pike/")}
 
 
 def test_adding_a_method_changes_no_run_that_was_there(small):
@@ -159,6 +150,7 @@ def test_only_corpora_of_scenarios_that_are_run_are_packed(small):
     assert set(planned(small).corpora) == {"symbols/easy", "symbols/hard", "symbols/noise"}
 
 
+@pytest.mark.slow
 def test_a_table_needs_the_runs_that_it_selects(small):
     small["tables"] = {
         "perplexity": {},
@@ -229,12 +221,6 @@ def test_a_name_that_nothing_bears_is_reported_with_the_nearest(small, path, val
     assert f"config.yaml: {path}: {name!r} is unknown: did you mean {near!r}?" in lines(small)
 
 
-def test_all_names_that_nothing_bears_are_reported_at_once(small):
-    small["scenarios"]["stdlib"]["domains"] = ["cod", "pros"]
-    small["runs"][0]["methods"] = ["pikee"]
-    assert len(lines(small)) == 3
-
-
 @pytest.mark.parametrize("used", [True, False])
 def test_a_scenarios_own_settings_of_a_method_are_checked(small, used):
     small["scenarios"]["symbols"]["methods"]["pike"] = {"zeta9": 1, "every": 0.5}
@@ -261,8 +247,8 @@ def test_a_recipe_that_only_its_own_checks_refuse_is_reported_with_all_else(smal
     small["training"]["symbols"]["warmup_steps"] = 801
     small["methods"]["mix"] = {"rule": "single", "domain": "code"}
     assert lines(small) == [
-        "config.yaml: training.text.warmup_steps: must lie between 0 and steps (240)",
-        "config.yaml: training.symbols.warmup_steps: must lie between 0 and steps (400)",
+        "config.yaml: training.text.warmup_steps: must lie between 0 and steps (200)",
+        "config.yaml: training.symbols.warmup_steps: must lie between 0 and steps (240)",
         "config.yaml: methods.mix in scenario symbols: domain: 'code' is unknown: known: easy, "
         "hard, noise",
     ]
@@ -270,35 +256,37 @@ def test_a_recipe_that_only_its_own_checks_refuse_is_reported_with_all_else(smal
 
 def rooted(values, folder):
     plan = planned(values)
-    return planner.Plan(**{**vars(plan), "results": str(folder)})
+    return dataclasses.replace(plan, results=str(folder))
 
 
 @pytest.mark.slow
 def test_a_results_folder_belongs_to_one_configuration(small, tmp_path):
     plan = rooted(small, tmp_path / "results")
-    output_root.write_settings(plan, "config.yaml")
-    output_root.claim(plan, "config.yaml")
+    output_root.write_settings(plan)
+    output_root.claim(plan)
+    paper = "workflow/configs/paper.yaml"
+    other = dataclasses.replace(plan, origin=paper, owner=paper)
     with pytest.raises(InputError) as caught:
-        output_root.claim(plan, "workflow/configs/paper.yaml")
+        output_root.claim(other)
     assert "belongs to the experiment 'miniature' of config.yaml" in str(caught.value)
     assert "give this configuration its own folder" in str(caught.value)
     with pytest.raises(InputError):
-        output_root.write_settings(plan, "workflow/configs/paper.yaml")
+        output_root.write_settings(other)
 
 
 @pytest.mark.slow
 def test_another_experiment_of_the_same_file_is_refused_too(small, tmp_path):
-    output_root.write_settings(rooted(small, tmp_path), "config.yaml")
+    output_root.write_settings(rooted(small, tmp_path))
     small["experiment"] = "another"
     with pytest.raises(InputError, match="belongs to the experiment 'miniature'"):
-        output_root.claim(rooted(small, tmp_path), "config.yaml")
+        output_root.claim(rooted(small, tmp_path))
 
 
 @pytest.mark.slow
 def test_a_changed_configuration_keeps_its_folder(small, tmp_path):
-    output_root.write_settings(rooted(small, tmp_path), "config.yaml")
+    output_root.write_settings(rooted(small, tmp_path))
     small["methods"]["pike"]["zeta1"] = 9.0
-    output_root.claim(rooted(small, tmp_path), "config.yaml")
+    output_root.claim(rooted(small, tmp_path))
 
 
 @pytest.mark.slow
@@ -307,45 +295,27 @@ def test_a_shared_folder_is_refused_to_a_clone_of_other_settings(small, tmp_path
     for clone in clones:
         clone.mkdir()
     monkeypatch.chdir(clones[0])
-    output_root.write_settings(rooted(small, tmp_path / "shared"), "config.yaml")
+    output_root.write_settings(rooted(small, tmp_path / "shared"))
     monkeypatch.chdir(clones[1])
-    output_root.write_settings(
-        rooted(small, tmp_path / "shared"), "config.yaml"
-    )  # The same settings.
+    output_root.write_settings(rooted(small, tmp_path / "shared"))  # The same settings.
     small["methods"]["pike"]["zeta1"] = 9.0
     with pytest.raises(InputError) as caught:
-        output_root.claim(rooted(small, tmp_path / "shared"), "config.yaml")
+        output_root.claim(rooted(small, tmp_path / "shared"))
     assert f"was begun by the clone {clones[0]}, whose config.yaml has other" in str(caught.value)
     assert f"delete {tmp_path / 'shared' / 'experiment.json'}" in str(caught.value)
     monkeypatch.chdir(clones[0])
-    output_root.write_settings(rooted(small, tmp_path / "shared"), "config.yaml")
+    output_root.write_settings(rooted(small, tmp_path / "shared"))
 
 
 @pytest.mark.slow
 def test_a_whole_clone_may_be_moved_with_its_results(small, tmp_path, monkeypatch):
     (tmp_path / "one").mkdir()
     monkeypatch.chdir(tmp_path / "one")
-    output_root.write_settings(rooted(small, "results"), "config.yaml")
+    output_root.write_settings(rooted(small, "results"))
     (tmp_path / "one").rename(tmp_path / "two")
     monkeypatch.chdir(tmp_path / "two")
     small["methods"]["pike"]["zeta1"] = 9.0
-    output_root.write_settings(rooted(small, "results"), "config.yaml")
-
-
-@pytest.mark.slow
-def test_runs_that_are_gone_below_a_finished_database_are_named(small, tmp_path):
-    plan = rooted(small, tmp_path)
-    output_root.write_settings(plan, "config.yaml")
-    assert output_root.gone(plan) == []  # There is no database yet.
-    (tmp_path / "pike.duckdb").touch()
-    first, *others = plan.runs
-    atomic_files.write_json(tmp_path / "runs" / first / atomic_files.MANIFEST, {})
-    assert output_root.gone(plan) == [
-        f"{tmp_path}/runs/{run}/{atomic_files.MANIFEST}" for run in others
-    ]
-    (tmp_path / "settings" / "experiment.json").write_text("{")
-    (tmp_path / "pike.duckdb").touch()
-    assert output_root.gone(plan) == []
+    output_root.write_settings(rooted(small, "results"))
 
 
 @pytest.mark.parametrize(
@@ -359,20 +329,20 @@ def test_runs_that_are_gone_below_a_finished_database_are_named(small, tmp_path)
 def test_a_spoiled_stamp_is_told(small, tmp_path, spoiled, told):
     (tmp_path / "experiment.json").write_text(spoiled)
     with pytest.raises(InputError, match=rf"experiment\.json {told}"):
-        output_root.claim(rooted(small, tmp_path), "config.yaml")
+        output_root.claim(rooted(small, tmp_path))
 
 
 def test_claiming_writes_nothing(small, tmp_path):
-    output_root.claim(rooted(small, tmp_path / "results"), "config.yaml")
+    output_root.claim(rooted(small, tmp_path / "results"))
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
 def test_only_settings_that_changed_are_written_again(small, tmp_path):
-    output_root.write_settings(rooted(small, tmp_path), "config.yaml")
+    output_root.write_settings(rooted(small, tmp_path))
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
     small["methods"]["pike"]["zeta1"] = 9.0
-    output_root.write_settings(rooted(small, tmp_path), "config.yaml")
+    output_root.write_settings(rooted(small, tmp_path))
     touched = {path for path, time in before.items() if path.stat().st_mtime_ns != time}
     inside = {str(path.relative_to(tmp_path)) for path in touched}
     # The scenario `symbols` has a zeta1 of its own; the stamp of a shared root names the settings.
@@ -436,15 +406,23 @@ def test_what_snakemake_has_merged_is_read_again(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("methods:\n  mix: {rule: mix}\n  mix: {rule: pike}\n")
     with pytest.raises(InputError, match=r"mine\.yaml: line 3: 'mix' is named a second time"):
-        planner.check_files([path])
+        planner.of_workflow({}, [path])
 
 
 def test_a_target_behind_configfile_is_named(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("experiment: mine\n")
-    planner.check_files([path, path])
     with pytest.raises(InputError, match=r"behind it .*manifest\.json too: put targets in front"):
-        planner.check_files([path, tmp_path / "manifest.json"])
+        planner.of_workflow({}, [path, tmp_path / "manifest.json"])
+
+
+def test_a_workflow_of_several_files_names_them_all(small, tmp_path):
+    small["models"]["nano"]["depth"] = 3
+    paths = [tmp_path / "a.yaml", tmp_path / "b.yaml"]
+    for path in paths:
+        path.write_text("experiment: mine\n")
+    with pytest.raises(InputError, match=r"a\.yaml \+ .*b\.yaml: models\.nano"):
+        planner.of_workflow(small, paths)
 
 
 ASKED = {"tasks": ["piqa", "hellaswag_de"], "shots": [0, 7], "formulations": ["cf"], "items": 9}
@@ -501,7 +479,24 @@ def test_what_shows_the_theory_alone_needs_no_run(small):
     assert written["results/settings/databases/table-costs.json"]["theory"] is None
 
 
-def test_without_such_an_output_there_is_no_theory(small):
-    plan = planned(small)
-    assert plan.settings_files()["results/settings/experiment.json"]["theory"] is None
-    assert "theory" not in plan.selections()
+def test_all_files_of_the_users_own_are_watched():
+    source = {"kind": "local", "files": ["a.txt", "b.txt"], "validation_files": "c.txt"}
+    assert rule_inputs.files_of(source) == ["a.txt", "b.txt", "c.txt"]
+
+
+def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
+    plan = planner.plan(config(), "config.yaml")
+    reads = rule_inputs.RuleInputs(plan)
+    needed = {
+        name: reads.selection_records(SimpleNamespace(selection=plan.selection("table", name)))
+        for name in OF_SETTINGS
+    }
+    found = [f"results/mixtures/stdlib/pico/doremi/seed{seed}.json" for seed in range(3)]
+    assert [path for path in needed["table4"] if "/mixtures/" in path] == found
+    assert not any("/mixtures/" in p for n, paths in needed.items() for p in paths if n != "table4")
+    assert not any("/runs/" in path for paths in needed.values() for path in paths)
+    assert "results/corpora/symbols/easy/manifest.json" in needed["table3"]
+    # Tables of the same runs share a database.
+    assert plan.database("table", "table6") == "results/databases/untrained-table5.duckdb"
+    record = plan.experiment(plan.asked, trained=False)["runs"]["symbols/nano/mix/seed0"]
+    assert (record["trained"], record["evaluations"], record["probes"]) == (False, False, False)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from pike_mixing.errors import InputError
 from pipeline.planning import planner, rule_inputs
 from pipeline.planning.profile import Profile
 from pipeline.planning.rule_inputs import RuleInputs
@@ -37,8 +38,9 @@ def test_a_run_reads_the_corpora_of_its_domains(reads):
     corpora = [f"results/corpora/symbols/{d}/{MANIFEST}" for d in ("easy", "hard", "noise")]
     assert reads.run_inputs(of(run=PIKE)) == {"corpora": corpora}
     assert reads.corpora_folder(of(run=PIKE)) == "results/corpora/symbols"
-    assert reads.run_tokenizer(of(run=PIKE)) == "results/tokenizers/symbols.model"
-    assert reads.further_corpora(of(run=PIKE)) == []
+    evaluation = reads.evaluation_inputs(of(run=PIKE))
+    assert evaluation["tokenizer"] == "results/tokenizers/symbols.model"
+    assert evaluation["corpora"] == []
 
 
 def test_a_run_that_stands_on_others_names_what_they_left(reads):
@@ -49,9 +51,10 @@ def test_a_run_that_stands_on_others_names_what_they_left(reads):
     assert final["mixture"] == "results/mixtures/stdlib/pico/doremi/seed0.json"
     given = {"reference": reference, "mixture": "m.json"}
     folder = "results/runs/stdlib/pico/mix/seed0"
-    expected = ["--reference", folder, "--mixture", "m.json"]
+    corpora = ["--corpora", "results/corpora/symbols"]
+    expected = [*corpora, "--reference", folder, "--mixture", "m.json"]
     assert reads.run_arguments(of(run=PIKE), given) == expected
-    assert reads.run_arguments(of(run=PIKE), {}) == []
+    assert reads.run_arguments(of(run=PIKE), {}) == corpora
 
 
 def test_a_mixture_reads_its_proxies_and_their_evaluations(reads):
@@ -94,7 +97,7 @@ def test_a_try_has_more_time_than_the_one_before_up_to_the_limit(plan):
     assert first > 10
     assert limited.of("pretrain")["runtime"](of(run=PIKE), 2) == 12
     assert limited.of("pretrain")["gpu"](of(run=PIKE)) == 1
-    assert free.of("pretrain")["gpu"](of(run=PIKE)) == 0
+    assert free.of("pretrain")["gpu"] == 0
     assert "gpu" not in free.of("pack")
 
 
@@ -113,6 +116,21 @@ def test_a_training_is_shared_out_as_the_profile_says(plan):
     two = RuleResources(plan, Profile({"pretrain": {"processes": "2"}}))
     assert two.processes(of(run=PIKE)) == 2
     assert two.process_arguments(of(run=PIKE), None) == ["--processes", "2"]
+
+
+def test_nodes_share_the_processes_of_a_training(plan):
+    asked = {"processes": "4", "nodes": "2", "accelerator": "h100"}
+    shared = RuleResources(plan, Profile({"pretrain": asked}))
+    assert shared.process_arguments(of(run=PIKE), None) == ["--processes", "4", "--nodes", "2"]
+    taken = shared.of("pretrain")
+    assert [taken[name] for name in ("mpi", "nodes", "tasks", "gpu")] == ["srun", 2, 2, 0]
+    assert (taken["cpus_per_task"](of(run=PIKE)), taken["gres"](of(run=PIKE))) == (2, "gpu:2")
+    assert "mpi" not in shared.of("evaluate")
+    with pytest.raises(InputError, match="they cannot share the 4 processes of a run"):
+        RuleResources(plan, Profile({"pretrain": {"processes": "4", "nodes": "3"}}))
+    # `nodes` alone is no answer to how many processes there are.
+    with pytest.raises(InputError, match="they cannot share the 1 processes"):
+        RuleResources(plan, Profile({"pretrain": {"nodes": "2"}}))
 
 
 def test_jobs_find_the_code_of_a_folder_with_braces_first(tmp_path):

@@ -62,7 +62,8 @@ def job():
 def mended(monkeypatch):
     monkeypatch.setattr(plugin, "query_job_status", plugin.query_job_status)
     monkeypatch.setattr(plugin.Executor, "run_job", plugin.Executor.run_job)
-    return lambda: slurm.wait_while_controller_is_down(plugin)
+    monkeypatch.setattr(plugin.Executor, "report_job_error", lambda self, job, **told: None)
+    return slurm.mend_plugin
 
 
 def test_a_job_that_nobody_can_be_asked_about_is_kept(programs, job, mended, caplog):
@@ -101,45 +102,25 @@ def test_a_controller_that_never_answers_is_not_waited_for_for_ever(programs, mo
     slurm.await_controller(log)
 
 
-ENDINGS = {
-    "slurmstepd-vm: error: StepId=2.0 exceeded memory limit (322306048 > 52428800), being killed",
-    "slurmstepd: error: Exceeded job memory limit",
-    "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks have been",
-    "slurmstepd: error: Detected 1 oom-kill event(s) in step 7.0 cgroup.",
-}
-
-
-def written(folder, *tries):
-    """The log of a workflow whose job was tried so often, each with a text left, or None."""
-    lines = []
-    for number, text in enumerate(tries, start=7):
-        path = folder / "rule_pretrain" / "words_mix" / f"{number}.log"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lines.append(f"Job 3 has been submitted with SLURM jobid {number} (log: {path}).\n")
-        if text is not None:
-            path.write_text(f"    resources: tmpdir=/tmp, mem_mb=150, mem=1\n{text}\n")
-    return "".join(lines)
-
-
-@pytest.mark.parametrize("ending", sorted(ENDINGS))
-def test_a_job_that_took_too_much_memory_is_told_of_once(tmp_path, ending):
-    (line,) = slurm.killed_for_memory(written(tmp_path, ending, ending))
-    assert line.startswith(
-        "Slurm ended job 8 (pretrain words_mix) because it took more memory than the 150 MB that "
-        "it had asked for: raise mem_mb of pretrain under set-resources"
-    )
-
-
-def test_a_job_that_slurm_says_it_of_is_told_of_without_its_log(tmp_path):
-    log = written(tmp_path, None) + (
-        "Error in group: message: SLURM-job '7' failed, SLURM status is: 'OUT_OF_MEMORY'. Reason"
-    )
-    (line,) = slurm.killed_for_memory(log)
-    assert "more memory than it had asked for" in line
-
-
-def test_other_failures_and_tries_that_ended_well_are_not_told_of(tmp_path):
-    (exceeded, *_) = ENDINGS
-    assert slurm.killed_for_memory(written(tmp_path, "Killed: time limit")) == []
-    assert slurm.killed_for_memory(written(tmp_path, exceeded, None)) == []
-    assert slurm.killed_for_memory("no Slurm here") == []
+@pytest.mark.parametrize(
+    ("status", "log", "told"),
+    [
+        ("OUT_OF_MEMORY", "", True),
+        (
+            "FAILED",
+            "slurmstepd: error: Job 7 exceeded memory limit (300 > 150), being killed",
+            True,
+        ),
+        ("FAILED", "exit code 2", False),
+    ],
+)
+def test_a_job_that_took_too_much_memory_says_so(
+    programs, job, mended, tmp_path, caplog, status, log, told
+):
+    programs("scontrol", 'echo "MinJobAge = 600 sec"')
+    programs("squeue", f'echo "7|{status}"')
+    job.aux["slurm_logfile"] = tmp_path / "7.log"
+    job.aux["slurm_logfile"].write_text(log, encoding="utf-8")
+    mended()
+    assert still_active(job) == ([], [])
+    assert ("Slurm ended job 7 because it took more memory" in caplog.text) == told

@@ -27,6 +27,23 @@ def test_a_probe_may_be_for_some_methods_and_models(limits, expected):
     assert stage_settings.probe(probed(**limits), RUN) == expected
 
 
+@pytest.mark.parametrize(
+    ("curves", "checkpoints"),
+    [
+        ({}, "all"),
+        ({"curves": {}}, "all"),
+        ({"curves": {"methods": ["mix", "pike"], "models": ["nano"]}}, "all"),
+        ({"curves": {"methods": ["pike"]}}, "last"),
+        ({"curves": {"methods": ["mix"], "models": ["large"]}}, "last"),
+    ],
+)
+def test_every_checkpoint_may_be_evaluated_for_some_methods_and_models(curves, checkpoints):
+    values = {"rows": 8, "checkpoints": "all", **curves}
+    config = {"scenarios": {"symbols": {"evaluation": "mine"}}, "evaluation": {"mine": values}}
+    found = stage_settings.evaluation(config, RUN, asked=True)
+    assert found == {"rows": 8, "checkpoints": checkpoints}
+
+
 def test_a_scenario_without_a_probe_has_none():
     assert stage_settings.probe(probed(), RUN._replace(scenario="stdlib")) is None
 

@@ -7,7 +7,7 @@ import pytest
 from made_up import OWN_FIGURES, build
 from played import NAMES, PRINTED, insert, play
 
-from pipeline.results import database, figures, report, tables
+from pipeline.results import database, figures, report, tables, views
 from pipeline.runtime import atomic_files
 
 
@@ -23,7 +23,8 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def created():
     connection = duckdb.connect()
-    database.create(connection)
+    views.create(connection)
+    insert(connection, "defaults", kind="paper", settings='{"headline": "cf"}')
     yield connection
     connection.close()
 

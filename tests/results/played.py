@@ -50,6 +50,12 @@ def records(connection, sql):
     return [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]
 
 
+def columns_of(connection, view):
+    """Names of a view's columns, known since it was created."""
+    sql = "select column_name from information_schema.columns where table_name = ?"
+    return {name for (name,) in connection.execute(sql, [view]).fetchall()}
+
+
 def play(connection, *pairs):
     for kind, ours, published in pairs:
         insert(connection, "published_names", kind=kind, ours=ours, published=published)
@@ -70,7 +76,7 @@ def train(connection, scenario, name, perplexity, *, accuracy=None, **settings):
         )  # fmt: skip
         known = "select count(*) from domains where scenario = ? and domain = ?"
         if not connection.execute(known, [scenario, domain]).fetchone()[0]:
-            connection.execute("insert into domains values (?, ?, ?)", [scenario, domain, place])
+            connection.execute("insert into domains values (?, ?, ?, 1)", [scenario, domain, place])
     for task, value in (accuracy or {}).items():
         insert(
             connection, "accuracies", run=run, step=10, task=task, shots=0, formulation="cf",

@@ -13,9 +13,9 @@ STATEMENTS = database.PAPER / "statements.csv"
 
 @pytest.fixture(scope="module")
 def paper():
-    """All tables and views, with the published numbers and no run."""
+    """What the audit reads, with the published numbers and no run."""
     connection = duckdb.connect()
-    database.create(connection)
+    views.create(connection, "table_audit")
     connection.execute("insert into experiment values ('e', 'mix', null, '{}')")
     database.fill_paper(connection, {})
     yield connection
@@ -55,7 +55,9 @@ FOUND = {
         ("GPT-2 small, 110M", "1 day", "10 hours"),
         ("batches of Random", "all domains", "one domain"),
         ("parameters of GPT-2 large on GLaM", "740", "750"),
+        ("vectors in the cosine and the ratio", "losses", "gradients"),
         ("what Figure 7 shows", "downstream accuracy", "perplexity"),
+        ("where Balanced-PiKE takes its gradients", "the weights of the domains", "the model"),
         (
             "where the ablation of the variance term stands",
             "app:pike-variance-magnitude-estimation-details",
@@ -68,6 +70,22 @@ FOUND = {
         ("accuracies on arc_easy that are multiples of 1/570", "40 of 40", "29 of 40"),
         ("mean accuracy of mix on mc4-en-hi-de, 1B, 0-shot", "27.5", "27.57 to 27.63"),
         ("mean accuracy of pike on mc4-en-hi-de, 1B, 0-shot", "28.7", "28.77 to 28.83"),
+    ],
+    "same run": [
+        ("accuracy of pike-estimates=1 and of pike, one run, glam, 7-shot", "46.8", "47.6"),
+        (
+            "accuracy of pike-zeta1=0.1-zeta2=0.01 and of pike, one run, glam, 7-shot",
+            "46.4",
+            "47.6",
+        ),
+    ],
+    "grid": [
+        ("pairs of zetas in Table 11 that are among the pairs of Table 7", "6 of 6", "1 of 6"),
+    ],
+    "tie": [
+        ("accuracy on hellaswag of glam, glam, 110M, 7-shot", "28.5, not bold", "a tie"),
+        ("accuracy on hellaswag of pike, glam, 110M, 7-shot", "28.5, underlined", "a tie"),
+        *[("perplexity on hi of ado, mc4-en-hi-de, 1B", "4.45, not bold", "a tie")] * 2,
     ],
     "alike": [
         ("random and round-robin on mc4-en-hi, 270M", "two runs", "3 of 3 perplexities equal")
@@ -116,7 +134,7 @@ def test_what_is_printed_equal_may_be_bold_or_not(paper):
     # Mix and ADO both have 4.45 on Hindi in Table 1, and Mix alone is bold.
     sql = (
         "select holds, stated from audit_marks where place = 'table1' "
-        "and statement like 'perplexity on hi%' order by all"
+        "and kind = 'mark' and statement like 'perplexity on hi%' order by all"
     )
     assert paper.execute(sql).fetchall() == [(True, "4.45, bold"), (True, "4.45, not bold")]
 
@@ -217,7 +235,7 @@ def test_statements_are_complete():
         rows = list(csv.DictReader(lines))
     assert all(row["place"] and row["quantity"] and row["value"] and row["quote"] for row in rows)
     assert {row["quantity"] for row in rows} == {
-        "count", "factor", "gain", "part", "product", "quote", "setting", "size",
+        "count", "factor", "gain", "part", "product", "quote", "same run", "setting", "size",
         "training time", "weight", "whole", "words",
     }  # fmt: skip
 
@@ -230,13 +248,13 @@ def test_folders_of_views_are_read():
 def test_the_page_names_every_finding_with_its_numbers(paper):
     page = (views.SQL.parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
     bold = set(re.findall(r"\*\*([^*]+)\*\*", page))
-    sql = "select kind, stated, recomputed from audit where kind not in ('alike', 'theory')"
+    sql = "select kind, stated, recomputed from audit where kind not in ('alike', 'theory', 'tie')"
     values = {
         value.removesuffix(", bold").removesuffix(", not bold")
         for kind, *both in paper.execute(sql).fetchall()
         for value in both
     }
     # What a list in words has no need of: marks, the sum that weights should have, LaTeX labels.
-    silent = {"1", "1 day", "2 days", "40 of 40", "bold", "not bold"}
+    silent = {"1", "1 day", "2 days", "40 of 40", "6 of 6", "bold", "not bold"}
     labels = {value for value in values if value.startswith("app:")}
     assert bold == values - silent - labels

@@ -1,11 +1,15 @@
 """Results as data frames."""
 
 import math
+from pathlib import Path
 
+import nbformat
 import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.results.frames import frame, grid
+
+NOTEBOOK = Path(__file__).resolve().parents[2] / "examples" / "results.ipynb"
 
 
 def test_a_view_is_a_frame_in_its_own_order(made):
@@ -45,3 +49,21 @@ def test_every_kind_of_table_has_a_grid(made, name, row, column, shown):
 def test_an_unknown_name_is_answered_with_near_ones(made):
     with pytest.raises(InputError, match="'table_cost' is unknown: did you mean 'table_costs'"):
         frame("table_cost", made / "pike.duckdb")
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_cell_by_cell(made, monkeypatch):
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    nbformat.validate(notebook)
+    (made.parent / "examples").mkdir(exist_ok=True)
+    monkeypatch.chdir(made.parent / "examples")
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    names = {}
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            assert not cell.outputs, "it is kept without outputs"
+            exec(compile(cell.source, cell.id, "exec"), names)  # noqa: S102
+    groups = names["runs"].groupby(["scenario", "model", "method"]).ngroups
+    assert len(names["losses"]) == groups == 8
+    assert names["losses"]["loss"].between(0, 12).all()
+    assert names["weights"].groupby("step")["weight"].sum().round(6).eq(1).all()

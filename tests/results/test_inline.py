@@ -19,7 +19,7 @@ def test_panels_are_cut_by_id_and_fit_their_box(tmp_path):
     assert list(pieces) == ["losses--s--m--a", "losses--s--m--b"]
     first = pieces["losses--s--m--a"]
     assert first.startswith("<svg ")
-    assert 'aria-label="a: loss by step"' in first
+    assert 'aria-label="a: loss by step; at the end: mix 1"' in first
     assert 'id="losses--s--m--b"' not in first
     _, _, width, height = map(float, re.search(r'viewBox="([^"]+)"', first)[1].split())
     assert 0 < width < 300
@@ -46,3 +46,17 @@ def test_text_and_axes_take_the_pages_colour_and_font(tmp_path):
     assert drawing.INK not in page
     assert "currentColor" in page
     assert "font-family" not in page
+
+
+def test_places_are_rounded_and_what_is_read_is_not(tmp_path):
+    line = [Series("mix", -1, [0, 10], [0.0125, 0.0175])]
+    panel = Panel("s--m--a", "s", "m", "a 0.125", "step", "loss", line, [])
+    data = drawing.draw("losses", [panel], 1, tmp_path / "x.svg")
+    drawn = (tmp_path / "x.svg").read_text(encoding="utf-8")
+    piece = inline.panels(drawn, data)["losses--s--m--a"]
+    assert ">a 0.125</text>" in piece
+    assert set(re.findall(r">(0\.\d+)</text>", piece)) == set(
+        re.findall(r">(0\.\d+)</text>", drawn)
+    )
+    assert not re.search(r' (?:x|y|d)="[^"]*\d\.\d\d', piece)
+    assert len(piece) < 0.7 * len(drawn)

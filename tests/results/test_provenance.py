@@ -37,12 +37,12 @@ def test_intervals_share_a_scale_that_a_hopeless_method_does_not_rule():
         low, high = middle - half, middle + half
         return {"nll_difference": middle, "nll_low": low, "nll_high": high}
 
-    found = provenance.intervals([row(0.0, 0.1), row(0.1, 0.1), row(-0.1, 0.1), row(5.0, 0.1)])
+    found, _ = provenance.intervals([row(0.0, 0.1), row(0.1, 0.1), row(-0.1, 0.1), row(5.0, 0.1)])
     # The far ends are 0.1, 0.2, 0.2 and 5.1, so the scale reaches to 0.4.
     assert [r["x"] for r in found] == [50, 62.5, 37.5, 100]
     assert (found[1]["x_low"], found[1]["x_high"]) == (50, 75)
     assert [r["cut"] for r in found] == ["", "", "", "right"]
-    assert provenance.intervals([]) == []
+    assert provenance.intervals([]) == ([], 1.0)
 
 
 def test_decisions_that_differ_from_the_paper_are_listed(tmp_path, monkeypatch):
@@ -66,3 +66,18 @@ def test_the_decisions_of_the_project_are_read():
     found = provenance.deviations()
     assert found[0]["title"] == "0001 Counts by largest remainder"
     assert len(found) == provenance.DECISIONS.read_text().count("\nDeviation from the paper: ")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "told"),
+    [
+        ("better", "pike is lowest, -0.013 nats against mix (-0.020 to -0.006, 3 seeds)."),
+        ("one seed", "pike is lowest, -0.013 nats against mix (-0.020 to -0.006, 3 seeds)."),
+        ("baseline", "no method is below mix."),
+        ("no pairs", "pike is lowest; no run of mix to compare it with."),
+    ],
+)
+def test_a_verdict_fits_half_a_line(verdict, told):
+    row = {"verdict": verdict, "best": "pike", "baseline": "mix", "nll_difference": -0.013,
+           "nll_low": -0.02, "nll_high": -0.006, "paired_seeds": 3}  # fmt: skip
+    assert provenance.brief(row) == told

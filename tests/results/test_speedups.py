@@ -7,7 +7,7 @@ from pipeline.results.speedups import TaskCurve
 
 
 def reach(curve, target, tokens):
-    (found,) = speedups.first_reach(np.array([curve], float), np.array([target], float), tokens)
+    (found,) = speedups.lasting_reach(np.array([curve], float), np.array([target], float), tokens)
     return found
 
 
@@ -15,8 +15,9 @@ def test_straight_lines_between_checkpoints():
     # A quarter of the way from 5 to 3.
     assert reach([6, 5, 3], 4.5, [0, 100, 200]) == pytest.approx(125)
     assert reach([6, 5, 3], 5, [0, 100, 200]) == pytest.approx(100)
-    # The first crossing counts, whatever comes after it.
-    assert reach([6, 4, 7, 2], 5, [0, 100, 200, 300]) == pytest.approx(50)
+    # What is lost again was not gained: the last crossing counts, and none that does not last.
+    assert reach([6, 4, 7, 2], 5, [0, 100, 200, 300]) == pytest.approx(240)
+    assert np.isnan(reach([6, 4, 5.5], 5, [0, 100, 200]))
     # At the target from the start.
     assert reach([4, 3], 5, [0, 100]) == 0
     assert np.isnan(reach([6, 5.5], 5, [0, 100]))
@@ -67,10 +68,10 @@ def test_means_over_seeds_and_an_interval_over_them():
     parts, checkpoints = runs(curves)
     found = speedups.speedup(parts, checkpoints, "pike", "mix", "s")
     assert (found.seeds, found.tokens) == (2, pytest.approx(100))
-    # Draws of seed 1 twice do not get there, of seed 0 twice do so after 200 / 3 tokens.
+    # Two seeds say little: an interval of 12.7 standard errors, here from one end to the other.
     assert found.low is None
-    assert found.high == pytest.approx(3)
-    assert found.reached == pytest.approx(0.75, abs=0.03)
+    assert found.high > 3
+    assert found.p > 0.05
 
 
 def test_higher_may_be_better():

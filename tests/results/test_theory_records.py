@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("results") / "theory"
-    stage.write_sized(out, stage.Sizes(paths=20, draws=20, seeds=2, random=2))
+    stage.write(out, stage.Sizes(paths=20, draws=20, seeds=2))
     return out
 
 
@@ -144,10 +144,10 @@ def test_a_damaged_record_is_named(folder, tmp_path, damage):
     copy.mkdir()
     for path in folder.iterdir():
         content = path.read_bytes()
-        if path.name == "tilt.parquet":
+        if path.name == "descent.parquet":
             if damage == "gone":
                 continue
             content = content[:-1]
         (copy / path.name).write_bytes(content)
-    with pytest.raises(InputError, match=r"tilt\.parquet.*run `pike theory` again"):
+    with pytest.raises(InputError, match=r"descent\.parquet.*run `pike theory` again"):
         database.build(settings(tmp_path, copy), tmp_path / "pike.duckdb")

@@ -273,11 +273,13 @@ def test_weights_are_averaged_over_stretches(empty):
     assert found == [(step, 0.5) for step in range(2, 102, 2)]
 
 
-def test_losses_show_the_range_over_seeds(empty):
+def test_losses_show_their_error_over_seeds_and_documents(empty):
     for seed, nll in enumerate((1.0, 1.5, 2.0)):
         evaluated(empty, run(empty, "mix", seed), a=(nll, 0.1))
     row = one(empty, "select nll, low, high, seeds from figure_losses")
-    assert row == {"nll": 1.5, "low": 1.0, "high": 2.0, "seeds": 3}
+    # The seeds' standard deviation is 0.5.
+    error = math.sqrt(0.5**2 / 3 + 0.1**2)
+    assert row == pytest.approx({"nll": 1.5, "low": 1.5 - error, "high": 1.5 + error, "seeds": 3})
 
 
 def test_similarities_are_means_over_seeds_by_pair(empty):
@@ -385,6 +387,7 @@ def test_accuracy_table_puts_baselines_of_the_task_in_their_place(empty):
     assert {value for (value,) in empty.execute(below).fetchall()} == {50.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("differences", "pike"), [((-0.2, -0.201, -0.202), True), ((-0.2,), False)]
 )
@@ -465,13 +468,71 @@ def test_only_a_run_that_never_moved_to_its_end_is_doubtful_for_it(empty):
         (moved, 4, "never-moved"),
         (unmoved, 4, "never-moved"),
         (unmoved, 9, "never-moved"),
-        (unmoved, 2, "no-rows"),
         (moved, 2, "epochs"),
         (moved, 2, "nan-signal"),
     ):
         insert(empty, "alarms", {"run": name, "step": step, "kind": kind})
     found = empty.execute("select run, mark from doubts").fetchall()
-    assert found == [(unmoved, "starved"), (unmoved, "unmoved")]
+    assert found == [(unmoved, "unmoved")]
+
+
+def drawn(connection, method, *counts, steps=40):
+    """A run whose two domains have these rows, (steps, a, b) after each other."""
+    name, step = run(connection, method, steps=steps), 0
+    for length, *rows in counts:
+        for _ in range(length):
+            for domain, count in zip("ab", rows, strict=True):
+                row = {"run": name, "step": step, "domain": domain, "count": count}
+                insert(connection, "weights", row | {"weight": count / sum(rows)})
+            step += 1
+    return name
+
+
+@pytest.mark.parametrize(
+    ("counts", "reason"),
+    [
+        # 15 of 16 rows: exp(H) = 1.263; 14 of 15: 1.277; 13 of 14: 1.294; 12 of 13: 1.313.
+        ([(20, 8, 8), (20, 13, 1)], "effective domains"),
+        ([(20, 8, 8), (20, 12, 1)], None),
+        # Nothing of b for a quarter of the steps, or for a step less.
+        ([(10, 1, 1), (10, 2, 0), (20, 1, 1)], "no rows of b"),
+        ([(10, 1, 1), (9, 2, 0), (21, 1, 1)], None),
+        # One domain alone from the start, and one at a time, are as chosen.
+        ([(40, 1, 0)], None),
+        ([(1, 1, 0), (1, 0, 1)] * 20, None),
+    ],
+)
+def test_what_counts_as_collapsed(empty, counts, reason):
+    name = drawn(empty, "pike", *counts)
+    found = empty.execute("select run, reason from collapsed").fetchall()
+    assert found == ([(name, reason)] if reason else [])
+
+
+def test_a_task_that_is_chance_by_construction_enters_no_mean(empty):
+    name = run(empty, "mix")
+    sources = (
+        '{"noise": {"kind": "synthetic", "order": 0}, "easy": {"kind": "synthetic", "order": 1}}'
+    )
+    empty.execute("update experiment set config = ?", [f'{{"sources": {sources}}}'])
+    for task, value in (("continuation-noise", 31.0), ("continuation-easy", 90.0)):
+        accuracy(empty, name, value, task=task)
+    assert cells(empty, "table_accuracy", "mean")["mix"] == 90.0
+    assert cells(empty, "table_accuracy", "continuation-noise")["mix"] == 31.0
+    better = "select better from table_accuracy where row_label = 'mix' and column_label = ?"
+    assert empty.execute(better, ["continuation-noise"]).fetchone() == (None,)
+    assert empty.execute(better, ["continuation-easy"]).fetchone() == ("higher",)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "title"),
+    [("symbols", "symbols: three synthetic languages"), ("s", "s"), ("glam", "six domains")],
+)
+def test_panels_bear_our_names_unless_the_scenario_bears_the_papers(created, scenario, title):
+    config = (
+        '{"scenarios": {"symbols": {"about": "Three synthetic languages of known entropy, one"}}}'
+    )
+    sql = "select panel_title(?, 'glam', 'six domains', ?::json)"
+    assert created.execute(sql, [scenario, config]).fetchone() == (title,)
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+import json
+
 import duckdb
 import pytest
 
@@ -36,6 +38,17 @@ def test_what_occurs_twice_is_unfolded_once(made):
     text = why("table/perplexity", made / "pike.duckdb")
     assert text.count("source/code  [") == 1
     assert "corpus/real/code  (above)" in text
+
+
+def test_programs_get_each_artifact_of_the_chain_once(made):
+    chain = json.loads(why("table/perplexity", made / "pike.duckdb", "json"))
+    names = [one["artifact"] for one in chain]
+    assert len(set(names)) == len(names)
+    assert names[0] == "table/perplexity"
+    assert {source for one in chain for source in one["inputs"]} == set(names[1:])
+    (source,) = [one for one in chain if one["artifact"] == "source/prose"]
+    assert source["facts"]["revision"].startswith("revision of prose")
+    assert source["out_of_date"] == []
 
 
 def test_a_database_of_somebody_elses_is_refused(tmp_path):

@@ -97,6 +97,16 @@ def test_what_a_class_says_about_itself_is_words_too(tmp_path):
     assert fingerprint("other", 'other: ClassVar[str] = "Words."') != before
 
 
+def test_what_was_read_is_remembered_by_its_bytes(tmp_path):
+    before = write(tmp_path).of("toy.stage")
+    again = write(tmp_path)
+    again.tree = None  # Nothing is parsed.
+    assert again.of("toy.stage") == before
+    assert write(tmp_path, {"late.py": "X = 3\n"}).of("toy.stage") != before
+    again.MEMORY.write_text("[")
+    assert write(tmp_path).of("toy.stage") == before
+
+
 def test_an_import_for_type_checkers_alone_is_no_import(tmp_path):
     code = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from toy import other\n"
     toy = write(tmp_path, {"late.py": code})

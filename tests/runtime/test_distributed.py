@@ -41,6 +41,7 @@ REPLICATED, SHARDED = (), ("--shard",)
 # Who takes which rows.
 
 
+@pytest.mark.slow
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 5), st.booleans())
 def test_every_row_is_dealt_once_and_all_make_the_same_number_of_passes(R, size, n, whole):
     rows, hands = torch.arange(R), []

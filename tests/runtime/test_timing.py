@@ -57,8 +57,3 @@ def test_what_a_device_still_has_to_do_counts_where_it_was_asked_for(told):
     with watch.timed("other"):
         passes(1)
     assert watch.seconds == {"launch": 3, "other": 1}
-
-
-def test_without_a_clock_nothing_is_counted():
-    with timing.untimed("loop"):
-        pass

@@ -7,13 +7,17 @@
 #                                          slurmd; with accounting, mariadbd and slurmdbd first
 #   onenode.sh stop FOLDER                 cancels all jobs and ends what was started
 #
-# After `start`, FOLDER/bin first in PATH makes sbatch, squeue ... speak to this Slurm. It has one
-# node that says it has 8 cores, 48 GB and 2 GPUs of kind "fake" (files that nobody opens), and two
+# With NODES=2 there are two nodes, each a slurmd of this machine.
+#
+# After `start`, FOLDER/bin first in PATH makes sbatch, squeue ... speak to this Slurm. A
+# node says that it has 8 cores, 48 GB and 2 GPUs of kind "fake" (files that nobody opens), and two
 # partitions: `main`, whose jobs go back into the queue when a job of `urgent` needs their place.
 # A job that takes more memory than it asked for is ended within seconds.
 set -euo pipefail
 
 host=$(hostname -s)
+nodes=("$host")
+[ "${NODES:-1}" = 1 ] || nodes+=("$host-2")
 
 fail() { echo "onenode.sh: $*" >&2; exit 1; }
 
@@ -39,7 +43,7 @@ install() {
 free_ports() {
   python3 - <<'PYTHON'
 import socket
-found = [socket.socket() for _ in range(3)]
+found = [socket.socket() for _ in range(4)]
 for one in found:
     one.bind(("127.0.0.1", 0))
 print(*(one.getsockname()[1] for one in found))
@@ -47,10 +51,10 @@ PYTHON
 }
 
 configure() {
-  local user controller node accounts storage
+  local user controller node accounts storage other each
   user=$(id -un)
-  read -r controller node accounts < <(free_ports)
-  mkdir -p "$1"/{bin,log,run,munge,controller,node}
+  read -r controller node other accounts < <(free_ports)
+  mkdir -p "$1"/{bin,log,run,munge,controller}
   storage=AccountingStorageType=accounting_storage/none
   if [ "${2:-}" = accounting ]; then
     storage="AccountingStorageType=accounting_storage/slurmdbd
@@ -75,7 +79,10 @@ CONF
   chmod 755 "$1" "$1/munge"
   (umask 077; head -c 128 /dev/urandom >"$1/munge/key")
   # CUDA_VISIBLE_DEVICES needs one existing device file for each GPU, all different.
-  printf 'NodeName=%s Name=gpu Type=fake File=%s\n' "$host" /dev/null "$host" /dev/zero >"$1/gres.conf"
+  for each in "${nodes[@]}"; do
+    mkdir -p "$1/node-$each"
+    printf 'NodeName=%s Name=gpu Type=fake File=%s\n' "$each" /dev/null "$each" /dev/zero
+  done >"$1/gres.conf"
   printf 'CgroupPlugin=autodetect\nConstrainCores=no\nConstrainRAMSpace=no\n' >"$1/cgroup.conf"
   cat >"$1/slurm.conf" <<CONF
 ClusterName=onenode
@@ -86,14 +93,13 @@ AuthType=auth/munge
 CredType=cred/munge
 AuthInfo=socket=$1/run/munge.socket
 SlurmctldPort=$controller
-SlurmdPort=$node
 CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
 StateSaveLocation=$1/controller
-SlurmdSpoolDir=$1/node
+SlurmdSpoolDir=$1/node-%n
 SlurmctldPidFile=$1/run/slurmctld.pid
-SlurmdPidFile=$1/run/slurmd.pid
+SlurmdPidFile=$1/run/slurmd-%n.pid
 SlurmctldLogFile=$1/log/slurmctld.log
-SlurmdLogFile=$1/log/slurmd.log
+SlurmdLogFile=$1/log/slurmd-%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SwitchType=switch/none
@@ -118,9 +124,11 @@ OverTimeLimit=0
 ReturnToService=1
 SlurmdParameters=config_overrides
 GresTypes=gpu
-NodeName=$host NodeAddr=127.0.0.1 CPUs=8 RealMemory=48000 Gres=gpu:fake:2 State=UNKNOWN
-PartitionName=main Nodes=$host Default=YES MaxTime=INFINITE PriorityTier=1 PreemptMode=REQUEUE GraceTime=5 DefMemPerCPU=500
-PartitionName=urgent Nodes=$host MaxTime=INFINITE PriorityTier=9 PreemptMode=OFF DefMemPerCPU=500
+NodeName=DEFAULT CPUs=8 RealMemory=48000 Gres=gpu:fake:2
+NodeName=$host NodeAddr=127.0.0.1 Port=$node
+$([ ${#nodes[@]} = 1 ] || echo "NodeName=$host-2 NodeHostname=$host NodeAddr=127.0.0.1 Port=$other")
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE PriorityTier=1 PreemptMode=REQUEUE GraceTime=5 DefMemPerCPU=500
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE PriorityTier=9 PreemptMode=OFF DefMemPerCPU=500
 CONF
   # Snakemake's job step takes SLURM_CONF out of the environment, so every program puts it back.
   local name
@@ -148,6 +156,7 @@ keep_accounts() {
 }
 
 start() {
+  local each
   type slurmctld slurmd sbatch munged >/dev/null || fail "not installed: $0 install"
   configure "$@"
   export SLURM_CONF=$1/slurm.conf
@@ -156,12 +165,14 @@ start() {
     2>>"$1/log/munged.log" || fail "munged did not start: see $1/log/munged.log"
   [ "${2:-}" != accounting ] || keep_accounts "$1"
   slurmctld || fail "slurmctld did not start: see $1/log/slurmctld.log"
-  slurmd -N "$host" || fail "slurmd did not start: see $1/log/slurmd.log"
+  for each in "${nodes[@]}"; do
+    slurmd -N "$each" || fail "slurmd did not start: see $1/log/slurmd-$each.log"
+  done
   for _ in $(seq 150); do
-    [ "$(timeout 5 sinfo -h -o %T 2>/dev/null | head -1)" = idle ] && return
+    [ "$(timeout 5 sinfo -h -N -p main -o %T 2>/dev/null | uniq -c | xargs)" = "${#nodes[@]} idle" ] && return
     sleep 0.2
   done
-  fail "the node did not become idle in 30 s: see $1/log"
+  fail "the nodes did not become idle in 30 s: see $1/log"
 }
 
 stop() {
@@ -171,10 +182,10 @@ stop() {
     [ -n "$(SLURM_CONF=$1/slurm.conf timeout 5 squeue -h -t R,CG -o %A 2>/dev/null)" ] || break
     sleep 0.2
   done
-  for name in slurmd slurmctld slurmdbd mariadbd munged; do
+  for name in slurmd-"$host" slurmd-"$host-2" slurmctld slurmdbd mariadbd munged; do
     id=$(cat "$1/run/$name.pid" 2>/dev/null) || continue
     # Its number may have become another's.
-    grep -q "^$name" "/proc/$id/comm" 2>/dev/null || continue
+    grep -q "^${name%%-*}" "/proc/$id/comm" 2>/dev/null || continue
     kill "$id"
     for _ in $(seq 50); do kill -0 "$id" 2>/dev/null || break; sleep 0.1; done
     ! kill -0 "$id" 2>/dev/null || kill -KILL "$id"

@@ -126,37 +126,6 @@ def test_a_checksum_that_is_not_the_pinned_one_is_refused(tmp_path, cache):
     assert not (tmp_path / "piqa").exists()
 
 
-def test_one_revision_has_one_content(tmp_path, own):
-    given = {"out": tmp_path, "revision": OTHER, "taken": taken(own, "validation", "train")}
-    fetch.fetch(["piqa"], **given)
-    fetch.fetch(["piqa"], **given)
-    before = (tmp_path / "piqa" / "validation.jsonl").read_bytes()
-    path = own / "validation.jsonl"
-    path.write_text(path.read_text().replace("newspaper", "wool"))
-    with pytest.raises(InputError, match="fetched before under the same revision"):
-        fetch.fetch(["piqa"], **given)
-    assert (tmp_path / "piqa" / "validation.jsonl").read_bytes() == before
-    fetch.fetch(["piqa"], **{**given, "revision": "1" * 40})
-    assert (tmp_path / "piqa" / "validation.jsonl").read_bytes() != before
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"taken": ["dev=x.jsonl"]}, "piqa has no such split: write SPLIT=FILE .*validation, tr"),
-        ({"taken": ["x.jsonl"]}, "--from x.jsonl=: piqa has no such split"),
-        ({"taken": taken(PIQA, "validation")}, "piqa also needs a file for: train"),
-        ({"taken": taken(Path("no"), "validation", "train")}, "no/validation.jsonl does not exist"),
-        ({"revision": "main"}, "--revision 'main' is not a commit of 40 hex digits"),
-        ({"names": ["piqa", "csqa"]}, "one task at a time"),
-    ],
-)
-def test_wrong_arguments_are_named(tmp_path, given, message):
-    values = {"names": ["piqa"], "revision": OTHER, "taken": [], **given}
-    with pytest.raises(InputError, match=message):
-        fetch.fetch(values.pop("names"), out=tmp_path, **values)
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

@@ -7,13 +7,13 @@ from pipeline.theory import stage
 
 pytestmark = pytest.mark.slow
 
-SMALL = stage.Sizes(paths=40, draws=40, seeds=2, random=3)
+SMALL = stage.Sizes(paths=40, draws=40, seeds=2)
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     out = tmp_path_factory.mktemp("theory") / "theory"
-    stage.write_sized(out, SMALL)
+    stage.write(out, SMALL)
     return out
 
 
@@ -22,18 +22,17 @@ def test_every_record_is_there_and_listed(written):
     names = {path.name for path in written.iterdir()} - {atomic_files.MANIFEST, ".made-by"}
     assert set(manifest["files"]) == names
     assert {name.removesuffix(".parquet") for name in names} == {
-        "example", "example_settings", "example_steps", "descent", "relaxed", "iterations",
-        "tilt",
+        "example", "example_settings", "descent", "iterations",
     }  # fmt: skip
     assert manifest["stage"] == "theory"
     assert manifest["inputs"] == {}
-    assert manifest["settings"] == {"seed": 0, "paths": 40, "draws": 40, "seeds": 2, "random": 3}
+    assert manifest["settings"] == {"seed": 0, "paths": 40, "draws": 40, "seeds": 2}
     assert manifest["code"]["fingerprint"] == code_fingerprint.of("pipeline.theory.stage")
     for name, facts in manifest["files"].items():
         assert facts["sha256"] == atomic_files.sha256(written / name)
 
 
 def test_the_same_sizes_give_the_same_bytes(written, tmp_path):
-    stage.write_sized(tmp_path / "again", SMALL)
+    stage.write(tmp_path / "again", SMALL)
     for path in written.iterdir():
         assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes()

@@ -1,6 +1,7 @@
 """What other runs leave for a run: reference models, found mixtures; and rows of comparison."""
 
 import dataclasses
+import re
 import shutil
 
 import numpy as np
@@ -38,7 +39,7 @@ def table(run, name):
     return pq.read_table(run.parent / f"{name}.parquet").to_pylist()
 
 
-def found(folder, weights):
+def found(folder, weights, **facts):
     path = folder / "found.json"
     atomic_files.write_manifest(
         path,
@@ -47,7 +48,7 @@ def found(folder, weights):
         inputs=[],
         files=[],
         modules=[],
-        facts={"weights_by_domain": weights},
+        facts={"weights_by_domain": weights, **facts},
     )
     return path
 
@@ -102,9 +103,7 @@ def test_excess_clips_each_token_before_the_mean():
         assert np.isnan(excess_K[1])
 
 
-def test_a_reference_that_knows_not_all_domains_is_refused(
-    make_run, corpora, reference, tmp_path, write_run
-):
+def test_a_reference_that_knows_not_all_domains_is_refused(make_run, corpora, reference, tmp_path):
     other = shutil.copytree(reference, tmp_path / "other")
     manifest = atomic_files.read_json(other / atomic_files.MANIFEST)
     manifest["settings"]["domains"] = manifest["domains"] = ["easy"]
@@ -148,6 +147,39 @@ def test_a_mixture_that_nobody_asked_for_is_refused(make_run, corpora, tmp_path)
     mixture = found(tmp_path, {"hard": 2, "easy": 1})
     with pytest.raises(InputError, match="has no use for --mixture"):
         train.pretrain(make_run("other"), corpora, mixture=mixture, device="cpu")
+
+
+TUNED = {"zeta1": [0.1, 0.5], "zeta2": [0.01, 0.05]}
+
+
+@pytest.mark.slow
+def test_a_run_trains_with_the_settings_that_a_grid_chose(make_run, corpora, pike, tmp_path):
+    rest = {name: value for name, value in pike["method"].items() if name not in TUNED}
+    run = make_run("tuned", rule="pike", method=rest, tuned=TUNED)
+    chosen = {"zeta1": 0.5, "zeta2": 0.01}
+    given = found(tmp_path, {}, chosen=chosen)
+    train.pretrain(run, corpora, mixture=given, device="cpu", threads=1)
+    same = make_run("same", rule="pike", method=rest | chosen)
+    train.pretrain(same, corpora, device="cpu", threads=1)
+    assert table(run, "weights") == table(same, "weights")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        (None, "takes zeta1, zeta2 from a grid: give its choice with --mixture"),
+        ({}, "gives {}, but method"),
+        ({"zeta1": 0.1}, "give the choice of that grid"),
+        ({"zeta1": 0.1, "zeta2": 0.02}, "give the choice of that grid"),
+    ],
+)
+def test_settings_that_no_grid_of_the_run_chose_are_refused(
+    make_run, corpora, tmp_path, chosen, message
+):
+    run = make_run(rule="pike", method={"every": 2}, tuned=TUNED)
+    given = None if chosen is None else found(tmp_path, {}, chosen=chosen)
+    with pytest.raises(InputError, match=re.escape(message)):
+        train.pretrain(run, corpora, mixture=given, device="cpu")
 
 
 @pytest.mark.slow

@@ -162,6 +162,7 @@ def test_timings_add_up_over_parts_and_interruptions(tmp_path):
     assert records.seconds() == pytest.approx(3 + seconds)
 
 
+@pytest.mark.slow
 def test_a_disk_that_cannot_be_written_is_named_with_a_way_out(tmp_path, small_disk):
     (tmp_path / "parts").touch()
     records = Records(tmp_path, DOMAINS)

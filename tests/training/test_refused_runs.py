@@ -6,11 +6,9 @@ import shutil
 
 import pytest
 from trained import (
-    damage,
     refused,
 )
 
-from pike_mixing.errors import InputError
 from pipeline.__main__ import main
 from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files, run_lock
@@ -95,21 +93,6 @@ def test_what_cannot_be_trained_is_named_and_nothing_is_written(
     assert {path.name for path in run.parent.iterdir()} <= {"run.json", "lease"}
 
 
-@pytest.mark.parametrize("harm", ["flip", "cut"])
-def test_a_damaged_shard_is_named_before_any_step(make_run, corpora, tmp_path, harm):
-    shutil.copytree(corpora, tmp_path / "corpora")
-    shard = tmp_path / "corpora" / "hard" / "train-00000.bin"
-    if harm == "flip":
-        damage(shard)
-    else:
-        shard.write_bytes(shard.read_bytes()[:-2])
-    run = make_run()
-    message = refused(run, tmp_path / "corpora")
-    assert str(shard) in message
-    assert "pack it anew" in message
-    assert not (run.parent / "checkpoints").exists()
-
-
 def test_a_shard_that_changes_while_it_is_trained_on_ends_the_run(
     make_run, corpora, tmp_path, monkeypatch
 ):
@@ -153,11 +136,6 @@ def test_corpora_of_different_tokenizers_are_refused(make_run, corpora, tmp_path
     }
     atomic_files.write_json(path, changed)
     assert "different tokenizers" in refused(make_run(), tmp_path / "corpora")
-
-
-def test_a_device_that_is_not_there_is_refused(make_run, corpora):
-    with pytest.raises(InputError, match="device 'tpu' is unknown: choose one of auto, cpu, cuda"):
-        train.pretrain(make_run(), corpora, device="tpu")
 
 
 @pytest.mark.parametrize(

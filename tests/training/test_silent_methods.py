@@ -63,19 +63,3 @@ def test_the_proposed_coefficient_moves_a_weight_by_what_it_says(make_run, corpo
     first = pq.read_table(moved.parent / "weights.parquet").to_pylist()[:2]
     odds = sorted(row["weight"] for row in first)
     assert odds[1] / odds[0] == pytest.approx(1.1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("method", "steps", "words"),
-    [
-        ({"first": 12}, [0, 11], "have it begin earlier (first, every)"),
-        ({"every": 12, "first": None}, [0, 11], "have it begin earlier (first, every)"),
-    ],
-)
-def test_pike_that_is_never_measured_says_so(make_run, corpora, pike, method, steps, words):
-    run = make_run(training=STEPS, **(pike | {"method": pike["method"] | method}))
-    train.pretrain(run, corpora, device="cpu", threads=1)
-    told = alarms(run)
-    assert list(told) == steps
-    assert words in told[0]

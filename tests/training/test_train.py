@@ -27,6 +27,7 @@ from pipeline.training import inputs, throughput
 from pipeline.training import train as pretrain
 from pipeline.training.metric_log import TABLES
 
+DOMAINS = ("easy", "hard")
 PIKE = {"zeta1": 0.5, "zeta2": 0.1, "every": 2, "rows": 3}
 
 
@@ -188,6 +189,21 @@ def test_a_domain_with_a_small_share_is_measured_on_the_rows_that_are_asked_for(
 
 
 @pytest.mark.slow
+def test_several_estimates_are_averaged_and_each_has_rows_of_its_own(make_run, corpora, pike):
+    def first(folder, **changes):
+        made = make_run(folder, rule="pike", method=pike["method"] | changes)
+        return rows(train(made, corpora), "gradient_statistics")[:2]
+
+    twice, pooled = first("twice", rows=3, estimates=2), first("pooled", rows=6)
+    assert [row["rows"] for row in twice] == [3, 3]
+    for two, one in zip(twice, pooled, strict=True):
+        # Both read the same six rows of a domain. The mean of two squared norms is the squared norm
+        # of the mean, plus a quarter of the square of the difference.
+        assert two["loss"] == pytest.approx(one["loss"], rel=1e-6)
+        assert two["squared_norm"] > 1.01 * one["squared_norm"]
+
+
+@pytest.mark.slow
 def test_statistics_of_the_training_batch_come_from_its_rows(make_run, corpora, pike, tmp_path):
     # Small enough steps that every domain keeps the two rows of a measurement.
     zetas = {name: pike["method"][name] / 4 for name in ("zeta1", "zeta2")}
@@ -276,6 +292,7 @@ SHORT = {
     "gradnorm": {"first": 1},
     "doremi": {"reference": "mix"},
     "skill-it": {"every": 2, "rows": 2},
+    "dga": {"every": 2, "rows": 2},
     "r-and-b": {"every": 2},
     "aioli": {"every": 6, "slot": 1, "sweeps": 1, "rows": 2},
 }
@@ -299,6 +316,17 @@ def test_every_rule_trains(make_run, corpora, mixed, rule):
         # It has acted: on what the batches hold, or on how their losses or gradients add up.
         moved = {row["weight"] for row in rows(result, "weights")} != {0.5}
         assert moved or rows(result, "coefficients") or needs.moments_per_domain
+
+
+@pytest.mark.slow
+def test_a_target_that_is_not_trained_on_is_measured_all_the_same(make_run, corpora):
+    aim = {"target": {"easy": 0, "hard": 1}, "prior": {"easy": 1, "hard": 0}, "every": 2, "rows": 2}
+    result = train(make_run(rule="dga", method=aim), corpora)
+    counts = {d: [r["count"] for r in rows(result, "weights") if r["domain"] == d] for d in DOMAINS}
+    assert counts == {"easy": [6] * 6, "hard": [0] * 6}
+    measured = [r for r in rows(result, "gradient_statistics") if r["domain"] == "hard"]
+    assert [r["step"] for r in measured] == [2, 4]
+    assert all(r["squared_norm"] > 0 for r in measured)
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """What `pike watch` shows of runs that wait, train, were killed, and are done."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -135,11 +136,16 @@ def test_all_runs_of_a_folder_are_listed(finished, write_run):
     assert lines[2].split()[:3] == ["languages/tiny/pike/seed0", "finished", "6/6"]
 
 
-def test_a_curve_goes_from_its_greatest_to_its_least():
-    assert watch._curve([8.0, 4.0, 1.0], 72) == "█▄▁  8.000 to 1.000"
-    # Seven steps in at most three bars: means of three, three and one.
-    assert watch._curve([3, 3, 3, 2, 2, 2, 1], 3) == "█▅▁  3.000 to 1.000"
-    assert watch._curve([5.0], 72) == "▁  5.000 to 5.000"
+def test_programs_get_the_numbers_of_all_runs_and_more_of_one(finished):
+    runs = json.loads(watch.watch(finished, format="json"))
+    (trained,) = [run for run in runs if run["run"] == "languages/tiny/pike/seed0"]
+    assert (trained["state"], trained["step"], trained["steps"]) == ("finished", 6, 6)
+    folder = finished / "runs/languages/tiny/pike/seed0"
+    alone = json.loads(watch.watch(folder, format="json"))
+    last = pq.read_table(folder / "weights.parquet").to_pylist()[-2:]
+    assert [d["weight"] for d in alone["domains"]] == [row["weight"] for row in last]
+    assert alone["loss"] == trained["loss"]
+    assert "seconds_left" not in alone
 
 
 def test_a_folder_without_runs_is_refused(tmp_path):

@@ -18,7 +18,7 @@ import pytest
 import yaml
 from forks import Forks
 
-from pipeline.runtime import atomic_files
+from pipeline.runtime import atomic_files, fork_server
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = Path(__file__).with_name("config.yaml")
@@ -161,15 +161,20 @@ class Project:
         self.wait(there, f"a checkpoint of {method} at {updates}")
 
     def trainings(self):
-        """Processes that train below the project's folder, by number."""
-        found = {}
+        """Processes that train below the project's folder, by number; of a fork, its client."""
+        return {n: command for n, command in self._processes() if "pretrain" in command}
+
+    def forks_at_work(self):
+        """A fork server of the project and its forks, by number."""
+        name = fork_server.__name__
+        return [number for number, command in self._processes() if name in command]
+
+    def _processes(self):
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 if (entry / "cwd").readlink() == self.root:
                     command = (entry / "cmdline").read_text(encoding="utf-8").split("\0")
-                    if "pretrain" in command:
-                        found[int(entry.name)] = command
-        return found
+                    yield int(entry.name), command
 
     def wait(self, true, what, seconds=600):
         """Polls until something is true."""

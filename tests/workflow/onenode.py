@@ -1,4 +1,4 @@
-"""A real Slurm of one node, and the workflow on it."""
+"""A real Slurm on this machine, of one node or two, and the workflow on it."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ PROFILE = ("snakemake", "--profile", "workflow/profiles/slurm")
 
 
 class Slurm:
-    """The one-node cluster."""
+    """The cluster."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -55,7 +55,7 @@ class Slurm:
 
     def kill(self, daemon):
         """Kills slurmctld or slurmd, as a crash does."""
-        pid = Path(self.folder, f"run/{daemon}.pid")
+        (pid,) = Path(self.folder, "run").glob(f"{daemon}*.pid")
         os.kill(int(pid.read_text(encoding="utf-8")), signal.SIGKILL)
 
     def restart(self, daemon, *options):
@@ -79,7 +79,7 @@ class Slurm:
 
 
 @contextlib.contextmanager
-def started(*accounting):
+def started(*accounting, nodes=1):
     """Slurm with its programs first in PATH; nobody's machine gets one unasked."""
     if not os.environ.get("PIKE_TEST_SLURM"):
         pytest.skip("a Slurm is started on demand alone: make test-slurm")
@@ -91,6 +91,7 @@ def started(*accounting):
     with tempfile.TemporaryDirectory(prefix="slurm-") as folder:
         done = subprocess.run(
             [SCRIPT, "start", folder, *accounting],
+            env={**os.environ, "NODES": str(nodes)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,

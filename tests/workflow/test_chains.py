@@ -1,6 +1,7 @@
 """Runs that stand on runs, through Snakemake: DoReMi's three jobs, and a mixture from a swarm."""
 
 import json
+import math
 
 import pytest
 
@@ -8,6 +9,7 @@ pytestmark = pytest.mark.workflow
 
 RUNS = "results/runs/words/tiny"
 MIXTURES = "results/mixtures/words/tiny"
+PAIR = {"rule": "pike", "zeta1": 0.1, "zeta2": 0.01, "every": 4, "first": 0, "rows": 4}
 
 
 def _chain(config):
@@ -15,7 +17,12 @@ def _chain(config):
         "proxy": {"rule": "doremi", "reference": "mix", "rate": 3},
         "doremi": {"rule": "fixed", "mixture": "doremi"},
         "oracle": {"rule": "fixed", "mixture": "oracle"},
+        "pair-1": PAIR,
+        "pair-2": PAIR | {"zeta1": 5.0},
+        "tuned": {name: PAIR[name] for name in PAIR if "zeta" not in name} | {"grid": "pairs"},
     }
+    pairs = {"methods": ["pair-1", "pair-2"], "settings": ["zeta1", "zeta2"], "seed": 9}
+    config["grids"] = {"pairs": pairs}
     config["swarms"] = {"drawn": {"runs": 3, "seed": 9}}
     config["mixtures"] = {
         "doremi": {"finder": "average", "methods": ["proxy"]},
@@ -23,7 +30,7 @@ def _chain(config):
     }
     config["compare"] = {"oracle": "oracle"}
     del config["scenarios"]["words"]["probe"]
-    config["runs"][0]["methods"] = ["mix", "doremi", "oracle"]
+    config["runs"][0]["methods"] = ["mix", "doremi", "oracle", "tuned"]
     config["tables"] = {"methods": {}}
     config["figures"] = {}
 
@@ -74,6 +81,33 @@ def test_the_oracle_is_the_swarms_best(chained):
     assert found == pytest.approx(expected)
 
 
+def test_the_final_run_trains_with_the_pair_of_the_grids_best_run(chained):
+    losses = rows(
+        chained,
+        "select run, avg(nll) as nll from perplexities where run like '%pair-%' and step = 12 "
+        "group by run order by nll",
+    )
+    best = read(chained, f"results/runs/{losses[0]['run']}/run.json")["method"]
+    chosen = read(chained, f"{MIXTURES}/pairs/seed9.json")["chosen"]
+    assert chosen == {name: best[name] for name in ("zeta1", "zeta2")}
+    # An update adds zeta1 |g|^2 - zeta2 / (2b) sigma^2 to the logarithm of a weight.
+    measured = rows(
+        chained,
+        "select domain, squared_norm_unbiased as norm, variance, weight from gradient_statistics "
+        "join weights using (run, step, domain) where step = 0 and run = 'words/tiny/tuned/seed0'",
+    )
+    added = [
+        chosen["zeta1"] * max(row["norm"], 0) - chosen["zeta2"] / 8 * row["variance"]
+        for row in measured
+    ]
+    total = sum(map(math.exp, added))
+    expected = [math.exp(each) / total for each in added]
+    assert [row["weight"] for row in measured] == pytest.approx(expected)
+    assert (
+        "mixture/words/tiny/pairs/seed9" in chained.pike("why", "run/words/tiny/tuned/seed0").stdout
+    )
+
+
 def test_tables_show_what_was_asked_for_and_regrets(chained):
     table = chained.path("results/tables/methods.md").read_text(encoding="utf-8")
     assert "regret against oracle" in table
@@ -95,15 +129,34 @@ def test_an_unchanged_chain_plans_nothing(chained):
     assert chained.plan() == set()
 
 
-def test_a_changed_proxy_plans_its_chain_alone(chained, tmp_path):
+@pytest.mark.parametrize(
+    ("method", "changes", "expected"),
+    [
+        (
+            "proxy",
+            {"rate": 1},
+            {
+                "pretrain words/tiny/proxy/seed0",
+                "mixture words/tiny/doremi/seed0",
+                "pretrain words/tiny/doremi/seed0",
+            },
+        ),
+        (
+            "pair-1",
+            {"zeta1": 0.2},
+            {
+                "pretrain words/tiny/pair-1/seed9",
+                "mixture words/tiny/pairs/seed9",
+                "pretrain words/tiny/tuned/seed0",
+            },
+        ),
+    ],
+)
+def test_a_changed_method_plans_its_chain_alone(chained, tmp_path, method, changes, expected):
     project = chained.copy(tmp_path / "project")
-    project.configure(lambda config: config["methods"]["proxy"].update(rate=1))
+    project.configure(lambda config: config["methods"][method].update(changes))
     planned = {job for job in project.plan() if job.split()[0] in ("pretrain", "mixture")}
-    assert planned == {
-        "pretrain words/tiny/proxy/seed0",
-        "mixture words/tiny/doremi/seed0",
-        "pretrain words/tiny/doremi/seed0",
-    }
+    assert planned == expected
 
 
 def test_a_changed_swarm_plans_its_chain_alone(chained, tmp_path):

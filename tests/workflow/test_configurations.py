@@ -29,7 +29,8 @@ def test_every_shipped_configuration_plans_in_a_fresh_clone(default, name):
     """Nothing but the tree is there: no text of one's own, no results."""
     chosen = f"workflow/configs/{name}"
     runs = yaml.safe_load(default.path(chosen).read_text(encoding="utf-8"))["runs"]
-    scenario, model, method = (runs[0][part][0] for part in ("scenarios", "models", "methods"))
+    scenario, model = (runs[0][part][0] for part in ("scenarios", "models"))
+    method = runs[0].get("methods", ["mix"])[0]
     planned = default.plan("--configfile", chosen)
     assert f"{scenario}/{model}/{method}/seed{runs[0]['seeds'][0]}" in pretrained(planned)
     assert "report" in planned
@@ -56,10 +57,6 @@ def pretrained(planned):
 DEFAULT_RUNS = {f"words/tiny/{m}/seed0" for m in ("mix", "mostly-easy", "pike", "balanced")}
 
 
-def test_the_default_plans_every_run_that_it_names(fresh):
-    assert pretrained(fresh.plan()) == DEFAULT_RUNS
-
-
 def test_another_configuration_replaces_the_default(fresh):
     fresh.configure(other, "other.yaml")
     planned = fresh.plan("--configfile", "other.yaml")
@@ -73,17 +70,6 @@ def test_values_of_the_command_line_change_another_configuration(fresh):
     target = "elsewhere/runs/alone/small/turns/seed3/manifest.json"
     assert pretrained(fresh.plan(target, *chosen)) == {"alone/small/turns/seed3"}
     assert pretrained(fresh.plan(*chosen)) == {"alone/small/turns/seed3"}
-
-
-def test_values_of_the_command_line_alone_change_the_default(fresh):
-    planned = fresh.plan("elsewhere/pike.duckdb", "--config", "results=elsewhere")
-    assert pretrained(planned) == DEFAULT_RUNS
-
-
-@pytest.mark.parametrize("folder", ["results/", "./results", "results//."])
-def test_a_folder_has_one_name_however_it_is_written(fresh, folder):
-    fresh.configure(lambda config: config.update(results=folder))
-    assert pretrained(fresh.plan("results/pike.duckdb")) == DEFAULT_RUNS
 
 
 def test_a_job_of_a_cluster_gets_the_same_plan(fresh):
@@ -119,14 +105,6 @@ def test_a_second_configuration_is_refused_in_the_folder_of_the_first(finished):
         assert "its own folder (results: ...)" in done.stdout
         assert "Traceback" not in done.stdout
     assert finished.contents() == before
-
-
-def test_a_copied_configuration_is_refused_until_it_has_its_own_folder(finished):
-    finished.configure(lambda config: None, "copy.yaml")
-    done = finished.snakemake("--dry-run", "--configfile", "copy.yaml")
-    assert done.returncode == 1
-    assert "not to 'smoke' of copy.yaml" in done.stdout
-    assert finished.plan("--configfile", "copy.yaml", "--config", "results=copied") != set()
 
 
 def test_the_default_by_its_name_is_the_default(finished):
@@ -169,20 +147,6 @@ MISTAKES = {
             "'layer' is unknown: did you mean 'layers'",
         ],
     ),
-    "names that nothing bears": (
-        [
-            ("scenarios", "words", "tokenizer", "leters"),
-            ("tables", "costs", {"methods": ["pik"]}),
-            ("tables", "perplexty", {}),
-            ("evaluation", "few", "domains", ["eazy"]),
-        ],
-        [
-            "scenarios.words.tokenizer: 'leters' is unknown: did you mean 'letters'",
-            "tables.costs.methods: 'pik' is unknown: did you mean 'pike'",
-            "tables: 'perplexty' is unknown: did you mean 'perplexity'",
-            "evaluation.few.domains: 'eazy' is unknown: did you mean 'easy'",
-        ],
-    ),
     "settings that do not fit together": (
         [
             ("training", "short", "warmup_steps", 13),
@@ -193,21 +157,6 @@ MISTAKES = {
             "training.short.warmup_steps: must lie between 0 and steps (12)",
             "weights_by_domain: domain 'notes' has no weight",
             "figures.weights.seeds: no run that is selected has 7",
-        ],
-    ),
-    "what only the methods know": (
-        [
-            ("methods", "pike", "zeta1", -1),
-            ("methods", "pike", "every", 0),
-            ("methods", "balanced", "batch", "training"),
-            ("methods", "balanced", "rows", 2),
-            ("methods", "mix", {"rule": "famo", "lower_bounds": {"easy": 0.5}}),
-        ],
-        [
-            "methods.pike in scenario words.zeta1: must not be negative",
-            "methods.pike in scenario words.every: must be at least 1",
-            "methods.balanced in scenario words: batch: training measures the 4 rows of a batch",
-            "methods.mix in scenario words: lower_bounds: domain 'hard' has no bound",
         ],
     ),
 }
@@ -275,9 +224,8 @@ def test_a_class_of_ones_own_is_asked_when_the_workflow_starts(fresh):
     assert not list(fresh.path("results").rglob("*.json"))
 
 
-@pytest.mark.parametrize("text", ["", "- a list\n", "open: [\n", "a:\tb: c\n"])
-def test_what_is_no_configuration_is_refused_without_a_traceback(fresh, text):
-    fresh.path("config.yaml").write_text(text, encoding="utf-8")
+def test_what_is_no_configuration_is_refused_without_a_traceback(fresh):
+    fresh.path("config.yaml").write_text("open: [\n", encoding="utf-8")
     done = fresh.snakemake("--dry-run")
     assert done.returncode == 1
     assert "onfig" in done.stdout
@@ -293,18 +241,7 @@ def test_text_that_is_not_there_is_named_before_any_job(fresh):
     assert not fresh.path("results").exists()
 
 
-@pytest.mark.parametrize(
-    ("target", "message"),
-    [
-        ("results/tables/cost.md", "'cost' is unknown: did you mean 'costs'?"),
-        (
-            "results/runs/words/tiny/pyke/seed0/manifest.json",
-            "did you mean 'words/tiny/pike/seed0'",
-        ),
-        ("results/data/eazy/manifest.json", "'eazy' is unknown: did you mean 'easy'?"),
-    ],
-)
-def test_a_target_that_nothing_makes_is_refused_with_the_nearest_name(fresh, target, message):
-    done = fresh.snakemake("--dry-run", target)
+def test_a_target_that_nothing_makes_is_refused_with_the_nearest_name(fresh):
+    done = fresh.snakemake("--dry-run", "results/runs/words/tiny/pyke/seed0/manifest.json")
     assert done.returncode == 1
-    assert message in done.stdout
+    assert "did you mean 'words/tiny/pike/seed0'" in done.stdout

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from pipeline.runtime import atomic_files
+from pipeline.runtime import atomic_files, fork_server
 
 pytestmark = pytest.mark.workflow
 
@@ -56,6 +56,20 @@ def test_a_workflow_killed_at_three_moments_ends_with_the_same_weights(untrained
     assert untrained.plan(mix, pike) == set()
 
 
+@pytest.mark.skipif(not fork_server.possible(), reason="each job is a process of its own")
+def test_forks_leave_the_bits_of_processes_and_die_with_their_clients(untrained, unbroken):
+    targets = [untrained.manifest(m) for m in ("mix", "mostly-easy", "pike", "balanced")]
+    process = untrained.start("--cores", 1, *targets)
+    untrained.wait(lambda: len(untrained.forks_at_work()) == 2, "the server's first fork")
+    (client,) = untrained.trainings()
+    os.kill(client, signal.SIGKILL)
+    assert process.wait() == 1
+    untrained.wait(lambda: not untrained.forks_at_work(), "the server's end")
+    assert len(untrained.weights()) == len(targets) - 1
+    untrained.make(*targets)
+    assert untrained.outcomes().items() >= unbroken.items()
+
+
 def test_a_training_that_outlives_its_workflow_is_not_written_by_another(untrained, unbroken):
     mix, pike = untrained.manifest("mix"), untrained.manifest("pike")
     process = untrained.start("--cores", 1, mix)
@@ -74,18 +88,6 @@ def test_a_training_that_outlives_its_workflow_is_not_written_by_another(untrain
     untrained.wait(lambda: not untrained.trainings(), "the orphan's end")
     untrained.make(mix, pike)
     assert untrained.outcomes() == unbroken
-
-
-def test_a_killed_training_keeps_its_checkpoints_and_goes_on(untrained, unbroken):
-    process = untrained.start("--cores", 1, untrained.manifest("pike"))
-    untrained.reach("pike", 100, process)
-    (training,) = untrained.trainings()
-    os.kill(training, signal.SIGKILL)
-    assert process.wait() == 1
-    assert untrained.checkpoint("pike") >= 100
-    untrained.make("--cores", 1, untrained.manifest("pike"))
-    assert resumes(untrained, "pike") == 1
-    assert untrained.outcomes()["pike"] == unbroken["pike"]
 
 
 def test_a_training_that_fails_keeps_its_checkpoints_and_stops_no_other(finished):

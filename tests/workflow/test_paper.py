@@ -1,6 +1,11 @@
 """The paper at full scale, planned offline."""
 
+import json
+
 import pytest
+
+from pipeline import settings
+from pipeline.planning import resources
 
 pytestmark = pytest.mark.workflow
 
@@ -15,16 +20,59 @@ def test_the_paper_plans_all_its_tables_and_figures(default):
     planned = default.plan(*PAPER)
     assert {f"table table{n}" for n in range(1, 15)} <= planned
     assert {f"figure figure{n}" for n in (1, 2, 4, 5, 6, 7, 8)} <= planned
-    assert sum(job.startswith("pretrain ") for job in planned) == 87
+    assert sum(job.startswith("pretrain ") for job in planned) == 97
 
 
-def test_table_1_plans_its_nine_runs_alone(default):
+@pytest.mark.parametrize("number", [3, 4, 5, 6])
+def test_tables_3_to_6_train_nothing(default, number):
+    planned = default.plan(f"results/paper/tables/table{number}.md", *PAPER)
+    rules = {job.split()[0] for job in planned}
+    assert rules == {"download", "tokenizer", "pack", "database_of_selection", "table"}
+
+
+def test_table_1_plans_its_nine_runs_and_the_grid_alone(default):
     planned = default.plan("results/paper/tables/table1.md", *PAPER)
     trained = {job for job in planned if job.startswith("pretrain ")}
-    assert trained == {f"pretrain mc4-en-hi-de/gpt2-large/{m}/seed0" for m in METHODS}
+    grid = {f"pretrain mc4-en-hi-de/gpt2-small/pike-grid-{n}/seed0" for n in range(1, 7)}
+    assert trained == grid | {f"pretrain mc4-en-hi-de/gpt2-large/{m}/seed0" for m in METHODS}
+    assert "mixture mc4-en-hi-de/gpt2-small/zetas/seed0" in planned
     assert {job for job in planned if job.startswith("download ")} == {
         "download en",
         "download hi",
         "download de",
     }
     assert not any(job.startswith("probe ") for job in planned)
+
+
+def _in_the_papers_places(config):
+    config["methods"]["doremi"] = {
+        "rule": "fixed",
+        "weights_by_domain": {"easy": 0.51, "hard": 0.53, "notes": 0},
+    }
+    config["runs"][0]["methods"] = ["mix", "doremi"]
+    config["paper"] = {
+        "scenarios": {"words": "glam"},
+        "models": {"tiny": "gpt2-small"},
+        "tasks": {"easy": "books", "hard": "news"},
+    }
+    config["tables"] = {f"table{number}": {} for number in (4, 5, 6)}
+    config["figures"] = {}
+
+
+def test_tables_of_settings_are_made_without_a_run(fresh):
+    fresh.configure(_in_the_papers_places)
+    fresh.make(*(f"results/tables/table{number}.md" for number in (4, 5, 6)))
+    assert not list(fresh.path("results/runs").rglob("manifest.json"))
+    ours, _ = (
+        fresh.path("results/tables/table4.csv").read_text(encoding="utf-8").split("As printed", 1)
+    )
+    assert "easy as Books" in ours
+    assert "0.51" in ours
+    assert f"{0.51 / 1.04:.3f}"[:4] in ours
+    sizes = fresh.path("results/tables/table5.md").read_text(encoding="utf-8")
+    tokenizer = json.loads(
+        fresh.path("results/tokenizers/letters.json").read_text(encoding="utf-8")
+    )
+    shape = settings.Model(layers=1, width=16, heads=1, head_width=16, vocabulary_multiple=8)
+    assert f"{resources.parameters(shape, tokenizer['vocabulary']):,}" in sizes
+    assert "AdamW" in fresh.path("results/tables/table6.md").read_text(encoding="utf-8")

@@ -51,21 +51,3 @@ def test_why_leads_from_a_table_to_the_text(whole):
     assert done.returncode == 0, done.stdout
     for name in ("run/words/tiny/pike/seed0", "corpus/letters/notes", "source/notes"):
         assert name in done.stdout
-
-
-def test_a_restricted_table_shows_its_runs_alone(whole):
-    text = whole.path("results/tables/accuracy.csv").read_text(encoding="utf-8")
-    assert "pike" in text
-    assert "mostly-easy" not in text
-    assert "balanced" not in text
-
-
-def test_every_job_left_its_log(whole):
-    logs = {path.name for path in whole.path("results/logs").rglob("*.log")}
-    assert {"easy.log", "letters.log", "seed0.log", "database.log", "report.log"} <= logs
-
-
-def test_a_finished_training_can_be_asked_for_again(finished):
-    before = finished.weights()
-    finished.make("--force", finished.manifest("mix"))
-    assert finished.weights() == before

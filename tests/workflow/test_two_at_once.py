@@ -22,12 +22,3 @@ def test_a_second_workflow_and_a_second_training_are_refused(untrained, unbroken
         assert "Traceback" not in training.stdout
     assert first.wait() == 0
     assert untrained.outcomes() == {"mix": unbroken["mix"]}
-
-
-def test_a_dry_run_beside_a_workflow_is_allowed(untrained):
-    target = untrained.manifest("mix")
-    first = untrained.start("--cores", 1, target)
-    untrained.reach("mix", 10, first)
-    with untrained.paused(first):
-        assert untrained.plan(target) == {"pretrain words/tiny/mix/seed0"}
-    assert first.wait() == 0

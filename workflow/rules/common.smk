@@ -8,37 +8,24 @@ from pathlib import Path
 sys.path.insert(0, str(workflow.basedir))
 
 from pike_mixing.errors import InputError
-from pipeline.planning import file_contents, methods, outdated, output_root, planner
-from pipeline.planning import profile, rule_inputs, rule_resources, slurm, stages
-
-slurm.ignore_checkpoint_signals()
-CONFIGFILES = [
-    Path(os.path.relpath(f))
-    for f in workflow.overwrite_configfiles or workflow.configfiles
-]
-ORIGIN = " + ".join(map(str, CONFIGFILES))
-CONFIGURATION = "the configuration cannot be used:\n"
+from pipeline.planning import file_contents, forked_jobs, methods, outdated
+from pipeline.planning import output_root, planner, profile, rule_inputs
+from pipeline.planning import rule_resources, slurm, stages
 
 
-def told(function, *arguments, about=""):
+def told(function, *arguments):
     """What a function answers; a user's mistake is told without a traceback."""
     try:
         return function(*arguments)
     except InputError as mistake:
-        raise WorkflowError(f"{about}{mistake}") from None
+        raise WorkflowError(str(mistake)) from None
 
 
-PROFILE = told(
-    profile.of_workflow,
-    workflow.resource_settings,
-    about="the profile cannot be used:\n",
-)
-told(planner.check_files, CONFIGFILES, about=CONFIGURATION)
-config = told(planner.included, config, CONFIGFILES[0].parent, about=CONFIGURATION)
-PLAN = told(planner.plan, config, ORIGIN, about=CONFIGURATION)
-told(output_root.claim, PLAN, ORIGIN, about=CONFIGURATION)
-if workflow.is_main_process and (lost := output_root.lost(PLAN)):
-    logger.warning(lost)
+slurm.ignore_checkpoint_signals()
+FILES = workflow.overwrite_configfiles or workflow.configfiles
+PROFILE = told(profile.of_workflow, workflow.resource_settings)
+PLAN = told(planner.of_workflow, config, [Path(os.path.relpath(f)) for f in FILES])
+told(output_root.claim, PLAN)
 
 RESULTS = PLAN.results
 FINAL = "manifest.json"
@@ -49,9 +36,15 @@ TAKES = rule_resources.RuleResources(PLAN, PROFILE)
 # The interpreter and the device are resources: where a job runs is not what it computes, and
 # profiles set them per rule (set-resources).
 PYTHON = sys.executable
+# `snakemake --lint` asks for an environment of each rule. There is one for all: that of `make setup`
+# or of the Containerfile. Folders among params are meant: their files are declared one by one.
 
 # Jobs run the code beside the Snakefile, from any working directory: its fingerprints are recorded.
-shell.prefix(rule_inputs.shell_prefix(workflow.basedir))
+PREFIX = rule_inputs.shell_prefix(workflow.basedir)
+shell.prefix(PREFIX)
+
+# Before each job's command: who runs it, where it is not a process of its own.
+START = ""
 
 
 wildcard_constraints:
@@ -59,53 +52,41 @@ wildcard_constraints:
 
 
 onstart:
+    rules = [job.rule.name for job in workflow.dag.needrun_jobs()]
     if workflow.executor_plugin.name == "slurm":
-        slurm.wait_while_controller_is_down(
-            sys.modules["snakemake_executor_plugin_slurm"]
-        )
+        slurm.mend_plugin()
     # A dry run and a report import no class of the user's and need no finder's packages.
-    if any(job.rule.name == "pretrain" for job in workflow.dag.needrun_jobs()):
-        told(
-            methods.refuse_at_start,
-            PLAN.runs.values(),
-            PLAN.mixtures.values(),
-            about=CONFIGURATION,
-        )
-    # Only the workflow itself starts like this, and so tries again, not the one inside a cluster's
-    # job: an allocation that ends is no place to begin.
+    if "pretrain" in rules:
+        told(methods.refuse_at_start, PLAN.runs.values(), PLAN.mixtures.values())
+    # The workflow inside a cluster's job does not start like this, so that it tries nothing again.
     retries = workflow.execution_settings.retries
     for rule, tries in TAKES.further_tries().items():
         workflow.get_rule(rule).restart_times = retries + tries
-    output_root.write_settings(PLAN, ORIGIN)
+    output_root.write_settings(PLAN)
+    if workflow.local_exec:
+        global START
+        START = forked_jobs.start(rules, PROFILE, PREFIX.format())
+        # No queue is here to be spared: a limit would have every finished job look for new ones
+        # each second until the end; after 240 jobs that takes a third of a core.
+        workflow.scheduler.job_rate_limiter = None
 
 
-onerror:
-    for own in log:
-        for line in slurm.killed_for_memory(Path(own).read_text(encoding="utf-8")):
-            logger.error(line)
+def remade(stage, files=lambda wildcards: []):
+    """An input function that has finished work made again which the plan would do otherwise, as
+    its manifest says. `--rerun-triggers mtime` keeps such work."""
 
-
-def remade(stage):
-    """An input function without a file: has finished work made again that the plan would do
-    otherwise. Snakemake sees that in its own memory, which stays behind where results are copied.
-
-    `--rerun-triggers mtime` keeps such work, as it keeps what Snakemake itself finds changed.
-    """
-
-    def none(wildcards):
-        triggers = {trigger.name.lower() for trigger in workflow.rerun_triggers}
-        if workflow.is_main_process and "params" in triggers:
+    def found(wildcards):
+        triggers = {trigger.name for trigger in workflow.rerun_triggers}
+        if workflow.is_main_process and "PARAMS" in triggers:
             workflow.dag.forcefiles.update(outdated.manifests(PLAN, stage, wildcards))
-        return []
+        return files(wildcards)
 
-    return none
+    return rule_inputs.asked_often(found)
 
 
 def given(files):
-    """An input function of the user's own files, whose times say nothing: a file that was moved
-    into its place keeps an older one. What counts is what they hold (`content`).
-
-    Snakemake takes braces in a name for a wildcard and has no escape: such a file is not declared,
+    """An input function of the user's own files, whose times say nothing: what counts is what they
+    hold (`content`). Snakemake takes braces in a name for a wildcard: such a file is not declared,
     but read and watched like the others."""
     return ancient(
         lambda wildcards: [p for p in told(files, wildcards) if "{" not in p]

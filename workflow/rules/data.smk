@@ -16,10 +16,6 @@ rule download:
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/sources/{{source}}.json",
-        settings=lambda wildcards: PLAN.sources[wildcards.source],
-        code=lambda wildcards: stages.code(
-            "download", PLAN.sources[wildcards.source]["kind"]
-        ),
         content=content(READS.source_files),
         folder=subpath(output[0], parent=True),
     shell:
@@ -30,9 +26,8 @@ rule download:
 rule tokenizer:
     """A SentencePiece model: a given file, or one trained on training documents."""
     input:
-        remade("tokenizer"),
         given(READS.tokenizer_file),
-        documents=READS.tokenizer_documents,
+        documents=remade("tokenizer", READS.tokenizer_documents),
     output:
         model=f"{RESULTS}/tokenizers/{{tokenizer}}.model",
         manifest=f"{RESULTS}/tokenizers/{{tokenizer}}.json",
@@ -43,8 +38,6 @@ rule tokenizer:
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/tokenizers/{{tokenizer}}.json",
-        settings=lambda wildcards: PLAN.tokenizers[wildcards.tokenizer],
-        code=stages.code("tokenizer"),
         content=content(READS.tokenizer_file),
         folders=lambda wildcards, input: [
             str(Path(path).parent) for path in input.documents
@@ -57,8 +50,7 @@ rule tokenizer:
 rule pack:
     """A source's documents as shards of tokens."""
     input:
-        remade("pack"),
-        READS.decontamination_tasks,
+        remade("pack", READS.decontamination_tasks),
         given(READS.decontamination_files),
         documents=f"{RESULTS}/data/{{source}}/{FINAL}",
         tokenizer=f"{RESULTS}/tokenizers/{{tokenizer}}.model",
@@ -72,10 +64,6 @@ rule pack:
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/corpora/{{tokenizer}}/{{source}}.json",
-        settings=lambda wildcards: PLAN.corpora[
-            f"{wildcards.tokenizer}/{wildcards.source}"
-        ],
-        code=stages.code("pack"),
         content=content(READS.decontamination_files),
         documents=subpath(input.documents, parent=True),
         folder=subpath(output[0], parent=True),

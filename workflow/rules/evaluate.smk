@@ -4,11 +4,8 @@
 rule evaluate:
     """All checkpoints of one run that its evaluation asks for."""
     input:
-        remade("evaluate"),
-        READS.further_corpora,
+        unpack(remade("evaluate", READS.evaluation_inputs)),
         run=f"{RESULTS}/runs/{{run}}/{FINAL}",
-        tokenizer=READS.run_tokenizer,
-        tasks=READS.run_tasks,
     output:
         f"{RESULTS}/runs/{{run}}/evaluations/{FINAL}",
     log:
@@ -20,12 +17,10 @@ rule evaluate:
         device="auto",
     params:
         file=f"{RESULTS}/runs/{{run}}/evaluation.json",
-        settings=lambda wildcards: PLAN.evaluations[wildcards.run],
-        code=stages.code("evaluate"),
         folder=subpath(input.run, parent=True),
         corpora=READS.corpora_folder,
         tasks=f"{RESULTS}/tasks",
     shell:
-        "exec {resources.python:q} -m pipeline evaluate {params.file:q} --run {params.folder:q}"
+        "exec {START} {resources.python:q} -m pipeline evaluate {params.file:q} --run {params.folder:q}"
         " --corpora {params.corpora:q} --tokenizer {input.tokenizer:q} --tasks {params.tasks:q}"
         " --device {resources.device:q} > {log:q} 2>&1"

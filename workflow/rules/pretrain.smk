@@ -5,8 +5,7 @@ rule pretrain:
     """One run. Its checkpoints and records lie beside the manifest, which appears last: a failed
     job loses its declared outputs, but never a checkpoint."""
     input:
-        remade("pretrain"),
-        unpack(READS.run_inputs),
+        unpack(remade("pretrain", READS.run_inputs)),
     output:
         f"{RESULTS}/runs/{{run}}/{FINAL}",
     log:
@@ -23,23 +22,18 @@ rule pretrain:
         wait=0,
     params:
         file=f"{RESULTS}/runs/{{run}}/run.json",
-        settings=READS.run_settings,
-        code=lambda wildcards: stages.code("pretrain", PLAN.runs[wildcards.run]["rule"]),
-        corpora=READS.corpora_folder,
-        others=READS.run_arguments,
+        data=READS.run_arguments,
         together=TAKES.process_arguments,
     shell:
-        "exec {resources.python:q} -m pipeline pretrain {params.file:q}"
-        " --corpora {params.corpora:q} {params.others:q} --device {resources.device:q}"
-        " {params.together} --threads {threads} --save-on {resources.save_on:q}"
-        " --wait {resources.wait} > {log:q} 2>&1"
+        "exec {START} {resources.python:q} -m pipeline pretrain {params.file:q}"
+        " {params.data:q} --device {resources.device:q} {params.together} --threads {threads}"
+        " --save-on {resources.save_on:q} --wait {resources.wait} > {log:q} 2>&1"
 
 
 rule mixture:
     """The mixture that a finder makes of the runs of its proxies."""
     input:
-        remade("mixture"),
-        READS.mixture_proxies,
+        remade("mixture", READS.mixture_proxies),
     output:
         f"{RESULTS}/mixtures/{{mixture}}.json",
     log:
@@ -49,14 +43,6 @@ rule mixture:
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/mixtures/{{mixture}}.json",
-        settings=lambda wildcards: PLAN.mixtures[wildcards.mixture],
-        code=lambda wildcards: stages.code(
-            "mixture", PLAN.mixtures[wildcards.mixture]["finder"]
-        ),
-        folders=lambda wildcards: [
-            proxy["folder"]
-            for proxy in PLAN.mixtures[wildcards.mixture]["proxies"].values()
-        ],
     shell:
         "exec {resources.python:q} -m pipeline mixture {params.file:q}"
-        " --runs {params.folders:q} --out {output:q} > {log:q} 2>&1"
+        " --out {output:q} > {log:q} 2>&1"

@@ -17,10 +17,8 @@ rule probe:
         device="auto",
     params:
         file=f"{RESULTS}/runs/{{run}}/probe.json",
-        settings=lambda wildcards: PLAN.probes[wildcards.run],
-        code=stages.code("probe"),
         folder=subpath(input.run, parent=True),
         corpora=READS.corpora_folder,
     shell:
-        "exec {resources.python:q} -m pipeline probe {params.file:q} --run {params.folder:q}"
+        "exec {START} {resources.python:q} -m pipeline probe {params.file:q} --run {params.folder:q}"
         " --corpora {params.corpora:q} --device {resources.device:q} > {log:q} 2>&1"

@@ -18,7 +18,7 @@ rule database:
         settings=PLAN.config,
         code=stages.code("database"),
     shell:
-        "exec {resources.python:q} -m pipeline database {params.file:q}"
+        "exec {START} {resources.python:q} -m pipeline database {params.file:q}"
         " --out {output:q} > {log:q} 2>&1"
 
 
@@ -38,7 +38,7 @@ rule database_of_selection:
         settings=READS.selection_settings,
         code=stages.code("database"),
     shell:
-        "exec {resources.python:q} -m pipeline database {params.file:q}"
+        "exec {START} {resources.python:q} -m pipeline database {params.file:q}"
         " --out {output:q} > {log:q} 2>&1"
 
 
@@ -47,7 +47,14 @@ rule table:
     input:
         lambda wildcards: PLAN.database("table", wildcards.table),
     output:
-        multiext(f"{RESULTS}/tables/{{table}}", md=".md", csv=".csv", tex=".tex"),
+        md=f"{RESULTS}/tables/{{table}}.md",
+        csv=report(
+            f"{RESULTS}/tables/{{table}}.csv",
+            caption="../caption.rst",
+            category="Tables",
+            labels={"table": "{table}"},
+        ),
+        tex=f"{RESULTS}/tables/{{table}}.tex",
     log:
         f"{RESULTS}/logs/tables/{{table}}.log",
     resources:
@@ -58,7 +65,7 @@ rule table:
         settings=lambda wildcards: PLAN.tables[wildcards.table],
         code=stages.code("table"),
     shell:
-        "exec {resources.python:q} -m pipeline table {params.file:q} --database {input:q}"
+        "exec {START} {resources.python:q} -m pipeline table {params.file:q} --database {input:q}"
         " --out {output.md:q} > {log:q} 2>&1"
 
 
@@ -67,7 +74,14 @@ rule figure:
     input:
         lambda wildcards: PLAN.database("figure", wildcards.figure),
     output:
-        multiext(f"{RESULTS}/figures/{{figure}}", svg=".svg", png=".png", json=".json"),
+        svg=report(
+            f"{RESULTS}/figures/{{figure}}.svg",
+            caption="../caption.rst",
+            category="Figures",
+            labels={"figure": "{figure}"},
+        ),
+        png=f"{RESULTS}/figures/{{figure}}.png",
+        json=f"{RESULTS}/figures/{{figure}}.json",
     log:
         f"{RESULTS}/logs/figures/{{figure}}.log",
     resources:
@@ -78,12 +92,12 @@ rule figure:
         settings=lambda wildcards: PLAN.figures[wildcards.figure],
         code=stages.code("figure"),
     shell:
-        "exec {resources.python:q} -m pipeline figure {params.file:q} --database {input:q}"
+        "exec {START} {resources.python:q} -m pipeline figure {params.file:q} --database {input:q}"
         " --out {output.svg:q} > {log:q} 2>&1"
 
 
 rule report:
-    """One page with everything, for reading."""
+    """Pages for reading; the first is index.html."""
     input:
         database=PLAN.shown()[1],
         tables=expand("{results}/tables/{table}.md", results=RESULTS, table=PLAN.tables),
@@ -91,7 +105,12 @@ rule report:
             "{results}/figures/{figure}.svg", results=RESULTS, figure=PLAN.figures
         ),
     output:
-        f"{RESULTS}/report/index.html",
+        index=f"{RESULTS}/report/index.html",
+        others=expand(
+            "{results}/report/{page}.html",
+            results=RESULTS,
+            page=["tables", "paper", "methods", "provenance"],
+        ),
     log:
         f"{RESULTS}/logs/report.log",
     resources:
@@ -99,11 +118,11 @@ rule report:
         python=PYTHON,
     params:
         file=PLAN.shown()[0],
-        settings=[PLAN.config, planner.rule_descriptions(PLAN)],
+        settings=[PLAN.config, PLAN.rule_descriptions()],
         code=stages.code("report"),
         tables=f"{RESULTS}/tables",
         figures=f"{RESULTS}/figures",
     shell:
-        "exec {resources.python:q} -m pipeline report {params.file:q} --database {input.database:q}"
-        " --tables {params.tables:q} --figures {params.figures:q} --out {output:q}"
+        "exec {START} {resources.python:q} -m pipeline report {params.file:q} --database {input.database:q}"
+        " --tables {params.tables:q} --figures {params.figures:q} --out {output.index:q}"
         " > {log:q} 2>&1"

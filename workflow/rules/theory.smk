@@ -2,7 +2,7 @@
 
 
 rule theory:
-    """Example 1, the bounds, the tilted loss; what is wrong in the paper's derivations."""
+    """Example 1 and the bounds; what is wrong in the paper's derivations."""
     output:
         f"{RESULTS}/theory/{FINAL}",
     log:

@@ -8,23 +8,15 @@
 --   not comparable  data, models or recipes are not the paper's: signs may be compared, values not
 --   agrees          |z| < 1.96, or the same number within the paper's rounding
 --   differs         otherwise; without an error of ours it cannot be told: `no error`
-with overheads as (
-    select p.scenario, p.model, p.method, p.published_model, p.published_method,
-        case when p.published_scenario = 'glam' then 'glam' else 'mc4' end as published_scenario,
-        p.run, sum(t.seconds) as seconds,
-        sum(t.seconds) filter (t.phase = 'statistics') as estimating
-    from played_runs as p
-    join timings as t on p.run = t.run
-    where p.published_method = 'pike' and not p.single
-    group by all
-),
-
-timed as (
-    select *, 'train_hours' as metric, seconds / 3600 as amount from overheads
-    union all
-    select *, 'pike_overhead_hours', estimating / 3600 from overheads
-    union all
-    select *, 'pike_overhead_pct', 100 * estimating / seconds from overheads
+with timed as (
+    unpivot (
+        select scenario, model, method, published_model, published_method,
+            if(published_scenario = 'glam', 'glam', 'mc4') as published_scenario,
+            seconds / 3600 as train_hours, estimating / 3600 as pike_overhead_hours,
+            100 * estimating / seconds as pike_overhead_pct
+        from played_overheads
+        where not single
+    ) on train_hours, pike_overhead_hours, pike_overhead_pct into name metric value amount
 ),
 
 times as (

@@ -1,6 +1,7 @@
 -- Figure 1 of the paper: mean accuracy on the tasks while training goes on, of every method, for two languages
--- and for GLaM's domains, the large model. How much sooner the quickest PiKE is where the baseline ends
--- stands below each panel, with its 95% interval; the quickest of several looks quicker than it is.
+-- and for GLaM's domains, the large model. How much sooner the quickest PiKE is where the baseline ends,
+-- and stays there to the end, on the same tasks, stands below each panel, with its 95% interval; the quickest
+-- of several looks quicker than it is.
 with fastest as (
     select
         p.scenario,
@@ -25,7 +26,7 @@ with fastest as (
 
 select
     a.* exclude (published_scenario, published_model, published_method, shots, formulation, metric)
-    replace (coalesce(f.words, 'step; no PiKE reaches the line') as x_label)
+    replace (coalesce(f.words, 'step; no PiKE stays at the line') as x_label)
 from played_accuracies as a
 left join fastest as f
     on a.scenario = f.scenario and a.model = f.model and a.shots = f.shots

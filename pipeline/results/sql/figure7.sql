@@ -6,7 +6,7 @@ select
     c.method,
     0 as panel_position,
     'perplexity' as panel,
-    n.label as title,
+    panel_title(c.scenario, c.published_scenario, n.label, e.config) as title,
     'step' as x_label,
     'mean perplexity' as y_label,
     c.method as key,

@@ -1,4 +1,5 @@
--- Validation loss over training: the mean over seeds and its range, by domain, in nats per token.
+-- Validation loss over training, by domain, in nats per token: the mean over seeds; low and high: one
+-- standard error below and above, over seeds and documents.
 select
     v.scenario,
     v.model,
@@ -8,8 +9,9 @@ select
     v.domain_position,
     v.step,
     avg(v.nll) as nll,
-    min(v.nll) as low,
-    max(v.nll) as high,
+    both_errors(stddev_samp(v.nll), count(*), sqrt(avg(v.nll_stderr ^ 2))) as error,
+    avg(v.nll) - error as low,
+    avg(v.nll) + error as high,
     count(*) as seeds,
     any_value(v.uniform) as uniform,
     any_value(v.unigram) as unigram,

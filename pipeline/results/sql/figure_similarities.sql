@@ -1,5 +1,5 @@
 -- Cosine and ratio, inner product / (sum of both squared norms), of the domains' gradients over
--- training, by pair of domains: means over seeds.
+-- training, by pair of domains: means over seeds, with their standard errors over seeds.
 -- cosine falls when noise grows, by itself; cosine_corrected has the noise taken out of the norms
 -- and is missing where no signal is left.
 select
@@ -13,6 +13,9 @@ select
     avg(p.cosine) as cosine,
     avg(p.cosine_corrected) as cosine_corrected,
     avg(p.ratio) as ratio,
+    stddev_samp(p.cosine) / sqrt(count(*)) as cosine_error,
+    stddev_samp(p.cosine_corrected) / sqrt(count(p.cosine_corrected)) as cosine_corrected_error,
+    stddev_samp(p.ratio) / sqrt(count(*)) as ratio_error,
     count(*) as seeds
 from similarities as p
 join runs as r on p.run = r.run

@@ -1,5 +1,5 @@
--- Final loss of every run minus that of the run of the same seed of the baseline, and of the oracle
--- where the experiment has one, by domain; `against` says which.
+-- Final loss of every run minus that of the run of the same seed of the baseline, of the oracle where the
+-- experiment has one, and of any other method that a claim compares it with, by domain; `against` says which.
 --
 -- Both runs read the same validation documents, and a hard document is hard for both: the error of
 -- the difference, taken document by document, is several times smaller than the runs' own errors.
@@ -19,17 +19,24 @@ sums as (
     join final as f on d.run = f.run and d.step = f.step
 ),
 
-pairs as (
+run_pairs as (
     select a.run, b.run as baseline_run, b.method as against
     from runs as a
     join runs as b on a.scenario = b.scenario and a.model = b.model and a.seed = b.seed
-    join experiment as e on b.method in (e.baseline, e.oracle)
-    where a.run <> b.run
+    cross join experiment as e
+    where a.run <> b.run and (
+        b.method in (e.baseline, e.oracle)
+        or (a.scenario, a.model, a.method, b.method) in (
+            select (scenario, model, method, against)
+            from claimed_pairs
+            where quantity = 'perplexity'
+        )
+    )
 ),
 
 matched as (
     select p.run, p.baseline_run, p.against, a.domain, a.tokens, a.nll, b.nll as baseline_nll
-    from pairs as p
+    from run_pairs as p
     join sums as a on p.run = a.run
     join sums as b
         on p.baseline_run = b.run and a.domain = b.domain and a.document = b.document
@@ -75,6 +82,7 @@ select
     m.baseline_run,
     m.domain,
     coalesce(d.position, 1000) as domain_position,
+    coalesce(d.target, 1) as target,
     m.documents,
     m.tokens,
     m.mean - m.baseline_mean as nll_difference,

@@ -4,17 +4,18 @@
 -- oracle: the method that trains on the best static mixture found; regrets are against it.
 create table experiment (name text, baseline text, oracle text, config json);
 
--- Positions give every table and figure one order of scenarios, methods and domains.
+-- Positions give every table and figure one order of scenarios, methods and domains. target: the weight
+-- of a domain in the mean loss, not divided by their sum.
 create table scenarios (scenario text primary key, position integer);
 create table methods (method text primary key, position integer);
-create table domains (scenario text, domain text, position integer);
+create table domains (scenario text, domain text, position integer, target double default 1);
 
 create table runs (
     run text primary key, scenario text, model text, method text, seed integer, steps bigint,
     tokens bigint, parameters bigint, settings json, code_commit text, code_fingerprint text,
     data_fingerprint text, device text, wall_seconds double, tokens_per_second double,
     resumes integer, tokenizer text, weights_sha256 text, expected_settings json,
-    expected_fingerprint text
+    expected_fingerprint text, mixture text
 );
 
 -- model_flops_utilisation: share of the device's peak (Chowdhery et al. 2022, Appendix B), null where
@@ -90,30 +91,36 @@ create table accuracy_tests (
 );
 
 -- Made when the database is built, of methods that a claim of the paper compares (claimed_pairs): the
--- mean accuracy over the tasks that play the paper's, minus that of `against` on the same items and
--- seeds, in percentage points; low and high: 95% interval; p: two-sided, paired, not corrected.
+-- mean accuracy over tasks (mean_tasks), minus that of `against` on the same items and
+-- seeds, in percentage points; low and high: 95% interval; p: two-sided, paired, not corrected. other: the mean
+-- accuracy of `against` on these, in percent.
 create table mean_accuracy_tests (
     scenario text, model text, shots integer, formulation text, metric text, method text,
     against text, difference double, stderr double, low double, high double, p double,
-    seeds integer, tasks integer
+    seeds integer, tasks integer, documents bigint, other double, seed_stderr double,
+    item_stderr double
 );
 
--- Made when the database is built, from the views whose names end in `_pairs`, which say what it
--- holds: two methods beside each other, the paper's and ours, by its names.
+-- Made when the database is built, from printed_pairs and measured_pairs, which say what it holds: two
+-- methods beside each other, the paper's and ours, by its names.
 create table pairs (
     quantity text, side text, scenario text, model text, shots integer, method text, against text,
-    cell text, value double, low double, high double, stderr double, p double, seeds bigint,
-    our_scenario text
+    cell text, value double, low double, high double, stderr double, seed_stderr double,
+    item_stderr double, seeds bigint, documents bigint, our_scenario text
 );
 
--- Made when the database is built: how many tokens each method trains on until it first is where
--- the baseline ends (`target`: nats, or percent). quantity is loss (mean over domains) or accuracy
--- (mean over tasks); ratio is the baseline's tokens over the method's, low and high its 95%
--- interval. Null: not reached. reached: the share of bootstrap draws in which it is.
+-- Made when the database is built: the test of every claim that enough seeds decide (claims.sql).
+create table claim_tests (claim text primary key, p double, p_holm double);
+
+-- Made when the database is built: how many tokens each method trains on until it is where the baseline
+-- ends (`target`: nats, or percent), and stays there. quantity is loss (mean over domains) or accuracy
+-- (mean over mean_tasks); ratio is the baseline's tokens over the method's, low and high its 95%
+-- interval, p the two-sided probability of one as far from 1. Null: not reached, or not kept. reached:
+-- the share of draws in which it is.
 create table speedups (
     scenario text, model text, quantity text, shots integer, formulation text, metric text,
     method text, against text, target double, tokens double, baseline_tokens double,
-    ratio double, low double, high double, reached double, seeds integer
+    ratio double, low double, high double, reached double, p double, seeds integer
 );
 
 create table similarities (
@@ -163,6 +170,12 @@ create table paper_claims (
     decimals integer
 );
 
+-- The methods that a claim compares (claimed_pairs): patterns of the paper's names; null matches all, in
+-- `against` all that are no PiKE and train on more than one domain.
+create table paper_patterns (
+    claim text, quantity text, method text, against text, scenario text, model text, shots integer
+);
+
 -- How many items the paper's tasks have, where that is said, and whether the paper itself says it.
 create table paper_items (task text, items integer, stated boolean, source text);
 
@@ -189,13 +202,6 @@ create table theory_example_settings (
     ahead boolean
 );
 
--- One step: the share by the paper's formula, by conceptual PiKE and by search over all shares, and
--- the expected loss by formula and by simulation.
-create table theory_example_steps (
-    theta1 double, theta2 double, sigma1 double, sigma2 double, eta double, b bigint, share double,
-    share_pike double, share_searched double, expected double, simulated double, stderr double
-);
-
 -- The loss after a step beside three versions of the bound on it: printed (with L), of_sum (with the
 -- Lipschitz constant L_sum of the sum's gradient), plain (that without beta). before: the loss
 -- before the step. applies: whether the theorem's condition holds. expected: exact, null where it
@@ -207,29 +213,17 @@ create table theory_descent (
     stderr double
 );
 
--- Weights that minimise the bound: gap is how far their value can lie above the lowest one.
-create table theory_relaxed (
-    name text, lam double[], kap double[], weights double[], mu double, value double, gap double
-);
-
 -- Steps until gradients are small. target: max (each E|g_k|^2 <= delta) or sum (E|sum g_k|^2 <=
 -- delta); step_size: that of the method's own theorem, or the best of its doublings.
 create table theory_iterations (
     problem text, method text, target text, step_size text, eta double, delta double, b bigint,
-    bound double, low bigint, reached bigint, high bigint, paths bigint
-);
-
--- The tilted loss: identity is the min-max value minus tau times it; others how far the best of many
--- other y lies above y*; equal_step (tau / K)^2, the factor on Balanced-PiKE's steps at equal losses.
-create table theory_tilt (
-    name text, losses double[], tau double, y double[], tilted double, identity double,
-    others double, above_mean double, above_max double, equal_step double
+    bound double, reached bigint, paths bigint
 );
 
 -- The names that the paper uses, in its order, as its tables write them.
 create table paper_names (kind text, name text, position integer, label text);
 
--- What holds where a run's settings are silent: of the training recipe, of the rule pike.
+-- What holds where settings are silent: of the training recipe, the rule pike, the section paper.
 create table defaults (kind text, settings json);
 
 -- The paper's tables of its set-up (3 to 7), cell by cell, as printed.

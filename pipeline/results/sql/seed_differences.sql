@@ -1,5 +1,5 @@
--- paired_domains and, where domain is null, paired_averages over seeds: every method against the baseline,
--- and against the oracle where the experiment has one (`against` says which).
+-- paired_domains and, where domain is null, paired_averages over seeds: every method against the others
+-- that these have (`against` says which).
 --
 -- seed_sd is the standard deviation of the seeds' differences, document_stderr the root mean square
 -- of their errors:  stderr^2 = seed_sd^2 / seeds + document_stderr^2.

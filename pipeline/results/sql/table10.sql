@@ -1,8 +1,6 @@
 -- Table 10 of the paper: the six domains of GLaM, the large model, accuracy in percent without
 -- demonstrations and with seven, as far as ours was asked; means over seeds, ± one standard error (with one
 -- seed: over documents or items alone). "X as Y" is ours in the place of the paper's Y.
---
--- Rows, columns and marks are those of paper_cells.
 select * exclude ("table", block, size_position, section_position)
 from paper_cells
 where "table" = 'table10'

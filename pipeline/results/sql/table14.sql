@@ -2,8 +2,6 @@
 -- domains, or that of the only one, lower is better, and accuracy in percent, higher is better; means over
 -- seeds, ± one standard error (with one seed: over documents or items alone). "X as Y" is ours in the place
 -- of the paper's Y.
---
--- Rows, columns and marks are those of paper_cells.
 select * exclude ("table", block, size_position, section_position)
 from paper_cells
 where "table" = 'table14'

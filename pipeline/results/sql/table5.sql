@@ -1,5 +1,5 @@
--- Table 5 of the paper: the sizes of the model. Parameters are counted in the trained model and depend on the
--- vocabulary of the scenario's tokenizer.
+-- Table 5 of the paper: the sizes of the model. Parameters follow from the shape and the vocabulary of the
+-- scenario's tokenizer.
 with sizes as (
     select distinct
         p.model,

@@ -1,12 +1,15 @@
--- Table 7 of the paper: PiKE's hyperparameters, from the settings that its runs were made with.
+-- Table 7 of the paper: PiKE's hyperparameters, from the settings that its runs were made with. A pair
+-- that a grid chose is given as such.
 with pikes as (
     select
         r.scenario,
         s.position,
         json_extract(r.settings, '$.method') as m,
         f.settings as d,
+        json_extract(l.facts, '$.chosen') as pair,
         r.run
     from runs as r
+    left join lineage as l on l.artifact = 'mixture/' || r.mixture
     join scenarios as s on r.scenario = s.scenario
     join defaults as f on f.kind = 'pike'
     where json_extract_string(r.settings, '$.rule') = 'pike'
@@ -23,6 +26,12 @@ settings as (
     select scenario, position, 0 as row_position, '(zeta1, zeta2)' as row_label,
         '(' || (m ->> '$.zeta1') || ', ' || (m ->> '$.zeta2') || ')' as text
     from pikes
+    where pair is null
+    union all
+    select scenario, position, 0.5, '(zeta1, zeta2) that the grid chose',
+        '(' || (pair ->> '$.zeta1') || ', ' || (pair ->> '$.zeta2') || ')'
+    from pikes
+    where pair is not null
     union all
     select scenario, position, 1, 'check interval T_0',
         format('{:,}', cast(coalesce(m ->> '$.every', d ->> '$.every') as bigint))

@@ -3,21 +3,15 @@
 -- they were taken on; only the percentages compare with the paper's.
 with measured as (
     select
-        p.scenario,
-        p.model,
+        p.* exclude (method),
         s.position as scenario_position,
         z.position as size_position,
         played_as(p.model, p.published_model, z.label) || ', ' || p.scenario || ' (' || format('{:.3g}', r.parameters / 1e6)
-            || 'M parameters)' as label,
-        sum(t.seconds) as seconds,
-        sum(t.seconds) filter (t.phase = 'statistics') as estimating
-    from played_runs as p
+            || 'M parameters)' as label
+    from played_overheads as p
     join runs as r on p.run = r.run
-    join timings as t on p.run = t.run
     join scenarios as s on p.scenario = s.scenario
     join paper_names as z on z.kind = 'model' and p.published_model = z.name
-    where p.published_method = 'pike'
-    group by p.run, r.parameters, p.scenario, p.model, p.published_model, s.position, z.position, z.label
 ),
 
 unit as (

@@ -3,7 +3,7 @@
 -- and counting shared tokens give, and the number of items. The last columns compare the mean with
 -- the baseline's on the same items and seeds: the difference in percentage points, and the
 -- probability of one as large by chance, corrected (Holm) for all methods and tasks of the section.
--- The mean is over all tasks of a section; that of the paper's tables over those that it prints.
+-- The mean is over mean_tasks, in the paper's tables too: without tasks that are chance by construction.
 --
 -- One section per formulation, metric and number of demonstrations, the formulation's own metric
 -- first. The metric `overlap` looks at no model, only at tokens that context and candidate share, so
@@ -12,9 +12,10 @@
 -- significant: p_holm of accuracy_tests is below 0.05, over two seeds or more, and the method ahead.
 -- above_chance: one-sided at 95%, by the cell's own error.
 with named as (
-    select a.*, m.position as method_position
+    select a.*, m.position as method_position, k.task is not null as in_mean
     from method_accuracies as a
     join methods as m on a.method = m.method
+    left join mean_tasks as k on a.scenario = k.scenario and a.task = k.task
 ),
 
 tasks as (
@@ -30,7 +31,8 @@ tasks as (
 ),
 
 counted as (
-    select t.scenario, t.model, t.shots, t.formulation, t.metric, t.task, max(n.value) as value
+    select t.scenario, t.model, t.shots, t.formulation, t.metric, t.task, t.in_mean,
+        max(n.value) as value
     from tasks as t
     join named as n
         on t.scenario = n.scenario and t.model = n.model and t.method = n.method
@@ -45,6 +47,7 @@ summed as (
         case when count(chance) = count(*) then avg(chance order by task) end as chance,
         max(seeds) as seeds
     from tasks
+    where in_mean
     group by all
 ),
 
@@ -60,7 +63,7 @@ averaged as (
 ),
 
 chances as (
-    select scenario, model, shots, formulation, metric, task, max(chance) as chance,
+    select scenario, model, shots, formulation, metric, task, in_mean, max(chance) as chance,
         max(examples) as examples
     from tasks
     group by all
@@ -69,7 +72,8 @@ chances as (
 of_methods as (
     select scenario, model, method, method_position, shots, formulation, metric, significant,
         {'place': 0, 'label': task, 'unit': '%', 'value': value, 'error': stderr, 'decimals': 1,
-         'better': 'higher', 'above_chance': above_chance} as cell
+         'better': if(task in (select task from chance_tasks), null, 'higher'),
+         'above_chance': above_chance} as cell
     from tasks
     union all
     select scenario, model, method, method_position, shots, formulation, metric, significant,
@@ -98,6 +102,7 @@ below as (
     select scenario, model, shots, formulation, metric, 'mean', 1,
         {'place': 5000, 'label': 'chance', 'value': avg(chance), 'decimals': 1}
     from chances
+    where in_mean
     group by all
     having count(chance) = count(*)
     union all
@@ -108,6 +113,7 @@ below as (
     select scenario, model, shots, formulation, metric, 'mean', 1,
         {'place': 5001, 'label': 'token overlap', 'value': avg(value), 'decimals': 1}
     from counted
+    where in_mean
     group by all
 ),
 

@@ -13,7 +13,7 @@ select
     c.position as column_position,
     c.label as column_label,
     case c.position
-        when 1 then k.published_recomputed when 3 then k.ours when 5 then k.cells when 6 then k.seeds
+        when 1 then k.published_recomputed when 3 then k.ours when 6 then k.seeds
     end as value,
     case when c.position < 5 then 2 else 0 end as decimals,
     case c.position
@@ -25,6 +25,7 @@ select
             || coalesce(format(' [{:.2f}, {:.2f}]', k.ours_low, k.ours_high), '') || ' ' || k.unit,
             ''
         )
+        when 5 then k.cells_within || ' of ' || k.cells || ' within the bounds'
         when 4 then k.verdict || coalesce(format(' (wants {} or more)', k.seeds_wanted), '')
     end as text
 from claims as k

@@ -2,30 +2,14 @@
 -- against the baseline and against the best static mixture found (regret), both paired by seed and
 -- document, the effective number of domains, and the time of a step. Behind ± one standard error.
 --
--- effective domains: exp of the entropy of the rows' shares in the last quarter of the steps.
+-- effective domains: those of late_domains.
 -- step time: mean seconds of a step over the baseline's mean, minus one; its error is over seeds.
 -- significant: as in table_perplexity; a regret's is against the oracle.
 -- Runs that shared the machine with others show the machine's noise in it.
-with late as (
-    select w.run, w.domain, sum(w.count) as rows
-    from weights as w
-    join runs as r on w.run = r.run
-    where w.step >= 0.75 * r.steps
-    group by all
-),
-
-shares as (
-    select run, rows / sum(rows) over (partition by run) as share from late
-),
-
-effective as (
-    select r.scenario, r.model, r.method, avg(e.domains) as domains,
-        stddev_samp(e.domains) / sqrt(count(*)) as error
-    from (
-        select run, exp(-sum(case when share > 0 then share * ln(share) else 0 end)) as domains
-        from shares
-        group by run
-    ) as e
+with effective as (
+    select r.scenario, r.model, r.method, avg(e.effective) as domains,
+        stddev_samp(e.effective) / sqrt(count(*)) as error
+    from late_domains as e
     join runs as r on e.run = r.run
     group by all
 ),

@@ -1,7 +1,6 @@
--- How much sooner each method is where the baseline ends: trained tokens (in thousands) at which its
--- mean validation loss, or mean accuracy, first reaches the baseline's last value, and how many times
--- fewer that is, with a 95% interval over documents and seeds. A first crossing favours curves that
--- jump: one of accuracies on few items reads high.
+-- How much sooner each method is where the baseline ends: trained tokens (in thousands) from which on its
+-- mean validation loss, or mean accuracy, is at the baseline's last value or better, and how many times
+-- fewer that is, with a 95% interval over documents and seeds. A method that falls back is not there.
 with measured as (
     select *,
         quantity || coalesce(

@@ -2,10 +2,8 @@
 -- is best for the next step beside that of the static mixture that is best in hindsight. Descent
 -- bound: how often the loss after a step lies above the bound as printed, and above the one with the
 -- Lipschitz constant of the losses' sum and no beta; gain granted is the mean share of a step's gain
--- that the second promises. Weights: how far their bound can lie above the lowest one, relatively.
--- Iterations: steps until the gradients are small, each or all together, at the theorem's step size
--- and at the best of its doublings. Tilted loss: the largest error of the min-max identity, and how
--- far the tilted loss lies above the mean (without log K / tau) and above the highest loss.
+-- that the second promises. Iterations: steps until the gradients are small, each or all together, at
+-- the theorem's step size and at the best of its doublings.
 with example as (
     select
         case setting when 'figure 3' then 0 when 'noise in one task alone' then 2 else 1 end
@@ -63,38 +61,18 @@ cells as (
         ])
     from problems
     union all
-    select 2, 'Weights', 0, 'problems of two to six tasks',
-        unnest([
-            {'i': 0, 'label': 'problems', 'value': count(*), 'decimals': 0, 'text': null},
-            {'i': 1, 'label': 'largest gap', 'value': max(gap / greatest(1, abs(value))),
-             'decimals': 0, 'text': format('{:.0e}', max(gap / greatest(1, abs(value))))}
-        ])
-    from theory_relaxed
-    union all
-    select 3, 'Iterations', dense_rank() over (order by problem, method), problem || ', ' || method,
+    select 2, 'Iterations', dense_rank() over (order by problem, method), problem || ', ' || method,
         {'i': 2 * (target = 'sum')::integer + (step_size = 'best')::integer,
          'label': case target when 'max' then 'each small' else 'all small' end
              || case step_size when 'best' then ', best step size' else '' end,
          'value': reached, 'decimals': 0, 'text': if(reached is null, 'not reached', null)}
     from theory_iterations
     union all
-    select 3, 'Iterations', dense_rank() over (order by problem, method), problem || ', ' || method,
+    select 2, 'Iterations', dense_rank() over (order by problem, method), problem || ', ' || method,
         {'i': 4, 'label': 'bound', 'value': bound, 'decimals': 0, 'text': null}
     from theory_iterations
     where step_size = 'theorem'
     qualify bound is not null
-    union all
-    select 4, 'Tilted loss', row_number() over (order by name), name,
-        unnest([
-            {'i': 0, 'label': 'identity', 'value': max(abs(identity / tau)), 'decimals': 0,
-             'text': format('{:.0e}', max(abs(identity / tau)))},
-            {'i': 1, 'label': 'above the mean, smallest tau', 'value': arg_min(above_mean, tau),
-             'decimals': 6, 'text': null},
-            {'i': 2, 'label': 'above the highest, largest tau', 'value': arg_max(above_max, tau),
-             'decimals': 6, 'text': null}
-        ])
-    from theory_tilt
-    group by name
 )
 
 select

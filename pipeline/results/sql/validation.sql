@@ -13,6 +13,7 @@ select
     r.method,
     r.seed,
     coalesce(d.position, 1000) as domain_position,
+    coalesce(d.target, 1) as target,
     p.step,
     cast(round(r.tokens * (p.step / r.steps)) as bigint) as trained_tokens,
     p.step = max(p.step) over (partition by p.run) as final,

@@ -1,4 +1,4 @@
--- Both averages over the K domains, for every run and evaluated step.
+-- Both averages over the K domains, for every run and evaluated step. A scenario with a target weighs them.
 --
 -- perplexity: the arithmetic mean of the domains' perplexities, as the paper averages; one domain
 -- with a high perplexity rules it. perplexity_of_mean: exp of the mean loss, the geometric mean.
@@ -17,12 +17,12 @@ with averaged as (
         trained_tokens,
         final,
         count(*) as domains,
-        avg(nll order by domain) as nll,
-        mean_error(nll_stderr, domain) as nll_stderr,
-        avg(perplexity order by domain) as perplexity,
-        mean_error(perplexity_stderr, domain) as perplexity_stderr,
-        avg(bits_per_byte order by domain) as bits_per_byte,
-        mean_error(bits_per_byte_stderr, domain) as bits_per_byte_stderr
+        weighted_mean(nll, target, domain) as nll,
+        weighted_error(nll_stderr, target, domain) as nll_stderr,
+        weighted_mean(perplexity, target, domain) as perplexity,
+        weighted_error(perplexity_stderr, target, domain) as perplexity_stderr,
+        weighted_mean(bits_per_byte, target, domain) as bits_per_byte,
+        weighted_error(bits_per_byte_stderr, target, domain) as bits_per_byte_stderr
     from validation
     group by all
 )

@@ -1,5 +1,5 @@
 -- One row per scenario and model: the method with the lowest mean validation loss, and whether its
--- lead over the baseline stands by `method_differences`' interval (macros.sql: lead_verdict).
+-- lead over the baseline stands by `method_differences`' interval (verdict_rules.sql: lead_verdict).
 -- best_arithmetic is the best by the paper's average, the arithmetic mean of perplexities.
 with ranked as (
     select

@@ -50,6 +50,18 @@ marks as (
         'better than Mix, Round-Robin and Random'
     from ranked
     where underlines and not underlined and contains(method, 'pike') and simple is not null
+),
+
+ties as (
+    select *, 'not bold' as mark, 'bold: ' || string_agg(method || ' ' || shown, ', ')
+        filter (bold) over (partition by "table", scenario, params, metric, task, shots, score) as comment
+    from ranked
+    where bolds and score = best
+    qualify not bold and best_bold = best
+    union all
+    select *, 'underlined', 'as much as the best of Mix, Round-Robin and Random'
+    from ranked
+    where underlines and underlined and score = simple
 )
 
 select
@@ -66,4 +78,9 @@ select
     comment,
     holds
 from marks
+union all
+select "table", 'tie', metric || coalesce(' on ' || task, '') || ' of ' || method || ', ' || scenario
+    || ', ' || params || coalesce(', ' || shots || '-shot', ''), shown || ', ' || mark, 'a tie', null, null,
+    comment, false
+from ties
 order by place, statement, stated, comment

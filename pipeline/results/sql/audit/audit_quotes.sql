@@ -44,7 +44,14 @@ gained as (
         format('{:.1f}%', 100 * (a.value / b.value - 1)) as recomputed,
         100 * (a.low / b.high - 1) as low,
         100 * (a.high / b.low - 1) as high,
-        a.shown || ' over ' || b.shown as comment,
+        a.shown || ' over ' || b.shown || coalesce('; ' || (
+            select string_agg(distinct o.shown || ' of ' || o.method || ' would give ' || s.shown || '%', ', ')
+            from printed as o
+            where o."table" = b."table" and o.scenario = b.scenario and o.params = b.params
+                and o.metric = b.metric and o.task = b.task and o.shots = b.shots
+                and abs(100 * (a.value / b.value - 1) - s.value) > 0.05
+                and abs(100 * (o.value / b.value - 1) - s.value) <= 0.05
+        ), '') as comment,
         s.low <= 100 * (a.high / b.low - 1) + 1e-9
             and s.high >= 100 * (a.low / b.high - 1) - 1e-9 as holds
     from stated as s

@@ -4,6 +4,9 @@
 --   items       accuracies against the number of items (findings under the stated N)
 --   mark        bold and underlined numbers against the numbers
 --   twice       one run in two tables
+--   same run    settings that stand for one run, under two names
+--   grid        settings of an ablation that the grid of settings lacks
+--   tie         equal in print, and marked differently (a finding to explain, not an error by itself)
 --   alike       two runs with the same perplexities (a finding to explain, not an error by itself)
 --   quote, gain numbers of the tables, and gains from them, in the text
 --   sum, product, share   of weights, of factors, of hours

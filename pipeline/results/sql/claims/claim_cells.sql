@@ -1,13 +1,36 @@
 -- Every number that a claim is decided by: the paper's (side `paper`) and ours, each with its interval, in
--- the claim's own unit. A claim over several scenarios or methods has one row for each. degrees: of freedom
--- of the interval, where it is not over seeds.
+-- the claim's own unit. A claim over several scenarios or methods has one row for each.
+--
+-- Ours are means over seeds: seed_stderr is their error from the spread of seeds, item_stderr that from the
+-- choice of documents or items, which all seeds share. p: where a test of its own gave it (speedups).
+with by_seed as (
+    select *, 'cosine' as quantity from claim_gradients
+    union all by name
+    select *, 'time' as quantity from claim_times
+),
+
+summed as (
+    select claim, quantity, scenario, model, our_scenario, our_scenario || ' / ' || our_model || ', ' || of_what
+        as cell, avg(value order by seed) as value, count(*) as seeds,
+        stddev_samp(value order by seed) / sqrt(seeds) as stderr
+    from by_seed
+    group by all
+)
+
 select * from claim_pairs
 union all by name
-select * from claim_overhead
-union all by name
-select * from claim_gradients
+select * from claim_transfer
 union all by name
 select * from claim_speed
 union all by name
 select * from claim_example
+union all by name
+select *, 'ours' as side, value - t95(seeds - 1) * stderr as low, value + t95(seeds - 1) * stderr as high,
+    stderr as seed_stderr
+from summed
+union all by name
+select 'overhead' as claim, 'time' as quantity, 'paper' as side, scenario, model, 'pike' as method,
+    scenario || ', ' || params as cell, value, low, high
+from printed
+where metric = 'pike_overhead_pct'
 order by claim, side, cell

@@ -1,5 +1,6 @@
 -- The claim that in Example 1 adaptive mixing ends below every static mixture: the last expected loss of
--- the best static mixture in hindsight less the adaptive one's, for each setting of the theory stage.
+-- the best static mixture in hindsight less the adaptive one's, for each setting of the theory stage, with
+-- the error of the simulation.
 select
     'example-adaptive-over-static' as claim,
     'loss' as quantity,
@@ -9,6 +10,7 @@ select
     setting as cell,
     best_static - adaptive as value,
     best_static - high as low,
-    best_static - low as high
+    best_static - low as high,
+    (high - low) / 2 / 1.96 as item_stderr
 from theory_example_settings
 order by claim, side, cell

@@ -1,11 +1,17 @@
--- Our methods whose mean accuracies some claim compares, as the paper's cells of claims say by its names.
-select distinct a.scenario, a.model, a.method, b.method as against
-from claim_cells as c
+-- Our methods that some claim compares: the patterns of paper_patterns, with our names. Null in `against`
+-- matches all that are no PiKE: the best of them is the hardest to beat, so that a claim over all of them is
+-- decided by its smallest gain. A run on one domain is compared with those on all domains of its scenario.
+select distinct c.quantity, a.scenario, a.model, a.method, b.method as against
+from paper_patterns as c
 join played_parts as a
-    on c.scenario = a.published_scenario and c.model = a.published_model
-    and c.method = a.published_method
+    on regexp_full_match(a.published_method, c.method)
+    and regexp_full_match(a.published_scenario, coalesce(c.scenario, '.*'))
+    and coalesce(c.model = a.published_model, true)
 join played_parts as b
-    on a.scenario = b.scenario and a.model = b.model and c.scenario = b.published_scenario
-    and c.model = b.published_model and c.against = b.published_method
-where c.side = 'paper' and c.quantity = 'accuracy'
-order by a.scenario, a.model, a.method, b.method
+    on a.scenario = b.scenario and a.model = b.model and a.published_model = b.published_model
+    and a.method <> b.method and (a.published_scenario = b.published_scenario or b.single)
+    and coalesce(
+        regexp_full_match(b.published_method, c.against),
+        not contains(b.published_method, 'pike') and not b.single
+    )
+order by c.quantity, a.scenario, a.model, a.method, b.method

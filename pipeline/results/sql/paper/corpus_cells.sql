@@ -1,37 +1,73 @@
 -- Tables 3 and 4 as cells: the training text of every domain that plays one of the paper's, of GLaM's also
--- the weights that our runs of the methods GLaM and DoReMi drew by, and what the paper prints below.
+-- the weights that our runs of the methods GLaM and DoReMi draw by, and what the paper prints below.
 --
--- Weights are those of the last step, as means over sizes and seeds: found ones may differ between them.
+-- Weights are shown as they are given, or found by other runs, and divided by their sum: with these a
+-- run draws. They are means over sizes and seeds: found ones may differ between them.
 with sizes as (
     select *, case family when 'mc4' then 'table3' else 'table4' end as "table"
     from played_corpora
     where family in ('mc4', 'glam')
 ),
 
-last as (select run, max(step) as step from weights group by run),
+languages as (
+    select row_label as published, text from paper_setup
+    where "table" = 'table3' and column_label = 'language'
+),
+
+given as (
+    select p.run, d.domain, p.scenario, k.label as method, k.position as place,
+        cast(coalesce(
+            r.settings ->> ('$.method.weights_by_domain."' || d.domain || '"'),
+            l.facts ->> ('$.weights_by_domain."' || d.domain || '"')
+        ) as double) as weight
+    from played_runs as p
+    join runs as r on p.run = r.run
+    join domains as d on r.scenario = d.scenario
+    join paper_names as k on k.kind = 'method' and p.published_method = k.name
+    left join lineage as l on l.artifact = 'mixture/' || r.mixture
+    where p.published_scenario = 'glam' and p.published_method in ('glam', 'doremi')
+),
+
+shares as (
+    select *, weight / sum(weight) over (partition by run) as share from given
+),
 
 chosen as (
-    select w.domain, p.scenario, k.label as method, k.position as place, avg(w.weight) as weight
-    from played_runs as p
-    join weights as w on p.run = w.run
-    join last as l on w.run = l.run and w.step = l.step
-    join paper_names as k on k.kind = 'method' and p.published_method = k.name
-    where p.published_scenario = 'glam' and p.published_method in ('glam', 'doremi')
+    select domain, method, place, avg(weight) as weight, avg(share) as share
+    from shares
+    where weight is not null
     group by all
 ),
 
 cells as (
-    select "table", scenario, tokenizer, position, label, 0 as column_position,
+    select "table", scenario, tokenizer, position, label, 1 as column_position,
         'tokens' as column_label, cast(tokens as double) as value, 0 as decimals, null as text
     from sizes
     union all
-    select "table", scenario, tokenizer, position, label, 1, 'documents', documents, 0, null
+    select "table", scenario, tokenizer, position, label, 2, 'documents', documents, 0, null
     from sizes
     union all
-    select "table", scenario, tokenizer, position, label, 2, 'bytes', bytes, 0, null from sizes
+    select "table", scenario, tokenizer, position, label, 3, 'bytes', bytes, 0, null from sizes
     union all
-    select s."table", s.scenario, s.tokenizer, s.position, s.label, 3 + c.place,
+    select "table", scenario, tokenizer, position, label, 4, 'counted', null, 0,
+        coalesce('packed training text of the first ' || limit_bytes / 1e9 || ' GB',
+            'packed training text, all')
+    from sizes
+    union all
+    select s."table", s.scenario, s.tokenizer, s.position, s.label, 0, 'language', null, 0,
+        case when s.domain = s.published then l.text else 'in the place of ' || l.text end
+    from sizes as s
+    join languages as l on s.published = l.published
+    where s."table" = 'table3'
+    union all
+    select s."table", s.scenario, s.tokenizer, s.position, s.label, 10 + 2 * c.place,
         'weight chosen by ' || c.method, c.weight, 3, null
+    from sizes as s
+    join chosen as c on s.domain = c.domain
+    where s."table" = 'table4'
+    union all
+    select s."table", s.scenario, s.tokenizer, s.position, s.label, 11 + 2 * c.place,
+        c.method || ': divided by their sum', c.share, 3, null
     from sizes as s
     join chosen as c on s.domain = c.domain
     where s."table" = 'table4'

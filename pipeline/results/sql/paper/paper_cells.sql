@@ -19,7 +19,7 @@ models as (
 cells as (
     select
         c."table", p.scenario, p.model, p.method, p.published_scenario, p.published_model,
-        p.published_method, p.single, p.metric, p.task, c.printed_shots, p.seeds, p.value, p.error,
+        p.published_method, p.single, p.metric, p.task, c.our_task, c.printed_shots, p.seeds, p.value, p.error,
         p.significant, c.position as column_position, c.label as column_label
     from played_scores as p
     join paper_columns as c
@@ -43,14 +43,16 @@ marked as (
     select
         c.*,
         case when y.yes then p.value end as published,
+        t.task is not null as by_chance,
         coalesce(
-            contains(c.published_method, 'pike')
+            t.task is null and contains(c.published_method, 'pike')
             and case when c.metric = 'perplexity' then c.value < r.lowest
                 else c.value > r.highest end,
             false
         ) as beats
     from cells as c
     join comparable as y on c.scenario = y.scenario
+    left join chance_tasks as t on c.our_task = t.task
     left join rivals as r
         on c."table" = r."table" and c.scenario = r.scenario and c.model = r.model
         and c.column_position = r.column_position
@@ -84,7 +86,7 @@ ours as (
         c.value,
         c.error,
         case when c.metric = 'accuracy' then 1 else shown_decimals('ppl', c.value, 2) end as decimals,
-        case when c.single then null when c.metric = 'perplexity' then 'lower'
+        case when c.single or c.by_chance then null when c.metric = 'perplexity' then 'lower'
             else 'higher' end as better,
         c.significant,
         c.beats,

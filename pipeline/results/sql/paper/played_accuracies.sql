@@ -1,5 +1,5 @@
--- played_curves' accuracies as panels of a figure: a panel per scenario and size, a line per method, the
--- range over seeds as a band, and the baseline's last accuracy as a dashed line.
+-- played_curves' accuracies as panels of a figure: a panel per scenario and size, a line per method, one
+-- standard error over seeds and items as a band, and the baseline's last accuracy as a dashed line.
 with ends as (
     select scenario, model, arg_max(value, step) as value
     from played_curves as c
@@ -17,7 +17,7 @@ select
     c.method,
     0 as panel_position,
     'accuracy' as panel,
-    n.label as title,
+    panel_title(c.scenario, c.published_scenario, n.label, e.config) as title,
     'step' as x_label,
     'mean accuracy (%), ' || c.shots || '-shot' as y_label,
     c.method as key,

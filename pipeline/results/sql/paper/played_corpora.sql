@@ -24,10 +24,12 @@ select
     c.documents,
     c.tokens,
     c.bytes,
+    cast(o.config ->> ('$.sources."' || r.domain || '".bytes') as bigint) as limit_bytes,
     c.licence,
     c.revision
 from read as r
 join published_names as t on t.kind = 'task' and r.domain = t.ours
 join paper_names as n on n.kind = 'task' and t.published = n.name
 join corpora as c on r.tokenizer = c.tokenizer and r.domain = c.source and c.split = 'train'
+cross join experiment as o
 order by r.family, r.tokenizer, n.position, r.domain

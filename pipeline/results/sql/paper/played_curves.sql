@@ -1,7 +1,8 @@
 -- Mean accuracy over tasks and mean perplexity over domains while training goes on, of the runs that play
--- a part of the paper: means over seeds and their range (low, high).
+-- a part of the paper: means over seeds; low and high: one standard error below and above, over seeds and
+-- documents or items, as in the tables.
 --
--- Accuracy is over the tasks that play one of the paper's, with as many demonstrations as the paper's
+-- Accuracy is over mean_tasks, with as many demonstrations as the paper's
 -- main tables have, or with the largest number that was asked where none was asked with as many.
 with printed_shots as (
     select scenario, max(shots) as shots
@@ -12,10 +13,10 @@ with printed_shots as (
 
 asked as (
     select p.run, p.published_method, a.step, a.task, a.shots, a.formulation, a.metric, a.value,
-        s.shots as printed
+        a.stderr, s.shots as printed
     from played_runs as p
     join headline_accuracies as a on p.run = a.run
-    join published_names as n on n.kind = 'task' and a.task = n.ours
+    join mean_tasks as n on p.scenario = n.scenario and a.task = n.task
     left join printed_shots as s on p.published_scenario = s.scenario
 ),
 
@@ -29,13 +30,14 @@ chosen as (
 
 scores as (
     select a.run, a.published_method, a.step, 'accuracy' as quantity, a.shots, a.formulation,
-        a.metric, avg(a.value) as value
+        a.metric, avg(a.value order by a.task) as value, mean_error(a.stderr, a.task) as stderr
     from asked as a
     join chosen as c
         on a.run = c.run and a.published_method = c.published_method and a.shots = c.shots
     group by all
     union all
-    select p.run, p.published_method, v.step, 'perplexity', null, null, null, v.perplexity
+    select p.run, p.published_method, v.step, 'perplexity', null, null, null, v.perplexity,
+        v.perplexity_stderr
     from played_runs as p
     join validation_averages as v on p.run = v.run
 )
@@ -53,10 +55,11 @@ select
     s.metric,
     s.step,
     avg(s.value) as value,
-    min(s.value) as low,
-    max(s.value) as high,
+    both_errors(stddev_samp(s.value), count(*), sqrt(avg(s.stderr ^ 2))) as error,
+    avg(s.value) - error as low,
+    avg(s.value) + error as high,
     count(*) as seeds
 from scores as s
 join played_runs as p on s.run = p.run and s.published_method = p.published_method
 group by all
-order by p.scenario, p.model, p.method, s.quantity, s.step
+order by p.scenario, p.model, p.method, p.published_method, s.quantity, s.step

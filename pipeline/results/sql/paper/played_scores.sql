@@ -2,7 +2,7 @@
 -- means over seeds with their standard errors, as in method_domains and method_accuracies.
 --
 -- The task `average` is the paper's: the arithmetic mean of the domains' perplexities, the mean
--- accuracy of the tasks that the paper prints of the scenario. A run on a single domain has the
+-- accuracy of the mean_tasks that the paper prints of the scenario. A run on a single domain has the
 -- perplexity of that one. significant: ahead of the baseline by the paired test of decision 0019, over two seeds or
 -- more; the test of a mean holds where it is over the same tasks.
 with tasks as (select ours, published from published_names where kind = 'task'),
@@ -18,7 +18,7 @@ on_paper as (
 answered as (
     select m.scenario, m.model, m.method, p.published_scenario, t.published as task,
         m.task as our_task, m.shots, m.formulation, m.metric, m.seeds, m.value, m.stderr as error,
-        coalesce(s.significant, false) as significant
+        coalesce(s.significant, false) as significant, k.task is not null as in_mean
     from method_accuracies as m
     join (select distinct scenario, model, method, published_scenario from played_parts) as p
         on m.scenario = p.scenario and m.model = p.model and m.method = p.method
@@ -31,13 +31,11 @@ answered as (
         on m.scenario = s.scenario and m.model = s.model and m.method = s.method
         and m.task = s.task and m.shots = s.shots and m.formulation = s.formulation
         and m.metric = s.metric
+    left join mean_tasks as k on m.scenario = k.scenario and m.task = k.task
 ),
 
 tested_tasks as (
-    select scenario, model, method, shots, formulation, metric, count(*) as tasks
-    from baseline_tests
-    where task <> 'mean'
-    group by all
+    select scenario, count(*) as tasks from mean_tasks group by scenario
 ),
 
 meant as (
@@ -45,6 +43,7 @@ meant as (
         count(*) as tasks, max(seeds) as seeds, avg(value order by task) as value,
         mean_error(error, task) as error
     from answered
+    where in_mean
     group by all
 ),
 
@@ -55,9 +54,7 @@ means_tested as (
         on m.scenario = s.scenario and m.model = s.model and m.method = s.method
         and s.task = 'mean' and m.shots = s.shots and m.formulation = s.formulation
         and m.metric = s.metric
-    left join tested_tasks as n
-        on m.scenario = n.scenario and m.model = n.model and m.method = n.method
-        and m.shots = n.shots and m.formulation = n.formulation and m.metric = n.metric
+    join tested_tasks as n on m.scenario = n.scenario
 ),
 
 domains as (
@@ -91,7 +88,7 @@ scores as (
     select p.*, 'accuracy', a.task, a.our_task, a.shots, a.seeds, a.value, a.error, a.significant
     from played_parts as p
     join (
-        select * from answered
+        select * exclude (in_mean) from answered
         union all by name
         select *, 'average' as task from means_tested
     ) as a

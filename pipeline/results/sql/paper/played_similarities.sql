@@ -1,5 +1,5 @@
 -- Cosine, noise-corrected cosine and ratio of the domains' gradients under Mix, as panels of a figure: a
--- line per pair of domains, means over seeds.
+-- line per pair of domains, means over seeds, one standard error over seeds as a band.
 with pairs as (
     select
         r.published_scenario,
@@ -14,13 +14,14 @@ with pairs as (
 
 quantities as (
     select *, 0 as panel_position, 'cosine' as panel, 'cosine of gradients' as y_label,
-        cosine as value, 1.05 as extent
+        cosine as value, cosine_error as error, 1.05 as extent
     from pairs
     union all
-    select *, 1, 'cosine-corrected', 'cosine, noise taken out', cosine_corrected, 1.05
+    select *, 1, 'cosine-corrected', 'cosine, noise taken out', cosine_corrected,
+        cosine_corrected_error, 1.05
     from pairs
     union all
-    select *, 2, 'ratio', 'ratio', ratio, 0.525 from pairs
+    select *, 2, 'ratio', 'ratio', ratio, ratio_error, 0.525 from pairs
 )
 
 select
@@ -31,15 +32,15 @@ select
     method,
     panel_position,
     panel,
-    method as title,
+    scenario || ': ' || method as title,
     'step' as x_label,
     y_label,
     pair as key,
     key_position,
     step,
     value,
-    cast(null as double) as low,
-    cast(null as double) as high,
+    value - error as low,
+    value + error as high,
     '' as reference_label,
     0.0 as reference,
     -extent as bottom,

@@ -1,0 +1,66 @@
+"""A corpus's README.md: the dataset card in the format of the Hugging Face Hub."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+CARD = """\
+---
+{head}---
+
+# {source}
+
+A domain of text as tokens for pretraining, made by `pike pack`. `manifest.json` has the SHA-256 of
+every file.
+
+- Text: `{source}`, revision `{revision}`, licence {licence}; left out: {skipped}.
+- Tokens: SentencePiece, {vocabulary:,} pieces, model of SHA-256 `{tokenizer}`. Piece {eos} ends a
+  document.
+- Fingerprint of the tokens: `{fingerprint}`.
+
+| split | documents | tokens | bytes of text |
+| --- | ---: | ---: | ---: |
+{rows}
+
+`*.bin` holds the tokens of one document after the other, little-endian {dtype}; `*-documents.npy`
+lists the documents.
+"""
+SIZES = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K", 1_000_000: "100K<n<1M"}
+"""The Hub's classes of size, by the number of documents below which they end."""
+
+
+def text(facts: Mapping[str, Any]) -> str:
+    """The card of a corpus.
+
+    Args:
+        facts: Those of its manifest.
+    """
+    counted = sum(split["documents"] for split in facts["splits"].values())
+    head = {
+        "pretty_name": facts["source"],
+        # The Hub has its own list of licences; any other is named beside `other`.
+        "license": "other",
+        "license_name": facts["licence"],
+        "task_categories": ["text-generation"],
+        "size_categories": [next((s for n, s in SIZES.items() if counted < n), "n>1M")],
+        "tags": ["pretraining", "tokenized"],
+    }
+    rows = [
+        f"| {name} | {split['documents']:,} | {split['tokens']:,} | {split['bytes']:,} |"
+        for name, split in facts["splits"].items()
+    ]
+    skipped = (f"{count:,} {reason}" for reason, count in facts["skipped"].items() if count)
+    return CARD.format(
+        head=yaml.safe_dump(head, sort_keys=False, allow_unicode=True),
+        source=facts["source"],
+        revision=facts["revision"],
+        licence=facts["licence"],
+        skipped=", ".join(skipped) or "nothing",
+        vocabulary=facts["tokenizer"]["vocabulary"],
+        tokenizer=facts["tokenizer"]["sha256"],
+        eos=facts["tokenizer"]["eos"],
+        fingerprint=facts["fingerprint"],
+        rows="\n".join(rows),
+        dtype=facts["dtype"],
+    )

@@ -1,0 +1,172 @@
+"""`pike domains`: documents of unknown kinds, clustered into sources that a scenario can mix.
+
+The first half of CLIMB (Diao et al., NeurIPS 2025, arXiv 2504.13161): documents become vectors,
+k-means makes clusters of them, and the clusters are the domains. CLIMB takes embeddings of a neural
+model, leaves out clusters of low quality and merges near ones. Here vectors are TF-IDF weights of
+words, reduced by latent semantic analysis: nothing is fetched, and all clusters are kept. CLIMB's
+second half is rounds of proxies and a predictor; a swarm and a finder (`mixtures`) are one round.
+
+Shapes: N documents, V words, C clusters.
+"""
+
+import contextlib
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from pike_mixing.arrays import Array, Ints
+from pike_mixing.errors import InputError
+from pipeline.data.local import Local
+from pipeline.data.source import Document
+from pipeline.runtime import atomic_files
+
+SECTIONS = "domains.yaml"
+WORDS = 50_000
+"""Words with a weight, at most: the most frequent of those in two documents and in half at most."""
+DIMENSIONS = 100
+"""Of a document's vector, at most."""
+TERMS = 8
+"""Words that tell a cluster, in the answer."""
+
+
+def domains(
+    given: Sequence[str | Path],
+    *,
+    out: Path,
+    clusters: int,
+    documents: str = "file",
+    field: str = "text",
+    seed: int = 0,
+) -> str:
+    """Writes the documents of each cluster, and `domains.yaml` with a section `sources` of them.
+
+    The domains are cluster-1 and so on, the largest first.
+
+    Args:
+        given: Files, or patterns of files, as a source of kind local takes them.
+        out: The folder to make.
+        clusters: How many domains.
+        documents: What a document of a text file is, as in a source of kind local.
+        field: JSON field or Parquet column of the text.
+        seed: Of the clustering.
+
+    Returns:
+        A table: documents, bytes and telling words of each domain; and what to do with it.
+
+    Raises:
+        InputError: files that cannot be read, documents too few or without words.
+    """
+    files = tuple(str(name) for name in given)
+    source = Local(files=files, documents=documents, field=field)
+    if problems := source.problems():
+        raise InputError("\n".join(problems))
+    place_N, terms_C = clustered((d.text for d in _read(source)), clusters, seed)
+    names = [f"cluster-{c + 1}" for c in range(clusters)]
+    inputs = [path for path, _ in source.paths()]
+    with atomic_files.atomic_write(out, "domains", inputs) as folder:
+        folder.mkdir()
+        sizes_C = _written(folder, names, place_N, _read(source))
+        (folder / SECTIONS).write_text(_sections(names, out.resolve()))
+        asked = {"files": files, "documents": documents, "field": field}
+        atomic_files.write_manifest(
+            folder / atomic_files.MANIFEST,
+            stage="domains",
+            settings=asked | {"clusters": clusters, "seed": seed},
+            inputs=inputs,
+            files=[folder / name for name in (*map(_file, names), SECTIONS)],
+            modules=[__name__],
+            facts={"domains": dict(zip(names, terms_C, strict=True))},
+        )
+    count_C = np.bincount(place_N, minlength=clusters)
+    width = len(names[-1])
+    lines = [f"{'domain':<{width}}  documents        bytes  words"]
+    for name, count, size, terms in zip(names, count_C, sizes_C, terms_C, strict=True):
+        lines.append(f"{name:<{width}}  {count:>9,}  {size:>11,}  {' '.join(terms)}")
+    return "\n".join([*lines, "", f"{out / SECTIONS} has them as sources for a configuration"])
+
+
+def _sections(names: Sequence[str], folder: Path) -> str:
+    """The clusters as sources, which are found from wherever the configuration is used."""
+    kept = {n: {"kind": "local", "files": str(folder / _file(n))} for n in names}
+    about = f"# Clusters of documents; in a scenario: domains: [{', '.join(names)}]\n"
+    return about + yaml.safe_dump({"sources": kept}, sort_keys=False)
+
+
+def clustered(texts: Iterator[str], clusters: int, seed: int) -> tuple[Ints, list[list[str]]]:
+    """The cluster of each document, the largest first, and the words that tell each cluster.
+
+    Args:
+        texts: N documents.
+        clusters: C.
+        seed: Of the reduction and of k-means.
+
+    Raises:
+        InputError: fewer documents than clusters need, or no two that share a word.
+    """
+    from sklearn.cluster import KMeans
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.preprocessing import normalize
+
+    vectorizer = TfidfVectorizer(sublinear_tf=True, min_df=2, max_df=0.5, max_features=WORDS)
+    try:
+        weight_NxV = vectorizer.fit_transform(texts)
+    except ValueError as error:
+        raise InputError(
+            f"the documents cannot be told apart by words ({error}): give more of them, or cut "
+            "text files (--documents paragraphs)"
+        ) from None
+    N, V = weight_NxV.shape
+    if 2 * clusters > N:
+        raise InputError(
+            f"{N} documents are too few for {clusters} clusters: give more of them, cut text files "
+            "(--documents paragraphs), or ask for fewer clusters"
+        )
+    vector_NxD = weight_NxV
+    if min(N, V) > DIMENSIONS + 1:
+        vector_NxD = normalize(
+            TruncatedSVD(DIMENSIONS, random_state=seed).fit_transform(weight_NxV)
+        )
+    found_N = KMeans(clusters, n_init=4, random_state=seed).fit_predict(vector_NxD)
+    order_C = np.argsort(-np.bincount(found_N, minlength=clusters), kind="stable")
+    place_N = np.argsort(order_C)[found_N]
+    words_V = vectorizer.get_feature_names_out()
+    return place_N, [_telling(weight_NxV, words_V, place_N == c) for c in range(clusters)]
+
+
+def _telling(weight_NxV: Any, words_V: Any, own_N: Array) -> list[str]:
+    """The words whose mean weight in some documents is most above that in all."""
+    lead_V = np.asarray(weight_NxV[own_N].mean(axis=0) - weight_NxV.mean(axis=0)).ravel()
+    return [str(word) for word in words_V[np.argsort(-lead_V, kind="stable")[:TERMS]]]
+
+
+def _read(source: Local) -> Iterator[Document]:
+    return source.read(Counter(), [])
+
+
+def _file(name: str) -> str:
+    return f"{name}.jsonl.gz"
+
+
+def _written(
+    folder: Path, names: Sequence[str], place_N: Ints, documents: Iterator[Document]
+) -> list[int]:
+    """Writes each document to its cluster's file; returns the files' bytes of text."""
+    sizes = [0] * len(names)
+    with contextlib.ExitStack() as opened:
+        # The same documents make the same bytes: no time of writing.
+        outputs = [
+            opened.enter_context(gzip.GzipFile(folder / _file(name), "wb", mtime=0))
+            for name in names
+        ]
+        for place, document in zip(place_N.tolist(), documents, strict=True):
+            line = json.dumps(document._asdict(), ensure_ascii=False) + "\n"
+            outputs[place].write(line.encode())
+            sizes[place] += len(document.text.encode())
+    return sizes

@@ -1,0 +1,124 @@
+"""Settings of the sources that read files: the user's own, and those of a dataset on the Hub.
+
+The readers need large libraries, a plan that checks the settings has none: hence two modules.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+from pike_mixing.limits import Limits, PositiveInt
+from pipeline.data import cutting
+from pipeline.settings import Commit, HubId
+
+Utf8Policy = Literal["error", "replace", "drop"]
+Patterns = Annotated[
+    tuple[Annotated[str, Limits(filled=True)], ...], Limits(filled=True, or_one=True)
+]
+"""Paths or patterns of files; one may stand alone."""
+
+
+Cut = Annotated[
+    str,
+    Limits(
+        pattern="file|paragraphs|lines|[1-9][0-9]* characters",
+        means="file, paragraphs, lines or, for example, 2000 characters",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class LocalSettings:
+    """Documents in files: a text file or a part of it, a line of JSON, or a Parquet record."""
+
+    files: Patterns
+    """Patterns of paths, relative to the working directory (`**` crosses folders); the files are
+    read in the order of their names. Formats: .parquet, .txt, .jsonl and .json with a
+    JSON object on each line, these three also as .gz and .zst."""
+    documents: Cut = "file"
+    """What a document of a text file is: "file", "paragraphs" (set off by blank lines), "lines",
+    or "2000 characters" (any number), behind the last blank or line break among so many. Line ends
+    and blank lines between documents are left out; other formats have documents of their own."""
+    field: str = "text"
+    """Name of the JSON field or Parquet column that holds the text."""
+    licence: str = "unknown"
+    """Licence of the documents, for the record."""
+    invalid_utf8: Utf8Policy = "error"
+    """What to do with a text that is not valid UTF-8 (a lone surrogate in JSON counts as that):
+    stop, put U+FFFD in place of what is invalid, or leave the document out and count it."""
+    bytes: PositiveInt | None = None
+    """Stop at the document that reaches so many UTF-8 bytes; absent: read all."""
+    validation_files: Patterns | None = None
+    """Patterns of files that are the validation text, read whole; absent: packing keeps its
+    `validation_share` of the documents."""
+
+    def problems(self) -> list[str]:
+        """Pieces that are too long."""
+        return [f"documents: {problem}" for problem in cutting.problems(self.documents)]
+
+    def validation(self) -> Self | None:
+        """The source of the validation text, where it is named."""
+        if self.validation_files is None:
+            return None
+        return dataclasses.replace(
+            self, files=self.validation_files, validation_files=None, bytes=None
+        )
+
+
+@dataclass(frozen=True)
+class HuggingFaceSettings:
+    """The first documents of a dataset's files, in the order of the files and their lines."""
+
+    dataset: HubId
+    """Id on the Hub, such as "allenai/c4"."""
+    revision: Commit
+    """Commit of the dataset, 40 hex digits: a branch can change under the experiment."""
+    field: str
+    """Column that holds the text."""
+    bytes: PositiveInt
+    """Stop at the document that reaches so many UTF-8 bytes."""
+    licence: str
+    """Licence of the dataset, for the record."""
+    split: str = "train"
+    """Split of the configuration; files that are named by `data_files` have none."""
+    config: str | None = None
+    """Configuration, where the dataset has several: "realnewslike"."""
+    data_files: Patterns | None = None
+    """Patterns of files to read instead of a configuration's, read in the order of their names.
+    `multilingual/c4-hi*` also matches `c4-hi-Latn`: write `multilingual/c4-hi.*`."""
+    invalid_utf8: Utf8Policy = "error"
+    """What to do with a text that is not valid UTF-8: as of the kind local."""
+    validation_data_files: Patterns | None = None
+    """Patterns of files that are the validation text, beside `data_files`. Where neither these nor
+    `validation_split` are given, packing keeps its `validation_share` of the documents."""
+    validation_split: str | None = None
+    """Split of the configuration that is the validation text."""
+    validation_bytes: PositiveInt | None = None
+    """The same limit for the validation text; absent: `bytes`."""
+
+    def problems(self) -> list[str]:
+        """Files that are named in two ways, or of validation in another way than the others."""
+        found = []
+        if self.data_files and self.config:
+            found.append("data_files: stand instead of config; leave one of them out")
+        if self.validation_data_files and not self.data_files:
+            found.append("validation_data_files: stand beside data_files; write validation_split")
+        if self.validation_split and self.data_files:
+            found.append("validation_split: data_files have none; write validation_data_files")
+        if self.validation_bytes and not (self.validation_data_files or self.validation_split):
+            found.append("validation_bytes: name validation_data_files or validation_split")
+        return found
+
+    def validation(self) -> Self | None:
+        """The source of the validation text, where it is named."""
+        if not (self.validation_data_files or self.validation_split):
+            return None
+        return dataclasses.replace(
+            self,
+            data_files=self.validation_data_files,
+            split=self.validation_split or self.split,
+            bytes=self.validation_bytes or self.bytes,
+            validation_data_files=None,
+            validation_split=None,
+            validation_bytes=None,
+        )

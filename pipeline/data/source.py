@@ -1,0 +1,57 @@
+"""What each kind of source is: for readers, and for a plan, which waits for no library."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+CUT = "write `documents: paragraphs` (or lines, or 2000 characters) beside its `files`"
+"""What to do where a text file of the user's own is one document and should be several."""
+
+
+class Document(NamedTuple):
+    """One text; the id names its place in the source."""
+
+    id: str
+    text: str
+
+
+class Source(Protocol):
+    """Settings of a kind of source, which know how to read it."""
+
+    @property
+    def bytes(self) -> int | None:
+        """Reading stops at the document that reaches so many UTF-8 bytes; None: at the end."""
+
+    @property
+    def licence(self) -> str:
+        """Licence of the documents, for the record."""
+
+    @property
+    def entropy_nats_per_character(self) -> float | None:
+        """Exact entropy rate where it is known: no model's loss can lie below it."""
+
+    def read(self, skipped: Counter[str], files: list[dict[str, Any]]) -> Iterator[Document]:
+        """All documents, always in the same order; counts those left out by reason.
+
+        Adds to `files` what the manifest says of each file that was fetched from far away.
+        """
+
+    def facts(self, documents_sha256: str) -> dict[str, Any]:
+        """What the manifest says of the source; `revision` at least."""
+
+
+@runtime_checkable
+class OfFiles(Source, Protocol):
+    """A source of the user's own files."""
+
+    def paths(self) -> list[tuple[Path, str]]:
+        """Each file with its name."""
+
+
+@runtime_checkable
+class HeldOut(Source, Protocol):
+    """A source that may have validation documents of its own."""
+
+    def validation(self) -> Source | None:
+        """The source of these documents; None where packing chooses some."""

@@ -1,0 +1,248 @@
+"""An experiment's plan: what it makes by name, and which runs each database holds."""
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pike_mixing.errors import InputError
+from pike_mixing.settings import unknown
+from pipeline.planning import dependencies, methods, stages
+from pipeline.settings import GRID
+
+RunName = dependencies.RunName
+Settings = dict[str, Any]
+
+
+STANDALONE = {"table": ("audit", "theory"), "figure": ("figure3",)}
+"""Tables and figures that need no run: they show the theory's records and the paper's numbers."""
+OF_SETTINGS = ("table3", "table4", "table5", "table6")
+"""Tables of corpora and settings: no run is trained for them."""
+OF_ALL = ("leaderboard",)
+"""Tables that count what other runs cost: they need these, too."""
+UNTRAINED = "untrained-"
+"""What the name of a database begins with that knows its runs by their settings alone."""
+
+
+def is_trained(selection: str) -> bool:
+    """Whether the database of some runs, of this name, waits for their trainings."""
+    return not selection.startswith(UNTRAINED)
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """An experiment, expanded: explicit settings of all that it makes, by name."""
+
+    config: Settings
+    origin: str
+    """Where the configuration stands, for messages."""
+    owner: str
+    """The file that sets `results`: configurations that include it share its folder."""
+    results: str
+    """Output root."""
+    sources: dict[str, Settings]
+    tokenizers: dict[str, Settings]
+    tokenizer_sources: dict[str, list[str]]
+    """Sources that each tokenizer is trained on; none for a given file."""
+    corpora: dict[str, Settings]
+    """By `{tokenizer}/{source}`."""
+    runs: dict[str, Settings]
+    """By `{scenario}/{model}/{method}/seed{n}`; the content of each `run.json`."""
+    asked: tuple[str, ...]
+    """Runs that the configuration asks for; the others only serve these."""
+    references: dict[str, str]
+    """The run whose model is a run's reference, by run."""
+    found: dict[str, str]
+    """The mixture or the grid whose choice a run takes, by run."""
+    mixtures: dict[str, Settings]
+    """Mixtures and grids by `{scenario}/{model}/{name}/seed{n}`, of the proxies' model and seed."""
+    evaluations: dict[str, Settings]
+    """By run; runs that only serve others may have none."""
+    probes: dict[str, Settings]
+    """By run; those that their scenario does not probe have none."""
+    tasks: dict[str, Settings]
+    """Downstream tasks that an evaluation asks, with what is set about where they come from."""
+    tables: dict[str, Settings]
+    figures: dict[str, Settings]
+
+    def run_folder(self, run: str) -> str:
+        """Where a run's records lie."""
+        return f"{self.results}/runs/{run}"
+
+    def named(self, section: str, name: str) -> Settings:
+        """What a section has under a name: a target of the command line may hold any name.
+
+        Raises:
+            InputError: nothing, with the nearest name.
+        """
+        entries: dict[str, Settings] = getattr(self, section)
+        if name not in entries:
+            raise InputError(unknown(name, entries, section))
+        return entries[name]
+
+    def read_domains(self, run: str) -> list[str]:
+        """Domains whose corpora a run and its evaluation read."""
+        own: list[str] = self.runs[run]["domains"]
+        further = self.evaluations.get(run, {}).get("domains") or []
+        return list(dict.fromkeys([*own, *further]))
+
+    def asked_tasks(self, runs: Iterable[str]) -> list[str]:
+        """Downstream tasks that the evaluations of these runs ask."""
+        asked = (self.evaluations.get(run, {}).get("tasks", []) for run in runs)
+        return sorted({one["task"] for tasks in asked for one in tasks})
+
+    def settings_files(self) -> dict[str, Settings]:
+        """Path and content of every settings file that a stage reads."""
+        written = {self.holding(None)[0]: self.experiment(list(self.runs))}
+        for folder in ("sources", "tokenizers", "corpora", "mixtures", "tables", "figures"):
+            for name, values in getattr(self, folder).items():
+                written[f"{self.results}/settings/{folder}/{name}.json"] = values
+        for selection, chosen in self.selections.items():
+            trained = is_trained(selection)
+            written[self.holding(selection)[0]] = self.experiment(chosen, trained=trained)
+        for run, values in self.runs.items():
+            written[f"{self.run_folder(run)}/run.json"] = values
+        for name, section in (("evaluation", self.evaluations), ("probe", self.probes)):
+            for run, values in section.items():
+                written[f"{self.run_folder(run)}/{name}.json"] = values
+        return written
+
+    def experiment(self, names: Sequence[str], *, trained: bool = True) -> Settings:
+        """What a database of these runs is built from.
+
+        Args:
+            names: The runs.
+            trained: Whether it holds their records; else settings, corpora and the mixtures that
+                the runs are to train with.
+        """
+        chosen = {run: self.runs[run] for run in names}
+        corpora = sorted(
+            {
+                f"{values['tokenizer']}/{domain}"
+                for run, values in chosen.items()
+                for domain in self.read_domains(run)
+            }
+        )
+        mixtures = sorted(
+            found
+            for found in {self.found[run] for run in chosen if run in self.found}
+            if trained or self.mixtures[found]["finder"] != GRID
+        )
+        tokenizers = sorted({r["tokenizer"] for r in chosen.values()})
+        read = {corpus.partition("/")[2] for corpus in corpora}
+        read.update(s for t in tokenizers for s in self.tokenizer_sources[t])
+        return {
+            "experiment": self.config["experiment"],
+            **self.config.get("compare", {}),
+            "results": self.results,
+            "config": self.config,
+            "runs": {
+                run: {
+                    "folder": self.run_folder(run),
+                    "settings": values,
+                    "trained": trained,
+                    "evaluations": trained and run in self.evaluations,
+                    "probes": trained and run in self.probes,
+                    "mixture": self.found.get(run),
+                }
+                for run, values in chosen.items()
+            },
+            "mixtures": {m: f"{self.results}/mixtures/{m}.json" for m in mixtures},
+            "corpora": {corpus: f"{self.results}/corpora/{corpus}" for corpus in corpora},
+            "sources": {source: f"{self.results}/data/{source}" for source in sorted(read)},
+            "tokenizers": {t: f"{self.results}/tokenizers/{t}.json" for t in tokenizers},
+            "tasks": {t: f"{self.results}/tasks/{t}" for t in self.asked_tasks(chosen) if trained},
+            "theory": self.theory(names) if trained else None,
+            "fingerprints": {r: stages.code("pretrain", v["rule"]) for r, v in chosen.items()},
+            "rules": self.rule_descriptions(),
+            "tables": self.tables,
+            "figures": self.figures,
+        }
+
+    def theory(self, names: Sequence[str]) -> str | None:
+        """Folder of the theory's records, where a database of these runs holds them.
+
+        It does where they are shown and the database is for none of the runs, or all that were
+        asked for; one for some runs does not wait for them.
+        """
+        # One of the claims is about Example 1.
+        shown = {*STANDALONE["table"], "claims"} & self.tables.keys()
+        shown |= set(STANDALONE["figure"]) & self.figures.keys()
+        whole = not names or set(names) >= set(self.asked)
+        return f"{self.results}/theory" if shown and whole else None
+
+    @functools.cached_property
+    def _needed(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        """The runs that each table and figure needs, in the order of the plan."""
+        every, asked = map(RunName.parse, self.runs), set(map(RunName.parse, self.asked))
+        listed, outputs = list(every), {"table": self.tables, "figure": self.figures}
+
+        def needed(kind: str, name: str, wanted: Settings) -> tuple[str, ...]:
+            if name in STANDALONE[kind]:
+                return ()
+            if kind == "table" and name in OF_ALL:
+                return tuple(self.runs)
+            return tuple(map(str, dependencies.selected(listed, asked, wanted)))
+
+        return {
+            (kind, name): needed(kind, name, values["selection"])
+            for kind, named in outputs.items()
+            for name, values in named.items()
+        }
+
+    def selected(self, kind: str, name: str) -> tuple[str, ...]:
+        """The runs that a table or figure needs, in the order of the plan."""
+        self.named(f"{kind}s", name)
+        return self._needed[kind, name]
+
+    def selection(self, kind: str, name: str) -> str | None:
+        """Name of the database of the runs that a table or figure needs; None: of all runs."""
+        chosen = self.selected(kind, name)
+        if kind == "table" and name in OF_SETTINGS:
+            same = (n for n in OF_SETTINGS if n in self.tables)
+            return UNTRAINED + next(n for n in same if self.selected("table", n) == chosen)
+        if len(chosen) == len(self.runs):
+            return None
+        if not chosen:
+            return "theory"
+        # The first table or figure that needs these runs names the database of all that do.
+        first = next("-".join(output) for output, runs in self._needed.items() if runs == chosen)
+        return "asked" if chosen == self.asked else first
+
+    @functools.cached_property
+    def selections(self) -> dict[str, tuple[str, ...]]:
+        """The databases of some runs that tables and figures read, by name."""
+        named = {self.selection(*output): runs for output, runs in self._needed.items()}
+        if len(self.asked) < len(self.runs):
+            named["asked"] = self.asked
+        return {name: chosen for name, chosen in named.items() if name is not None}
+
+    def holding(self, selection: str | None) -> tuple[str, str]:
+        """Settings and database of a selection of runs; None: of all runs."""
+        if selection is None:
+            return f"{self.results}/settings/experiment.json", f"{self.results}/pike.duckdb"
+        settings = f"{self.results}/settings/databases/{selection}.json"
+        return settings, f"{self.results}/databases/{selection}.duckdb"
+
+    def shown(self) -> tuple[str, str]:
+        """Settings and database of the report: of the runs that were asked for."""
+        return self.holding("asked" if "asked" in self.selections else None)
+
+    def named_selection(self, name: str) -> tuple[str, ...]:
+        """The runs of a database that holds some.
+
+        Raises:
+            InputError: no table or figure reads one of that name.
+        """
+        if name not in self.selections:
+            raise InputError(unknown(name, self.selections, "databases"))
+        return self.selections[name]
+
+    def database(self, kind: str, name: str) -> str:
+        """The database that a table or figure reads: it holds the runs that it needs."""
+        return self.holding(self.selection(kind, name))[1]
+
+    def rule_descriptions(self) -> dict[str, str]:
+        """What the mixing rules of the plan do, in the report's words, by rule."""
+        named = dict.fromkeys(values["rule"] for values in self.runs.values())
+        return {rule: methods.about(rule) for rule in named}

@@ -1,0 +1,80 @@
+"""How large a difference the planned seeds and items can show, before any of it runs."""
+
+import csv
+import functools
+from collections import Counter
+
+from pipeline.planning.plan import Plan
+from pipeline.runtime.code_fingerprint import PACKAGE
+from pipeline.statistics.detectable import LEVEL, POWER, detectable
+
+DISCORDANCE = 0.2
+"""Share of items on which just one of two methods is right, until it is measured."""
+
+
+@functools.cache
+def _known_items() -> dict[str, int]:
+    """Items of the downstream tasks of which the paper, or its data set, says how many."""
+    with (PACKAGE / "paper" / "items.csv").open(encoding="utf-8", newline="") as lines:
+        return {row["task"]: int(row["items"]) for row in csv.DictReader(lines)}
+
+
+def items(plan: Plan, run: str) -> list[int]:
+    """Items of each task that a run's last checkpoint is asked, as far as it is known."""
+    evaluation = plan.evaluations.get(run, {})
+    choice = evaluation.get("choice")
+    own = [] if choice is None else [choice["items"]] * len(plan.runs[run]["domains"])
+    asked = {entry["task"] for entry in evaluation.get("tasks", [])}
+    return own + [_known_items()[task] for task in sorted(asked) if task in _known_items()]
+
+
+def by_items(counts: list[int]) -> float | None:
+    """The error of a mean over tasks from the choice of items, in points; None without items.
+
+    60 items of each of three tasks: 100 sqrt(3 * 0.2 / 60) / 3 = 3.33 points.
+    """
+    if not counts:
+        return None
+    return 100 * sum(DISCORDANCE / count for count in counts) ** 0.5 / len(counts)
+
+
+def rows(plan: Plan) -> list[tuple[str, ...]]:
+    """Titles, and a row for the comparisons with the baseline that share size and seeds."""
+    baseline = (plan.config.get("compare") or {}).get("baseline", "mix")
+    seeds: Counter[tuple[str, str, str]] = Counter()
+    first: dict[tuple[str, str], str] = {}
+    runs = {
+        (v["scenario"], v["model_name"], v["method_name"], v["seed"]): run
+        for run, v in plan.runs.items()
+        if run in plan.asked
+    }
+    for (scenario, model, method, seed), run in runs.items():
+        if method != baseline and (scenario, model, baseline, seed) in runs:
+            seeds[scenario, model, method] += 1
+            first.setdefault((scenario, model), run)
+    alike = Counter((scenario, model, n) for (scenario, model, _), n in seeds.items())
+    found: list[tuple[str, ...]] = [
+        ("against " + baseline, "methods", "seeds", "seed SDs", "items", "points by items")
+    ]
+    for (scenario, model, n), methods in alike.items():
+        counts = items(plan, first[scenario, model])
+        error = by_items(counts)
+        found.append(
+            (
+                f"{scenario}/{model}",
+                str(methods),
+                str(n),
+                f"{detectable(1.0, n):.2f}" if n > 1 else "unknown",
+                f"{sum(counts):,}",
+                "" if error is None else f"{detectable(0.0, 2, error):.1f}",
+            )
+        )
+    return found
+
+
+NOTE = (
+    f"smallest differences that the planned runs show with probability {POWER:g} at level "
+    f"{LEVEL:g}: over seeds, in\nstandard deviations of the seeds' differences (one seed shows "
+    "nothing about a method), and by items alone, of\nwhich two methods answer "
+    f"{DISCORDANCE:.0%} differently; `pike power` has other numbers"
+)

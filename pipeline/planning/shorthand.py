@@ -1,0 +1,75 @@
+"""What a configuration may say in short, written out: plans and checks know the long form alone."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pike_mixing.errors import InputError
+from pike_mixing.settings import unknown
+
+Config = Mapping[str, Any]
+
+
+def written_out(config: Config) -> dict[str, Any]:
+    """The configuration in its long form; what does not have a section's shape stays as it is.
+
+    - `scenarios.NAME.like`: what another scenario sets and this one does not.
+    - `runs` without `methods`: all that the section `methods` names, but for those of `without`.
+    - `grids.NAME.of` and `values`: a method `{grid}-{place}` for each place in the lists of values.
+
+    Raises:
+        InputError: `like` or `of` names nothing that stands by itself, lists of values differ in
+            length, or a method has the name of a grid's.
+    """
+    whole = dict(config)
+    if isinstance(scenarios := config.get("scenarios"), Mapping):
+        whole["scenarios"] = {name: _scenario(scenarios, name) for name in scenarios}
+    if not isinstance(methods := config.get("methods"), Mapping):
+        return whole
+    if isinstance(runs := config.get("runs"), list):
+        whole["runs"] = [_entry(methods, entry) for entry in runs]
+    if isinstance(grids := config.get("grids"), Mapping):
+        made = {name: _members(methods, name, grid) for name, grid in grids.items()}
+        whole["methods"] = {**methods, **{m: v for grid in made.values() for m, v in grid.items()}}
+        whole["grids"] = {
+            name: {"methods": list(made[name]), "settings": list(grid["values"]), **grid}
+            if made[name]
+            else grid
+            for name, grid in grids.items()
+        }
+    return whole
+
+
+def _scenario(scenarios: Config, name: str) -> Any:
+    values = scenarios[name]
+    if not isinstance(values, Mapping) or not isinstance(other := values.get("like"), str):
+        return values
+    alone = [n for n, v in scenarios.items() if isinstance(v, Mapping) and "like" not in v]
+    if other not in alone:
+        raise InputError(unknown(other, alone, f"scenarios.{name}.like"))
+    return {**scenarios[other], **values}
+
+
+def _entry(methods: Config, entry: Any) -> Any:
+    if not isinstance(entry, Mapping) or "methods" in entry:
+        return entry
+    without = entry.get("without") or ()
+    return {**entry, "methods": [name for name in methods if name not in without]}
+
+
+def _members(methods: Config, name: str, grid: Any) -> dict[str, Any]:
+    """The methods that a grid compares, by name; none where it names them itself."""
+    if not isinstance(grid, Mapping) or not isinstance(grid.get("values"), Mapping):
+        return {}
+    values, of = grid["values"], str(grid.get("of"))
+    if of not in methods:
+        raise InputError(unknown(of, methods, f"grids.{name}.of"))
+    sizes = {len(each) for each in values.values()}
+    if len(sizes) != 1:
+        raise InputError(f"grids.{name}.values: lists of {sorted(sizes)} values: give equally many")
+    made = {
+        f"{name}-{place}": {**methods[of], **{s: each[place] for s, each in values.items()}}
+        for place in range(sizes.pop())
+    }
+    if taken := sorted(made.keys() & methods.keys()):
+        raise InputError(f"methods.{taken[0]}: grids.{name} makes a method of this name: rename it")
+    return made

@@ -1,0 +1,141 @@
+"""Tables and figures as the report's pages show them, read from their files."""
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from pike_mixing.errors import InputError
+from pipeline.results import inline, marks, provenance, views
+from pipeline.results.drawing import INK
+from pipeline.runtime import atomic_files, manifests
+
+FIGURE = {
+    "name": str,
+    "caption": str,
+    "lines": str,
+    "view": str,
+    "svg_sha256": str,
+    "legend": [{"key": str, "colour": str}],
+    "panels": [{"id": str, "scenario": str, "model": str, "box": list, "series": list}],
+}
+"""What is read of a figure's numbers."""
+
+
+def titled(name: str) -> str:
+    """A table's or figure's name as a title: Table 1, Perplexity."""
+    return re.sub(r"(?<=[a-z])(?=\d)", " ", name).capitalize()
+
+
+def apart(made: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Our own tables or figures, and those of the paper, each in the experiment's order."""
+    ours: list[dict[str, Any]] = []
+    paper: list[dict[str, Any]] = []
+    for one in made:
+        (paper if re.fullmatch(r"(table|figure)\d+", one["name"]) else ours).append(one)
+    return ours, paper
+
+
+def table(path: Path) -> dict[str, Any]:
+    """A table's .csv file as the pages show it."""
+    found = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+    view = views.of(f"table_{path.stem}")
+    return {
+        "name": path.stem,
+        "view": view,
+        "caption": views.caption(view),
+        "notes": marks.notes([m for m in marks.NOTES if any(row[m] == "1" for row in found)]),
+        "blocks": [
+            _block([row for row in found if row["section"] == section])
+            for section in dict.fromkeys(row["section"] for row in found)
+        ],
+    }
+
+
+def _block(rows: list[dict[str, str]]) -> dict[str, Any]:
+    headers = list(dict.fromkeys(row["column"] for row in rows))
+    cells = {(row["row"], row["column"]): _cell(row) for row in rows}
+    runs = {row["row"]: row["runs"].split() for row in rows}
+    scenario = rows[0]["scenario"]
+    words = set(headers) - {row["column"] for row in rows if row["value"]}
+    return {
+        "label": rows[0]["section"].removeprefix(f"{scenario} / "),
+        "scenario": scenario,
+        "headers": [(*_header(header), header in words) for header in headers],
+        "lines": [
+            {
+                "label": label,
+                "kind": kind,
+                "made": provenance.anchor(runs[label]),
+                "method": runs[label][0].split("/")[-2] if runs[label] else "",
+                "cells": [(cells[label, h], h in words) for h in headers],
+            }
+            for label, kind in dict.fromkeys((row["row"], row["kind"]) for row in rows)
+        ],
+    }
+
+
+def _header(text: str) -> tuple[str, str]:
+    """A column's name and its unit."""
+    found = re.fullmatch(r"(.*) \((.*)\)", text)
+    return (found[1], found[2]) if found else (text, "")
+
+
+def _cell(row: dict[str, str]) -> dict[str, Any]:
+    value, _, error = row["shown"].partition(" ± ")
+    found = [mark for mark in marks.NOTES if row[mark] == "1"]
+    return {
+        "value": value,
+        "error": error,
+        "signs": marks.signs(found) if value else "",
+        **{mark: mark in found for mark in marks.NOTES},
+    }
+
+
+def figure(folder: Path, name: str) -> dict[str, Any]:
+    """A figure's data with the SVG of each panel, which becomes a part of the page.
+
+    Raises:
+        InputError: the SVG is missing or is not the one that was drawn, or its data are not whole.
+    """
+    data, path = atomic_files.read_json(folder / f"{name}.json"), folder / f"{name}.svg"
+    remake = f"make it with `snakemake --cores 2 --force {path}`"
+    if not path.is_file():
+        raise InputError(f"{path} does not exist: {remake}")
+    manifests.require(data, FIGURE, folder / f"{name}.json", remake)
+    if atomic_files.sha256(path) != data["svg_sha256"]:
+        raise InputError(f"{path} was changed since it was drawn: {remake}")
+    pieces = inline.panels(path.read_text(encoding="utf-8"), data)
+    data["panels"] = [{**panel, "svg": Markup(pieces[panel["id"]])} for panel in data["panels"]]
+    return data
+
+
+def legend(part: dict[str, Any]) -> dict[str, Any]:
+    """The figure with the legend's entries that its panels show."""
+    shown = {series["key"] for panel in part["panels"] for series in panel["series"]}
+    colours = (
+        {**entry, "colour": "currentColor" if entry["colour"] == INK else entry["colour"]}
+        for entry in part["legend"]
+        if entry["key"] in shown
+    )
+    return {**part, "legend": list(colours)}
+
+
+def data(figure: dict[str, Any]) -> dict[str, Any]:
+    """What the pages' script needs of a figure to show its values: four digits of each."""
+    return {
+        "colours": {entry["key"]: entry["colour"] for entry in figure["legend"]},
+        "panels": [
+            {name: panel[name] for name in ("id", "title", "x_label", "axes", "x_limits")}
+            | {"series": [_points(series) for series in panel["series"]]}
+            for panel in figure["panels"]
+        ],
+    }
+
+
+def _points(series: dict[str, Any]) -> dict[str, Any]:
+    y = [None if v is None else float(f"{v:.4g}") for v in series["y"]]
+    return {"key": series["key"], "x": series["x"], "y": y}

@@ -1,0 +1,55 @@
+-- What printed_pairs has of the paper, of ours: means over the seeds that both methods have, with the error
+-- over seeds (seed_stderr) and that over documents or items, which all seeds share (item_stderr); low and
+-- high: the 95% interval of both. Accuracies are those of mean_accuracy_tests, asked with as many
+-- demonstrations as the paper's, or with the number that stands in for it (paper_columns).
+with asked as (
+    select distinct scenario, published_scenario, printed_shots, shots
+    from paper_columns
+    where metric = 'accuracy' and task = 'average' and shots is not null
+),
+
+accuracies as (
+    select
+        'accuracy' as quantity,
+        a.published_scenario as scenario,
+        a.published_model as model,
+        q.printed_shots as shots,
+        a.published_method as method,
+        b.published_method as against,
+        t.scenario || ' / ' || t.model || ', ' || t.shots || '-shot: ' || t.method || ' over '
+            || t.against as cell,
+        100 * t.difference / t.other as value,
+        100 * t.low / t.other as low,
+        100 * t.high / t.other as high,
+        100 * t.seed_stderr / t.other as seed_stderr,
+        100 * t.item_stderr / t.other as item_stderr,
+        t.seeds,
+        t.documents,
+        t.scenario as our_scenario
+    from mean_accuracy_tests as t
+    join played_parts as a
+        on t.scenario = a.scenario and t.model = a.model and t.method = a.method
+    join played_parts as b
+        on t.scenario = b.scenario and t.model = b.model and t.against = b.method
+        and a.published_model = b.published_model
+        and (a.published_scenario = b.published_scenario or b.single and not a.single)
+    join asked as q
+        on t.scenario = q.scenario and a.published_scenario = q.published_scenario
+        and t.shots = q.shots
+),
+
+summed as (
+    select * exclude (seed, value, item_stderr), avg(value order by seed) as value,
+        stddev_samp(value order by seed) as seed_sd, sqrt(avg(item_stderr ^ 2 order by seed)) as item_stderr,
+        count(*) as seeds
+    from seed_pairs
+    group by all
+)
+
+select 'ours' as side, *, both_errors(seed_stderr, 1, item_stderr) as stderr from accuracies
+union all by name
+select 'ours' as side, * exclude (seed_sd), value - half_width(seed_sd, seeds, item_stderr) as low,
+    value + half_width(seed_sd, seeds, item_stderr) as high, seed_sd / sqrt(seeds) as seed_stderr,
+    both_errors(seed_sd, seeds, item_stderr) as stderr
+from summed
+order by quantity, cell, scenario, method, against

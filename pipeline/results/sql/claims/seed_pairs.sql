@@ -1,0 +1,81 @@
+-- Two of our methods beside each other, seed by seed, with the paper's names of both. quantity is that of
+-- printed_pairs, but for accuracies (mean_accuracy_tests), and
+--   weight  how many points more of the last quarter's rows the method draws from the domain whose gradient
+--           has the greatest variance in the other's run
+--   memory  by how many percent the most memory that a run held is more
+-- item_stderr is the error from the choice of documents: of perplexities paired by document, of a spread
+-- as if both runs had read different ones, which is too wide.
+with named as (
+    select c.quantity, c.scenario, c.model, c.method, c.against, a.run, b.run as other, a.seed,
+        p.published_scenario, p.published_model, p.published_method, q.published_method as published_against
+    from claimed_pairs as c
+    join runs as a on c.scenario = a.scenario and c.model = a.model and c.method = a.method
+    join runs as b
+        on c.scenario = b.scenario and c.model = b.model and c.against = b.method and a.seed = b.seed
+    join played_parts as p on c.scenario = p.scenario and c.model = p.model and c.method = p.method
+    join played_parts as q
+        on c.scenario = q.scenario and c.model = q.model and c.against = q.method
+        and p.published_scenario = q.published_scenario and p.published_model = q.published_model
+),
+
+-- The error of a standard deviation by the delta method: each loss counts by its share of it.
+spreads as (
+    select v.run, stddev_pop(v.nll order by v.domain) as spread,
+        sqrt(sum(((v.nll - m.nll) * v.nll_stderr) ^ 2 order by v.domain)) / count(*) / nullif(spread, 0)
+            as stderr
+    from validation as v
+    join validation_averages as m on v.run = m.run and m.final
+    where v.final
+    group by v.run
+),
+
+noisiest as (
+    select run, arg_max(domain, variance) as domain
+    from (select run, domain, avg(variance) as variance from gradient_statistics group by all)
+    group by run
+),
+
+memory as (select run, max(memory_bytes) as bytes from steps group by run),
+
+valued as (
+    select n.*, -100 * d.perplexity_difference / o.perplexity as value,
+        100 * d.perplexity_stderr / o.perplexity as item_stderr
+    from named as n
+    join paired_averages as d on n.run = d.run and n.against = d.against
+    join validation_averages as o on n.other = o.run and o.final
+    where n.quantity = 'perplexity'
+    union all
+    select n.*, b.spread - a.spread, sqrt(coalesce(a.stderr ^ 2, 0) + coalesce(b.stderr ^ 2, 0))
+    from named as n
+    join spreads as a on n.run = a.run
+    join spreads as b on n.other = b.run
+    where n.quantity = 'spread'
+    union all
+    select n.*, 100 * (a.share - b.share), 0
+    from named as n
+    join noisiest as o on n.other = o.run
+    join late_shares as a on n.run = a.run and o.domain = a.domain
+    join late_shares as b on n.other = b.run and o.domain = b.domain
+    where n.quantity = 'weight'
+    union all
+    select n.*, 100 * (a.bytes / b.bytes - 1), 0
+    from named as n
+    join memory as a on n.run = a.run
+    join memory as b on n.other = b.run
+    where n.quantity = 'memory'
+)
+
+select
+    quantity,
+    published_scenario as scenario,
+    published_model as model,
+    published_method as method,
+    published_against as against,
+    scenario || ' / ' || model || ': ' || method
+        || if(quantity in ('perplexity', 'spread'), ' under ', ' over ') || against as cell,
+    scenario as our_scenario,
+    seed,
+    value,
+    item_stderr
+from valued
+order by quantity, cell, scenario, method, against, seed

@@ -1,0 +1,34 @@
+-- The regret of every run on a ladder of budgets. A rung is a model and a number of training tokens; scenarios that
+-- are `like` another stand under its name. Rungs are in the order of parameters and tokens.
+with runs_of_rungs as (
+    select
+        r.run,
+        coalesce(json_extract_string(e.config, '$.scenarios."' || r.scenario || '".like'), r.scenario) as scenario,
+        r.model,
+        r.tokens,
+        r.parameters,
+        r.method,
+        r.seed,
+        p.nll_difference as regret
+    from paired_averages as p
+    join runs as r on p.run = r.run
+    join experiment as e on p.against = e.oracle
+),
+
+rungs as (
+    select model, tokens, row_number() over (order by min(parameters), model, tokens) as position
+    from runs_of_rungs
+    group by model, tokens
+)
+
+select
+    u.run,
+    u.scenario,
+    u.method,
+    u.seed,
+    g.position as rung,
+    u.model || ', ' || printf('%,d', u.tokens // 1000) || 'k' as rung_label,
+    u.regret
+from runs_of_rungs as u
+join rungs as g on u.model = g.model and u.tokens = g.tokens
+order by u.run

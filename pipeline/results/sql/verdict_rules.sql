@@ -1,0 +1,133 @@
+-- What several views compute, and, in one place, what counts as shown.
+
+-- Two-sided 95% quantile of Student's t, for intervals over a few seeds. With two seeds there is one
+-- degree of freedom and the interval is 12.7 standard errors wide: two numbers say little about
+-- their spread. From 31 on, and where none is known, the normal quantile serves.
+create macro t95(degrees) as coalesce(
+    [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+     2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+     2.052, 2.048, 2.045, 2.042][degrees],
+    1.96
+);
+
+-- The error of a mean over seeds: their standard deviation, and the error that all of them share.
+create macro both_errors(seed_sd, seeds, shared) as sqrt(coalesce(seed_sd ^ 2, 0) / seeds + shared ^ 2);
+
+-- Half of its 95% interval: each part with its own quantile.
+create macro half_width(seed_sd, seeds, shared) as sqrt(
+    coalesce((t95(seeds - 1) * seed_sd) ^ 2, 0) / seeds + (1.96 * shared) ^ 2
+);
+
+-- The error of a mean of independent numbers; null where one has none. Sums go through them by key,
+-- since their last bit depends on the order.
+create macro mean_error(stderr, key) as case
+    when count(stderr) = count(*) then sqrt(sum(stderr ^ 2 order by key)) / count(*)
+end;
+
+-- The mean over domains that a scenario's target weighs, and its error.
+create macro weighted_mean(value, weight, key) as sum(weight * value order by key) / sum(weight order by key);
+create macro weighted_error(stderr, weight, key) as case
+    when count(stderr) = count(*)
+        then sqrt(sum((weight * stderr) ^ 2 order by key)) / sum(weight order by key)
+end;
+
+-- Hopeless mixtures have perplexities of many digits: hundredths would say nothing there.
+create macro shown_decimals(unit, value, decimals) as case
+    when unit = 'ppl' and value >= 1000 then 0 else decimals
+end;
+
+-- One of ours under the name that it plays.
+create macro played_as(ours, published, label) as case
+    when ours = published then label else ours || ' as ' || label
+end;
+
+-- "Three synthetic languages of known entropy, one easy" is "three synthetic languages".
+create macro first_words(about) as
+    lower(about[1]) || regexp_extract(about[2:], '^(.*?)(,| of | from |$)', 1);
+
+-- What a panel of ours is called: by the scenario's own name and the first words of what it is about, since
+-- its text is not the paper's; the paper's own scenario bears the paper's name.
+create macro panel_title(scenario, published, label, config) as case
+    when scenario = published then label
+    else scenario || coalesce(': ' || nullif(first_words(
+        json_extract_string(config, '$.scenarios."' || scenario || '".about')
+    ), ''), '')
+end;
+
+-- A method's place in a figure's legend: -1 is ink, that of the baseline.
+create macro line_position(method, baseline, position) as case
+    when method = baseline then -1 else position - 1
+end;
+
+-- What counts as shown. A difference to the baseline does over at least so many seeds ...
+create macro least_seeds() as 2;
+create macro level() as 0.05;
+
+-- ... where its whole 95% interval lies below zero,
+create macro shown_lower(seeds, high) as seeds >= least_seeds() and high < 0;
+
+-- ... or the paired test, corrected for all that were made, says so.
+create macro shown_higher(seeds, p_holm, difference) as
+    p_holm < level() and seeds >= least_seeds() and difference > 0;
+
+-- Two databases differ in a number, by its test or else by its interval; seeds of both are the same.
+create macro shown_different(p_holm, low, high) as coalesce(p_holm < level(), low > 0 or high < 0);
+
+-- A corrected test in words that claim no more than its numbers.
+create macro test_in_words(seeds, p_holm, difference) as case
+    when p_holm is null then 'too few documents to tell'
+    when p_holm >= level() then 'no difference shown'
+    else case when difference > 0 then 'better' else 'worse' end
+        || case when seeds < least_seeds() then ' with this seed; another may differ' else '' end
+end;
+
+-- A difference of losses in words that claim no more than its interval.
+create macro interval_in_words(seeds, low, high) as case
+    when seeds is null then null
+    when seeds < least_seeds() then 'one seed'
+    when high < 0 then 'better'
+    when low > 0 then 'worse'
+    when high is null then 'too few documents to tell'
+    else 'no difference shown'
+end;
+
+-- The method with the lowest loss against the baseline, by the interval of the difference:
+--   baseline        it is the baseline
+--   no pairs        no documents to pair, so no interval
+--   not significant the interval holds zero
+--   one seed        it does not, for the documents of a single seed: no error bar over seeds
+--   better          it lies below zero, over two seeds or more
+create macro lead_verdict(is_baseline, seeds, low, high) as case
+    when is_baseline then 'baseline'
+    when high is null then 'no pairs'
+    when low <= 0 and high >= 0 then 'not significant'
+    when seeds < least_seeds() then 'one seed'
+    else 'better'
+end;
+
+-- A claim of the paper asks for more: the spread of two seeds is hardly known.
+create macro least_seeds_of_claims() as 3;
+
+-- Seeds over which an interval would leave a bound that lies `margin` away, if seeds go on to differ
+-- as those of this number do; null where that is not known.
+create macro deciding_seeds(stderr, seeds, margin) as case when seeds > 1 then list_filter(
+    range(least_seeds_of_claims(), 1001),
+    lambda n: t95(n - 1) * stderr * sqrt(seeds / n) < abs(margin)
+)[1] end;
+
+-- A claim of the paper, by all numbers of ours that decide it. inside: whether all lie within its bounds.
+-- fewest: seeds of that with the fewest; null where none has any.
+create macro claim_verdict(inside, p_holm, fewest) as case
+    when fewest < least_seeds_of_claims() then 'too few seeds'
+    when coalesce(p_holm, 1) >= level() then 'not significant'
+    when inside then 'supported'
+    else 'contradicted'
+end;
+
+-- How many standard deviations of the seeds' differences a true difference must have for its 95% interval
+-- to leave zero with probability 0.8 (statistics/detectable.py), and with the error that all seeds share.
+create macro detectable(seed_sd, seeds, shared) as case when seeds > 1 then sqrt(
+    (coalesce([11.55, 3.264, 2.128, 1.682, 1.435, 1.272, 1.156, 1.067, 0.996][seeds - 1],
+        2.802 / sqrt(seeds - 2)) * seed_sd) ^ 2
+    + (2.802 * shared) ^ 2
+) end;

@@ -1,0 +1,111 @@
+"""How a command shows what it found: text for people, JSON and CSV for programs, colour."""
+
+import csv
+import io
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, TextIO
+
+Row = Mapping[str, Any]
+
+WIDEST = 60
+"""Characters of a cell in the aligned table; longer ones are cut with `...`."""
+COLOURS = {"bold": 1, "red": 31, "green": 32, "yellow": 33}
+
+
+def shown(format: str, facts: Any, text: Callable[[], str]) -> str:
+    """What a command found, in the format that was asked for; ends without a line break.
+
+    Args:
+        format: `json`, `csv`, or another name, which stands for the text.
+        facts: What was found, of plain values; for `csv` rows, which have the same names.
+        text: Makes the text for people.
+    """
+    if format == "json":
+        return as_json(facts)
+    if format == "csv":
+        return comma_separated(list(facts[0]) if facts else [], [[*row.values()] for row in facts])
+    return text()
+
+
+def as_json(facts: Any) -> str:
+    return json.dumps(plain(facts), indent=2, ensure_ascii=False)
+
+
+def comma_separated(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return out.getvalue().removesuffix("\n")
+
+
+def plain(value: Any) -> Any:
+    """As JSON has it: no NaN, no infinity, no decimals; times as text."""
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, float | Decimal):
+        return float(value) if math.isfinite(value) else None
+    return value if isinstance(value, bool | int | str | None) else str(value)
+
+
+def aligned(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Columns under their names, numbers to the right, and the count of rows."""
+    texts = [[_text(value) for value in row] for row in rows]
+    right = [
+        bool(rows) and all(isinstance(row[i], int | float | Decimal | None) for row in rows)
+        for i in range(len(columns))
+    ]
+    return f"{grid(columns, texts, right)}\n({len(rows):,} row{'' if len(rows) == 1 else 's'})"
+
+
+def grid(columns: Sequence[str], texts: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
+    """Texts in columns under their names.
+
+    Args:
+        columns: Their names.
+        texts: Each row's cells.
+        right: Whether a column is set to the right.
+    """
+    widths = [max(map(len, column)) for column in zip(columns, *texts, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = (
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(cells, widths, right, strict=True)
+        )
+        return "  ".join(padded).rstrip()
+
+    rule = "  ".join("-" * width for width in widths)
+    return "\n".join([painted(line(columns), "bold"), rule, *map(line, texts)])
+
+
+def _text(value: Any) -> str:
+    """One line of at most `WIDEST` characters; floats with six significant digits."""
+    if isinstance(value, float | Decimal):
+        return f"{value:.6g}"
+    return cut("" if value is None else " ".join(str(value).split()))
+
+
+def cut(text: str) -> str:
+    """At most `WIDEST` characters."""
+    return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
+
+
+def painted(text: str, colour: str, stream: TextIO | None = None) -> str:
+    """The text in a colour on a terminal, unless NO_COLOR is set (no-color.org); else as it is.
+
+    Args:
+        text: What is shown.
+        colour: One of `COLOURS`.
+        stream: Where it is shown; absent: standard output.
+    """
+    stream = stream or sys.stdout
+    coloured = stream.isatty() and not os.environ.get("NO_COLOR")
+    return f"\x1b[{COLOURS[colour]}m{text}\x1b[0m" if coloured else text

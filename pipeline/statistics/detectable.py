@@ -1,0 +1,83 @@
+"""How large a difference so many seeds and items show: the power of the test over seeds.
+
+The test is that of `paired.half_width`: a difference D counts where |D| exceeds
+
+    half = sqrt((t(S - 1) SD)^2 / S + (1.96 SE)^2),
+
+SD the standard deviation of the S seeds' differences, SE the error from items or documents, which
+all seeds share.
+"""
+
+import functools
+import math
+
+import numpy as np
+
+from pipeline.statistics.distributions import normal_quantile, t_quantile
+
+POWER, LEVEL = 0.8, 0.05
+
+
+@functools.lru_cache(maxsize=256)
+def found(
+    difference: float, seed_sd: float, seeds: int, item_stderr: float, level: float = LEVEL
+) -> float:
+    """Probability that the test finds a true difference, with its sign.
+
+    The observed difference is normal with variance SD^2 / S + SE^2; the square of the observed SD
+    is SD^2 V / (S - 1), V chi-squared with S - 1 degrees. The integral over V is a sum over
+    1000 evenly spaced values of ln V, each weighted by its density.
+
+    Args:
+        difference: The true difference.
+        seed_sd: True standard deviation of the seeds' differences, in its unit.
+        seeds: At least two.
+        item_stderr: Error from the choice of items, in its unit.
+        level: Two-sided level of the test.
+    """
+    degrees = seeds - 1
+    # The density of x = ln V is proportional to exp(degrees x / 2 - exp(x) / 2).
+    x = np.linspace(math.log(degrees) - 40 / degrees**0.5, math.log(degrees) + 5, 1000)
+    density = np.exp(degrees / 2 * (x - math.log(degrees)) - (np.exp(x) - degrees) / 2)
+    weight = density / density.sum()
+    of_seeds = (t_quantile(level, degrees) * seed_sd) ** 2 * np.exp(x) / degrees / seeds
+    half = np.sqrt(of_seeds + (normal_quantile(level) * item_stderr) ** 2)
+    spread = math.sqrt(seed_sd**2 / seeds + item_stderr**2)
+    # Phi(z) = erfc(-z / sqrt(2)) / 2; NormalDist.cdf takes ten times as long.
+    missed = (half - difference) / (spread * math.sqrt(2))
+    return float(weight @ [math.erfc(z) for z in missed.tolist()]) / 2
+
+
+@functools.lru_cache(maxsize=256)
+def detectable(
+    seed_sd: float,
+    seeds: int,
+    item_stderr: float = 0.0,
+    power: float = POWER,
+    level: float = LEVEL,
+) -> float:
+    """The smallest true difference that the test finds with the given probability.
+
+    Three seeds that differ by 1 and no error from items: 3.26, where the quantiles' own sum
+    (4.303 + 1.061) / sqrt(3) = 3.10 is too small: that of a normal difference over a known spread.
+
+    Args:
+        seed_sd: Standard deviation of the seeds' differences.
+        seeds: At least two.
+        item_stderr: Error from the choice of items, in the same unit.
+        power: Probability that the test finds it.
+        level: Two-sided level of the test.
+    """
+    scale = math.sqrt(seed_sd**2 / seeds + item_stderr**2)
+    if not scale:
+        return 0.0
+    low, high = 0.0, scale
+    while found(high, seed_sd, seeds, item_stderr, level) < power:
+        low, high = high, 2 * high
+    while high - low > 1e-4 * high:
+        middle = (low + high) / 2
+        if found(middle, seed_sd, seeds, item_stderr, level) < power:
+            low = middle
+        else:
+            high = middle
+    return high

@@ -1,0 +1,75 @@
+"""Settings of what is asked of a run's checkpoints: an evaluation, a probe of their gradients."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pike_mixing.limits import Limits, PositiveInt
+from pipeline.tasks.benchmark import TaskSpec
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Settings of the multiple-choice task."""
+
+    items: PositiveInt
+    """Items per domain at most."""
+    context: PositiveInt
+    """Tokens of context."""
+    candidate: PositiveInt
+    """Tokens of each candidate."""
+    distractors: PositiveInt = 3
+    """False candidates; chance is 1 / (distractors + 1)."""
+    distractors_from: Literal["same", "other"] = "same"
+    """Whether they come from the item's own document (hard) or from other documents (easy)."""
+
+    @property
+    def document_tokens(self) -> int:
+        """Shortest document, EOS not counted, that can give an item."""
+        from_own = self.distractors if self.distractors_from == "same" else 0
+        return self.context + self.candidate * (1 + from_own)
+
+
+@dataclass(frozen=True)
+class EvaluationOptions:
+    """What is asked of every model of a scenario."""
+
+    rows: PositiveInt
+    """Validation windows per domain at most, each as long as the training's rows."""
+    batch_tokens: PositiveInt
+    """Tokens per forward pass; changes speed and memory, not results."""
+    checkpoints: Literal["all", "last"]
+    """Which of the kept checkpoints are evaluated."""
+    choice: Choice | None = None
+    """The multiple-choice task; absent: perplexity only."""
+    domains: Annotated[tuple[str, ...], Limits(filled=True, distinct=True)] | None = None
+    """Domains to evaluate on; absent: those that the run was trained on."""
+    token_losses: bool = False
+    """Whether the loss of every scored token is kept: the finder mde reads them."""
+
+
+@dataclass(frozen=True)
+class Evaluation(EvaluationOptions):
+    """The same, as the stage is given it."""
+
+    tasks: tuple[TaskSpec, ...] = ()
+    """Downstream tasks, each with its shots and formulation."""
+
+    def problems(self) -> list[str]:
+        """Ways of asking that are there twice."""
+        names = [asked.name for asked in self.tasks]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        return [f"tasks: {name} is asked twice: keep one" for name in twice]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Settings of the gradient probe."""
+
+    rows: Annotated[int, Limits(at_least=2)]
+    """Rows of each domain at most."""
+    microbatch: PositiveInt
+    """Rows per backward pass; the noise is estimated from how these groups differ."""
+    checkpoints: Literal["all", "last"]
+    """Which of the kept checkpoints are probed."""
+    split: Literal["validation", "train"] = "validation"
+    """Split that the rows come from."""

@@ -1,0 +1,80 @@
+import gzip
+import json
+import random
+
+import pytest
+import yaml
+
+from pike_mixing.errors import InputError
+from pipeline.__main__ import main
+from pipeline.data import sources
+from pipeline.data.domains import domains
+
+pytest.importorskip("sklearn")
+
+TOPICS = {
+    "sea": "ship sail harbour wave anchor captain tide deck storm island",
+    "kitchen": "flour butter oven sugar recipe spoon dough salt boil taste",
+    "law": "court judge appeal statute verdict clause witness contract plea trial",
+}
+SIZES = {"sea": 30, "kitchen": 20, "law": 10}
+
+
+@pytest.fixture
+def mixed(tmp_path):
+    """A file of documents of three topics in random order; their ids tell the topic."""
+    draw = random.Random(0)
+    lines = [
+        {"id": f"{topic}{n}", "text": " ".join(draw.choices(words.split(), k=30)) + " and the"}
+        for topic, words in TOPICS.items()
+        for n in range(SIZES[topic])
+    ]
+    draw.shuffle(lines)
+    path = tmp_path / "mixed.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return path
+
+
+def topics(path):
+    return {json.loads(line)["id"].rstrip("0123456789") for line in gzip.open(path, "rt")}
+
+
+def test_topics_come_apart_and_become_sources(mixed, tmp_path):
+    out = tmp_path / "clusters"
+    told = domains([mixed], out=out, clusters=3)
+    names = ["cluster-1", "cluster-2", "cluster-3"]
+    assert [topics(out / f"{n}.jsonl.gz") for n in names] == [{"sea"}, {"kitchen"}, {"law"}]
+    assert [line.split()[:2] for line in told.splitlines()[1:4]] == [
+        [n, str(size)] for n, size in zip(names, SIZES.values(), strict=True)
+    ]
+    # Its eight words are of its topic.
+    for line, words in zip(told.splitlines()[1:4], TOPICS.values(), strict=True):
+        assert set(line.split()[3:]) <= set(words.split())
+    asked = yaml.safe_load((out / "domains.yaml").read_text())["sources"]
+    assert list(asked) == names
+    (tmp_path / "source.json").write_text(json.dumps(asked["cluster-3"]))
+    sources.download(tmp_path / "source.json", tmp_path / "law")
+    assert json.loads((tmp_path / "law" / "manifest.json").read_text())["documents"] == 10
+
+
+def test_the_same_text_makes_the_same_bytes(mixed, tmp_path):
+    outs = [tmp_path / name for name in ("one", "two")]
+    for out in outs:
+        domains([mixed], out=out, clusters=2)
+    for name in ("cluster-1.jsonl.gz", "cluster-2.jsonl.gz"):
+        one, other = ((out / name).read_bytes() for out in outs)
+        assert one == other
+        # The header's time of writing: none, or two calls in one second would hide it.
+        assert one[4:8] == bytes(4)
+
+
+def test_what_cannot_be_clustered_is_refused(mixed, tmp_path, capsys):
+    out = tmp_path / "clusters"
+    with pytest.raises(InputError, match=r"60 documents are too few for 31 clusters"):
+        domains([mixed], out=out, clusters=31)
+    (tmp_path / "one.txt").write_text("alpha\nbeta\n")
+    with pytest.raises(InputError, match=r"cannot be told apart by words .*--documents paragraphs"):
+        domains([tmp_path / "one.txt"], out=out, clusters=2, documents="lines")
+    assert not out.exists()
+    assert main(["domains", str(mixed), "--out", str(mixed), "--clusters", "2"]) == 2
+    assert "mixed.jsonl" in capsys.readouterr().err

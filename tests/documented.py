@@ -1,0 +1,67 @@
+"""Code blocks of the documentation, and how each command in them is tried."""
+
+import re
+import shlex
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    ROOT / "results" / "README.md",
+]
+NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
+
+HOW = [
+    (r"make ", "make"),
+    (r"cp workflow/configs/languages\.yaml mine\.yaml", "new"),
+    (r"\.venv/bin/snakemake ", "new"),
+    (r"\.venv/bin/pike( methods| plan .*)?", "new"),
+    (r"\.venv/bin/pike (query|why|watch) ", "finished"),
+    (r"(cut|python -m pike_mixing) ", "library"),
+    (r"\.venv/bin/pike export ", "not run: test_hf_export.py, where transformers is installed"),
+    (r"\.venv/bin/pike pretrain ", "not run: test_throughput.py trains with --profile"),
+    (r"(HF_HUB_OFFLINE=1 )?\.venv/bin/pike fetch ", "not run: the Hub; test_fetch.py has a copy"),
+    (r"\.venv/bin/pike lm-eval ", "not run: test_harness.py, where lm_eval is installed"),
+    (r"\.venv/bin/torchrun ", "not run: test_distributed.py starts several processes"),
+    (r"pip install ", "not run: test_wheel.py builds the wheel and uses it"),
+    (r"gcloud ", "not run: a cloud"),
+]
+"""The first pattern at the beginning of a command says where it is tried.
+
+- make: `make -n` knows the targets
+- new: in a copy of the tree in which nothing is made; the workflow as a dry run
+- finished: in a tiny finished experiment, under its names of runs
+- library: beside tables as the page describes them
+"""
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """The code blocks of a page in a language."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def commands(page: str) -> list[str]:
+    """The commands of a page's shell blocks, without remarks."""
+    text = "\n".join(blocks(page, "sh")).replace("\\\n", " ")
+    words = [re.sub(r"(^|\s)# .*", "", line).strip() for line in text.splitlines()]
+    return [" ".join(line.split()) for line in words if line]
+
+
+def how(command: str) -> str:
+    """How a command is tried; empty where nothing says."""
+    for pattern, place in HOW:
+        if re.match(pattern if pattern.endswith(" ") else pattern + "$", command):
+            return place
+    return ""
+
+
+def tried(place: str) -> list[tuple[str, str]]:
+    """Pages and commands that are tried in a place."""
+    return [(n, c) for n in NAMES for c in commands(n) if how(c) == place]
+
+
+def words(command: str) -> list[str]:
+    """The words of a command behind `.venv/bin/pike`."""
+    return shlex.split(command.partition(".venv/bin/pike")[2])

@@ -1,0 +1,53 @@
+"""Which jobs of a workflow are forks. The server itself: tests/runtime/test_fork_server.py."""
+
+import tempfile
+
+import pytest
+
+from pipeline.planning import forked_jobs, stages
+from pipeline.planning.profile import Profile
+
+NOTHING = Profile({})
+TRAININGS = ["pretrain"] * 3 + ["evaluate"]
+
+
+@pytest.fixture
+def started(monkeypatch, tmp_path):
+    """What servers are started with, of which none is."""
+    found = []
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(forked_jobs.fork_server, "start", lambda *given: found.append(given))
+    return found
+
+
+def test_four_jobs_that_import_the_same_have_a_server(started):
+    words = forked_jobs.start(["download", *TRAININGS, "table"], NOTHING, "before; ")
+    ((folder, modules, prefix),) = started
+    assert words.endswith(f"fork_client.py {folder}")
+    assert (list(modules), prefix) == (["pretrain", "evaluate", "probe"], "before; ")
+    assert all(stages.STAGES[c].startswith(f"{module}:") for c, module in modules.items())
+
+
+def test_jobs_of_results_have_another_in_the_same_folder(started):
+    forked_jobs.start(
+        ["database_of_selection", "table", "table", "report", *TRAININGS], NOTHING, ""
+    )
+    (first, second) = started
+    assert first[0] == second[0]
+    assert list(second[1]) == ["database", "table", "figure", "report"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "chosen"),
+    [
+        (TRAININGS[1:], {}),
+        (["download"] * 9, {}),
+        (TRAININGS, {"pretrain": {"device": "cuda"}}),
+        (TRAININGS, {"evaluate": {"python": "another"}}),
+    ],
+)
+def test_few_jobs_and_those_of_accelerators_and_other_interpreters_have_none(
+    started, rules, chosen
+):
+    assert forked_jobs.start(rules, Profile(chosen), "") == ""
+    assert started == []

@@ -1,0 +1,56 @@
+"""What makes the eight scenarios of workflow/scenarios.yaml hard, from their settings."""
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.data.synthetic import Synthetic
+from pipeline.planning import planner
+
+LEADERBOARD = Path(__file__).resolve().parents[2] / "workflow" / "configs" / "leaderboard.yaml"
+
+
+@pytest.fixture(scope="module")
+def config():
+    return planner.read(LEADERBOARD)
+
+
+def chain(config, source):
+    """Transition probabilities of a language of order 1."""
+    language = Synthetic(**{k: v for k, v in config["sources"][source].items() if k != "kind"})
+    next_VxV = np.full((language.symbols,) * 2, language.noise / language.symbols)
+    for symbol, successors in enumerate(language.table()):
+        next_VxV[symbol, successors] += (1 - language.noise) / language.successors
+    return next_VxV
+
+
+def test_each_two_domains_of_the_conflict_pull_against_each_other(config):
+    """The gradient of a bigram model's logits is p - p_k, at the p that Mix aims at."""
+    domains = config["scenarios"]["conflict"]["domains"]
+    assert len({config["sources"][d]["alphabet"] for d in domains}) == 1
+    each = {d: chain(config, d) for d in domains}
+    gradient = {d: np.mean([*each.values()], axis=0) - p for d, p in each.items()}
+    for a, b in itertools.combinations(domains, 2):
+        lengths = np.linalg.norm(gradient[a]) * np.linalg.norm(gradient[b])
+        assert (gradient[a] * gradient[b]).sum() / lengths < -0.3
+
+
+def test_every_method_is_run_in_every_scenario_on_five_seeds(config):
+    plan = planner.plan(config, "leaderboard.yaml")
+    serving = {
+        "doremi-proxy",
+        "doge-proxy",
+        *(m for g in config["grids"].values() for m in g["methods"]),
+    }
+    assert len(config["scenarios"]) == 8
+    assert len(plan.asked) == 8 * 5 * len(config["methods"].keys() - serving)
+    assert not {name.split("/")[2] for name in plan.asked} & serving
+    assert len(config["scenarios"]["twenty"]["domains"]) == 20
+    # One effort for all grids: three runs on a seed that no comparison uses.
+    for grid in config["grids"].values():
+        assert (len(grid["methods"]), grid["seed"]) == (3, 100)
+    target = config["scenarios"]["target"]["target"]
+    assert plan.runs["target/pico/r-and-b/seed0"]["method"]["target"] == target
+    assert plan.mixtures["target/pico/oracle/seed100"]["options"] == {"target": target}

@@ -1,0 +1,53 @@
+"""The crate of made-up results, read back by the library that wrote it."""
+
+import shutil
+import sys
+
+import pytest
+
+from pike_mixing.errors import InputError
+from pipeline.results.crate import LICENCE, PROFILES, crate
+
+
+@pytest.fixture
+def finished(shown, tmp_path):
+    """A results folder as the workflow leaves it."""
+    results = tmp_path / "results"
+    for name in ("tables", "figures", "report"):
+        shutil.copytree(shown / name, results / name)
+    shutil.copy(shown / "pike.duckdb", results)
+    (results / "settings").mkdir()
+    shutil.copy(shown / "settings/experiment.json", results / "settings")
+    return results
+
+
+def test_the_crate_says_what_the_workflow_made_of_what(finished, tmp_path):
+    rocrate = pytest.importorskip("rocrate.rocrate", reason="make setup EXTRAS=crate")
+    assert crate(finished, out=tmp_path / "crate").startswith(f"{tmp_path}/crate: ")
+    read = rocrate.ROCrate(tmp_path / "crate")
+    assert read.mainEntity.id == "Snakefile"
+    assert read.mainEntity["programmingLanguage"].id.endswith("#snakemake")
+    assert {one.id for one in read.root_dataset["conformsTo"]} > set(PROFILES)
+    assert read.license in (LICENCE, read.dereference(LICENCE))
+    (action,) = [e for e in read.contextual_entities if e.type == "CreateAction"]
+    assert action["instrument"] is read.mainEntity
+    assert [one.id for one in action["object"]] == ["experiment.json"]
+    made = {one.id for one in action["result"]}
+    assert made == {
+        "results/pike.duckdb",
+        *(f"results/{n}/" for n in ("tables", "figures", "report")),
+    }
+    for entity in read.data_entities:
+        assert (tmp_path / "crate" / entity.id).exists()
+    database = tmp_path / "crate/results/pike.duckdb"
+    assert database.read_bytes() == (finished / "pike.duckdb").read_bytes()
+
+
+def test_results_that_are_not_whole_are_refused(finished, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rocrate.rocrate", None)
+    with pytest.raises(InputError, match="rocrate is not installed: run `make setup EXTRAS=crate`"):
+        crate(finished, out=tmp_path / "crate")
+    shutil.rmtree(finished / "report")
+    with pytest.raises(InputError, match=r"results/report: not there: finish the experiment"):
+        crate(finished, out=tmp_path / "crate")
+    assert not (tmp_path / "crate").exists()

@@ -1,0 +1,47 @@
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from pipeline.results import headline, marks
+from pipeline.results.selection import connect_ours, query
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def docs(made, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("docs")
+    (folder / "results").mkdir()
+    headline.write(made / "settings/experiment.json", made / "pike.duckdb", folder)
+    return folder
+
+
+def test_the_page_has_the_databases_numbers(made, docs):
+    text = (docs / "results.md").read_text(encoding="utf-8")
+    header, _, *lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert header == "|  | real / tiny | languages / tiny |"
+    assert [line.split(" | ")[0] for line in lines] == [
+        "| round-robin",
+        "| pike",
+        "| balanced-pike",
+    ]
+    with connect_ours(made / "pike.duckdb") as connection:
+        found = query(connection, "select * from method_differences where against = 'mix'")
+    for row in found:
+        (line,) = [line for line in lines if line.startswith(f"| {row['method']} |")]
+        ends = f"({row['nll_low']:+.3f} to {row['nll_high']:+.3f}, 2 seeds)"
+        assert re.search(
+            re.escape(f"{row['nll_difference']:+.3f}") + "[^ ]* " + re.escape(ends), line
+        )
+    assert marks.NOTES["collapsed"] in text
+
+
+def test_the_figure_shows_every_number_in_light_and_dark(docs):
+    numbers = set()
+    for name, colours in headline.COLOURS.items():
+        text = (docs / f"results/headline-{name}.svg").read_text(encoding="utf-8")
+        root = ElementTree.fromstring(text)
+        numbers |= {e.text for e in root.iter() if re.match(r"[+-]\d\.\d{3}", e.text or "")}
+        assert root.get("fill") == colours["ink"]
+    assert len(numbers) >= 6

@@ -1,0 +1,174 @@
+"""Methods over all scenarios, by numbers that a reader can check."""
+
+import math
+
+import pytest
+from played import insert, records
+
+from pipeline.results import views
+
+T = {1: 12.706, 2: 4.303}
+"""Quantiles of Student's t by degrees of freedom."""
+
+
+@pytest.fixture
+def judged():
+    """Scenarios s and u, each with two domains of one document of ten tokens."""
+    import duckdb
+
+    connection = duckdb.connect()
+    views.create(connection, "leaderboard", "table_leaderboard", "table_ladder")
+    insert(connection, "experiment", name="e", baseline="mix", oracle="oracle", config="{}")
+    for place, scenario in enumerate("su"):
+        insert(connection, "scenarios", scenario=scenario, position=place)
+        for position, (domain, target) in enumerate(
+            {"a": 1, "b": 3 if scenario == "u" else 1}.items()
+        ):
+            insert(
+                connection, "domains", scenario=scenario, domain=domain, position=position,
+                target=target,
+            )  # fmt: skip
+    for place, method in enumerate(("mix", "oracle", "mine", "drawn-000")):
+        insert(connection, "methods", method=method, position=place)
+    yield connection
+    connection.close()
+
+
+def ran(connection, scenario, method, seed, a, b, seconds=1.0):
+    """A run whose two documents of each domain lose `a` and `b` nats a token."""
+    name = f"{scenario}/m/{method}/seed{seed}"
+    insert(
+        connection, "runs", run=name, scenario=scenario, model="m", method=method, seed=seed,
+        steps=10, tokens=100, tokenizer="t",
+    )  # fmt: skip
+    insert(connection, "steps", run=name, step=0, seconds=seconds)
+    for domain, nll in (("a", a), ("b", b)):
+        for document in "01":
+            insert(
+                connection, "documents", run=name, step=10, domain=domain, document=document,
+                nll=10 * nll, tokens=10, bytes=9,
+            )  # fmt: skip
+        insert(
+            connection, "perplexities", run=name, step=10, domain=domain, nll=nll, stderr=0.1,
+            perplexity=math.exp(nll), bits_per_byte=nll, tokens=20,
+        )  # fmt: skip
+    return name
+
+
+@pytest.fixture
+def filled(judged):
+    for seed in (0, 1):
+        for scenario in "su":
+            ran(judged, scenario, "oracle", seed, 1.0, 1.0)
+            ran(judged, scenario, "mix", seed, 1.2, 1.2)
+        ran(judged, "s", "mine", seed, 1.1 + 0.1 * seed, 1.1)
+        ran(judged, "u", "mine", seed, 1.0, 1.4, seconds=2.0)
+    # These serve others: another seed, without the oracle.
+    ran(judged, "s", "drawn-000", 100, 9.0, 9.0)
+    ran(judged, "s", "mix", 100, 1.2, 1.2)
+    return judged
+
+
+def test_regret_is_the_mean_over_scenarios_of_the_weighted_loss_above_the_oracles(filled):
+    rows = {(r["method"], r["against"]): r for r in records(filled, "select * from leaderboard")}
+    assert set(rows) == {
+        ("mix", "oracle"), ("mine", "oracle"), ("mine", "mix"), ("oracle", "mix"),
+    }  # fmt: skip
+    found = rows["mine", "oracle"]
+    # s: 0.1 and 0.15 over the seeds; u: (0 + 3 * 0.4) / 4 = 0.3 in both.
+    assert found["difference"] == pytest.approx((0.2 + 0.225) / 2)
+    assert found["seed_sd"] == pytest.approx(0.025 / math.sqrt(2))
+    assert found["high"] - found["difference"] == pytest.approx(T[1] * 0.025 / 2, rel=1e-3)
+    assert (found["worst_scenario"], found["worst"]) == ("u", pytest.approx(0.3))
+    assert (found["scenarios"], found["seeds"], found["collapses"]) == (2, 2, 0)
+    assert rows["mix", "oracle"]["difference"] == pytest.approx(0.2)
+
+
+def test_a_method_without_a_scenario_has_no_mean(filled):
+    filled.execute("delete from documents where run like 'u/m/mine/%'")
+    assert records(filled, "select * from leaderboard where method = 'mine'") == []
+
+
+def test_the_table_ranks_by_regret_and_leaves_out_what_serves_others(filled):
+    cells = records(filled, "select * from table_leaderboard")
+    assert [c["row_label"] for c in cells if c["column_label"] == "mean regret"] == [
+        "oracle", "mix", "mine",
+    ]  # fmt: skip
+    kinds = {c["row_label"]: c["kind"] for c in cells}
+    assert kinds == {"oracle": "reference", "mix": "method", "mine": "method"}
+    verdicts = {c["row_label"]: c["text"] for c in cells if c["column_label"] == "verdict"}
+    assert verdicts == {"oracle": "better", "mix": None, "mine": "no difference shown"}
+    regrets = {
+        (c["row_label"], c["column_label"]): c["value"]
+        for c in cells
+        if c["section"] == "regret by scenario / m"
+    }
+    assert regrets["mine", "u"] == pytest.approx(0.3)
+
+
+def test_a_mixtures_cost_counts_the_runs_that_it_was_found_from(filled):
+    filled.execute("update experiment set oracle = 'mine'")
+    lineage = {
+        "run/u/m/mine/seed0": ["mixture/x"],
+        "mixture/x": ["evaluation/s/m/drawn-000/seed100", "run/s/m/drawn-000/seed100"],
+        "evaluation/s/m/drawn-000/seed100": ["run/s/m/drawn-000/seed100"],
+    }
+    for artifact, inputs in lineage.items():
+        insert(filled, "lineage", artifact=artifact, inputs=inputs)
+    (found,) = records(filled, "select * from steps_of_baseline where run = 'u/m/mine/seed0'")
+    # Twice the baseline's time in its one step; the run it stands on costs one more.
+    assert found["steps"] == pytest.approx(2)
+    assert found["with_others"] == pytest.approx(3)
+
+
+def test_one_slow_step_of_one_seed_costs_nothing(filled):
+    name = ran(filled, "u", "mine", 2, 1.0, 1.0, seconds=2.0)
+    before = records(filled, "select * from steps_of_baseline where method = 'mine'")
+    filled.execute("update steps set seconds = 99 where run = ?", [name])
+    assert records(filled, "select * from steps_of_baseline where method = 'mine'") == before
+
+
+def climbed(connection, scenario, tokens, regrets):
+    """The oracle and methods with these regrets on a rung of so many tokens."""
+    for method, regret in {"oracle": 0.0, **regrets}.items():
+        name = ran(connection, scenario, method, 0, 1 + regret, 1 + regret)
+        connection.execute(f"update runs set tokens = {tokens} where run = '{name}'")
+
+
+def test_ranks_are_compared_by_scenario_and_a_budget_stands_under_its_scenarios_name(judged):
+    config = '{"scenarios": {"s2": {"like": "s"}, "u2": {"like": "u"}}}'
+    judged.execute("update experiment set config = ?", [config])
+    climbed(judged, "s", 1000, {"mix": 0.1, "mine": 0.2, "drawn-000": 0.3})
+    climbed(judged, "s2", 2000, {"mix": 0.1, "mine": 0.3, "drawn-000": 0.2})
+    climbed(judged, "u", 1000, {"mix": 0.1, "mine": 0.1, "drawn-000": 0.3})
+    climbed(judged, "u2", 2000, {"mix": 0.1, "mine": 0.2, "drawn-000": 0.2})
+    found = {r["scenario"]: r for r in records(judged, "select * from rank_correlations")}
+    assert {r["label_a"] for r in found.values()} == {"m, 1k"}
+    assert {r["label_b"] for r in found.values()} == {"m, 2k"}
+    # s: two pairs alike, one turned round. u: one pair alike, two tied on one of the rungs.
+    assert found["s"]["tau"] == pytest.approx(1 / 3)
+    assert found["u"]["tau"] == pytest.approx(1 / 2)
+    assert found["s"]["low"] is None
+    mean = found[None]
+    assert mean["tau"] == pytest.approx(5 / 12)
+    assert mean["high"] - mean["tau"] == pytest.approx(T[1] * (1 / 6) / 2, rel=1e-3)
+    cells = records(judged, "select * from table_ladder where section = 'mean regret'")
+    assert {(c["row_label"], c["column_label"]): c["value"] for c in cells}["mine", "m, 2k"] == (
+        pytest.approx(0.25)
+    )
+
+
+@pytest.mark.parametrize(
+    ("seeds", "low", "high", "words"),
+    [
+        ("null", "null", "null", None),
+        (1, -2, -1, "one seed"),
+        (2, -2, -1, "better"),
+        (2, 1, 2, "worse"),
+        (2, -1, 1, "no difference shown"),
+        (2, "null", "null", "too few documents to tell"),
+    ],
+)
+def test_a_verdict_claims_no_more_than_its_interval(judged, seeds, low, high, words):
+    sql = f"select interval_in_words({seeds}, {low}, {high}) as words"
+    assert records(judged, sql) == [{"words": words}]

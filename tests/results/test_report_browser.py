@@ -1,0 +1,183 @@
+"""The report's pages in a browser: drawn, read by keyboard, sorted, dimmed, and accessible."""
+
+import html
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pipeline.results.report import PAGES
+
+pytestmark = pytest.mark.workflow
+
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+AXE = importlib.util.find_spec("axe_core_python")
+WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
+
+# What is run in the page ends with an answer; a page around it has the width of a telephone.
+INSIDE = """
+<script>
+addEventListener("load", async () => {
+  const answer = await (async () => { %s })();
+  parent.postMessage(JSON.stringify({ errors: failures, answer }), "*");
+});
+</script>
+"""
+WATCH = "<script>window.failures = []; onerror = (m) => { failures.push(m); };</script>"
+AROUND = """<!doctype html><title></title>
+<iframe src="%s" style="width:%dpx;height:1000px"></iframe>
+<script>addEventListener("message", (event) => { document.title = event.data; });</script>"""
+OPTIONS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--enable-logging=stderr", "--window-size=1600,1200", "--virtual-time-budget=30000",
+    "--dump-dom",
+)  # fmt: skip
+AXE_SCRIPT = '<script src="axe.min.js"></script>'
+DARK = "--blink-settings=preferredColorScheme=0"
+
+
+def seen(report, page, folder, script, *, width=1440, before="", options=()):
+    """What a script answers inside a page of a report."""
+    if BROWSER is None:
+        pytest.skip("neither chromium nor google-chrome is installed")
+    text = (report / f"{page}.html").read_text(encoding="utf-8")
+    ending = before + INSIDE % script + "</body>"
+    text = text.replace("<head>", "<head>" + WATCH).replace("</body>", ending)
+    (folder / f"{page}.html").write_text(text, encoding="utf-8")
+    around = folder / "around.html"
+    around.write_text(AROUND % (f"{page}.html", width), encoding="utf-8")
+    profile = f"--user-data-dir={folder / 'profile'}"
+    done = subprocess.run(
+        [BROWSER, *OPTIONS, *options, profile, around.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=True,
+    )
+    assert "CONSOLE" not in done.stderr
+    found = json.loads(html.unescape(re.search(r"<title>(.*?)</title>", done.stdout)[1]))
+    assert found["errors"] == []
+    return found["answer"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(("width", "options"), [(360, ()), (1440, (DARK,))])
+def test_axe_finds_no_barrier(shown, tmp_path, page, width, options):
+    if AXE is None:
+        pytest.skip("the extra test installs axe-core-python")
+    shutil.copy(Path(AXE.origin).with_name("axe.min.js"), tmp_path)
+    script = (
+        f"const only = {json.dumps(WCAG)};"
+        + """
+      const wide = document.documentElement.scrollWidth;
+      const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+      for (const part of document.querySelectorAll("details")) part.open = true;
+      const found = await axe.run(document, { runOnly: only, resultTypes: ["violations"] });
+      const told = found.violations.map((one) => one.id + ": " + one.nodes[0].html);
+      return { wide, dark, told, passed: found.passes.length };
+    """
+    )
+    found = seen(
+        shown / "report", page, tmp_path, script, width=width, before=AXE_SCRIPT, options=options
+    )
+    assert found["told"] == []
+    assert found["passed"] > 15
+    assert found["dark"] == bool(options)
+    # Tables scroll in boxes of their own; the page itself never does.
+    assert found["wide"] <= width
+
+
+def test_plots_are_drawn_read_and_hidden(shown, tmp_path):
+    found = seen(
+        shown / "report",
+        "index",
+        tmp_path,
+        """
+        const drawn = [...document.querySelectorAll("[data-panel]")]
+          .filter((svg) => svg.getBoundingClientRect().height > 50 && svg.querySelector("path"));
+        const figure = document.getElementById("figure-losses-all");
+        const button = figure.querySelector('[data-toggle="pike"]');
+        button.click();
+        const svg = figure.querySelector("[data-panel]");
+        const box = svg.getBoundingClientRect();
+        const told = () => document.getElementById("tip").textContent;
+        const place = { clientX: box.right - 5, clientY: box.top + 40 };
+        svg.dispatchEvent(new PointerEvent("pointermove", place));
+        const tip = told();
+        svg.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft" }));
+        const off = [...figure.querySelectorAll('[data-key="pike"]')]
+          .filter((group) => getComputedStyle(group).display === "none").length;
+        const tall = document.documentElement.scrollHeight;
+        const top = document.querySelector(".picture").getBoundingClientRect();
+        return { drawn: drawn.length, tip, again: told(), off, tall, bottom: top.bottom,
+                 pressed: button.getAttribute("aria-pressed") };
+        """,
+    )
+    text = (shown / "report/index.html").read_text(encoding="utf-8")
+    assert found["drawn"] == len(re.findall("<svg [^>]*data-panel=", text))
+    assert (found["pressed"], found["off"] > 0) == ("false", True)
+    assert "step 40" in found["tip"]
+    assert "pike" not in found["tip"].replace("balanced-pike", "")
+    assert "step 20" in found["again"]
+    # The answer is on the first screen, and the page has six of them at most.
+    assert found["bottom"] < 900
+    assert found["tall"] <= 6 * 900
+
+
+def test_headings_sort_their_table_and_references_stay_below(shown, tmp_path):
+    found = seen(
+        shown / "report",
+        "tables",
+        tmp_path,
+        """
+        const table = document.querySelector("#table-perplexity-real table");
+        const names = () => [...table.tBodies[0].rows].map((row) => row.cells[0].textContent);
+        const heading = table.tHead.rows[0].cells[1];
+        const values = () => [...table.tBodies[0].rows].filter((row) => !row.matches(".reference"))
+          .map((row) => parseFloat(row.cells[1].textContent));
+        heading.querySelector("button").click();
+        const sorted = () => heading.getAttribute("aria-sort");
+        const [up, first] = [values(), sorted()];
+        heading.querySelector("button").click();
+        return { up, down: values(), first, second: sorted(), names: names() };
+        """,
+    )
+    assert found["up"] == sorted(found["up"])
+    assert found["down"] == found["up"][::-1]
+    assert len(set(found["up"])) > 1
+    assert (found["first"], found["second"]) == ("ascending", "descending")
+    assert found["names"][-1] in ("entropy floor", "unigram counts", "uniform guess")
+
+
+def test_a_method_is_picked_out_everywhere_and_links_take_it_along(shown, tmp_path):
+    found = seen(
+        shown / "report",
+        "index",
+        tmp_path,
+        """
+        const pick = document.getElementById("pick");
+        pick.value = "round-robin";
+        pick.dispatchEvent(new Event("change"));
+        const dim = (selector) => [...document.querySelectorAll(selector)]
+          .map((one) => one.classList.contains("dim"));
+        return {
+          row: dim('tr[data-method="round-robin"]'), other: dim('tr[data-method="pike"]'),
+          lines: dim('[data-key="pike"]'), baseline: dim('[data-key="mix"]'),
+          domains: dim('[data-key="easy"]'),
+          panel: dim('[data-panel$="--mix"]'), panels: dim('[data-panel$="--pike"]'),
+          link: document.querySelector("nav a:last-child").getAttribute("href"),
+        };
+        """,
+    )
+    for kept in ("row", "baseline", "domains", "panel"):
+        assert found[kept]
+        assert not any(found[kept]), kept
+    for dimmed in ("other", "lines", "panels"):
+        assert found[dimmed]
+        assert all(found[dimmed]), dimmed
+    assert found["link"] == "provenance.html?method=round-robin"

@@ -1,0 +1,129 @@
+"""Code blocks of the pages run, or `documented.HOW` names why not."""
+
+import os
+import re
+import subprocess
+import sys
+
+import documented
+import numpy as np
+import pytest
+import yaml
+
+from pipeline import cli
+from pipeline.planning import planner, schema
+
+LANGUAGES = {"diff", "python", "sh", "sql", "text", "yaml"}
+BEFORE = {
+    "docs/trainers.md": """
+import torch
+model = torch.nn.Linear(3, 1)
+rows_en, rows_de = torch.eye(3), torch.ones(4, 3)
+def loss_fn(model, rows):
+    return model(rows).square().mean(dim=1)
+"""
+}
+"""What a page's Python has without showing it."""
+
+
+@pytest.mark.parametrize("name", documented.NAMES)
+def test_every_block_names_its_language_and_fits(name):
+    text = (documented.ROOT / name).read_text(encoding="utf-8")
+    fences = re.findall(r"^ *```(\S*)", text, re.MULTILINE)
+    assert set(fences[::2]) <= LANGUAGES
+    assert set(fences[1::2]) <= {""}
+    if "diff" in fences:
+        assert name == "docs/trainers.md", "tests/integration/test_trainer_examples.py reads one"
+
+
+def test_every_command_is_tried_somewhere_and_no_reason_is_left_over():
+    found = [(name, c) for name in documented.NAMES for c in documented.commands(name)]
+    assert len(found) > 25
+    assert [pair for pair in found if not documented.how(pair[1])] == []
+    places = {documented.how(c) for _, c in found}
+    assert {place for _, place in documented.HOW} == places
+    for reason in places:
+        for test in re.findall(r"test_\w+\.py", reason):
+            assert list((documented.ROOT / "tests").rglob(test)), test
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        (n, c)
+        for n in documented.NAMES
+        for c in documented.commands(n)
+        if ".venv/bin/pike " in c and "lm-eval" not in c
+    ],
+)
+def test_the_command_line_knows_every_option(name, command):
+    assert cli.chosen(documented.words(command))
+
+
+@pytest.mark.parametrize(("name", "command"), documented.tried("make"))
+def test_make_knows_every_target(name, command):
+    done = subprocess.run(
+        [*command.replace("make ", "make -n ", 1).split(), "READY=Makefile", "TPU_VENV=build"],
+        cwd=documented.ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [n for n in documented.NAMES if documented.blocks(n, "python")])
+def test_a_pages_python_runs(name, tmp_path):
+    code = "\n".join([BEFORE.get(name, ""), *documented.blocks(name, "python")])
+    (tmp_path / "page.py").write_text(code, encoding="utf-8")
+    done = _run([sys.executable, "page.py"], tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def _run(command, folder):
+    environment = {**os.environ, "PYTHONPATH": str(documented.ROOT), "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("name", [n for n in documented.NAMES if documented.blocks(n, "yaml")])
+def test_a_pages_yaml_fits_into_a_configuration(name, tmp_path, monkeypatch):
+    # The module that a page's configuration may name is the page's Python.
+    (tmp_path / "mine.py").write_text("\n".join(documented.blocks(name, "python")))
+    monkeypatch.syspath_prepend(tmp_path)
+    config = planner.read(documented.ROOT / "config.yaml")
+    for block in documented.blocks(name, "yaml"):
+        for section, values in yaml.safe_load(block).items():
+            config[section] = {**config.get(section, {}), **values}
+    assert schema.problems(config, name) == []
+    config["methods"]["wrong"] = {"rule": "mix", "zeta9": 1}
+    assert len(schema.problems(config, name)) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted({name for name, _ in documented.tried("library")}))
+def test_a_pages_table_of_runs_gives_a_mixture(name, tmp_path):
+    pytest.importorskip("lightgbm")
+    _swarm(tmp_path)
+    for command in (c for n, c in documented.tried("library") if n == name):
+        done = _run(["bash", "-c", command.replace("python ", f"{sys.executable} ", 1)], tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert re.search(r"(code|pile_cc) +0\.\d+ +0\.\d+", done.stdout), done.stdout
+
+
+def _swarm(folder):
+    """The tables of a swarm of two domains: RegMix's two files, and this project's one."""
+    draw = np.random.default_rng(0)
+    share_N = draw.uniform(size=24)
+    losses_Nx2 = 3 + np.exp(-np.stack([share_N, 1 - share_N], axis=1))
+    weights = ["index,train_the_pile_pile_cc,train_the_pile_arxiv"]
+    measured = ["index,metric/the_pile_pile_cc_val_loss,metric/the_pile_arxiv_val_loss"]
+    own = ["weight/code,weight/prose,loss/code,loss/prose"]
+    for n, (share, (one, other)) in enumerate(zip(share_N, losses_Nx2, strict=True), 1):
+        mixture, loss = f"{share},{1 - share}", f"{one},{other}"
+        weights.append(f"{n},{mixture}")
+        measured.append(f"{n},{loss}")
+        own.append(f"{mixture},{loss}")
+    files = {"train_mixture_1m": weights, "train_pile_loss_1m": measured, "swarm": own}
+    for name, lines in files.items():
+        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")

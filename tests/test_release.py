@@ -1,0 +1,74 @@
+"""`make release` in a clone of this tree, up to what would be uploaded."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+AUTHOR = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+
+
+def git(folder, *words):
+    command = ["git", "-C", folder, *AUTHOR, *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def clone(tmp_path, monkeypatch):
+    """A clone with the tree as it is here, committed."""
+    git(tmp_path, "clone", "-q", "--no-hardlinks", ROOT, "clone")
+    folder = tmp_path / "clone"
+    for name in git(ROOT, "ls-files", "-z", "--modified", "--others", "--exclude-standard").split(
+        "\0"
+    ):
+        if name and (ROOT / name).exists():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes((ROOT / name).read_bytes())
+            (folder / name).chmod((ROOT / name).stat().st_mode)
+    git(folder, "add", "--all")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "as here")
+    for name in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{name}_NAME", "A")
+        monkeypatch.setenv(f"GIT_{name}_EMAIL", "a@example.org")
+    return folder
+
+
+def release(folder, version):
+    command = ["workflow/release.sh", sys.executable, version]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.workflow
+def test_a_release_is_built_checked_and_tagged(clone):
+    pytest.importorskip("build", reason="make setup EXTRAS=release")
+    pytest.importorskip("twine", reason="make setup EXTRAS=release")
+    done = release(clone, "7.8.9")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("PASSED") == 2
+    assert re.search(r"^\[[\d ]+\]$", done.stdout, re.MULTILINE)
+    names = sorted(path.name for path in (clone / "dist").iterdir())
+    assert names == ["pike_mixing-7.8.9-py3-none-any.whl", "pike_mixing-7.8.9.tar.gz"]
+    assert git(clone, "describe") == "v7.8.9\n"
+    assert git(clone, "status", "--porcelain") == ""
+    changed = git(clone, "show", "--format=")
+    assert len(re.findall(r'^\+ *(?:__version__ = "7.8.9"|version: 7.8.9)$', changed, re.M)) == 3
+    headings = re.findall("^## (.*)$", (clone / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[0] == "Unreleased"
+    assert re.fullmatch(r"7\.8\.9 \(\d{4}-\d\d-\d\d\)", headings[1])
+    assert "the tag v7.8.9 is there already" in release(clone, "7.8.9").stderr
+
+
+@pytest.mark.slow
+def test_a_release_that_fails_leaves_the_files_as_they_were(clone):
+    assert "give three numbers" in release(clone, "1.2").stderr
+    (clone / "pike_mixing/pyproject.toml").write_text("[", encoding="utf-8")
+    assert "changes that are not committed" in release(clone, "7.8.9").stderr
+    git(clone, "commit", "-qam", "broken")
+    done = release(clone, "7.8.9")
+    assert done.returncode == 1
+    assert "are as before" in done.stderr
+    assert git(clone, "status", "--porcelain") == ""
+    assert git(clone, "tag") == ""

@@ -1,0 +1,101 @@
+"""Trains runs on as many virtual chips as CPU_NUM_DEVICES says: python chip_runs.py WORK ANSWER.
+
+WORK is a JSON list of arguments of `train`; ANSWER gets a JSON list of what each of them returned.
+"""
+
+import collections
+import importlib
+import json
+import re
+import sys
+from pathlib import Path
+
+import torch
+
+from pike_mixing import registry
+from pike_mixing.settings import parse
+from pipeline import settings
+from pipeline.evaluation import gradient_probe
+from pipeline.model import loss
+from pipeline.runtime import atomic_files, devices, run_lock
+from pipeline.training import inputs
+from pipeline.training import train as pretrain
+
+COLLECTIVE = re.compile(
+    r" (all-reduce|all-gather|collective-permute|all-to-all|reduce-scatter)(?:-start)?\("
+)
+
+
+class Compilations:
+    """Listens to a run's records: programs compiled up to each step."""
+
+    def __init__(self):
+        self.metrics = importlib.import_module("torch_xla.debug.metrics")
+        self.by_step, self.counts_by_step = [], {}
+
+    def add(self, table, row):
+        if table == "weights":
+            self.counts_by_step.setdefault(row["step"], []).append(row["count"])
+        if table == "steps":
+            self.by_step.append(self.metrics.counter_value("UncachedCompile") or 0)
+
+
+def train(run, corpora, reference=None, shard=False, chunk=None, programs=None, probe=None):
+    """Trains a run; what was compiled, what lies where, and what its programs exchange.
+
+    Args:
+        run: run.json.
+        corpora: The folder of its corpora.
+        reference: Folder of the run of its reference.
+        shard: Whether weights are divided over the chips.
+        chunk: Tokens whose logits are made at a time, in place of `loss.chunk`.
+        programs: Folder in which XLA leaves its compiled programs as text.
+        probe: Settings of a probe of the finished run.
+    """
+    run, corpora = Path(run), Path(corpora)
+    values = atomic_files.read_json(run)
+    work = parse(settings.Run, values, str(run))
+    method = registry.build(work.rule, work.method, str(run))
+    seen = set(Path(programs).glob("*")) if programs else set()
+    if chunk:
+        loss.chunk = lambda N, V: chunk
+    with run_lock.acquire(run.parent) as held:
+        given = inputs.read_inputs(work, method, corpora, reference and Path(reference), None)
+        place = devices.pick("xla")
+        loop = pretrain._Training(work, method, values, given, place, held, shard=shard)
+        heard = Compilations()
+        loop.records.listeners.append(heard)
+        with loop.folder.writer:
+            loop.run()
+    found = {"compiled": heard.by_step, "divided": divided(loop.model, loop.optimizer)}
+    if programs:
+        found["programs"] = [
+            dict(collections.Counter(COLLECTIVE.findall(path.read_text(encoding="utf-8"))))
+            for path in sorted(set(Path(programs).glob("*after_optimizations.txt")) - seen)
+        ]
+    if probe:
+        gradient_probe.probe(Path(probe), run.parent, corpora, device="xla")
+    return found
+
+
+def divided(model, optimizer):
+    """For each parameter, and each moment of it, how it lies on the chips."""
+    spec = importlib.import_module("torch_xla")._XLAC._get_xla_sharding_spec
+    return {
+        name: {
+            what: spec(held)
+            for what, held in {
+                "weight": weight.data,
+                "gradient": weight.grad,
+                **optimizer.state[weight],
+            }.items()
+            if torch.is_tensor(held) and held.shape == weight.shape
+        }
+        for name, weight in model.named_parameters()
+    }
+
+
+if __name__ == "__main__":
+    work, answer = map(Path, sys.argv[1:])
+    found = [train(**one) for one in json.loads(work.read_text(encoding="utf-8"))]
+    answer.write_text(json.dumps(found), encoding="utf-8")

@@ -1,0 +1,63 @@
+"""The commands and queries of the documentation, as a reader would give them."""
+
+import os
+import subprocess
+import sys
+
+import documented
+import pytest
+
+pytestmark = pytest.mark.workflow
+
+OURS = {
+    "runs/stdlib/nano": "runs/words/tiny",
+    "results/mine/": "results/",
+    "watch results": "watch --once results",
+}
+"""What the pages name, and the tiny experiment has otherwise."""
+
+
+def lines(place):
+    """The lines of a script that gives all commands of a place, each ending the script if wrong."""
+    python = f"'{sys.executable}' -m"
+    for _, command in documented.tried(place):
+        command = command.replace(".venv/bin/pike", f"{python} pipeline")
+        yield command.replace(".venv/bin/snakemake", f"{python} snakemake --dry-run --quiet")
+
+
+def told(project, commands):
+    """What a script prints in a project."""
+    text = "set -eu -o pipefail\n" + "\n".join(commands)
+    project.path("script").write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        ["bash", "script"],
+        cwd=project.root,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(project.root)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_whoever_begins_gets_plans_and_dry_runs(default):
+    commands = [c for c in lines("new") if not c.endswith("-m pipeline")]
+    assert len(commands) > 6
+    shown = told(default, commands)
+    assert "scale-free-pike" in shown
+    assert "in all:" in shown
+
+
+def test_a_finished_experiment_is_asked(finished):
+    commands = list(lines("finished"))
+    assert len(commands) > 4
+    for theirs, ours in OURS.items():
+        commands = [command.replace(theirs, ours) for command in commands]
+    queries = [q for name in documented.NAMES for q in documented.blocks(name, "sql")]
+    assert queries
+    asked = [f"'{sys.executable}' -m pipeline query '{' '.join(q.split())}'" for q in queries]
+    shown = told(finished, [*commands, *asked])
+    for word in ("claim", "corpus/letters/notes", "balanced", "bytes_per_token", "share"):
+        assert word in shown

@@ -1,0 +1,49 @@
+#!/bin/sh
+# Prepares a release in a clean clone: version, changelog, archives of the library in dist/, checks,
+# a commit with a tag. It uploads nothing. Where a check fails, the files are as before.
+#
+#   release.sh PYTHON VERSION
+set -eu
+python=$1 version=$2
+files="pike_mixing/__init__.py CITATION.cff CHANGELOG.md"
+
+fail() { echo "release: $*" >&2; exit 1; }
+
+echo "$version" | grep -Eq '^[0-9]+\.[0-9]+\.[0-9]+$' || fail "give three numbers: make release VERSION=1.2.3"
+[ -z "$(git status --porcelain)" ] || fail "there are changes that are not committed (git status)"
+! git rev-parse -q --verify "refs/tags/v$version" >/dev/null || fail "the tag v$version is there already"
+grep -q '^## Unreleased$' CHANGELOG.md || fail "CHANGELOG.md has no heading '## Unreleased'"
+
+clean=$(mktemp -d)
+ended() {
+  code=$?
+  rm -rf "$clean"
+  [ $code = 0 ] || { git checkout -q HEAD -- $files; fail "failed; see above ($files are as before)"; }
+}
+trap ended EXIT
+trap 'exit 130' INT TERM
+
+sed -i.bak "s/^__version__ = .*/__version__ = \"$version\"/" pike_mixing/__init__.py
+sed -i.bak "s/^\( *\)version: .*/\1version: $version/" CITATION.cff
+sed -i.bak "s/^## Unreleased\$/&\\
+\\
+## $version ($(date +%F))/" CHANGELOG.md
+for file in $files; do rm "$file.bak"; done
+
+rm -rf dist
+"$python" -m build --no-isolation --outdir dist pike_mixing >"$clean/log" 2>&1 || { cat "$clean/log"; exit 1; }
+"$python" -m twine check --strict dist/*
+
+# The README's example, where the wheel and what it asks for are all that there is (-I: no PYTHONPATH).
+"$python" -I -m venv "$clean/venv"
+"$clean/venv/bin/python" -I -m pip install --disable-pip-version-check --quiet dist/*.whl
+sed -n '/^```python$/,/^```$/p' README.md | grep -v '^```' >"$clean/example.py"
+"$clean/venv/bin/python" -I "$clean/example.py"
+found=$("$clean/venv/bin/python" -I -c 'import pike_mixing; print(pike_mixing.__version__)')
+[ "$found" = "$version" ] || fail "the wheel says $found"
+
+git commit -qm "release: $version" -- $files
+git tag -a -m "$version" "v$version"
+echo "release: v$version is committed and tagged, its archives are in dist. Next:
+  git push --follow-tags
+  $python -m twine upload dist/*"
