@@ -43,7 +43,7 @@ def documents(folder: Path, name: str, size: float) -> Path:
         stage=store.STAGE,
         settings={},
         inputs=[],
-        files=totals.files,
+        files=[totals.file],
         modules=["pipeline.data.documents"],
         facts=facts,
     )

@@ -88,9 +88,6 @@ def _documents(group: str, folder: str) -> Iterator[Any]:
         yield torch.from_numpy(np.append(ids, end).astype(np.uint16))
 
 
-PACKERS = {"encode": encode, "litdata": litdata}
-
-
 def command(folder: Path, name: str, source: str, workers: int) -> list[str]:
     """What packs the documents in a process of its own."""
     if name != "ours":

@@ -123,7 +123,8 @@ def harness(model: Transformer) -> Answers:
 
 def ours(model: Transformer, questions: Sequence[Question]) -> list[Floats]:
     """The evaluation's own scorer."""
-    return score(model, questions, batch_tokens=BATCH_TOKENS, device=torch.device("cpu"))
+    found = score(model, questions, batch_tokens=BATCH_TOKENS, device=torch.device("cpu"))
+    return [one.sums for one in found]
 
 
 def drawn(task: Task, items: int, vocabulary: int) -> list[Question]:

@@ -1,4 +1,4 @@
-"""PiKE in a loop with Accelerate.
+"""Scale-free PiKE in a loop with Accelerate.
 
     accelerate launch examples/trainers/accelerate_loop.py
 
@@ -9,7 +9,7 @@ import torch
 from accelerate import Accelerator
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from pike_mixing import PiKE
+from pike_mixing import ScaleFreePiKE
 from pike_mixing.torch import MixedDataset, Mixing, causal_losses
 
 
@@ -36,8 +36,8 @@ def main() -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     model, optimizer = accelerator.prepare(model, optimizer)
     rows = 4 * accelerator.gradient_accumulation_steps * accelerator.num_processes
-    dataset = MixedDataset(domains(), batch_rows=rows, micro_batch=4, steps=20)
-    mixing = Mixing(PiKE(zeta1=0.05, zeta2=0.01, every=5), dataset, model, causal_losses)
+    dataset = MixedDataset(domains(), batch_rows=rows, micro_batch=4, steps=60)
+    mixing = Mixing(ScaleFreePiKE(every=5), dataset, model, causal_losses)
     accelerator.register_for_checkpointing(mixing)
     for batch in mixing.data_loader():
         with accelerator.accumulate(model):

@@ -1,4 +1,4 @@
-"""PiKE in a loop of one's own, on one process or several.
+"""Scale-free PiKE in a loop of one's own, on one process or several.
 
     torchrun --nproc-per-node 2 examples/trainers/ddp_loop.py
 
@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from pike_mixing import PiKE
+from pike_mixing import ScaleFreePiKE
 from pike_mixing.torch import MixedDataset, Mixing, causal_losses
 
 
@@ -39,8 +39,8 @@ def main() -> None:
         dist.init_process_group("gloo")
         model = DistributedDataParallel(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    dataset = MixedDataset(domains(), batch_rows=8, micro_batch=2, steps=20)
-    mixing = Mixing(PiKE(zeta1=0.05, zeta2=0.01, every=5), dataset, model, causal_losses)
+    dataset = MixedDataset(domains(), batch_rows=8, micro_batch=2, steps=60)
+    mixing = Mixing(ScaleFreePiKE(every=5), dataset, model, causal_losses)
     for batch in mixing.data_loader():
         mixing.loss(model, batch).backward()
         if mixing.complete:

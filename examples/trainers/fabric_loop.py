@@ -1,4 +1,4 @@
-"""PiKE in a loop with Fabric, as litgpt has one.
+"""Scale-free PiKE in a loop with Fabric, as litgpt has one.
 
     python examples/trainers/fabric_loop.py
 
@@ -9,7 +9,7 @@ import torch
 from lightning.fabric import Fabric
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from pike_mixing import PiKE
+from pike_mixing import ScaleFreePiKE
 from pike_mixing.torch import MixedDataset, Mixing, causal_losses
 
 
@@ -36,8 +36,8 @@ def main() -> None:
     model = tiny_model()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     model, optimizer = fabric.setup(model, optimizer)
-    dataset = MixedDataset(domains(), batch_rows=8 * fabric.world_size, micro_batch=4, steps=20)
-    mixing = Mixing(PiKE(zeta1=0.05, zeta2=0.01, every=5), dataset, model, causal_losses)
+    dataset = MixedDataset(domains(), batch_rows=8 * fabric.world_size, micro_batch=4, steps=60)
+    mixing = Mixing(ScaleFreePiKE(every=5), dataset, model, causal_losses)
     for batch in mixing.data_loader():
         with fabric.no_backward_sync(model, enabled=not mixing.last):
             fabric.backward(mixing.loss(model, batch))

@@ -1,4 +1,4 @@
-"""PiKE in the Trainer of Lightning.
+"""Scale-free PiKE in the Trainer of Lightning.
 
     python examples/trainers/lightning_trainer.py
 
@@ -9,7 +9,7 @@ import torch
 from lightning.pytorch import LightningModule, Trainer
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from pike_mixing import PiKE
+from pike_mixing import ScaleFreePiKE
 from pike_mixing.lightning import MixingCallback, MixingDataModule, mixing_loss
 from pike_mixing.torch import MixedDataset, Mixing, causal_losses
 
@@ -52,10 +52,10 @@ class LanguageModel(LightningModule):
 
 def main() -> None:
     """Trains and prints the weights."""
-    dataset = MixedDataset(domains(), batch_rows=8, micro_batch=4, steps=20)
-    mixing = Mixing(PiKE(zeta1=0.05, zeta2=0.01, every=5), dataset, loss_fn=causal_losses)
+    dataset = MixedDataset(domains(), batch_rows=8, micro_batch=4, steps=60)
+    mixing = Mixing(ScaleFreePiKE(every=5), dataset, loss_fn=causal_losses)
     trainer = Trainer(
-        max_steps=20,
+        max_steps=60,
         accumulate_grad_batches=2,
         callbacks=[MixingCallback(mixing)],
         accelerator="cpu",

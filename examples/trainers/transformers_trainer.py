@@ -1,4 +1,4 @@
-"""PiKE in the Trainer of transformers.
+"""Scale-free PiKE in the Trainer of transformers.
 
     python examples/trainers/transformers_trainer.py
 
@@ -16,7 +16,7 @@ from transformers import (
     default_data_collator,
 )
 
-from pike_mixing import PiKE
+from pike_mixing import ScaleFreePiKE
 from pike_mixing.transformers import attach
 
 
@@ -41,7 +41,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         args = TrainingArguments(
             output_dir=folder,
-            max_steps=20,
+            max_steps=60,
             per_device_train_batch_size=4,
             gradient_accumulation_steps=2,
             learning_rate=1e-3,
@@ -50,7 +50,7 @@ def main() -> None:
             disable_tqdm=True,
         )
         trainer = Trainer(tiny_model(), args, data_collator=default_data_collator)
-        mixing = attach(trainer, PiKE(zeta1=0.05, zeta2=0.01, every=5), domains())
+        mixing = attach(trainer, ScaleFreePiKE(every=5), domains())
         trainer.train()
     print(*(f"{domain} {weight:.3f}" for domain, weight in mixing.weights.items()))
 

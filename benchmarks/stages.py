@@ -1,0 +1,132 @@
+"""Where the default experiment's processor time goes, stage by stage.
+
+    python -m benchmarks.stages --name after [--clone .] [--rounds 3]
+
+Each command runs in turn, in the clone and with its code, on what lies in its results/: one run of
+the default experiment, trained and evaluated, is enough. `in a fork` is a command as a workflow on
+one machine runs it. The least processor time of the rounds counts. Record:
+benchmarks/results/stages.json, by name.
+"""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks import measure
+from pipeline.planning import forked_jobs, stages
+from pipeline.runtime import fork_server
+
+RUN, TOKENIZER = "symbols/nano/mix/seed0", "symbols"
+ONE_THREAD = dict.fromkeys(fork_server.THREADS, "1")
+Words = Callable[[int], list[str]]
+ONE_STEP = {"steps": 1, "warmup_steps": 0, "checkpoint_every": 1, "resume_every": 1}
+PARTS = {
+    "Python": "pass",
+    "torch": "import torch",
+    "imports of a training": "import pipeline.training.train",
+    "imports of an evaluation": "import pipeline.evaluation.evaluate",
+    "code fingerprint": "from pipeline.runtime import code_fingerprint as c; "
+    "c.of('pipeline.training.train', 'pike_mixing.rules.mix')",
+}
+
+
+def main() -> None:
+    """Measures, prints and records."""
+    chosen = measure.arguments(__doc__, "stages", name="after", clone=".", rounds=3)
+    clone = Path(chosen.clone).absolute()
+    with tempfile.TemporaryDirectory() as name:
+        ways = {part: partial(_part, code) for part, code in PARTS.items()}
+        whole = _stages(clone, Path(name))
+        steps = {way: partial(_seconds, clone, words) for way, words in (ways | whole).items()}
+        sockets = Path(name, "sockets")
+        end = _server(clone, sockets)
+        steps |= {
+            f"{way} in a fork": partial(_forked, clone, sockets, words)
+            for way, words in whole.items()
+        }
+        found = measure.turns(steps, chosen.rounds, warm=0)
+        end()
+    least = {way: min(measure.processor(seconds)) for way, seconds in found.items()}
+    print(measure.table("seconds", {way: {"processor": s} for way, s in least.items()}))
+    measure.record(chosen, {"stages": {chosen.name: least}}, ("stages",))
+
+
+def _seconds(clone: Path, words: Words, number: int) -> measure.Seconds:
+    before = measure.children_seconds()
+    command = [str(clone / ".venv/bin/python"), *words(number)]
+    subprocess.run(command, cwd=clone, check=True, capture_output=True, env=os.environ | ONE_THREAD)
+    return measure.Seconds(0.0, measure.children_seconds() - before)
+
+
+def _server(clone: Path, sockets: Path) -> Callable[[], int]:
+    """Starts a server with the clone's code, and waits until it listens."""
+    sockets.mkdir()
+    group = forked_jobs.GROUPS[0]
+    modules = {c: stages.STAGES[c].partition(":")[0] for c in group}
+    place = shlex.quote(str(clone))
+    end = fork_server.start(str(sockets), modules, f"cd {place}; export PYTHONPATH={place}; ")
+    while not all((sockets / command).exists() for command in modules):
+        time.sleep(0.1)
+    return end
+
+
+def _forked(clone: Path, sockets: Path, words: Words, number: int) -> measure.Seconds:
+    (listens,) = sockets.glob("server-*")
+    stat = Path("/proc", listens.name.removeprefix("server-"), "stat")
+
+    def used() -> float:
+        ticks = stat.read_text(encoding="utf-8").rpartition(") ")[2].split()[11:15]
+        return measure.children_seconds() + sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+    before, own = used(), ONE_THREAD | {"PYTHONPATH": str(clone)}
+    command = [*shlex.split(fork_server.words(str(sockets))), sys.executable, *words(number)]
+    subprocess.run(command, cwd=clone, check=True, capture_output=True, env=os.environ | own)
+    return measure.Seconds(0.0, used() - before)
+
+
+def _part(code: str, _: int) -> list[str]:
+    return ["-c", code]
+
+
+def _stages(clone: Path, scratch: Path) -> dict[str, Words]:
+    """The commands of the stages by round; each writes into a folder of its own."""
+    results = clone / "results"
+    run = results / "runs" / RUN
+    shutil.copytree(run, scratch / "run")
+    common = ["--corpora", str(results / "corpora" / TOKENIZER), "--device", "cpu"]
+    trained = [*common, "--threads", "1"]
+    tokenizer = str(results / "tokenizers" / f"{TOKENIZER}.model")
+    evaluated = [*common, "--run", str(scratch / "run"), "--tokenizer", tokenizer]
+
+    def stage(name: str, file: str, words: list[str], **other: Any) -> Words:
+        values = json.loads((run / file).read_text(encoding="utf-8"))
+        changed = {k: {**values[k], **v} if isinstance(v, dict) else v for k, v in other.items()}
+
+        def of_round(_: int) -> list[str]:
+            folder = Path(tempfile.mkdtemp(dir=scratch))
+            (folder / file).write_text(json.dumps(values | changed), encoding="utf-8")
+            return ["-m", "pipeline", name, str(folder / file), *words]
+
+        return of_round
+
+    return {
+        "training": stage("pretrain", "run.json", trained),
+        "training of one step": stage("pretrain", "run.json", trained, training=ONE_STEP),
+        "evaluation": stage("evaluate", "evaluation.json", evaluated),
+        "evaluation of the last checkpoint": stage(
+            "evaluate", "evaluation.json", evaluated, checkpoints="last"
+        ),
+    }
+
+
+if __name__ == "__main__":
+    main()
