@@ -28,8 +28,8 @@ RATES, LEARNT = {"download": 2e6, "pack": 0.5e6}, 2e4
 """Bytes a second that are fetched, and that one core tokenizes; characters it learns from."""
 SECONDS = {"fetch": 300.0, "mixture": 300.0, "database": 600.0, "table": 60.0}
 SECONDS |= {"database_of_selection": 600.0, "figure": 120.0, "report": 120.0}
-DISK_BYTES = {"evaluate": 2**26, "probe": 2**20, "tokenizer": 2**28}
-DISK_BYTES |= dict.fromkeys(SECONDS, 2**26)
+DISK_BYTES = dict.fromkeys(SECONDS, 2**26) | {"probe": 2**20, "mixture": 2**20, "table": 2**20}
+DISK_BYTES |= {"tokenizer": 2**28}
 """Of jobs that all take alike."""
 SMALL_SOURCE = 50_000_000
 """Bytes of a source that says nothing of its size."""
@@ -136,8 +136,8 @@ class Jobs:
     def _evaluate(self, run: str) -> Job:
         values, vocabulary = self._of_run(run)
         wanted = self.plan.named("evaluations", run)
-        memory, seconds = resources.of_evaluation(values, wanted, vocabulary, self.device)
-        return Job(seconds, memory, DISK_BYTES["evaluate"], 1)
+        memory, seconds, disk = resources.of_evaluation(values, wanted, vocabulary, self.device)
+        return Job(seconds, memory, disk, 1)
 
     def _probe(self, run: str) -> Job:
         values, vocabulary = self._of_run(run)

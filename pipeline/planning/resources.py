@@ -34,6 +34,8 @@ PROCESS_BYTES = {"cpu": 700 * 2**20, "accelerator": 4 * 2**30}
 """Host memory of a process with torch and its libraries."""
 RECORD_BYTES = 60
 """Disk that one row of a record takes, parts and joined table together."""
+TABLES_BYTES = 2**16
+"""Disk of an evaluated checkpoint's tables beside what grows with its tokens."""
 DISTRACTORS = 3
 """Of a choice that says nothing (`evaluation.items.Choice`)."""
 HEADROOM = 1.25
@@ -197,8 +199,8 @@ def _records(values: Settings) -> int:
 
 def of_evaluation(
     values: Settings, evaluation: Settings, vocabulary: int, device: Accelerator
-) -> tuple[int, float]:
-    """Host bytes and seconds of a run's evaluation: forward passes over rows, and over prompts.
+) -> tuple[int, float, int]:
+    """Host bytes, seconds and disk bytes of a run's evaluation: forward passes over rows, prompts.
 
     A downstream task counts as `items` prompts of a whole row (3,000 where it says nothing), which
     bounds it from above for prompts with demonstrations.
@@ -217,10 +219,9 @@ def of_evaluation(
     flops = tokens * training_flops(shape, vocabulary, length) / 3
     batch = evaluation["batch_tokens"]
     inner = FLOAT * batch * 12 * shape.width + logits(shape, vocabulary, batch)
-    N = parameters(shape, vocabulary)
-    return _host(N, HEADROOM * inner, device), _seconds(
-        flops, values, evaluation["checkpoints"], device
-    )
+    N, times = parameters(shape, vocabulary), _read(values, evaluation["checkpoints"])
+    disk = times * (TABLES_BYTES + FLOAT * tokens)
+    return _host(N, HEADROOM * inner, device), times * _seconds(flops, values, device), disk
 
 
 def of_probe(
@@ -233,7 +234,8 @@ def of_probe(
     inner = probe["microbatch"] * activations(shape, length)
     inner += logits(shape, vocabulary, probe["microbatch"] * length)
     inner += FLOAT * N * (3 + 2 * K)
-    return _host(N, HEADROOM * inner, device), _seconds(flops, values, probe["checkpoints"], device)
+    seconds = _read(values, probe["checkpoints"]) * _seconds(flops, values, device)
+    return _host(N, HEADROOM * inner, device), seconds
 
 
 def _host(N: int, inner: float, device: Accelerator) -> int:
@@ -243,7 +245,11 @@ def _host(N: int, inner: float, device: Accelerator) -> int:
     return PROCESS_BYTES["cpu"] + FLOAT * N + int(inner)
 
 
-def _seconds(flops: float, values: Settings, chosen: str, device: Accelerator) -> float:
+def _read(values: Settings, chosen: str) -> int:
+    """How many checkpoints are evaluated."""
+    return checkpoints(values) if chosen == "all" else 1
+
+
+def _seconds(flops: float, values: Settings, device: Accelerator) -> float:
     precision = values["training"].get("precision", settings.Training.precision)
-    speed = device.peak[precision] * device.utilisation
-    return (checkpoints(values) if chosen == "all" else 1) * flops / speed
+    return flops / (device.peak[precision] * device.utilisation)

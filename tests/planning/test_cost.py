@@ -44,6 +44,13 @@ def test_memory_grows_for_two_more_tries_and_not_with_every_slice_of_a_time_limi
     assert [job.memory_mb(n) for n in (1, 2, 3, 4, 24)] == [1501, 3002, 4503, 4503, 4503]
 
 
+def test_an_evaluation_takes_disk_by_its_tokens():
+    work = planned(ROOT / "workflow/configs/leaderboard.yaml")
+    # Tables, and 4 bytes for each token of 64 rows of 64 tokens of 4 and of 20 domains.
+    sizes = {s: work.job("evaluate", f"{s}/pico/mix/seed0").disk_bytes for s in ("text", "twenty")}
+    assert sizes == {"text": 65_536 + 65_536, "twenty": 65_536 + 327_680}
+
+
 def longest_training(answer):
     """Devices and hours of the longest training of each bill."""
     bills = json.loads(answer)["devices"]
