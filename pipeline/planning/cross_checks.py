@@ -139,13 +139,6 @@ def _misfits(config: Config, origin: str) -> list[str]:
     for name, values in config.get("mixtures", {}).items():
         if not {"swarm", "methods"} & values.keys():
             found.append(f"{origin}: mixtures.{name}: swarm or methods: name what it is found from")
-        reads = finders.kind(values["finder"]).reads
-        evaluations = config.get("evaluation", {}).values()
-        if reads == "predictions" and not any(e.get("token_losses") for e in evaluations):
-            found.append(
-                f"{origin}: mixtures.{name}: the finder {values['finder']} reads the losses of "
-                "tokens, which no evaluation keeps: set evaluation.<name>.token_losses: true"
-            )
         where = f"{origin}: mixtures.{name}.options"
         found += check(finders.kind(values["finder"]), values.get("options", {}), where)
     found += paper_roles.problems(config, origin)
@@ -226,7 +219,17 @@ def _of_method(
         yield from methods.misfits(rule, values, domains, recipe, where)
     else:
         yield from methods.problems({"rule": rule}, where)
-    mixture = config.get("mixtures", {}).get(values.get("mixture"), {})
+    mixture = config.get("mixtures", {}).get(values.get("mixture"))
+    if mixture is None:
+        return
+    evaluation = config["scenarios"][scenario]["evaluation"]
+    kept = config["evaluation"][evaluation].get("token_losses")
+    if finders.kind(mixture["finder"]).reads == "predictions" and not kept:
+        yield (
+            f"{origin}: mixtures.{values['mixture']}: the finder {mixture['finder']} reads the "
+            f"losses of tokens, which scenario {scenario} does not keep: set "
+            f"evaluation.{evaluation}.token_losses: true"
+        )
     for key in ("target", "prior"):
         if (given := mixture.get("options", {}).get(key)) is not None:
             at = f"{origin}: mixtures.{values['mixture']}.options.{key} in scenario {scenario}"

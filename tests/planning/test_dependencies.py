@@ -200,8 +200,10 @@ def test_a_circle_is_refused_with_its_chain(chained):
 def test_mde_wants_an_evaluation_that_keeps_the_losses_of_tokens(chained):
     values = chained("found")
     values["mixtures"]["found"]["finder"] = "mde"
+    # An evaluation of another scenario is no help.
+    values["evaluation"]["other"] = values["evaluation"]["standard"] | {"token_losses": True}
     with pytest.raises(
-        InputError, match=r"mixtures.found: .* evaluation.<name>.token_losses: true"
+        InputError, match=r"mixtures.found: .* does not keep: set evaluation.standard.token_losses"
     ):
         planner.plan(values, "config.yaml")
     values["evaluation"]["standard"]["token_losses"] = True
