@@ -108,8 +108,9 @@ class Mixture:
     """Methods whose runs it is found from."""
     model: str = ABSENT
     """Name of their model; absent: the swarm's or that of the run that asks."""
-    seed: NonNegativeInt = ABSENT
-    """Seed of their runs; absent: the swarm's or that of the run that asks."""
+    seeds: Seeds = ABSENT
+    """Seeds of their runs, each with all of them; absent: the swarm's or that of the run that
+    asks."""
     options: dict[str, Any] = ABSENT
     """The finder's settings."""
 
@@ -130,8 +131,8 @@ class Grid:
     """Instead of `settings`: values of each that varies, the first of all in one run, and so on."""
     model: str = ABSENT
     """Name of their model; absent: that of the run that asks."""
-    seed: NonNegativeInt = ABSENT
-    """Seed of their runs; absent: that of the run that asks."""
+    seeds: Seeds = ABSENT
+    """Seeds of their runs, over which losses are averaged; absent: that of the run that asks."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -45,7 +45,7 @@ class RunName(NamedTuple):
 
 
 class MixtureName(NamedTuple):
-    """One found mixture, or one grid's choice: model and seed are those of its proxies."""
+    """One found mixture, or one grid's choice: the model and the first seed of its proxies."""
 
     scenario: str
     model: str
@@ -162,7 +162,7 @@ def mixture(config: Config, run: RunName) -> MixtureName | None:
     values = search(config, named)
     swarm = config["swarms"][values["swarm"]] if "swarm" in values else {}
     model = values.get("model", swarm.get("model", run.model))
-    return MixtureName(run.scenario, model, named, values.get("seed", swarm.get("seed", run.seed)))
+    return MixtureName(run.scenario, model, named, _seeds(values, swarm.get("seed", run.seed))[0])
 
 
 def proxies_of(config: Config, found: MixtureName) -> list[RunName]:
@@ -170,9 +170,15 @@ def proxies_of(config: Config, found: MixtureName) -> list[RunName]:
     values = search(config, found.mixture)
     swarm = [name for name, (s, _) in members(config).items() if s == values.get("swarm")]
     return [
-        RunName(found.scenario, found.model, method, found.seed)
+        RunName(found.scenario, found.model, method, seed)
         for method in [*swarm, *values.get("methods", [])]
+        for seed in _seeds(values, found.seed)
     ]
+
+
+def _seeds(values: Config, other: int) -> Sequence[int]:
+    """Seeds of the runs that a mixture or a grid is found from."""
+    return values.get("seeds", (other,))
 
 
 def required_runs(config: Config, run: RunName) -> Iterator[RunName]:

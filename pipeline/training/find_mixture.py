@@ -4,6 +4,7 @@ Reads of each proxy its manifest and, as the finder wants it, its last evaluatio
 its mixing method; writes one JSON file, the mixture and its manifest in one.
 """
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -111,7 +112,10 @@ def _mixture(finder: Finder, asked: Search, proxies: Sequence[Proxy]) -> dict[st
 
 
 def _best(asked: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
-    """What the run with the lowest loss of a grid, weighed by the target, gives; else the first."""
+    """What the runs with the lowest mean loss, weighed by the target, give; else the first.
+
+    Runs that give the same differ in their seed.
+    """
     target = asked.options.get("target", dict.fromkeys(asked.domains, 1.0))
     weights_K = by_domain.placed(target, asked.domains, "target", "weight")
     losses = {
@@ -119,13 +123,17 @@ def _best(asked: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
         for p in proxies
         if p.loss_K is not None
     }
-    finite = {name: loss for name, loss in losses.items() if math.isfinite(loss)}
+    alike: dict[str, list[str]] = {}
+    for name in losses:
+        alike.setdefault(json.dumps(asked.proxies[name].gives, sort_keys=True), []).append(name)
+    means = {names[0]: float(np.mean([losses[n] for n in names])) for names in alike.values()}
+    finite = {name: mean for name, mean in means.items() if math.isfinite(mean)}
     if not finite:
         raise InputError(
             "all runs of the grid diverged: their losses are no numbers: choose other settings"
         )
     best = min(finite, key=lambda name: finite[name])
-    told = {"run": best, "losses": {n: finite.get(n) for n in losses}}
+    told = {"run": best, "losses": {n: v if math.isfinite(v) else None for n, v in losses.items()}}
     return {"weights_by_domain": {}, "chosen": asked.proxies[best].gives, "diagnostics": told}
 
 

@@ -67,8 +67,20 @@ GRID = {
 def gridded(chained, **changes):
     values = chained("tuned")
     values["methods"] |= copy.deepcopy(GRID)
-    grid = {"methods": ["low", "high"], "settings": ["zeta1", "zeta2"], "model": "pico", "seed": 3}
+    grid = {
+        "methods": ["low", "high"],
+        "settings": ["zeta1", "zeta2"],
+        "model": "pico",
+        "seeds": [3],
+    }
     return values | {"grids": {"pairs": grid | changes}}
+
+
+def test_a_grid_and_a_mixture_may_have_runs_of_several_seeds(chained):
+    values = chained("found")
+    values["mixtures"]["found"] = {"finder": "best", "methods": ["mix"], "seeds": [7, 8]}
+    plan = planner.plan(values, "config.yaml")
+    assert set(plan.mixtures[named("found", 7)]["proxies"]) == {named("mix", 7), named("mix", 8)}
 
 
 def test_a_grid_chooses_among_its_own_runs_and_one_choice_serves_all_seeds(chained):

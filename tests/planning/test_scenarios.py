@@ -42,6 +42,7 @@ def test_every_method_is_run_in_every_scenario_on_five_seeds(config):
     serving = {
         "doremi-proxy",
         "doge-proxy",
+        "drawn-best",
         *(m for g in config["grids"].values() for m in g["methods"]),
     }
     assert len(config["scenarios"]) == 8
@@ -50,7 +51,8 @@ def test_every_method_is_run_in_every_scenario_on_five_seeds(config):
     assert len(config["scenarios"]["twenty"]["domains"]) == 20
     # One effort for all grids: three runs on a seed that no comparison uses.
     for grid in config["grids"].values():
-        assert (len(grid["methods"]), grid["seed"]) == (3, 100)
+        assert (len(grid["methods"]), grid["seeds"]) == (3, [100])
     target = config["scenarios"]["target"]["target"]
     assert plan.runs["target/pico/r-and-b/seed0"]["method"]["target"] == target
-    assert plan.mixtures["target/pico/oracle/seed100"]["options"] == {"target": target}
+    oracle = plan.mixtures["target/pico/oracle/seed100"]
+    assert (len(oracle["proxies"]), oracle["options"]) == (4 * 3, {"target": target})

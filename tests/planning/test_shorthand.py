@@ -27,7 +27,7 @@ def test_runs_without_methods_have_all_but_those_that_are_left_out():
 
 
 def test_a_grid_of_values_makes_its_methods_which_no_run_is_asked_for():
-    grids = {"rates": {"of": "pike", "values": {"zeta1": [3, 4], "zeta2": [6, 8]}, "seed": 100}}
+    grids = {"rates": {"of": "pike", "values": {"zeta1": [3, 4], "zeta2": [6, 8]}, "seeds": [100]}}
     found = written_out({"methods": METHODS, "grids": grids, "runs": [{"seeds": [0]}]})
     assert found["methods"] == METHODS | {
         "rates-0": {"rule": "pike", "zeta1": 3, "zeta2": 6, "every": 5},
