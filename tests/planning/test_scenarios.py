@@ -46,6 +46,7 @@ def test_every_method_is_run_in_every_scenario_on_five_seeds(config):
         *(m for g in config["grids"].values() for m in g["methods"]),
     }
     assert len(config["scenarios"]) == 8
+    assert "leaderboard" in plan.tables
     assert len(plan.asked) == 8 * 5 * len(config["methods"].keys() - serving)
     assert not {name.split("/")[2] for name in plan.asked} & serving
     assert len(config["scenarios"]["twenty"]["domains"]) == 20
