@@ -38,9 +38,16 @@ def create(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
 
 
 def add(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
-    """Creates the views, or those wanted and what they read from, over the base tables."""
-    for name in ordered(*wanted):
-        connection.execute(f"create view {name} as {texts()[name]}")
+    """Creates the views, or those wanted and what they read from, over the base tables.
+
+    While a view is created, empty tables stand for the views that it reads from: views within
+    views are expanded at every use, and creating all of them took three times as long.
+    """
+    names = ordered(*wanted)
+    for name in names:
+        connection.execute(f"create table {name} as {texts()[name]} with no data")
+    for name in reversed(names):
+        connection.execute(f"drop table {name}; create view {name} as {texts()[name]}")
 
 
 @functools.cache

@@ -3,10 +3,9 @@
 import itertools
 import random
 
-import duckdb
 import pytest
 
-from pipeline.results import comparisons, outcomes, views
+from pipeline.results import comparisons, outcomes
 from pipeline.statistics import paired
 
 # Four items of two documents: candidates, the true one, and how many tokens each candidate shares
@@ -36,12 +35,9 @@ def copying(candidates, gold, shared):
 
 
 @pytest.fixture
-def empty():
-    connection = duckdb.connect()
-    views.create(connection, "mean_tasks")
-    connection.execute("insert into experiment values ('e', 'mix', null, '{}')")
-    yield connection
-    connection.close()
+def empty(empty):
+    empty.execute("insert into experiment values ('e', 'mix', null, '{}')")
+    return empty
 
 
 def answered(

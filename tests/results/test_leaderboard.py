@@ -5,33 +5,26 @@ import math
 import pytest
 from played import insert, records
 
-from pipeline.results import views
-
 T = {1: 12.706, 2: 4.303}
 """Quantiles of Student's t by degrees of freedom."""
 
 
 @pytest.fixture
-def judged():
+def judged(empty):
     """Scenarios s and u, each with two domains of one document of ten tokens."""
-    import duckdb
-
-    connection = duckdb.connect()
-    views.create(connection, "leaderboard", "table_leaderboard", "table_ladder")
-    insert(connection, "experiment", name="e", baseline="mix", oracle="oracle", config="{}")
+    insert(empty, "experiment", name="e", baseline="mix", oracle="oracle", config="{}")
     for place, scenario in enumerate("su"):
-        insert(connection, "scenarios", scenario=scenario, position=place)
+        insert(empty, "scenarios", scenario=scenario, position=place)
         for position, (domain, target) in enumerate(
             {"a": 1, "b": 3 if scenario == "u" else 1}.items()
         ):
             insert(
-                connection, "domains", scenario=scenario, domain=domain, position=position,
+                empty, "domains", scenario=scenario, domain=domain, position=position,
                 target=target,
             )  # fmt: skip
     for place, method in enumerate(("mix", "oracle", "mine", "drawn-000")):
-        insert(connection, "methods", method=method, position=place)
-    yield connection
-    connection.close()
+        insert(empty, "methods", method=method, position=place)
+    return empty
 
 
 def ran(connection, scenario, method, seed, a, b, seconds=1.0):
