@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import torch
+from trained import apart
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files, chips
@@ -109,21 +110,6 @@ def pair(tmp_path_factory, write_run, corpora, on_chips):
         answers = on_chips(number, work)
         found[number] = root, dict(zip([*METHODS, "sharded"], answers, strict=False))
     return found
-
-
-def apart(ours, theirs, table, column):
-    """Largest difference of a column, relative to the larger value of each pair."""
-    a, b = (
-        torch.tensor(
-            [float("nan") if v is None else v for v in pq.read_table(p)[column].to_pylist()],
-            dtype=torch.float64,
-        )
-        for p in (ours / f"{table}.parquet", theirs / f"{table}.parquet")
-    )
-    assert a.shape == b.shape
-    assert torch.equal(a.isnan(), b.isnan())
-    largest = torch.maximum(a.abs(), b.abs()).clamp(min=1e-12)
-    return float(((a - b).abs() / largest).nan_to_num().max()) if len(a) else 0.0
 
 
 class TestFourChips:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from chip_runs import Compilations
+from trained import apart
 
 from pike_mixing import registry
 from pike_mixing.errors import InputError
@@ -89,21 +90,6 @@ def listened_to(run, corpora, device):
         with loop.folder.writer:
             loop.run()
     return heard
-
-
-def apart(folder, expected, table, column):
-    """Largest difference of a column, relative to the larger value of each pair."""
-    ours, theirs = (
-        torch.tensor(
-            [float("nan") if v is None else v for v in pq.read_table(p)[column].to_pylist()],
-            dtype=torch.float64,
-        )
-        for p in (folder / f"{table}.parquet", expected / f"{table}.parquet")
-    )
-    assert ours.shape == theirs.shape
-    assert torch.equal(ours.isnan(), theirs.isnan())
-    largest = torch.maximum(ours.abs(), theirs.abs()).clamp(min=1e-12)
-    return float(((ours - theirs).abs() / largest).nan_to_num().max()) if len(ours) else 0.0
 
 
 def differences(folder, expected):

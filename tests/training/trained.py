@@ -2,6 +2,7 @@
 
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import parse
@@ -44,6 +45,21 @@ def outcome(folder):
             rows = pq.read_table(folder / f"{table}.parquet")
             found[table] = rows.drop([name for name in CLOCK if name in rows.column_names])
     return found
+
+
+def apart(ours, theirs, table, column):
+    """Largest difference of a record's column, relative to the larger value of each pair."""
+    a, b = (
+        torch.tensor(
+            [float("nan") if v is None else v for v in pq.read_table(p)[column].to_pylist()],
+            dtype=torch.float64,
+        )
+        for p in (ours / f"{table}.parquet", theirs / f"{table}.parquet")
+    )
+    assert a.shape == b.shape
+    assert torch.equal(a.isnan(), b.isnan())
+    largest = torch.maximum(a.abs(), b.abs()).clamp(min=1e-12)
+    return float(((a - b).abs() / largest).nan_to_num().max()) if len(a) else 0.0
 
 
 def manifest(run):
