@@ -107,6 +107,7 @@ def _stage(name: str) -> str:
 def _shared_out(chosen: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
     """The arguments of one process of a training, which this becomes several of where asked to."""
     processes, threads, nodes = chosen["processes"], chosen["threads"], chosen.pop("nodes")
+    launch.refuse_nodes(nodes, chosen["device"])
     # One process has all chips of a TPU VM.
     if processes == nodes == 1 or chosen["device"] == "xla":
         return chosen

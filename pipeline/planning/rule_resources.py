@@ -9,7 +9,7 @@ from pipeline.planning.jobs import DISK_BYTES, Job, Jobs
 from pipeline.planning.plan import Plan
 from pipeline.planning.profile import TRAINS, Profile
 from pipeline.planning.rule_inputs import asked_often
-from pipeline.runtime import accelerators
+from pipeline.runtime import accelerators, launch
 
 Wildcards = Any
 Resources = dict[str, Callable[..., int | str] | int | str]
@@ -23,11 +23,13 @@ class RuleResources:
         """Prepares the jobs of each kind of device.
 
         Raises:
-            InputError: the profile names an unknown device, or nodes that a run cannot share.
+            InputError: the profile names an unknown device, or nodes that a run or its device
+                cannot share.
         """
         self._plan, self._profile = plan, profile
         self._jobs = {rule: self._jobs_of(rule) for rule in (*TRAINS, "")}
         self._nodes = int(profile.of("pretrain", "nodes", "1"))
+        launch.refuse_nodes(self._nodes, profile.of("pretrain", "device"))
         self._refuse_uneven()
 
     def of(self, rule: str) -> Resources:

@@ -4,6 +4,7 @@ XLA compiles one program for all of them (SPMD). It is told here how rows and, i
 are divided; it finds out itself what the chips have to exchange.
 """
 
+import contextlib
 import functools
 import importlib
 from typing import Any
@@ -25,6 +26,19 @@ def use_all() -> None:
     refuse_hosts(runtime.process_count())
     if runtime.global_runtime_device_count() > 1 and not runtime.is_spmd():
         runtime.use_spmd()
+
+
+def refuse_slice() -> None:
+    """The same before the TPU's library is started, which waits until all hosts have started it.
+
+    Raises:
+        InputError: this host is one of several, as its environment or the cloud's metadata say.
+    """
+    tpu: Any = importlib.import_module("torch_xla._internal.tpu")
+    # Whoever names the bounds of the processes may use the chips of one host of a slice alone.
+    # Where nobody knows the hosts, the library's own count in `use_all` judges.
+    with contextlib.suppress(OSError):
+        refuse_hosts(tpu.process_bounds_size() or tpu.num_tpu_workers())
 
 
 def refuse_hosts(number: int) -> None:

@@ -70,9 +70,11 @@ def _xla_device() -> torch.device:
         "(TPU where it names none): use another device, or set PJRT_DEVICE=CPU in the environment "
         "to try XLA on the CPU"
     )
-    # The TPU's library would look for one in the network for minutes.
-    if wanted == "TPU" and not _xla("._internal.tpu").num_available_chips():
-        raise InputError(absent)
+    if wanted == "TPU":
+        # The TPU's library would look for one in the network for minutes.
+        if not _xla("._internal.tpu").num_available_chips():
+            raise InputError(absent)
+        chips.refuse_slice()
     try:
         chips.use_all()
         device: torch.device = library.device()

@@ -26,6 +26,19 @@ def is_part() -> bool:
     return under_torchrun() or RENDEZVOUS in os.environ
 
 
+def refuse_nodes(nodes: int, device: str) -> None:
+    """Makes sure that a kind of device can train on so many nodes.
+
+    Raises:
+        InputError: it is XLA's, of which a run takes the chips of one host.
+    """
+    if nodes > 1 and device == "xla":
+        raise InputError(
+            f"device xla trains on one node, and nodes: {nodes} was asked for (--nodes, or `nodes` "
+            "under set-resources of pretrain): leave it out"
+        )
+
+
 def exec_torchrun(
     processes: int, arguments: Sequence[str], save_on: str, threads: int, nodes: int = 1
 ) -> NoReturn:

@@ -131,6 +131,8 @@ def test_nodes_share_the_processes_of_a_training(plan):
     # `nodes` alone is no answer to how many processes there are.
     with pytest.raises(InputError, match="they cannot share the 1 processes"):
         RuleResources(plan, Profile({"pretrain": {"nodes": "2"}}))
+    with pytest.raises(InputError, match="device xla trains on one node, and nodes: 2 was asked"):
+        RuleResources(plan, Profile({"pretrain": {**asked, "device": "xla"}}))
 
 
 def test_jobs_find_the_code_of_a_folder_with_braces_first(tmp_path):

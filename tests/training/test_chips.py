@@ -17,7 +17,7 @@ import torch
 from trained import apart
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import atomic_files, chips
+from pipeline.runtime import atomic_files, chips, devices
 from pipeline.training import refusals, train
 
 DRIVER = Path(__file__).with_name("chip_runs.py")
@@ -189,6 +189,26 @@ def test_a_slice_of_several_hosts_is_refused():
     chips.refuse_hosts(1)
     with pytest.raises(InputError, match="a slice of 2 hosts"):
         chips.refuse_hosts(2)
+
+
+@pytest.mark.device
+def test_a_host_of_a_slice_is_refused_before_it_waits_for_the_others(monkeypatch):
+    tpu = pytest.importorskip("torch_xla._internal.tpu")
+    for name, value in {
+        "PJRT_DEVICE": "TPU",
+        "TPU_SKIP_MDS_QUERY": "1",  # As where the environment says all that the metadata would.
+        "TPU_WORKER_HOSTNAMES": "a,b,c,d",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(tpu, "num_available_chips", lambda: 4)
+    with pytest.raises(InputError, match="a slice of 4 hosts"):
+        devices.pick("xla")
+    monkeypatch.setenv("TPU_PROCESS_BOUNDS", "1,2,1")
+    with pytest.raises(InputError, match="a slice of 2 hosts"):
+        devices.pick("xla")
+    # The chips of one host of a slice, alone.
+    monkeypatch.setenv("TPU_PROCESS_BOUNDS", "1,1,1")
+    chips.refuse_slice()
 
 
 def test_fewer_chips_than_were_asked_for_are_refused():
