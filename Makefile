@@ -41,7 +41,7 @@ $(READY): pyproject.toml constraints-cpu.txt $(HASHED)
 	  workflow/setup.sh $(PYTHON) $(VENV) finders,hub,test,lint "$(if $(filter cuda,$(TORCH)),,$(TORCH_INDEX))" $(HASHED)
 	rm -f $(VENV)/.ready-* && touch $@
 
-setup-tpu: $(TPU_VENV)/.ready ## Make the environment for TPUs in .venv-tpu (6 GB)
+setup-tpu: $(TPU_VENV)/.ready ## Make the environment for TPUs in .venv-tpu (8 GB)
 
 $(TPU_VENV)/.ready: pyproject.toml constraints-cpu.txt constraints-tpu.txt
 	{ grep -v '^torch==' constraints-cpu.txt; cat constraints-tpu.txt; } | workflow/setup.sh $(PYTHON) $(TPU_VENV) tpu,test

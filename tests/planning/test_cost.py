@@ -69,6 +69,27 @@ def test_eight_chips_share_a_run():
     assert seconds[0] / seconds[2] == pytest.approx(892 / 141, rel=1e-3)
 
 
+def test_the_page_has_the_hours_of_the_paper():
+    page = (ROOT / "docs/running.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^(\d) \| ([\d.]+) \| (\d+) \| (\d+) \| (\d+)$", page, re.MULTILINE)
+    assert [number for number, *_ in shown] == ["1", "4", "8"]
+    path = ROOT / "workflow/configs/paper.yaml"
+    for number, *hours in shown:
+        text = cost.plan(path, devices=[f"tpu-v4:{number}"])
+        for run, told in zip(
+            (
+                "open-glam-news/gpt2-small/single-news/seed0",
+                "mc4-en/gpt2-small/single-en/seed0",
+                "open-glam-news/gpt2-large/single-news/seed0",
+                "mc4-en/gpt2-large/single-en/seed0",
+            ),
+            hours,
+            strict=True,
+        ):
+            planned = re.search(rf"^{run} .* ([\d.]+)$", text, re.MULTILINE)[1]
+            assert float(told) == pytest.approx(float(planned), rel=0.025)
+
+
 @pytest.mark.parametrize("device", ["tpu-v4:", "tpu-v4:0", "tpu-v4:x"])
 def test_a_number_of_devices_is_a_number(device):
     with pytest.raises(InputError, match="is 1 or more: tpu-v4:8"):
