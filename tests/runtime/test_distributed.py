@@ -73,6 +73,13 @@ def test_shards_without_several_processes_are_refused(make_run, corpora):
         train.pretrain(make_run(), corpora, device="cpu", shard=True)
 
 
+def test_several_processes_on_xla_are_refused(monkeypatch):
+    monkeypatch.setenv("MASTER_ADDR", "localhost")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(InputError, match="several processes cannot train on xla: start the run al"):
+        distributed.join(torch.device("xla"))
+
+
 # Two processes against one.
 
 
