@@ -85,14 +85,13 @@ def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes
         # No module is ever garbage: not to look for that saves a tenth of importing torch, and of
         # a short evaluation afterwards.
         gc.disable()
+        # What is not collected when the interpreter ends, DuckDB's package calls a leak.
+        during.callback(gc.unfreeze)
         try:
             called = getattr(importlib.import_module(module), function)
         finally:
             gc.freeze()
             gc.enable()
-        gc.freeze()
-        # What is not collected when the interpreter ends, DuckDB's package calls a leak.
-        during.callback(gc.unfreeze)
         answer: bytes | str | None = called(chosen.pop("given"), **chosen)
         return answer
 
@@ -135,6 +134,7 @@ def _shown(answer: bytes | str | None) -> int:
 
 def _end(code: int) -> NoReturn:
     """Ends the process without taking apart all that torch has made, for a fifth of a second."""
+    # The interpreter itself calls both before it takes modules apart; no public names do it.
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     sys.stdout.flush()

@@ -57,6 +57,12 @@ def test_help_lists_every_command_and_needs_no_torch():
         assert f"\n    {command}" in done.stdout
 
 
+def test_a_mistake_in_an_export_is_told_before_torch_is_imported():
+    done = without_torch("export", "nowhere", "--out", "out")
+    assert done.returncode == 2
+    assert "nowhere/manifest.json does not exist" in done.stderr
+
+
 def test_help_groups_the_commands():
     text = cli.parsers()[0].format_help()
     starts = [text.index(f"\n{group}: ") for group in cli.GROUPS]

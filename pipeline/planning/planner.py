@@ -5,8 +5,9 @@ imports nothing heavy and does dictionary look-ups only.
 """
 
 import copy
+import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,66 +21,6 @@ from pipeline.planning import (
     strict_yaml,
 )
 from pipeline.planning.plan import Plan, Settings
-
-
-def read(path: Path) -> Settings:
-    """A configuration file's content, with what it includes.
-
-    Raises:
-        InputError: a file cannot be read, or is not a mapping in YAML (`strict_yaml`).
-    """
-    return shorthand.written_out(included(_read(path), path.parent))
-
-
-def included(config: Mapping[str, Any], folder: Path, above: tuple[Path, ...] = ()) -> Settings:
-    """A configuration with the sections of the file that it names under `include`.
-
-    A section of names that both have holds the names of both, the included file's first.
-
-    Args:
-        config: The configuration.
-        folder: That of its file, where the other's path begins.
-        above: Files that include this one.
-
-    Raises:
-        InputError: there is no such file, it cannot be read, it includes itself, or it sets what
-            the configuration sets, too.
-    """
-    whole = dict(config)
-    if (name := whole.pop("include", None)) is None:
-        return whole
-    if not isinstance(name, str):
-        raise InputError(f"include: {name!r} is no path: give that of one file")
-    if not (folder / name).exists():
-        raise InputError(f"include: {folder / name} does not exist: give its path from {folder}")
-    path = folder / name
-    if path.resolve() in above:
-        raise InputError(f"include: {path} includes itself: take one `include` out")
-    further = included(_read(path), path.parent, (*above, path.resolve()))
-    twice = []
-    for section in further.keys() & whole.keys():
-        theirs, ours = further[section], whole[section]
-        if isinstance(theirs, Mapping) and isinstance(ours, Mapping):
-            twice += [f"{section}.{name}" for name in theirs.keys() & ours.keys()]
-            whole[section] = {**theirs, **ours}
-        else:
-            twice.append(section)
-    if twice:
-        raise InputError(
-            f"{path}: {', '.join(sorted(twice))}: stands in the configuration that includes this "
-            "file, too: take it out of one of them"
-        )
-    return further | whole
-
-
-def _owner(path: Path) -> Path:
-    """The file that sets `results`: this one, or one that it includes."""
-    config = _read(path)
-    return (
-        path
-        if "results" in config or "include" not in config
-        else _owner(path.parent / config["include"])
-    )
 
 
 def _read(path: Path) -> Settings:
@@ -99,6 +40,70 @@ def _read(path: Path) -> Settings:
     return loaded
 
 
+def read(path: Path) -> Settings:
+    """A configuration file's content, with what it includes.
+
+    Raises:
+        InputError: a file cannot be read, or is not a mapping in YAML (`strict_yaml`).
+    """
+    return shorthand.written_out(included(_read(path), path.parent))
+
+
+def included(
+    config: Mapping[str, Any],
+    folder: Path,
+    above: tuple[Path, ...] = (),
+    load: Callable[[Path], Settings] = _read,
+) -> Settings:
+    """A configuration with the sections of the file that it names under `include`.
+
+    A section of names that both have holds the names of both, the included file's first.
+
+    Args:
+        config: The configuration.
+        folder: That of its file, where the other's path begins.
+        above: Files that include this one.
+        load: Gives a file's own content.
+
+    Raises:
+        InputError: there is no such file, it cannot be read, it includes itself, or it sets what
+            the configuration sets, too.
+    """
+    whole = dict(config)
+    if (name := whole.pop("include", None)) is None:
+        return whole
+    if not isinstance(name, str):
+        raise InputError(f"include: {name!r} is no path: give that of one file")
+    if not (folder / name).exists():
+        raise InputError(f"include: {folder / name} does not exist: give its path from {folder}")
+    path = folder / name
+    if path.resolve() in above:
+        raise InputError(f"include: {path} includes itself: take one `include` out")
+    further = included(load(path), path.parent, (*above, path.resolve()), load)
+    twice = []
+    for section in further.keys() & whole.keys():
+        theirs, ours = further[section], whole[section]
+        if isinstance(theirs, Mapping) and isinstance(ours, Mapping):
+            twice += [f"{section}.{name}" for name in theirs.keys() & ours.keys()]
+            whole[section] = {**theirs, **ours}
+        else:
+            twice.append(section)
+    if twice:
+        raise InputError(
+            f"{path}: {', '.join(sorted(twice))}: stands in the configuration that includes this "
+            "file, too: take it out of one of them"
+        )
+    return further | whole
+
+
+def _owner(path: Path, load: Callable[[Path], Settings]) -> Path:
+    """The file that sets `results`: this one, or one that it includes."""
+    config = load(path)
+    if "results" in config or "include" not in config:
+        return path
+    return _owner(path.parent / config["include"], load)
+
+
 def of_workflow(config: Mapping[str, Any], files: Sequence[Path]) -> Plan:
     """The plan of a workflow, whose configuration Snakemake has read and merged.
 
@@ -109,15 +114,16 @@ def of_workflow(config: Mapping[str, Any], files: Sequence[Path]) -> Plan:
     Raises:
         InputError: as `read` and `plan`, or `--configfile` has taken a target for a file.
     """
+    load = functools.cache(_read)  # Parsing takes up to 60 ms.
     for number, path in enumerate(files):
         if number and path.suffix not in (".yaml", ".yml"):
             raise InputError(
                 f"--configfile takes all that stands behind it for configurations, {path} too: "
                 "put targets in front of it"
             )
-        read(path)
-    whole = shorthand.written_out(included(config, files[0].parent))
-    owners = map(_owner, files)
+        included(load(path), path.parent, load=load)
+    whole = shorthand.written_out(included(config, files[0].parent, load=load))
+    owners = [_owner(path, load) for path in files]
     return plan(whole, " + ".join(map(str, files)), " + ".join(map(os.path.relpath, owners)))
 
 

@@ -4,14 +4,16 @@ Shapes: R runs, S seeds, I items, G documents, N rows of choices.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import duckdb
 import numpy as np
-import pyarrow as pa
 
 from pipeline.statistics.multiple_choice import SCORES, Ints, points
 from pipeline.statistics.paired import Floats
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Group = tuple[str, str, str, int, str]
 """Scenario, model, task, shots, formulation."""
@@ -156,7 +158,7 @@ def read(connection: duckdb.DuckDBPyConnection, group: Group, *, every: bool = F
     )
 
 
-def _graded(found: pa.Table, candidates_N: Ints) -> dict[str, Floats]:
+def _graded(found: "pa.Table", candidates_N: Ints) -> dict[str, Floats]:
     """Points of every row under every metric whose lists are there."""
     present = {n for needed, _ in SCORES.values() for n in needed} & set(found.column_names)
     columns = {
@@ -177,6 +179,6 @@ def _graded(found: pa.Table, candidates_N: Ints) -> dict[str, Floats]:
     }
 
 
-def _lengths(lists: pa.ChunkedArray) -> Ints:
+def _lengths(lists: "pa.ChunkedArray") -> Ints:
     """How many values each list has."""
     return lists.combine_chunks().value_lengths().to_numpy(zero_copy_only=False)

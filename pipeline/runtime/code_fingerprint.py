@@ -35,6 +35,7 @@ def of(*modules: str) -> str:
     digest = hashlib.sha256()
     for module in sorted(closure(*modules)):
         digest.update(f"{module}\n{_read(module)[0]}\n".encode())
+    _keep_memory()
     return digest.hexdigest()[:16]
 
 
@@ -150,8 +151,7 @@ def _root(top: str) -> Path:
 @functools.cache
 def _read(module: str) -> tuple[str, list[str]]:
     """Digest of a module's code, and the names that it imports: remembered by its bytes."""
-    # This module's own code decides, too.
-    content = hashlib.sha256(Path(__file__).read_bytes() + _path(module).read_bytes()).hexdigest()
+    content = hashlib.sha256(_own() + _path(module).read_bytes()).hexdigest()
     known = _memory().get(module, [])
     if known[:1] != [content]:
         named: set[str] = set()
@@ -164,13 +164,14 @@ def _read(module: str) -> tuple[str, list[str]]:
                 named.update(f"{node.module}.{alias.name}" for alias in node.names)
         digest = hashlib.sha256(_shape(tree(module)).encode()).hexdigest()
         _memory()[module] = known = [content, digest, sorted(named)]
-        # A folder that cannot be written costs time at the next start and no truth.
-        with contextlib.suppress(OSError):
-            MEMORY.parent.mkdir(exist_ok=True)
-            partial = MEMORY.with_suffix(f".{os.getpid()}")
-            partial.write_text(json.dumps(_memory()), encoding="utf-8")
-            partial.replace(MEMORY)
+        _unkept.add(module)
     return known[1], known[2]
+
+
+@functools.cache
+def _own() -> bytes:
+    """This module's own code, which decides, too."""
+    return Path(__file__).read_bytes()
 
 
 @functools.cache
@@ -178,6 +179,21 @@ def _memory() -> dict[str, Any]:
     with contextlib.suppress(OSError, ValueError):
         return dict(json.loads(MEMORY.read_text(encoding="utf-8")))
     return {}
+
+
+_unkept: set[str] = set()
+"""Modules that the file of the memory lacks."""
+
+
+def _keep_memory() -> None:
+    # A folder that cannot be written costs time at the next start and no truth.
+    if _unkept:
+        with contextlib.suppress(OSError):
+            MEMORY.parent.mkdir(exist_ok=True)
+            partial = MEMORY.with_suffix(f".{os.getpid()}")
+            partial.write_text(json.dumps(_memory()), encoding="utf-8")
+            partial.replace(MEMORY)
+        _unkept.clear()
 
 
 def _shape(node: object) -> str:

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from pike_mixing.errors import InputError
-from pipeline.planning import planner
+from pipeline.planning import planner, strict_yaml
 
 
 def test_sections_come_from_the_file_that_is_included(tmp_path):
@@ -41,6 +41,19 @@ def test_the_file_that_sets_the_results_folder_owns_it(tmp_path, config):
     assert "own" in plan.config["methods"]
     assert plan.origin == str(mine)
     assert Path(plan.owner).resolve() == tmp_path / "whole.yaml"
+
+
+def test_a_workflow_parses_each_file_once(tmp_path, config, monkeypatch):
+    whole = tmp_path / "whole.yaml"
+    whole.write_text(yaml.safe_dump(config(), sort_keys=False), encoding="utf-8")
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("include: whole.yaml\n")
+    parsed, load = [], strict_yaml.load
+    monkeypatch.setattr(
+        strict_yaml, "load", lambda text, where: parsed.append(where) or load(text, where)
+    )
+    planner.of_workflow({"include": "whole.yaml"}, [mine])
+    assert parsed == [str(mine), str(whole)]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,115 @@
+"""A checkpoint as files that transformers loads, and whether it computes the same from them."""
+
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from safetensors.torch import save_file
+
+from pike_mixing.errors import InputError
+from pipeline.data.tokenizer import Tokenizer
+from pipeline.model import checkpoint, hf_config, hf_tokenizer, transformer
+from pipeline.model.transformer import Transformer
+from pipeline.runtime import atomic_files
+
+TEXTS, PIECES = 100, 60
+"""Texts on which both tokenizers are compared, and pieces in each."""
+TOLERANCE = 1e-4
+
+
+def write(folder: Path, saved: Path, pieces: Path, length: int) -> dict[str, Any]:
+    """Writes the files, and compares what transformers makes of them with ours.
+
+    Args:
+        folder: Where the files are written.
+        saved: The checkpoint.
+        pieces: The tokenizer's model file.
+        length: Longest text of the model, in tokens.
+
+    Returns:
+        What the model's card tells of them.
+
+    Raises:
+        InputError: transformers has no such architecture, or computes something else.
+    """
+    net, ours = checkpoint.load_model(saved), Tokenizer(pieces)
+    _write_model(folder, net, ours, length)
+    eos = _write_tokenizer(folder, ours, length)
+    return {
+        "parameters": transformer.parameter_count(net),
+        "vocabulary": net.vocabulary,
+        "pieces": ours.vocabulary,
+        "eos": eos,
+        "tokenizer_sha256": ours.sha256,
+        "transformers": transformers.__version__,
+        "difference": _compared_logits(folder, net, length),
+        "texts": _compared_tokens(folder, ours),
+    }
+
+
+def _write_model(folder: Path, net: Transformer, ours: Tokenizer, length: int) -> None:
+    pieces = {"eos_token_id": ours.eos, "pad_token_id": ours.padding, "bos_token_id": None}
+    described = hf_config.config(net.shape, net.vocabulary, length)
+    atomic_files.write_json(folder / "config.json", {**described, **pieces})
+    atomic_files.write_json(folder / "generation_config.json", pieces)
+    save_file(hf_config.weights(net), folder / "model.safetensors", {"format": "pt"})
+
+
+def _write_tokenizer(folder: Path, ours: Tokenizer, length: int) -> str:
+    """Writes both forms of the tokenizer; returns the piece that ends a document."""
+    shutil.copyfile(ours.path, folder / "spiece.model")
+    fast = hf_tokenizer.converted(ours.path)
+    fast.save(str(folder / "tokenizer.json"))
+    special = {"eos_token": ours.eos, "unk_token": ours.unknown, "pad_token": ours.padding}
+    named = {key: str(fast.id_to_token(n)) for key, n in special.items() if n is not None}
+    atomic_files.write_json(
+        folder / "tokenizer_config.json",
+        {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            **named,
+            "model_max_length": length,
+            "clean_up_tokenization_spaces": False,
+        },
+    )
+    return named["eos_token"]
+
+
+def _compared_logits(folder: Path, net: Transformer, length: int) -> float:
+    """The greatest difference of logits, on random tokens."""
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(
+        folder, local_files_only=True, dtype=torch.float32
+    ).eval()
+    generator = torch.Generator().manual_seed(0)
+    tokens_BxL = torch.randint(net.vocabulary, (2, min(length, 128)), generator=generator)
+    with torch.no_grad():
+        expected_BxLxV = net(tokens_BxL)
+        found_BxLxV = theirs(tokens_BxL).logits
+    difference = float((found_BxLxV - expected_BxLxV).abs().max())
+    if not difference <= TOLERANCE * max(1.0, float(expected_BxLxV.abs().max())):
+        raise InputError(
+            f"transformers {transformers.__version__} computes other logits from the exported "
+            f"model, by {difference:.1e}: try another version of it"
+        )
+    return difference
+
+
+def _compared_tokens(folder: Path, ours: Tokenizer) -> int:
+    """Cuts texts of random pieces both ways; returns how many there were."""
+    theirs = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    draw = random.Random(0)
+    special = {ours.eos, ours.unknown, ours.padding}
+    pieces = [number for number in range(ours.vocabulary) if number not in special]
+    texts = [ours.decode(draw.choices(pieces, k=PIECES)) for _ in range(TEXTS)]
+    found = theirs(texts, add_special_tokens=False)["input_ids"]
+    both = zip(ours.encode(texts), found, texts, strict=True)
+    wrong = [text for expected, tokens, text in both if expected.tolist() != tokens]
+    # Cuts of the same score are rare, but a text of random pieces may hold one.
+    if len(wrong) > TEXTS // 20:
+        raise InputError(
+            f"tokenizers cuts {len(wrong)} of {TEXTS} texts otherwise than {ours.path}, such as "
+            f"{wrong[0][:80]!r}: this SentencePiece model cannot be exported"
+        )
+    return TEXTS - len(wrong)
