@@ -30,6 +30,7 @@ def differences():
         place = {n: a.ravel() for n, a in zip("csd", np.indices((C, S, D)), strict=True)}
         both = {"mix": np.zeros(C * S * D), "pike": apart_CxSxD.ravel()}
         for method, nll in both.items():
+            # DuckDB finds this variable by its name in the statements below.
             given = place | {"nll": 3 + nll}  # noqa: F841
             name = f"c || '/m/{method}/seed' || s"
             connection.execute(
