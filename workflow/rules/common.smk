@@ -36,8 +36,9 @@ TAKES = rule_resources.RuleResources(PLAN, PROFILE)
 # The interpreter and the device are resources: where a job runs is not what it computes, and
 # profiles set them per rule (set-resources).
 PYTHON = sys.executable
-# `snakemake --lint` asks for an environment of each rule. There is one for all: that of `make setup`
-# or of the Containerfile. Folders among params are meant: their files are declared one by one.
+# What `snakemake --lint` says and is meant: there is one environment for all rules (`make setup`, the
+# Containerfile); the files of the folders among the report's params are declared one by one; START
+# is known when the workflow starts, after params and resources, and changes no result.
 
 # Jobs run the code beside the Snakefile, from any working directory: its fingerprints are recorded.
 PREFIX = rule_inputs.shell_prefix(workflow.basedir)

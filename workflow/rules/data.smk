@@ -91,7 +91,7 @@ rule fetch:
         settings=lambda wildcards: PLAN.tasks[wildcards.task],
         code=lambda wildcards: stages.code("fetch", wildcards.task),
         content=content(READS.task_files),
-        folder=f"{RESULTS}/tasks",
+        folder=subpath(output[0], ancestor=2),
     shell:
         "exec {resources.python:q} -m pipeline fetch {wildcards.task:q} --out {params.folder:q}"
         " {params.given:q} > {log:q} 2>&1"
