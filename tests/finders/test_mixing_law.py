@@ -85,8 +85,8 @@ def test_outside_is_told_from_inside():
 
 @pytest.mark.slow
 def test_diagnostics_say_when_the_law_is_extrapolated():
-    # Proxies close to equal parts, an optimum far from there.
-    near = 0.9 / 3 + 0.1 * mixtures(24)
+    # Proxies halfway to equal parts, an optimum at a corner.
+    near = 0.5 / 3 + 0.5 * mixtures(24)
     runs = [
         Proxy(f"{n:02}", weights_K=w, loss_K=LAWS.losses(w[None])[0]) for n, w in enumerate(near)
     ]
