@@ -1,6 +1,7 @@
 """One run on several processes: the same numbers, whoever begins it and whoever goes on."""
 
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -18,9 +19,9 @@ from pipeline.training import train
 
 TRAINING = {
     "rows": 11,
-    "steps": 50,
-    "checkpoint_every": 25,
-    "resume_every": 25,
+    "steps": 80,
+    "checkpoint_every": 40,
+    "resume_every": 5,
     "microbatch_rows": 4,
     "statistics_microbatch": 2,
 }
@@ -134,7 +135,7 @@ def same(folder, expected):
                 wanted.rel = 1e-5
             assert ours[column].to_pylist() == wanted, (table, column)
     ours, theirs = (
-        checkpoint.load_model(place / "checkpoints" / "step50").state_dict()
+        checkpoint.load_model(place / "checkpoints" / "step80").state_dict()
         for place in (folder, expected)
     )
     torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-5)
@@ -144,7 +145,7 @@ def same(folder, expected):
 def test_two_processes_train_as_one_does(replicated, alone):
     same(replicated, alone)
     found = atomic_files.read_json(replicated / atomic_files.MANIFEST)
-    assert (found["processes"], found["checkpoints"]) == (2, [0, 25, 50])
+    assert (found["processes"], found["checkpoints"]) == (2, [0, 40, 80])
 
 
 @pytest.mark.slow
@@ -153,9 +154,9 @@ def test_two_processes_with_shards_train_as_one_does(tmp_path, write_run, torchr
 
 
 def cut_off(folder, place):
-    """A copy of a run as it stood when it was killed behind its checkpoint of step 25."""
+    """A copy of a run as it stood when it was killed behind its checkpoint of step 40."""
     shutil.copytree(folder, place)
-    shutil.rmtree(place / "checkpoints" / "step50")
+    shutil.rmtree(place / "checkpoints" / "step80")
     (place / atomic_files.MANIFEST).unlink()
     return place / "run.json"
 
@@ -165,7 +166,7 @@ def test_two_processes_with_shards_go_on_where_one_was_killed(alone, tmp_path, t
     run = cut_off(alone, tmp_path / "run")
     done = torchrun(run, *SHARDED)
     assert done.returncode == 0, done.stderr
-    assert atomic_files.read_json(run.parent / "starts.json") == [0, 25]
+    assert atomic_files.read_json(run.parent / "starts.json") == [0, 40]
     same(run.parent, alone)
 
 
@@ -173,7 +174,7 @@ def test_two_processes_with_shards_go_on_where_one_was_killed(alone, tmp_path, t
 def test_one_process_goes_on_where_two_were_killed(replicated, alone, tmp_path, corpora):
     run = cut_off(replicated, tmp_path / "run")
     train.pretrain(run, corpora, device="cpu", threads=1)
-    assert atomic_files.read_json(run.parent / "starts.json") == [0, 25]
+    assert atomic_files.read_json(run.parent / "starts.json") == [0, 40]
     same(run.parent, alone)
 
 
@@ -190,7 +191,6 @@ pathlib.Path(sys.argv[1], os.environ["RANK"]).write_text(str(code))
 sys.exit(code)
 """
 """What torchrun starts: notes how the process ended."""
-LONG = {**TRAINING, "steps": 120, "checkpoint_every": 60, "resume_every": 5}
 
 
 @pytest.fixture
@@ -216,29 +216,31 @@ def two(pipeline_command, corpora, tmp_path):
 
 
 @pytest.mark.slow
-def test_sigterm_to_torchrun_ends_all_after_one_checkpoint_and_the_command_goes_on(
-    tmp_path, make_run, pipeline_command, corpora, two
+def test_signals_to_torchrun_end_all_after_one_checkpoint_and_the_command_goes_on(
+    tmp_path, make_run, pipeline_command, corpora, two, replicated
 ):
-    run, plain = (make_run(name, training=LONG, **PIKE) for name in ("run", "plain"))
-    process, checkpoints = two(run), run.parent / "checkpoints"
-    while max(atomic_files.steps(checkpoints), default=0) < 20:
-        assert process.poll() is None, (tmp_path / "log").read_text()
-        time.sleep(0.01)
-    process.terminate()
-    assert process.wait(timeout=120) != 0
-    assert [(tmp_path / rank).read_text() for rank in "01"] == ["75", "75"]
-    assert (tmp_path / "log").read_text().count("stopped by SIGTERM") == 1
-    stands = max(atomic_files.steps(checkpoints))
-    assert not list(checkpoints.glob(".*"))
-    for each in (run, plain):
-        words = (each, "--corpora", corpora, "--device", "cpu", "--threads", 2)
-        shared = pipeline_command("pretrain", *words, "--processes", 2)
-        subprocess.run(**shared, check=True, capture_output=True, timeout=300)
-    assert atomic_files.read_json(run.parent / "starts.json") == [0, stands]
+    run, begun = make_run(training=TRAINING, **PIKE), [0]
+    checkpoints = run.parent / "checkpoints"
+    for number in (signal.SIGTERM, signal.SIGINT):
+        process = two(run)
+        while max(atomic_files.steps(checkpoints), default=0) < begun[-1] + 10:
+            assert process.poll() is None, (tmp_path / "log").read_text()
+            time.sleep(0.01)
+        process.send_signal(number)
+        assert process.wait(timeout=120) != 0
+        assert [(tmp_path / rank).read_text() for rank in "01"] == ["75", "75"]
+        assert (tmp_path / "log").read_text().count(f"stopped by {number.name}") == 1
+        begun.append(max(atomic_files.steps(checkpoints)))
+        assert not list(checkpoints.glob(".*"))
+    words = (run, "--corpora", corpora, "--device", "cpu", "--threads", 2, "--processes", 2)
+    command = pipeline_command("pretrain", *words)
+    subprocess.run(**command, check=True, capture_output=True, timeout=300)
+    assert atomic_files.read_json(run.parent / "starts.json") == begun
     found, expected = (
-        atomic_files.read_json(each.parent / atomic_files.MANIFEST) for each in (run, plain)
+        atomic_files.read_json(folder / atomic_files.MANIFEST)
+        for folder in (run.parent, replicated)
     )
-    assert (found["processes"], found["resumes"]) == (2, 1)
+    assert (found["processes"], found["resumes"]) == (2, 2)
     assert found["weights_sha256"] == expected["weights_sha256"]
 
 
