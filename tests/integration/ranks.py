@@ -7,6 +7,7 @@ import warnings
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+from faults import CONTEXT
 
 WORLD = 2
 
@@ -15,7 +16,9 @@ def on_two_ranks(function, tmp_path, *args):
     """What `function(rank, *args)` returns on each of two processes."""
     found = tmp_path / f"{function.__name__}.ranks"
     found.mkdir()
-    mp.spawn(_run, (function, found, args), nprocs=WORLD)
+    # With what the fork server has loaded, which takes two new processes seconds each.
+    method = CONTEXT.get_start_method()
+    mp.start_processes(_run, (function, found, args), nprocs=WORLD, start_method=method)
     answers = [torch.load(found / f"{rank}.pt", weights_only=False) for rank in range(WORLD)]
     broken = [text for done, text in answers if not done]
     assert not broken, "\n".join(broken)

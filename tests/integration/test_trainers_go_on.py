@@ -1,11 +1,11 @@
 """Trainings that are killed while workers draw ahead, and go on: the same rows, the same bits."""
 
-import multiprocessing
 import os
 import signal
 
 import pytest
 import torch
+from faults import CONTEXT
 from torch import nn
 from torch.nn import functional
 from ways import lightning_trainer
@@ -251,9 +251,7 @@ def test_the_rows_that_follow_are_those_of_the_unbroken_training(loop, rule, tmp
     assert unbroken.positions_K.tolist() == counts
     assert max(unbroken.weights.values()) > 0.35
     (tmp_path / "broken").mkdir()
-    killed = multiprocessing.get_context("spawn").Process(
-        target=train, args=(METHODS[rule], tmp_path / "broken", True, False)
-    )
+    killed = CONTEXT.Process(target=train, args=(METHODS[rule], tmp_path / "broken", True, False))
     killed.start()
     killed.join()
     assert killed.exitcode == -signal.SIGKILL
