@@ -1,6 +1,7 @@
 import gzip
 import json
 import random
+from importlib.util import find_spec
 
 import pytest
 import yaml
@@ -10,7 +11,8 @@ from pipeline.__main__ import main
 from pipeline.data import sources
 from pipeline.data.domains import domains
 
-pytest.importorskip("sklearn")
+# Imported by the process alone that runs these tests: it takes seconds.
+pytestmark = pytest.mark.skipif(find_spec("sklearn") is None, reason="needs the extra `domains`")
 
 TOPICS = {
     "sea": "ship sail harbour wave anchor captain tide deck storm island",

@@ -7,6 +7,7 @@ import json
 import random
 import shutil
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,7 +22,8 @@ from pipeline.data import documents as store
 from pipeline.data import sources, tokenizer
 from pipeline.runtime import atomic_files
 
-pytest.importorskip("datasets", reason="the extra `hub` is not installed")
+# Imported by the process alone that runs these tests: it takes seconds.
+pytestmark = pytest.mark.skipif(find_spec("datasets") is None, reason="needs the extra `hub`")
 
 NAME = "multilingual/c4-de.tfrecord-{:05d}-of-00004.json.gz"
 """As allenai/c4 names its files."""
