@@ -45,8 +45,10 @@ BYTES = [
         (spoil(path),),
     )
     for path, commands in READERS.items()
-    for command in commands
+    for n, command in enumerate(commands)
     for what, spoil in SPOILED.items()
+    # What a reader is told of is told to all that use it.
+    if n == 0 or "flipped" in what
 ]
 
 

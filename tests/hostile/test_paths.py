@@ -46,6 +46,7 @@ NOT_FOR_A_FILE = {
     "a link to the text": ("short", "short", link("short", "text/notes.jsonl")),
     "the settings": ("settings.json", "settings.json"),
 }
+EVERYWHERE = ("a folder of one's own", "a file", "the text", "the settings")
 SETTINGS = {
     name: copy("settings.json", command.split()[1]) for name, command in FILES.items()
 }  # fmt: skip
@@ -66,7 +67,8 @@ OUTPUTS = [
     for commands, ways in ((FOLDERS, NOT_FOR_A_FOLDER), (FILES, NOT_FOR_A_FILE))
     for name, command in commands.items()
     for where, way in ways.items()
-    if name != "theory" or where in ("a folder of one's own", "a file", "the folder above")
+    # Whatever the command, the same functions look at a place: one command tries them all.
+    if name in ("download", "tokenizer") or where in EVERYWHERE
 ]
 SAME = [
     Trial("pack: onto its documents", FOLDERS["pack"] + " results/data/easy",

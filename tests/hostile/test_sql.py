@@ -67,6 +67,8 @@ NO_DATABASES = [
     Trial(f"{command}: {bad}", COMMANDS[command], ("own.duckdb",), edits)
     for command in COMMANDS
     for bad, edits in DATABASES
+    # All open a database by the same function.
+    if command == "query" or bad == "a text"
 ]
 FOREIGN = [
     Trial(f"{name}: a database of somebody else's", command, ("own.duckdb",), (foreign,))

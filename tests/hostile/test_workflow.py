@@ -7,24 +7,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from trials import MISTAKE, Trial, link, put, remove, values
+from trials import MISTAKE, Trial, link, put, remove
 
 ROOT = Path(__file__).resolve().parents[2]
 DRY = ("-n", "--snakefile", str(ROOT / "Snakefile"), "--configfile", "config.yaml")
 STAMP = "results/experiment.json"
-OTHER = '{"experiment": "other", "configuration": "other.yaml"}'
 TRIALS = [
-    Trial("a pattern that fits no file", "", ("none/*.txt",),
-          (values("config.yaml", {"sources/notes/files": "none/*.txt"}),)),
     Trial("no text", "", ("text/*.jsonl",), (remove("text/notes.jsonl"),)),
     Trial("a folder that is a file", "", ("results",), (put("results", "my results\n"),)),
-    Trial("a results folder of another experiment", "", ("results", "other"), (put(STAMP, OTHER),)),
     Trial("a results folder of nobody", "", ("experiment.json",), (put(STAMP, "[]"),)),
-    Trial("a results folder half begun", "", ("experiment.json",), (put(STAMP, '{"exper'),)),
     Trial("a results folder in a link to itself", "", ("results",), (link("results", "results"),)),
-    Trial("an unknown rule", "", ("pikee",),
-          (values("config.yaml", {"methods/pike/rule": "pikee"}),)),
-    Trial("an unknown target", "none", ("none",)),
 ]  # fmt: skip
 
 
