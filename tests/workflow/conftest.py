@@ -65,6 +65,10 @@ class Project:
             return self.run("snakemake", *arguments, environment=environment)
         return self.forks.run([*map(str, arguments)], self.root, _environment(()))
 
+    def dry_run(self, *arguments, environment=()):
+        """Without the default profile."""
+        return self._snakemake(["--dry-run", *arguments], environment)
+
     def make(self, *arguments):
         done = self.snakemake(*arguments)
         assert done.returncode == 0, done.stdout + self.logs()
@@ -86,7 +90,7 @@ class Project:
 
     def plan(self, *arguments, environment=()):
         """The jobs of a dry run: `rule` or `rule wildcards`, as in `pretrain words/.../seed0`."""
-        done = self._snakemake(["--dry-run", *arguments], environment)
+        done = self.dry_run(*arguments, environment=environment)
         assert done.returncode == 0, done.stdout
         blocks = re.split(r"^(?:local)?rule (?=\w+:$)", done.stdout, flags=re.MULTILINE)[1:]
         found = set()
@@ -182,15 +186,6 @@ class Project:
         while not true():
             assert time.monotonic() < end, f"waited {seconds} s in vain: {what}"
             time.sleep(0.002)
-
-    @contextlib.contextmanager
-    def paused(self, process):
-        """Stops a workflow and all its jobs while the block runs."""
-        os.killpg(process.pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            os.killpg(process.pid, signal.SIGCONT)
 
     def copy(self, root):
         shutil.copytree(self.root, root, symlinks=True)

@@ -3,6 +3,7 @@
 import json
 import math
 
+import duckdb
 import pytest
 
 pytestmark = pytest.mark.workflow
@@ -49,9 +50,8 @@ def read(project, name):
 
 
 def rows(project, sql):
-    done = project.pike("query", sql, "--format", "json")
-    assert done.returncode == 0, done.stdout
-    return json.loads(done.stdout)
+    with duckdb.connect(str(project.path("results/pike.duckdb")), read_only=True) as opened:
+        return opened.sql(sql).df().to_dict("records")
 
 
 def test_the_final_run_trains_on_the_average_weights_of_its_proxy(chained):

@@ -70,12 +70,16 @@ def test_forks_leave_the_bits_of_processes_and_die_with_their_clients(untrained,
     assert untrained.outcomes().items() >= unbroken.items()
 
 
-def test_a_training_that_outlives_its_workflow_is_not_written_by_another(untrained, unbroken):
+def test_neither_a_second_workflow_nor_one_beside_an_orphan_writes_a_run(untrained, unbroken):
     mix, pike = untrained.manifest("mix"), untrained.manifest("pike")
     process = untrained.start("--cores", 1, mix)
     untrained.reach("mix", 20, process)
     (orphan,) = untrained.trainings()
     os.kill(orphan, signal.SIGSTOP)
+    second = untrained.snakemake("--cores", 1, mix)
+    assert second.returncode == 1
+    assert "Directory cannot be locked" in second.stdout
+    assert "Traceback" not in second.stdout
     process.kill()
     process.wait()
     unlock(untrained)
@@ -83,6 +87,7 @@ def test_a_training_that_outlives_its_workflow_is_not_written_by_another(untrain
     again = untrained.snakemake("--cores", 1, mix, pike)
     assert again.returncode == 1
     assert f"is being written by process {orphan} on" in again.stdout
+    assert "Traceback" not in again.stdout
     assert set(untrained.weights()) == {"pike"}
     os.kill(orphan, signal.SIGCONT)
     untrained.wait(lambda: not untrained.trainings(), "the orphan's end")

@@ -14,8 +14,7 @@ TWO = ("--set-resources", "pretrain:processes=2")
 
 def asked(project, profile):
     """Resources of each job of a dry run, by rule: the first of each."""
-    command = ("snakemake", "--dry-run", "--profile", f"workflow/profiles/{profile}")
-    done = project.run(*command)
+    done = project.dry_run("--profile", f"workflow/profiles/{profile}")
     assert done.returncode == 0, done.stdout
     found = {}
     for block in re.split(r"^ *(?:local)?rule (?=\w+:$)", done.stdout, flags=re.MULTILINE)[1:]:

@@ -109,12 +109,7 @@ def test_changed_evaluation_code_evaluates_and_trains_nothing(finished):
     assert finished.plan() == stages(METHODS, "evaluate") | results(METHODS)
 
 
-def test_a_changed_rule_trains_the_runs_of_that_rule_alone(finished):
-    append(finished, "pike_mixing/rules/fixed.py")
-    assert finished.plan() == trained("mostly-easy")
-
-
-def test_a_changed_rule_trains_those_that_are_built_on_it_too(finished):
+def test_a_changed_rule_trains_its_runs_and_those_that_are_built_on_it(finished):
     append(finished, "pike_mixing/rules/pike.py")
     assert finished.plan() == trained("pike", "balanced")
 
@@ -153,14 +148,6 @@ def test_a_changed_page_builds_the_report_alone(finished):
     path = finished.path("pipeline/results/report/index.html")
     path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
     assert finished.plan() == {"report", "all"}
-
-
-def test_changed_text_is_read_again(finished):
-    path = finished.path("text/00.txt")
-    path.write_text("Something else.\n", encoding="utf-8")
-    planned = finished.plan()
-    assert {"download notes", "tokenizer letters", *trained(*METHODS)} <= planned
-    assert not planned & {"download easy", "download hard"}
 
 
 def test_results_stand_where_the_text_is_not_at_hand(finished):
@@ -209,8 +196,8 @@ def test_another_text_of_an_older_time_is_read_anew(finished):
     path.write_text(text[::-1], encoding="utf-8")
     os.utime(path, (0, 0))
     planned = finished.plan()
-    assert {"download notes", "tokenizer letters"} <= planned
-    assert trained(*METHODS) <= planned
+    assert {"download notes", "tokenizer letters", *trained(*METHODS)} <= planned
+    assert not planned & {"download easy", "download hard"}
     path.write_text(text, encoding="utf-8")
     assert finished.plan() == set()
 
