@@ -101,33 +101,6 @@ def test_a_scenarios_own_settings_of_a_method_are_laid_over(small):
     assert plan.runs["stdlib/nano/pike/seed0"]["method"]["zeta1"] == 0.5
 
 
-def changed_runs(before, after):
-    return {name for name, values in after.runs.items() if before.runs.get(name) != values}
-
-
-def test_changing_a_method_changes_its_runs_alone(small):
-    before = planned(small)
-    small["methods"]["pike"]["rows"] = 17
-    changed = changed_runs(before, planned(small))
-    assert changed == {name for name in before.runs if "/pike/" in name}
-
-
-def test_adding_a_method_changes_no_run_that_was_there(small):
-    before = planned(small)
-    small["methods"]["another"] = {"rule": "random"}
-    small["runs"][0]["methods"].append("another")
-    after = planned(small)
-    assert changed_runs(before, after) == {name for name in after.runs if "/another/" in name}
-
-
-def test_changing_the_evaluation_changes_no_run(small):
-    before = planned(small)
-    small["evaluation"]["standard"]["rows"] = 7
-    after = planned(small)
-    assert changed_runs(before, after) == set()
-    assert after.evaluations["stdlib/nano/mix/seed0"]["rows"] == 7
-
-
 def test_a_plan_does_not_follow_later_changes_of_the_configuration(small):
     plan = planned(small)
     small["models"]["nano"]["layers"] = 99

@@ -91,24 +91,6 @@ def test_longer_gradients_have_the_same_coefficients(surgeon, gradient_KxD, magn
 
 @every_surgeon
 @few
-@given(gradients(), st.randoms(use_true_random=False))
-def test_the_order_of_the_domains_does_not_matter(surgeon, gradient_KxD, random):
-    K = len(gradient_KxD)
-    order = random.sample(range(K), K)
-    given_in_order = signals(gradient_KxD)
-    shuffled = Signals(
-        step=0,
-        batch_rows=64,
-        loss_K=given_in_order.loss_K[order],
-        gram_KxK=given_in_order.gram_KxK[order][:, order],
-    )
-    forth_K = surgeon.combine(surgeon.init(NAMES[:K], 3), given_in_order)
-    there_K = surgeon.combine(surgeon.init(tuple(NAMES[k] for k in order), 3), shuffled)
-    assert_close(there_K, forth_K[order], rtol=1e-5, atol=1e-7)
-
-
-@every_surgeon
-@few
 @given(gradients(), st.data())
 def test_an_absent_domain_has_no_coefficient_and_no_say(surgeon, gradient_KxD, data):
     K = len(gradient_KxD)

@@ -40,6 +40,9 @@ VARIANTS = {
     "skill-it": {"every": 1},
     "dga": {"every": 1, "normalise": False},
     "dga averaged": {"every": 1, "new_share": 0.5},
+    "mgda l2": {"normalise": "l2"},
+    "mgda loss": {"normalise": "loss"},
+    "mgda loss+": {"normalise": "loss+"},
 }
 """Settings under which a rule learns within a few steps; others get any where they need one."""
 

@@ -99,8 +99,17 @@ class Server:
             time.sleep(0.01)
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """One for all tests that leave it as it is."""
+    server = Server(tmp_path_factory.mktemp("server"))
+    yield server
+    server.end()
+
+
 @pytest.fixture
-def server(tmp_path):
+def own(tmp_path):
+    """One to change and to end."""
     server = Server(tmp_path)
     yield server
     if server.folder.exists():
@@ -153,15 +162,15 @@ def test_a_client_hands_signals_on(server):
     assert job.wait(timeout=60) == -signal.SIGTERM
 
 
-def test_changed_sources_and_packages_are_imported_anew(server):
-    module = server.clone / "pipeline/cli.py"
+def test_changed_sources_and_packages_are_imported_anew(own):
+    module = own.clone / "pipeline/cli.py"
     about = "check the paper's theory with numbers; reads nothing"
     assert about in module.read_text()
     module.write_text(module.read_text().replace('"--out", "folder to make"', '"--at", "x"'))
-    code, _, errors = server.run("somewhere")
+    code, _, errors = own.run("somewhere")
     assert code == 2, "the changed command knows no --out"
     assert "--at" in errors
-    told = (server.clone / "told").read_text()
+    told = (own.clone / "told").read_text()
     assert told == f"jobs import all modules themselves: {module} differs\n"
 
 
@@ -171,17 +180,17 @@ def test_a_job_with_another_environment_or_folder_is_a_process_of_its_own(server
     assert (code, int(parent)) == (0, os.getpid())
 
 
-def test_a_server_ends_after_its_jobs_and_leaves_nothing(server):
-    job, _ = server.sleeping()
-    ending = threading.Thread(target=server.end)
+def test_a_server_ends_after_its_jobs_and_leaves_nothing(own):
+    job, _ = own.sleeping()
+    ending = threading.Thread(target=own.end)
     ending.start()
     # It listens no more, and waits.
-    server.wait(lambda: server.run("somewhere")[1][1] == str(os.getpid()))
+    own.wait(lambda: own.run("somewhere")[1][1] == str(os.getpid()))
     assert (ending.is_alive(), job.poll()) == (True, None)
     job.terminate()
     ending.join(timeout=60)
     assert (job.wait(), ending.is_alive()) == (-signal.SIGTERM, False)
-    assert not server.folder.exists()
+    assert not own.folder.exists()
 
 
 def test_a_server_whose_folder_is_gone_when_it_has_imported_says_nothing(tmp_path):
@@ -190,11 +199,11 @@ def test_a_server_whose_folder_is_gone_when_it_has_imported_says_nothing(tmp_pat
     assert (end(), told.read_text()) == (0, "")
 
 
-def test_a_killed_server_takes_its_jobs_with_it(server):
-    job, process = server.sleeping()
-    os.kill(server.number, signal.SIGKILL)
+def test_a_killed_server_takes_its_jobs_with_it(own):
+    job, process = own.sleeping()
+    os.kill(own.number, signal.SIGKILL)
     assert job.wait(timeout=60) == 1
     assert "start the workflow again" in job.stderr.read()
-    server.wait(lambda: state(process) == "gone")
-    assert server.end() == -signal.SIGKILL
-    shutil.rmtree(server.folder)
+    own.wait(lambda: state(process) == "gone")
+    assert own.end() == -signal.SIGKILL
+    shutil.rmtree(own.folder)
