@@ -23,7 +23,6 @@ from pipeline.runtime import atomic_files, fork_server
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = Path(__file__).with_name("config.yaml")
 TREE = ("Snakefile", "workflow", "pike_mixing", "pipeline", "docs")
-DEFAULTS = ("--profile", "workflow/profiles/default")
 RUNS = "results/runs/words/tiny"
 LONG = {"steps": 300, "checkpoint_every": 100, "resume_every": 10}
 
@@ -32,6 +31,7 @@ class Project:
     """A copy of the tree with an experiment of its own, used as users do: from its folder."""
 
     forks = None
+    profile = "default"
 
     def __init__(self, root):
         self.root = root
@@ -57,8 +57,11 @@ class Project:
         return self.run("pipeline", *arguments)
 
     def snakemake(self, *arguments, environment=()):
-        """Snakemake in the copy, with the default profile and without the cost of its imports."""
-        return self._snakemake([*DEFAULTS, *arguments], environment)
+        """Snakemake in the copy, with its profile and without the cost of its imports."""
+        return self._snakemake([*self._profile(), *arguments], environment)
+
+    def _profile(self):
+        return "--profile", f"workflow/profiles/{self.profile}"
 
     def _snakemake(self, arguments, environment):
         if environment:
@@ -78,7 +81,7 @@ class Project:
         """The workflow in a process group of its own, to be killed."""
         with self.path("started.log").open("a") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "snakemake", *DEFAULTS, *map(str, arguments)],
+                [sys.executable, "-m", "snakemake", *self._profile(), *map(str, arguments)],
                 cwd=self.root,
                 env=_environment(()),
                 stdout=log,

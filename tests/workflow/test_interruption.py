@@ -1,9 +1,11 @@
 """Killed anywhere, a workflow goes on where it was and ends with the same bits."""
 
+import importlib.util
 import json
 import os
 import random
 import signal
+import sys
 
 import pytest
 
@@ -68,6 +70,30 @@ def test_forks_leave_the_bits_of_processes_and_die_with_their_clients(untrained,
     assert len(untrained.weights()) == len(targets) - 1
     untrained.make(*targets)
     assert untrained.outcomes().items() >= unbroken.items()
+
+
+@pytest.mark.device
+@pytest.mark.skipif(
+    importlib.util.find_spec("torch_xla") is None or os.environ.get("PJRT_DEVICE", "CPU") != "CPU",
+    reason="make setup-tpu, make test-tpu; a TPU's number of chips is what it is",
+)
+def test_a_training_killed_on_four_chips_ends_with_the_same_bits(untrained, tmp_path, monkeypatch):
+    monkeypatch.setenv("PJRT_DEVICE", "CPU")
+    monkeypatch.setenv("CPU_NUM_DEVICES", "4")
+    short = {"steps": 30, "checkpoint_every": 15, "resume_every": 5}
+    untrained.configure(lambda config: config["training"]["short"].update(short))
+    untrained.edit("workflow/profiles/tpu/config.yaml", "processes: 1\n", "processes: 4\n")
+    untrained.path(".venv-tpu").symlink_to(sys.prefix)
+    undisturbed = untrained.copy(tmp_path / "undisturbed")
+    untrained.profile = undisturbed.profile = "tpu"
+    pike = untrained.manifest("pike")
+    kill(untrained, "pike", 5, pike)
+    unlock(untrained)
+    for project in (untrained, undisturbed):
+        project.make("--cores", 4, pike)
+    assert untrained.outcomes() == undisturbed.outcomes()
+    assert (resumes(untrained, "pike"), resumes(undisturbed, "pike")) == (1, 0)
+    assert atomic_files.read_json(untrained.path(pike))["device"] == "xla: CPU x 4"
 
 
 def test_neither_a_second_workflow_nor_one_beside_an_orphan_writes_a_run(untrained, unbroken):
