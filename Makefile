@@ -26,7 +26,7 @@ SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile workflow/profiles
 PYTEST    := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tpu wheel run quick test test-slurm test-tpu check lint format report dag docs headline lock release schema site bench unlock clean
+.PHONY: help setup setup-tpu wheel run quick test test-slurm test-tpu gpu-check check lint format report dag docs headline lock release schema site bench unlock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -61,11 +61,14 @@ test: $(READY) ## Run every test that needs no accelerator
 
 test-slurm: $(READY) ## Run the tests that need a real Slurm, which they install and start (Debian, as root)
 	tests/slurm/onenode.sh install accounting
-	PIKE_TEST_SLURM=1 $(BIN)/python -m pytest tests/workflow/test_slurm.py tests/workflow/test_slurm_faults.py
+	PIKE_TEST_SLURM=1 $(BIN)/python -m pytest tests/workflow/test_slurm*.py
 
 test-tpu: $(TPU_VENV)/.ready ## Run the tests of XLA devices (PJRT_DEVICE=TPU on a TPU)
 	PJRT_DEVICE=$(PJRT_DEVICE) $(TPU_VENV)/bin/python -m pytest -m device tests/training/test_xla.py tests/training/test_chips.py \
 	  tests/workflow/test_interruption.py
+
+gpu-check: $(READY) ## Check an NVIDIA GPU: tests, speed, same bits, the first tables; record it
+	$(BIN)/python -m benchmarks.gpu_check
 
 check: $(READY) ## Run the fast tests alone
 	$(PYTEST) -m 'not slow and not workflow and not device'

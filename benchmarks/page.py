@@ -19,8 +19,8 @@ HEAD = """# Performance
 
 Made by `python -m benchmarks.page` from `benchmarks/results/*.json` and `benchmarks/bars.csv`; do
 not edit. Each benchmark runs ours and its peers in turn and records medians with the machine that
-it ran on. `make bench` runs all but that of a GPU. Processor time says more than the clock on a
-machine that does something else beside; the load is stated. A bar in bold is missed.
+it ran on. `make bench` runs all but that of a GPU (`make gpu-check`). Processor time says more than
+the clock on a machine that does something else beside; the load is stated. A bar in bold is missed.
 """
 BENCHMARKS = {
     "training": (
@@ -74,7 +74,7 @@ BENCHMARKS = {
         "experiment of 82 runs, 400 steps of 24 rows and 200 windows. A busy machine makes all of "
         "it dearer: compare within the table.",
     ),
-    "gpu": ("A GPU", "gpu", ""),
+    "gpu": ("A GPU", "gpu_check", "Steps of 256 rows of 1,024 tokens, in bfloat16."),
 }
 """By record: title, module, and a remark on the numbers as they are recorded."""
 
@@ -112,7 +112,8 @@ def line(record: dict[str, Any], row: dict[str, str]) -> str:
 def where(record: dict[str, Any]) -> str:
     """The date and the machine of a record, as far as it says."""
     machine = record.get("machine", {})
-    facts = [record.get("date", "not recorded yet"), machine.get("processor", "")]
+    facts = [record.get("date", "not recorded yet"), record.get("device", "")]
+    facts += [machine.get("processor", "")]
     for name, form in (("cpus", "CPUs: {}"), ("threads", "threads: {}"), ("torch", "torch {}")):
         facts += [form.format(machine[name])] if name in machine else []
     facts += [f"{name} {version}" for name, version in record.get("versions", {}).items()]

@@ -36,8 +36,8 @@ def test_a_bar_is_held_or_missed(measured, bound, shown):
 
 def test_bars_of_what_is_not_recorded_are_shown_all_the_same(tmp_path):
     text = page.page(tmp_path)
-    assert "`python -m benchmarks.gpu`: not recorded yet." in text
-    name = "model-FLOPs utilisation, 750M-32K, context 1024, bfloat16"
+    assert "`python -m benchmarks.gpu_check`: not recorded yet." in text
+    name = "model-FLOPs utilisation, 750M-32K"
     assert f"| {name} | not measured | at least 50% |  |" in text
 
 
