@@ -2,8 +2,12 @@
 
 While slurmctld does not answer, all queries of a status check fail, after which `check_active_jobs`
 of the plugin yields no job: Snakemake forgets those that run, and waits for ever. `sbatch` fails
-then, too, and uses up the tries of jobs that never began. Of a job that took more memory than it
-asked for, only its own log says so.
+then, too, and uses up the tries of jobs that never began. A job that slurmctld has forgotten (it
+lost its state, or `MinJobAge` passed between two checks) is taken to be on its way, for ever. Of a
+job that took more memory than it asked for, only its own log says so.
+
+A controller that is there and does not answer is given up after the plugin's own limits (10 s for
+its configuration, 60 s for the jobs) and those below.
 """
 
 import importlib
@@ -11,11 +15,14 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 ASK_SECONDS, PATIENCE_SECONDS = 5.0, 3600.0
 """Between two questions whether the controller is back, and for how long they are asked."""
+ANSWER_SECONDS = 60.0
+"""For an answer of the controller."""
 MEMORY_SIGNS = ("OUT_OF_MEMORY", "exceeded memory limit", "oom_kill", "oom-kill")
 """What Slurm writes of a job that took too much: as its status, by polling, and by cgroups."""
 
@@ -32,17 +39,32 @@ def ignore_checkpoint_signals() -> None:
 
 
 def mend_plugin() -> None:
-    """Has the plugin keep jobs that it cannot ask about, wait to submit, and tell of memory."""
+    """Has the plugin keep jobs that it cannot ask about, wait to submit, and tell of memory.
+
+    Jobs that Slurm has forgotten are submitted again.
+    """
     plugin: Any = importlib.import_module("snakemake_executor_plugin_slurm")
     query, run_job = plugin.query_job_status, plugin.Executor.run_job
-    report = plugin.Executor.report_job_error
+    check, report = plugin.Executor.check_active_jobs, plugin.Executor.report_job_error
+    known: set[str] | None = None
 
     async def asked(command: str, logger: Any) -> tuple[dict[str, str], float]:
+        nonlocal known
         found, seconds = await query(command, logger)
+        known = None if found is None else set(found)
         if found is None:
             logger.warning("Slurm says nothing of the jobs: they are taken to go on")
         # A job of which an answer says nothing stays as it is.
         return found or {}, seconds or 0.0
+
+    async def checked(self: Any, jobs: list[Any]) -> AsyncIterator[Any]:
+        async for job in check(self, jobs):
+            number = job.external_jobid
+            if known is not None and number not in known and _forgotten(number):
+                told = f"Slurm has forgotten job {number}, which counts as failed. "
+                self.report_job_error(job, msg=told)
+            else:
+                yield job
 
     def submitted(self: Any, job: Any) -> None:
         await_controller(self.logger)
@@ -58,7 +80,17 @@ def mend_plugin() -> None:
         report(self, job, msg=msg, **others)
 
     plugin.query_job_status, plugin.Executor.run_job = asked, submitted
-    plugin.Executor.report_job_error = reported
+    plugin.Executor.check_active_jobs, plugin.Executor.report_job_error = checked, reported
+
+
+def _forgotten(job: str) -> bool:
+    """Whether the controller answers that there is no such job."""
+    return "Invalid job id" in _scontrol("show", "job", job).stderr
+
+
+def _scontrol(*words: str) -> subprocess.CompletedProcess[str]:
+    command = ["timeout", str(ANSWER_SECONDS), "scontrol", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def _end(log: str) -> str:
@@ -69,9 +101,12 @@ def _end(log: str) -> str:
 
 def await_controller(logger: Any) -> None:
     """Waits while no slurmctld answers `scontrol ping`, for an hour at most."""
-    for asked in range(int(PATIENCE_SECONDS / ASK_SECONDS)):
-        if not subprocess.run(["scontrol", "ping"], capture_output=True, check=False).returncode:
+    end, told = time.monotonic() + PATIENCE_SECONDS, False
+    # A ping of one that is there and does not answer takes seconds, too.
+    while _scontrol("ping").returncode:
+        if time.monotonic() > end:
             return
-        if not asked:
+        if not told:
             logger.warning("Slurm's controller does not answer: waiting to submit")
+        told = True
         time.sleep(ASK_SECONDS)

@@ -61,7 +61,8 @@ def job():
 @pytest.fixture
 def mended(monkeypatch):
     monkeypatch.setattr(plugin, "query_job_status", plugin.query_job_status)
-    monkeypatch.setattr(plugin.Executor, "run_job", plugin.Executor.run_job)
+    for name in ("run_job", "check_active_jobs"):
+        monkeypatch.setattr(plugin.Executor, name, getattr(plugin.Executor, name))
     monkeypatch.setattr(plugin.Executor, "report_job_error", lambda self, job, **told: None)
     return slurm.mend_plugin
 
@@ -79,6 +80,40 @@ def test_an_answer_is_the_plugins_as_ever(programs, job, mended):
     programs("squeue", 'echo "7|COMPLETED"')
     mended()
     assert still_active(job) == ([], [job])
+
+
+@pytest.mark.parametrize(
+    ("listed", "shown", "kept"),
+    [
+        # Slurm knows it, and it is not in the list yet.
+        ("", "echo JobId=7", 1),
+        ("", "echo slurm_load_jobs error: Unable to contact slurm controller >&2; exit 1", 1),
+        ("exit 1", "echo slurm_load_jobs error: Invalid job id specified >&2; exit 1", 1),
+        ("", "echo slurm_load_jobs error: Invalid job id specified >&2; exit 1", 0),
+    ],
+)
+def test_a_job_that_slurm_has_forgotten_has_failed(
+    programs, job, mended, monkeypatch, listed, shown, kept
+):
+    programs("scontrol", f'test "$2" = job || {{ echo "MinJobAge = 600 sec"; exit; }}; {shown}')
+    programs("squeue", listed)
+    told = []
+    monkeypatch.setattr(
+        plugin.Executor, "report_job_error", lambda self, job, msg: told.append(msg)
+    )
+    # So the plugin itself: for ever.
+    assert still_active(job) == ([job] if not listed else [], [])
+    mended()
+    assert still_active(job) == ([job] * kept, [])
+    assert told == ["Slurm has forgotten job 7, which counts as failed. "] * (1 - kept)
+
+
+def test_a_controller_that_never_answers_is_given_up(programs, job, mended, monkeypatch):
+    programs("scontrol", 'test "$2" = job || { echo "MinJobAge = 600 sec"; exit; }; exec sleep 99')
+    programs("squeue", "")
+    monkeypatch.setattr(slurm, "ANSWER_SECONDS", 0.2)
+    mended()
+    assert still_active(job) == ([job], [])
 
 
 def test_nothing_is_submitted_before_the_controller_answers(

@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.runtime import atomic_files
+
 SCRIPT = Path(__file__).resolve().parents[1] / "slurm" / "onenode.sh"
+FOLDER = "results/runs/words/tiny/mix/seed0"
 PROFILE = ("snakemake", "--profile", "workflow/profiles/slurm")
 
 
@@ -53,10 +56,10 @@ class Slurm:
         """Numbers of the jobs that run."""
         return self.ask("squeue", "-h", "-t", "R", "-o", "%i").split()
 
-    def kill(self, daemon):
-        """Kills slurmctld or slurmd, as a crash does."""
-        (pid,) = Path(self.folder, "run").glob(f"{daemon}*.pid")
-        os.kill(int(pid.read_text(encoding="utf-8")), signal.SIGKILL)
+    def kill(self, daemon, how=signal.SIGKILL):
+        """Kills slurmctld or slurmd-NODE, as a crash does, or sends it another signal."""
+        pid = Path(self.folder, "run", f"{daemon}.pid").read_text(encoding="utf-8")
+        os.kill(int(pid), how)
 
     def restart(self, daemon, *options):
         """Starts slurmctld or slurmd again; both go into the background by themselves."""
@@ -120,3 +123,54 @@ def command(*arguments):
     """The workflow on the cluster; what prepares shares one job, for fewer starts."""
     shared = ["download=data", "tokenizer=data", "pack=data"]
     return [*PROFILE, "--groups", *shared, "--group-components", "data=20", "--", *arguments]
+
+
+def ends_well(process, project, expected, starts=None):
+    """Waits for the workflow, whose run of mix must be as expected, and have begun so often."""
+    assert process.wait(timeout=900) == 0, project.path("started.log").read_text() + project.logs()
+    assert project.outcomes() == {"mix": expected["mix"]}
+    assert starts in (None, len(atomic_files.read_json(project.path(f"{FOLDER}/starts.json"))))
+
+
+def begun(project, slurm):
+    """The workflow on Slurm, whose training of mix has reached 20 updates: it and its job."""
+    process = slurm.start(project, project.manifest("mix"))
+    project.reach("mix", 20, process)
+    (job,) = slurm.running()
+    return process, job
+
+
+def holder(project):
+    """Number of the process that trains mix."""
+    (path,) = project.path(FOLDER).glob("lease/*.json")
+    return atomic_files.read_json(path)["pid"]
+
+
+def back_in_the_queue(project, slurm, job):
+    """Lets a job that was put back start at once: Slurm would wait for two minutes."""
+    project.wait(lambda: slurm.state(job) == "PENDING", "the job back in the queue")
+    slurm.ask("scontrol", "update", f"jobid={job}", "starttime=now")
+
+
+def submitted(project):
+    """How many jobs the workflow has submitted."""
+    return project.path("started.log").read_text().count("has been submitted with SLURM jobid")
+
+
+def wait_begins(project, training):
+    """Waits until a job says that it waits for a training of another one."""
+    log = project.path("results/logs/pretrain/words/tiny/mix/seed0.log")
+    held = f"is being written by process {training} on"
+    # Each job removes it first.
+    project.wait(
+        lambda: log.exists() and held in log.read_text(encoding="utf-8"), "the second job's wait"
+    )
+
+
+def looks_in_vain(project, times):
+    """Waits until the workflow has asked Slurm for its jobs so often without an answer."""
+    log = project.path("started.log")
+    project.wait(
+        lambda: log.read_text().count("Slurm says nothing of the jobs") >= times,
+        f"{times} looks at a controller that does not answer",
+    )

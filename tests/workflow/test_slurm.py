@@ -1,7 +1,6 @@
 """The workflow on a real Slurm: the same results as on this machine alone."""
 
 import re
-import shutil
 from pathlib import Path
 
 import places
@@ -83,40 +82,3 @@ def test_a_run_of_two_processes_has_two_gpus_of_its_own(untrained, slurm):
     assert all("CUDA_VISIBLE_DEVICES=0,1\0" in each for each in environments)
     assert process.wait(timeout=600) == 0, untrained.path("started.log").read_text()
     assert atomic_files.read_json(untrained.path(untrained.manifest("mix")))["processes"] == 2
-
-
-@pytest.fixture(scope="module")
-def two_nodes():
-    with started(nodes=2) as cluster:
-        yield cluster
-
-
-def test_a_run_on_two_nodes_has_the_bits_of_two_processes_of_one(two_nodes, untrained):
-    """It saves when it is asked to, and goes on when its job was cancelled."""
-    edit_profile(untrained, **{"USR1@120": "USR1@20"})
-    profile = "workflow/profiles/slurm/config.yaml"
-    untrained.edit(profile, "  pretrain:\n    accelerator: h100\n", "  pretrain:\n    nodes: 2\n")
-    untrained.edit(profile, "device: auto\n    # Longest", "processes: 2\n    # Longest")
-    run = Path(untrained.manifest("mix")).parent
-    process = two_nodes.start(untrained, untrained.manifest("mix"))
-    untrained.reach("mix", 20, process)
-    (job,) = two_nodes.running()
-    assert "NumNodes=2 " in two_nodes.ask("scontrol", "show", "job", job)
-    two_nodes.ask("scancel", "--signal=USR1", job)
-    two_nodes.ask("scancel", job)
-    assert process.wait(timeout=900) == 0, untrained.path("started.log").read_text()
-    manifest = atomic_files.read_json(untrained.path(run / "manifest.json"))
-    assert manifest["processes"] == 2
-    assert len(atomic_files.read_json(untrained.path(run / "starts.json"))) == 2
-    untrained.path("alone").mkdir()
-    shutil.copy(untrained.path(run / "run.json"), untrained.path("alone"))
-    corpora = (
-        f"results/corpora/{atomic_files.read_json(untrained.path(run / 'run.json'))['tokenizer']}"
-    )
-    done = untrained.pike(
-        *("pretrain", "alone/run.json", "--corpora", corpora, "--device", "cpu"),
-        *("--processes", 2, "--threads", 2),
-    )
-    assert done.returncode == 0, done.stdout
-    alone = atomic_files.read_json(untrained.path("alone/manifest.json"))
-    assert alone["weights_sha256"] == manifest["weights_sha256"]

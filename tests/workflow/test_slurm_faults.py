@@ -4,11 +4,21 @@ import os
 import re
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from onenode import PROFILE, edit_profile, started
+from onenode import (
+    PROFILE,
+    back_in_the_queue,
+    begun,
+    edit_profile,
+    ends_well,
+    holder,
+    looks_in_vain,
+    started,
+    submitted,
+    wait_begins,
+)
 
 from pipeline.runtime import atomic_files
 
@@ -27,38 +37,7 @@ def slurm():
 def workflow(untrained, slurm):
     """The workflow on Slurm, whose training of mix has reached 20 updates: it and its job."""
     edit_profile(untrained, **{"USR1@120": "USR1@20"})
-
-    def start(*options):
-        process = slurm.start(untrained, *options, untrained.manifest("mix"))
-        untrained.reach("mix", 20, process)
-        (job,) = slurm.running()
-        return process, job
-
-    return start
-
-
-def ends_well(process, project, unbroken, starts=None):
-    """Waits for the workflow, whose run must be as ever, and have begun so often."""
-    assert process.wait(timeout=900) == 0, project.path("started.log").read_text() + project.logs()
-    assert project.outcomes() == {"mix": unbroken["mix"]}
-    assert starts in (None, len(atomic_files.read_json(project.path(f"{FOLDER}/starts.json"))))
-
-
-def holder(project):
-    """Number of the process that trains mix."""
-    (path,) = project.path(FOLDER).glob("lease/*.json")
-    return atomic_files.read_json(path)["pid"]
-
-
-def back_in_the_queue(project, slurm, job):
-    """Lets a job that was put back start at once: Slurm would wait for two minutes."""
-    project.wait(lambda: slurm.state(job) == "PENDING", "the job back in the queue")
-    slurm.ask("scontrol", "update", f"jobid={job}", "starttime=now")
-
-
-def submitted(project):
-    """How many jobs the workflow has submitted."""
-    return project.path("started.log").read_text().count("has been submitted with SLURM jobid")
+    return lambda: begun(untrained, slurm)
 
 
 def test_a_cancelled_job_is_submitted_again_and_goes_on(untrained, unbroken, slurm, workflow):
@@ -90,7 +69,7 @@ def test_a_requeued_job_goes_on(untrained, unbroken, slurm, workflow):
 
 def test_a_time_limit_costs_no_step(untrained, unbroken, slurm, workflow):
     profile = "workflow/profiles/slurm/config.yaml"
-    untrained.edit(profile, "longest: 1440\n    # Two", "longest: 1\n    # Two")
+    untrained.edit(profile, "longest: 1440\n    # Min", "longest: 1\n    # Min")
     process, job = workflow()
     # It sleeps until Slurm wakes it to end it.
     os.kill(holder(untrained), signal.SIGSTOP)
@@ -136,26 +115,39 @@ def test_a_killed_workflow_started_again_while_its_job_goes_on(
     assert submitted(untrained) - before == 1
 
 
-def wait_begins(project, training):
-    """Waits until a job says that it waits for a training of another one."""
-    log = project.path("results/logs/pretrain/words/tiny/mix/seed0.log")
-    held = f"is being written by process {training} on"
-    # Each job removes it first.
-    project.wait(
-        lambda: log.exists() and held in log.read_text(encoding="utf-8"), "the second job's wait"
-    )
-
-
-def test_a_controller_that_is_gone_for_a_while_is_waited_for(untrained, unbroken, slurm, workflow):
+@pytest.mark.parametrize("gone", ["killed", "stopped"])
+def test_a_controller_that_does_not_answer_is_waited_for(
+    untrained, unbroken, slurm, workflow, gone
+):
     process, _ = workflow()
-    os.kill(holder(untrained), signal.SIGSTOP)
-    started = untrained.path("started.log")
-    slurm.kill("slurmctld")
-    untrained.wait(lambda: "Falling back to" in started.read_text(), "a look while it is gone")
-    time.sleep(25)
-    slurm.restart("slurmctld")
-    os.kill(holder(untrained), signal.SIGCONT)
+    training = holder(untrained)
+    os.kill(training, signal.SIGSTOP)
+    slurm.kill("slurmctld", signal.SIGKILL if gone == "killed" else signal.SIGSTOP)
+    looks_in_vain(untrained, 3)
+    if gone == "killed":
+        slurm.restart("slurmctld")
+    else:
+        slurm.kill("slurmctld", signal.SIGCONT)
+    os.kill(training, signal.SIGCONT)
     ends_well(process, untrained, unbroken, starts=1)
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_job_that_a_controller_has_forgotten_is_submitted_again(
+    untrained, unbroken, slurm, workflow, ended
+):
+    """It came back without its state; the same follows when MinJobAge passes between two looks."""
+    process, job = workflow()
+    os.killpg(process.pid, signal.SIGSTOP)
+    if ended:
+        untrained.wait(lambda: slurm.state(job) == "COMPLETED", "the job's end")
+    slurm.kill("slurmctld")
+    slurm.restart("slurmctld", "-c")
+    os.killpg(process.pid, signal.SIGCONT)
+    ends_well(process, untrained, unbroken)
+    text = untrained.path("started.log").read_text()
+    assert f"Slurm has forgotten job {job}" in text
+    assert submitted(untrained) == 2
 
 
 def submit(project, slurm):
