@@ -26,6 +26,7 @@ HOW = [
     (r"\.venv/bin/torchrun ", "not run: test_distributed.py starts several processes"),
     (r"pip install ", "not run: test_wheel.py builds the wheel and uses it"),
     (r"gcloud ", "not run: a cloud"),
+    (r"podman ", "not run: a builder of containers"),
 ]
 """The first pattern at the beginning of a command says where it is tried.
 

@@ -23,9 +23,11 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
     """
     if not database.is_file():
         wrong = "is no file" if database.exists() else "does not exist"
+        some = ", ".join(map(str, sorted(database.parent.glob("databases/*.duckdb"))))
         raise InputError(
-            f"{database} {wrong}: a database is made by `snakemake --cores 2 results/pike.duckdb` "
-            "(where a configuration has another `results`, in that folder), or by `pike database`"
+            f"{database} {wrong}: `make run` makes the database of a whole experiment, in the "
+            f"folder that its configuration names under `results`"
+            + (f"; here are databases of some runs (--database): {some}" if some else "")
         )
     try:
         return duckdb.connect(

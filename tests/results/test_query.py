@@ -105,12 +105,17 @@ def test_a_time_with_a_zone_is_shown_or_answered_with_a_way_out(made, monkeypatc
 
 
 def test_a_missing_database_says_how_to_make_it(tmp_path):
-    with pytest.raises(
-        InputError, match=r"does not exist: .*snakemake --cores 2 results/pike.duckdb"
-    ):
+    with pytest.raises(InputError, match=r"does not exist: `make run` makes .* under `results`$"):
         query("select 1", tmp_path / "pike.duckdb")
-    with pytest.raises(InputError, match="is no file: a database is made by"):
+    with pytest.raises(InputError, match="is no file: `make run` makes"):
         query("select 1", tmp_path)
+
+
+def test_where_some_runs_alone_are_finished_their_databases_are_named(tmp_path):
+    (tmp_path / "databases").mkdir()
+    (tmp_path / "databases" / "table-table1.duckdb").touch()
+    with pytest.raises(InputError, match=r"--database\): .*databases/table-table1\.duckdb$"):
+        query("select 1", tmp_path / "pike.duckdb")
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path):

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.workflow
 OURS = {
     "runs/stdlib/nano": "runs/words/tiny",
     "results/mine/": "results/",
+    "databases/table-table1": "pike",
     "watch results": "watch --once results",
 }
 """What the pages name, and the tiny experiment has otherwise."""
