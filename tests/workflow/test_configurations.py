@@ -145,45 +145,16 @@ def test_the_code_beside_the_snakefile_runs_in_any_directory(fresh):
     assert atomic_files.read_json(manifest)["code"]["fingerprint"] == expected
 
 
-MISTAKES = {
-    "a wrong key and a wrong type": (
-        [("probe", "few", "microbatch", "two"), ("models", "tiny", "layer", 2)],
-        [
-            "probe.few.microbatch: 'two' is not a whole number",
-            "'layer' is unknown: did you mean 'layers'",
-        ],
-    ),
-    "settings that do not fit together": (
-        [
-            ("training", "short", "warmup_steps", 13),
-            ("methods", "mostly-easy", "weights_by_domain", {"easy": 1, "hard": 1}),
-            ("figures", "weights", {"methods": ["pike"], "seeds": [7]}),
-        ],
-        [
-            "training.short.warmup_steps: must lie between 0 and steps (12)",
-            "weights_by_domain: domain 'notes' has no weight",
-            "figures.weights.seeds: no run that is selected has 7",
-        ],
-    ),
-}
-
-
-@pytest.mark.parametrize("mistakes", MISTAKES.values(), ids=MISTAKES.keys())
-def test_all_mistakes_are_named_before_any_job(fresh, mistakes):
-    changes, messages = mistakes
-
+def test_all_mistakes_are_named_before_any_job(fresh):
     def spoil(config):
-        for *path, key, value in changes:
-            place = config
-            for name in path:
-                place = place[name]
-            place[key] = value
+        config["probe"]["few"]["microbatch"] = "two"
+        config["models"]["tiny"]["layer"] = 2
 
     fresh.configure(spoil)
     done = fresh.snakemake("--dry-run")
     assert done.returncode == 1
-    assert [message for message in messages if message not in done.stdout] == []
-    assert "config.yaml" in done.stdout
+    assert "config.yaml: probe.few.microbatch: 'two' is not a whole number" in done.stdout
+    assert "'layer' is unknown: did you mean 'layers'" in done.stdout
     assert "Traceback" not in done.stdout
     assert not fresh.path("results").exists()
 

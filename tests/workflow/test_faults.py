@@ -1,12 +1,12 @@
-"""Faults that a workflow on one machine meets, on purpose: nothing is lost and nothing changed."""
+"""Faults that a workflow on one machine meets, on purpose: nothing is lost and nothing changed.
+
+Those of the training alone, as a full disk and damaged checkpoints: tests/training.
+"""
 
 import os
 import re
-import shutil
 import signal
-import subprocess
 
-import faults
 import pytest
 
 from pipeline.runtime import atomic_files
@@ -72,28 +72,3 @@ def test_a_workflow_tries_again_by_itself_with_more_memory_and_time(untrained, u
     assert asked == [asked[0], 2 * asked[0], 3 * asked[0]]
     assert untrained.outcomes() == {"mix": unbroken["mix"]}
     assert len(atomic_files.read_json(untrained.path(f"{FOLDER}/starts.json"))) == 3
-
-
-def test_a_full_disk_ends_the_run_and_with_space_it_goes_on(untrained, unbroken, small_disk):
-    place = small_disk(220)
-    shutil.rmtree(untrained.path("results/runs"))
-    untrained.path("results/runs").symlink_to(place)
-    done = untrained.snakemake("--cores", 1, untrained.manifest("mix"))
-    assert done.returncode == 1
-    assert "free some space" in done.stdout, done.stdout
-    assert "Traceback" not in done.stdout
-    subprocess.run(["mount", "-o", "remount,size=64m", str(place)], check=True)
-    goes_on(untrained, unbroken)
-
-
-def test_a_checkpoint_cut_in_half_is_not_gone_on_from(untrained, unbroken):
-    process = begun(untrained, 120)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    untrained.wait(lambda: not untrained.trainings(), "the end of the training")
-    stands = untrained.checkpoint("mix")
-    faults.truncate(untrained.path(f"{FOLDER}/checkpoints/step{stands}"))
-    assert untrained.snakemake("--unlock").returncode == 0
-    goes_on(untrained, unbroken)
-    last = atomic_files.read_json(untrained.path(f"{FOLDER}/starts.json"))[-1]
-    assert last < stands
