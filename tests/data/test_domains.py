@@ -12,7 +12,8 @@ from pipeline.data import sources
 from pipeline.data.domains import domains
 
 # Imported by the process alone that runs these tests: it takes seconds.
-pytestmark = pytest.mark.skipif(find_spec("sklearn") is None, reason="needs the extra `domains`")
+absent = pytest.mark.skipif(find_spec("sklearn") is None, reason="needs the extra `domains`")
+pytestmark = [pytest.mark.slow, absent]
 
 TOPICS = {
     "sea": "ship sail harbour wave anchor captain tide deck storm island",

@@ -70,6 +70,7 @@ def bent(loss_SxK, weights_SxK):
     return 0.3 + loss_SxK * [0.7, 0.9, 0.6] + 0.2 * weights_SxK[:, :1]
 
 
+@pytest.mark.slow
 def test_the_regression_mends_what_the_features_miss():
     found = MDE().find(DOMAINS, swarm(16, bent))
     weights_SxK = grid()

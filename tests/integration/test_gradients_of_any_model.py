@@ -150,6 +150,7 @@ def test_activation_checkpointing(reentrant):
     check(gradient_statistics(model, language_loss, [rows]), 0, *truth)
 
 
+@pytest.mark.slow
 def test_a_gradient_in_several_parts_is_refused():
     class Shared(nn.Module):
         def __init__(self):

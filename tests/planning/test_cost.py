@@ -19,6 +19,7 @@ def planned(path=ROOT / "config.yaml"):
     return jobs.Jobs(planner.plan(planner.read(path), path.name), accelerators.accelerator("cpu"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_every_job_takes_memory_and_knows_its_time(path):
     work = planned(path)

@@ -37,6 +37,7 @@ def test_each_two_domains_of_the_conflict_pull_against_each_other(config):
         assert (gradient[a] * gradient[b]).sum() / lengths < -0.3
 
 
+@pytest.mark.slow
 def test_every_method_is_run_in_every_scenario_on_five_seeds(config):
     plan = planner.plan(config, "leaderboard.yaml")
     serving = {

@@ -48,6 +48,7 @@ def test_40_steps_follow_the_authors_code(run):
         assert_close(state["logits_K"], logits_K, rtol=0, atol=5e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gamma", [0.0, 0.01, 1.0])
 def test_the_logits_move_as_under_torchs_adam_with_its_inner_decay(gamma):
     method = FAMO(rate=0.025, gamma=gamma)
