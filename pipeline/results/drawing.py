@@ -172,6 +172,18 @@ def _cells(panels: Sequence[Panel], columns: int) -> list[Panel | None]:
     return cells + [None] * (-len(cells) % columns)
 
 
+def _reference_labels(panel: Panel) -> list[tuple[str, float]]:
+    """What stands beside the lines of reference; lines too near each other share a label."""
+    bottom, top = panel.y_limits or (0.0, 0.0)
+    labels: list[tuple[str, float]] = []
+    for label, height in sorted(panel.references, key=lambda reference: reference[1]):
+        if labels and height - labels[-1][1] < 0.06 * (top - bottom):
+            labels[-1] = (f"{labels[-1][0]}, {label}", labels[-1][1])
+        else:
+            labels.append((label, height))
+    return labels
+
+
 def _fill(axes: Axes, panel: Panel, gid: str) -> None:
     axes.set_gid(gid)
     axes.set_title(panel.title, fontsize=min(10.0, 10.0 * LONGEST_TITLE / len(panel.title)))
@@ -182,8 +194,9 @@ def _fill(axes: Axes, panel: Panel, gid: str) -> None:
     axes.grid(axis="y", color=INK, alpha=0.18, linewidth=0.6)
     axes.set_axisbelow(True)
     lowest = min((v for s in panel.series for v in s.y if v is not None), default=0.0)
-    for i, (label, height) in enumerate(panel.references):
+    for i, (_, height) in enumerate(panel.references):
         axes.axhline(height, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), gid=f"{gid}--line{i}")
+    for label, height in _reference_labels(panel):
         # Losses fall: above them the right is free, and below them the left.
         below = height <= lowest
         axes.annotate(

@@ -46,6 +46,16 @@ def test_text_stays_text_and_lines_have_names(tmp_path):
     assert 'id="losses--s--m--a--pike"' in svg
 
 
+def test_lines_of_reference_that_are_near_each_other_share_a_label(tmp_path):
+    lines = [("uniform", 2.0), ("unigram", 0.55), ("floor", 0.5)]
+    near = panel(references=lines, y_limits=(0.0, 3.0))
+    drawing.draw("losses", [near], 3, tmp_path / "a.svg")
+    svg = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert ">floor, unigram</text>" in svg
+    assert ">uniform</text>" in svg
+    assert svg.count('id="losses--s--m--a--line') == 3
+
+
 def test_places_map_data_to_the_picture(tmp_path):
     data = drawing.draw("losses", [panel()], 3, tmp_path / "a.svg")
     (place,) = data["panels"]
