@@ -38,30 +38,30 @@ def main() -> None:
     parser.add_argument("--target", default="quick", help="what the workflow makes")
     parser.add_argument("--out", type=Path, help="the record")
     chosen, further = parser.parse_known_args()
-    kept = measure.RESULTS if chosen.device == "cuda" else measure.ROOT / FOLDER
-    out = chosen.out or kept / "gpu.json"
     if chosen.device == "cuda" and not torch.cuda.is_available():
-        print(
+        sys.stderr.write(
             f"gpu-check: torch {torch.__version__} sees no NVIDIA GPU: run it on a machine where "
-            "nvidia-smi shows one, after `make setup TORCH=cuda`",
-            file=sys.stderr,
+            "nvidia-smi shows one, after `make setup TORCH=cuda`\n"
         )
         sys.exit(2)
-    shutil.rmtree(measure.ROOT / FOLDER, ignore_errors=True)
-    (measure.ROOT / FOLDER).mkdir(parents=True)
-    steps: dict[str, Callable[[], Facts]] = {
+    folder, steps = measure.ROOT / FOLDER, FOLDER / "steps.json"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    own = ["--device", chosen.device, "--out", steps, *further]
+    parts: dict[str, Callable[[], Facts]] = {
         "tests": lambda: tests(chosen.device),
-        "utilisation": lambda: utilisation(chosen.device, further),
+        "utilisation": lambda: {"holds": not ran("benchmarks.gpu", *own).returncode},
         "experiment": lambda: experiment(chosen.device, chosen.target),
         "same_bits": lambda: same_bits(chosen.device),
     }
     check = {}
-    for name, step in steps.items():
+    for name, part in parts.items():
         print(f"gpu-check: {name}", flush=True)
         began = time.monotonic()
-        check[name] = {**step(), "seconds": time.monotonic() - began}
-    path = measure.ROOT / FOLDER / "steps.json"
+        check[name] = {**part(), "seconds": time.monotonic() - began}
+    path = measure.ROOT / steps
     measured = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    out = chosen.out or (measure.RESULTS if chosen.device == "cuda" else folder) / "gpu.json"
     out.write_text(json.dumps({**measured, "check": check}, indent=2) + "\n", "utf-8")
     wrong = [name for name, facts in check.items() if not facts["holds"]]
     print(f"gpu-check: {out}: " + (f"does not hold: {', '.join(wrong)}" if wrong else "ok"))
@@ -75,13 +75,6 @@ def tests(device: str) -> Facts:
     last = done.stdout.rstrip().rpartition("\n")[2]
     count = {kind: int(n) for n, kind in re.findall(r"(\d+) (passed|failed|skipped)", last)}
     return {"holds": not done.returncode and ("passed" in count or device == "cpu"), **count}
-
-
-def utilisation(device: str, further: list[str]) -> Facts:
-    """The record of `benchmarks.gpu`."""
-    out = FOLDER / "steps.json"
-    done = ran("benchmarks.gpu", "--device", device, "--out", out, *further)
-    return {"holds": not done.returncode}
 
 
 def experiment(device: str, target: str) -> Facts:
