@@ -116,11 +116,3 @@ def truncate(folder: Path) -> None:
     """Half of a checkpoint's weights are lost."""
     path = folder / "model.safetensors"
     os.truncate(path, path.stat().st_size // 2)
-
-
-def flip(folder: Path) -> None:
-    """One bit of the optimizer's state is wrong."""
-    path = min(folder.glob("training*"))
-    content = bytearray(path.read_bytes())
-    content[-5] ^= 1
-    path.write_bytes(content)

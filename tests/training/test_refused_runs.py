@@ -1,6 +1,5 @@
 """The user's mistakes."""
 
-import os
 import re
 import shutil
 
@@ -11,7 +10,7 @@ from trained import (
 
 from pipeline.__main__ import main
 from pipeline.model import checkpoint
-from pipeline.runtime import atomic_files, run_lock
+from pipeline.runtime import atomic_files
 from pipeline.training import train
 
 
@@ -25,13 +24,6 @@ def test_a_loss_that_is_no_number_stops_the_run(make_run, corpora, capsys):
     for path in atomic_files.steps(run.parent / "checkpoints").values():
         weights = checkpoint.load_model(path).state_dict().values()
         assert all(weight.isfinite().all() for weight in weights)
-
-
-def test_a_second_process_is_told_who_trains(make_run, corpora, capsys):
-    run = make_run()
-    with run_lock.acquire(run.parent):
-        assert main(["pretrain", str(run), "--corpora", str(corpora), "--device", "cpu"]) == 2
-    assert f"is being written by process {os.getpid()} on " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -49,19 +41,6 @@ def test_a_second_process_is_told_who_trains(make_run, corpora, capsys):
             {"domains": ["easy", "missing"]},
             ["missing holds no finished corpus", "pack it first"],
         ),
-        (
-            {"training": {"rows": 0, "stepz": 3}, "model": {"layers": "two"}},
-            [
-                r"run\.json\.training: 'stepz' is unknown: did you mean 'steps'\?",
-                r"run\.json\.model\.layers: 'two' is not a whole number",
-            ],
-        ),
-        (
-            {"rule": "pike", "method": {"zeta1": 1, "tau": 2}},
-            ["run.json: method: 'tau' is unknown", "run.json: method: zeta2 is missing"],
-        ),
-        ({"rule": "pyke"}, ["rule: 'pyke' is unknown"]),
-        ({"rule": "single", "method": {"domain": "middling"}}, ["'middling' is unknown"]),
         *(
             (
                 {
@@ -123,19 +102,6 @@ def test_a_shard_that_changes_while_it_is_trained_on_ends_the_run(
         for r in (run, again)
     ]
     assert ends[0] == ends[1]
-
-
-def test_corpora_of_different_tokenizers_are_refused(make_run, corpora, tmp_path):
-    shutil.copytree(corpora, tmp_path / "corpora")
-    path = tmp_path / "corpora" / "hard" / atomic_files.MANIFEST
-    changed = atomic_files.read_json(path)
-    changed["tokenizer"]["sha256"] = "0" * 64
-    changed["inputs"] = {
-        name: "0" * 64 if name.endswith(".model") else recorded
-        for name, recorded in changed["inputs"].items()
-    }
-    atomic_files.write_json(path, changed)
-    assert "different tokenizers" in refused(make_run(), tmp_path / "corpora")
 
 
 @pytest.mark.parametrize(
