@@ -28,7 +28,7 @@ EXTRAS = {"lm_eval": "lm-eval", "transformers": "hf", "tokenizers": "hf", "googl
 }
 """Packages that one command alone needs, and the extra that installs each."""
 
-WITHOUT_PANDAS = ("pretrain", "evaluate", "probe")
+WITHOUT_PANDAS = ("pretrain", "evaluate", "probe", "watch")
 """Commands for which pyarrow would import pandas, for half a second, to ask of every list whether
 it is one of pandas' own. Results use its data frames, and the Hub's packages need it."""
 

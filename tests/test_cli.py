@@ -63,6 +63,13 @@ def test_a_mistake_in_an_export_is_told_before_torch_is_imported():
     assert "nowhere/manifest.json does not exist" in done.stderr
 
 
+@pytest.mark.slow
+def test_files_that_are_not_there_are_told_before_clustering(tmp_path):
+    done = without("sklearn", "domains", "none", "--out", str(tmp_path / "o"), "--clusters", "2")
+    assert done.returncode == 2
+    assert "pike domains: files: no file matches 'none'" in done.stderr
+
+
 def test_help_groups_the_commands():
     text = cli.parsers()[0].format_help()
     starts = [text.index(f"\n{group}: ") for group in cli.GROUPS]

@@ -66,9 +66,9 @@ def domains(
     source = Local(files=files, documents=documents, field=field)
     if problems := source.problems():
         raise InputError("\n".join(problems))
+    inputs = [path for path, _ in source.paths()]
     place_N, terms_C = clustered((d.text for d in _read(source)), clusters, seed)
     names = [f"cluster-{c + 1}" for c in range(clusters)]
-    inputs = [path for path, _ in source.paths()]
     with atomic_files.atomic_write(out, "domains", inputs) as folder:
         folder.mkdir()
         sizes_C = _written(folder, names, place_N, _read(source))
