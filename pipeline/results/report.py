@@ -241,7 +241,7 @@ def _scenario(
             "sentence": provenance.sentence(row),
             "aside": provenance.aside(row),
         }
-        for row in of("select * from verdicts")
+        for row in of("select * from best_methods")
     ]
     for verdict in verdicts:
         model = verdict["model"]

@@ -177,7 +177,7 @@ def gather_rows(own: Sequence[tuple[Tensor, float]], R: int) -> Tensor:
     """Numbers of all rows, from those of the rows that were dealt to each process.
 
     Args:
-        own: For each micro-batch of `dealt` a number per row, and whether it counts.
+        own: For each micro-batch of this process a number per row, and whether it counts.
         R: Rows of all processes.
     """
     mine = torch.cat([numbers if counts else numbers[:0] for numbers, counts in own])

@@ -196,7 +196,7 @@ def test_accuracy_table_shows_chance_and_items(shown):
     ("values", "message"),
     [
         ({"name": "gradients", "selection": {"methods": ["mix"]}}, "is empty: no selected run"),
-        ({"name": "x", "query": "verdicts"}, "gives no cells, it lacks section"),
+        ({"name": "x", "query": "best_methods"}, "gives no cells, it lacks section"),
         ({"name": "perplexities"}, "'perplexities' is unknown"),
         ({"name": "costs", "caption": "x"}, "'caption' is unknown"),
     ],

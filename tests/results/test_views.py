@@ -213,7 +213,7 @@ def test_interval_of_one_seed_is_that_over_documents(empty):
 )
 def test_verdicts_claim_no_more_than_the_interval(empty, differences, error, best, verdict):
     paired(empty, *differences, documents_error=error)
-    row = one(empty, "select * from verdicts")
+    row = one(empty, "select * from best_methods")
     assert (row["best"], row["verdict"]) == (best, verdict)
 
 
@@ -221,7 +221,7 @@ def test_verdict_names_the_winner_of_the_papers_average(empty):
     # Mean losses are ln 5 and ln 4, means of perplexities 5 and 8.5.
     evaluated(empty, run(empty, "mix"), a=(math.log(5), 0), b=(math.log(5), 0))
     evaluated(empty, run(empty, "pike", position=1), a=(0, 0), b=(math.log(16), 0))
-    row = one(empty, "select * from verdicts")
+    row = one(empty, "select * from best_methods")
     assert (row["best"], row["best_arithmetic"], row["verdict"]) == ("pike", "mix", "no pairs")
 
 
