@@ -1,20 +1,21 @@
 """Scale-free PiKE: this project's variant of PiKE (arXiv 2502.06244), with no coefficient to tune.
 
-Derivation. One step of SGD of length eta on rows drawn by w changes F = sum_j pi_j L_j, the loss
-that the prior weighs, by -eta sum_k w_k g_k . gbar to first order, gbar = sum_j pi_j g_j. Without
-the products of different domains a row of domain k is worth pi_k |g_k|^2. PiKE drops these products
-and pi, adds the scores up over time in a unit that depends on model and text, and prices the second
+Derivation. One step of SGD of length eta on rows drawn by w changes F = sum_j u_j L_j, the loss
+that the target u weighs, by -eta sum_k w_k g_k . gbar to first order, gbar = sum_j u_j g_j. Without
+the products of different domains a row of domain k is worth u_k |g_k|^2. PiKE drops these products
+and u, adds the scores up over time in a unit that depends on model and text, and prices the second
 order, which holds the variance, by another coefficient with a unit. Here the second order is left
-out, scores |g_k|^2 have no unit, and
+out, scores s_k = u_k |g_k|^2 have no unit, and
 
     argmax_w sum_k w_k s_k - KL(w || pi) / z  =  pi_k exp(z s_k) / sum_j pi_j exp(z s_j)
 
 forgets what was. pi is in the divergence alone, so that equal domains keep the prior's weights.
 
 Safeguards. A long gradient is no proof that rows help: the optimizer is not SGD, and the estimate
-is noisy. So there is a second measure: how far each domain's training loss fell per row it was
-given; both are shrunk by empirical Bayes towards "all domains are alike", by as much of their
-spread as noise explains; and weights leave the prior as far as both measures agree, no further.
+is noisy. So there is a second measure: how far each domain's training loss, times u_k, fell per row
+it was given; both are shrunk by empirical Bayes towards "all domains are alike", by as much of
+their spread as noise explains; and weights leave the prior as far as both measures agree, no
+further.
 """
 
 import dataclasses
@@ -44,10 +45,10 @@ UPDATES = 20
 class ScaleFreePiKE(Method):
     """log tau = log pi + strength c; log v moves half way to log tau; w = (1 - eps) v + eps pi.
 
-    Every T_0 steps, with q_k = |g_k|^2 - variance / rows and r_k = fall of the loss per row. Each
-    is divided by its root mean square over the domains, averaged over estimates, of which one
-    counts half of the next, and clipped at 0. c_k is the smaller of their two shrunk distances
-    from the mean domain where these have the same sign, else 0. The step is shortened to
+    Every T_0 steps, with q_k = u_k (|g_k|^2 - variance / rows) and r_k = u_k times the fall of the
+    loss per row. Each is divided by its root mean square over the domains, averaged over estimates,
+    of which one counts half of the next, and clipped at 0. c_k is the smaller of their two shrunk
+    distances from the mean domain where these have the same sign, else 0. The step is shortened to
     KL(v' || v) <= max_change.
 
     From an equal prior no domain's odds against another's exceed exp(strength sqrt(K)) before the
@@ -73,6 +74,8 @@ class ScaleFreePiKE(Method):
     """eps: each domain keeps this share of its prior weight."""
     prior: Proportions | None = None
     """Weights pi by domain; 1/K when absent."""
+    target: Proportions | None = None
+    """Weights u of the domains' losses in the target, divided by their sum; 1/K when absent."""
 
     def informed(self, facts: Facts) -> Self:
         """T_0 by the run's steps, where it was not set."""
@@ -95,6 +98,7 @@ class ScaleFreePiKE(Method):
         return {
             "log_prior_K": log_K,
             "log_weights_K": log_K.copy(),
+            "target_K": by_domain.shares(self.target, domains, "target"),
             "mean_2xK": np.zeros((2, K)),
             "scatter_2xK": np.zeros((2, K)),
             "last_2xK": np.full((2, K), np.nan),
@@ -130,7 +134,9 @@ class ScaleFreePiKE(Method):
         rows_K = state["rows_K"]
         loss_K = state["summed_loss_K"] / rows_K
         fall_K = (state["last_loss_K"] - loss_K) / rows_K
-        value_2xK = np.stack([signals.statistics.squared_norm_unbiased_K, fall_K])
+        # The unit of u is no matter: equal ones leave every bit.
+        worth_K = state["target_K"] / state["target_K"].max()
+        value_2xK = worth_K * np.stack([signals.statistics.squared_norm_unbiased_K, fall_K])
         state = averaged(state, value_2xK) | {
             "rows_K": np.zeros_like(rows_K),
             "summed_loss_K": np.zeros_like(rows_K),

@@ -43,6 +43,16 @@ def test_three_windows_by_hand():
     assert_close(third, np.array([0.7, 0.3]))
 
 
+def test_a_target_weighs_gradients_and_falls():
+    # Gradients of 4 and 4, falls of 1 and 1, but only the first domain counts: as above.
+    options = {"strength": math.log(9) / 2**0.5, "max_change": 1, "min_share": 0.2}
+    method = ScaleFreePiKE(target={"code": 2, "prose": 0}, **options)
+    windows = [((4, 4), (3, 3)), ((4, 4), (2, 2)), ((4, 4), (1, 1))]
+    assert_close(weights(method, windows), np.array([0.7, 0.3]))
+    equal = ScaleFreePiKE(target={"code": 5, "prose": 5}, **options)
+    assert_close(weights(equal, windows), np.array([0.5, 0.5]))
+
+
 def test_shrinkage_by_hand():
     # A: 5, then 3. Mean (2 * 3 + 5) / 3 = 11/3; variance of one (5 - 3)^2 / 2 = 2, of the mean
     # 2 (4/9 + 1/9) = 10/9. B: 1, 1. The means spread by (8/3)^2 / 2 = 32/9, noise explains 5/9 of
