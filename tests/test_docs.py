@@ -38,9 +38,10 @@ def test_links_and_paths_exist(page):
 
 
 def test_all_markdown_has_few_words():
-    own = ("docs", "examples", "pike_mixing", "pipeline", "results", "tests", "workflow")
+    own = ("docs", "examples", "pike_mixing", "pipeline", "tests", "workflow")
     found = {*ROOT.glob("*.md"), *(p for folder in own for p in (ROOT / folder).rglob("*.md"))}
-    kept = [p for p in found if "results" not in p.parts or p.name == "README.md"]
+    # What a run makes is not ours.
+    kept = [ROOT / "results/README.md", *(p for p in found if "results" not in p.parts)]
     assert len(kept) >= len(PAGES)
     assert sum(len(p.read_text(encoding="utf-8").split()) for p in kept) <= MOST_WORDS
 
