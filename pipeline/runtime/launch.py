@@ -68,8 +68,7 @@ def exec_torchrun(
     if nodes > 1 and RENDEZVOUS not in os.environ:
         _exec_srun(nodes, arguments)
     # Both are the user's to set.
-    os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", str(PATIENCE))
-    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+    ours = {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT": str(PATIENCE), "OMP_NUM_THREADS": str(threads)}
     launcher = ["-m", "torch.distributed.run", "--nproc-per-node", str(processes // nodes)]
     if nodes == 1:
         launcher.append("--standalone")
@@ -77,7 +76,8 @@ def exec_torchrun(
         launcher += ["--nnodes", str(nodes), "--rdzv-backend", "c10d"]
         launcher += ["--rdzv-endpoint", os.environ[RENDEZVOUS]]
         launcher += ["--rdzv-id", os.environ["SLURM_JOB_ID"]]
-    os.execv(sys.executable, [sys.executable, *launcher, "-m", "pipeline", *arguments])
+    words = [sys.executable, *launcher, "-m", "pipeline", *arguments]
+    os.execvpe(sys.executable, words, {**ours, **os.environ})
 
 
 def _exec_srun(nodes: int, arguments: Sequence[str]) -> NoReturn:
@@ -92,10 +92,11 @@ def _exec_srun(nodes: int, arguments: Sequence[str]) -> NoReturn:
     with socket.socket() as free:
         free.bind(("", 0))
         # A job's script runs on its first node.
-        os.environ[RENDEZVOUS] = f"{socket.gethostname()}:{free.getsockname()[1]}"
+        meeting = f"{socket.gethostname()}:{free.getsockname()[1]}"
     step = ["srun", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
     step += ["--cpu-bind=none", "--kill-on-bad-exit=1"]
-    os.execvp("srun", [*step, sys.executable, "-m", "pipeline", *arguments])
+    words = [*step, sys.executable, "-m", "pipeline", *arguments]
+    os.execvpe("srun", words, {**os.environ, RENDEZVOUS: meeting})
 
 
 def _hosts(job: str) -> list[str]:

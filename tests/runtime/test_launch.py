@@ -14,12 +14,11 @@ def started(monkeypatch):
     """The command and environment that this process would become; nothing is started."""
     found = []
 
-    def become(program, words):
-        found.append((words, dict(os.environ)))
+    def become(program, words, environment):
+        found.append((words, environment))
         raise SystemExit
 
-    monkeypatch.setattr(os, "execv", become)
-    monkeypatch.setattr(os, "execvp", become)
+    monkeypatch.setattr(os, "execvpe", become)
     for name in ("SLURM_JOB_ID", launch.RENDEZVOUS, "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
     before = signal.getsignal(signal.SIGUSR1)
@@ -45,6 +44,7 @@ def test_two_nodes_of_a_job_start_a_torchrun_each_and_meet(started, monkeypatch)
     monkeypatch.setattr(launch, "_hosts", lambda job: ["a", "b"])
     become(4, 2)
     ((words, environment),) = started
+    assert launch.RENDEZVOUS not in os.environ
     assert words[:4] == ["srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1"]
     assert words[-4:] == ["-m", "pipeline", "pretrain", "run.json"]
     # What srun calls on each node is the same command.

@@ -22,7 +22,7 @@ def _chain(config):
         "pair-2": PAIR | {"zeta1": 5.0},
         "tuned": {name: PAIR[name] for name in PAIR if "zeta" not in name} | {"grid": "pairs"},
     }
-    pairs = {"methods": ["pair-1", "pair-2"], "settings": ["zeta1", "zeta2"], "seed": 9}
+    pairs = {"methods": ["pair-1", "pair-2"], "settings": ["zeta1", "zeta2"], "seeds": [9]}
     config["grids"] = {"pairs": pairs}
     config["swarms"] = {"drawn": {"runs": 3, "seed": 9}}
     config["mixtures"] = {
