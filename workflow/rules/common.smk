@@ -36,9 +36,8 @@ TAKES = rule_resources.RuleResources(PLAN, PROFILE)
 # The interpreter and the device are resources: where a job runs is not what it computes, and
 # profiles set them per rule (set-resources).
 PYTHON = sys.executable
-# What `snakemake --lint` says and is meant: there is one environment for all rules (`make setup`, the
-# Containerfile); the files of the folders among the report's params are declared one by one; START
-# is known when the workflow starts, after params and resources, and changes no result.
+# Meant, though `snakemake --lint` tells of it: one environment for all rules; folders among params,
+# whose files are declared one by one; START, known when the workflow starts, changes no result.
 
 # Jobs run the code beside the Snakefile, from any working directory: its fingerprints are recorded.
 PREFIX = rule_inputs.shell_prefix(workflow.basedir)
