@@ -219,7 +219,7 @@ def of_evaluation(
     flops = tokens * training_flops(shape, vocabulary, length) / 3
     batch = evaluation["batch_tokens"]
     inner = FLOAT * batch * 12 * shape.width + logits(shape, vocabulary, batch)
-    N, times = parameters(shape, vocabulary), _read(values, evaluation["checkpoints"])
+    N, times = parameters(shape, vocabulary), _checkpoints_read(values, evaluation["checkpoints"])
     disk = times * (TABLES_BYTES + FLOAT * tokens)
     return _host(N, HEADROOM * inner, device), times * _seconds(flops, values, device), disk
 
@@ -234,7 +234,7 @@ def of_probe(
     inner = probe["microbatch"] * activations(shape, length)
     inner += logits(shape, vocabulary, probe["microbatch"] * length)
     inner += FLOAT * N * (3 + 2 * K)
-    seconds = _read(values, probe["checkpoints"]) * _seconds(flops, values, device)
+    seconds = _checkpoints_read(values, probe["checkpoints"]) * _seconds(flops, values, device)
     return _host(N, HEADROOM * inner, device), seconds
 
 
@@ -245,8 +245,8 @@ def _host(N: int, inner: float, device: Accelerator) -> int:
     return PROCESS_BYTES["cpu"] + FLOAT * N + int(inner)
 
 
-def _read(values: Settings, chosen: str) -> int:
-    """How many checkpoints are evaluated."""
+def _checkpoints_read(values: Settings, chosen: str) -> int:
+    """How many checkpoints an evaluation or a probe reads: all, or the last."""
     return checkpoints(values) if chosen == "all" else 1
 
 
