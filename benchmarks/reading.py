@@ -20,6 +20,7 @@ missing. Record: benchmarks/results/reading.json. Shapes: B rows of a batch, L t
 import gc
 import multiprocessing
 import os
+import shutil
 import statistics
 import tempfile
 from collections.abc import Callable, Iterator
@@ -30,10 +31,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks import measure
-from pipeline.data import corpus_manifest, shards
+from benchmarks import corpora, measure
+from pipeline.data import shards
 from pipeline.data.batches import Mixture
-from pipeline.runtime import atomic_files
 
 LENGTH = 1024
 COUNTS = (43, 43, 43, 43, 42, 42)
@@ -146,28 +146,11 @@ def _drop(folder: Path) -> None:
 
 
 def corpus(folder: Path, tokens: int) -> None:
-    """A corpus of random tokens."""
-    folder.mkdir(parents=True)
-    stream = np.random.default_rng(0).integers(3, 32_000, tokens, dtype=np.uint16)
-    splits, listed = {}, {}
-    for split, part in (("train", stream), ("validation", stream[:5000])):
-        writer = shards.ShardWriter(folder, split, dtype=np.dtype("<u2"), shard_tokens=2**26)
-        writer.append(part)
-        splits[split] = {"tokens": len(part), "shards": writer.close()}
-        path = folder / corpus_manifest.documents_file(split)
-        np.save(path, np.array([(len(part), 0, 0)], shards.DOCUMENT))
-        listed[path.name] = {"bytes": path.stat().st_size, "sha256": atomic_files.sha256(path)}
-    shards_of = {split: facts["shards"] for split, facts in splits.items()}
-    manifest: dict[str, Any] = {
-        "stage": "pack",
-        "format": corpus_manifest.FORMAT,
-        "dtype": "uint16",
-        "tokenizer": {"vocabulary": 32_000, "eos": 1, "sha256": "-"},
-        "splits": splits,
-        "files": listed,
-        "fingerprint": corpus_manifest.data_fingerprint("uint16", shards_of),
-    }
-    atomic_files.write_json(folder / atomic_files.MANIFEST, manifest)
+    """Corpora of random letters, of which each is a token."""
+    values = {"kind": "synthetic", "order": 0, "symbols": 256, "successors": 256, "noise": 1.0}
+    values |= {"alphabet": 0x5200, "length": 1000, "documents": tokens // len(COUNTS) // 1000}
+    named = {f"domain-{k}": {**values, "seed": k} for k in range(len(COUNTS))}
+    corpora.packed(folder, named, model="char", vocabulary=512)
 
 
 def main() -> None:
@@ -179,10 +162,9 @@ def main() -> None:
     spawn = multiprocessing.get_context("spawn")
     pools = {name: ProcessPoolExecutor(1, mp_context=spawn) for name in names}
     with tempfile.TemporaryDirectory(dir=measure.ROOT) as temporary:
+        corpus(Path(temporary), chosen.megatokens * 10**6)
         for name in names:
-            for domain in range(len(COUNTS)):
-                place = Path(temporary) / name / f"domain-{domain}"
-                corpus(place, chosen.megatokens * 10**6 // len(COUNTS))
+            shutil.copytree(Path(temporary) / "corpora", Path(temporary) / name)
         kinds = ["warm"] * (FIRST + chosen.batches) + ["cold"] * chosen.cold
         for number, kind in enumerate(kinds):
             for name, pool in pools.items():
@@ -204,7 +186,6 @@ def main() -> None:
         "warm_cpu_milliseconds": medians("warm", "cpu"),
         "warm_milliseconds": medians("warm", "wall"),
         "cold_milliseconds": medians("cold", "wall"),
-        "cold_cpu_milliseconds": medians("cold", "cpu"),
         "cold_megabytes_from_disk": medians("cold", "megabytes"),
         "missing": {} if versions else {"litdata": "benchmarks/peers.txt"},
         "versions": versions,
