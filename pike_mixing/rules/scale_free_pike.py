@@ -15,7 +15,9 @@ Safeguards. A long gradient is no proof that rows help: the optimizer is not SGD
 is noisy. So there is a second measure: how far each domain's training loss, times u_k, fell per row
 it was given; both are shrunk by empirical Bayes towards "all domains are alike", by as much of
 their spread as noise explains; and weights leave the prior as far as both measures agree, no
-further.
+further. The loss of rows that were read before falls by memory, too: a domain that has been read
+once over is given no more than its prior weight. Less it may get, since memory can only add to a
+fall.
 """
 
 import dataclasses
@@ -26,6 +28,7 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.apportion import systematic
 from pike_mixing.arrays import Array, Floats, Ints
+from pike_mixing.errors import InputError
 from pike_mixing.interface import (
     Facts,
     Method,
@@ -76,12 +79,22 @@ class ScaleFreePiKE(Method):
     """Weights pi by domain; 1/K when absent."""
     target: Proportions | None = None
     """Weights u of the domains' losses in the target, divided by their sum; 1/K when absent."""
+    tokens_by_domain: dict[str, PositiveFloat] | None = None
+    """Training tokens of each domain. Absent: those of the run's corpora; if they are not known, no
+    domain counts as read over."""
+    batch_tokens: PositiveFloat | None = None
+    """Tokens of a training batch, rows x length; the run's own when absent."""
 
     def informed(self, facts: Facts) -> Self:
-        """T_0 by the run's steps, where it was not set."""
-        if self.every is not None or facts.steps is None:
+        """T_0, sizes and batch of the run, where they were not set."""
+        if facts.steps is None:
             return self
-        return dataclasses.replace(self, every=max(1, facts.steps // UPDATES))
+        return dataclasses.replace(
+            self,
+            every=self.every or max(1, facts.steps // UPDATES),
+            tokens_by_domain=self.tokens_by_domain or dict(facts.tokens_by_domain),
+            batch_tokens=self.batch_tokens or facts.budget_tokens / facts.steps,
+        )
 
     def needs(self) -> Needs:
         """The batches' losses, and gradient statistics every T_0 steps."""
@@ -103,10 +116,20 @@ class ScaleFreePiKE(Method):
             "scatter_2xK": np.zeros((2, K)),
             "last_2xK": np.full((2, K), np.nan),
             "estimates_2xK": np.zeros((2, K), dtype=np.int64),
+            "epochs_of_batch_K": self._epochs_of_batch(domains),
+            "epochs_K": np.zeros(K),
             "rows_K": np.zeros(K),
             "summed_loss_K": np.zeros(K),
             "last_loss_K": np.full(K, np.nan),
         }
+
+    def _epochs_of_batch(self, domains: tuple[str, ...]) -> Floats:
+        """How often a batch of one domain alone reads it; 0 where its size is not known."""
+        if self.tokens_by_domain is None:
+            return np.zeros(len(domains))
+        if self.batch_tokens is None:
+            raise InputError("batch_tokens: the size of a batch is not known: give it")
+        return self.batch_tokens / by_domain.sizes(self.tokens_by_domain, domains)
 
     def weights(self, state: State, step: int) -> Floats:
         """W = (1 - eps) v + eps pi."""
@@ -125,7 +148,9 @@ class ScaleFreePiKE(Method):
         if signals.loss_K is not None and signals.count_K is not None:
             summed_K = np.nan_to_num(signals.loss_K) * signals.count_K
             seen_K = np.where(np.isnan(signals.loss_K), 0, signals.count_K)
+            read_K = state["epochs_of_batch_K"] * signals.count_K / signals.batch_rows
             state = state | {
+                "epochs_K": state["epochs_K"] + read_K,
                 "rows_K": state["rows_K"] + seen_K,
                 "summed_loss_K": state["summed_loss_K"] + summed_K,
             }
@@ -161,7 +186,8 @@ class ScaleFreePiKE(Method):
             )
             for measure in (0, 1)
         )
-        score_P = agreed(gradient_P, fall_P)
+        most_P = np.where(state["epochs_K"][known_K] > 1, 0.0, np.inf)
+        score_P = np.minimum(agreed(gradient_P, fall_P), most_P)
         log_tau_P = log_softmax(state["log_prior_K"][known_K] + self.strength * score_P)
         log_v_K[known_K] = mass + toward(log_tau_P, log_v_P - mass, self.max_change)
         return log_v_K

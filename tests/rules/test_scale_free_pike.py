@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
+from pike_mixing.errors import InputError
 from pike_mixing.interface import Facts, Signals, Statistics
 from pike_mixing.rules.scale_free_pike import ScaleFreePiKE, agreed, shrunk, toward
 
@@ -51,6 +52,30 @@ def test_a_target_weighs_gradients_and_falls():
     assert_close(weights(method, windows), np.array([0.7, 0.3]))
     equal = ScaleFreePiKE(target={"code": 5, "prose": 5}, **options)
     assert_close(weights(equal, windows), np.array([0.5, 0.5]))
+
+
+def test_a_domain_that_was_read_over_gets_no_more_than_its_prior():
+    # As above; a batch of 4 rows has 2 of each domain. Three batches of 8 tokens read 12 tokens of
+    # a domain: 12/11 epochs of 11 tokens, 12/12 of 12.
+    options = {"strength": math.log(9) / 2**0.5, "max_change": 1, "min_share": 0.2}
+    windows = [((4, 0), (3, 3)), ((4, 0), (2, 3)), ((4, 0), (1, 3))]
+
+    def sized(**tokens):
+        return weights(ScaleFreePiKE(tokens_by_domain=tokens, batch_tokens=8, **options), windows)
+
+    assert_close(sized(code=12, prose=11), np.array([0.7, 0.3]))
+    # log tau: 0 and -ln 9 / 2 from the prior; half of it are odds of sqrt 3.
+    weight = 0.8 * 3**0.5 / (1 + 3**0.5) + 0.1
+    assert_close(sized(code=11, prose=12), np.array([weight, 1 - weight]))
+
+
+def test_sizes_and_batch_are_those_of_the_run():
+    run = Facts({"code": 100, "prose": 1}, 80, steps=10)
+    method = ScaleFreePiKE().informed(run)
+    assert_close(method.init(("code", "prose"), 0)["epochs_of_batch_K"], np.array([0.08, 8]))
+    assert_close(ScaleFreePiKE().init(("code",), 0)["epochs_of_batch_K"], np.zeros(1))
+    with pytest.raises(InputError, match="batch_tokens: the size of a batch is not known"):
+        ScaleFreePiKE(tokens_by_domain={"code": 1}).init(("code",), 0)
 
 
 def test_shrinkage_by_hand():
