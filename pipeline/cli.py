@@ -253,7 +253,7 @@ def commands() -> list[Command]:
             _given("FIRST", "a database"),
             ("second", "another; differences are its values less the first's",
              {"metavar": "SECOND", "type": _place}),
-            _format("text", "csv", "json"), by="pipeline.results.compare:compare"),
+            _format("text", "csv", "json"), by="pipeline.results.compare_databases:compare"),
         _command("look", "corpus", "describe corpora: documents, tokens, lengths, entropy", many,
             _format("table", "csv", "json"), by="pipeline.data.describe:corpus"),
         _command("run", "domains", "cluster documents of unknown kinds into domains",

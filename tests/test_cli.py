@@ -18,7 +18,7 @@ from pipeline.runtime import run_lock
 ROOT = Path(__file__).resolve().parents[1]
 STAGES = list(stages.STAGES)
 QUESTIONS = {
-    "compare": "pipeline.results.compare:compare",
+    "compare": "pipeline.results.compare_databases:compare",
     "crate": "pipeline.results.crate:crate",
     "export": "pipeline.model.export:export",
     "fetch": "pipeline.tasks.fetch:fetch",

@@ -35,7 +35,7 @@ NARROWER = {
 FENCES = {
     "datasets": ("pipeline.data.hub",),
     "rocrate": ("pipeline.results.crate",),
-    "huggingface_hub": ("pipeline.data", "pipeline.runtime.hub"),
+    "huggingface_hub": ("pipeline.data", "pipeline.runtime.hub_downloads"),
     "duckdb": ("pipeline.results",),
     "lightning": ("pike_mixing.lightning",),
     "lightgbm": ("pike_mixing.finders.regmix",),
@@ -140,7 +140,11 @@ def test_every_module_keeps_to_its_layer_and_behind_the_fences():
 @pytest.mark.parametrize(
     ("module", "source", "expected"),
     [
-        ("pipeline.runtime.hub", "from pipeline.model.transformer import Block", "(layer 3)"),
+        (
+            "pipeline.runtime.hub_downloads",
+            "from pipeline.model.transformer import Block",
+            "(layer 3)",
+        ),
         ("pike_mixing.rules.pike", "import pipeline.data.shards", "(layer 2)"),
         ("pike_mixing.rules.pike", "from pipeline.settings import Run", "(layer 1)"),
         ("pipeline.model.transformer", "from pipeline.training import train", "(layer 4)"),
@@ -187,7 +191,7 @@ def test_a_planted_violation_is_found(module, source, expected):
         ("pipeline.__main__", "from pipeline.training import train"),
         ("pipeline.results.query", "from pipeline.planning import planner"),
         ("pipeline.runtime.devices", "def f():\n    import torch_xla"),
-        ("pipeline.results.query", "import duckdb\nfrom pipeline.runtime import hub"),
+        ("pipeline.results.query", "import duckdb\nfrom pipeline.runtime import hub_downloads"),
     ],
 )
 def test_what_the_house_allows_is_no_violation(module, source):

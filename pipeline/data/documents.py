@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
 from pipeline import errors
-from pipeline.data.source import CUT, Document
+from pipeline.data.source_interface import CUT, Document
 from pipeline.runtime import atomic_files, checksums, manifests
 
 STAGE = "download"

@@ -23,7 +23,7 @@ import yaml
 from pike_mixing.arrays import Array, Ints
 from pike_mixing.errors import InputError
 from pipeline.data.local import Local
-from pipeline.data.source import Document
+from pipeline.data.source_interface import Document
 from pipeline.runtime import atomic_files
 
 SECTIONS = "domains.yaml"

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from pike_mixing.errors import InputError
 from pipeline.data import cutting
 from pipeline.data.file_settings import Utf8Policy
-from pipeline.data.source import Document
+from pipeline.data.source_interface import Document
 
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _CHUNK = 2**20

@@ -17,8 +17,8 @@ from huggingface_hub import HfFileSystem
 from pike_mixing.errors import InputError
 from pipeline.data import formats
 from pipeline.data.file_settings import HuggingFaceSettings
-from pipeline.data.source import Document
-from pipeline.runtime import hub
+from pipeline.data.source_interface import Document
+from pipeline.runtime import hub_downloads
 
 REMEDY = "start again later: files that came whole are not fetched twice"
 
@@ -38,7 +38,9 @@ class HuggingFace(HuggingFaceSettings):
                 format that is not read here, or a file that is not what its suffix says.
         """
         for path in self._listed():
-            fetched = hub.download(self.dataset, path, self.revision, kind="dataset", remedy=REMEDY)
+            fetched = hub_downloads.download(
+                self.dataset, path, self.revision, kind="dataset", remedy=REMEDY
+            )
             # The cache names files by their identity.
             identity = fetched.resolve().name
             files.append({"file": path, "bytes": fetched.stat().st_size, "identity": identity})
@@ -66,9 +68,9 @@ class HuggingFace(HuggingFaceSettings):
         """Paths of the files within the repository."""
         try:
             found = self._of_config() if self.data_files is None else self._matching()
-        except hub.FAILURES as error:
+        except hub_downloads.FAILURES as error:
             what = f"the list of files of {self.dataset} at {self.revision}"
-            raise hub.unreachable(what, error, REMEDY) from error
+            raise hub_downloads.unreachable(what, error, REMEDY) from error
         if not found:
             raise InputError(
                 f"dataset {self.dataset!r} at {self.revision} has no file for "
@@ -91,14 +93,14 @@ class HuggingFace(HuggingFaceSettings):
         for pattern in self.data_files or ():
             place = f"datasets/{self.dataset}@{self.revision}/{pattern}"
             ask = functools.partial(fs.glob, place, detail=True)
-            matches: Any = hub.with_retries(ask, f"{self.dataset}: {pattern}")
+            matches: Any = hub_downloads.with_retries(ask, f"{self.dataset}: {pattern}")
             found += [name for name in sorted(matches) if matches[name]["type"] == "file"]
         return found
 
     def _of_config(self) -> list[str]:
         """Paths of a configuration's files, as `datasets` finds them."""
         try:
-            builder = hub.with_retries(
+            builder = hub_downloads.with_retries(
                 lambda: datasets.load_dataset_builder(
                     self.dataset, self.config, revision=self.revision
                 ),

@@ -9,7 +9,7 @@ from typing import Any
 from pike_mixing.errors import InputError
 from pipeline.data import formats
 from pipeline.data.file_settings import LocalSettings
-from pipeline.data.source import CUT, Document
+from pipeline.data.source_interface import CUT, Document
 from pipeline.runtime import atomic_files, file_patterns
 
 

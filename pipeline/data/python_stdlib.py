@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pike_mixing.errors import InputError
 from pike_mixing.limits import PositiveInt
-from pipeline.data.source import Document
+from pipeline.data.source_interface import Document
 
 try:
     from pydoc_data import topics as _pydoc

@@ -13,7 +13,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.settings import mapping, unknown
 from pipeline.data import SOURCES
 from pipeline.data import documents as store
-from pipeline.data.source import Document, HeldOut, OfFiles, Source
+from pipeline.data.source_interface import Document, HeldOut, OfFiles, Source
 from pipeline.runtime import atomic_files, optional_imports
 from pipeline.runtime.progress import Progress
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt, Share
 from pike_mixing.numerics.splitmix import GOLDEN, Uint64s, mix
-from pipeline.data.source import Document
+from pipeline.data.source_interface import Document
 from pipeline.runtime import atomic_files
 
 TABLE_SYMBOLS = 2**24

@@ -102,7 +102,7 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
         content = _given(Path(chosen.path), chosen.sha256, where, "path")
     elif isinstance(chosen, Hub):
         fetch = optional_imports.import_optional(
-            "pipeline.runtime.hub:download", f"{where}.kind", "hub"
+            "pipeline.runtime.hub_downloads:download", f"{where}.kind", "hub"
         )
         path = fetch(
             *(chosen.repository, chosen.file, chosen.revision),

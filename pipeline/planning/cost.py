@@ -8,7 +8,7 @@ from typing import Any
 from pike_mixing import RULES
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
-from pipeline.planning import jobs, output_root, planner, power
+from pipeline.planning import jobs, output_root, planned_power, planner
 from pipeline.runtime import accelerators, presentation
 from pipeline.runtime.accelerators import Accelerator
 
@@ -32,7 +32,7 @@ def plan(configuration: Path, *, devices: Sequence[str], format: str = "text") -
     planned = planner.plan(planner.read(configuration), str(configuration))
     output_root.refuse_file(planned.results)
     works = [jobs.Jobs(planned, kind, number) for kind, number in kinds]
-    titles, *shown = power.rows(planned)
+    titles, *shown = planned_power.rows(planned)
     detectable = [dict(zip(titles, row, strict=True)) for row in shown]
     facts = {"devices": [_numbers(work) for work in works], "detectable": detectable}
     return presentation.shown(format, facts, lambda: _told(works, titles, shown))
@@ -41,7 +41,7 @@ def plan(configuration: Path, *, devices: Sequence[str], format: str = "text") -
 def _told(works: Sequence[jobs.Jobs], titles: Sequence[str], shown: Sequence[Sequence[str]]) -> str:
     parts = [_for(work) for work in works]
     if shown:
-        parts.append(f"{power.NOTE}:\n{_table(titles, shown)}")
+        parts.append(f"{planned_power.NOTE}:\n{_table(titles, shown)}")
     return "\n\n".join(parts)
 
 

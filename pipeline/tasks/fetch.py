@@ -106,7 +106,7 @@ def _fetch(task: Task, place: Path, revision: str | None, own: Mapping[str, Path
 
 def _downloaded(task: Task, split: str, revision: str) -> Path:
     """A file of the data set; the Hub's package is imported only where it is needed."""
-    place = "pipeline.runtime.hub:download"
+    place = "pipeline.runtime.hub_downloads:download"
     download = optional_imports.import_optional(place, "fetch without --from", task.name)
     path: Path = download(
         *(task.dataset.repository, task.dataset.files[split].path, revision),

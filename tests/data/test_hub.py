@@ -62,7 +62,7 @@ def hub(monkeypatch, tmp_path):
             "datasets.config.HUB_DATASETS_URL": running.url
             + "/datasets/{repo_id}/resolve/{revision}/{path}",
             "datasets.config.HF_DATASETS_CACHE": tmp_path / "datasets",
-            "pipeline.runtime.hub.FIRST_WAIT": 0.01,
+            "pipeline.runtime.hub_downloads.FIRST_WAIT": 0.01,
             # The client itself waits a second before it goes on with a file.
             "huggingface_hub.file_download.time": SimpleNamespace(
                 sleep=lambda _: None, time=time.time
@@ -191,8 +191,8 @@ def test_the_page_on_data_says_how_many_faults_are_injected():
 @pytest.mark.parametrize("values", [DE, settings(config="wiki")], ids=["json.gz", "parquet"])
 def test_no_fault_of_the_network_changes_a_byte(hub, tmp_path, monkeypatch, values):
     # One file may meet them all.
-    monkeypatch.setattr("pipeline.runtime.hub.TRIES", len(DRILL) + 1)
-    monkeypatch.setattr("pipeline.runtime.hub.LONGEST_WAIT", 0.02)
+    monkeypatch.setattr("pipeline.runtime.hub_downloads.TRIES", len(DRILL) + 1)
+    monkeypatch.setattr("pipeline.runtime.hub_downloads.LONGEST_WAIT", 0.02)
     undisturbed = content(download(tmp_path / "a", values))
     shutil.rmtree(tmp_path / "cache")
     hub.faults = random.Random(0).sample(DRILL, len(DRILL))
@@ -213,7 +213,7 @@ def test_a_listing_is_asked_for_again(hub, tmp_path, fault):
 
 @pytest.mark.slow
 def test_a_hub_that_stays_away_is_named_and_finished_files_are_kept(hub, tmp_path, monkeypatch):
-    monkeypatch.setattr("pipeline.runtime.hub.TRIES", 3)
+    monkeypatch.setattr("pipeline.runtime.hub_downloads.TRIES", 3)
     hub.spoils = lambda method, path: method == "GET" and path.endswith(NAME.format(2))
     hub.faults = ["503"] * 100
     with pytest.raises(InputError, match=r"00002-of-00004.*503.*files that came whole are not"):
@@ -252,7 +252,7 @@ def test_a_full_disk_under_the_cache_is_named_at_once(hub, tmp_path, small_disk,
     ],
 )
 def test_what_is_not_there_is_named(hub, tmp_path, monkeypatch, values, message):
-    monkeypatch.setattr("pipeline.runtime.hub.TRIES", 2)
+    monkeypatch.setattr("pipeline.runtime.hub_downloads.TRIES", 2)
     with pytest.raises(InputError, match=message):
         download(tmp_path / "a", settings(**values))
 
@@ -311,7 +311,7 @@ def test_a_tokenizer_of_the_hub_is_pinned_by_revision_and_checksum(hub, letters,
 
 
 def test_another_tokenizer_than_the_pinned_one_is_refused(hub, letters, tmp_path, monkeypatch):
-    monkeypatch.setattr("pipeline.runtime.hub.TRIES", 2)
+    monkeypatch.setattr("pipeline.runtime.hub_downloads.TRIES", 2)
     hub.repositories["google/mt5-base"] = {"spiece.model": letters.read_bytes()}
     for values, message in (
         ({"sha256": "0" * 64}, r"tokenizers\.mt5\.sha256: .* not 0000"),

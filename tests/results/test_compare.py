@@ -11,7 +11,7 @@ from made_up import build
 
 from pike_mixing.errors import InputError
 from pipeline.results import database
-from pipeline.results.compare import compare
+from pipeline.results.compare_databases import compare
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.results import database
-from pipeline.results.compare import compare
+from pipeline.results.compare_databases import compare
 from pipeline.results.why import why
 from pipeline.runtime import atomic_files
 

@@ -165,7 +165,7 @@ def test_a_few_rows_that_cannot_be_asked_are_listed(tmp_path, own):
 
 def test_own_files_need_no_further_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    monkeypatch.delitem(sys.modules, "pipeline.runtime.hub", raising=False)
+    monkeypatch.delitem(sys.modules, "pipeline.runtime.hub_downloads", raising=False)
     given = {"out": tmp_path, "revision": OTHER}
     fetch.fetch(["piqa"], **given, taken=taken(PIQA, "validation", "train"))
     with pytest.raises(InputError, match="run `make setup EXTRAS=hub`"):
