@@ -65,11 +65,13 @@ class Synthetic:
     """Licence of the documents, for the record."""
 
     def problems(self) -> list[str]:
-        """Symbols that there are not, and a family without overlap."""
+        """Symbols that there are not, a family without overlap, and documents that are all one."""
         if bool(self.overlap) != (self.family is not None):
             return ["overlap: give both overlap and family, or neither"]
         if self.successors > self.symbols:
             return [f"successors: must lie between 1 and symbols ({self.symbols})"]
+        if self.successors == 1 and not self.noise:
+            return ["noise: must be above 0 with 1 successor: else all documents are the same"]
         if self.symbols ** (self.order + 1) > TABLE_SYMBOLS:
             return [f"symbols: {self.symbols} are too many for order {self.order}"]
         if _plain(self.alphabet, self.symbols):

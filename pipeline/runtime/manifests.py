@@ -21,7 +21,7 @@ POSITIVE = "positive"
 """The shape of a whole number from 1 on; those of type int begin at 0."""
 
 Shape = Any
-"""A type, a tuple of types, a set of values, a mapping of shapes by key, a list of one shape."""
+"""A type (object: anything; numbers are from 0 on), a tuple of types, a set of values, a mapping of shapes by key, a list of one shape."""
 
 STANDARD: dict[str, Shape] = {
     "stage": str,
@@ -222,11 +222,13 @@ def _within(value: Mapping[str, Any], shape: Mapping[str, Shape], name: str) -> 
 
 
 def _fits(value: Any, shape: Shape) -> bool:
+    if shape is object:
+        return True
     if shape == POSITIVE:
         return isinstance(value, int) and not isinstance(value, bool) and value > 0
     if isinstance(shape, frozenset):
         return any(value == one for one in shape)
-    if isinstance(value, bool) and shape is not object:
+    if isinstance(value, bool):
         return shape is bool
     if isinstance(value, int | float) and not (math.isfinite(value) and value >= 0):
         return False

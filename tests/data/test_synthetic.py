@@ -98,6 +98,7 @@ def test_the_text_is_the_same_on_every_machine():
     [
         ({"order": 3}, "order: 3 is not one of 0, 1, 2"),
         ({"symbols": 1}, "symbols: must be at least 2"),
+        ({"successors": 1}, "noise: must be above 0 with 1 successor"),
         ({"successors": 65}, "successors: must lie between 1 and symbols"),
         ({"successors": 0}, "successors: must be at least 1"),
         ({"noise": 1.1}, r"noise: must lie in \[0, 1\], not 1.1"),

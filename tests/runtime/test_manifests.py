@@ -52,6 +52,14 @@ def test_what_is_read_of_a_manifest_has_its_type(written, data):
         assert all(type(found[key]) is type(value) for key, value in OTHERS[stage].items())
 
 
+def test_a_chosen_setting_may_be_anything(tmp_path):
+    shape = manifests.FACTS["mixture"]
+    found = {"weights_by_domain": {}, "chosen": {"a": -1, "b": -0.5, "c": True, "d": "x"}}
+    manifests.require(found, shape, tmp_path, "find it anew")
+    with pytest.raises(InputError, match=r"weights_by_domain\.a is '-1'"):
+        manifests.require({"weights_by_domain": {"a": -1}}, shape, tmp_path, "find it anew")
+
+
 def test_all_that_is_wrong_is_told_with_its_place(tmp_path):
     path = tmp_path / atomic_files.MANIFEST
     found = {"documents": 1, "bytes": 9, "tokens": -1, "shards": [{"file": 3, "tokens": 1}]}
