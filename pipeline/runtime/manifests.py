@@ -21,7 +21,8 @@ POSITIVE = "positive"
 """The shape of a whole number from 1 on; those of type int begin at 0."""
 
 Shape = Any
-"""A type (object: anything; numbers are from 0 on), a tuple of types, a set of values, a mapping of shapes by key, a list of one shape."""
+"""A type, a tuple of types, a set of values, a mapping of shapes by key, a list of one shape.
+Numbers are from 0 on, but where anything may stand: object."""
 
 STANDARD: dict[str, Shape] = {
     "stage": str,
