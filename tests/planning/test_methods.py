@@ -257,7 +257,7 @@ def test_a_plan_needs_neither_torch_nor_the_finders_packages():
         "import sys\n"
         "from pathlib import Path\n"
         "from pipeline.planning import planner\n"
-        "path = Path('workflow/configs/methods.yaml')\n"
+        "path = Path('workflow/configs/leaderboard.yaml')\n"
         "planner.plan(planner.read(path), str(path)).settings_files()\n"
         "print(*{name.partition('.')[0] for name in sys.modules})"
     )
