@@ -12,12 +12,12 @@ out, scores s_k = u_k |g_k|^2 have no unit, and
 forgets what was. pi is in the divergence alone, so that equal domains keep the prior's weights.
 
 Safeguards. A long gradient is no proof that rows help: the optimizer is not SGD, and the estimate
-is noisy. So there is a second measure: how far each domain's training loss, times u_k, fell per row
-it was given; both are shrunk by empirical Bayes towards "all domains are alike", by as much of
-their spread as noise explains; and weights leave the prior as far as both measures agree, no
-further. The loss of rows that were read before falls by memory, too: a domain that has been read
-once over is given no more than its prior weight. Less it may get, since memory can only add to a
-fall.
+is noisy. So there is a second measure: how fast each domain's training loss, times u_k, falls with
+the rows it is given, a slope in the logarithm of their number, so that no window of steps has to be
+chosen. Both are shrunk by empirical Bayes towards "all domains are alike", by as much of their
+spread as noise explains; and weights leave the prior as far as both measures agree, no further. A
+domain that has been read once over is measured no more, and goes back to its prior weight: rows
+that were read before have a lower loss and a shorter gradient by memory.
 """
 
 import dataclasses
@@ -38,21 +38,24 @@ from pike_mixing.interface import (
     StatisticsNeed,
 )
 from pike_mixing.limits import PositiveFloat, PositiveInt, PositiveShare, Proportions, VarianceRows
-from pike_mixing.numerics.softmax import log_softmax
+from pike_mixing.numerics.softmax import log_softmax, logsumexp
 
 UPDATES = 20
 """Estimates in a run whose settings name no T_0: steps have a unit, too."""
+
+SLOPE_VARIANCE = 64 * (16 / 7 + 64 / 15 - 64 / 11)
+"""Variance of a slope of the loss in log rows, times the number of rows, over that of a row: 47."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScaleFreePiKE(Method):
     """log tau = log pi + strength c; log v moves half way to log tau; w = (1 - eps) v + eps pi.
 
-    Every T_0 steps, with q_k = u_k (|g_k|^2 - variance / rows) and r_k = u_k times the fall of the
-    loss per row. Each is divided by its root mean square over the domains, averaged over estimates,
-    of which one counts half of the next, and clipped at 0. c_k is the smaller of their two shrunk
-    distances from the mean domain where these have the same sign, else 0. The step is shortened to
-    KL(v' || v) <= max_change.
+    Every T_0 steps, with q_k = u_k (|g_k|^2 - variance / rows), averaged over estimates, of which
+    one counts half of the next, and r_k = u_k times the fall of the loss per row. Each is in root
+    mean squares over the domains, and clipped at 0. c_k is the smaller of their two shrunk
+    distances from the mean domain where these have the same sign, else 0. Domains that were read
+    over have tau = pi. The step is shortened to KL(v' || v) <= max_change.
 
     From an equal prior no domain's odds against another's exceed exp(strength sqrt(K)) before the
     floor eps = min_share, whatever is measured. With the defaults 1.38 effective domains are left
@@ -68,7 +71,7 @@ class ScaleFreePiKE(Method):
     """z: the logarithm of a weight's ratio to its prior for one root mean square of score."""
     every: PositiveInt | None = None
     """Steps T_0 between updates of the weights; the first is at T_0, the first that can move them
-    at 3 T_0. Absent: a twentieth of the run's steps, or 100 where these are not known."""
+    at 2 T_0. Absent: a twentieth of the run's steps, or 100 where these are not known."""
     rows: VarianceRows = 16
     """At least this many fresh rows of each domain in an estimate; its share of b if larger."""
     max_change: PositiveFloat = 0.1
@@ -103,7 +106,7 @@ class ScaleFreePiKE(Method):
         return Needs(losses=True, statistics=due)
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
-        """The prior, and nothing seen. Row 0 of `*_2xK` is of q, row 1 of r."""
+        """The prior, and nothing seen."""
         K, prior_K = len(domains), by_domain.shares(self.prior, domains, "prior")
         # A domain of weight 0 stays at -infinity.
         with np.errstate(divide="ignore"):
@@ -112,15 +115,18 @@ class ScaleFreePiKE(Method):
             "log_prior_K": log_K,
             "log_weights_K": log_K.copy(),
             "target_K": by_domain.shares(self.target, domains, "target"),
-            "mean_2xK": np.zeros((2, K)),
-            "scatter_2xK": np.zeros((2, K)),
-            "last_2xK": np.full((2, K), np.nan),
-            "estimates_2xK": np.zeros((2, K), dtype=np.int64),
+            "mean_K": np.zeros(K),
+            "scatter_K": np.zeros(K),
+            "last_K": np.full(K, np.nan),
+            "estimates_K": np.zeros(K, dtype=np.int64),
             "epochs_of_batch_K": self._epochs_of_batch(domains),
             "epochs_K": np.zeros(K),
             "rows_K": np.zeros(K),
-            "summed_loss_K": np.zeros(K),
+            "early_loss_K": np.full(K, np.nan),
+            "late_loss_K": np.full(K, np.nan),
+            "row_variance_K": np.full(K, np.nan),
             "last_loss_K": np.full(K, np.nan),
+            "last_count_K": np.full(K, np.nan),
         }
 
     def _epochs_of_batch(self, domains: tuple[str, ...]) -> Floats:
@@ -141,113 +147,147 @@ class ScaleFreePiKE(Method):
         return systematic(self.weights(state, step), b, step)
 
     def observe(self, state: State, signals: Signals) -> State:
-        """Adds up the batches' losses; updates the weights where there are statistics.
+        """Takes in the batches' losses; updates the weights where there are statistics.
 
-        A domain without a finite estimate keeps its weight; the others share the rest.
+        A domain without two finite estimates keeps its weight; the others share the rest.
         """
         if signals.loss_K is not None and signals.count_K is not None:
-            summed_K = np.nan_to_num(signals.loss_K) * signals.count_K
-            seen_K = np.where(np.isnan(signals.loss_K), 0, signals.count_K)
             read_K = state["epochs_of_batch_K"] * signals.count_K / signals.batch_rows
-            state = state | {
-                "epochs_K": state["epochs_K"] + read_K,
-                "rows_K": state["rows_K"] + seen_K,
-                "summed_loss_K": state["summed_loss_K"] + summed_K,
-            }
+            state = with_losses(state, signals.loss_K, signals.count_K)
+            state |= {"epochs_K": state["epochs_K"] + read_K}
         if signals.statistics is None:
             return state
-        rows_K = state["rows_K"]
-        loss_K = state["summed_loss_K"] / rows_K
-        fall_K = (state["last_loss_K"] - loss_K) / rows_K
         # The unit of u is no matter: equal ones leave every bit.
         worth_K = state["target_K"] / state["target_K"].max()
-        value_2xK = worth_K * np.stack([signals.statistics.squared_norm_unbiased_K, fall_K])
-        state = averaged(state, value_2xK) | {
-            "rows_K": np.zeros_like(rows_K),
-            "summed_loss_K": np.zeros_like(rows_K),
-            "last_loss_K": np.where(np.isnan(loss_K), state["last_loss_K"], loss_K),
-        }
-        measured_K = np.isfinite(value_2xK).all(axis=0) & (state["estimates_2xK"] > 1).all(axis=0)
-        known_K = measured_K & np.isfinite(state["log_prior_K"])
-        return state | {"log_weights_K": self.updated(state, known_K)}
+        q_K = worth_K * signals.statistics.squared_norm_unbiased_K
+        state = with_gradients(state, q_K)
+        measured_K = np.isfinite(q_K) & (state["estimates_K"] > 1)
+        measured_K &= np.isfinite(state["row_variance_K"]) & (state["epochs_K"] <= 1)
+        return state | {"log_weights_K": self.updated(state, worth_K, measured_K)}
 
-    def updated(self, state: State, known_K: Array) -> Floats:
-        """Log v after a step towards log tau, among the domains that both measures cover."""
-        log_v_K = state["log_weights_K"].copy()
-        if not known_K.any():
+    def updated(self, state: State, worth_K: Floats, measured_K: Array) -> Floats:
+        """Log v after a step towards log tau, among domains measured now and those read over.
+
+        Those measured share what the prior gives them together; those neither keep their weight.
+        """
+        log_prior_K, log_v_K = state["log_prior_K"], state["log_weights_K"].copy()
+        measured_K = measured_K & np.isfinite(log_prior_K)
+        moved_K = measured_K | ((state["epochs_K"] > 1) & np.isfinite(log_prior_K))
+        if not moved_K.any():
             return log_v_K
-        log_v_P = log_v_K[known_K]
-        mass = np.log(np.exp(log_v_P).sum())
-        gradient_P, fall_P = (
-            shrunk(
-                state["mean_2xK"][measure, known_K],
-                state["scatter_2xK"][measure, known_K],
-                state["estimates_2xK"][measure, known_K],
+        log_tau_K = log_prior_K.copy()
+        if measured_K.any():
+            at = {name: value_K[measured_K] for name, value_K in state.items()}
+            score_P = agreed(shrunk(*gradients(at)), shrunk(*falls(at, worth_K[measured_K])))
+            log_tau_K[measured_K] = logsumexp(at["log_prior_K"]) + log_softmax(
+                at["log_prior_K"] + self.strength * score_P
             )
-            for measure in (0, 1)
+        log_mass = logsumexp(log_v_K[moved_K])
+        log_v_K[moved_K] = log_mass + toward(
+            log_softmax(log_tau_K[moved_K]), log_v_K[moved_K] - log_mass, self.max_change
         )
-        most_P = np.where(state["epochs_K"][known_K] > 1, 0.0, np.inf)
-        score_P = np.minimum(agreed(gradient_P, fall_P), most_P)
-        log_tau_P = log_softmax(state["log_prior_K"][known_K] + self.strength * score_P)
-        log_v_K[known_K] = mass + toward(log_tau_P, log_v_P - mass, self.max_change)
         return log_v_K
 
 
-def averaged(state: State, value_2xK: Floats) -> State:
-    """The state with one more estimate, in root mean squares over the domains that have one.
+def with_losses(state: State, loss_K: Floats, count_K: Ints) -> State:
+    """The state with the mean losses of one more batch's rows.
+
+    The n-th row of a domain has the weight n^3 in its early loss, n^7 in its late one. Half of the
+    squared difference of two rows is their variance, and more where the loss falls; that of batches
+    of b and c rows is divided by (1/b + 1/c) / 2, and its mean is weighed by n.
+    """
+    seen_K = np.isfinite(loss_K) & (count_K > 0)
+    loss_P, count_P = loss_K[seen_K], count_K[seen_K]
+    before_P = state["rows_K"][seen_K]
+    n_P = before_P + count_P
+    last_P, last_count_P = state["last_loss_K"][seen_K], state["last_count_K"][seen_K]
+    variance_P = (loss_P - last_P) ** 2 / (1 / count_P + 1 / last_count_P)
+
+    def mean(name: str, value_P: Floats, power: int) -> Floats:
+        mean_P, share_P = state[name][seen_K], 1 - (before_P / n_P) ** (power + 1)
+        return np.where(np.isnan(mean_P), value_P, mean_P + share_P * (value_P - mean_P))
+
+    values = {
+        "early_loss_K": mean("early_loss_K", loss_P, 3),
+        "late_loss_K": mean("late_loss_K", loss_P, 7),
+        "row_variance_K": mean("row_variance_K", variance_P, 1),
+        "rows_K": n_P,
+        "last_loss_K": loss_P,
+        "last_count_K": count_P,
+    }
+    changed = {name: state[name].copy() for name in values}
+    for name, value_P in values.items():
+        changed[name][seen_K] = value_P
+    return state | changed
+
+
+def falls(at: State, worth_P: Floats) -> tuple[Floats, Floats]:
+    """How fast the losses fall per row, in root mean squares, and the variances of that.
+
+    Of a loss a - s log n the mean with the weight n^p is a - s (log N - 1/(p+1)) after N rows; so
+    the slope is s = 8 (early - late), and the fall per row s/N. The slope has the variance
+    64 int_0^N (4 n^3/N^4 - 8 n^7/N^8)^2 dn = 47/N times that of a row.
+    """
+    n_P = at["rows_K"]
+    fall_P = worth_P * 8 * (at["early_loss_K"] - at["late_loss_K"]) / n_P
+    variance_P = worth_P**2 * SLOPE_VARIANCE * at["row_variance_K"] / n_P**3
+    unit = root_mean_square(fall_P)
+    return (fall_P / unit).clip(min=0), variance_P / unit**2
+
+
+def with_gradients(state: State, q_K: Floats) -> State:
+    """The state with one more estimate of q, in root mean squares over the domains that have one.
 
     The variance of q from R rows of covariance C is 4 g . C g / R + 2 tr(C^2) / (R (R - 1)), but of
     C the trace alone is measured. So it is estimated from the estimates: half of the squared
     difference of successive ones is their variance where the truth stands still, and more where it
     moves. Noise is not understated.
     """
-    known_2xK = np.isfinite(value_2xK)
-    score_2xK = np.stack([in_root_mean_squares(value_K) for value_K in value_2xK])
-    second_2xK = known_2xK & (state["estimates_2xK"] > 0)
-    squared_2xK = (score_2xK - state["last_2xK"]) ** 2 / 2
+    known_K = np.isfinite(q_K)
+    score_K = q_K / root_mean_square(q_K[known_K])
+    second_K = known_K & (state["estimates_K"] > 0)
+    squared_K = (score_K - state["last_K"]) ** 2 / 2
+    mean_K, scatter_K = state["mean_K"], state["scatter_K"]
     return state | {
-        "mean_2xK": np.where(known_2xK, (state["mean_2xK"] + score_2xK) / 2, state["mean_2xK"]),
-        "scatter_2xK": np.where(
-            second_2xK, (state["scatter_2xK"] + squared_2xK) / 2, state["scatter_2xK"]
-        ),
-        "last_2xK": np.where(known_2xK, score_2xK, state["last_2xK"]),
-        "estimates_2xK": state["estimates_2xK"] + known_2xK,
+        "mean_K": np.where(known_K, (mean_K + score_K) / 2, mean_K),
+        "scatter_K": np.where(second_K, (scatter_K + squared_K) / 2, scatter_K),
+        "last_K": np.where(known_K, score_K, state["last_K"]),
+        "estimates_K": state["estimates_K"] + known_K,
     }
 
 
-def in_root_mean_squares(value_K: Floats) -> Floats:
-    """Values over the root of the mean square of the finite ones; 0 where these are all 0."""
-    known_P = value_K[np.isfinite(value_K)]
-    largest = np.abs(known_P).max(initial=0)
+def gradients(at: State) -> tuple[Floats, Floats]:
+    """Averages of two or more estimates of q, clipped at 0, and their variances.
+
+    The average of n estimates of weights 1/2, 1/4, ... over their sum has the variance of one times
+    (1 + 2^-n) / (3 (1 - 2^-n)). Of estimates of that variance there is one less.
+    """
+    left_P = 0.5 ** at["estimates_K"]
+    one_P = at["scatter_K"] / (1 - 2 * left_P)
+    return (at["mean_K"] / (1 - left_P)).clip(min=0), one_P * (1 + left_P) / (3 * (1 - left_P))
+
+
+def root_mean_square(value_P: Floats) -> float:
+    """The root of the mean square; 1 where all are 0."""
+    largest = np.abs(value_P).max(initial=0)
     if largest == 0:
-        return value_K
+        return 1.0
     # No square overflows, nor do all underflow.
-    return value_K / largest / np.sqrt(((known_P / largest) ** 2).mean())
+    return float(largest * np.sqrt(((value_P / largest) ** 2).mean()))
 
 
-def shrunk(mean_P: Floats, scatter_P: Floats, estimates_P: Ints) -> Floats:
+def shrunk(mean_P: Floats, variance_P: Floats) -> Floats:
     """How far each domain is from the mean domain, beyond noise.
 
-    The average m_k of n estimates of weights 1/2, 1/4, ... over their sum has the variance
-    V_k = (1 + 2^-n) / (3 (1 - 2^-n)) of one estimate's. Between domains the m_k vary by S, of
-    which the truth has S - mean V: the empirical-Bayes estimate keeps that share of each distance.
-
-    Args:
-        mean_P: Sums of 2^-i times the i-th last estimate.
-        scatter_P: The same of estimates of their variance, of which there is one less.
-        estimates_P: n, at least 2.
-
-    Returns:
-        Distances of the m_k, clipped at 0, from their mean; all 0 where noise explains the spread.
+    Between domains the measured m_k vary by S, of which the truth has S - mean V: the
+    empirical-Bayes estimate keeps that share of each distance; nothing where noise explains S.
     """
-    left_P = 0.5**estimates_P
-    m_P = (mean_P / (1 - left_P)).clip(min=0)
-    noise_P = scatter_P / (1 - 2 * left_P) * (1 + left_P) / (3 * (1 - left_P))
-    distance_P = m_P - m_P.mean()
-    spread = (distance_P**2).sum() / max(len(m_P) - 1, 1)
-    if not spread > noise_P.mean():
-        return np.zeros_like(m_P)
-    return (1 - noise_P.mean() / spread) * distance_P
+    distance_P = mean_P - mean_P.mean()
+    spread = (distance_P**2).sum() / max(len(mean_P) - 1, 1)
+    noise = variance_P.mean()
+    if not spread > noise:
+        return np.zeros_like(mean_P)
+    return (1 - noise / spread) * distance_P
 
 
 def agreed(one_P: Floats, other_P: Floats) -> Floats:

@@ -9,64 +9,125 @@ from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Facts, Signals, Statistics
-from pike_mixing.rules.scale_free_pike import ScaleFreePiKE, agreed, shrunk, toward
+from pike_mixing.rules.scale_free_pike import (
+    SLOPE_VARIANCE,
+    ScaleFreePiKE,
+    agreed,
+    falls,
+    gradients,
+    shrunk,
+    toward,
+    with_losses,
+)
 
 DOMAINS = ("code", "prose", "tables", "web")
 
 
-def after(method, windows, *, rows=2):
-    """States after each window: one batch of `rows` rows of each domain, then an estimate."""
-    K = len(windows[0][0])
-    state, states = method.init(DOMAINS[:K], 0), []
-    for step, (squared_norm, loss) in enumerate(windows):
-        q_K, loss_K = np.array(squared_norm, dtype=float), np.array(loss, dtype=float)
-        count_K = np.full(K, rows)
+def after(method, steps, *, rows=2):
+    """States after each step: a batch of `rows` rows of each domain, an estimate unless None."""
+    K = len(steps[0][1])
+    state, states, count_K = method.init(DOMAINS[:K], 0), [], np.full(K, rows)
+    for step, (squared_norm, loss) in enumerate(steps):
+        loss_K = np.array(loss, dtype=float)
         state = method.observe(state, Signals(step, rows * K, count_K=count_K, loss_K=loss_K))
-        measured = Statistics(q_K, q_K, q_K, loss_K, np.full(K, 16.0))
-        state = method.observe(state, Signals(step + 1, rows * K, statistics=measured))
+        if squared_norm is not None:
+            q_K = np.array(squared_norm, dtype=float)
+            measured = Statistics(q_K, q_K, q_K, loss_K, np.full(K, 16.0))
+            state = method.observe(state, Signals(step + 1, rows * K, statistics=measured))
         states.append(state)
     return states
 
 
-def weights(method, windows, **others):
-    return method.weights(after(method, windows, **others)[-1], len(windows))
+def weights(method, steps, **others):
+    return method.weights(after(method, steps, **others)[-1], len(steps))
 
 
-def test_three_windows_by_hand():
-    # Two falls of 1 nat in 2 rows need three windows. Both measures are then (1, 0), in root mean
-    # squares (sqrt 2, 0): sqrt 2 apart. So log tau's odds are strength sqrt 2 = ln 9, half the way
-    # is 3 : 1, and w = 0.8 (0.75, 0.25) + 0.2 (0.5, 0.5).
-    method = ScaleFreePiKE(strength=math.log(9) / 2**0.5, max_change=1, min_share=0.2)
-    windows = [((4, 0), (3, 3)), ((4, 0), (2, 3)), ((4, 0), (1, 3))]
-    first, second, third = (method.weights(s, 0) for s in after(method, windows))
-    assert_close(first, np.array([0.5, 0.5]))
-    assert_close(second, np.array([0.5, 0.5]))
-    assert_close(third, np.array([0.7, 0.3]))
+def falling(squared_norm, slope_K):
+    """Losses 9 - slope log(rows) of 400 batches of one row each, estimates after 200 and 400."""
+    return [
+        (squared_norm if n % 200 == 0 else None, 9 - np.array(slope_K) * math.log(n - 0.5))
+        for n in range(1, 401)
+    ]
+
+
+HALF_WAY = {"strength": math.log(9) / 2**0.5, "max_change": 1, "min_share": 0.2}
+"""For scores sqrt 2 apart log tau's odds are 9, half the way is 3 : 1."""
+
+
+def test_a_run_by_hand():
+    # Both measures are (1, 0), in root mean squares (sqrt 2, 0): sqrt 2 apart.
+    # w = 0.8 (0.75, 0.25) + 0.2 (0.5, 0.5).
+    method = ScaleFreePiKE(**HALF_WAY)
+    states = after(method, falling((4, 0), (0.5, 0)), rows=1)
+    assert_close(method.weights(states[398], 0), np.array([0.5, 0.5]))
+    assert_close(method.weights(states[399], 0), np.array([0.7, 0.3]), atol=1e-5)
 
 
 def test_a_target_weighs_gradients_and_falls():
-    # Gradients of 4 and 4, falls of 1 and 1, but only the first domain counts: as above.
-    options = {"strength": math.log(9) / 2**0.5, "max_change": 1, "min_share": 0.2}
-    method = ScaleFreePiKE(target={"code": 2, "prose": 0}, **options)
-    windows = [((4, 4), (3, 3)), ((4, 4), (2, 2)), ((4, 4), (1, 1))]
-    assert_close(weights(method, windows), np.array([0.7, 0.3]))
-    equal = ScaleFreePiKE(target={"code": 5, "prose": 5}, **options)
-    assert_close(weights(equal, windows), np.array([0.5, 0.5]))
+    # Equal gradients, equal falls, but only the first domain counts: as above.
+    method = ScaleFreePiKE(target={"code": 2, "prose": 0}, **HALF_WAY)
+    steps = falling((4, 4), (0.5, 0.5))
+    assert_close(weights(method, steps, rows=1), np.array([0.7, 0.3]), atol=1e-5)
+    equal = ScaleFreePiKE(target={"code": 5, "prose": 5}, **HALF_WAY)
+    assert_close(weights(equal, steps, rows=1), np.array([0.5, 0.5]))
 
 
-def test_a_domain_that_was_read_over_gets_no_more_than_its_prior():
-    # As above; a batch of 4 rows has 2 of each domain. Three batches of 8 tokens read 12 tokens of
-    # a domain: 12/11 epochs of 11 tokens, 12/12 of 12.
-    options = {"strength": math.log(9) / 2**0.5, "max_change": 1, "min_share": 0.2}
-    windows = [((4, 0), (3, 3)), ((4, 0), (2, 3)), ((4, 0), (1, 3))]
+def test_a_domain_that_was_read_over_goes_back_to_its_prior():
+    # A batch has one row of 4 tokens of each: 1,600 tokens of each are read. In tau the other two
+    # share 2/3 at odds of 9 : 1: falls of (1, 0) are the smaller score. v is half way from thirds.
+    sizes = {"code": 1600, "prose": 1600, "tables": 1599}
+    method = ScaleFreePiKE(tokens_by_domain=sizes, batch_tokens=12, **HALF_WAY)
+    steps = falling((4, 0, 1), (0.5, 0, 2))
+    half_3 = np.sqrt([9 / 15, 1 / 15, 5 / 15])
+    expected_3 = 0.8 * half_3 / half_3.sum() + 0.2 / 3
+    assert_close(weights(method, steps, rows=1), expected_3, atol=1e-5)
+    # Half way from 0.7 and 0.3 in logarithms, where the step may be as long.
+    method = ScaleFreePiKE(**HALF_WAY)
+    state = method.init(DOMAINS[:2], 0)
+    state |= {"log_weights_K": np.log([0.7, 0.3]), "epochs_K": np.array([2, 2])}
+    back = np.exp(method.updated(state, np.ones(2), np.zeros(2, dtype=bool)))
+    assert_close(back, np.array([0.7**0.5, 0.3**0.5]) / (0.7**0.5 + 0.3**0.5))
 
-    def sized(**tokens):
-        return weights(ScaleFreePiKE(tokens_by_domain=tokens, batch_tokens=8, **options), windows)
 
-    assert_close(sized(code=12, prose=11), np.array([0.7, 0.3]))
-    # log tau: 0 and -ln 9 / 2 from the prior; half of it are odds of sqrt 3.
-    weight = 0.8 * 3**0.5 / (1 + 3**0.5) + 0.1
-    assert_close(sized(code=11, prose=12), np.array([weight, 1 - weight]))
+def test_mean_losses_by_hand():
+    # Losses 3 and 2 of two rows each: (3 * 2^4 + 2 (4^4 - 2^4)) / 4^4, and the same to the 8th.
+    # Each row's variance is (3 - 2)^2 / (1/2 + 1/2). The other domain had no rows.
+    state = ScaleFreePiKE().init(DOMAINS[:2], 0)
+    for loss in (3, 2):
+        state = with_losses(state, np.array([loss, np.nan]), np.array([2, 0]))
+    assert_close(state["early_loss_K"], np.array([33 / 16, np.nan]))
+    assert_close(state["late_loss_K"], np.array([513 / 256, np.nan]))
+    assert_close(state["row_variance_K"], np.array([1, np.nan]))
+    assert_close(state["rows_K"], np.array([4, 0]))
+
+
+def test_falls_by_hand():
+    # A slope of 8 (3 - 2) = 8, and 2 per row at the 4th: sqrt 2 root mean squares.
+    at = {
+        "rows_K": np.array([4, 4]),
+        "early_loss_K": np.array([3.0, 1.0]),
+        "late_loss_K": np.array([2.0, 1.0]),
+        "row_variance_K": np.array([1.0, 0.0]),
+    }
+    fall_2, variance_2 = falls(at, np.ones(2))
+    assert_close(fall_2, np.array([2**0.5, 0]))
+    assert_close(variance_2, np.array([SLOPE_VARIANCE / 4**3 / 2, 0]))
+
+
+def test_the_slope_is_that_of_a_line_in_log_rows():
+    state = after(ScaleFreePiKE(), falling(None, (0.5, 0.25)), rows=1)[-1]
+    slope_2 = 8 * (state["early_loss_K"] - state["late_loss_K"])
+    assert_close(slope_2, np.array([0.5, 0.25]), rtol=1e-3)
+
+
+def test_the_slope_of_noise_has_the_variance_that_is_stated():
+    K, generator = 4000, np.random.default_rng(1)
+    state = ScaleFreePiKE().init(tuple(map(str, range(K))), 0)
+    for _ in range(200):
+        state = with_losses(state, generator.normal(size=K), np.ones(K))
+    slope_K = 8 * (state["early_loss_K"] - state["late_loss_K"])
+    assert slope_K.var() == pytest.approx(SLOPE_VARIANCE / 200, rel=0.1)
+    assert state["row_variance_K"].mean() == pytest.approx(1, rel=0.02)
 
 
 def test_sizes_and_batch_are_those_of_the_run():
@@ -82,12 +143,15 @@ def test_shrinkage_by_hand():
     # A: 5, then 3. Mean (2 * 3 + 5) / 3 = 11/3; variance of one (5 - 3)^2 / 2 = 2, of the mean
     # 2 (4/9 + 1/9) = 10/9. B: 1, 1. The means spread by (8/3)^2 / 2 = 32/9, noise explains 5/9 of
     # it: 27/32 of +-4/3 remain.
-    found_2 = shrunk(np.array([2.75, 0.75]), np.array([1.0, 0.0]), np.array([2, 2]))
-    assert_close(found_2, np.array([9 / 8, -9 / 8]))
+    at = {"mean_K": np.array([2.75, 0.75]), "scatter_K": np.array([1.0, 0.0])}
+    mean_2, variance_2 = gradients(at | {"estimates_K": np.array([2, 2])})
+    assert_close(mean_2, np.array([11 / 3, 1]))
+    assert_close(variance_2, np.array([10 / 9, 0]))
+    assert_close(shrunk(mean_2, variance_2), np.array([9 / 8, -9 / 8]))
 
 
 def test_noise_as_large_as_the_spread_leaves_nothing():
-    assert_close(shrunk(np.array([2.0, 1.5]), np.array([1.0, 1.0]), np.array([2, 2])), np.zeros(2))
+    assert_close(shrunk(np.array([2.0, 1.0]), np.array([0.5, 0.5])), np.zeros(2))
 
 
 @pytest.mark.parametrize("fall", [(0, 1), (1, 1), (0, 0), (-1, 0)])
@@ -150,7 +214,9 @@ def test_scaling_all_gradients_changes_nothing(windows, power):
 @few
 @given(windows_of(3))
 def test_an_update_changes_the_weights_by_no_more_than_the_bound(windows):
-    method = ScaleFreePiKE()
+    # Two of the domains are read over in the middle of the run.
+    sizes = {"code": 9, "prose": 5, "tables": 1000}
+    method = ScaleFreePiKE(tokens_by_domain=sizes, batch_tokens=6)
     states = [method.init(DOMAINS[:3], 0), *after(method, windows)]
     w_TxK = np.stack([method.weights(state, 0) for state in states])
     divergence_T = (w_TxK[1:] * np.log(w_TxK[1:] / w_TxK[:-1])).sum(axis=1)
