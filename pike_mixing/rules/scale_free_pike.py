@@ -58,8 +58,8 @@ class ScaleFreePiKE(Method):
     over have tau = pi. The step is shortened to KL(v' || v) <= max_change.
 
     From an equal prior no domain's odds against another's exceed exp(strength sqrt(K)) before the
-    floor eps = min_share, whatever is measured. With the defaults 1.30 effective domains are left
-    at least for K = 2, and 1.45 for K = 3; no domain's weight falls below eps pi_k.
+    floor eps = min_share, whatever is measured. With the defaults 1.38 effective domains are left
+    at least for K = 2, and 1.56 for K = 3; no domain's weight falls below eps pi_k.
     """
 
     about: ClassVar[str] = (
@@ -67,7 +67,7 @@ class ScaleFreePiKE(Method):
         "beyond their noise; else they return to the prior. Nothing to tune per text or model."
     )
 
-    strength: PositiveFloat = 3.0
+    strength: PositiveFloat = 2.0
     """z: the logarithm of a weight's ratio to its prior for one root mean square of score."""
     every: PositiveInt | None = None
     """Steps T_0 between updates of the weights; the first is at T_0, the first that can move them
@@ -76,7 +76,7 @@ class ScaleFreePiKE(Method):
     """At least this many fresh rows of each domain in an estimate; its share of b if larger."""
     max_change: PositiveFloat = 0.1
     """Largest KL divergence of the new weights from the old in one update, nats."""
-    min_share: PositiveShare = 0.125
+    min_share: PositiveShare = 0.1
     """eps: each domain keeps this share of its prior weight."""
     prior: Proportions | None = None
     """Weights pi by domain; 1/K when absent."""

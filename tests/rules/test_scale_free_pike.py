@@ -228,14 +228,14 @@ def test_an_update_changes_the_weights_by_no_more_than_the_bound(windows):
 @given(windows_of(4), st.integers(1, 64))
 def test_no_domain_is_without_rows_for_good(windows, b):
     method, state = ScaleFreePiKE(), after(ScaleFreePiKE(), windows)[-1]
-    assert method.weights(state, 0).min() >= 0.125 / 4
-    # A weight of 1/32 of b >= 1 rows gets one in 33 steps.
-    served_K = sum(method.allocate(state, step, b) for step in range(66))
+    assert method.weights(state, 0).min() >= 0.1 / 4
+    # A weight of 1/40 of b >= 1 rows gets one in 41 steps.
+    served_K = sum(method.allocate(state, step, b) for step in range(82))
     assert served_K.min() >= 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("K", "least"), [(2, 1.30), (3, 1.45)])
+@pytest.mark.parametrize(("K", "least"), [(2, 1.38), (3, 1.56)])
 def test_effective_domains_stay_above_the_bound_that_the_class_states(K, least):
     @few
     @given(windows_of(K))
