@@ -163,6 +163,7 @@ class ScaleFreePiKE(Method):
         state = with_gradients(state, q_K)
         measured_K = np.isfinite(q_K) & (state["estimates_K"] > 1)
         measured_K &= np.isfinite(state["row_variance_K"]) & (state["epochs_K"] <= 1)
+        measured_K &= np.isfinite(state["log_prior_K"])
         return state | {"log_weights_K": self.updated(state, worth_K, measured_K)}
 
     def updated(self, state: State, worth_K: Floats, measured_K: Array) -> Floats:
@@ -171,7 +172,6 @@ class ScaleFreePiKE(Method):
         Those measured share what the prior gives them together; those neither keep their weight.
         """
         log_prior_K, log_v_K = state["log_prior_K"], state["log_weights_K"].copy()
-        measured_K = measured_K & np.isfinite(log_prior_K)
         moved_K = measured_K | ((state["epochs_K"] > 1) & np.isfinite(log_prior_K))
         if not moved_K.any():
             return log_v_K
