@@ -10,6 +10,7 @@ float64, counts of int64; a domain that a measurement does not cover is NaN in t
 
 import abc
 import dataclasses
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Self
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from pike_mixing.apportion import apportion
 from pike_mixing.arrays import Array, Floats, Ints
+from pike_mixing.errors import InputError
 from pike_mixing.limits import NonNegativeInt, PositiveInt
 from pike_mixing.numerics.gradient_moments import variance_of_rows
 from pike_mixing.settings import CheckedSettings
@@ -210,7 +212,16 @@ class Method(CheckedSettings, abc.ABC):
     """
 
     def __init_subclass__(cls) -> None:
-        """Puts the judgement of signals before the class's own hooks."""
+        """Puts the judgement of signals before the class's own hooks.
+
+        Raises:
+            InputError: a setting has the name of a hook, in whose place it would stand.
+        """
+        for name in inspect.get_annotations(cls):
+            if callable(getattr(Method, name, None)):
+                raise InputError(
+                    f"{cls.__name__}.{name}: {name} is a hook of Method, no setting: rename the field"
+                )
         for name in ("loss_weights", "combine", "observe"):
             if name in vars(cls):
                 setattr(cls, name, judging(name, vars(cls)[name]))

@@ -3,7 +3,7 @@ import importlib
 import pytest
 
 import pike_mixing
-from pike_mixing import METHODS, RULES, make, registry
+from pike_mixing import METHODS, RULES, Method, make, registry
 from pike_mixing.errors import InputError
 from pike_mixing.rules.fixed import Fixed
 from pike_mixing.rules.mix import Mix
@@ -65,3 +65,9 @@ def test_settings_make_a_method():
         {"en": 1.0}
     )
     assert registry.build("pike_mixing.rules.mix:Mix", {}, "run.json") == Mix()
+
+
+def test_a_setting_with_the_name_of_a_hook_is_refused():
+    fields = {"__annotations__": {"weights": dict[str, float]}}
+    with pytest.raises(InputError, match="Mine.weights: weights is a hook of Method"):
+        type("Mine", (Method,), fields)
