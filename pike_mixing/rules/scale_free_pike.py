@@ -5,11 +5,13 @@ that the target u weighs, by -eta sum_k w_k g_k . gbar to first order, gbar = su
 the products of different domains a row of domain k is worth u_k |g_k|^2. PiKE drops these products
 and u, adds the scores up over time in a unit that depends on model and text, and prices the second
 order, which holds the variance, by another coefficient with a unit. Here the second order is left
-out, scores s_k = u_k |g_k|^2 have no unit, and
+out, and a score c_k is the distance of u_k |g_k|^2 from its mean over the domains, in root mean
+squares: no unit. A domain behind the mean keeps
 
-    argmax_w sum_k w_k s_k - KL(w || pi) / z  =  pi_k exp(z s_k) / sum_j pi_j exp(z s_j)
+    argmax_w w c_k - (w log(w / pi_k) - w + pi_k) / z  =  pi_k exp(z c_k)
 
-forgets what was. pi is in the divergence alone, so that equal domains keep the prior's weights.
+and what those behind give goes to those ahead, in proportion to pi_k c_k: no rows move unless some
+domain is behind by both measures below. Nothing adds up over time, and equal domains keep the prior.
 
 Safeguards. A long gradient is no proof that rows help: the optimizer is not SGD, and the estimate
 is noisy. So there is a second measure: how fast each domain's training loss, times u_k, falls with
@@ -49,7 +51,8 @@ SLOPE_VARIANCE = 64 * (16 / 7 + 64 / 15 - 64 / 11)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScaleFreePiKE(Method):
-    """log tau = log pi + strength c; log v moves half way to log tau; w = (1 - eps) v + eps pi.
+    """tau = pi exp(strength c) where c < 0, what this frees goes to c > 0; log v moves half way to
+    log tau; w = (1 - eps) v + eps pi, eps = min_share.
 
     Every T_0 steps, with q_k = u_k (|g_k|^2 - variance / rows), averaged over estimates, of which
     one counts half of the next, and r_k = u_k times the fall of the loss per row. Each is in root
@@ -57,9 +60,9 @@ class ScaleFreePiKE(Method):
     distances from the mean domain where these have the same sign, else 0. Domains that were read
     over have tau = pi. The step is shortened to KL(v' || v) <= max_change.
 
-    From an equal prior no domain's odds against another's exceed exp(strength sqrt(K)) before the
-    floor eps = min_share, whatever is measured. With the defaults 1.38 effective domains are left
-    at least for K = 2, and 1.56 for K = 3; no domain's weight falls below eps pi_k.
+    Scores are not negative, so none is more than one root mean square below their mean, and tau_k
+    is exp(-strength) pi_k at least, whatever is measured. With the defaults 1.34 effective domains
+    are left at least for K = 2, and 1.67 for K = 3; no weight falls below eps pi_k.
     """
 
     about: ClassVar[str] = (
@@ -67,8 +70,8 @@ class ScaleFreePiKE(Method):
         "beyond their noise; else they return to the prior. Nothing to tune per text or model."
     )
 
-    strength: PositiveFloat = 2.0
-    """z: the logarithm of a weight's ratio to its prior for one root mean square of score."""
+    strength: PositiveFloat = 3.5
+    """z: a domain one root mean square behind the mean domain keeps exp(-z) of its prior weight."""
     every: PositiveInt | None = None
     """Steps T_0 between updates of the weights; the first is at T_0, the first that can move them
     at 2 T_0. Absent: a twentieth of the run's steps, or 100 where these are not known."""
@@ -179,8 +182,9 @@ class ScaleFreePiKE(Method):
         if measured_K.any():
             at = {name: value_K[measured_K] for name, value_K in state.items()}
             score_P = agreed(shrunk(*gradients(at)), shrunk(*falls(at, worth_K[measured_K])))
-            log_tau_K[measured_K] = logsumexp(at["log_prior_K"]) + log_softmax(
-                at["log_prior_K"] + self.strength * score_P
+            log_mass = logsumexp(at["log_prior_K"])
+            log_tau_K[measured_K] = log_mass + moved(
+                at["log_prior_K"] - log_mass, self.strength * score_P
             )
         log_mass = logsumexp(log_v_K[moved_K])
         log_v_K[moved_K] = log_mass + toward(
@@ -294,6 +298,20 @@ def agreed(one_P: Floats, other_P: Floats) -> Floats:
     """The smaller of two numbers where they have the same sign, else 0."""
     smaller_P = np.minimum(np.abs(one_P), np.abs(other_P))
     return np.where(one_P * other_P > 0, np.sign(one_P) * smaller_P, 0.0)
+
+
+def moved(log_prior_P: Floats, lead_P: Floats) -> Floats:
+    """Log tau: the prior without what domains of a negative lead give to those of a positive one.
+
+    Where none has a positive lead, those of the largest get it by their prior weights: of lead 0,
+    as distances from a mean have the sum 0, but for last bits.
+    """
+    prior_P = np.exp(log_prior_P)
+    given = -(prior_P * np.expm1(lead_P.clip(max=0))).sum()
+    claim_P = prior_P * (lead_P.clip(min=0) if (lead_P > 0).any() else lead_P == lead_P.max())
+    return np.where(
+        lead_P < 0, log_prior_P + lead_P, np.log(prior_P + given * claim_P / claim_P.sum())
+    )
 
 
 def toward(log_tau_P: Floats, log_v_P: Floats, max_change: float) -> Floats:
