@@ -220,7 +220,7 @@ class Method(CheckedSettings, abc.ABC):
         for name in inspect.get_annotations(cls):
             if callable(getattr(Method, name, None)):
                 raise InputError(
-                    f"{cls.__name__}.{name}: {name} is a hook of Method, no setting: rename the field"
+                    f"{cls.__name__}.{name}: that is a hook of Method: rename the field"
                 )
         for name in ("loss_weights", "combine", "observe"):
             if name in vars(cls):

@@ -11,7 +11,7 @@ squares: no unit. A domain behind the mean keeps
     argmax_w w c_k - (w log(w / pi_k) - w + pi_k) / z  =  pi_k exp(z c_k)
 
 and what those behind give goes to those ahead, in proportion to pi_k c_k: no rows move unless some
-domain is behind by both measures below. Nothing adds up over time, and equal domains keep the prior.
+domain is behind. Nothing adds up over time, and equal domains keep the prior.
 
 Safeguards. A long gradient is no proof that rows help: the optimizer is not SGD, and the estimate
 is noisy. So there is a second measure: how fast each domain's training loss, times u_k, falls with
@@ -51,8 +51,9 @@ SLOPE_VARIANCE = 64 * (16 / 7 + 64 / 15 - 64 / 11)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScaleFreePiKE(Method):
-    """tau = pi exp(strength c) where c < 0, what this frees goes to c > 0; log v moves half way to
-    log tau; w = (1 - eps) v + eps pi, eps = min_share.
+    """tau = pi exp(strength c) where c < 0, and what this frees goes to c > 0.
+
+    Log v moves half way to log tau; w = (1 - eps) v + eps pi, eps = min_share.
 
     Every T_0 steps, with q_k = u_k (|g_k|^2 - variance / rows), averaged over estimates, of which
     one counts half of the next, and r_k = u_k times the fall of the loss per row. Each is in root

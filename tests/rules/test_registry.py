@@ -69,5 +69,5 @@ def test_settings_make_a_method():
 
 def test_a_setting_with_the_name_of_a_hook_is_refused():
     fields = {"__annotations__": {"weights": dict[str, float]}}
-    with pytest.raises(InputError, match="Mine.weights: weights is a hook of Method"):
+    with pytest.raises(InputError, match=r"Mine\.weights: that is a hook of Method"):
         type("Mine", (Method,), fields)
