@@ -24,9 +24,9 @@ formula, settings and source; they stand in its module, to which its name leads.
 - **work**, **memory**: what the rule needs more than mix. K is the number of domains, b the rows of
   a batch. The rules' own arithmetic, on K numbers or K x K, costs little.
 
-Not here: OP-Mix (arXiv 2605.15220), which trains low-rank adapters of the model within a run;
-RegMix-D (2606.18663), whose text could not be had; CLIMB's rounds (2504.13161; its clusters are
-`pike domains`).
+CLIMB (arXiv 2504.13161) is `pike domains` and the rounds of `workflow/configs/climb.yaml`. Missing:
+OP-Mix (2605.15220), which trains low-rank adapters within a run; RegMix-D (2606.18663), whose text
+could not be had.
 """
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -271,3 +272,18 @@ def test_a_target_weighs_every_domain(chained, target, message):
     values["scenarios"]["symbols"]["target"] = target
     with pytest.raises(InputError, match=message):
         planner.plan(values, "config.yaml")
+
+
+def test_each_round_of_climb_stands_on_all_runs_before_it():
+    path = Path(__file__).resolve().parents[2] / "workflow" / "configs" / "climb.yaml"
+    plan = planner.plan(planner.read(path), path.name)
+
+    def proxies(mixture):
+        runs = plan.mixtures[f"text/pico/{mixture}/seed100"]["proxies"]
+        return {run.removeprefix("text/pico/").removesuffix("/seed100") for run in runs}
+
+    first = {f"first-{place:03d}" for place in range(16)}
+    second = {f"second-{place}" for place in range(4)}
+    assert [proxies(f"second-{place}") for place in range(4)] == [first] * 4
+    assert [proxies(f"third-{place}") for place in range(4)] == [first | second] * 4
+    assert proxies("climb") == first | second | {f"third-{place}" for place in range(4)}
