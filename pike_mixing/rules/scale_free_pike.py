@@ -183,10 +183,7 @@ class ScaleFreePiKE(Method):
         if measured_K.any():
             at = {name: value_K[measured_K] for name, value_K in state.items()}
             score_P = agreed(shrunk(*gradients(at)), shrunk(*falls(at, worth_K[measured_K])))
-            log_mass = logsumexp(at["log_prior_K"])
-            log_tau_K[measured_K] = log_mass + moved(
-                at["log_prior_K"] - log_mass, self.strength * score_P
-            )
+            log_tau_K[measured_K] = moved(at["log_prior_K"], self.strength * score_P)
         log_mass = logsumexp(log_v_K[moved_K])
         log_v_K[moved_K] = log_mass + toward(
             log_softmax(log_tau_K[moved_K]), log_v_K[moved_K] - log_mass, self.max_change
