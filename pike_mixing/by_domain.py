@@ -6,7 +6,8 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.settings import misplaced
+from pike_mixing.limits import Proportions
+from pike_mixing.settings import mismatch, misplaced, plain
 
 
 def uniform(k: int) -> Floats:
@@ -20,10 +21,12 @@ def shares(values: Mapping[str, float] | None, domains: tuple[str, ...], setting
     The DoReMi weights as printed in Table `tab: glam-dataset-overview`, for one, sum to 1.04.
 
     Raises:
-        InputError: a value names no domain of the run, or a domain has none.
+        InputError: a value names no domain of the run or is no share, or a domain has none.
     """
     if values is None:
         return uniform(len(domains))
+    if problems := mismatch(plain(values), Proportions, setting):
+        raise InputError("\n".join(problems))
     placed_K = placed(values, domains, setting, "weight")
     return placed_K / placed_K.sum()
 

@@ -7,6 +7,7 @@
 The module's `training_step` returns `mixing_loss(self, mixing, losses)`, given a loss of each row.
 """
 
+import math
 from typing import Any
 
 from lightning.pytorch import Callback, LightningDataModule, LightningModule, Trainer
@@ -50,7 +51,7 @@ class MixingCallback(Callback):  # type: ignore[misc]
         """Takes the module as the model that is measured.
 
         Raises:
-            InputError: the Trainer accumulates another number of batches than a step has.
+            InputError: the Trainer's steps are not those of the data set, or of the checkpoint.
         """
         # With its DistributedDataParallel, which must not reduce what is measured.
         self.mixing.model = trainer.strategy.model
@@ -60,6 +61,14 @@ class MixingCallback(Callback):  # type: ignore[misc]
                 f"accumulate_grad_batches: {given}, but a step has {wanted} micro-batches of "
                 f"{self.mixing.dataset.micro_batch} rows: set it to {wanted}"
             )
+        if bool(trainer.global_step) != bool(self.mixing.step):
+            raise InputError(
+                f"the Trainer begins at step {trainer.global_step}, the mixing at "
+                f"{self.mixing.step}: give MixingCallback to the training that writes the "
+                "checkpoint, and a new Mixing to each training"
+            )
+        if self.mixing.dataset.steps is not None:
+            _refuse_other_steps(trainer, self.mixing.dataset.steps)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, *args: Any, **kwargs: Any
@@ -77,6 +86,24 @@ class MixingCallback(Callback):  # type: ignore[misc]
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Goes on from a checkpoint."""
         self.mixing.load_state_dict(state_dict)
+
+
+def _refuse_other_steps(trainer: Trainer, steps: int) -> None:
+    batches, in_step = trainer.num_training_batches, trainer.accumulate_grad_batches
+    if batches % in_step:
+        raise InputError(
+            f"limit_train_batches: an epoch of {batches} batches ends within a step of {in_step}: "
+            "make it a multiple"
+        )
+    name, wanted = "max_steps", trainer.max_steps
+    if wanted == -1:
+        epochs = math.inf if trainer.max_epochs == -1 else trainer.max_epochs
+        name, wanted = "max_epochs", epochs * (batches // in_step)
+    if wanted > steps:
+        raise InputError(
+            f"{name}: the Trainer wants {wanted} steps, but MixedDataset ends after {steps}, those "
+            f"of all epochs together: set max_steps={steps}, or give it more steps"
+        )
 
 
 def mixing_loss(module: LightningModule, mixing: Mixing, loss_B: Tensor) -> Tensor:

@@ -47,10 +47,20 @@ def parse(kind: type[T], values: Mapping[str, Any], where: str) -> T:
     Raises:
         InputError: unknown, missing, ill-typed or unreasonable values: all of them in one message.
     """
+    values = plain(values)
     problems = check(kind, values, where)
     if problems:
         raise InputError("\n".join(problems))
     return _build(kind, values)
+
+
+def plain(value: Any) -> Any:
+    """The value with Python's own numbers and lists in the place of NumPy's and torch's."""
+    if isinstance(value, Mapping):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return (list if isinstance(value, list) else tuple)(map(plain, value))
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def check(kind: Any, values: Mapping[str, Any], where: str) -> list[str]:
@@ -110,6 +120,7 @@ class CheckedSettings:
             InputError: a setting is of the wrong type or unreasonable: all of them in one message.
         """
         kind = type(self)
+        vars(self).update(plain(vars(self)))
         if found := _judged(kind, vars(self), kind.__name__, lambda: self):
             raise InputError("\n".join(found))
 

@@ -9,6 +9,7 @@ with `dataloader_num_workers`, as many steps later as the workers draw ahead. A 
 with `trainer.train(resume_from_checkpoint=...)`: the state lies in `trainer_state.json`.
 """
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,17 +21,24 @@ from transformers.trainer_callback import ExportableState
 
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method
-from pike_mixing.torch import MixedDataset, Mixing
-from pike_mixing.torch.losses import IGNORED, of_logits
+from pike_mixing.torch import MixedDataset, Mixing, rows
+from pike_mixing.torch.losses import logits_of, of_outputs, without_gradient
 from pike_mixing.torch.rows import Rows
+from pike_mixing.torch.undisturbed import in_mode
 
 OutputLosses = Callable[[Any, Tensor], Tensor]
 """The loss of each of B rows, of the model's outputs and the labels."""
 
+COMPARED = 8
+"""Rows whose loss is compared with the Trainer's own."""
+
+# Of joined rows, made from position_ids: the model makes them again.
+PLACES = {"cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k"}
+
 
 def attach(
     trainer: Trainer,
-    method: Method,
+    method: Method | str,
     datasets: Mapping[str, Any],
     *,
     row_losses: OutputLosses | None = None,
@@ -39,14 +47,15 @@ def attach(
     """Lets a method choose what a Trainer reads; before `trainer.train()`.
 
     A batch has per_device_train_batch_size x gradient_accumulation_steps x processes rows. A method
-    that weighs losses, or combines gradients, replaces the Trainer's loss; one that only wants to
-    know the losses leaves it as it is.
+    that weighs losses, or combines gradients, replaces the Trainer's loss in training; one that
+    only wants to know the losses leaves it as it is. In the first step, the losses of rows are
+    compared with the Trainer's own.
 
     Args:
         trainer: With `max_steps` set: domains are read again and again.
-        method: A rule with settings.
+        method: A rule with settings, or the name of one without.
         datasets: By domain; their rows are what `data_collator` takes.
-        row_losses: The loss of each row; next tokens of `outputs["logits"]` when absent.
+        row_losses: The loss of each row, which is not compared; when absent, `of_outputs`.
         options: Further arguments of `Mixing`: statistics_micro_batch, rounding, facts.
 
     Returns:
@@ -64,19 +73,14 @@ def attach(
         micro_batch=args.per_device_train_batch_size,
         steps=args.max_steps,
     )
-    losses = row_losses or (lambda outputs, labels: of_logits(outputs["logits"], labels))
-
-    def loss_fn(model: nn.Module, batch: Rows) -> Tensor:
-        inputs = {name: part for name, part in batch.items() if name != "labels"}
-        return losses(model(**inputs), batch["labels"])
-
+    loss_fn = _RowLosses(trainer, row_losses or of_outputs)
     workers = args.dataloader_num_workers
     factor = args.dataloader_prefetch_factor or 2
     mixing = Mixing(
         method,
         dataset,
         loss_fn=loss_fn,
-        collate_fn=trainer.data_collator,
+        collate_fn=_Collator(trainer._get_collator_with_removed_columns(trainer.data_collator)),
         latency=math.ceil(workers * factor / args.gradient_accumulation_steps),
         **options,
     )
@@ -94,18 +98,22 @@ def attach(
     # First in the row, so that all who report get the weights too.
     callbacks = trainer.callback_handler.callbacks
     callbacks.insert(0, callbacks.pop())
-    needs = method.needs()
-    if needs.gramian or needs.weighs_losses:
-        trainer.compute_loss_func = _loss_function(trainer, mixing, losses)
-    elif needs.losses or needs.losses_after:
-        trainer.model.register_forward_hook(_recorder(mixing, losses), with_kwargs=True)
+    needs = mixing.method.needs()
+    if needs.losses or needs.passes():
+        trainer.training_step = _training_step(trainer, mixing, loss_fn, row_losses is None)
     return mixing
 
 
 def _refuse_unfit(trainer: Trainer) -> None:
     args = trainer.args
     if args.max_steps <= 0:
-        raise InputError("max_steps: set it: a mixture of domains has no last row")
+        raise InputError(
+            "max_steps: set it, in the place of num_train_epochs: a mixture has no last row"
+        )
+    if getattr(args, "train_sampling_strategy", "random") != "random" or getattr(
+        args, "group_by_length", False
+    ):
+        raise InputError("the method chooses the rows: leave group_by_length and samplers away")
     if args.auto_find_batch_size:
         raise InputError(
             "auto_find_batch_size: the rows of a step would change under the method: set "
@@ -119,35 +127,118 @@ def _refuse_unfit(trainer: Trainer) -> None:
         raise InputError("attach: the Trainer has a method already: make a new one for another")
 
 
-def _loss_function(trainer: Trainer, mixing: Mixing, losses: OutputLosses) -> Callable[..., Tensor]:
+@dataclasses.dataclass(frozen=True)
+class _Collator:
+    """The Trainer's, which may not take the rows."""
+
+    collate: Callable[[list[Any]], Any]
+
+    def __call__(self, given: list[Any]) -> Any:
+        try:
+            batch = self.collate(given)
+            if not batch:
+                raise ValueError("none is an argument of the model's forward")
+        except (KeyError, TypeError, ValueError) as error:
+            columns = ", ".join(given[0]) if isinstance(given[0], Mapping) else type(given[0])
+            raise InputError(
+                f"data_collator does not take rows of {columns}: {type(error).__name__}: {error}. "
+                "Give attach rows that are ready for it: tokenized, and packed if you pack"
+            ) from error
+        return {name: part for name, part in batch.items() if name not in PLACES}
+
+
+@dataclasses.dataclass(frozen=True)
+class _RowLosses:
+    """The losses of a batch's rows, in a pass of the model without labels: a RowLosses."""
+
+    trainer: Trainer
+    of_outputs: OutputLosses
+
+    def inputs(self, batch: Rows) -> Rows:
+        """The batch with what a model that gets no labels needs in their place."""
+        if batch.get("labels") is None:
+            raise InputError("the batches have no `labels`: let data_collator make them")
+        shift = getattr(self.trainer.model, "prepare_decoder_input_ids_from_labels", None)
+        if shift is None or "decoder_input_ids" in batch:
+            return batch
+        return {**batch, "decoder_input_ids": shift(labels=batch["labels"])}
+
+    def __call__(self, model: nn.Module, batch: Rows) -> Tensor:
+        inputs = {name: part for name, part in self.inputs(batch).items() if name != "labels"}
+        return self.of_outputs(model(**inputs), batch["labels"])
+
+    def compare(self, model: nn.Module, batch: Rows) -> None:
+        """Refuses losses of rows that are not the Trainer's own."""
+        trainer, halves = self.trainer, (torch.bfloat16, torch.float16)
+        half = trainer.args.bf16 or any(p.dtype in halves for p in model.parameters())
+        tolerance = 0.02 if half or trainer.args.fp16 else 1e-3
+
+        def own_loss(model: nn.Module, row: Rows) -> Tensor:
+            return trainer.compute_loss(model, dict(row)).reshape(1)
+
+        with in_mode(model, training=False), trainer.compute_loss_context_manager():
+            for row in rows.split(batch, 1)[:COMPARED]:
+                own, found = (float(without_gradient(model, f, row)) for f in (own_loss, self))
+                # The Trainer's is NaN for a row without targets.
+                if not (math.isnan(own) or abs(found - own) <= tolerance * max(1, abs(own))):
+                    raise InputError(
+                        f"the loss of a row is {own:.6g} by the Trainer and {found:.6g} by its "
+                        "logits and labels: other targets, label_smoothing_factor, class weights "
+                        "or an auxiliary loss? Give attach(row_losses=...), a function of outputs "
+                        "and labels, with the losses that the method is to see"
+                    )
+        # SFTTrainer keeps numbers of every loss for its next evaluation.
+        getattr(trainer, "_metrics", {}).get("eval", {}).clear()
+
+
+def _weighing(trainer: Trainer, mixing: Mixing, losses: OutputLosses) -> Callable[..., Tensor]:
     """The Trainer's `compute_loss_func`: the sum of the domains' mean losses by their factors."""
 
-    def loss(outputs: Any, labels: Tensor, num_items_in_batch: Any = None) -> Tensor:
-        if labels is None:
-            raise InputError("the batches have no `labels`: let data_collator make them")
-        loss_B = losses(outputs, labels)
-        if not trainer.model.training:
-            tokens_B = (labels[:, 1:] != IGNORED).sum(dim=1).to(loss_B)
-            return (loss_B * tokens_B).sum() / tokens_B.sum()
-        found = mixing.weigh(loss_B)
+    def weighed(outputs: Any, labels: Tensor, num_items_in_batch: Any = None) -> Tensor:
+        found = mixing.weigh(losses(outputs, labels))
         # The Trainer multiplies by the processes where it counts tokens over all of them.
         averages = trainer.args.average_tokens_across_devices and num_items_in_batch is not None
         return found / trainer.args.world_size if averages else found
 
-    return loss
+    return weighed
 
 
-def _recorder(mixing: Mixing, losses: OutputLosses) -> Callable[..., None]:
-    """A forward hook that notes the losses of the training's rows; the loss stays the Trainer's."""
+def _training_step(
+    trainer: Trainer, mixing: Mixing, losses: _RowLosses, compares: bool
+) -> Callable[..., Tensor]:
+    """The Trainer's `training_step`, of whose rows the method gets the losses."""
+    plain, needs = trainer.training_step, mixing.method.needs()
 
-    def record(model: nn.Module, args: Any, kwargs: dict[str, Any], outputs: Any) -> None:
-        # A pass that measures gives no labels; without any, `end_step` misses the losses.
-        labels = kwargs.get("labels")
-        if model.training and torch.is_grad_enabled() and labels is not None:
-            with torch.no_grad():
-                mixing.record(losses(outputs, labels))
+    def step(model: nn.Module, inputs: Rows, *args: Any, **kwargs: Any) -> Tensor:
+        nonlocal compares
+        batch = rows.to(inputs, trainer.args.device)
+        found: list[Tensor] = []
+        if compares:
+            losses.compare(model, batch)
+            compares = False
+        if needs.gramian or needs.weighs_losses:
+            # Evaluations keep the Trainer's own loss.
+            own = trainer.compute_loss_func
+            trainer.compute_loss_func = _weighing(trainer, mixing, losses.of_outputs)
+            try:
+                return plain(model, losses.inputs(batch), *args, **kwargs)
+            finally:
+                trainer.compute_loss_func = own
 
-    return record
+        def note(module: nn.Module, _: Any, outputs: Any) -> None:
+            if module.training and torch.is_grad_enabled() and logits_of(outputs) is not None:
+                with torch.no_grad():
+                    found[:] = [losses.of_outputs(outputs, losses.inputs(batch)["labels"])]
+
+        if not (needs.losses or needs.losses_after):
+            return plain(model, inputs, *args, **kwargs)
+        with trainer.model.register_forward_hook(note):
+            loss = plain(model, inputs, *args, **kwargs)
+        # Fused losses leave no logits.
+        mixing.record(found[0] if found else without_gradient(model, losses, batch))
+        return loss
+
+    return step
 
 
 class MixingCallback(TrainerCallback, ExportableState):  # type: ignore[misc]
@@ -164,15 +255,20 @@ class MixingCallback(TrainerCallback, ExportableState):  # type: ignore[misc]
         """Goes on from the checkpoint's state.
 
         Raises:
-            InputError: the checkpoint was made without this callback.
+            InputError: the checkpoint was made without this callback, or `max_steps` changed.
         """
+        if state.max_steps != self.mixing.dataset.steps:
+            raise InputError(
+                f"max_steps: {state.max_steps}, but attach found {self.mixing.dataset.steps}: set "
+                "it before"
+            )
         # With its DistributedDataParallel, which must not reduce what is measured.
         self.mixing.model = self.trainer.model_wrapped
         if state.global_step == self.mixing.step:
             return
         saved = state.stateful_callbacks.get("MixingCallback", {})
         saved = saved.get("attributes", {}).get("saved")
-        if saved is None or saved["step"] != state.global_step:
+        if not isinstance(saved, Mapping) or saved.get("step") != state.global_step:
             raise InputError(
                 f"resume_from_checkpoint: the Trainer goes on at step {state.global_step}, but the "
                 "checkpoint holds no state of the mixing of that step: attach the method before "

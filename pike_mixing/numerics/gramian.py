@@ -26,20 +26,23 @@ def of_present(signals: Signals) -> tuple[Floats, Ints]:
     A domain has none when the batch has no rows of it (NaN) or when its gradient is exactly zero.
 
     Raises:
-        InputError: an inner product of gradients is not a finite number.
+        InputError: an inner product of gradients is not a finite number, or more than twice the
+            product of their lengths.
     """
     gram_KxK = signals.gram_KxK
     assert gram_KxK is not None, "a method that needs a Gramian was given none"
     # NaN > 0 is False.
     present_P = np.flatnonzero(gram_KxK.diagonal() > 0)
     gram_PxP = gram_KxK[present_P][:, present_P]
-    if not np.isfinite(gram_PxP).all():
+    norm_P = np.sqrt(gram_PxP.diagonal())
+    lengths_PxP = np.outer(norm_P, norm_P)
+    if not (np.isfinite(gram_PxP) & (np.abs(gram_PxP) / 2 <= lengths_PxP)).all():
         raise InputError(
             f"step {signals.step}: an inner product of the domains' gradients is not a finite "
-            "number: lower training.peak_learning_rate or lengthen training.warmup_steps; the "
-            "checkpoints before this step are sound"
+            "number, or beyond the product of their lengths: lower training.peak_learning_rate or "
+            "lengthen training.warmup_steps; the checkpoints before this step are sound"
         )
-    return _semidefinite(gram_PxP), present_P
+    return _semidefinite(gram_PxP, lengths_PxP), present_P
 
 
 def not_converged(rule: str, step: int, why: str) -> InputError:
@@ -52,7 +55,7 @@ def not_converged(rule: str, step: int, why: str) -> InputError:
     )
 
 
-def _semidefinite(gram_PxP: Floats) -> Floats:
+def _semidefinite(gram_PxP: Floats, lengths_PxP: Floats) -> Floats:
     """The Gramian without negative eigenvalues, or itself when it has none.
 
     Products of float32 gradients are off by some 1e-7 |g_j| |g_k|. Where gradients nearly coincide
@@ -60,8 +63,6 @@ def _semidefinite(gram_PxP: Floats) -> Floats:
     """
     if not len(gram_PxP):
         return gram_PxP
-    norm_P = np.sqrt(gram_PxP.diagonal())
-    lengths_PxP = np.outer(norm_P, norm_P)
     eigenvalue_P, vector_PxP = np.linalg.eigh(gram_PxP / lengths_PxP)
     if eigenvalue_P[0] >= 0:
         return gram_PxP

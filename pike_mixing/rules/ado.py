@@ -2,7 +2,6 @@
 
 import dataclasses
 import logging
-import math
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -159,7 +158,7 @@ class ADO(Method):
         smooth_TxK = np.concatenate([state["smooth_TxK"], smooth_TxK])
         if len(step_T) < FEWEST:
             return state["law_Kx3"]
-        for k in np.flatnonzero(smooth_TxK.min(axis=0) < math.exp(self.min_log_irreducible)):
+        for k in np.flatnonzero(smooth_TxK.min(axis=0) < np.exp(self.min_log_irreducible)):
             log.warning(
                 "ADO, step %d: the loss of the run's domain %d has fallen below "
                 "e^min_log_irreducible, where its law cannot follow: lower the setting",

@@ -77,7 +77,8 @@ class ConceptualPiKE(Method):
         squared_norm_K = statistics.squared_norm_K
         if self.norm == "unbiased":
             squared_norm_K = statistics.squared_norm_unbiased_K.clip(min=0)
-        constants = (self.L, self.eta, self.beta, self.gamma)
+        # A square of NumPy's is infinite where that of a float raises an OverflowError.
+        constants = (self.L, np.float64(self.eta), self.beta, self.gamma)
         return coefficients(squared_norm_K, statistics.variance_K, b, *constants)
 
 

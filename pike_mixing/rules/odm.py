@@ -69,7 +69,9 @@ def linear(reward_K: Floats, t: int) -> Floats:
     """The released code's rule for mixed batches: w ~ R, with the same exploration."""
     K = len(reward_K)
     eps = exploration(K, t)
-    return (1 - K * eps) * reward_K / reward_K.sum() + eps
+    # None has one where each was beyond a float64. A power of two keeps their sum below that.
+    part_K = reward_K / 2.0**64 if reward_K.any() else np.ones(K)
+    return (1 - K * eps) * part_K / part_K.sum() + eps
 
 
 def exploration(K: int, t: int) -> float:

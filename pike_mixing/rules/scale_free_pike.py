@@ -269,13 +269,13 @@ def gradients(at: State) -> tuple[Floats, Floats]:
     return (at["mean_K"] / (1 - left_P)).clip(min=0), one_P * (1 + left_P) / (3 * (1 - left_P))
 
 
-def root_mean_square(value_P: Floats) -> float:
-    """The root of the mean square; 1 where all are 0."""
+def root_mean_square(value_P: Floats) -> np.float64:
+    """The root of the mean square; 1 where all are 0. NumPy's, whose square raises no error."""
     largest = np.abs(value_P).max(initial=0)
     if largest == 0:
-        return 1.0
+        return np.float64(1)
     # No square overflows, nor do all underflow.
-    return float(largest * np.sqrt(((value_P / largest) ** 2).mean()))
+    return np.float64(largest * np.sqrt(((value_P / largest) ** 2).mean()))
 
 
 def shrunk(mean_P: Floats, variance_P: Floats) -> Floats:

@@ -1,19 +1,26 @@
 """Whether a training loop outside the pipeline gives what a method wants."""
 
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Method
+from pike_mixing.interface import Facts, Method
+from pike_mixing.registry import make
 
 
-def refuse_unfit(method: Method, *, has_losses: bool) -> None:
-    """Makes sure that a method can run beside any training.
+def fit(method: Method | str, facts: Facts | None, *, has_losses: bool) -> Method:
+    """The method, which can run beside any training.
 
     Args:
-        method: The method.
+        method: The method, or the name of one without settings.
+        facts: Sizes and budget, for methods that ask for them.
         has_losses: Whether there is a function for the loss of each row.
 
     Raises:
-        InputError: it cannot.
+        InputError: it cannot, or it is no method.
     """
+    method = make(method) if isinstance(method, str) else method
+    if not isinstance(method, Method):
+        name = method.__name__ if isinstance(method, type) else "ScaleFreePiKE"
+        raise InputError(f"method: {method!r} is none with settings: give, for one, {name}(...)")
+    method = method if facts is None else method.informed(facts)
     needs, name = method.needs(), type(method).__name__
     if needs.moments_per_domain:
         raise InputError(
@@ -30,3 +37,4 @@ def refuse_unfit(method: Method, *, has_losses: bool) -> None:
             f"{name} measures losses or gradients: give `loss_fn(model, rows)`, the loss of each "
             "row (for a causal language model: pike_mixing.torch.causal_losses)"
         )
+    return method

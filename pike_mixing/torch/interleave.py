@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pike_mixing.torch.mixed_dataset import MixedDataset
+from pike_mixing.torch.mixed_dataset import ENDS, MixedDataset
 
 
 def interleave_datasets(
@@ -12,23 +12,25 @@ def interleave_datasets(
     probabilities: Sequence[float] | Mapping[str, float] | None = None,
     seed: int | None = None,
     *,
-    batch_rows: int = 1,
+    stopping_strategy: str | None = None,
+    batch_rows: int | None = None,
     **options: Any,
 ) -> MixedDataset:
     """What `datasets.interleave_datasets` gives, with exact shares that can be changed on the way.
 
-    Rows of map-style data sets come in random order, domains again and again; `set_weights` and a
-    method's `Mixing` change the shares.
+    It ends as there, with whole batches; `set_weights` and a method's `Mixing` change the shares.
 
     Args:
         datasets: The domains; of a list their names are "0", "1", ....
-        probabilities: Shares in the same form; equal when absent.
-        seed: Seed of the rows' order; 0 when absent.
-        batch_rows: Rows among which the shares are kept as closely as whole rows can.
+        probabilities: Shares in the same form, with the sum 1; in turn when absent.
+        seed: Seed of the order of rows with `shuffle=True`; 0 when absent.
+        stopping_strategy: "first_exhausted", or "all_exhausted"; `steps` may take its place.
+        batch_rows: Rows among which the shares are kept as closely as whole rows can; 1 when
+            absent, or one of each data set.
         options: Further arguments of `MixedDataset`.
 
     Raises:
-        InputError: shares and data sets do not fit together.
+        InputError: shares and data sets do not fit together, or it is not known where to end.
     """
     if not isinstance(datasets, Mapping):
         datasets = {str(i): dataset for i, dataset in enumerate(datasets)}
@@ -38,4 +40,19 @@ def interleave_datasets(
                 f"probabilities: {len(probabilities)} for {len(datasets)} data sets: give as many"
             )
         probabilities = dict(zip(datasets, probabilities, strict=True))
-    return MixedDataset(datasets, batch_rows, weights=probabilities, seed=seed or 0, **options)
+    if probabilities is not None and abs(sum(probabilities.values()) - 1) > 1e-8:
+        raise InputError(f"probabilities: {dict(probabilities)} must sum to 1")
+    if {"info", "split"} & set(options):
+        raise InputError("info, split: rows are passed on as they are: leave both away")
+    if "steps" in options and stopping_strategy:
+        raise InputError("stopping_strategy: `steps` says already where to end: give one of them")
+    if "steps" not in options:
+        options["ends"] = stopping_strategy or "first_exhausted"
+        if options["ends"] not in ENDS:
+            raise InputError(
+                f"stopping_strategy: {stopping_strategy!r}: shares that hold to the end go with "
+                f"{' or '.join(ENDS)}; for any other take datasets.interleave_datasets"
+            )
+    b = batch_rows or (1 if probabilities else max(1, len(datasets)))
+    options = {"shuffle": False, "weights": probabilities, "seed": seed or 0} | options
+    return MixedDataset(datasets, b, **options)

@@ -9,7 +9,8 @@ Shapes: K domains, B rows of a step.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from numbers import Integral
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,10 +20,13 @@ from pike_mixing import by_domain
 from pike_mixing.apportion import systematic
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
-from pike_mixing.torch import parallel, streams
+from pike_mixing.torch import parallel, states, streams
 
 RING = 1024
 """Steps whose counts are kept for workers: far more than any of them lags behind."""
+
+
+ENDS = ("first_exhausted", "all_exhausted")
 
 
 class MixedDataset(IterableDataset[Any]):
@@ -43,6 +47,7 @@ class MixedDataset(IterableDataset[Any]):
         shuffle: bool = True,
         micro_batch: int | None = None,
         steps: int | None = None,
+        ends: Literal["first_exhausted", "all_exhausted"] | None = None,
         place: tuple[int, int] | None = None,
     ) -> None:
         """Opens the domains.
@@ -55,23 +60,40 @@ class MixedDataset(IterableDataset[Any]):
             shuffle: Whether they are shuffled.
             micro_batch: Rows that a process passes together: the `batch_size` of the loader. All of
                 its rows of a step when absent.
-            steps: Steps after which it ends; never when absent.
+            steps: Steps after which it ends, and begins anew when it is read again; endless when
+                absent.
+            ends: What ends it, too: the first domain of which a row would come again, or the last.
             place: Rank and number of the processes; those of `torch.distributed` when absent.
 
         Raises:
             InputError: no domains, one without rows, or weights that do not fit them.
         """
-        if not datasets:
-            raise InputError("datasets: at least one domain is needed")
-        if batch_rows < 1:
-            raise InputError(f"batch_rows: {batch_rows} must be at least 1")
-        self.domains, self.batch_rows, self.seed = tuple(datasets), batch_rows, seed
-        self.steps = steps
+        if not isinstance(datasets, Mapping) or not datasets:
+            raise InputError('datasets: give at least one domain by its name: {"en": english}')
+        numbers = {"batch_rows": batch_rows, "micro_batch": micro_batch, "steps": steps}
+        for name, number in numbers.items():
+            if number is not None and not (isinstance(number, Integral) and number >= 1):
+                raise InputError(f"{name}: {number!r} must be a whole number of at least 1")
+        self.domains, self.batch_rows, self.seed = tuple(datasets), int(batch_rows), int(seed)
+        self.steps, self._ends = steps, ends
+        self._ended: int | None = None
         self._datasets, self._shuffle = dict(datasets), shuffle
         self._micro_batch, self._place = micro_batch, place
         K = len(self.domains)
         self._weights_K: Floats | None = by_domain.shares(weights, self.domains, "weights")
         self._streams = self.streams("train")
+        if ends and not all(hasattr(d, "__len__") for d in datasets.values()):
+            raise InputError("steps: give them: a data set without length does not say its end")
+        self._length_K: Ints | None = np.array([*map(len, datasets.values())]) if ends else None
+        self.settings = {
+            "domains": self.domains,
+            "lengths": [streams.length(dataset) for dataset in datasets.values()],
+            "batch_rows": self.batch_rows,
+            "seed": self.seed,
+            "shuffle": shuffle,
+            "weights": self._weights_K,
+            "ends": ends,
+        }
         self._plan = torch.zeros(RING, K, dtype=torch.int64).share_memory_()
         self._last = torch.full((), -1, dtype=torch.int64).share_memory_()
         self._step, self._row, self._positions_K = 0, 0, np.zeros(K, dtype=np.int64)
@@ -158,8 +180,8 @@ class MixedDataset(IterableDataset[Any]):
         if step > self.published:
             raise InputError(
                 f"step {step} is drawn before the weights of that step are known (they are up to "
-                f"step {self.published}): the loader prefetches. Use Mixing.data_loader, or set "
-                "Mixing's `latency` to the steps that the loader draws ahead: "
+                f"step {self.published}): end_step was not called, or the loader prefetches. Use "
+                "Mixing.data_loader, or set Mixing's `latency` to the steps that it draws ahead: "
                 "ceil((num_workers * prefetch_factor + 1) / micro-batches of a step)"
             )
         assert step > self.published - RING, "a worker lags behind by the whole ring"
@@ -172,12 +194,14 @@ class MixedDataset(IterableDataset[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         """Rows from where the state stands; in a worker, those of its micro-batches."""
-        rank, world = self.place
-        worker = get_worker_info()
-        number, workers = (worker.id, worker.num_workers) if worker else (0, 1)
-        size, in_step = self.micro_batch, self.micro_batches
+        rank, world, number, workers, size = self._reader().values()
+        in_step = self.micro_batches
+        if self._step == self._ended:
+            self.seek(0, np.zeros_like(self._positions_K))
         while self.steps is None or self._step < self.steps:
             count_K = self.counts(self._step)
+            if self._exhausted(count_K):
+                break
             domain_B = np.repeat(np.arange(len(count_K)), count_K)
             offset_B = np.concatenate([np.arange(n) for n in count_K.tolist()])
             while self._row < in_step * size:
@@ -191,6 +215,25 @@ class MixedDataset(IterableDataset[Any]):
                 yield row
             self._step, self._row = self._step + 1, 0
             self._positions_K = self._positions_K + count_K
+        if not self._step:
+            raise InputError(f"batch_rows: {self.batch_rows} take more rows than a domain has")
+        self._ended = self._step
+
+    def _exhausted(self, count_K: Ints) -> bool:
+        """Whether the domains that end it are read, before a step of these counts."""
+        if self._length_K is None:
+            return False
+        left_K = self._length_K - self._positions_K
+        if self._ends == "first_exhausted":
+            return bool((left_K <= 0).any() or (left_K < count_K).any())
+        return bool((np.where(self._weights_K == 0, 0, left_K) <= 0).all())
+
+    def _reader(self) -> dict[str, int]:
+        """Who reads which rows of a step."""
+        (rank, world), worker = self.place, get_worker_info()
+        number, workers = (worker.id, worker.num_workers) if worker else (0, 1)
+        who = {"rank": rank, "processes": world, "worker": number, "workers": workers}
+        return who | {"micro_batch": self.micro_batch}
 
     def __len__(self) -> int:
         """Rows of this process, where the steps are limited."""
@@ -204,8 +247,9 @@ class MixedDataset(IterableDataset[Any]):
 
     def state_dict(self) -> dict[str, Any]:
         """Where the reading stands, with the counts that are published from there on."""
-        streams_K = [stream.state_dict() for stream in self._streams]
-        return self._state(self._step, self._row, self._positions_K, streams_K)
+        if self._row == self.batch_rows // self.place[1]:
+            return self.state_at(self._step + 1, self._positions_K + self.counts(self._step))
+        return self._state(self._step, self._row, self._positions_K)
 
     def state_at(self, step: int, positions_K: Ints) -> dict[str, Any]:
         """The state before a step, for one who knows the positions: rows drawn ahead come again.
@@ -214,49 +258,46 @@ class MixedDataset(IterableDataset[Any]):
             step: The step.
             positions_K: Rows of each domain in all steps before it.
         """
-        # Workers, or a loader that draws ahead, leave iterables to be read again up to there.
-        own = self.batch_rows // self.place[1]
-        stand = (self._step, self._row) in ((step, 0), (step - 1, own))
-        streams_K = [stream.state_dict() if stand else {} for stream in self._streams]
-        return self._state(step, 0, positions_K, streams_K)
+        return self._state(step, 0, positions_K)
 
-    def _state(
-        self, step: int, row: int, positions_K: Ints, streams_K: list[dict[str, Any]]
-    ) -> dict[str, Any]:
-        last = self.published
-        return {
-            "domains": list(self.domains),
-            "batch_rows": self.batch_rows,
-            "step": step,
-            "row": row,
-            "positions": positions_K.tolist(),
-            "last": last,
-            "plan": [self.counts(s).tolist() for s in range(max(step, last - RING + 1), last + 1)],
-            "streams": streams_K,
-        }
+    def _state(self, step: int, row: int, positions_K: Ints) -> dict[str, Any]:
+        last, reader = self.published, self._reader()
+        # Workers, or a loader that draws ahead, leave iterables to be read again up to there.
+        own = self.batch_rows // reader["processes"]
+        stand = (self._step, self._row) in ((step, row), (step - 1, own))
+        return states.sealed(
+            settings=states.as_json(self.settings),
+            # Where a step begins, and nobody reads ahead, another may go on.
+            reader=reader if row or reader["workers"] > 1 else {},
+            step=step,
+            row=row,
+            positions=positions_K.tolist(),
+            weights=states.as_json(self._weights_K),
+            last=last,
+            plan=[self.counts(s).tolist() for s in range(max(step, last - RING + 1), last + 1)],
+            streams=[stream.state_dict() if stand else {} for stream in self._streams],
+        )
 
     def seek(self, step: int, positions_K: Ints) -> None:
         """Goes to the beginning of a step, where `positions_K` rows of each domain come before."""
         self._step, self._row, self._positions_K = step, 0, positions_K.copy()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state; with another number of workers too, where `row` is 0.
+        """Goes on from a state, see `states`.
 
         Raises:
-            InputError: the state is of other domains, or of another batch.
+            InputError: it is damaged, or of something else: each value that is not as it must be.
         """
-        for name, now in {"domains": list(self.domains), "batch_rows": self.batch_rows}.items():
-            if state[name] != now:
-                raise InputError(
-                    f"the state is of {name} {state[name]}, but the data set has {now}: go on with "
-                    "the same domains in the same order and the same batch"
-                )
+        bound = isinstance(state, Mapping) and state.get("reader")
+        same = {"settings": self.settings, "reader": self._reader() if bound else {}}
+        states.refuse_unfit(state, same)
         self._step, self._row = state["step"], state["row"]
         self._positions_K = np.array(state["positions"], dtype=np.int64)
         for stream, of_stream in zip(self._streams, state["streams"], strict=True):
             stream.load_state_dict(of_stream)
         plan, last = state["plan"], state["last"]
         if last < 0:
+            self._weights_K = np.array(state["weights"])
             return
         self._weights_K = None
         for step, counts in zip(range(last - len(plan) + 1, last + 1), plan, strict=True):

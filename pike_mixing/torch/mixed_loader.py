@@ -1,5 +1,6 @@
 """The loader of a mixed data set, which draws a step's rows when they are needed."""
 
+import itertools
 import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ class MixedLoader:
         # The workers' seeds come from here: dropout draws the same in a training that goes on.
         generator = torch.Generator().manual_seed(mixing.dataset.seed)
         self._mixing, self._options = mixing, {"generator": generator} | options
+        self._ended = False
         if {"batch_size", "sampler", "batch_sampler", "shuffle"} & set(options):
             raise InputError(
                 "data_loader: batch_size is the data set's micro_batch, and the order its own: "
@@ -49,21 +51,34 @@ class MixedLoader:
         """The micro-batches."""
         mixing, dataset = self._mixing, self._mixing.dataset
         in_step = dataset.micro_batches
-        self._refuse_unforeseen(in_step)
+        spare = mixing.latency - self._drawn_ahead(in_step)
+        if self._ended and mixing.step == dataset.steps:
+            raise InputError(
+                f"the loader is read again after all {dataset.steps} steps: give MixedDataset the "
+                "`steps` of all epochs together"
+            )
         dataset.seek(mixing.step, mixing.positions_K)
         step, loaded = mixing.step, None
         while dataset.steps is None or step < dataset.steps:
+            if step > mixing.step + spare:
+                raise InputError(
+                    f"step {step} is drawn before step {mixing.step} has ended: call "
+                    "mixing.end_step() after the optimizer's step"
+                    + ("" if mixing.complete else "; if your trainer draws ahead, set `latency`")
+                )
             if step == mixing.step:
                 mixing.prepare()
             if loaded is None:
                 loaded = iter(DataLoader(dataset, self.batch_size, **self._options))
-            drawn = [next(loaded) for _ in range(in_step)]
+            if len(drawn := list(itertools.islice(loaded, in_step))) < in_step:
+                break
             mixing.begin_step(drawn)
             yield from drawn
             step += 1
+        self._ended = True
 
-    def _refuse_unforeseen(self, in_step: int) -> None:
-        """Makes sure that workers never want a step that is not decided."""
+    def _drawn_ahead(self, in_step: int) -> int:
+        """Steps that workers draw ahead, none of which may be undecided."""
         workers = self._options.get("num_workers", 0)
         drawn = workers * (self._options.get("prefetch_factor") or 2)
         ahead = math.ceil(drawn / in_step)
@@ -73,3 +88,4 @@ class MixedLoader:
                 f"set Mixing's latency to {ahead}, so that new weights act {ahead} steps later, or "
                 "num_workers to 0"
             )
+        return ahead

@@ -26,7 +26,7 @@ Shapes: K domains, B rows of this process's micro-batch.
 import collections
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from torch import Tensor, nn
@@ -53,7 +53,7 @@ class Mixing:
 
     def __init__(
         self,
-        method: Method,
+        method: Method | str,
         dataset: MixedDataset,
         model: nn.Module | None = None,
         loss_fn: RowLosses | None = None,
@@ -68,7 +68,7 @@ class Mixing:
         """Begins before step 0.
 
         Args:
-            method: A rule with settings.
+            method: A rule with settings, or the name of one without.
             dataset: What it mixes.
             model: The model, wrapped or not; it may be set later.
             loss_fn: Loss of each row: `loss_fn(model, rows)` gives B numbers, means over the row's
@@ -84,17 +84,26 @@ class Mixing:
         Raises:
             InputError: the method needs what a loop outside the pipeline does not give.
         """
-        self.method = method if facts is None else method.informed(facts)
+        if not isinstance(dataset, MixedDataset):
+            raise InputError(f"dataset: give a MixedDataset, not a {type(dataset).__name__}")
+        self.method = fitness.fit(method, facts, has_losses=loss_fn is not None)
         self.dataset, self.latency, self.group = dataset, latency, group
         self._rounding = rounding
         self._measuring = Measuring(
             dataset, model, loss_fn, collate_fn, statistics_micro_batch, group
         )
-        fitness.refuse_unfit(self.method, has_losses=loss_fn is not None)
         if latency < 0:
             raise InputError(f"latency: {latency} must not be negative")
         self.step, self._prepared = 0, -1
         self.state: State = self.method.init(dataset.domains, dataset.seed)
+        self._settings = {
+            "rule": type(self.method).__name__,
+            "method": dataclasses.asdict(cast(Any, self.method)),
+            "arrays": [f"{n} {array.dtype}{array.shape}" for n, array in self.state.items()],
+            "latency": latency,
+            "rounding": rounding,
+            "statistics_micro_batch": statistics_micro_batch,
+        }
         self.positions_K = np.zeros(len(dataset.domains), dtype=np.int64)
         self.fresh_positions_K = self.positions_K.copy()
         self._drawn: collections.deque[list[Rows]] = collections.deque()
@@ -170,7 +179,7 @@ class Mixing:
             raise InputError(
                 f"begin_step: {given} rows in the micro-batches of a step, but the data set deals "
                 f"{wanted}: give all of one step; the loader's batch_size is the data set's "
-                "micro_batch"
+                "micro_batch, which is 1 where collate_fn joins rows to one (packing, padding-free)"
             )
         self._drawn.append(list(micro_batches) if self.method.needs().passes() else [])
         if not self._at.domains_of:
@@ -270,27 +279,29 @@ class Mixing:
         The same on all processes; it holds nothing of the model. Within a step it is that of the
         step's beginning.
         """
-        return {
-            "step": self.step,
-            "method": states.packed(self.state),
-            "fresh_positions": self.fresh_positions_K.tolist(),
-            "dataset": self.dataset.state_at(self.step, self.positions_K),
-            "prepared": self._prepared,
-        }
+        return states.sealed(
+            settings=states.as_json(self._settings),
+            step=self.step,
+            method=states.packed(self.state),
+            fresh_positions=self.fresh_positions_K.tolist(),
+            dataset=self.dataset.state_at(self.step, self.positions_K),
+            prepared=self._prepared,
+        )
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on from a state; before the loader begins.
 
         Raises:
-            InputError: it is of another method, other domains or another batch.
+            InputError: it is damaged, or of something else: each value that is not as it must be.
         """
+        of_dataset = {"settings": self.dataset.settings, "reader": {}}
+        states.refuse_unfit(state, {"settings": self._settings, "dataset": of_dataset})
         unpacked = states.unpacked(state["method"])
-        expected = self.method.init(self.dataset.domains, self.dataset.seed)
-        if set(unpacked) != set(expected):
+        weights_K = self.method.weights(unpacked, state["step"])
+        if not abs(weights_K.sum() - 1) < 1e-6:
             raise InputError(
-                f"the state holds {', '.join(sorted(unpacked))}, but that of "
-                f"{type(self.method).__name__} {', '.join(sorted(expected))}: go on with the same "
-                "method"
+                f"state.method: its weights are {weights_K.tolist()}, as those of a training that "
+                "diverged: go on from an earlier checkpoint"
             )
         self.dataset.load_state_dict(state["dataset"])
         self.step, self.state = state["step"], unpacked

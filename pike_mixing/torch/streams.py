@@ -2,7 +2,7 @@
 
 import contextlib
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 import torch
@@ -38,11 +38,17 @@ def opened(dataset: Any, domain: str, *, seed: int, purpose: str, shuffle: bool)
     Raises:
         InputError: it is neither, or empty.
     """
-    if hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"):
-        if not len(dataset):
-            raise InputError(f"domain {domain!r} has no rows")
+    if isinstance(dataset, Mapping):
+        raise InputError(
+            f"domain {domain!r} is a {type(dataset).__name__} of {', '.join(map(str, dataset))}: "
+            "give one data set, such as one of its splits"
+        )
+    rows = length(dataset)
+    if rows == 0:
+        raise InputError(f"domain {domain!r} has no rows")
+    if rows is not None:
         key = {"seed": seed, "purpose": purpose, "domain": domain}
-        return _ByIndex(dataset, Order(len(dataset), key) if shuffle else None)
+        return _ByIndex(dataset, Order(rows, key) if shuffle else None)
     if not hasattr(dataset, "__iter__"):
         raise InputError(
             f"domain {domain!r} is a {type(dataset).__name__}: give a data set with __len__ and "
@@ -54,6 +60,12 @@ def opened(dataset: Any, domain: str, *, seed: int, purpose: str, shuffle: bool)
             "a data set, that starts anew"
         )
     return _InOrder(dataset, domain)
+
+
+def length(dataset: Any) -> int | None:
+    """Rows of a map-style data set; None of an iterable."""
+    by_index = hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")
+    return len(dataset) if by_index else None
 
 
 class _ByIndex:
@@ -140,7 +152,7 @@ class _InOrder:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._begin(state.get("next", 0), state.get("epoch", 0))
-        if "dataset" in state:
+        if "dataset" in state and hasattr(self._given, "load_state_dict"):
             self._read = state["read"]
             if hasattr(self._dataset, "set_epoch"):
                 self._dataset.set_epoch(self._epoch)

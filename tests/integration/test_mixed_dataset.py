@@ -4,6 +4,8 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
 from pike_mixing.errors import InputError
@@ -13,6 +15,7 @@ from pike_mixing.torch import MixedDataset, interleave_datasets
 NAMES = ("a", "b")
 COUNTS = [[4, 4], [6, 2], [1, 7], [8, 0], [3, 5], [4, 4], [0, 8], [5, 3]]
 STEPS = len(COUNTS)
+WITHOUT = "all_exhausted_without_replacement"
 
 
 class Again:
@@ -140,7 +143,7 @@ def test_a_state_is_plain_values_and_is_refused_by_other_domains():
         MixedDataset({"a": ["a0"], "c": ["c0"]}, 8),
         MixedDataset(domains(), 16),
     ):
-        with pytest.raises(InputError, match="the state is of"):
+        with pytest.raises(InputError, match=r"state.settings.* in the state, but here it is"):
             wrong.load_state_dict(state)
 
 
@@ -158,8 +161,12 @@ def test_other_processes_go_on_from_the_state_of_a_step():
 
 def test_a_shuffled_domain_is_a_permutation_of_its_own_each_time_round():
     dataset = MixedDataset({"a": ids("a", 7)}, 7, seed=3, steps=2)
-    first, second = list(dataset)[:7], list(dataset)
+    rows = list(dataset)
+    first, second = rows[:7], rows[7:]
     assert first != second
+    assert sorted(first) == sorted(second)
+    # Read again, it begins anew, as in a worker.
+    assert list(dataset) == rows
     order = Order(7, {"seed": 3, "purpose": "train", "domain": "a"}).at(np.arange(7))
     assert first == [f"a{i}" for i in order]
     assert sorted(first) == ids("a", 7)
@@ -189,6 +196,42 @@ def test_interleaved_like_the_function_of_datasets():
     assert len(interleave_datasets({"x": ids("x", 3)}, steps=2)) == 2
 
 
+@pytest.mark.parametrize("strategy", ["first_exhausted", "all_exhausted", None])
+@pytest.mark.parametrize("counts", [(3, 3, 3), (3, 4, 5), (5, 4, 3), (1, 7, 2)])
+def test_interleaved_in_turn_are_the_rows_of_the_function_of_datasets(counts, strategy):
+    datasets = pytest.importorskip("datasets")
+    made = [
+        datasets.Dataset.from_dict({"id": ids(name, count)})
+        for name, count in zip("abc", counts, strict=True)
+    ]
+    options = {"stopping_strategy": strategy} if strategy else {}
+    own = datasets.interleave_datasets(made, **options)
+    assert list(interleave_datasets(made, **options)) == list(own)
+
+
+@given(
+    lengths=st.lists(st.integers(1, 12), min_size=1, max_size=4),
+    parts=st.lists(st.integers(0, 5), min_size=4, max_size=4),
+    batch_rows=st.integers(1, 5),
+)
+def test_interleaved_by_shares_ends_where_the_first_or_the_last_ends(lengths, parts, batch_rows):
+    parts = [parts[0] + 1, *parts[1 : len(lengths)]]
+    shares = [part / sum(parts) for part in parts]
+    made = [[(k, i) for i in range(length)] for k, length in enumerate(lengths)]
+    options = {"stopping_strategy": "all_exhausted", "batch_rows": batch_rows}
+    rows = list(interleave_datasets(made, shares, **options))
+    drawn = [k for k, part in enumerate(parts) if part]
+    whole = {(k, i) for k in drawn for i in range(lengths[k])}
+    # Without the last batch, a row is missing.
+    assert whole <= set(rows)
+    assert not whole <= set(rows[:-batch_rows])
+    if batch_rows <= min(lengths):
+        rows = list(interleave_datasets(made, shares, batch_rows=batch_rows))
+        assert len(set(rows)) == len(rows) > 0
+        if batch_rows == 1:
+            assert any(sum(row[0] == k for row in rows) == lengths[k] for k in drawn)
+
+
 @pytest.mark.parametrize(
     ("do", "said"),
     [
@@ -197,8 +240,22 @@ def test_interleaved_like_the_function_of_datasets():
         (lambda: list(MixedDataset({"a": Again([])}, 8, steps=1)), "domain 'a' has no rows"),
         (lambda: MixedDataset({"a": iter([1])}, 8), "can be read once"),
         (lambda: MixedDataset({"a": 3}, 8), "domain 'a' is a int"),
+        (lambda: MixedDataset([[1], [2]], 8), "at least one domain by its name"),
+        (lambda: MixedDataset({"a": {"train": [1]}}, 8), "give one data set, such as one of its"),
+        (lambda: MixedDataset({"a": [1]}, 8.0), "batch_rows: 8.0"),
+        (lambda: MixedDataset({"a": [1]}, 8, steps=0), "steps: 0"),
+        (lambda: MixedDataset(domains(), 8, weights={"a": -1, "b": 2}), "must not be negative"),
+        (
+            lambda: MixedDataset(domains(), 8, weights={"a": 0, "b": 0}),
+            "at least one must be positive",
+        ),
         (lambda: MixedDataset({"a": [1]}, 0), "batch_rows: 0"),
         (lambda: MixedDataset(domains(), 8, weights={"a": 1.0}), "domain 'b' has no weight"),
+        (lambda: MixedDataset(domains(), 8, weights={"a": -1, "b": 2}), "weights.a: must not be"),
+        (
+            lambda: MixedDataset(domains(), 8, weights={"a": np.nan, "b": 2}),
+            "weights.a: nan is not",
+        ),
         (lambda: MixedDataset(domains(), 8, place=(0, 3)).micro_batch, "multiple of 6"),
         (lambda: MixedDataset(domains(), 8, micro_batch=3).micro_batch, "multiple of 3"),
         (lambda: mixed().publish(3, np.array([4, 4])), "step 3 is not the next one, 8"),
@@ -206,6 +263,12 @@ def test_interleaved_like_the_function_of_datasets():
         (lambda: mixed().counts(8), "prefetches"),
         (lambda: mixed().set_weights({"a": 1, "b": 1}), "published by a method"),
         (lambda: interleave_datasets([ids("a", 2)], [0.5, 0.5]), "2 for 1 data sets"),
+        (lambda: interleave_datasets([ids("a", 2)] * 2, [0.5, 0.6]), "must sum to 1"),
+        (lambda: interleave_datasets([Again([1])]), "a data set without length"),
+        (lambda: interleave_datasets([[1]], split="train"), "leave both away"),
+        (lambda: interleave_datasets([[1]], steps=1, stopping_strategy="all_exhausted"), "one of"),
+        (lambda: interleave_datasets([[1]], stopping_strategy=WITHOUT), "go with first_exhausted"),
+        (lambda: list(interleave_datasets([[1]], batch_rows=2)), "more rows than a domain has"),
     ],
 )
 def test_mistakes_are_told(do, said):

@@ -105,7 +105,7 @@ def test_a_loader_that_draws_ahead_is_told_of():
     mixing = mixing_of(Switches())
     loader = iter(mixing.data_loader())
     drawn = [next(loader), next(loader)]
-    with pytest.raises(InputError, match="step 1 is drawn before the weights"):
+    with pytest.raises(InputError, match=r"step 1 is drawn before step 0 has ended.*`latency`"):
         next(loader)
     ahead = mixing_of(Switches(), latency=1)
     loader = iter(ahead.data_loader())
@@ -202,7 +202,7 @@ def test_a_state_is_json_and_that_of_the_step():
     again = mixing_of(Switches(), latency=1)
     again.load_state_dict(state)
     assert again.state_dict() == state
-    with pytest.raises(InputError, match="go on with the same method"):
+    with pytest.raises(InputError, match=r"state.settings.rule: Switches .* here it is FAMO"):
         mixing_of(FAMO()).load_state_dict(state)
 
 
@@ -217,11 +217,34 @@ def test_a_state_is_json_and_that_of_the_step():
         (lambda: mixing_of(PIKE).begin_step([torch.zeros(4)]), r"deals \[2, 2\]"),
         (lambda: mixing_of(PIKE).weigh(torch.zeros(2)), "losses without a step"),
         (lambda: mixing_of(PIKE).end_step(), "no step has begun"),
+        (lambda: mixing_of(PiKE), r"none with settings: give, for one, PiKE\(\.\.\.\)"),
+        (lambda: mixing_of(3), "method: 3 is none with settings"),
+        (lambda: mixing_of("pikee"), "pike"),
+        (lambda: mixing_of("pike"), "zeta1"),
+        (lambda: Mixing(PIKE, DOMAINS), "give a MixedDataset, not a dict"),
     ],
 )
 def test_mistakes_are_told(do, said):
     with pytest.raises(InputError, match=said):
         do()
+
+
+@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_step_that_was_not_ended_and_a_second_epoch_are_told(workers):
+    mixing = mixing_of("famo", latency=workers, steps=2)
+    batches = iter(mixing.data_loader(num_workers=workers))
+    for _ in range(2):
+        mixing.loss(mixing.model, next(batches))
+    with pytest.raises(InputError, match=r"step 1 is drawn before step 0 has ended.*step$"):
+        next(batches)
+    mixing.end_step()
+    # A loader of a training that is over has no rows; one that was read to its end says so.
+    mixing = mixing_of("famo", latency=workers, steps=2)
+    trained(mixing, num_workers=workers)
+    loader = mixing.data_loader()
+    assert list(loader) == []
+    with pytest.raises(InputError, match="read again after all 2 steps"):
+        next(iter(loader))
 
 
 def begun(method, **options):

@@ -32,6 +32,7 @@ def made(folder, model=None, **changed):
     [
         ({"max_steps": -1}, "max_steps: set it"),
         ({"auto_find_batch_size": True}, "auto_find_batch_size"),
+        ({"train_sampling_strategy": "group_by_length"}, "leave group_by_length"),
     ],
 )
 def test_arguments_that_do_not_fit(arguments, said, tmp_path):
@@ -54,6 +55,35 @@ def test_a_second_method_and_a_checkpoint_without_a_mixing(tmp_path):
         attach(again, PiKE(zeta1=1.0, zeta2=1.0), DOMAINS)
     with pytest.raises(InputError, match="holds no state of the mixing"):
         again.train(resume_from_checkpoint=True)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([{"text": "a"}], "does not take rows of text: ValueError: none is an argument"),
+        ([{"input_ids": row} for row in tokens(9)["labels"]], "the batches have no `labels`"),
+    ],
+)
+def test_rows_that_the_model_does_not_take(rows, said, tmp_path):
+    trainer = made(tmp_path)
+    from pike_mixing.transformers import attach
+
+    attach(trainer, "famo", dict.fromkeys("ab", rows))
+    with pytest.raises(InputError, match=said):
+        trainer.train()
+
+
+def test_columns_that_the_model_does_not_take_are_dropped_and_steps_stay(tmp_path):
+    rows = [{**row, "id": 3} for row in DOMAINS["a"]]
+    trainer = made(tmp_path)
+    from pike_mixing.transformers import attach
+
+    assert attach(trainer, "famo", dict.fromkeys("ab", rows)).step == 0
+    trainer.args.max_steps = 3
+    with pytest.raises(InputError, match="max_steps: 3, but attach found 2"):
+        trainer.train()
+    trainer.args.max_steps = 2
+    trainer.train()
 
 
 def test_the_trainers_own_loss_stays_where_the_method_only_looks(tmp_path):
@@ -95,6 +125,21 @@ def test_lightning_accumulates_what_a_step_has(tmp_path):
     mixing = Mixing(way.method, MixedDataset(DOMAINS, 8, micro_batch=4, steps=2))
     trainer = ways.lightning_trainer(way, mixing, tmp_path)
     with pytest.raises(InputError, match="accumulate_grad_batches: 1, but a step has 2"):
+        trainer.fit(ways.lightning_module(way, mixing), datamodule=MixingDataModule(mixing))
+    for changed, said in (
+        ({"max_steps": 3}, "max_steps: the Trainer wants 3 steps, but MixedDataset ends after 2"),
+        ({"max_steps": -1, "max_epochs": 2}, "max_epochs: the Trainer wants 4 steps"),
+        ({"max_steps": -1, "max_epochs": -1}, "max_epochs: the Trainer wants inf steps"),
+        ({"max_steps": 2, "limit_train_batches": 3}, "limit_train_batches: an epoch of 3 batches"),
+    ):
+        mixing = Mixing(way.method, MixedDataset(DOMAINS, 8, micro_batch=4, steps=2))
+        options = {"accumulate_grad_batches": 2} | changed
+        trainer = ways.lightning_trainer(way, mixing, tmp_path, **options)
+        with pytest.raises(InputError, match=said):
+            trainer.fit(ways.lightning_module(way, mixing), datamodule=MixingDataModule(mixing))
+    mixing.step = 2
+    trainer = ways.lightning_trainer(way, mixing, tmp_path, max_steps=2, accumulate_grad_batches=2)
+    with pytest.raises(InputError, match="a new Mixing to each training"):
         trainer.fit(ways.lightning_module(way, mixing), datamodule=MixingDataModule(mixing))
     endless = Mixing(way.method, MixedDataset(DOMAINS, 8))
     with pytest.raises(InputError, match="steps: give MixedDataset the steps"):

@@ -48,6 +48,11 @@ def test_the_laws_of_the_domains_are_found_to_four_digits():
     assert_close(state["law_Kx3"], LAW_Kx3, rtol=1e-4, atol=0)
 
 
+def test_a_law_may_end_above_what_a_float64_holds():
+    method = ADO(**SMALL, min_log_irreducible=1000)
+    assert np.isfinite(method.weights(run(method, 41), 41)).all()
+
+
 def test_until_the_first_fit_the_weights_are_the_prior():
     method = ADO(**SMALL, prior={"en": 0.5, "hi": 0.25, "de": 0.25})
     state = run(method, 40)

@@ -158,3 +158,10 @@ def test_a_domain_without_an_estimate_keeps_its_weight():
 def test_every_step_is_estimated_unless_asked_otherwise():
     assert ConceptualPiKE(L=1, eta=1).needs().statistics.due(7)
     assert not ConceptualPiKE(L=1, eta=1, every=2).needs().statistics.due(7)
+
+
+def test_constants_whose_square_is_beyond_a_float64_move_nothing():
+    method = ConceptualPiKE(L=1, eta=1e300)
+    state = method.init(("a", "b"), 0)
+    seen = Statistics.of_moments(*np.ones((3, 2)), np.full(2, 8.0))
+    assert method.observe(state, Signals(0, 8, statistics=seen))["weights_K"].tolist() == [0.5, 0.5]

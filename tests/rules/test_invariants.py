@@ -271,7 +271,7 @@ def test_the_state_survives_a_checkpoint_bit_by_bit(rule, tmp_path):
 
 LATE = 4000
 """A step at which no rule warms up any more."""
-sick_numbers = st.sampled_from([math.nan, math.inf, -math.inf, 1e-30, 1e30])
+sick_numbers = st.sampled_from([math.nan, math.inf, -math.inf, 1e-300, 1e-30, 1e30, 1e300])
 sick = st.lists(st.tuples(st.sampled_from(NUMBERS), st.integers(0, 4), sick_numbers), min_size=1)
 
 
@@ -279,6 +279,10 @@ sick = st.lists(st.tuples(st.sampled_from(NUMBERS), st.integers(0, 4), sick_numb
 @each(ADAPTIVE)
 @effort(max_examples=12, deadline=None)
 @given(sick)
+# A reward of each that is beyond a float64.
+@example([("loss_K", k, 1e300) for k in range(5)])
+# Inner products that no gradients of such lengths have.
+@example([("gram_KxK", 0, 1e300)])
 def test_a_signal_that_is_no_number_is_ignored_or_refused_by_name(rule, sick):
     def steps(step):
         given = measurements(0, step)

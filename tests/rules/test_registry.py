@@ -1,5 +1,8 @@
+import dataclasses
 import importlib
+import json
 
+import numpy as np
 import pytest
 
 import pike_mixing
@@ -51,6 +54,19 @@ def test_make_refuses_what_the_constructor_does_with_the_nearest_name(rule, sett
 def test_make_is_the_constructor():
     assert make("pike", zeta1=1, zeta2=2, rows=4) == PiKE(zeta1=1.0, zeta2=2.0, rows=4)
     assert make("pike_mixing.rules.mix:Mix") == Mix()
+
+
+def test_numbers_of_numpy_are_numbers():
+    given = {"zeta1": np.float64(0.1), "zeta2": np.float32(0.5), "every": np.int64(40)}
+    given |= {"rows": np.array(4), "prior": {"en": np.float64(3), "de": np.int32(1)}}
+    for method in (make("pike", **given), PiKE(**given)):
+        assert repr(method.every) == "40"
+        assert method == PiKE(zeta1=0.1, zeta2=0.5, every=40, rows=4, prior={"en": 3, "de": 1})
+        assert json.dumps(dataclasses.asdict(method))
+    with pytest.raises(InputError, match="every: nan is not a whole number"):
+        make("pike", zeta1=1, zeta2=1, every=np.float64("nan"))
+    with pytest.raises(InputError, match=r"PiKE.prior: \[0.5, 0.5\] is not a mapping"):
+        PiKE(zeta1=1, zeta2=1, prior=np.array([0.5, 0.5]))
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error():

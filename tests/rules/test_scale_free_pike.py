@@ -64,6 +64,13 @@ def test_a_run_by_hand():
     assert_close(method.weights(states[399], 0), np.array([0.7, 0.3]), atol=1e-5)
 
 
+def test_a_fall_whose_square_is_beyond_a_float64_is_a_fall():
+    # The variance of a row is that of the losses behind the first.
+    steps = [((4, 1), (loss, 1)) for loss in (1e300, 1, 2, 1, 2, 1, 2)]
+    first, second = weights(ScaleFreePiKE(), steps)
+    assert 0.5 < first == pytest.approx(1 - second)
+
+
 def test_a_target_weighs_gradients_and_falls():
     # Equal gradients, equal falls, but only the first domain counts: as above.
     method = ScaleFreePiKE(target={"code": 2, "prose": 0}, **HALF_WAY)
