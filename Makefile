@@ -5,7 +5,8 @@ VENV   ?= .venv
 TPU_VENV    ?= .venv-tpu
 PJRT_DEVICE ?= CPU
 PYTHON ?= python3
-CORES  ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
+# nproc alone would answer with the threads that OpenMP may use.
+CORES  ?= $(shell env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || sysctl -n hw.ncpu)
 CONFIG ?= config.yaml
 # cpu: the versions that this release was tested with. cuda: the newest torch, with CUDA.
 # Where the CPU builds of torch are; without it, torch is the package index's own (TORCH_INDEX=).
@@ -23,7 +24,7 @@ READY     := $(VENV)/.ready-$(TORCH)
 SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile workflow/profiles/default --cores $(CORES)
 # A process for each core, each with one thread. Whoever has no test left takes over from another.
 # A process keeps what it has compiled for those after it, even where the environment says not to.
-PYTEST    := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
+PYTEST    := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(CORES) --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-tpu wheel run quick test test-slurm test-tpu gpu-check check lint format report dag docs headline lock release schema site bench unlock clean

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -159,3 +160,19 @@ def test_a_machine_with_a_gpu_is_not_given_the_cpu_builds(start, tmp_path):
     (tmp_path / "programs/nvidia-smi").symlink_to(shutil.which("sh"))
     told(start("https://cpu.example"), 0)
     assert "extra-index-url" not in (tmp_path / "made/asked").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("target", ["run", "check"])
+def test_openmps_threads_do_not_say_how_many_cores_there_are(target):
+    told = subprocess.run(
+        # The tests are themselves started by make, which says so to the make below it.
+        ["make", "--dry-run", "--no-print-directory", target],
+        cwd=SCRIPT.parents[1],
+        env={**os.environ, "OMP_NUM_THREADS": "101", "OMP_THREAD_LIMIT": "100"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    words = shlex.split(told.splitlines()[-1])
+    found = words[words.index("--cores" if target == "run" else "-n") + 1]
+    assert found == str(len(os.sched_getaffinity(0)))

@@ -1,6 +1,6 @@
 """Has a command run by a fork server, or runs it as it stands.
 
-    python -I -S fork_client.py FOLDER PYTHON -m pipeline COMMAND ...
+    python -I -S fork_client.py SERVER PYTHON -m pipeline COMMAND ...
 
 It imports nothing of ours and little else: it starts in a tenth of the time of `import numpy`.
 Signals that it gets it hands on, and it ends as the command ends.
@@ -10,22 +10,23 @@ import json
 import os
 import signal
 import socket
+import struct
 import sys
 
-ACCEPTED, DECLINED = b"+", b"-"
+ACCEPTED = b"+"
 HANDED_ON = ("TERM", "INT", "HUP", "USR1", "USR2", "TSTP", "CONT")
 
 
 def main() -> None:
     """Ends as the command does, or becomes it."""
-    folder, *command = sys.argv[1:]
+    name, *command = sys.argv[1:]
     numbers = {signal.Signals[f"SIG{name}"] for name in HANDED_ON}
     # One that comes before there is anybody to hand it to waits.
     signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     with socket.socket(socket.AF_UNIX) as server:
         try:
-            server.connect(f"{folder}/{command[3]}")
-            accepted = _asked(server, command)
+            server.connect(f"\0{name}/{command[3]}")
+            accepted = peer(server)[1] == os.getuid() and _asked(server, command)
         except OSError:
             accepted = False
         if accepted:
@@ -34,12 +35,17 @@ def main() -> None:
     os.execv(command[0], command)
 
 
+def peer(connection: socket.socket) -> tuple[int, ...]:
+    """Process, user and group at the other end: anybody may listen and connect."""
+    return struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+
+
 def _asked(server: socket.socket, command: list[str]) -> bool:
     """Sends the command, with all that it takes over from this process; whether it is run."""
     folder = os.getcwd()  # noqa: PTH109 - pathlib takes as long to import as all the rest
-    request = json.dumps([command, folder, dict(os.environ)]).encode()
-    socket.send_fds(server, [len(request).to_bytes(4, "big")], [0, 1, 2])
-    server.sendall(request)
+    server.sendall(json.dumps([command, folder, dict(os.environ)]).encode())
+    # They end the request: a server has no file open of one that is not whole.
+    socket.send_fds(server, [b"\n"], [0, 1, 2])
     return server.recv(1) == ACCEPTED
 
 
@@ -55,7 +61,10 @@ def _status(server: socket.socket, numbers: set[signal.Signals]) -> int:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, hand_on)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
-    answer = server.recv(4)
+    try:
+        answer = server.recv(4)
+    except OSError:
+        answer = b""
     if len(answer) < 4:
         sys.exit("the process that ran this job has been killed: start the workflow again")
     return int.from_bytes(answer, "big")

@@ -2,18 +2,19 @@
 
 Importing takes longer than much of what is trained and evaluated.
 
-    python -m pipeline.runtime.fork_server FOLDER PIPE COMMAND=MODULE ...
+    python -m pipeline.runtime.fork_server NAME COMMAND=MODULE ...
 
-It listens at the socket FOLDER/COMMAND until nobody holds the other end of PIPE and its last job
-has ended. `fork_client` stands for a job: the job has its files and environment, gets its signals,
-gives it its exit status, and is killed when it is. The server declines what a fork might do
-otherwise than a process of its own: when a source of ours, the installed packages, the
-interpreter, the folder or the environment are others than when the modules were imported. The
-client then becomes that process.
+It listens at the abstract sockets NAME/COMMAND, which are no files, until its standard input and
+its last job have ended. `fork_client` stands for a job: the job has its files and environment, gets
+its signals, gives it its exit status, and is killed when it is. The server declines what a fork
+might do otherwise than a process of its own: when a source of ours, the installed packages, the
+interpreter, the folder or the environment are others than when the modules were imported. It
+declines whatever goes wrong, too. The client then becomes that process.
 """
 
 import contextlib
 import ctypes
+import functools
 import gc
 import io
 import json
@@ -26,11 +27,11 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.runtime.fork_client import ACCEPTED, DECLINED
+from pipeline.runtime.fork_client import ACCEPTED, peer
 from pipeline.runtime.imported import Imported, Request
 
 log = logging.getLogger("pike")
@@ -41,9 +42,11 @@ THREADS = (
     *("MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS"),
 )
 """What Snakemake sets to a job's threads. Libraries read it when they are loaded."""
-PATIENCE = 10
-"""Seconds for a client to say what it wants."""
 PR_SET_PDEATHSIG = 1
+STDIN = 0
+
+_started: list[subprocess.Popen[bytes]] = []
+"""Servers of this process: one that is forgotten would have its pipe closed."""
 
 
 def possible() -> bool:
@@ -55,96 +58,131 @@ def possible() -> bool:
     return True
 
 
-def start(folder: str, modules: Mapping[str, str], prefix: str = "") -> Callable[[], int]:
+def start(name: str, modules: Mapping[str, str], prefix: str = "") -> Callable[[], int]:
     """Starts a server, which ends with this process; it answers when it has imported the modules.
 
     Args:
-        folder: An empty folder, which other servers may share; the last one removes it.
+        name: Its own on this machine, but for servers of other commands.
         modules: What is imported, by command.
         prefix: Shell commands that stand before each job's.
 
     Returns:
         What ends the server, when its jobs have ended, and tells its exit code.
     """
-    read, write = os.pipe()
-    words = [sys.executable, "-m", __name__, folder, str(read)]
+    words = [sys.executable, "-m", __name__, name]
     words += [f"{command}={module}" for command, module in modules.items()]
     server = subprocess.Popen(
         ["bash", "-c", f'{prefix}exec "$@"', "bash", *words],
         env={**os.environ, **dict.fromkeys(THREADS, "1")},
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
-        pass_fds=[read],
         # Ctrl-C is for the clients, which hand it on.
         start_new_session=True,
     )
-    os.close(read)
+    _started.append(server)
 
     def end() -> int:
-        os.close(write)
-        return server.wait()
+        server.communicate()
+        return server.returncode
 
     return end
 
 
-def words(folder: str) -> str:
+def words(name: str) -> str:
     """What stands before a job's command line in a shell."""
-    return shlex.join([sys.executable, "-I", "-S", str(CLIENT), folder])
+    return shlex.join([sys.executable, "-I", "-S", str(CLIENT), name])
 
 
 class _Jobs:
     """The forks at work."""
 
-    def __init__(self, listener: socket.socket, pipe: int, imported: Imported) -> None:
+    def __init__(self, places: Sequence[str], imported: Imported) -> None:
         """None yet."""
-        self._listener, self._pipe, self._imported = listener, pipe, imported
-        self._told: set[str] = set()
+        self._imported, self._told = imported, set[str]()
         self._waiting = selectors.DefaultSelector()
-        self._await(listener, self._accept)
-        self._await(pipe, self._finish)
+        self._listeners = [socket.socket(socket.AF_UNIX) for _ in places]
+        for listener, place in zip(self._listeners, places, strict=True):
+            listener.bind(f"\0{place}")
+            listener.listen(64)
+            self._await(listener, functools.partial(self._accept, listener))
+        self._await(STDIN, self._finish)
 
     def serve(self) -> Request | None:
         """Forks for each request; returns it in the fork, and nothing at the end."""
         while self._waiting.get_map():
             for key, _ in self._waiting.select():
                 # Another one of this turn may have done away with it.
-                if key.fileobj in self._waiting.get_map() and (asked := key.data()):
+                if self._waiting.get_map().get(key.fd) is key and (asked := key.data()):
+                    self._leave()
                     return asked
         return None
 
     def _await(self, file: Any, then: Callable[[], Request | None]) -> None:
         self._waiting.register(file, selectors.EVENT_READ, then)
 
-    def _accept(self) -> Request | None:
-        client, _ = self._listener.accept()
+    def _leave(self) -> None:
+        """Closes in a fork what is the server's."""
+        for key in self._waiting.get_map().values():
+            key.fileobj.close() if isinstance(key.fileobj, socket.socket) else os.close(key.fd)
+        self._waiting.close()
+
+    def _accept(self, listener: socket.socket) -> None:
         try:
-            client.settimeout(PATIENCE)
-            asked = _received(client)
-            difference = self._imported.difference(asked)
-            client.send(DECLINED if difference else ACCEPTED)
+            client, _ = listener.accept()
+            client.setblocking(False)
+            # Another user's is closed.
+            if peer(client)[1] == os.getuid():
+                self._await(client, functools.partial(self._hear, client, bytearray()))
+        except OSError as error:
+            # No descriptor is free: nobody is answered any more.
+            self._tell(str(error))
+            self._finish()
+
+    def _hear(self, client: socket.socket, said: bytearray) -> Request | None:
+        """Hears more of a request; at its end forks, or declines by closing the connection."""
+        try:
+            part, files, *_ = socket.recv_fds(client, 1 << 16, 3)
         except OSError:
-            # It has been killed.
-            client.close()
-            return None
-        if difference:
-            self._tell(difference)
-            client.close()
-        elif number := os.fork():
+            part, files = b"", []
+        said += part
+        if not part:
+            self._drop(client)
+        elif files or part.endswith(b"\n"):
+            return self._answer(client, said, files)
+        return None
+
+    def _answer(self, client: socket.socket, said: bytearray, files: list[int]) -> Request | None:
+        number = 0
+        try:
+            if len(files) < 3:
+                raise ValueError("no descriptor is free")
+            command, folder, environment = json.loads(said)
+            asked = Request(command, folder, environment, files)
+            if difference := self._imported.difference(asked):
+                raise ValueError(f"{difference} differs")
+            if not (number := os.fork()):
+                return asked
             self._watch(number, client)
-        else:
-            client.close()
-            for key in self._waiting.get_map().values():
-                key.fileobj.close() if isinstance(key.fileobj, socket.socket) else os.close(key.fd)
-            self._waiting.close()
-            return asked
-        for file in asked.files:
+        except Exception as error:
+            # Whatever it is, the other jobs go on.
+            self._tell(str(error))
+            if number:
+                os.kill(number, signal.SIGKILL)
+                os.waitpid(number, 0)
+            self._drop(client)
+        for file in files:
             os.close(file)
         return None
 
-    def _tell(self, difference: str) -> None:
-        if difference not in self._told:
-            self._told.add(difference)
-            log.warning("jobs import all modules themselves: %s differs", difference)
+    def _tell(self, why: str) -> None:
+        if why not in self._told:
+            self._told.add(why)
+            log.warning("jobs import all modules themselves: %s", why)
+
+    def _drop(self, one: socket.socket) -> None:
+        if one in self._waiting.get_map():
+            self._waiting.unregister(one)
+        one.close()
 
     def _watch(self, number: int, client: socket.socket) -> None:
         ended = os.pidfd_open(number)
@@ -164,39 +202,23 @@ class _Jobs:
             _, status = os.waitpid(number, 0)
             with contextlib.suppress(OSError):
                 client.send(status.to_bytes(4, "big"))
+            self._drop(client)
             self._waiting.unregister(ended)
-            if client in self._waiting.get_map():
-                self._waiting.unregister(client)
-            client.close()
             os.close(ended)
 
-        self._await(client, hand_on)
         self._await(ended, reap)
+        self._waiting.modify(client, selectors.EVENT_READ, hand_on)
+        # One that has been killed meanwhile is read next.
+        with contextlib.suppress(OSError):
+            client.send(ACCEPTED)
 
     def _finish(self) -> None:
-        self._waiting.unregister(self._pipe)
-        self._waiting.unregister(self._listener)
-        self._listener.close()
+        self._waiting.unregister(STDIN)
+        for listener in self._listeners:
+            self._drop(listener)
         # Whoever reads what the workflow says must not wait for jobs that outlive it.
         with Path(os.devnull).open("w") as nothing:
             os.dup2(nothing.fileno(), 2)
-
-
-def _received(client: socket.socket) -> Request:
-    """Reads a request.
-
-    Raises:
-        OSError: the client ends, or says too little for too long.
-    """
-    head, files, *_ = socket.recv_fds(client, 4, 3)
-    body = b""
-    while len(body) < int.from_bytes(head, "big"):
-        part = client.recv(1 << 16)
-        if not part:
-            raise ConnectionError
-        body += part
-    command, folder, environment = json.loads(body)
-    return Request(command, folder, environment, files)
 
 
 def _become(asked: Request, server: int) -> None:
@@ -216,25 +238,11 @@ def _become(asked: Request, server: int) -> None:
 
 def main() -> None:
     """Serves; in a fork, runs its command."""
-    folder, pipe, *pairs = sys.argv[1:]
+    name, *pairs = sys.argv[1:]
     modules, server = dict(pair.split("=") for pair in pairs), os.getpid()
     imported = Imported(dict.fromkeys(modules.values()))
-    places = [Path(folder, name) for name in (f"server-{server}", *modules)]
-    with socket.socket(socket.AF_UNIX) as listener:
-        try:
-            listener.bind(str(places[0]))
-        except FileNotFoundError:
-            # The workflow ended before all was imported, and another server removed the folder.
-            return
-        listener.listen(64)
-        for place in places[1:]:
-            place.symlink_to(places[0])
-        asked = _Jobs(listener, int(pipe), imported).serve()
+    asked = _Jobs([f"{name}/{command}" for command in modules], imported).serve()
     if asked is None:
-        for place in places:
-            place.unlink()
-        with contextlib.suppress(OSError):
-            Path(folder).rmdir()
         return
     _become(asked, server)
     sys.argv[1:] = asked.command[3:]

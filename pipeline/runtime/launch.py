@@ -1,5 +1,6 @@
 """torchrun in this process's place: one command for a run, on however many devices and nodes."""
 
+import logging
 import os
 import signal
 import socket
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from pike_mixing.errors import InputError
+from pipeline.runtime import signal_handler
 
 PATIENCE = 600
 """Seconds that processes have for their last checkpoint, of torchrun's own 30 otherwise."""
@@ -44,8 +46,8 @@ def exec_torchrun(
 ) -> NoReturn:
     """Becomes torchrun, which starts so many processes with the same arguments.
 
-    It hands SIGTERM and SIGINT on to them, and fails when they ended by it. The signal that asks
-    for a checkpoint would end it: it ignores that, which batch systems send to all processes.
+    It hands SIGTERM and SIGINT on to them, and ends as they do. The signal that asks for a
+    checkpoint would end it: it ignores that, which batch systems send to all processes.
 
     On several nodes it first becomes srun, which calls the same command on each of them.
 
@@ -69,13 +71,15 @@ def exec_torchrun(
         _exec_srun(nodes, arguments)
     # Both are the user's to set.
     ours = {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT": str(PATIENCE), "OMP_NUM_THREADS": str(threads)}
-    launcher = ["-m", "torch.distributed.run", "--nproc-per-node", str(processes // nodes)]
+    launcher = ["-m", __name__, "--nproc-per-node", str(processes // nodes)]
     if nodes == 1:
         launcher.append("--standalone")
     else:
         launcher += ["--nnodes", str(nodes), "--rdzv-backend", "c10d"]
         launcher += ["--rdzv-endpoint", os.environ[RENDEZVOUS]]
         launcher += ["--rdzv-id", os.environ["SLURM_JOB_ID"]]
+    # It would leave a folder for logs that nobody writes.
+    launcher += ["--log-dir", os.devnull]
     words = [sys.executable, *launcher, "-m", "pipeline", *arguments]
     os.execvpe(sys.executable, words, {**ours, **os.environ})
 
@@ -107,3 +111,26 @@ def _hosts(job: str) -> list[str]:
 
 def _asked(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def main() -> int:
+    """torchrun; a process that has said why it ended gives it its exit code."""
+    from torch.distributed import run
+    from torch.distributed.elastic.multiprocessing import api, errors
+
+    # It says of each process that it failed.
+    api.logger.setLevel(logging.CRITICAL)
+    try:
+        run.main()
+    except api.SignalException:
+        return signal_handler.STOPPED
+    except errors.ChildFailedError as failed:
+        # The others end with 1, or are killed.
+        if (code := max(one.exitcode for one in failed.failures.values())) > 1:
+            return code
+        raise
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -52,16 +52,24 @@ class Lease:
         return self.path.parent.parent
 
     def confirm(self) -> None:
-        """Makes sure that nobody took over, as they may from a machine that slept.
+        """Gives a sign of life where nobody took over, as they may from a machine that slept.
 
         Raises:
-            InputError: another process has taken the lease.
+            InputError: another process has taken the lease, or it cannot be reached any more.
         """
-        if not self.path.exists():
+        try:
+            os.utime(self.path)
+        except OSError as error:
+            gone = isinstance(error, FileNotFoundError)
+            for other in self.path.parent.glob("*") if gone else ():
+                raise InputError(
+                    f"{self.folder} was taken over by {_named(other)}, since this one gave "
+                    f"no sign of life for {STALE_SECONDS:.0f} s: the other goes on with the run"
+                ) from None
             raise InputError(
-                f"{self.folder} was taken over by another process, since this one gave "
-                f"no sign of life for {STALE_SECONDS:.0f} s: the other goes on with the run"
-            )
+                f"{self.folder} was moved or deleted, or the lease in it, or cannot be written any "
+                f"more ({error}): start the command again with the place where the run is now"
+            ) from None
 
 
 @contextlib.contextmanager
@@ -73,17 +81,21 @@ def acquire(folder: Path) -> Iterator[Lease]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     ours = _acquired(folder / "lease")
-    stop = threading.Event()
+    lease, stop = Lease(ours), threading.Event()
     beat = threading.Thread(target=_heartbeat, args=(ours, stop), daemon=True)
     beat.start()
     try:
-        yield Lease(ours)
+        yield lease
+    except (OSError, InputError):
+        # Where the folder is gone, or another's, that is what happened.
+        lease.confirm()
+        raise
     finally:
         stop.set()
         beat.join()
-        ours.unlink(missing_ok=True)
-        # The folder is another's when it is not empty or not there any more.
+        # A lease that cannot be deleted is a dead holder's. The folder may be another's by now.
         with contextlib.suppress(OSError):
+            ours.unlink()
             ours.parent.rmdir()
 
 
@@ -129,8 +141,8 @@ def _acquired(lease: Path) -> Path:
         (claim / name).write_text(json.dumps(holder), encoding="utf-8")
         # The file system's own clock: on a network it need not be this machine's.
         now = (claim / name).stat().st_mtime
-        # Two tries: a dead holder's file is removed first. Losing a race is another's win.
-        for _ in range(2):
+        # Again where a dead holder's file was removed first. Losing a race is another's win.
+        for _ in range(3):
             try:
                 claim.rename(lease)
             except OSError as error:
@@ -138,20 +150,28 @@ def _acquired(lease: Path) -> Path:
                     raise
             else:
                 return lease / name
-            for other in lease.glob("*.json"):
+            for other in sorted(lease.glob("*"), key=lambda path: path.suffix != ".json"):
+                if other.suffix != ".json":
+                    raise InputError(f"{other} was put there by no training: delete or move it")
                 if _alive(other, now):
-                    raise InputError(_refusal(lease.parent, _read(other)))
+                    raise InputError(_refusal(other))
                 other.unlink(missing_ok=True)
-        winner = next(lease.glob("*.json"), lease / name)
-        raise InputError(_refusal(lease.parent, _read(winner)))
+        raise InputError(_refusal(lease / name))
     finally:
         atomic_files.remove(claim)
 
 
-def _refusal(folder: Path, holder: dict[str, object]) -> str:
+def _named(path: Path) -> str:
+    """The holder that a file names, where it does."""
+    holder = _read(path)
+    known = "pid" in holder and "host" in holder
+    return f"process {holder['pid']} on {holder['host']}" if known else "another process"
+
+
+def _refusal(path: Path) -> str:
     return (
-        f"{folder} is being written by process {holder.get('pid')} on {holder.get('host')}: wait "
-        f"for it or stop it first; a dead holder's lease is taken over, from another machine after "
+        f"{path.parent.parent} is being written by {_named(path)}: wait for it or stop it first; a "
+        f"dead holder's lease ({path}) is taken over, from another machine after "
         f"{STALE_SECONDS:.0f} s without a sign of life"
     )
 
@@ -217,7 +237,7 @@ def _signalled(pid: int) -> str | None:
 
 
 def _read(path: Path) -> dict[str, object]:
-    with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
+    with contextlib.suppress(OSError, ValueError):
         value = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(value, dict):
             return value
@@ -225,6 +245,13 @@ def _read(path: Path) -> dict[str, object]:
 
 
 def _heartbeat(path: Path, stop: threading.Event) -> None:
+    """Gives signs of life, also after one that failed: what lies elsewhere may come back."""
+    told = False
     while not stop.wait(HEARTBEAT_SECONDS):
-        with contextlib.suppress(FileNotFoundError):
+        try:
             os.utime(path)
+            told = False
+        except OSError as error:
+            if not told:
+                log.warning("the lease cannot be renewed (%s), which is tried again", error)
+            told = True

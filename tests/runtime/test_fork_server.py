@@ -1,18 +1,22 @@
 """A real server, of a copy of the sources in which one stage shows what it finds."""
 
+import contextlib
 import os
+import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+import uuid
 from pathlib import Path
 
 import pytest
 
 import pipeline
-from pipeline.runtime import fork_server
+from pipeline.runtime import fork_client, fork_server
 
 ROOT = Path(pipeline.__file__).parents[1]
 STAGE = '''
@@ -26,7 +30,7 @@ from pike_mixing.errors import InputError
 
 
 def write(out):
-    print(os.getpid(), os.getppid(), os.environ.get("TMPDIR"), sys.stdin.read(), sys.argv[1:])
+    print(os.getpid(), os.getppid(), os.environb.get(b"TMPDIR"), sys.stdin.read(), sys.argv[1:])
     print("to standard error", file=sys.stderr)
     sys.stdout.flush()
     if out.name == "sleeps":
@@ -36,6 +40,32 @@ def write(out):
     if out.name == "theirs":
         raise InputError("a mistake")
 '''
+FULL = """
+import os
+from pathlib import Path
+
+
+def fork(real=os.fork):
+    if Path("full").exists():
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+    return real()
+
+
+os.fork = fork
+"""
+"""A machine that has no process left while a file is there."""
+ANOTHER = """
+import os, socket, sys
+os.setresuid(65534, 65534, 65534)
+with socket.socket(socket.AF_UNIX) as client, socket.socket(socket.AF_UNIX) as listener:
+    client.settimeout(60)
+    client.connect(f"\\0{sys.argv[1]}/theory")
+    listener.bind(f"\\0{sys.argv[1]}-of-another/theory")
+    listener.listen()
+    print(client.recv(1), flush=True)
+    sys.stdin.read()
+"""
+"""A client and a server of another user."""
 
 pytestmark = pytest.mark.skipif(not fork_server.possible(), reason="a system without its calls")
 
@@ -44,20 +74,21 @@ class Server:
     """A server, and what its clients are given."""
 
     def __init__(self, folder):
-        self.clone, self.folder = folder / "clone", folder / "sockets"
+        self.clone, self.name = folder / "clone", f"pike-{uuid.uuid4().hex}"
         for package in ("pipeline", "pike_mixing"):
             ignored = shutil.ignore_patterns("__pycache__", "paper", "results")
             shutil.copytree(ROOT / package, self.clone / package, ignore=ignored)
         (self.clone / "pipeline/theory/stage.py").write_text(STAGE)
-        self.folder.mkdir()
-        self.end = fork_server.start(
-            str(self.folder),
-            {"theory": "pipeline.planning.stages"},
+        (self.clone / "pipeline/full.py").write_text(FULL)
+        self._end = fork_server.start(
+            self.name,
+            {"theory": "pipeline.planning.stages", "other": "pipeline.full"},
             f"cd {self.clone}; export PYTHONPATH={self.clone}; exec 2>{self.clone}/told; ",
         )
-        self.wait(lambda: (self.folder / "theory").exists())
-        (listens,) = self.folder.glob("server-*")
-        self.number = int(listens.name.removeprefix("server-"))
+        self.ended = False
+        self.wait(lambda: self.listens("theory") and self.listens("other"))
+        with self.connected() as server:
+            self.number = fork_client.peer(server)[0]
         self.environment = {
             **os.environ,
             **dict.fromkeys(fork_server.THREADS, "1"),
@@ -66,7 +97,7 @@ class Server:
 
     def begin(self, out, *, client=True, folder=None, **environment):
         """Starts a job."""
-        words = fork_server.words(str(self.folder)).split() if client else []
+        words = fork_server.words(self.name).split() if client else []
         return subprocess.Popen(
             [*words, sys.executable, "-m", "pipeline", "theory", "--out", out],
             cwd=folder or self.clone,
@@ -76,6 +107,28 @@ class Server:
             stderr=subprocess.PIPE,
             text=True,
         )
+
+    def connected(self, command="theory"):
+        """A client that has said nothing yet."""
+        client = socket.socket(socket.AF_UNIX)
+        client.connect(f"\0{self.name}/{command}")
+        return client
+
+    def listens(self, command="theory"):
+        with contextlib.suppress(ConnectionRefusedError), self.connected(command):
+            return True
+        return False
+
+    def files(self):
+        """Descriptors that the server has open."""
+        return {int(file.name) for file in Path(f"/proc/{self.number}/fd").iterdir()}
+
+    def told(self):
+        return (self.clone / "told").read_text()
+
+    def end(self):
+        self.ended = True
+        return self._end()
 
     def run(self, *arguments, **more):
         """Runs one to its end: exit code, output, errors."""
@@ -95,7 +148,7 @@ class Server:
     def wait(true):
         end = time.monotonic() + 60
         while not true():
-            assert time.monotonic() < end
+            assert time.monotonic() < end, "waited for a minute in vain"
             time.sleep(0.01)
 
 
@@ -112,7 +165,7 @@ def own(tmp_path):
     """One to change and to end."""
     server = Server(tmp_path)
     yield server
-    if server.folder.exists():
+    if not server.ended:
         server.end()
 
 
@@ -124,9 +177,11 @@ def state(process):
 
 
 def test_a_job_has_the_files_the_words_and_the_environment_of_its_client(server):
-    code, (number, parent, *rest), errors = server.run("somewhere", TMPDIR="/elsewhere")
+    # More than is read at once, and no UTF-8.
+    folder = b"/elsewhere\xff" + b"x" * 100_000
+    code, (number, parent, *rest), errors = server.run("somewhere", TMPDIR=os.fsdecode(folder))
     assert (code, int(parent), errors) == (0, server.number, "to standard error\n")
-    assert rest == ["/elsewhere", "given ['theory', '--out', 'somewhere']\n"]
+    assert rest == [str(folder), "given ['theory', '--out', 'somewhere']\n"]
     assert int(number) not in (server.number, os.getpid())
 
 
@@ -140,6 +195,8 @@ def test_a_job_ends_as_a_process_of_its_own_does(server, out, expected):
 
 def test_a_killed_client_takes_its_job_with_it_and_no_other(server):
     (job, process), (other, left) = server.sleeping(), server.sleeping()
+    # Nor has one fork open what is the server's.
+    assert not [f for f in (left / "fd").iterdir() if "socket" in str(f.readlink())]
     job.kill()
     server.wait(lambda: state(process) == "gone")
     assert (job.wait(), other.poll(), state(left)) == (-signal.SIGKILL, None, "S")
@@ -170,14 +227,98 @@ def test_changed_sources_and_packages_are_imported_anew(own):
     code, _, errors = own.run("somewhere")
     assert code == 2, "the changed command knows no --out"
     assert "--at" in errors
-    told = (own.clone / "told").read_text()
-    assert told == f"jobs import all modules themselves: {module} differs\n"
+    assert own.told() == f"jobs import all modules themselves: {module} differs\n"
 
 
 @pytest.mark.parametrize("changes", [{"OMP_NUM_THREADS": "2"}, {"folder": "/"}, {"NEW": "1"}])
 def test_a_job_with_another_environment_or_folder_is_a_process_of_its_own(server, changes):
     code, (_, parent, *_), _ = server.run("somewhere", **changes)
     assert (code, int(parent)) == (0, os.getpid())
+
+
+def alone(server, **more):
+    """Whether a job is a process of its own."""
+    code, (_, parent, *_), _ = server.run("somewhere", **more)
+    assert code == 0
+    return int(parent) == os.getpid()
+
+
+def test_a_fork_that_fails_is_declined_and_ends_no_other_job(own):
+    job, process = own.sleeping()
+    (own.clone / "full").touch()
+    assert alone(own)
+    (own.clone / "full").unlink()
+    assert not alone(own)
+    assert (job.poll(), state(process)) == (None, "S")
+    assert "themselves: [Errno 11] Resource temporarily unavailable\n" in own.told()
+    job.kill()
+
+
+@pytest.mark.parametrize("spare", range(7))
+def test_a_server_without_descriptors_declines_and_ends_no_other_job(own, spare):
+    """None is left for the client, for one of its files, or for the process."""
+    job, process = own.sleeping()
+    before = own.files()
+    limit = max(before) + 1
+    limit += spare - (limit - len(before))
+    hard = resource.prlimit(own.number, resource.RLIMIT_NOFILE)[1]
+    resource.prlimit(own.number, resource.RLIMIT_NOFILE, (limit, hard))
+    assert alone(own) == (spare < 5)
+    own.wait(lambda: len(own.files()) <= len(before))
+    assert (job.poll(), state(process)) == (None, "S")
+    job.terminate()
+    assert job.wait(timeout=60) == -signal.SIGTERM
+
+
+def test_a_client_that_stops_anywhere_neither_delays_others_nor_leaves_a_file(server):
+    before = server.files()
+    waiting = [server.connected() for _ in range(3)]
+    for client, said in zip(waiting, [b"", b"[", b"[" + b" " * 100_000], strict=True):
+        client.sendall(said)
+    began = time.monotonic()
+    assert not alone(server)
+    assert time.monotonic() - began < 5
+    socket.send_fds(waiting[0], [b"["], [0, 1, 2])
+    for client in waiting:
+        client.close()
+    server.wait(lambda: server.files() <= before)
+
+
+@pytest.mark.parametrize("said", [b"{\n", b"[]\n", b"3\n", b'[[], "", []]\n', b"\xff\n"])
+def test_a_request_that_is_none_is_declined(server, said):
+    before = server.files()
+    for files in ([], [0], [0, 1, 2]):
+        with server.connected() as client:
+            socket.send_fds(client, [said], files)
+            client.settimeout(60)
+            assert client.recv(1) == b""
+    server.wait(lambda: server.files() <= before)
+    assert not alone(server)
+
+
+def test_a_job_and_its_client_may_end_at_once(server):
+    job, process = server.sleeping()
+    os.kill(server.number, signal.SIGSTOP)
+    os.kill(int(process.name), signal.SIGKILL)
+    server.wait(lambda: state(process) == "Z")
+    job.kill()
+    job.wait()
+    os.kill(server.number, signal.SIGCONT)
+    server.wait(lambda: state(process) == "gone")
+    assert not alone(server)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_neither_another_users_client_nor_server_is_trusted(server):
+    words = [sys.executable, "-c", ANOTHER, server.name]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, **pipes) as another:
+        assert another.stdout.readline() == "b''\n"
+        client = [sys.executable, fork_client.__file__, f"{server.name}-of-another"]
+        words = [*client, "/bin/echo", "-m", "pipeline", "theory"]
+        done = subprocess.run(words, capture_output=True, check=True, timeout=60, text=True)
+        assert done.stdout == "-m pipeline theory\n"
+        another.stdin.close()
 
 
 def test_a_server_ends_after_its_jobs_and_leaves_nothing(own):
@@ -190,13 +331,7 @@ def test_a_server_ends_after_its_jobs_and_leaves_nothing(own):
     job.terminate()
     ending.join(timeout=60)
     assert (job.wait(), ending.is_alive()) == (-signal.SIGTERM, False)
-    assert not own.folder.exists()
-
-
-def test_a_server_whose_folder_is_gone_when_it_has_imported_says_nothing(tmp_path):
-    told, prefix = tmp_path / "told", f"cd {ROOT}; exec 2>{tmp_path / 'told'}; "
-    end = fork_server.start(str(tmp_path / "sockets"), {"theory": "pipeline.cli"}, prefix)
-    assert (end(), told.read_text()) == (0, "")
+    assert own.told() == ""
 
 
 def test_a_killed_server_takes_its_jobs_with_it(own):
@@ -206,4 +341,4 @@ def test_a_killed_server_takes_its_jobs_with_it(own):
     assert "start the workflow again" in job.stderr.read()
     own.wait(lambda: state(process) == "gone")
     assert own.end() == -signal.SIGKILL
-    shutil.rmtree(own.folder)
+    assert own.name not in Path("/proc/net/unix").read_text()

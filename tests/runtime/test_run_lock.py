@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -59,6 +60,13 @@ def holder(tmp_path):
     yield process
     process.kill()
     stop(process)
+
+
+def until(true):
+    end = time.monotonic() + 10
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def holder_of(folder):
@@ -198,15 +206,31 @@ def test_a_holder_on_another_machine_that_ends_meanwhile_is_followed(tmp_path, i
         assert holder_of(tmp_path)[1]["pid"] == os.getpid()
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}"])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"\xff"])
 def test_a_lease_that_cannot_be_read_counts_as_another_machines(tmp_path, content, impatient):
     path = write_holder(tmp_path)
-    path.write_text(content)
-    with beating(path), pytest.raises(InputError), run_lock.acquire(tmp_path):
+    path.write_bytes(content)
+    told = f"is being written by another process: .*{path}"
+    with beating(path), pytest.raises(InputError, match=told), run_lock.acquire(tmp_path):
         pass
     os.utime(path, (0, 0))
     with run_lock.acquire(tmp_path):
         assert not path.exists()
+
+
+def test_what_is_no_lease_is_named_and_left(tmp_path):
+    path = write_holder(tmp_path, **run_lock._machine(), pid=2**22 + 1, process="1")
+    foreign = path.with_name("a note.txt")
+    foreign.touch()
+    refused = pytest.raises(InputError, match=f"{foreign} was put there by no training: delete")
+    with refused, run_lock.acquire(tmp_path):
+        pass
+    assert foreign.exists()
+    path.write_text(
+        json.dumps({**run_lock._machine(), "pid": 1, "process": run_lock._process_start(1)})
+    )
+    with pytest.raises(InputError, match="by process 1 on "), run_lock.acquire(tmp_path):
+        pass
 
 
 def test_a_holder_notices_that_it_was_taken_over(tmp_path):
@@ -217,20 +241,74 @@ def test_a_holder_notices_that_it_was_taken_over(tmp_path):
         path.unlink()
         taken = path.with_name("other.json")
         taken.write_text("{}")
-        with pytest.raises(InputError, match="was taken over by another process"):
+        with pytest.raises(InputError, match="was taken over by another process, since"):
+            held.confirm()
+        taken.write_text('{"pid": 7, "host": "elsewhere"}')
+        with pytest.raises(InputError, match="was taken over by process 7 on elsewhere, since"):
             held.confirm()
     # The lease is the other's now and stays.
     assert taken.exists()
+
+
+def moved(folder):
+    folder.rename(folder.with_name("another"))
+
+
+def replaced(folder):
+    moved(folder)
+    folder.touch()
+
+
+def unleased(folder):
+    shutil.rmtree(folder / "lease")
+
+
+def mistaken(_):
+    raise InputError("a corpus is gone, too")
+
+
+@pytest.mark.parametrize("notice", [run_lock.Lease.confirm, lambda h: h.path.stat(), mistaken])
+@pytest.mark.parametrize("lose", [moved, replaced, unleased, shutil.rmtree])
+def test_a_holder_whose_folder_is_gone_says_so_whatever_it_notices_first(tmp_path, lose, notice):
+    run = tmp_path / "run"
+    told = pytest.raises(InputError, match=f"{run} was moved or deleted, or the lease in it")
+    with told, run_lock.acquire(run) as held:
+        lose(run)
+        notice(held)
+
+
+def test_what_fails_otherwise_under_a_lease_passes_unchanged(tmp_path):
+    with pytest.raises(InputError, match="another mistake"), run_lock.acquire(tmp_path):
+        raise InputError("another mistake")
+    with pytest.raises(FileNotFoundError), run_lock.acquire(tmp_path):
+        (tmp_path / "missing").read_text()
+
+
+def test_a_disk_that_goes_and_comes_back_does_not_end_the_heartbeat(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(run_lock, "HEARTBEAT_SECONDS", 0.01)
+    run, away = tmp_path / "run", tmp_path / "away"
+    with run_lock.acquire(run) as held:
+        for number in (1, 2):
+            run.rename(away)
+            run.symlink_to(run)
+            until(lambda number=number: len(caplog.messages) == number)
+            assert "Too many levels of symbolic links" in caplog.messages[-1]
+            with pytest.raises(InputError, match=r"cannot be written any more .*Too many"):
+                held.confirm()
+            time.sleep(0.1)
+            run.unlink()
+            away.rename(run)
+            os.utime(held.path, (0, 0))
+            until(lambda: held.path.stat().st_mtime)
+            held.confirm()
+        assert len(caplog.messages) == 2, "one line each time"
 
 
 def test_a_heartbeat_keeps_the_lease_fresh(tmp_path, monkeypatch):
     monkeypatch.setattr(run_lock, "HEARTBEAT_SECONDS", 0.01)
     with run_lock.acquire(tmp_path) as held:
         os.utime(held.path, (0, 0))
-        until = time.monotonic() + 10
-        while held.path.stat().st_mtime == 0 and time.monotonic() < until:
-            time.sleep(0.01)
-        assert time.time() - held.path.stat().st_mtime < 10
+        until(lambda: time.time() - held.path.stat().st_mtime < 10)
 
 
 RACER = """
