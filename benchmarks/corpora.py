@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.data import documents as store
 from pipeline.data import packing, sources, tokenizer
-from pipeline.runtime import atomic_files
+from pipeline.runtime import atomic_files, made_from
 
 TOKENIZER = {"kind": "train", "model": "unigram", "vocabulary": 8192, "characters": 1_000_000}
 MODEL = "tokens.model"
@@ -38,7 +38,7 @@ def documents(folder: Path, name: str, size: float) -> Path:
     totals = store.write(numbered(), out)
     facts = {"documents": totals.documents, "bytes": totals.bytes, "skipped": {}}
     facts |= {"revision": "-", "licence": "-", "entropy_nats_per_character": None}
-    atomic_files.write_manifest(
+    made_from.write_manifest(
         out / atomic_files.MANIFEST,
         stage=store.STAGE,
         settings={},

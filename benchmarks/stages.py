@@ -8,10 +8,12 @@ one machine runs it. The least processor time of the rounds counts. Record:
 benchmarks/results/stages.json, by name.
 """
 
+import contextlib
 import json
 import os
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -23,9 +25,10 @@ from typing import Any
 
 from benchmarks import measure
 from pipeline.planning import forked_jobs, stages
-from pipeline.runtime import fork_server
+from pipeline.runtime import fork_client, fork_server
 
 RUN, TOKENIZER = "symbols/nano/mix/seed0", "symbols"
+NAME = f"pike-benchmark-{os.getpid()}"
 ONE_THREAD = dict.fromkeys(fork_server.THREADS, "1")
 Words = Callable[[int], list[str]]
 ONE_STEP = {"steps": 1, "warmup_steps": 0, "checkpoint_every": 1, "resume_every": 1}
@@ -47,10 +50,9 @@ def main() -> None:
         ways = {part: partial(_part, code) for part, code in PARTS.items()}
         whole = _stages(clone, Path(name))
         steps = {way: partial(_seconds, clone, words) for way, words in (ways | whole).items()}
-        sockets = Path(name, "sockets")
-        end = _server(clone, sockets)
+        end, server = _server(clone)
         steps |= {
-            f"{way} in a fork": partial(_forked, clone, sockets, words)
+            f"{way} in a fork": partial(_forked, clone, server, words)
             for way, words in whole.items()
         }
         found = measure.turns(steps, chosen.rounds, warm=0)
@@ -67,28 +69,28 @@ def _seconds(clone: Path, words: Words, number: int) -> measure.Seconds:
     return measure.Seconds(0.0, measure.children_seconds() - before)
 
 
-def _server(clone: Path, sockets: Path) -> Callable[[], int]:
-    """Starts a server with the clone's code, and waits until it listens."""
-    sockets.mkdir()
+def _server(clone: Path) -> tuple[Callable[[], int], int]:
+    """Starts a server with the clone's code; what ends it, and its number once it listens."""
     group = forked_jobs.GROUPS[0]
     modules = {c: stages.STAGES[c].partition(":")[0] for c in group}
     place = shlex.quote(str(clone))
-    end = fork_server.start(str(sockets), modules, f"cd {place}; export PYTHONPATH={place}; ")
-    while not all((sockets / command).exists() for command in modules):
+    end = fork_server.start(NAME, modules, f"cd {place}; export PYTHONPATH={place}; ")
+    while True:
+        with contextlib.suppress(ConnectionRefusedError), socket.socket(socket.AF_UNIX) as client:
+            client.connect(f"\0{NAME}/{[*modules][-1]}")
+            return end, fork_client.peer(client)[0]
         time.sleep(0.1)
-    return end
 
 
-def _forked(clone: Path, sockets: Path, words: Words, number: int) -> measure.Seconds:
-    (listens,) = sockets.glob("server-*")
-    stat = Path("/proc", listens.name.removeprefix("server-"), "stat")
+def _forked(clone: Path, server: int, words: Words, number: int) -> measure.Seconds:
+    stat = Path(f"/proc/{server}/stat")
 
     def used() -> float:
         ticks = stat.read_text(encoding="utf-8").rpartition(") ")[2].split()[11:15]
         return measure.children_seconds() + sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
     before, own = used(), ONE_THREAD | {"PYTHONPATH": str(clone)}
-    command = [*shlex.split(fork_server.words(str(sockets))), sys.executable, *words(number)]
+    command = [*shlex.split(fork_server.words(NAME)), sys.executable, *words(number)]
     subprocess.run(command, cwd=clone, check=True, capture_output=True, env=os.environ | own)
     return measure.Seconds(0.0, used() - before)
 

@@ -54,7 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if package not in EXTRAS:
             raise
         advice = f"in the clone, run `{install(EXTRAS[package])}`"
-        _told(command, f"{package} is not installed: {advice}")
+        advice = f"{package} is not installed: {advice}"
+        if {"-h", "--help"} & set(words):
+            return _shown(f"{cli.parsers()[1][command].format_help()}\n{advice}")
+        _told(command, advice)
         return MISTAKE
     except signal_handler.Interrupted as ended:
         _told(command, str(ended))

@@ -22,7 +22,7 @@ from pipeline.model import checkpoint
 from pipeline.model.adamw import adamw
 from pipeline.model.transformer import initialised
 from pipeline.planning import planner
-from pipeline.runtime import atomic_files
+from pipeline.runtime import atomic_files, made_from
 
 __all__ = ["asked", "benchmarks", "standin", "tokenizers"]
 
@@ -171,7 +171,7 @@ def finish_untrained():
             )
         values = atomic_files.read_json(path)
         values["training"]["steps"] = 3
-        atomic_files.write_manifest(
+        made_from.write_manifest(
             path.parent / atomic_files.MANIFEST,
             stage="pretrain",
             settings=values,

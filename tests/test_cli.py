@@ -295,6 +295,14 @@ def test_a_missing_extra_is_named():
     )
 
 
+@pytest.mark.slow
+def test_help_of_a_command_that_lacks_its_extra_names_it():
+    done = without("lm_eval", "lm-eval", "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: pike lm-eval")
+    assert done.stdout.endswith("run `make setup EXTRAS=lm-eval`\n")
+
+
 def options(stage):
     """Names of the arguments that a stage's subcommand hands on."""
     choices = cli.parsers()[1]

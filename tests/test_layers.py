@@ -52,6 +52,7 @@ FENCES = {
         "pipeline.runtime.chips",
         "pipeline.runtime.devices",
         "pipeline.runtime.distributed",
+        "pipeline.runtime.launch",
         "pipeline.model",
         "pipeline.training",
         "pipeline.evaluation",
@@ -61,9 +62,9 @@ FENCES = {
 
 WORKFLOW_MAY_IMPORT = {
     "pike_mixing.errors",
-    *(f"pipeline.planning.{n}" for n in ("file_contents", "methods", "outdated", "output_root")),
+    *(f"pipeline.planning.{n}" for n in ("methods", "notices", "outdated", "output_root")),
     *(f"pipeline.planning.{n}" for n in ("planner", "profile", "rule_inputs", "rule_resources")),
-    *(f"pipeline.planning.{n}" for n in ("forked_jobs", "slurm", "stages")),
+    *(f"pipeline.planning.{n}" for n in ("forked_jobs", "slurm")),
 }
 
 

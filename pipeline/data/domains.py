@@ -24,7 +24,7 @@ from pike_mixing.arrays import Array, Ints
 from pike_mixing.errors import InputError
 from pipeline.data.local import Local
 from pipeline.data.source_interface import Document
-from pipeline.runtime import atomic_files
+from pipeline.runtime import atomic_files, made_from
 
 SECTIONS = "domains.yaml"
 WORDS = 50_000
@@ -74,11 +74,12 @@ def domains(
         sizes_C = _written(folder, names, place_N, _read(source))
         (folder / SECTIONS).write_text(_sections(names, out.resolve()))
         asked = {"files": files, "documents": documents, "field": field}
-        atomic_files.write_manifest(
+        made_from.write_manifest(
             folder / atomic_files.MANIFEST,
             stage="domains",
             settings=asked | {"clusters": clusters, "seed": seed},
-            inputs=inputs,
+            inputs=[],
+            given=inputs,
             files=[folder / name for name in (*map(_file, names), SECTIONS)],
             modules=[__name__],
             facts={"domains": dict(zip(names, terms_C, strict=True))},

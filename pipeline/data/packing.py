@@ -8,6 +8,7 @@ import functools
 import logging
 import math
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,15 @@ from pipeline.data.shards import token_dtype
 from pipeline.data.split_writer import SplitWriter
 from pipeline.data.splits import are_validation
 from pipeline.data.tokenizer import Tokenizer
-from pipeline.runtime import atomic_files, cpus
+from pipeline.runtime import atomic_files, cpus, made_from
 from pipeline.runtime.progress import Progress
 
 log = logging.getLogger("pike")
 
 LEAST_TOKENS = 16
 """A split of fewer tokens is a mistake."""
+FEW_DOCUMENTS = 20
+"""Fewer documents for validation are told."""
 
 
 def pack(
@@ -59,9 +62,13 @@ def pack(
     encoder = Tokenizer(tokenizer)
     unwanted = chosen.hygiene.decontaminate
     inputs = [documents / atomic_files.MANIFEST, tokenizer]
-    inputs += filters.paths(unwanted) if unwanted else []
+    items = filters.paths(unwanted) if unwanted else []
+    fetched = {path: path.parent / atomic_files.MANIFEST for path in items}
+    inputs += [manifest for manifest in fetched.values() if manifest.is_file()]
     with (
-        atomic_files.atomic_write(out, "pack", [documents, settings_file, *inputs]) as partial,
+        atomic_files.atomic_write(
+            out, "pack", [documents, settings_file, *inputs, *items]
+        ) as partial,
         Progress(
             f"pack {documents.name}", total=max(1, round(source["bytes"] / 1e6)), unit="MB"
         ) as progress,
@@ -82,13 +89,17 @@ def pack(
         facts = {name: split.close(encoder.unknown) for name, split in splits.items()}
         _refuse(chosen, documents, facts)
         told = {**_facts(documents.name, source, encoder, splits, facts), **work.cleaned()}
+        told["warnings"] = list(_doubts(chosen, documents, facts, own=work.own))
+        for warning in told["warnings"]:
+            log.warning("%s", warning)
         (partial / "README.md").write_text(dataset_card.text(told), encoding="utf-8")
-        atomic_files.write_manifest(
+        made_from.write_manifest(
             partial / atomic_files.MANIFEST,
             stage="pack",
             settings=values,
             # The folder is renamed beside itself: paths relative to it stay right.
             inputs=inputs,
+            given=[path for path, manifest in fetched.items() if manifest not in inputs],
             files=sorted(partial.iterdir()),
             modules=[__name__],
             facts=told,
@@ -111,7 +122,7 @@ class _Work:
         self._chosen, self._listed, self._tokenizer = chosen, listed, tokenizer
         self._splits = splits
         self._limit = math.inf if chosen.tokens is None else chosen.tokens
-        self._own = store.own_validation(path.name for path in listed)
+        self.own = store.own_validation(path.name for path in listed)
         self._skipped = Counter[str]()
         self._seen: set[int] = set()
 
@@ -131,7 +142,7 @@ class _Work:
 
     def _add(self, batch: encoding.Encoded, held_out: bool) -> None:
         train = self._splits["train"]
-        if self._own:
+        if self.own:
             validation_N = np.full(len(batch.hash_N), held_out)
         else:
             validation_N = are_validation(batch.hash_N, self._chosen.validation_share)
@@ -185,6 +196,21 @@ def _refuse(chosen: Packing, source: Path, facts: dict[str, dict[str, Any]]) -> 
             f"domain {domain!r}: {unknown / tokens:.1%} of {tokens:,} tokens are unknown to the "
             f"tokenizer, more than packing.unknown_share_limit ({chosen.unknown_share_limit:.1%}): "
             "take a tokenizer made for this text, or raise the limit"
+        )
+
+
+def _doubts(
+    chosen: Packing, source: Path, facts: dict[str, dict[str, Any]], *, own: bool
+) -> Iterator[str]:
+    """What is odd about the validation text, and no mistake."""
+    validation, tokens = facts["validation"], sum(split["tokens"] for split in facts.values())
+    share, asked = validation["tokens"] / tokens, chosen.validation_share
+    if validation["documents"] < FEW_DOCUMENTS or not (own or share > asked / 2):
+        longer = f"{store.more(source)}, or set a larger packing.validation_share ({asked})"
+        yield (
+            f"domain {source.name!r}: little text is for validation: {validation['documents']:,} "
+            f"documents, {validation['tokens']:,} of {tokens:,} tokens ({share:.1%}), so that "
+            f"losses are uncertain: {'name more validation_files' if own else longer}"
         )
 
 

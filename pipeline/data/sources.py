@@ -14,7 +14,7 @@ from pike_mixing.settings import mapping, unknown
 from pipeline.data import SOURCES
 from pipeline.data import documents as store
 from pipeline.data.source_interface import Document, HeldOut, OfFiles, Source
-from pipeline.runtime import atomic_files, optional_imports
+from pipeline.runtime import atomic_files, made_from, optional_imports
 from pipeline.runtime.progress import Progress
 
 VALIDATION_FACTS = (
@@ -66,8 +66,8 @@ def download(settings_file: Path, out: Path) -> None:
     source = parse(values, f"sources.{out.name}")
     held_out = source.validation() if isinstance(source, HeldOut) else None
     of_files = [one for one in (source, held_out) if isinstance(one, OfFiles)]
-    inputs = [settings_file, *(path for one in of_files for path, _ in one.paths())]
-    with atomic_files.atomic_write(out, store.STAGE, inputs) as partial:
+    given = [path for one in of_files for path, _ in one.paths()]
+    with atomic_files.atomic_write(out, store.STAGE, [settings_file, *given]) as partial:
         partial.mkdir()
         file, facts = _write(source, partial, out.name, store.TRAINING)
         files = [file]
@@ -75,11 +75,12 @@ def download(settings_file: Path, out: Path) -> None:
             file, told = _write(held_out, partial, out.name, store.VALIDATION)
             facts["validation"] = {name: told[name] for name in VALIDATION_FACTS if name in told}
             files.append(file)
-        atomic_files.write_manifest(
+        made_from.write_manifest(
             partial / atomic_files.MANIFEST,
             stage=store.STAGE,
             settings=values,
             inputs=[],
+            given=given,
             files=files,
             modules=[__name__, SOURCES[values["kind"]].partition(":")[0]],
             facts=facts,
@@ -107,7 +108,7 @@ def _write(source: Source, out: Path, name: str, stem: str) -> tuple[Path, dict[
         "licence": source.licence,
         "skipped": dict(sorted(skipped.items())),
         "entropy_nats_per_character": source.entropy_nats_per_character,
-        "versions": {"python": platform.python_version(), "pyarrow": pyarrow.__version__},
+        "read_with": {"python": platform.python_version(), "pyarrow": pyarrow.__version__},
         **source.facts(written.sha256),
         **({"source_files": files} if files else {}),
     }

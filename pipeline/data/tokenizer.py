@@ -16,7 +16,7 @@ from pike_mixing.settings import mapping
 from pipeline.data import documents as store
 from pipeline.data.splits import is_validation, text_hash
 from pipeline.data.tokenizer_settings import SPECIAL_PIECES, File, Hub, Train
-from pipeline.runtime import atomic_files, optional_imports, ownership
+from pipeline.runtime import atomic_files, made_from, optional_imports, ownership
 
 STAGE = "tokenizer"
 
@@ -94,7 +94,8 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
     manifest = out.with_suffix(".json") if out.name else out
     if manifest == out:
         raise InputError(f"{out} would be the model and its manifest: give --out a .model file")
-    inputs = [settings_file, *sources, *([Path(chosen.path)] if isinstance(chosen, File) else [])]
+    given = [Path(chosen.path)] if isinstance(chosen, File) else []
+    inputs = [settings_file, *sources, *given]
     for place in (out, manifest):
         ownership.refuse(place, STAGE, inputs)
     sampled: dict[str, int] = {}
@@ -115,11 +116,12 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
     with atomic_files.atomic_write(out, STAGE, inputs) as partial:
         partial.write_bytes(content)
     tokenizer = Tokenizer(out)
-    atomic_files.write_manifest(
+    made_from.write_manifest(
         manifest,
         stage=STAGE,
         settings=values,
         inputs=[source / atomic_files.MANIFEST for source in sources],
+        given=given,
         files=[out],
         modules=[__name__],
         facts={**tokenizer.facts(), "unknown": tokenizer.unknown, "training_characters": sampled},

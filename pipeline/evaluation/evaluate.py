@@ -29,7 +29,7 @@ from pipeline.evaluation.output_tables import TableRows
 from pipeline.evaluation.questions import Domain, Downstream, downstream, prepared
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
-from pipeline.runtime import atomic_files, devices, manifests
+from pipeline.runtime import atomic_files, devices, made_from, manifests
 from pipeline.runtime.progress import Progress
 from pipeline.tasks.evaluation_settings import Evaluation
 
@@ -86,7 +86,7 @@ def evaluate(
         folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
         folders += [corpora / domain.name for domain in domains]
         read = [*(folder / atomic_files.MANIFEST for folder in folders), tokenizer]
-        atomic_files.write_manifest(
+        made_from.write_manifest(
             out / atomic_files.MANIFEST,
             stage="evaluate",
             settings=values,

@@ -24,7 +24,7 @@ from pipeline import settings as parsing
 from pipeline.data.shards import Corpus
 from pipeline.model import checkpoint, gradients
 from pipeline.model.transformer import Transformer
-from pipeline.runtime import atomic_files, devices, manifests
+from pipeline.runtime import atomic_files, devices, made_from, manifests
 from pipeline.runtime.progress import Progress
 from pipeline.tasks.evaluation_settings import Probe
 
@@ -81,7 +81,7 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
         folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
         folders += [corpora / domain for domain in work.domains]
         count = {d: len(r) for d, r in zip(work.domains, rows_by_domain, strict=True)}
-        atomic_files.write_manifest(
+        made_from.write_manifest(
             out / atomic_files.MANIFEST,
             stage="probe",
             settings=values,

@@ -27,15 +27,13 @@ from pike_mixing.errors import InputError
 from pike_mixing.settings import parse
 from pipeline import settings
 from pipeline.model.transformer import Transformer
-from pipeline.runtime import atomic_files, distributed, manifests
+from pipeline.runtime import atomic_files, distributed, made_from, manifests
 
 log = logging.getLogger("pike")
 
 MODEL, TRAINING = "model.safetensors", "training.safetensors"
 FORMAT = 2
 """Of a checkpoint's files; a manifest without one is of format 1, whose identity is a digest."""
-_UNSET = "not set"
-"""This very object stands for a setting that one of two runs has not."""
 
 
 @dataclasses.dataclass
@@ -177,8 +175,8 @@ def restore(
             is named. Model and optimizer are as they were.
     """
     manifest = _checked(folder, MODEL, TRAINING)
-    if identity is not None and (found := differences(manifest["identity"], identity)):
-        told = "; ".join(found)
+    if identity is not None and (found := made_from.differences(manifest["identity"], identity)):
+        told = "; ".join(map(str, found))
         raise InputError(f"{folder} is of another run: {told}: train in a folder of its own")
     # A corpus's manifest says how many pieces there are, and no fingerprint is over that.
     if manifest["vocabulary"] != model.vocabulary:
@@ -218,35 +216,20 @@ def resumable(checkpoints: Path, identity: Any, every: int) -> Path | None:
     """
     found = atomic_files.steps(checkpoints)
     gap = next(step for step in itertools.count(step=every) if step not in found)
-    others: list[str] = []
+    others: list[made_from.Difference] = []
     for folder in [path for step, path in reversed(found.items()) if step < gap]:
         try:
             manifest = _checked(folder, MODEL, TRAINING)
         except InputError as error:
             log.warning("%s; going on from an earlier checkpoint", error)
             continue
-        differing = differences(manifest["identity"], identity)
+        differing = made_from.differences(manifest["identity"], identity)
         if not differing:
             return folder
         others = others or differing
     if others:
-        log.info("%s: of another run: %s", checkpoints, "; ".join(others))
+        log.info("%s: of another run: %s", checkpoints, "; ".join(map(str, others)))
     return None
-
-
-def differences(before: Any, now: Any, name: str = "") -> list[str]:
-    """What differs between two JSON-able values, each with its dotted name, in words."""
-    if isinstance(before, Mapping) and isinstance(now, Mapping):
-        within = f"{name}." if name else ""
-        names = dict.fromkeys([*before, *now])
-        pairs = {n: (before.get(n, _UNSET), now.get(n, _UNSET)) for n in names}
-        return [line for n, pair in pairs.items() for line in differences(*pair, f"{within}{n}")]
-    if before is not _UNSET and now is not _UNSET:
-        if atomic_files.canonical(before) == atomic_files.canonical(now):
-            return []
-        if len(atomic_files.canonical([before, now])) > 200:
-            return [f"{name or 'it'} was another"]
-    return [f"{name or 'it'} was {before}, is {now}"]
 
 
 def _checked(folder: Path, *names: str) -> dict[str, Any]:

@@ -8,8 +8,10 @@ stage_settings              sections             -> the explicit settings of one
 dependencies, paper_roles   runs                 -> those that they stand on; the paper's parts
 planner, plan               a configuration      -> the plan: all that it asks for, by name
 stages                      a stage's name       -> its function, the code that it depends on
-output_root, file_contents  a plan               -> its folder, settings files, digests of texts
+output_root                 a plan               -> its folder, settings files
+notices, output_needs       a plan               -> names that nothing uses, outputs without a cell
 outdated                    a plan, manifests    -> what the plan would make otherwise
+verify                      results              -> what is changed, missing or foreign
 jobs, resources, cost       a plan               -> every job with what it takes: `pike plan`
 power                       a plan               -> how large a difference it can show
 profile, slurm              a profile            -> what it sets for the jobs, judged

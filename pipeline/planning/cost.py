@@ -8,7 +8,7 @@ from typing import Any
 from pike_mixing import RULES
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
-from pipeline.planning import jobs, output_root, planned_power, planner
+from pipeline.planning import jobs, notices, outdated, output_root, planned_power, planner
 from pipeline.runtime import accelerators, presentation
 from pipeline.runtime.accelerators import Accelerator
 
@@ -21,7 +21,7 @@ def plan(configuration: Path, *, devices: Sequence[str], format: str = "text") -
         devices: Names of kinds of devices (`pipeline.runtime.accelerators`); with `:8`, eight of
             them train each run together.
         format: `text` for people; `json` has the bill of each device (hours of devices, seconds,
-            bytes) and the detectable differences.
+            bytes), the detectable differences and the warnings.
 
     Raises:
         InputError: the configuration is wrong, a device is unknown, or its number is no number.
@@ -34,8 +34,11 @@ def plan(configuration: Path, *, devices: Sequence[str], format: str = "text") -
     works = [jobs.Jobs(planned, kind, number) for kind, number in kinds]
     titles, *shown = planned_power.rows(planned)
     detectable = [dict(zip(titles, row, strict=True)) for row in shown]
-    facts = {"devices": [_numbers(work) for work in works], "detectable": detectable}
-    return presentation.shown(format, facts, lambda: _told(works, titles, shown))
+    own, bills = planner.alone(configuration), [_numbers(work) for work in works]
+    told = [*outdated.Comparison(planned).missing(), *notices.unused(planned, own)]
+    facts = {"devices": bills, "detectable": detectable, "warnings": told}
+    lines = [_told(works, titles, shown), *told]
+    return presentation.shown(format, facts, lambda: "\n".join(lines))
 
 
 def _told(works: Sequence[jobs.Jobs], titles: Sequence[str], shown: Sequence[Sequence[str]]) -> str:

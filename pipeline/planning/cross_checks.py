@@ -9,7 +9,7 @@ from pike_mixing import RULES
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders import registry as finders
 from pike_mixing.settings import check, misplaced, parse, unknown
-from pipeline.planning import dependencies, methods, paper_roles, schema
+from pipeline.planning import dependencies, methods, output_needs, paper_roles, schema
 from pipeline.runtime.code_fingerprint import PACKAGE
 from pipeline.settings import Training
 from pipeline.tasks import TASKS
@@ -146,7 +146,8 @@ def _misfits(config: Config, origin: str) -> list[str]:
     found += [f"{origin}: {problem}" for problem in _headline(config)]
     for (scenario, method), recipe in sorted(pairs.items()):
         found += _of_method(config, origin, scenario, method, recipes.get(recipe))
-    return [*found, *_unselected(config, origin, every)]
+    found += _unselected(config, origin, every)
+    return [*found, *sorted(output_needs.problems(config, origin, every))]
 
 
 def _too_long(config: Config) -> Iterable[str]:

@@ -181,6 +181,13 @@ def _seeds(values: Config, other: int) -> Sequence[int]:
     return values.get("seeds", (other,))
 
 
+def evaluated(config: Config, every: Iterable[RunName]) -> list[RunName]:
+    """Of these runs those that are evaluated: asked for, or read by what finds a mixture."""
+    mixtures = {found for run in every if (found := mixture(config, run))}
+    named = {*asked(config), *(run for found in mixtures for run in proxies_of(config, found))}
+    return [run for run in every if run in named]
+
+
 def required_runs(config: Config, run: RunName) -> Iterator[RunName]:
     """Runs that must be finished before a run can begin."""
     of_model, of_weights = reference(config, run), mixture(config, run)

@@ -1,6 +1,6 @@
 """Which jobs on this machine are forks of a process that has imported their modules."""
 
-import tempfile
+import uuid
 from collections import Counter
 from collections.abc import Iterable
 
@@ -29,14 +29,14 @@ def start(rules: Iterable[str], profile: Profile, prefix: str) -> str:
     Returns:
         What stands before every job's command line, for a shell; nothing without a server.
     """
-    jobs, folder = Counter(rules), None
+    jobs, name = Counter(rules), ""
     for group in GROUPS if fork_server.possible() else ():
         commands = {rule: command for rule, command in group.items() if _is_ordinary(rule, profile)}
         if sum(jobs[rule] for rule in commands) >= FEWEST:
-            folder = folder or tempfile.mkdtemp(prefix="pike-")
+            name = name or f"pike-{uuid.uuid4().hex}"
             places = {c: stages.STAGES[c].partition(":")[0] for c in commands.values()}
-            fork_server.start(folder, places, prefix)
-    return fork_server.words(folder) if folder else ""
+            fork_server.start(name, places, prefix)
+    return fork_server.words(name) if name else ""
 
 
 def _is_ordinary(rule: str, profile: Profile) -> bool:

@@ -1,20 +1,22 @@
-"""Finished work that the plan would do otherwise: made under other settings or by other code.
+"""Finished work beside the plan: what would be made otherwise today, and has to be made again.
 
-Snakemake tells that by a memory of its own (`.snakemake/`), which stays behind where results are
-copied or shared. What made them stands in their manifests.
+What work was made from stands in its manifest, and nowhere else: results that were copied, without
+Snakemake's own memory (`.snakemake/`) or with other times, are compared like all others.
 """
 
-from collections.abc import Iterable, Iterator
+import atexit
+import functools
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pike_mixing.errors import InputError
-from pipeline.planning import stages
+from pipeline.planning import notices, planner, rule_inputs, stages
 from pipeline.planning.plan import Plan
-from pipeline.runtime import atomic_files
+from pipeline.runtime import atomic_files, checksums, made_from
 
 
-class Difference(NamedTuple):
+class Stale(NamedTuple):
     """A row of the view `stale`."""
 
     artifact: str
@@ -24,67 +26,181 @@ class Difference(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """Where a stage's manifests lie, and which of the plan's settings they are made under."""
+    """Where a rule's manifests lie, and which of the plan's settings they are made under."""
 
     artifact: str
     manifest: str
     section: str
     part: str = ""
     """The setting that names the peer which does the work."""
+    stage: str = ""
+    """The stage, where the rule is not called like it."""
 
 
 MADE = {
     "download": _Made("source/{}", "data/{}/manifest.json", "sources", "kind"),
     "tokenizer": _Made("tokenizer/{}", "tokenizers/{}.json", "tokenizers"),
     "pack": _Made("corpus/{}", "corpora/{}/manifest.json", "corpora"),
+    "fetch": _Made("task/{}", "tasks/{}/manifest.json", "tasks"),
+    "theory": _Made("theory", "theory/manifest.json", "theory"),
     "pretrain": _Made("run/{}", "runs/{}/manifest.json", "runs", "rule"),
     "mixture": _Made("mixture/{}", "mixtures/{}.json", "mixtures", "finder"),
     "evaluate": _Made("evaluation/{}", "runs/{}/evaluations/manifest.json", "evaluations"),
     "probe": _Made("probe/{}", "runs/{}/probes/manifest.json", "probes"),
+    "database": _Made("database", "pike.manifest.json", "databases"),
+    "database_of_selection": _Made(
+        "database/{}", "databases/{}.manifest.json", "databases", stage="database"
+    ),
+    "table": _Made("table/{}", "tables/{}.manifest.json", "tables"),
+    "figure": _Made("figure/{}", "figures/{}.manifest.json", "figures"),
+    "report": _Made("report", "report/index.manifest.json", "report"),
 }
-"""By stage, in the order of the data's way."""
+"""By rule, in the order of the data's way."""
 
 
-def every(plan: Plan) -> Iterator[Difference]:
-    """What is out of date of all that the plan names."""
-    for stage, made in MADE.items():
-        for name in getattr(plan, made.section):
-            yield from of(plan, stage, name)
+class Comparison:
+    """The finished work of a plan, compared with it; each piece is looked at once."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        pythons: Mapping[str, str] | None = None,
+        forced: Callable[[str, str], bool] = lambda *_: False,
+    ) -> None:
+        """Looks at nothing yet.
+
+        Args:
+            plan: The plan.
+            pythons: By rule: the interpreter of its jobs, where it is not this one.
+            forced: Of a rule and a manifest: whether it is made again whatever the manifest says.
+        """
+        self._plan, self._pythons, self._forced = plan, pythons or {}, forced
+        self.inputs = rule_inputs.RuleInputs(plan)
+        self._known = checksums.Memory(checksums.MEMORY)
+        atexit.register(self._known.keep)
+        self._makers = {self.manifest(rule, name): (rule, name) for rule, name in self._every()}
+        tokenizers = {f"{plan.results}/tokenizers/{t}.model": t for t in plan.tokenizers}
+        self._makers |= {path: ("tokenizer", name) for path, name in tokenizers.items()}
+
+    def _every(self) -> Iterator[tuple[str, str]]:
+        """Every piece of work of the plan: its rule and name."""
+        plan = self._plan
+        lone = {"theory": bool(plan.theory(list(plan.runs))), "database": True, "report": True}
+        for rule, made in MADE.items():
+            if rule in lone:
+                yield from [(rule, "")] if lone[rule] else []
+            elif rule == "database_of_selection":
+                yield from ((rule, name) for name in plan.selections)
+            else:
+                yield from ((rule, name) for name in getattr(plan, made.section))
+
+    def manifest(self, rule: str, name: str) -> str:
+        """Where the manifest of a piece of work lies, or will."""
+        return f"{self._plan.results}/{MADE[rule].manifest.format(name)}"
+
+    @functools.cache  # noqa: B019 - there is one of these in a process.
+    def reads(self, rule: str, name: str) -> rule_inputs.Reads:
+        """What a piece of work reads; patterns of files are looked up once.
+
+        Args:
+            rule: The rule that makes it.
+            name: Values of the rule's wildcards, joined by slashes.
+
+        Raises:
+            InputError: the plan has no such work.
+        """
+        return self.inputs.of(rule, name)
+
+    @functools.cache  # noqa: B019 - as above.
+    def of(self, rule: str, name: str) -> tuple[made_from.Difference, ...]:
+        """How one finished piece of work differs from the plan; nothing of what is not finished.
+
+        Args:
+            rule: The rule that makes it.
+            name: Values of the rule's wildcards, joined by slashes.
+
+        Raises:
+            InputError: the plan has no such work, or a file cannot be read.
+        """
+        made, reads = MADE[rule], self.reads(rule, name)
+        settings = self._plan.made_of(made.section, name)
+        part = settings[made.part] if made.part else None
+        stage = made.stage or rule
+        code = stages.code(stage, part, self._pythons.get(rule))
+        today = made_from.Today(settings, *code, reads.paths(), reads.given)
+        place = Path(self.manifest(rule, name))
+        return tuple(made_from.of_finished(place, stage, today, self._known) or ())
+
+    @functools.cache  # noqa: B019 - as above.
+    def outdated(self, rule: str, name: str) -> bool:
+        """Whether a piece of work differs from the plan, or any that it stands on."""
+        if self.of(rule, name) or self._forced(rule, self.manifest(rule, name)):
+            return True
+        return any(map(self.is_made_again, self.reads(rule, name).paths()))
+
+    def is_made_again(self, path: str) -> bool:
+        """Whether a file is one of a piece of work that is outdated."""
+        return path in self._makers and self.outdated(*self._makers[path])
+
+    def missing(self) -> list[str]:
+        """The user's own files that are not there, and that are to be read.
+
+        What was made of files, under the same settings, stands without them.
+        """
+        found, used = dict[str, None](), notices.used(self._plan)
+        for rule, name in self._every():
+            section = MADE[rule].section
+            absent = [path for path in self.reads(rule, name).given if not Path(path).is_file()]
+            if not absent or name not in used.get(section, {name}) or self._stands(rule, name):
+                continue
+            where = "packing.hygiene.decontaminate" if rule == "pack" else f"{section}.{name}"
+            found |= {
+                f"{self._plan.origin}: {where}: there is no file {path} ({Path.cwd()}): put it "
+                "there, or correct the path": None
+                for path in absent
+            }
+        return [*found]
+
+    def _stands(self, rule: str, name: str) -> bool:
+        """Whether a piece of work was made under today's settings."""
+        changed = {one.what.partition(".")[0] for one in self.of(rule, name)}
+        there = Path(self.manifest(rule, name)).is_file()
+        return there and not changed & {"settings", "manifest"}
+
+    def refuse_missing(self) -> None:
+        """Stops where files are missing: Snakemake would go on with what was made of others.
+
+        Raises:
+            InputError: all that are not there.
+        """
+        if missing := self.missing():
+            raise InputError("\n".join(missing))
+
+    def manifests(self) -> list[str]:
+        """Where the manifests of all the plan's work lie, or will."""
+        return [self.manifest(rule, name) for rule, name in self._every()]
+
+    def every(self) -> Iterator[Stale]:
+        """All differences of the plan's finished work, without those that follow from others."""
+        for rule, name in self._every():
+            artifact = MADE[rule].artifact.format(name)
+            for one in self.of(rule, name):
+                yield Stale(artifact, one.what, one.recorded, one.today)
 
 
-def of(plan: Plan, stage: str, name: str) -> Iterator[Difference]:
-    """How one finished piece of work differs from the plan; nothing of what is not finished.
-
-    A manifest that cannot be read is refused where it is read, with a message.
-    """
-    made = MADE[stage]
-    settings, artifact = plan.named(made.section, name), made.artifact.format(name)
-    try:
-        found = atomic_files.read_json(Path(manifest(plan, stage, name)))
-        recorded, fingerprint = (
-            atomic_files.digest(found["settings"]),
-            str(found["code"]["fingerprint"]),
-        )
-    except (InputError, KeyError, TypeError, ValueError):
-        return
-    if recorded != (expected := atomic_files.digest(settings)):
-        yield Difference(artifact, "settings", recorded, expected)
-    if fingerprint != (expected := stages.code(stage, settings.get(made.part))):
-        yield Difference(artifact, "code", fingerprint, expected)
-
-
-def manifests(plan: Plan, stage: str, wildcards: Iterable[str]) -> list[str]:
-    """The manifest of one finished piece of work where it differs from the plan; else none.
+def of_results(*folders: Path) -> Comparison | None:
+    """The comparison of results with the configuration that they were made by.
 
     Args:
-        plan: The plan.
-        stage: The stage that makes it.
-        wildcards: Values of its rule's wildcards, in order.
+        folders: The first that is an output root is taken.
+
+    Returns:
+        None where the configuration is not at hand, as with results that were copied alone.
     """
-    name = "/".join(map(str, wildcards))
-    return [manifest(plan, stage, name)] if any(of(plan, stage, name)) else []
-
-
-def manifest(plan: Plan, stage: str, name: str) -> str:
-    """Where the manifest of a piece of work lies, or will."""
-    return f"{plan.results}/{MADE[stage].manifest.format(name)}"
+    stamps = [folder / "experiment.json" for folder in folders]
+    stamp: Any = next((atomic_files.read_json(path) for path in stamps if path.is_file()), {})
+    origin = Path(str(stamp.get("started_with")))
+    if not origin.is_file():
+        return None
+    plan = planner.plan(planner.read(origin), str(origin))
+    return Comparison(plan, stamp.get("pythons", {}))

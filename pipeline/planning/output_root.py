@@ -1,6 +1,7 @@
 """The output root of an experiment: whose it is, and the settings files that stages read there."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,11 @@ def claim(plan: Plan) -> Settings:
             or something else is in its place.
     """
     refuse_file(plan.results)
-    stamp = {"experiment": plan.config["experiment"], "configuration": plan.owner}
+    stamp = {
+        "experiment": plan.config["experiment"],
+        "configuration": plan.owner,
+        "started_with": plan.origin,
+    }
     path, here = Path(plan.results, "experiment.json"), Path.cwd().resolve()
     if not Path(plan.results).resolve().is_relative_to(here):
         stamp |= {"clone": str(here), "settings": atomic_files.digest(plan.config)}
@@ -60,7 +65,7 @@ def refuse_file(results: str) -> None:
 def _stamp(path: Path) -> Settings:
     """What stands in the root's stamp; nothing where there is none."""
     found = atomic_files.read_json(path) if path.exists() else {}
-    if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
+    if not isinstance(found, dict) or not all(isinstance(v, str | dict) for v in found.values()):
         raise InputError(
             f"{path} does not say which experiment the folder holds: give another (results:) "
             "or move the file away"
@@ -68,13 +73,17 @@ def _stamp(path: Path) -> Settings:
     return found
 
 
-def write_settings(plan: Plan) -> None:
+def write_settings(plan: Plan, pythons: Mapping[str, str] | None = None) -> None:
     """Writes every settings file whose content changed, and the stamp of the output root.
+
+    Args:
+        plan: The plan.
+        pythons: By rule: the interpreter of its jobs, where it is not this one.
 
     Raises:
         InputError: the output root belongs to another configuration.
     """
-    stamp = claim(plan)
+    stamp = claim(plan) | ({"pythons": dict(pythons)} if pythons else {})
     wanted = {f"{plan.results}/experiment.json": stamp, **plan.settings_files()}
     for name, values in wanted.items():
         if not _holds(Path(name), values):

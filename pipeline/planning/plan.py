@@ -7,7 +7,7 @@ from typing import Any
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
-from pipeline.planning import dependencies, methods, stages
+from pipeline.planning import dependencies, methods
 from pipeline.settings import GRID
 
 RunName = dependencies.RunName
@@ -27,6 +27,27 @@ UNTRAINED = "untrained-"
 def is_trained(selection: str) -> bool:
     """Whether the database of some runs, of this name, waits for their trainings."""
     return not selection.startswith(UNTRAINED)
+
+
+def database_settings(experiment: Settings) -> Settings:
+    """What decides the content of a database, of all that it is given: folders do not.
+
+    That of all runs holds the configuration, which the report shows.
+
+    Args:
+        experiment: As `Plan.experiment` gives it.
+    """
+    config = experiment["config"]
+    whole = experiment.get("whole", True)
+    shown = config if whole else {name: config.get(name) for name in ("compare", "paper")}
+    runs = {
+        run: {key: value for key, value in values.items() if key != "folder"}
+        for run, values in experiment["runs"].items()
+    }
+    named = {
+        n: sorted(experiment.get(n, {})) for n in ("corpora", "sources", "tokenizers", "tasks")
+    }
+    return {"config": shown, "methods": [*config.get("methods", [])], "runs": runs, **named}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,6 +154,7 @@ class Plan:
         read.update(s for t in tokenizers for s in self.tokenizer_sources[t])
         return {
             "experiment": self.config["experiment"],
+            "whole": len(chosen) == len(self.runs),
             **self.config.get("compare", {}),
             "results": self.results,
             "config": self.config,
@@ -153,11 +175,26 @@ class Plan:
             "tokenizers": {t: f"{self.results}/tokenizers/{t}.json" for t in tokenizers},
             "tasks": {t: f"{self.results}/tasks/{t}" for t in self.asked_tasks(chosen) if trained},
             "theory": self.theory(names) if trained else None,
-            "fingerprints": {r: stages.code("pretrain", v["rule"]) for r, v in chosen.items()},
             "rules": self.rule_descriptions(),
             "tables": self.tables,
             "figures": self.figures,
         }
+
+    def made_of(self, section: str, name: str) -> Any:
+        """What a piece of work is made under, as its manifest records it; None: nothing is.
+
+        Args:
+            section: `databases`, `report`, `theory`, or a section of the plan.
+            name: Its name there.
+        """
+        if section == "theory":
+            return None
+        if section == "report":
+            return {"config": self.config, "rules": self.rule_descriptions()}
+        if section == "databases":
+            chosen = self.selections[name] if name else list(self.runs)
+            return database_settings(self.experiment(chosen, trained=is_trained(name)))
+        return self.named(section, name)
 
     def theory(self, names: Sequence[str]) -> str | None:
         """Folder of the theory's records, where a database of these runs holds them.

@@ -23,7 +23,12 @@ from pipeline.planning import (
 from pipeline.planning.plan import Plan, Settings
 
 
-def _read(path: Path) -> Settings:
+def alone(path: Path) -> Settings:
+    """A configuration file's own content.
+
+    Raises:
+        InputError: it cannot be read, or is not a mapping in YAML (`strict_yaml`).
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -41,19 +46,15 @@ def _read(path: Path) -> Settings:
 
 
 def read(path: Path) -> Settings:
-    """A configuration file's content, with what it includes.
-
-    Raises:
-        InputError: a file cannot be read, or is not a mapping in YAML (`strict_yaml`).
-    """
-    return shorthand.written_out(included(_read(path), path.parent))
+    """The same with what it includes, and its short forms written out."""
+    return shorthand.written_out(included(alone(path), path.parent))
 
 
 def included(
     config: Mapping[str, Any],
     folder: Path,
     above: tuple[Path, ...] = (),
-    load: Callable[[Path], Settings] = _read,
+    load: Callable[[Path], Settings] = alone,
 ) -> Settings:
     """A configuration with the sections of the file that it names under `include`.
 
@@ -114,7 +115,7 @@ def of_workflow(config: Mapping[str, Any], files: Sequence[Path]) -> Plan:
     Raises:
         InputError: as `read` and `plan`, or `--configfile` has taken a target for a file.
     """
-    load = functools.cache(_read)  # Parsing takes up to 60 ms.
+    load = functools.cache(alone)  # Parsing takes up to 60 ms.
     for number, path in enumerate(files):
         if number and path.suffix not in (".yaml", ".yml"):
             raise InputError(
@@ -147,12 +148,10 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
     found = {run: m for run in every if (m := dependencies.mixture(own, run)) is not None}
     references_of = {run: r for run in every if (r := dependencies.reference(own, run)) is not None}
     wanted = set(asked)
-    compared = {p for m in set(found.values()) for p in dependencies.proxies_of(own, m)}
     runs = {str(run): stage_settings.run_settings(own, run) for run in every}
     evaluations = {
         str(run): stage_settings.evaluation(own, run, asked=run in wanted)
-        for run in every
-        if run in wanted or run in compared
+        for run in dependencies.evaluated(own, every)
     }
     used = {
         f"{v['tokenizer']}/{d}": dict(own["packing"])

@@ -1,18 +1,16 @@
-"""What each rule of the workflow reads: paths and arguments, from a plan and a rule's wildcards.
-
-Every function takes Snakemake's wildcards: an object with an attribute for each of them.
-"""
+"""What each rule of the workflow reads: paths and arguments, from a plan and a rule's wildcards."""
 
 import dataclasses
 import inspect
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pipeline.planning import plan
 from pipeline.planning.plan import Plan, Settings
-from pipeline.runtime import file_patterns
+from pipeline.planning.stage_settings import reads_states
+from pipeline.runtime import file_patterns, made_from
 from pipeline.runtime.atomic_files import MANIFEST
 
 Wildcards = Any
@@ -49,37 +47,118 @@ def shell_prefix(folder: str) -> str:
     return prefix.replace("{", "{{").replace("}", "}}")
 
 
+class Reads(NamedTuple):
+    """What one job reads."""
+
+    made: dict[str, Any]
+    """What other jobs made: a path, or a list of paths, by the rule's name for it."""
+    given: list[str]
+    """The user's own files."""
+
+    def paths(self) -> list[str]:
+        """All that other jobs made."""
+        found = self.made.values()
+        return [path for one in found for path in ([one] if isinstance(one, str) else one)]
+
+
 @dataclasses.dataclass(frozen=True)
 class RuleInputs:
     """What the rules of a plan read."""
 
     plan: Plan
 
-    def source_files(self, wildcards: Wildcards) -> list[str]:
-        """The user's own files that a source reads; none for one that reads no files."""
-        return _matching(files_of(self.plan.named("sources", wildcards.source)))
+    def of(self, rule: str, name: str) -> Reads:
+        """What the job of a rule reads.
 
-    def tokenizer_file(self, wildcards: Wildcards) -> list[str]:
-        """The user's own SentencePiece model; none for a tokenizer that is trained."""
-        return files_of(self.plan.named("tokenizers", wildcards.tokenizer))
+        Args:
+            rule: The rule.
+            name: Values of its wildcards, joined by slashes.
 
-    def tokenizer_documents(self, wildcards: Wildcards) -> list[str]:
-        """Manifests of the sources that a tokenizer is trained on."""
-        sources = self.plan.tokenizer_sources[wildcards.tokenizer]
-        return [f"{self.plan.results}/data/{source}/{MANIFEST}" for source in sources]
+        Raises:
+            InputError: the plan has no such job.
+        """
+        found = getattr(self, f"_{rule}")(name)
+        return found if isinstance(found, Reads) else Reads(found, [])
 
-    def decontamination_tasks(self, wildcards: Wildcards) -> list[str]:
-        """Manifests of fetched tasks whose items no corpus may hold."""
-        named = [p.removeprefix(self._tasks) for p in self._unwanted if self._fetched(p)]
-        return [f"{self._tasks}{name.partition('/')[0]}/{MANIFEST}" for name in named]
+    def _download(self, source: str) -> Reads:
+        return Reads({}, _matching(files_of(self.plan.named("sources", source))))
 
-    def decontamination_files(self, wildcards: Wildcards) -> list[str]:
-        """The user's own files of evaluation items that no corpus may hold."""
-        return _matching(p for p in self._unwanted if not self._fetched(p))
+    def _tokenizer(self, tokenizer: str) -> Reads:
+        """The sources that it is trained on, or the user's own SentencePiece model."""
+        given = files_of(self.plan.named("tokenizers", tokenizer))
+        sources = self.plan.tokenizer_sources[tokenizer]
+        documents = [f"{self.plan.results}/data/{source}/{MANIFEST}" for source in sources]
+        return Reads({"documents": documents}, given)
 
-    def task_files(self, wildcards: Wildcards) -> list[str]:
-        """The user's own files of a downstream task's data set; none where it is fetched."""
-        return list(self.plan.named("tasks", wildcards.task).get("files", {}).values())
+    def _pack(self, corpus: str) -> Reads:
+        """Documents, tokenizer, and the evaluation items that no corpus may hold."""
+        self.plan.named("corpora", corpus)
+        tokenizer, _, source = corpus.partition("/")
+        hygiene = self.plan.config["packing"].get("hygiene", {})
+        unwanted = files_of(hygiene.get("decontaminate", {}))
+        fetched = [p.removeprefix(self._tasks) for p in unwanted if p.startswith(self._tasks)]
+        made = {
+            "documents": f"{self.plan.results}/data/{source}/{MANIFEST}",
+            "tokenizer": f"{self.plan.results}/tokenizers/{tokenizer}.model",
+            "tasks": [f"{self._tasks}{name.partition('/')[0]}/{MANIFEST}" for name in fetched],
+        }
+        return Reads(made, _matching(p for p in unwanted if not p.startswith(self._tasks)))
+
+    def _fetch(self, task: str) -> Reads:
+        return Reads({}, list(self.plan.named("tasks", task).get("files", {}).values()))
+
+    def _pretrain(self, run: str) -> dict[str, Any]:
+        """Manifests of corpora, and what other runs left for it."""
+        plan, values = self.plan, self.plan.named("runs", run)
+        found: dict[str, Any] = {"corpora": self._corpora(run, values["domains"])}
+        if run in plan.references:
+            found["reference"] = f"{plan.run_folder(plan.references[run])}/{MANIFEST}"
+        if run in plan.found:
+            found["mixture"] = f"{plan.results}/mixtures/{plan.found[run]}.json"
+        return found
+
+    def _mixture(self, mixture: str) -> dict[str, Any]:
+        """Manifests of the runs that it is found from and, where it reads losses, evaluations."""
+        values = self.plan.named("mixtures", mixture)
+        parts = ("",) if reads_states(values["finder"]) else ("", "evaluations/")
+        folders = [proxy["folder"] for proxy in values["proxies"].values()]
+        return {"proxies": [f"{f}/{part}{MANIFEST}" for f in folders for part in parts]}
+
+    def _evaluate(self, run: str) -> dict[str, Any]:
+        """The run's own manifest stands for the corpora that it trained on."""
+        plan, values = self.plan, self.plan.named("runs", run)
+        further = [d for d in plan.read_domains(run) if d not in values["domains"]]
+        return {
+            "run": f"{plan.run_folder(run)}/{MANIFEST}",
+            "tokenizer": f"{plan.results}/tokenizers/{values['tokenizer']}.model",
+            "corpora": self._corpora(run, further),
+            "tasks": [f"{self._tasks}{task}/{MANIFEST}" for task in plan.asked_tasks([run])],
+        }
+
+    def _probe(self, run: str) -> dict[str, Any]:
+        self.plan.named("probes", run)
+        return {"run": f"{self.plan.run_folder(run)}/{MANIFEST}"}
+
+    def _theory(self, _: str) -> dict[str, Any]:
+        return {}
+
+    def _database(self, _: str) -> dict[str, Any]:
+        return {"records": self.records(self.plan.runs)}
+
+    def _database_of_selection(self, selection: str) -> dict[str, Any]:
+        runs = self.plan.named_selection(selection)
+        return {"records": self.records(runs, trained=plan.is_trained(selection))}
+
+    def _table(self, table: str) -> dict[str, Any]:
+        return {"database": _record(self.plan.database("table", table))}
+
+    def _figure(self, figure: str) -> dict[str, Any]:
+        return {"database": _record(self.plan.database("figure", figure))}
+
+    def _report(self, _: str) -> dict[str, Any]:
+        named = {"tables": self.plan.tables, "figures": self.plan.figures}
+        made = {k: [f"{self.plan.results}/{k}/{n}.{MANIFEST}" for n in v] for k, v in named.items()}
+        return {"database": _record(self.plan.shown()[1]), **made}
 
     def task_arguments(self, wildcards: Wildcards) -> list[str]:
         """Arguments that say where a downstream task's data set comes from."""
@@ -87,23 +166,6 @@ class RuleInputs:
         revision = ["--revision", values["revision"]] if "revision" in values else []
         own = [f"{split}={path}" for split, path in values.get("files", {}).items()]
         return [*revision, *(["--from", *own] if own else [])]
-
-    def run_settings(self, wildcards: Wildcards) -> Settings:
-        """The explicit settings of a run."""
-        return self.plan.named("runs", wildcards.run)
-
-    @asked_often
-    def run_inputs(self, wildcards: Wildcards) -> dict[str, Any]:
-        """What a run reads: manifests of corpora, and what other runs left for it, by name."""
-        plan, run = self.plan, wildcards.run
-        found: dict[str, Any] = {
-            "corpora": self._corpora(wildcards, self.run_settings(wildcards)["domains"])
-        }
-        if run in plan.references:
-            found["reference"] = f"{plan.run_folder(plan.references[run])}/{MANIFEST}"
-        if run in plan.found:
-            found["mixture"] = f"{plan.results}/mixtures/{plan.found[run]}.json"
-        return found
 
     @asked_often
     def run_arguments(self, wildcards: Wildcards, input: Mapping[str, Any]) -> list[str]:
@@ -116,31 +178,7 @@ class RuleInputs:
     @asked_often
     def corpora_folder(self, wildcards: Wildcards) -> str:
         """Folder of the corpora of a run's tokenizer."""
-        return f"{self.plan.results}/corpora/{self.run_settings(wildcards)['tokenizer']}"
-
-    @asked_often
-    def evaluation_inputs(self, wildcards: Wildcards) -> dict[str, Any]:
-        """What the evaluation of a run reads beside the run, by name.
-
-        The run's own manifest stands for the corpora that it trained on.
-        """
-        plan, run = self.plan, wildcards.run
-        values = self.run_settings(wildcards)
-        further = [d for d in plan.read_domains(run) if d not in values["domains"]]
-        return {
-            "tokenizer": f"{plan.results}/tokenizers/{values['tokenizer']}.model",
-            "corpora": self._corpora(wildcards, further),
-            "tasks": [f"{self._tasks}{task}/{MANIFEST}" for task in plan.asked_tasks([run])],
-        }
-
-    def mixture_proxies(self, wildcards: Wildcards) -> list[str]:
-        """Manifests of the runs that a mixture is found from, and of their evaluations."""
-        proxies = self.plan.named("mixtures", wildcards.mixture)["proxies"]
-        return [
-            f"{proxy['folder']}/{part}{MANIFEST}"
-            for proxy in proxies.values()
-            for part in ("", "evaluations/")
-        ]
+        return self._corpora_folder(wildcards.run)
 
     def records(self, runs: Iterable[str], *, trained: bool = True) -> list[str]:
         """Manifests of all that the database of these runs is built from (`Plan.experiment`)."""
@@ -159,35 +197,23 @@ class RuleInputs:
         files = [*experiment["mixtures"].values(), *experiment["tokenizers"].values()]
         return [*(f"{folder}/{MANIFEST}" for folder in folders), *files]
 
-    def selection_records(self, wildcards: Wildcards) -> list[str]:
-        """The same, for the runs that some tables or figures need."""
-        name = wildcards.selection
-        trained = plan.is_trained(name)
-        return self.records(self.plan.named_selection(name), trained=trained)
-
-    def selection_settings(self, wildcards: Wildcards) -> list[Any]:
-        """What a database of some runs shows: their settings, all methods, who is compared."""
-        chosen = self.plan.named_selection(wildcards.selection)
-        named = [self.plan.config.get(section) for section in ("compare", "paper")]
-        return [list(self.plan.config["methods"]), *named, {r: self.plan.runs[r] for r in chosen}]
-
     @property
     def _tasks(self) -> str:
         return f"{self.plan.results}/tasks/"
 
-    @property
-    def _unwanted(self) -> list[str]:
-        hygiene = self.plan.config["packing"].get("hygiene", {})
-        return files_of(hygiene.get("decontaminate", {}))
+    def _corpora_folder(self, run: str) -> str:
+        return f"{self.plan.results}/corpora/{self.plan.named('runs', run)['tokenizer']}"
 
-    def _fetched(self, pattern: str) -> bool:
-        return pattern.startswith(self._tasks)
-
-    def _corpora(self, wildcards: Wildcards, domains: Iterable[str]) -> list[str]:
-        folder = self.corpora_folder(wildcards)
+    def _corpora(self, run: str, domains: Iterable[str]) -> list[str]:
+        folder = self._corpora_folder(run)
         return [f"{folder}/{domain}/{MANIFEST}" for domain in domains]
 
 
+def _record(database: str) -> str:
+    """The manifest of a database."""
+    return str(made_from.beside(Path(database)))
+
+
 def _matching(patterns: Iterable[str]) -> list[str]:
-    """The files that fit; a pattern that fits none is Snakemake's to report, before a job."""
+    """The files that fit; a pattern that fits none stands for itself, and is told as missing."""
     return [path for one in patterns for path in file_patterns.files(one) or [one]]

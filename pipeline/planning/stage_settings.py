@@ -104,6 +104,11 @@ def _weighs_losses(finder: str) -> bool:
     return "target" in {field.name for field in dataclasses.fields(finders.kind(finder))}
 
 
+def reads_states(finder: str) -> bool:
+    """Whether a finder reads the states of its proxies' methods, not their losses."""
+    return finder != GRID and finders.kind(finder).reads == "state"
+
+
 def ordered(value: Any) -> Any:
     """The same with sorted keys: Snakemake compares settings as texts, and order is no change."""
     if isinstance(value, dict):

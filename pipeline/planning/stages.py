@@ -1,15 +1,13 @@
 """The stages: which function does the work of each, and what code its results depend on."""
 
 import functools
-import re
 from collections.abc import Callable
 
 from pike_mixing.finders import FINDERS
 from pipeline.data import SOURCES
 from pipeline.planning import methods
-from pipeline.runtime import code_fingerprint
+from pipeline.runtime import code_fingerprint, made_from
 from pipeline.settings import GRID
-from pipeline.tasks import TASKS
 
 STAGES = {
     "download": "pipeline.data.sources:download",
@@ -33,7 +31,6 @@ PARTS: dict[str, Callable[[str], str]] = {
     "download": SOURCES.__getitem__,
     "pretrain": methods.place,
     "mixture": {**FINDERS, GRID: "pipeline.training.find_mixture:find"}.__getitem__,
-    "fetch": lambda name: next(p for task, p in TASKS.items() if re.fullmatch(task, name)),
 }
 """Stages that do their work by one of several peers, and where a peer of a name is."""
 
@@ -47,16 +44,18 @@ ASSETS = {
 
 
 @functools.cache
-def code(stage: str, part: str | None = None) -> str:
-    """Fingerprint of a stage's code.
+def code(
+    stage: str, part: str | None = None, python: str | None = None
+) -> tuple[str, dict[str, str] | None]:
+    """Fingerprint of a stage's code, and the versions of the packages that it computes with.
 
     Args:
         stage: Name of the stage.
         part: The one of its peers that the stage runs: the rule of a pretraining run, the kind of
             a source.
+        python: The interpreter that does the work, where it is not this one.
     """
     places = [STAGES[stage], *([PARTS[stage](part)] if part else [])]
-    python = code_fingerprint.of(*(place.partition(":")[0] for place in places))
-    return "-".join(
-        [python, *(code_fingerprint.of_files(folder) for folder in ASSETS.get(stage, []))]
-    )
+    modules = [place.partition(":")[0] for place in places]
+    fingerprint = code_fingerprint.of(*modules, assets=tuple(ASSETS.get(stage, ())))
+    return fingerprint, made_from.versions(stage, modules, python)

@@ -13,6 +13,7 @@
     selection    a view + what is selected      -> rows
     cells        a number, and how it is shown
     tables       rows of cells                  -> .md, .csv, .tex
+    sealed       what a stage of results made   -> its manifest; what was changed is refused
     marks        what bold, grey, underlined mean
     curves       rows of curves                 -> panels
     drawing      panels                         -> .svg, .png

@@ -11,9 +11,17 @@ import duckdb
 from pike_mixing.errors import InputError
 from pike_mixing.rules.pike import PiKE
 from pike_mixing.settings import parse
-from pipeline.planning import paper_roles, resources
+from pipeline.planning import paper_roles, plan, resources
 from pipeline.planning.configuration import Paper
-from pipeline.results import claim_tests, comparisons, lineage, record_loader, speedups, views
+from pipeline.results import (
+    claim_tests,
+    comparisons,
+    lineage,
+    record_loader,
+    sealed,
+    speedups,
+    views,
+)
 from pipeline.results.experiment import Experiment, RunRecord, read
 from pipeline.results.record_loader import insert
 from pipeline.runtime import atomic_files
@@ -41,7 +49,9 @@ def build(settings: Path, out: Path) -> None:
         duckdb.connect(str(partial)) as connection,
     ):
         connection.execute(views.schema())
-        fill(connection, experiment)
+        found = fill(connection, experiment)
+    under = plan.database_settings(atomic_files.read_mapping(settings))
+    sealed.write(out, "database", under, found.manifests, [out])
 
 
 @contextlib.contextmanager
@@ -56,8 +66,11 @@ def _written(out: Path) -> Iterator[None]:
         ) from error
 
 
-def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
+def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> lineage.Lineage:
     """Fills the base tables, and adds the views.
+
+    Returns:
+        What the records were made from.
 
     Raises:
         InputError: a record or manifest is missing, truncated or altered.
@@ -89,6 +102,7 @@ def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
     speedups.fill(connection)
     _lineage(connection, found)
     connection.execute("commit")
+    return found
 
 
 def _defaults() -> Iterator[list[str]]:
@@ -142,7 +156,6 @@ def _run(
     row += [*(facts[n] for n in ("steps", "tokens", "parameters"))]
     row += [atomic_files.canonical(made.settings), made.code_commit, made.code_fingerprint]
     row += [*(facts[n] for n in keys), expected["tokenizer"], facts.get("weights_sha256")]
-    row += [atomic_files.canonical(expected), experiment.fingerprints.get(run)]
     insert(connection, "runs", [[*row, experiment.runs[run].mixture]])
 
 
@@ -166,7 +179,6 @@ def _planned(
         "parameters": resources.parameters(Model(**values["model"]), vocabulary),
         "settings": text,
         "tokenizer": values["tokenizer"],
-        "expected_settings": text,
         "mixture": record.mixture,
     }
     marks = ", ".join("?" * len(known))
@@ -224,4 +236,3 @@ def _lineage(connection: duckdb.DuckDBPyConnection, found: lineage.Lineage) -> N
         row += [made.code_fingerprint, made.code_commit]
         rows.append([*row, None if made.facts is None else atomic_files.canonical(made.facts)])
     insert(connection, "lineage", rows)
-    insert(connection, "lineage_inputs", map(list, found.reads))

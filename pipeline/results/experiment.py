@@ -60,8 +60,8 @@ class Experiment:
     """Folder of the theory's records; None: the database holds none."""
     rules: dict[str, str] = dataclasses.field(default_factory=dict)
     """What the runs' mixing rules do, in a sentence or two, by rule."""
-    fingerprints: dict[str, str] = dataclasses.field(default_factory=dict)
-    """By run: the fingerprint that the code would leave today; another one marks a stale run."""
+    whole: bool = True
+    """Whether it holds all runs of the configuration."""
     baseline: str = "mix"
     """The method that the others are compared with."""
     oracle: str | None = None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import parse, unknown
-from pipeline.results import curves, drawing, marks
+from pipeline.results import curves, drawing, marks, sealed
 from pipeline.results.drawing import Panel
 from pipeline.results.selection import Row, connect_ours, rows
 from pipeline.runtime import atomic_files, ownership
@@ -40,9 +40,10 @@ def write(settings: Path, database: Path, out: Path) -> None:
     Raises:
         InputError: wrong settings, no database, or nothing selected.
     """
-    figure = parse(FigureSettings, atomic_files.read_json(settings), str(settings))
+    values = atomic_files.read_json(settings)
+    figure = parse(FigureSettings, values, str(settings))
     kind = KINDS[figure.kind or figure.name]
-    ownership.siblings(out, (".svg", ".png", ".json"), "figure", [settings, database])
+    places = ownership.siblings(out, (".svg", ".png", ".json"), "figure", [settings, database])
     connection = connect_ours(database)
     try:
         found = rows(connection, kind.query, figure.selection, str(settings))
@@ -69,9 +70,8 @@ def write(settings: Path, database: Path, out: Path) -> None:
     signed = {mark for mark, sign in marks.SIGNS.items() if any(sign in r["sign"] for r in found)}
     caption = " ".join([kind.caption, *marks.notes(signed)])
     facts = {"name": figure.name, "caption": caption, "lines": kind.lines, "view": kind.query}
-    # What the report takes into its page must be what was drawn.
-    facts["svg_sha256"] = atomic_files.sha256(out.with_suffix(".svg"))
     drawing.write_data(out, {**facts, **data})
+    sealed.write(out, "figure", values, [sealed.manifest(database)], places.values())
 
 
 @dataclasses.dataclass(frozen=True)

@@ -64,7 +64,8 @@ def write(settings: Path, database: Path, docs: Path) -> None:
         baseline=named.baseline,
         notes=" ".join(shown["notes"]),
         table=_table(shown),
-        runs=f"{counted(runs, 'run')}, up to {counted(seeds, 'seed')}",
+        runs=f"{counted(runs, 'run')} (those that serve others too), up to "
+        f"{counted(seeds, 'seed')}",
     )
     (docs / "results.md").write_text(page, encoding="utf-8")
 

@@ -19,7 +19,7 @@ RUN_NAMES = {
 }
 """What a selection of runs names, and the setting of a run that holds it."""
 
-STANDARD_KEYS = frozenset({"stage", "settings", "inputs", "files", "code"})
+STANDARD_KEYS = frozenset(manifests.STANDARD) - {"versions"}
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Lineage:
     """All artifacts of an experiment, in the order of the data's way."""
 
     artifacts: dict[str, Artifact] = field(default_factory=dict)
-    reads: list[tuple[str, str, str, str | None]] = field(default_factory=list)
-    """(artifact, input, SHA-256 that its manifest recorded, SHA-256 that lies there now)."""
+    manifests: list[Path] = field(default_factory=list)
+    """Those that were read, but of checkpoints: a run's own stands for them."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,14 @@ def read(experiment: Experiment) -> Lineage:
     lineage, root = Lineage(), Path(experiment.results)
     found = list(_manifests(experiment))
     owners, sums = _owners(found)
+    lineage.manifests += [m.path for m in found if not m.name.startswith("checkpoint/")]
     for manifest in found:
-        inputs = []
-        for relative, recorded in manifest.content["inputs"].items():
-            place = _absolute(manifest.path.parent / relative)
+        inputs, here = [], manifest.path.parent
+        read = {_absolute(here / name): sha for name, sha in manifest.content["inputs"].items()}
+        read |= {_absolute(Path(name)): sha for name, sha in manifest.content["given"].items()}
+        for place, recorded in read.items():
             name = owners.get(place) or f"file/{os.path.relpath(place, _absolute(root))}"
             inputs.append(name)
-            lineage.reads.append((manifest.name, name, recorded, sums.get(place, recorded)))
             if name.startswith("file/"):
                 lineage.artifacts.setdefault(
                     name, Artifact(name, name.removeprefix("file/"), recorded, "given", ())
@@ -197,6 +198,7 @@ def _checkpoints(run: _Found) -> Iterator[_Found]:
             "settings": {"model": own["model"], "vocabulary": own["vocabulary"]},
             "inputs": {os.path.relpath(run.path, path.parent): atomic_files.sha256(run.path)},
             "files": {name: {"sha256": digest} for name, digest in own["sha256"].items()},
+            "given": {},
             "code": run.content["code"],
             "step": own["step"],
         }

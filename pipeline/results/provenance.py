@@ -225,8 +225,13 @@ def sources(connection: duckdb.DuckDBPyConnection) -> list[Row]:
 
 
 def alarms(connection: duckdb.DuckDBPyConnection) -> list[Row]:
-    """What the runs warned of, by run and step."""
+    """What packing warned of, by corpus, and then the runs, by run and step."""
     return query(
+        connection,
+        "select artifact as run, 'validation' as kind, "
+        "unnest(facts ->> '$.warnings[*]') as message from lineage "
+        "where starts_with(artifact, 'corpus/') order by artifact",
+    ) + query(
         connection,
         "select a.run, a.step, a.kind, a.domain, a.message from alarms as a "
         "join runs as r on a.run = r.run "

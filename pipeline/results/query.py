@@ -1,16 +1,19 @@
 """Questions put to the database in SQL."""
 
 import io
+import logging
 import textwrap
 from collections import Counter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import duckdb
 
 from pike_mixing.errors import InputError
 from pipeline.results.selection import connect
-from pipeline.runtime import atomic_files, presentation
+from pipeline.runtime import checksums, made_from, presentation
+
+log = logging.getLogger("pike")
 
 Format = Literal["table", "csv", "json", "parquet"]
 
@@ -32,7 +35,8 @@ def query(sql: str, database: Path, format: Format = "table") -> str | bytes:
     try:
         statement = _only(connection, sql)
         if "stale" in sql.lower():
-            _add_outdated(connection, database)
+            _add_stale(connection, database)
+        _warn_of_age(database)
         if format == "parquet":
             return _parquet(connection, statement)
         answer = connection.execute(statement)
@@ -81,31 +85,37 @@ def _unanswered(error: Exception) -> InputError:
     return InputError(f"the query cannot be answered ({hint}):\n{text}")
 
 
-def _add_outdated(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
-    """Lays over the view `stale` what the configuration of today would have made otherwise.
+def _add_stale(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
+    """Adds the view `stale`: finished work that the configuration would make otherwise today.
 
-    The view itself knows the settings and the code that the database was built with. Where the
-    configuration is not at hand, results that were copied without their clone, that is all.
+    Where the configuration is not at hand, nothing can be said.
     """
     # Most questions need no plan, whose modules take longer to import than DuckDB to answer.
-    from pipeline.planning import outdated, planner
+    from pipeline.planning import outdated
 
-    stamps = [folder / "experiment.json" for folder in database.absolute().parents[:2]]
-    stamp: Any = next((atomic_files.read_json(path) for path in stamps if path.is_file()), {})
-    origin = Path(str(stamp.get("configuration")))
-    if not origin.is_file():
-        return
-    plan = planner.plan(planner.read(origin), str(origin))
-    connection.execute(
-        "create temp table outdated (artifact text, reason text, recorded text, expected text)"
-    )
-    if found := [list(one) for one in outdated.every(plan)]:
-        connection.executemany("insert into outdated values (?, ?, ?, ?)", found)
-    catalog = connection.execute("select current_catalog()").fetchall()[0][0]
-    connection.execute(
-        f'create temp view stale as select * from "{catalog}".main.stale '
-        "union select * from outdated order by artifact, reason"
-    )
+    compared = outdated.of_results(*database.absolute().parents[:2])
+    if compared is None:
+        raise InputError(
+            f"{database}: `stale` compares results with their configuration, which is not at hand "
+            "here: ask in the folder where the workflow was started"
+        )
+    columns = ", ".join(f"{name} text" for name in outdated.Stale._fields)
+    connection.execute(f"create temp table stale ({columns})")
+    if found := sorted(list(one) for one in compared.every()):
+        connection.executemany("insert into stale values (?, ?, ?, ?)", found)
+
+
+def _warn_of_age(database: Path) -> None:
+    """Tells in a line where files that a database was made from have changed since."""
+    known = checksums.Memory(checksums.MEMORY)
+    today = made_from.Today()
+    found = made_from.of_finished(made_from.beside(database), "database", today, known)
+    if found:
+        more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+        log.warning(
+            "%s is older than what lies on disk (%s%s): `snakemake --cores 2 %s` makes it anew",
+            *(database, found[0].what, more, database),
+        )
 
 
 def _parquet(connection: duckdb.DuckDBPyConnection, statement: duckdb.Statement) -> bytes:

@@ -12,8 +12,8 @@ import jinja2
 import yaml
 from markupsafe import Markup
 
-from pike_mixing.errors import InputError
-from pipeline.results import experiment, marks, provenance, report_parts
+from pipeline.planning import outdated
+from pipeline.results import experiment, marks, provenance, report_parts, sealed
 from pipeline.results.provenance import REPORT, counted
 from pipeline.results.selection import Row, connect_ours, query
 from pipeline.runtime import atomic_files
@@ -40,12 +40,13 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
     Args:
         settings: The experiment's settings, those of the database.
         database: The experiment's database.
-        tables: Folder of the tables' .csv files.
-        figures: Folder of the figures' .svg and .json files.
+        tables: Folder of the tables.
+        figures: Folder of the figures.
         out: The first page, index.html; the others are written beside it.
 
     Raises:
-        InputError: a table or figure of the experiment is missing; the message says what to run.
+        InputError: a table or figure of the experiment is missing, or is not what its manifest
+            vouches for; the message says what to run.
     """
     # The places are looked at first.
     inputs = [settings, database, tables, figures]
@@ -56,20 +57,29 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
             page: opened.enter_context(atomic_files.atomic_write(place, "report", inputs))
             for page, place in places.items()
         }
-        texts = _pages(settings, database, tables, figures, out.parent)
+        named = experiment.read(settings)
+        read = [tables / f"{name}.md" for name in _names(named.tables, tables, ".md")]
+        read += [figures / f"{name}.svg" for name in _names(named.figures, figures, ".svg")]
+        texts = _pages(named, database, tables, figures, out.parent)
         for page, partial in partials.items():
             partial.write_text(texts[page], encoding="utf-8")
+    under = {"config": named.config, "rules": named.rules}
+    stood_on = [sealed.manifest(path) for path in (database, *read)]
+    sealed.write(out, "report", under, stood_on, places.values())
 
 
 def _pages(
-    settings: Path, database: Path, tables: Path, figures: Path, folder: Path
+    named: experiment.Experiment, database: Path, tables: Path, figures: Path, folder: Path
 ) -> dict[str, str]:
-    named = experiment.read(settings)
     connection = connect_ours(database)
     try:
         content = _content(connection, named, tables, figures)
+        compared = outdated.of_results(*database.absolute().parents[:2])
     finally:
         connection.close()
+    # The report itself is being made.
+    every = (one for one in compared.every() if one.artifact != "report") if compared else None
+    content["stale"] = None if every is None else [one._asdict() for one in every]
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(REPORT),
         autoescape=True,
@@ -103,10 +113,10 @@ def _content(
 ) -> dict[str, Any]:
     doubts = marks.doubts(connection, "report")
     tabled, of_paper = report_parts.apart(
-        [report_parts.table(tables / f"{n}.csv") for n in _names(named.tables, tables, ".csv")]
+        [report_parts.table(tables / f"{n}.csv") for n in _names(named.tables, tables, ".md")]
     )
     drawn, drawn_of_paper = report_parts.apart(
-        [report_parts.figure(figures, name) for name in _names(named.figures, figures, ".json")]
+        [report_parts.figure(figures, name) for name in _names(named.figures, figures, ".svg")]
     )
     front = [report_parts.legend(f) for name in FRONT for f in drawn if f["name"] == name]
     own = [figure for figure in drawn if figure["name"] not in FRONT]
@@ -143,7 +153,6 @@ def _content(
         "sources": provenance.sources(connection),
         "code": provenance.code(connection),
         "versions": provenance.versions(connection),
-        "stale": query(connection, "select * from stale"),
         "alarms": provenance.alarms(connection),
         "deviations": provenance.deviations(),
     }
@@ -212,15 +221,7 @@ def _methods(connection: duckdb.DuckDBPyConnection, named: experiment.Experiment
 
 def _names(given: Mapping[str, object], folder: Path, suffix: str) -> list[str]:
     """The experiment's tables or figures in its order; all that lie there if it names none."""
-    names = list(given) or sorted(path.stem for path in folder.glob(f"*{suffix}"))
-    for name in names:
-        if not (folder / f"{name}{suffix}").is_file():
-            made = ".md" if suffix == ".csv" else ".svg"
-            raise InputError(
-                f"{folder / name}{suffix} does not exist: make it with "
-                f"`snakemake --cores 2 --force {folder / name}{made}`"
-            )
-    return names
+    return list(given) or sorted(path.stem for path in folder.glob(f"*{suffix}"))
 
 
 def _scenario(

@@ -8,21 +8,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pike_mixing.errors import InputError
-from pipeline.results import inline, marks, provenance, views
+from pipeline.results import inline, marks, provenance, sealed, views
 from pipeline.results.drawing import INK
-from pipeline.runtime import atomic_files, manifests
-
-FIGURE = {
-    "name": str,
-    "caption": str,
-    "lines": str,
-    "view": str,
-    "svg_sha256": str,
-    "legend": [{"key": str, "colour": str}],
-    "panels": [{"id": str, "scenario": str, "model": str, "box": list, "series": list}],
-}
-"""What is read of a figure's numbers."""
+from pipeline.runtime import atomic_files
 
 
 def titled(name: str) -> str:
@@ -40,7 +28,12 @@ def apart(made: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[s
 
 
 def table(path: Path) -> dict[str, Any]:
-    """A table's .csv file as the pages show it."""
+    """A table's .csv file as the pages show it.
+
+    Raises:
+        InputError: its manifest does not vouch for it.
+    """
+    sealed.refuse_altered(path, "table")
     found = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
     view = views.of(f"table_{path.stem}")
     return {
@@ -99,15 +92,11 @@ def figure(folder: Path, name: str) -> dict[str, Any]:
     """A figure's data with the SVG of each panel, which becomes a part of the page.
 
     Raises:
-        InputError: the SVG is missing or is not the one that was drawn, or its data are not whole.
+        InputError: its manifest does not vouch for it.
     """
-    data, path = atomic_files.read_json(folder / f"{name}.json"), folder / f"{name}.svg"
-    remake = f"make it with `snakemake --cores 2 --force {path}`"
-    if not path.is_file():
-        raise InputError(f"{path} does not exist: {remake}")
-    manifests.require(data, FIGURE, folder / f"{name}.json", remake)
-    if atomic_files.sha256(path) != data["svg_sha256"]:
-        raise InputError(f"{path} was changed since it was drawn: {remake}")
+    path = folder / f"{name}.svg"
+    sealed.refuse_altered(path, "figure")
+    data: dict[str, Any] = atomic_files.read_json(folder / f"{name}.json")
     pieces = inline.panels(path.read_text(encoding="utf-8"), data)
     data["panels"] = [{**panel, "svg": Markup(pieces[panel["id"]])} for panel in data["panels"]]
     return data

@@ -38,7 +38,7 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import parse
-from pipeline.results import marks, views
+from pipeline.results import marks, sealed, views
 from pipeline.results.cells import EMPTY, Cell, finite, number, of
 from pipeline.results.selection import Row, connect_ours, rows
 from pipeline.runtime import atomic_files, ownership
@@ -103,7 +103,8 @@ def write(settings: Path, database: Path, out: Path) -> None:
     Raises:
         InputError: wrong settings, no database, or nothing selected.
     """
-    table = parse(TableSettings, atomic_files.read_json(settings), str(settings))
+    values = atomic_files.read_json(settings)
+    table = parse(TableSettings, values, str(settings))
     inputs = [settings, database]
     places = ownership.siblings(out, (".md", ".csv", ".tex"), "table", inputs)
     blocks = read(table, database, str(settings))
@@ -114,6 +115,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
     ):
         with atomic_files.atomic_write(places[suffix], "table", inputs) as partial:
             partial.write_text(text, encoding="utf-8")
+    sealed.write(out, "table", values, [sealed.manifest(database)], places.values())
 
 
 def read(table: TableSettings, database: Path, where: str) -> list[TableSection]:

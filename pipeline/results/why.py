@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 
 from pike_mixing.errors import InputError
+from pipeline.planning import outdated
 from pipeline.results.selection import Row, connect, query
 from pipeline.runtime import presentation
 
@@ -39,11 +40,6 @@ def why(artifact: str, database: Path, format: str = "text") -> str:
             "select artifact, path, sha256, produced_by, inputs, settings, code_fingerprint, "
             "code_commit, facts from lineage",
         )
-        stale = dict(
-            connection.execute(
-                "select artifact, list(reason order by reason) from stale group by 1"
-            ).fetchall()
-        )
     except (duckdb.CatalogException, duckdb.BinderException):
         raise InputError(
             f"{database} has no lineage that this version reads: give a database that `pike "
@@ -51,6 +47,10 @@ def why(artifact: str, database: Path, format: str = "text") -> str:
         ) from None
     finally:
         connection.close()
+    compared = outdated.of_results(*database.absolute().parents[:2])
+    stale: dict[str, list[str]] = {}
+    for one in compared.every() if compared else ():
+        stale.setdefault(one.artifact, []).append(one.reason)
     lineage = {row["artifact"]: row for row in rows}
     if artifact not in lineage:
         raise InputError(_unknown(artifact, list(lineage)))

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and the manifests that say what made them."""
+"""Files that appear whole or not at all, and what they hold: JSON, checksums."""
 
 import contextlib
 import functools
@@ -8,13 +8,13 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
 from pipeline import errors
-from pipeline.runtime import code_fingerprint, file_locks, ownership
+from pipeline.runtime import file_locks, ownership
 
 MANIFEST = ownership.MANIFEST
 
@@ -187,47 +187,3 @@ def read_mapping(path: Path) -> dict[str, Any]:
 def _refuse_constant(name: str) -> None:
     """JSON has no NaN and no infinities, and nothing here writes them."""
     raise ValueError(f"{name} is no number")
-
-
-def write_manifest(
-    path: Path,
-    *,
-    stage: str,
-    settings: Mapping[str, Any],
-    inputs: Sequence[Path],
-    files: Sequence[Path],
-    modules: Sequence[str],
-    facts: Mapping[str, Any],
-    known: Mapping[Path, str] | None = None,
-    alone: bool = False,
-) -> None:
-    """Writes the record of one stage's work; it is written last and marks the work as complete.
-
-    Args:
-        path: The manifest's place.
-        stage: Name of the command that did the work.
-        settings: The explicit settings that it was given.
-        inputs: Manifests (or files) that it read, recorded with their SHA-256.
-        files: Files that it wrote, recorded with size and SHA-256. Like `inputs` they are
-            recorded relative to the manifest's folder, so that a results folder can be moved.
-        modules: First-party modules whose code, with all that they import, did the work.
-        facts: What is particular to the stage: counts, revisions, versions.
-        known: SHA-256 of those of `files` that were hashed before.
-        alone: Whether it is an output itself and lies in no folder of its stage's.
-    """
-    here, known = path.parent, known or {}
-    manifest = {
-        "stage": stage,
-        "settings": settings,
-        "inputs": {os.path.relpath(i, here): sha256(i) for i in inputs},
-        "files": {
-            os.path.relpath(f, here): {
-                "bytes": f.stat().st_size,
-                "sha256": known.get(f) or sha256(f),
-            }
-            for f in files
-        },
-        "code": {"fingerprint": code_fingerprint.of(*modules), "commit": code_fingerprint.commit()},
-        **facts,
-    }
-    write_json(path, manifest, stage if alone else None, inputs)

@@ -1,5 +1,6 @@
 """Whether files on disk are still those that their manifest lists."""
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -7,6 +8,9 @@ from typing import Any, NamedTuple
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files, cpus
+
+MEMORY = Path(".snakemake", "sha256.json")
+"""Where digests are remembered, in the folder where the workflow is started."""
 
 
 class Sealed(NamedTuple):
@@ -62,6 +66,42 @@ def problems(
     several = list(listed)
     with ThreadPoolExecutor(max_workers=workers or cpus.available_cpus()) as pool:
         yield from zip(several, pool.map(check, several), strict=True)
+
+
+class Memory:
+    """SHA-256 of files, each hashed once for as long as nobody writes to it.
+
+    They are remembered by inode, size and times (`atomic_files.stamp`), so that looking at large
+    files stays fast.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Opens the memory.
+
+        Args:
+            path: JSON file of what was hashed; without it all is hashed again.
+        """
+        self._path, self._changed = path, False
+        self._known: dict[str, Any] = {}
+        with contextlib.suppress(InputError, OSError):
+            found = atomic_files.read_json(path)
+            self._known = found if isinstance(found, dict) else {}
+
+    def sha256(self, path: Path) -> str:
+        """Hex SHA-256 of a file's bytes."""
+        place, stamp = str(path.absolute()), list(atomic_files.stamp(path))
+        known = self._known.get(place)
+        if not (isinstance(known, list) and known[:-1] == stamp and isinstance(known[-1], str)):
+            self._known[place] = known = [*stamp, atomic_files.sha256(path)]
+            self._changed = True
+        return str(known[-1])
+
+    def keep(self) -> None:
+        """Writes what was hashed; a disk that cannot be written costs time and no truth."""
+        if self._changed and self._path.parent.is_dir():
+            with contextlib.suppress(OSError):
+                atomic_files.write_json(self._path, self._known)
+            self._changed = False
 
 
 class Watched:

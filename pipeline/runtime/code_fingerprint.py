@@ -1,10 +1,11 @@
-"""Fingerprints of first-party code: what a stage's result is a function of, beside its inputs.
+"""Fingerprints of code: what a stage's result is a function of, beside its inputs.
 
-A fingerprint covers a module and everything first-party that it imports, transitively: modules of
-these packages, and for a module of the user's own those of its package too. Comments, docstrings,
-layout and what a class says `about` itself do not count. Package `__init__` files hold names only
-(a test keeps them so) and do not count either: adding a method's name to the table re-runs no other
-method.
+A fingerprint covers a module and all that it imports, transitively: modules of this repository, and
+for a module of the user's own every other one that is neither Python's nor of an installed package,
+with the `__init__` of its packages. What is imported by a computed name is found when it was
+imported (`loaded`). Comments, docstrings, layout and what a class says `about` itself do not count.
+Nor do this repository's `__init__` files, which hold names only (a test keeps them so): adding a
+method's name to the table re-runs no other method.
 """
 
 import ast
@@ -15,7 +16,9 @@ import importlib.util
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,21 +33,26 @@ MEMORY = PACKAGE / "__pycache__" / "code_fingerprints.json"
 
 
 @functools.cache
-def of(*modules: str) -> str:
-    """Fingerprint of the modules (dotted names) and of all they import: 16 hex digits."""
+def of(*modules: str, assets: tuple[str, ...] = ()) -> str:
+    """Fingerprint of the modules (dotted names), of all they import, and of folders of files.
+
+    Args:
+        modules: Dotted names.
+        assets: Folders of the package whose files decide the result, too, as queries and page
+            templates do.
+
+    Returns:
+        16 hex digits, and as many behind a dash for each folder.
+    """
     digest = hashlib.sha256()
     for module in sorted(closure(*modules)):
         digest.update(f"{module}\n{_read(module)[0]}\n".encode())
     _keep_memory()
-    return digest.hexdigest()[:16]
+    return "-".join([digest.hexdigest()[:16], *map(_of_files, assets)])
 
 
 @functools.cache
-def of_files(folder: str) -> str:
-    """Fingerprint of the files of a folder of the package that are not Python: 16 hex digits.
-
-    Queries and page templates decide a stage's result as its modules do.
-    """
+def _of_files(folder: str) -> str:
     digest = hashlib.sha256()
     for path in sorted((PACKAGE / folder).rglob("*")):
         if path.is_file() and path.suffix != ".pyc":
@@ -54,7 +62,7 @@ def of_files(folder: str) -> str:
 
 
 def closure(*modules: str) -> set[str]:
-    """The modules and every first-party module that they import, directly or through others."""
+    """The modules and every one near them that they import, directly or through others."""
     found: set[str] = set()
     waiting = list(modules)
     while waiting:
@@ -62,7 +70,32 @@ def closure(*modules: str) -> set[str]:
         if module not in found:
             found.add(module)
             waiting.extend(imports(module))
-    return {m for m in found if _path(m).name != "__init__.py"}
+    return {m for m in found if _path(m).name != "__init__.py" or not is_first_party(m)}
+
+
+def named(modules: Iterable[str]) -> set[str]:
+    """The top-level names that modules import themselves, of whoever."""
+    return {name.partition(".")[0] for module in modules for name in _read(module)[1]}
+
+
+def loaded(*known: str) -> dict[str, str | None]:
+    """The modules of the user's own that this process has imported, beside those that are known.
+
+    Args:
+        known: Modules whose fingerprint is recorded, with all that their code names.
+
+    Returns:
+        Digest by dotted name.
+    """
+    beside = closure(*known)
+    names = [name for name in [*sys.modules] if name not in beside]
+    own = [name for name in names if _is_own(name.partition(".")[0])]
+    return {name: digest for name in sorted(own) if (digest := of_module(name)) is not None}
+
+
+def of_module(module: str) -> str | None:
+    """Digest of the code of one module; None where there is no such source."""
+    return _read(module)[0][:16] if exists(module) else None
 
 
 @functools.cache
@@ -86,13 +119,34 @@ def commit() -> str | None:
 
 @functools.cache
 def imports(module: str) -> frozenset[str]:
-    """First-party modules that a module imports, those inside functions included."""
-    return frozenset(m for m in _read(module)[1] if near(m, module) and exists(m))
+    """Modules near a module that it imports, those inside functions included."""
+    found = {name for name in _read(module)[1] if near(name, module)}
+    if not is_first_party(module):
+        # Who imports a.b.c runs the packages a and a.b, too.
+        parts = [name.split(".") for name in (*found, module)]
+        found |= {".".join(p[:n]) for p in parts for n in range(1, len(p)) if near(p[0], module)}
+    return frozenset(filter(exists, found))
 
 
 def near(name: str, module: str) -> bool:
-    """Whether a dotted name is of this package or of the package of `module`."""
-    return name.partition(".")[0] in (*FIRST_PARTY, module.partition(".")[0])
+    """Whether a dotted name is of this repository or, for a module of the user's own, of theirs."""
+    top, own = name.partition(".")[0], module.partition(".")[0]
+    return is_first_party(name) or (not is_first_party(module) and (top == own or _is_own(top)))
+
+
+def is_first_party(module: str) -> bool:
+    """Whether a module is of this repository."""
+    return module.partition(".")[0] in FIRST_PARTY
+
+
+@functools.cache
+def _is_own(top: str) -> bool:
+    """Whether a top-level name is the user's: neither ours, nor Python's, nor installed."""
+    if top in FIRST_PARTY or top in sys.stdlib_module_names or top == "__main__":
+        return False
+    place = _root(top)
+    installed = {Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")}
+    return place is not None and not any(place.is_relative_to(folder) for folder in installed)
 
 
 def exists(module: str) -> bool:
@@ -130,22 +184,25 @@ def _statements(tree: ast.Module) -> Iterator[ast.AST]:
 @functools.cache
 def _path(module: str) -> Path:
     top, *parts = module.split(".")
-    place = _root(top).joinpath(top, *parts)
+    place = (_root(top) or ROOT).joinpath(top, *parts)
     package = place / "__init__.py"
     return package if package.exists() else place.with_suffix(".py")
 
 
 @functools.cache
-def _root(top: str) -> Path:
-    """The folder that holds a top-level module or package."""
-    # What runs (`__main__`) has no place that could be found.
-    known = top in (*FIRST_PARTY, "__main__")
-    spec = None if known else importlib.util.find_spec(top)
+def _root(top: str) -> Path | None:
+    """The folder that holds a top-level module or package; None where there is none of it."""
+    if top in FIRST_PARTY:
+        return ROOT
+    try:
+        spec = importlib.util.find_spec(top)
+    except ValueError:  # What runs, and what tests make up, has no place that could be found.
+        return None
     if spec is not None and spec.submodule_search_locations:
         return Path(next(iter(spec.submodule_search_locations))).parent
     if spec is not None and spec.has_location and spec.origin is not None:
         return Path(spec.origin).parent
-    return ROOT
+    return None
 
 
 @functools.cache
@@ -154,18 +211,28 @@ def _read(module: str) -> tuple[str, list[str]]:
     content = hashlib.sha256(_own() + _path(module).read_bytes()).hexdigest()
     known = _memory().get(module, [])
     if known[:1] != [content]:
-        named: set[str] = set()
+        names: set[str] = set()
         for node in _statements(tree(module)):
             if isinstance(node, ast.Import):
-                named.update(alias.name for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                named.add(node.module)
+                names.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                origin = _origin(node, module)
+                names.add(origin)
                 # `from pipeline.data import shards` names a module, `from x import f` does not.
-                named.update(f"{node.module}.{alias.name}" for alias in node.names)
+                names.update(f"{origin}.{alias.name}" for alias in node.names)
         digest = hashlib.sha256(_shape(tree(module)).encode()).hexdigest()
-        _memory()[module] = known = [content, digest, sorted(named)]
+        _memory()[module] = known = [content, digest, sorted(names)]
         _unkept.add(module)
     return known[1], known[2]
+
+
+def _origin(node: ast.ImportFrom, module: str) -> str:
+    """The dotted name behind `from`; that of a relative import is made absolute."""
+    if not node.level:
+        return node.module or ""
+    parts = module.split(".")
+    package = parts if _path(module).name == "__init__.py" else parts[:-1]
+    return ".".join([*package[: len(package) - node.level + 1], *filter(None, [node.module])])
 
 
 @functools.cache

@@ -28,8 +28,10 @@ STANDARD: dict[str, Shape] = {
     "stage": str,
     "settings": {},
     "inputs": {EACH: str},
+    "given": {EACH: str},
     "files": {EACH: {"bytes": int, "sha256": str}},
-    "code": {"fingerprint": str, "commit": (str, type(None))},
+    "code": {"fingerprint": str, "commit": (str, type(None)), "loaded": {EACH: str}},
+    "versions": {EACH: str},
 }
 _SPLIT: dict[str, Shape] = {
     "tokens": POSITIVE,
@@ -86,12 +88,11 @@ FACTS: dict[str, dict[str, Shape]] = {
         "wall_seconds?": (int, float),
         "tokens_per_second?": (int, float),
         "resumes?": int,
-        "versions?": {EACH: str},
     },
     "mixture": {"weights_by_domain": {EACH: (int, float)}, "chosen?": {EACH: object}},
     "evaluate": {"run": str, "steps": [int]},
     "probe": {"run": str, "steps": [int]},
-    "theory": {},
+    **{stage: {} for stage in ("theory", "database", "table", "figure", "report", "domains")},
 }
 """What the manifest of each stage holds beside `STANDARD`, of what is read of it."""
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import atomic_files, optional_imports, ownership
+from pipeline.runtime import atomic_files, made_from, optional_imports, ownership
 from pipeline.tasks import demonstrations, registry
 from pipeline.tasks.benchmark import DEMONSTRATIONS
 from pipeline.tasks.task import Record, Row, Task
@@ -71,7 +71,7 @@ def _files(task: Task, taken: Sequence[str]) -> dict[str, Path]:
 
 
 def _fetch(task: Task, place: Path, revision: str | None, own: Mapping[str, Path]) -> str:
-    dataset, pinned = task.dataset, revision is None
+    dataset, named, pinned = task.dataset, revision, revision is None
     ownership.refuse(place, "fetch", list(own.values()))
     log.info("%s: %s, licence: %s", task.name, dataset.repository, dataset.licence)
     if dataset.notice:
@@ -100,7 +100,10 @@ def _fetch(task: Task, place: Path, revision: str | None, own: Mapping[str, Path
         "rows": {name: len(records) for name, records in kept.items()},
         "unusable": unusable,
     }
-    _write(place, kept, facts)
+    settings: dict[str, Any] = {"revision": named} if named else {}
+    if own:
+        settings["files"] = {split: str(path) for split, path in own.items()}
+    _write(place, kept, settings, facts, [*own.values()])
     return _told(place, facts)
 
 
@@ -189,7 +192,13 @@ def _curated(task: Task, records: Sequence[Record]) -> list[Record]:
     return [of_key[row.key] for row in chosen]
 
 
-def _write(place: Path, kept: Mapping[str, Sequence[Record]], facts: Mapping[str, Any]) -> None:
+def _write(
+    place: Path,
+    kept: Mapping[str, Sequence[Record]],
+    settings: Mapping[str, Any],
+    facts: Mapping[str, Any],
+    given: Sequence[Path],
+) -> None:
     with atomic_files.atomic_write(place, "fetch") as partial:
         partial.mkdir()
         written = []
@@ -198,11 +207,12 @@ def _write(place: Path, kept: Mapping[str, Sequence[Record]], facts: Mapping[str
             lines = (json.dumps(r, ensure_ascii=False, sort_keys=True) + "\n" for r in records)
             path.write_text("".join(lines), encoding="utf-8")
             written.append(path)
-        atomic_files.write_manifest(
+        made_from.write_manifest(
             partial / atomic_files.MANIFEST,
             stage="fetch",
-            settings={},
+            settings=settings,
             inputs=[],
+            given=given,
             files=written,
             modules=[__name__],
             facts=facts,

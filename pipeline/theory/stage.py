@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.runtime import atomic_files
+from pipeline.runtime import atomic_files, made_from
 from pipeline.theory import convergence, descent, example
 from pipeline.theory.problem import Row
 
@@ -41,14 +41,14 @@ def write(out: Path, sizes: Sizes = Sizes()) -> None:
             pq.write_table(
                 pa.Table.from_pylist(rows), partial / f"{name}.parquet", compression="zstd"
             )
-        atomic_files.write_manifest(
+        made_from.write_manifest(
             partial / atomic_files.MANIFEST,
             stage="theory",
             settings={"seed": SEED, **dataclasses.asdict(sizes)},
             inputs=[],
             files=sorted(partial.glob("*.parquet")),
             modules=[__name__],
-            facts={"versions": {"numpy": np.__version__}},
+            facts={},
         )
 
 

@@ -23,7 +23,7 @@ from pike_mixing.finders import registry
 from pike_mixing.finders.interface import Finder, Proxy
 from pike_mixing.limits import Proportions
 from pike_mixing.settings import parse, unknown
-from pipeline.runtime import atomic_files, manifests, ownership
+from pipeline.runtime import atomic_files, made_from, manifests, ownership
 from pipeline.settings import GRID
 
 METHOD = "method."
@@ -93,7 +93,7 @@ def find(settings: Path, out: Path) -> None:
     read = [_read(name, asked.proxies[name], asked, reads) for name in sorted(asked.proxies)]
     proxies = [proxy for proxy, _ in read]
     facts = _mixture(finder, asked, proxies) if finder else _best(asked, proxies)
-    atomic_files.write_manifest(
+    made_from.write_manifest(
         out,
         stage="mixture",
         settings=values,

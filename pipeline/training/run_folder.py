@@ -17,7 +17,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from pike_mixing.errors import InputError
@@ -25,7 +24,7 @@ from pipeline import settings
 from pipeline.model import checkpoint
 from pipeline.model import transformer as models
 from pipeline.model.transformer import Transformer
-from pipeline.runtime import atomic_files, devices, distributed, manifests, run_lock
+from pipeline.runtime import atomic_files, devices, distributed, made_from, manifests, run_lock
 from pipeline.runtime.background_writer import Writer
 from pipeline.training.metric_log import Records, Rows
 
@@ -211,7 +210,7 @@ class RunFolder:
         seconds = self.records.seconds()
         tokens = recipe.steps * recipe.rows * recipe.length
         starts = self._starts()
-        atomic_files.write_manifest(
+        made_from.write_manifest(
             self.folder / atomic_files.MANIFEST,
             stage="pretrain",
             settings=values,
@@ -233,7 +232,6 @@ class RunFolder:
                 "data_fingerprint": data_fingerprint,
                 "checkpoints": list(kept),
                 "weights_sha256": sums[kept[recipe.steps] / checkpoint.MODEL],
-                "versions": {"torch": torch.__version__, "numpy": np.__version__},
             },
             known=sums,
         )

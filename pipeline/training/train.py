@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from pike_mixing import registry
+from pike_mixing import RULES, registry
 from pike_mixing.apportion import systematic
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Method, Signals, State, Statistics, StatisticsNeed
@@ -28,9 +28,9 @@ from pipeline.model.learning_rate import learning_rate
 from pipeline.runtime import (
     atomic_files,
     chips,
-    code_fingerprint,
     devices,
     distributed,
+    made_from,
     run_lock,
     signal_handler,
 )
@@ -150,8 +150,8 @@ class _Training:
             Mixture(given.corpora, recipe.length, work.seed, purpose, max_epochs=limit)
             for purpose, limit in limits.items()
         )
-        code = code_fingerprint.of(*modules(work.rule))
-        identity = {"run": values, "code": code, **given.identity}
+        code = modules(work.rule)
+        identity = {"run": values, **made_from.code("pretrain", code), **given.identity}
         pieces = next(iter(given.corpora.values())).vocabulary
         vocabulary = work.model.padded_vocabulary(pieces)
         self.model = transformer.initialised(work.model, vocabulary, work.seed).to(device)
@@ -317,4 +317,4 @@ class _Training:
 
 def modules(rule: str) -> tuple[str, str]:
     """The modules whose code a run of this rule is a function of."""
-    return "pipeline.training.train", registry.kind(rule).__module__
+    return "pipeline.training.train", RULES.get(rule, rule).partition(":")[0]

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.data import corpus_manifest, packing, shards, tokenizer
 from pipeline.data import documents as store
-from pipeline.runtime import atomic_files
+from pipeline.runtime import atomic_files, made_from
 
 
 def write_corpus(folder, train, validation=(1, 1), *, shard_tokens=2**20, vocabulary=100, eos=1):
@@ -31,7 +31,9 @@ def write_corpus(folder, train, validation=(1, 1), *, shard_tokens=2**20, vocabu
         "stage": "pack",
         "settings": {},
         "inputs": {},
-        "code": {"fingerprint": "by hand", "commit": None},
+        "given": {},
+        "code": {"fingerprint": "by hand", "commit": None, "loaded": {}},
+        "versions": {},
         "format": corpus_manifest.FORMAT,
         "source": folder.name,
         "licence": "CC0-1.0",
@@ -60,7 +62,7 @@ def write_source(folder, texts, *, entropy=None):
         "skipped": {"blank": 2},
         "entropy_nats_per_character": entropy,
     }
-    atomic_files.write_manifest(
+    made_from.write_manifest(
         folder / atomic_files.MANIFEST,
         stage=store.STAGE,
         settings={},

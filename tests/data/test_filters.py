@@ -82,7 +82,7 @@ def test_documents_that_hold_an_item_are_left_out(cleaned, tmp_path):
     )
     assert kept == hashes(clean)
     assert manifest["hygiene"]["dropped"] == {"contaminated": 5}
-    assert any("items.jsonl" in name for name in manifest["inputs"])
+    assert any("items.jsonl" in name for name in manifest["given"])
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".parquet", ".txt"])

@@ -8,7 +8,7 @@ import pytest
 from pike_mixing.errors import InputError
 from pipeline.data import corpus_manifest
 from pipeline.data.shards import Corpus
-from pipeline.data.verify import verify
+from pipeline.planning.verify import verify
 from pipeline.runtime import atomic_files
 
 LIST = corpus_manifest.documents_file("train")
@@ -118,12 +118,12 @@ def test_a_manifest_that_contradicts_itself_is_refused_at_every_open(corpus, cha
             read()
 
 
-@pytest.mark.parametrize("manifest", [{"stage": "pretrain", "files": {}}, [], None])
+@pytest.mark.parametrize("manifest", [{"stage": "elsewhere", "files": {}}, [], None])
 def test_a_folder_of_something_else_is_refused(tmp_path, manifest):
     if manifest is not None:
         atomic_files.write_json(tmp_path / atomic_files.MANIFEST, manifest)
-    message = "neither of documents nor of a corpus"
-    with pytest.raises(InputError, match="holds no doc" if manifest is None else message):
+    message = "no manifest is there" if manifest is None else "is no manifest of a stage"
+    with pytest.raises(InputError, match=message):
         verify([str(tmp_path)])
     with pytest.raises(InputError, match="no finished corpus" if manifest is None else "is not"):
         Corpus.open(tmp_path, "train")

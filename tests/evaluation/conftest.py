@@ -10,7 +10,7 @@ from torch import nn
 
 from pipeline.data.corpus_manifest import data_fingerprint, documents_file
 from pipeline.data.shards import DOCUMENT, Corpus, ShardWriter
-from pipeline.runtime import atomic_files
+from pipeline.runtime import atomic_files, made_from
 
 EOS = 1
 
@@ -45,7 +45,7 @@ def packed(tmp_path):
                 "bytes": int(table["bytes"].sum()),
                 "shards": shards,
             }
-        atomic_files.write_manifest(
+        made_from.write_manifest(
             folder / atomic_files.MANIFEST,
             stage="pack",
             settings={},

@@ -166,7 +166,7 @@ def test_what_another_run_differs_in_is_logged(tmp_path, caplog):
     with caplog.at_level(logging.INFO, "pike"):
         assert checkpoint.resumable(tmp_path, now, 2) is None
     assert (
-        "run.training.steps was 10, is 12; code was another; mixture was {'a': 1}, is not set"
+        'run.training.steps was 10, is 12; code was another; mixture was {"a":1}, is not set'
         in (caplog.text)
     )
     assert "seed" not in caplog.text

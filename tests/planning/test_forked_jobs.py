@@ -1,7 +1,5 @@
 """Which jobs of a workflow are forks. The server itself: tests/runtime/test_fork_server.py."""
 
-import tempfile
-
 import pytest
 
 from pipeline.planning import forked_jobs, stages
@@ -12,23 +10,22 @@ TRAININGS = ["pretrain"] * 3 + ["evaluate"]
 
 
 @pytest.fixture
-def started(monkeypatch, tmp_path):
+def started(monkeypatch):
     """What servers are started with, of which none is."""
     found = []
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(forked_jobs.fork_server, "start", lambda *given: found.append(given))
     return found
 
 
 def test_four_jobs_that_import_the_same_have_a_server(started):
     words = forked_jobs.start(["download", *TRAININGS, "table"], NOTHING, "before; ")
-    ((folder, modules, prefix),) = started
-    assert words.endswith(f"fork_client.py {folder}")
+    ((name, modules, prefix),) = started
+    assert words.endswith(f"fork_client.py {name}")
     assert (list(modules), prefix) == (["pretrain", "evaluate", "probe"], "before; ")
     assert all(stages.STAGES[c].startswith(f"{module}:") for c, module in modules.items())
 
 
-def test_jobs_of_results_have_another_in_the_same_folder(started):
+def test_jobs_of_results_have_another_of_the_same_name(started):
     forked_jobs.start(
         ["database_of_selection", "table", "table", "report", *TRAININGS], NOTHING, ""
     )

@@ -1,6 +1,5 @@
 import dataclasses
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -8,7 +7,7 @@ import yaml
 from pike_mixing.errors import InputError
 from pike_mixing.settings import parse
 from pipeline import settings
-from pipeline.planning import output_root, planner, rule_inputs, stages
+from pipeline.planning import output_root, planner, rule_inputs
 from pipeline.planning.plan import OF_SETTINGS
 from pipeline.runtime import atomic_files
 
@@ -152,9 +151,6 @@ def test_a_database_of_some_runs_knows_what_they_stand_on(small):
     assert set(experiment["corpora"]) == {"symbols/easy", "symbols/hard", "symbols/noise"}
     assert set(experiment["sources"]) == {"easy", "hard", "noise"}
     assert experiment["tokenizers"] == {"symbols": "results/tokenizers/symbols.json"}
-    assert experiment["fingerprints"] == {
-        "symbols/nano/mix/seed1": stages.code("pretrain", "mix"),
-    }
 
 
 def test_every_stage_has_its_settings_file(small):
@@ -461,7 +457,7 @@ def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
     plan = planner.plan(config(), "config.yaml")
     reads = rule_inputs.RuleInputs(plan)
     needed = {
-        name: reads.selection_records(SimpleNamespace(selection=plan.selection("table", name)))
+        name: reads.of("database_of_selection", plan.selection("table", name)).paths()
         for name in OF_SETTINGS
     }
     found = [f"results/mixtures/stdlib/pico/doremi/seed{seed}.json" for seed in range(3)]

@@ -36,18 +36,22 @@ def of(**names):
 
 def test_a_run_reads_the_corpora_of_its_domains(reads):
     corpora = [f"results/corpora/symbols/{d}/{MANIFEST}" for d in ("easy", "hard", "noise")]
-    assert reads.run_inputs(of(run=PIKE)) == {"corpora": corpora}
+    assert reads.of("pretrain", PIKE) == ({"corpora": corpora}, [])
     assert reads.corpora_folder(of(run=PIKE)) == "results/corpora/symbols"
-    evaluation = reads.evaluation_inputs(of(run=PIKE))
-    assert evaluation["tokenizer"] == "results/tokenizers/symbols.model"
-    assert evaluation["corpora"] == []
+    evaluation = reads.of("evaluate", PIKE)
+    assert evaluation.made["tokenizer"] == "results/tokenizers/symbols.model"
+    assert evaluation.made["corpora"] == []
+    own = f"results/runs/{PIKE}/{MANIFEST}"
+    assert evaluation.paths()[:2] == [own, "results/tokenizers/symbols.model"]
+    probed = "symbols-six/nano/mix/seed0"
+    assert reads.of("probe", probed).paths() == [f"results/runs/{probed}/{MANIFEST}"]
 
 
 def test_a_run_that_stands_on_others_names_what_they_left(reads):
-    proxy = reads.run_inputs(of(run="stdlib/pico/doremi-proxy/seed0"))
+    proxy = reads.of("pretrain", "stdlib/pico/doremi-proxy/seed0").made
     reference = f"results/runs/stdlib/pico/mix/seed0/{MANIFEST}"
     assert proxy["reference"] == reference
-    final = reads.run_inputs(of(run="stdlib/nano/doremi/seed0"))
+    final = reads.of("pretrain", "stdlib/nano/doremi/seed0").made
     assert final["mixture"] == "results/mixtures/stdlib/pico/doremi/seed0.json"
     given = {"reference": reference, "mixture": "m.json"}
     folder = "results/runs/stdlib/pico/mix/seed0"
@@ -57,23 +61,27 @@ def test_a_run_that_stands_on_others_names_what_they_left(reads):
     assert reads.run_arguments(of(run=PIKE), {}) == corpora
 
 
-def test_a_mixture_reads_its_proxies_and_their_evaluations(reads):
-    proxies = reads.mixture_proxies(of(mixture="stdlib/pico/doremi/seed0"))
-    folder = "results/runs/stdlib/pico/doremi-proxy/seed0"
-    assert proxies == [f"{folder}/{MANIFEST}", f"{folder}/evaluations/{MANIFEST}"]
+def test_a_mixture_reads_its_proxies_and_evaluations_where_it_reads_losses(config):
+    plan = planner.plan(config(), "config.yaml")
+    name, folder = "stdlib/pico/doremi/seed0", "results/runs/stdlib/pico/doremi-proxy/seed0"
+    assert plan.mixtures[name]["finder"] == "average"  # Of the proxy's own weights.
+    assert RuleInputs(plan).of("mixture", name).paths() == [f"{folder}/{MANIFEST}"]
+    plan.mixtures[name]["finder"] = "best"
+    both = [f"{folder}/{MANIFEST}", f"{folder}/evaluations/{MANIFEST}"]
+    assert RuleInputs(plan).of("mixture", name).paths() == both
 
 
 def test_a_source_reads_the_files_that_it_names(reads):
-    assert reads.source_files(of(source="code")) == ["b.txt", "a.txt"]
-    assert reads.source_files(of(source="prose")) == []
-    assert reads.tokenizer_file(of(tokenizer="symbols")) == []
+    assert reads.of("download", "code") == ({}, ["b.txt", "a.txt"])
+    assert reads.of("download", "prose") == ({}, [])
     documents = [f"results/data/{source}/{MANIFEST}" for source in ("easy", "hard", "noise")]
-    assert reads.tokenizer_documents(of(tokenizer="symbols")) == documents
+    assert reads.of("tokenizer", "symbols") == ({"documents": documents}, [])
 
 
 def test_evaluation_items_are_the_users_own_or_a_fetched_task(reads):
-    assert reads.decontamination_tasks(of()) == [f"results/tasks/piqa/{MANIFEST}"]
-    assert reads.decontamination_files(of()) == ["own.jsonl"]
+    made, given = reads.of("pack", "symbols/easy")
+    assert made["tasks"] == [f"results/tasks/piqa/{MANIFEST}"]
+    assert given == ["own.jsonl"]
 
 
 def test_a_database_reads_every_record_of_its_runs(plan, reads):
@@ -82,9 +90,18 @@ def test_a_database_reads_every_record_of_its_runs(plan, reads):
     assert found[:2] == [f"{folder}/{MANIFEST}", f"{folder}/evaluations/{MANIFEST}"]
     assert f"results/corpora/symbols/hard/{MANIFEST}" in found
     assert "results/tokenizers/symbols.json" in found
-    assert reads.selection_records(of(selection="table-table1")) == reads.records(
-        plan.named_selection("table-table1")
-    )
+    name = "table-table1"
+    selected = reads.of("database_of_selection", name)
+    assert selected.paths() == reads.records(plan.named_selection(name))
+    database = f"results/databases/{name}.manifest.json"
+    assert reads.of("table", "table1").paths() == [database]
+    assert "results/tables/table1.manifest.json" in reads.of("report", "").paths()
+
+
+def test_what_the_plan_has_not_is_refused_by_name(reads):
+    for rule in ("download", "tokenizer", "pack", "pretrain", "mixture", "evaluate", "probe"):
+        with pytest.raises(InputError, match="'prosa'"):
+            reads.of(rule, "prosa")
 
 
 def test_a_try_has_more_time_than_the_one_before_up_to_the_limit(plan):

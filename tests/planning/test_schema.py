@@ -140,4 +140,4 @@ def test_null_stands_for_a_setting_that_may_be_absent(config):
     values["evaluation"]["standard"] |= {"choice": None, "domains": None, "tasks": [asked]}
     work = jobs.Jobs(planner.plan(values, "config.yaml"), accelerators.accelerator("h100"))
     assert all(work.job(*key).seconds for key in work.every())
-    assert rule_inputs.RuleInputs(work.plan).decontamination_files(None) == []
+    assert rule_inputs.RuleInputs(work.plan).of("pack", "symbols/easy").given == []

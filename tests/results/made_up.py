@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.runtime import atomic_files
+from pipeline.runtime import atomic_files, made_from
 
 DOMAINS = {"real": ["code", "prose", "headers"], "languages": ["easy", "hard", "noise"]}
 FLOORS = {"easy": math.log(2), "hard": 1.287, "noise": math.log(256)}
@@ -42,7 +42,6 @@ def build(root, seeds=(0, 1), scenarios=("real", "languages"), methods=tuple(MET
         "sources": {},
         "tokenizers": {},
         "rules": {"mix": "Every batch holds every domain in equal parts."},
-        "fingerprints": {},
     }
     for scenario in scenarios:
         _data(results, scenario, experiment)
@@ -56,7 +55,7 @@ def build(root, seeds=(0, 1), scenarios=("real", "languages"), methods=tuple(MET
 
 def _manifest(folder, stage, settings, inputs, files, facts, modules=("pipeline.errors",)):
     path = folder if folder.suffix else folder / atomic_files.MANIFEST
-    atomic_files.write_manifest(
+    made_from.write_manifest(
         path, stage=stage, settings=settings, inputs=inputs, files=files, modules=list(modules),
         facts=facts,
     )  # fmt: skip
@@ -73,7 +72,7 @@ def _data(results, scenario, experiment):
         documents = {"id": ["0", "1"], "text": [source, source * 2]}
         record = write_parquet(folder / "documents.parquet", documents)
         settings = {"kind": "synthetic" if source in FLOORS else "python", "name": source}
-        facts = {"documents": 2, "bytes": 3 * len(source), "versions": {"python": "3.11.7"}}
+        facts = {"documents": 2, "bytes": 3 * len(source)}
         facts |= {"skipped": {}, "entropy_nats_per_character": None}
         sources[source] = _manifest(
             folder, "download", settings, [], [record], facts | _origin(source)
@@ -82,7 +81,7 @@ def _data(results, scenario, experiment):
     made = _manifest(
         tokenizer.with_suffix(".json"), "tokenizer", {"name": scenario, "vocabulary": VOCABULARY},
         list(sources.values()), [tokenizer],
-        {"vocabulary": VOCABULARY, "versions": {"sentencepiece": "0.2.3"}},
+        {"vocabulary": VOCABULARY},
     )  # fmt: skip
     experiment["tokenizers"][scenario] = str(made)
     for source in DOMAINS[scenario]:
@@ -115,6 +114,7 @@ def _corpus_facts(source):
         "unigram_nats": 5.75 if source == "noise" else 5.2,
         "floor_nats": FLOORS.get(source),
         "skipped": {},
+        "warnings": ["little text, <19> documents"] if source == "noise" else [],
         "fingerprint": f"data of {source}",
     }
 
@@ -163,7 +163,6 @@ def _run(results, scenario, method, seed, experiment):
         "data_fingerprint": f"data of {scenario}",
         "checkpoints": CHECKPOINTS,
         "weights_sha256": sums["model.safetensors"],
-        "versions": {"torch": "2.13.0"},
     }
     inputs, files = [*corpora, folder / "run.json"], [*records, *weights]
     modules = ["pipeline.runtime.atomic_files"]
@@ -171,8 +170,6 @@ def _run(results, scenario, method, seed, experiment):
     _evaluations(folder, scenario, method, rng)
     _probes(folder, scenario, rng)
     experiment["runs"][name] = {"folder": str(folder), "settings": settings}
-    manifest = atomic_files.read_json(folder / atomic_files.MANIFEST)
-    experiment["fingerprints"][name] = manifest["code"]["fingerprint"]
 
 
 def loss(scenario, method, domain, step, noise=0.0):

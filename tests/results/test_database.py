@@ -231,26 +231,6 @@ def test_runs_without_evaluations_or_probes_need_none(small, tmp_path):
     assert ask(tmp_path / "x.duckdb", "select count(*) from perplexities") == [(0,)]
 
 
-def test_changed_code_marks_a_run_as_stale(small, tmp_path):
-    experiment = atomic_files.read_json(small)
-    experiment["fingerprints"]["real/tiny/pike/seed0"] = "another"
-    experiment["runs"]["real/tiny/mix/seed0"]["settings"]["method"] = {"tau": 1}
-    atomic_files.write_json(small, experiment)
-    manifest = tmp_path / "results/data/code/manifest.json"
-    atomic_files.write_json(manifest, atomic_files.read_json(manifest) | {"revision": "later"})
-    database.build(small, tmp_path / "x.duckdb")
-    assert ask(tmp_path / "x.duckdb", "select artifact, reason from stale") == [
-        ("corpus/real/code", "input source/code"),
-        ("run/real/tiny/mix/seed0", "settings"),
-        ("run/real/tiny/pike/seed0", "code"),
-        ("tokenizer/real", "input source/code"),
-    ]
-
-
-def test_a_fresh_experiment_has_nothing_stale(made):
-    assert ask(made / "pike.duckdb", "select * from stale") == []
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -35,6 +35,7 @@ def test_the_page_has_the_databases_numbers(made, docs):
             re.escape(f"{row['nll_difference']:+.3f}") + "[^ ]* " + re.escape(ends), line
         )
     assert marks.NOTES["collapsed"] in text
+    assert "16 runs (those that serve others too), up to 2 seeds" in text
 
 
 def test_the_figure_shows_every_number_in_light_and_dark(docs):

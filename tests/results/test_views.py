@@ -295,23 +295,6 @@ def test_similarities_are_means_over_seeds_by_pair(empty):
     }
 
 
-def test_stale_names_code_settings_and_inputs(empty):
-    same = {"settings": '{"a":1}', "expected_settings": '{"a":1}'}
-    run(empty, "fine", code_fingerprint="x", expected_fingerprint="x", **same)
-    run(empty, "unknown", code_fingerprint="x", **same)
-    run(empty, "code", code_fingerprint="x", expected_fingerprint="y", **same)
-    other = {"settings": '{"a":1}', "expected_settings": '{"a":2}'}
-    run(empty, "settings", code_fingerprint="x", expected_fingerprint="x", **other)
-    empty.execute("insert into lineage_inputs values ('run/z', 'corpus/t/a', 'old', 'new')")
-    empty.execute("insert into lineage_inputs values ('run/y', 'corpus/t/a', 'new', 'new')")
-    found = empty.execute("select artifact, reason from stale").fetchall()
-    assert found == [
-        ("run/s/m/code/seed0", "code"),
-        ("run/s/m/settings/seed0", "settings"),
-        ("run/z", "input corpus/t/a"),
-    ]
-
-
 def cells(connection, table, column):
     """Shown cells of one column by row."""
     sql = f"select row_label, value from {table} where column_label = ?"

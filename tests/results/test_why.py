@@ -4,7 +4,6 @@ import duckdb
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.results import database
 from pipeline.results.compare_databases import compare
 from pipeline.results.why import why
 from pipeline.runtime import atomic_files
@@ -59,16 +58,6 @@ def test_a_database_of_somebody_elses_is_refused(tmp_path):
         why("table/x", path)
     with pytest.raises(InputError, match=r"other\.duckdb is no database of an experiment"):
         compare(path, path)
-
-
-@pytest.mark.slow
-def test_stale_artifacts_are_marked(small, tmp_path):
-    experiment = atomic_files.read_json(small)
-    experiment["fingerprints"]["real/tiny/pike/seed0"] = "another"
-    atomic_files.write_json(small, experiment)
-    database.build(small, tmp_path / "x.duckdb")
-    assert "OUT OF DATE: code changed" in why("run/real/tiny/pike/seed0", tmp_path / "x.duckdb")
-    assert "OUT OF DATE" not in why("run/real/tiny/mix/seed0", tmp_path / "x.duckdb")
 
 
 @pytest.mark.parametrize(

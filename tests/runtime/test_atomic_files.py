@@ -1,5 +1,4 @@
 import hashlib
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import atomic_files, code_fingerprint
+from pipeline.runtime import atomic_files
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -124,39 +123,3 @@ def test_broken_json_is_named_with_a_way_out(tmp_path, content):
 def test_missing_json_is_named_with_a_way_out(tmp_path):
     with pytest.raises(InputError, match=r"a\.json does not exist: make it first"):
         atomic_files.read_json(tmp_path / "a.json")
-
-
-def manifest(folder, **facts):
-    folder.mkdir(parents=True)
-    (folder / "out.bin").write_bytes(b"abc")
-    (folder / "in.json").write_text("{}")
-    atomic_files.write_manifest(
-        folder / "stage" / atomic_files.MANIFEST,
-        stage="pack",
-        settings={"share": 0.1},
-        inputs=[folder / "in.json"],
-        files=[folder / "out.bin"],
-        modules=["pipeline.runtime.atomic_files"],
-        facts=facts,
-    )
-    return folder / "stage" / atomic_files.MANIFEST
-
-
-def test_a_manifest_says_what_was_made_from_what_by_what(tmp_path):
-    written = json.loads(manifest(tmp_path / "a", documents=3).read_text())
-    assert written["stage"] == "pack"
-    assert written["settings"] == {"share": 0.1}
-    assert written["files"] == {
-        "../out.bin": {
-            "bytes": 3,
-            "sha256": hashlib.sha256(b"abc").hexdigest(),
-        }
-    }
-    assert written["inputs"] == {"../in.json": hashlib.sha256(b"{}").hexdigest()}
-    assert written["code"]["fingerprint"] == code_fingerprint.of("pipeline.runtime.atomic_files")
-    assert written["documents"] == 3
-
-
-def test_the_same_work_elsewhere_gives_the_same_manifest(tmp_path):
-    first, second = manifest(tmp_path / "a", n=1), manifest(tmp_path / "b" / "c", n=1)
-    assert first.read_bytes() == second.read_bytes()

@@ -1,7 +1,10 @@
 """On a toy package: a copy of the module fingerprints the packages of its own root."""
 
 import importlib.util
+import os
 import shutil
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +12,8 @@ import pytest
 from pike_mixing import RULES
 from pipeline.planning import stages
 from pipeline.runtime import code_fingerprint
+
+ROOT = code_fingerprint.ROOT
 
 TOY = {
     "__init__.py": '"""A toy."""\n',
@@ -127,10 +132,14 @@ def test_an_import_for_type_checkers_alone_is_no_import(tmp_path):
 
 
 def test_files_that_are_not_python_have_a_fingerprint_of_their_own(tmp_path):
-    before = write(tmp_path / "before").of_files("sql")
-    assert write(tmp_path / "same").of_files("sql") == before
-    assert write(tmp_path / "changed", {"sql/query.sql": "select 2"}).of_files("sql") != before
-    assert write(tmp_path / "named", {"sql/more.sql": ""}).of_files("sql") != before
+    def of(name, changes=()):
+        return write(tmp_path / name, changes).of("toy.part", assets=("sql",))
+
+    before = of("before")
+    assert before.startswith(write(tmp_path / "code").of("toy.part") + "-")
+    assert of("same") == before
+    assert of("changed", {"sql/query.sql": "select 2"}) != before
+    assert of("named", {"sql/more.sql": ""}) != before
 
 
 def test_without_git_there_is_no_commit(tmp_path):
@@ -163,6 +172,33 @@ def test_training_does_not_depend_on_what_comes_after_it():
 
 @pytest.mark.slow
 def test_every_stage_has_a_fingerprint_of_its_own():
-    codes = {stage: stages.code(stage) for stage in stages.STAGES}
+    codes = {stage: stages.code(stage)[0] for stage in stages.STAGES}
     assert len(set(codes.values())) == len(codes)
     assert stages.code("pretrain", "mix") != stages.code("pretrain", "pike")
+
+
+OWN = {
+    "mine/__init__.py": "FACTOR = 1\n",
+    "mine/rule.py": "from . import FACTOR\nfrom .deep.helpers import LEAN\nimport outside\n",
+    "mine/deep/__init__.py": "from .. import FACTOR\n",
+    "mine/deep/helpers.py": "LEAN = 1\n",
+    "mine/alone.py": "X = 1\n",
+    "outside.py": "import json\nimport beside\nEXTRA = 1\n",
+    "beside/__init__.py": "Y = 1\n",
+}
+"""A rule of the user's own, with all that it stands on, and a module that nobody imports."""
+
+
+@pytest.mark.parametrize("name", sorted({*OWN} - {"mine/rule.py"}))
+def test_all_that_a_rule_of_ones_own_imports_counts(tmp_path, name):
+    def fingerprint(place, changes=()):
+        for file, content in {**OWN, **dict(changes)}.items():
+            path = tmp_path / place / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, encoding="utf-8")
+        asked = "from pipeline.runtime import code_fingerprint as c; print(c.of('mine.rule'))"
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{tmp_path / place}"}
+        return subprocess.check_output([sys.executable, "-c", asked], env=environment, text=True)
+
+    changed = {name: OWN[name].replace("1", "2") + "Z = 3\n"}
+    assert (fingerprint("a", changed) != fingerprint("b")) == (name != "mine/alone.py")

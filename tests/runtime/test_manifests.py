@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import atomic_files, manifests
+from pipeline.runtime import atomic_files, made_from, manifests
 from pipeline.training import train
 
 
@@ -35,7 +35,7 @@ OTHERS = {
 def written(request, tmp_path_factory):
     """A stage, the place of a manifest of it, and what it holds."""
     stage, path = request.param, tmp_path_factory.mktemp("written") / atomic_files.MANIFEST
-    atomic_files.write_manifest(
+    made_from.write_manifest(
         path, stage=stage, settings={}, inputs=[], files=[], modules=[], facts=OTHERS[stage]
     )
     return stage, path, manifests.read(path, stage)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import atomic_files, ownership
+from pipeline.runtime import atomic_files, made_from, ownership
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -73,7 +73,7 @@ def test_a_folder_is_replaced_after_its_manifest_was_deleted(tmp_path):
             partial.mkdir()
             shard = partial / "train-00000.bin"
             shard.write_text(content)
-            atomic_files.write_manifest(
+            made_from.write_manifest(
                 partial / atomic_files.MANIFEST,
                 stage="pack", settings={}, inputs=[], files=[shard], modules=[], facts={},
             )  # fmt: skip

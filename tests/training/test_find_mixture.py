@@ -15,7 +15,7 @@ from pike_mixing.finders.mixing_law import MixingLaw
 from pipeline.evaluation.output_tables import TABLES
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
-from pipeline.runtime import atomic_files
+from pipeline.runtime import atomic_files, made_from
 from pipeline.settings import Model
 from pipeline.training.find_mixture import find
 
@@ -32,7 +32,7 @@ def trained(folder, *, method=None, domains=DOMAINS, steps=STEPS, weights=None):
         for domain, weight in by_domain.items()
     ]
     pq.write_table(pa.Table.from_pylist(records), folder / "weights.parquet")
-    atomic_files.write_manifest(
+    made_from.write_manifest(
         folder / "manifest.json",
         stage="pretrain",
         settings={
@@ -77,7 +77,7 @@ def evaluated(folder, loss, *, steps=STEPS, tokens=None):
         files.append(path.with_name("token_losses.parquet"))
         kept = [{"step": steps, "domain": d, "nll": nll} for d, nll in tokens.items()]
         pq.write_table(pa.Table.from_pylist(kept, schema=TABLES["token_losses"]), files[1])
-    atomic_files.write_manifest(
+    made_from.write_manifest(
         folder / "evaluations" / "manifest.json",
         stage="evaluate",
         settings={},

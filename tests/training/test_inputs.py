@@ -20,7 +20,7 @@ from pipeline.data.shards import Corpus
 from pipeline.model import adamw, checkpoint
 from pipeline.model.backward import Batch
 from pipeline.model.transformer import initialised, token_losses
-from pipeline.runtime import atomic_files
+from pipeline.runtime import atomic_files, made_from
 from pipeline.training import train
 from pipeline.training.inputs import read_inputs
 
@@ -41,7 +41,7 @@ def table(run, name):
 
 def found(folder, weights, **facts):
     path = folder / "found.json"
-    atomic_files.write_manifest(
+    made_from.write_manifest(
         path,
         stage="mixture",
         settings={},

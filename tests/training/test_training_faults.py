@@ -112,6 +112,19 @@ def doubled(run):
     assert run.wait() == 0
 
 
+def moved(run):
+    """With a whole results folder, or by hand."""
+    run.at(9)
+    away = run.folder.with_name("away")
+    run.folder.rename(away)
+    assert run.wait() == 2
+    assert f"{run.folder} was moved or deleted, or the lease in it" in run.log()
+    assert "Traceback" not in run.log()
+    # What was being written.
+    shutil.rmtree(run.folder, ignore_errors=True)
+    away.rename(run.folder)
+
+
 def elsewhere(age):
     """The holder died with another machine, so many seconds ago."""
 
@@ -155,6 +168,7 @@ FAULTS = {
     "SIGKILL while records are written": while_writing("parts"),
     "SIGSTOP, then SIGCONT": asleep,
     "two processes on one run": doubled,
+    "the folder moved": moved,
     "another machine lost long ago": elsewhere(500),
     "another machine lost a moment ago": elsewhere(0),
     "checkpoint cut in half": harmed(truncate),
@@ -213,13 +227,22 @@ def torchrun_killed(run):
     os.kill(orphan, STOP)
     run.end(KILL)
     run.start()
-    assert run.wait() == 1
+    assert run.wait() == 2
+    assert run.log().count(f"is being written by process {orphan} on ") == 1
+    assert "Traceback" not in run.log()
     os.kill(orphan, CONT)
     while any(run.folder.glob("lease/*")):
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("fault", [one_killed, torchrun_killed])
+def torchrun_stopped(run):
+    run.at(9)
+    assert run.end(TERM) == 75
+    assert run.log().count("stopped by SIGTERM; the same command goes on") == 1
+    assert "Traceback" not in run.log()
+
+
+@pytest.mark.parametrize("fault", [one_killed, torchrun_killed, torchrun_stopped])
 def test_a_run_of_two_processes_ends_with_the_same_bits_too(begin, unbroken, fault):
     run = begin()
     run.processes = 2

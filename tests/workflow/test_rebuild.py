@@ -216,6 +216,23 @@ def test_a_large_text_that_is_touched_plans_nothing_and_braces_are_no_wildcards(
     assert fresh.plan(target) == {"download notes"}
 
 
+def test_a_text_that_is_not_there_is_told_unless_it_was_read(finished):
+    shutil.rmtree(finished.path("text"))
+    assert finished.plan() == set()
+    finished.configure(lambda config: config["sources"]["notes"].update(files="texts/*.txt"))
+    done = finished.dry_run()
+    assert done.returncode == 1
+    assert "config.yaml: sources.notes: there is no file texts/*.txt" in done.stdout
+    assert "put it there, or correct the path" in done.stdout
+    assert "MissingInput" not in done.stdout
+
+
+def test_what_no_run_uses_is_told_at_the_start(fresh):
+    fresh.configure(lambda config: config["methods"].update(spare={"rule": "random"}))
+    done = fresh.make("results/data/easy/manifest.json")
+    assert "config.yaml: methods: defined, and used by no run: spare\n" in done.stdout
+
+
 def test_a_clone_may_lie_in_a_folder_with_braces(fresh, tmp_path):
     project = fresh.copy(tmp_path / "a {clone}")
     project.make("results/data/easy/manifest.json")
@@ -230,8 +247,15 @@ def test_results_that_came_without_snakemakes_memory_are_compared_with_the_plan(
     planned = finished.plan()
     assert planned == trained("balanced", "mostly-easy")
     told = finished.pike("query", "select artifact, reason from stale").stdout
-    assert told.split("\n")[2:4] == [
-        f"run/{run('balanced')}     settings",
-        f"run/{run('mostly-easy')}  code",
+    runs = [line.split() for line in told.splitlines() if line.startswith("run/")]
+    assert runs == [
+        [f"run/{run('balanced')}", "settings.method.tau"],
+        [f"run/{run('mostly-easy')}", "code"],
     ]
     assert finished.plan("results/tables/accuracy.md") == set()
+    told = finished.pike("why", f"run/{run('mostly-easy')}").stdout
+    assert told.count("OUT OF DATE: code changed") == 1
+    kept = ("--rerun-triggers", "mtime", "--force", "results/report/index.html")
+    finished.make(*kept)
+    page = finished.path("results/report/provenance.html").read_text(encoding="utf-8")
+    assert f"<code>run/{run('balanced')}</code>: settings.method.tau changed (1" in page

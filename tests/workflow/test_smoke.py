@@ -4,6 +4,12 @@ import json
 
 import pytest
 
+from pike_mixing.errors import InputError
+from pipeline.planning import cross_checks, planner
+from pipeline.planning.plan import STANDALONE
+from pipeline.results import figures, tables
+from pipeline.runtime import atomic_files
+
 pytestmark = pytest.mark.workflow
 
 METHODS = ("mix", "mostly-easy", "pike", "balanced")
@@ -51,3 +57,28 @@ def test_why_leads_from_a_table_to_the_text(whole):
     assert done.returncode == 0, done.stdout
     for name in ("run/words/tiny/pike/seed0", "corpus/letters/notes", "source/notes"):
         assert name in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("section", "write", "suffix"),
+    [("tables", tables.write, ".md"), ("figures", figures.write, ".svg")],
+)
+def test_a_plan_refuses_what_is_empty_and_nothing_else(whole, tmp_path, section, write, suffix):
+    """Every table and figure that there is, from the database of the tiny experiment."""
+    kind, settings = section[:-1], tmp_path / "settings.json"
+    config = planner.read(whole.path("config.yaml")) | {"tables": {}, "figures": {}}
+    refused, empty = set(), set()
+    every = {q.stem.removeprefix(f"{kind}_") for q in cross_checks.QUERIES.glob(f"{kind}*.sql")}
+    # The database of an experiment that does not show the theory has none of it.
+    for name in every.difference(STANDALONE[kind]):
+        atomic_files.write_json(settings, {"name": name, "selection": {}})
+        try:
+            planner.plan(config | {section: {name: {}}}, "config.yaml")
+        except InputError as error:
+            refused |= {name} if f"{section}.{name} would be empty: " in str(error) else set()
+        try:
+            write(settings, whole.path("results/pike.duckdb"), tmp_path / f"{name}{suffix}")
+        except InputError as error:
+            if "is empty: no selected run" in str(error):
+                empty.add(name)
+    assert refused == empty != set()

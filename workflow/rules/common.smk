@@ -8,9 +8,8 @@ from pathlib import Path
 sys.path.insert(0, str(workflow.basedir))
 
 from pike_mixing.errors import InputError
-from pipeline.planning import file_contents, forked_jobs, methods, outdated
-from pipeline.planning import output_root, planner, profile, rule_inputs
-from pipeline.planning import rule_resources, slurm, stages
+from pipeline.planning import forked_jobs, methods, notices, outdated, output_root
+from pipeline.planning import planner, profile, rule_inputs, rule_resources, slurm
 
 
 def told(function, *arguments):
@@ -29,9 +28,20 @@ told(output_root.claim, PLAN)
 
 RESULTS = PLAN.results
 FINAL = "manifest.json"
-CONTENTS = file_contents.Contents(Path(".snakemake", "contents.json"))
-READS = rule_inputs.RuleInputs(PLAN)
 TAKES = rule_resources.RuleResources(PLAN, PROFILE)
+
+
+def forced(rule, manifest):
+    """Whether `--forcerun` or `--force` name a rule or its output."""
+    dag = workflow.dag
+    return manifest in dag.forcefiles or rule in {one.name for one in dag.forcerules}
+
+
+PYTHONS = {rule: own for rule in outdated.MADE if (own := PROFILE.of(rule, "python"))}
+COMPARED = outdated.Comparison(PLAN, PYTHONS, forced)
+READS = COMPARED.inputs
+if workflow.is_main_process:
+    told(COMPARED.refuse_missing)
 
 # The interpreter and the device are resources: where a job runs is not what it computes, and
 # profiles set them per rule (set-resources).
@@ -58,11 +68,13 @@ onstart:
     # A dry run and a report import no class of the user's and need no finder's packages.
     if "pretrain" in rules:
         told(methods.refuse_at_start, PLAN.runs.values(), PLAN.mixtures.values())
+    for told_of in notices.unused(PLAN, config):
+        logger.warning(told_of)
     # The workflow inside a cluster's job does not start like this, so that it tries nothing again.
     retries = workflow.execution_settings.retries
     for rule, tries in TAKES.further_tries().items():
         workflow.get_rule(rule).restart_times = retries + tries
-    output_root.write_settings(PLAN)
+    output_root.write_settings(PLAN, PYTHONS)
     if workflow.local_exec:
         global START
         START = forked_jobs.start(rules, PROFILE, PREFIX.format())
@@ -71,30 +83,27 @@ onstart:
         workflow.scheduler.job_rate_limiter = None
 
 
-def remade(stage, files=lambda wildcards: []):
-    """An input function that has finished work made again which the plan would do otherwise, as
-    its manifest says. `--rerun-triggers mtime` keeps such work."""
+def reads(rule):
+    """An input function: what the rule reads, by name. Finished work is made again where it, or what
+    it stands on, differs from the plan, as its manifest says; times say nothing (`ancient`).
+    `--rerun-triggers mtime` keeps such work. Snakemake takes braces in a name for a wildcard: such
+    a file of the user's is not declared, but read and compared like the others."""
 
     def found(wildcards):
         triggers = {trigger.name for trigger in workflow.rerun_triggers}
-        if workflow.is_main_process and "PARAMS" in triggers:
-            workflow.dag.forcefiles.update(outdated.manifests(PLAN, stage, wildcards))
-        return files(wildcards)
+        compare = workflow.is_main_process and "PARAMS" in triggers
+        read = told(COMPARED.reads, rule, name := "/".join(wildcards))
+        if compare and told(COMPARED.outdated, rule, name):
+            workflow.dag.forcefiles.add(COMPARED.manifest(rule, name))
+
+        def input_of(path):
+            # Snakemake makes again what reads a file that is made again, but of an old file.
+            return path if compare and COMPARED.is_made_again(path) else ancient(path)
+
+        given = [path for path in read.given if "{" not in path]
+        return {
+            kind: input_of(one) if isinstance(one, str) else [*map(input_of, one)]
+            for kind, one in {**read.made, "given": given}.items()
+        }
 
     return rule_inputs.asked_often(found)
-
-
-def given(files):
-    """An input function of the user's own files, whose times say nothing: what counts is what they
-    hold (`content`). Snakemake takes braces in a name for a wildcard: such a file is not declared,
-    but read and watched like the others."""
-    return ancient(
-        lambda wildcards: [p for p in told(files, wildcards) if "{" not in p]
-    )
-
-
-def content(files):
-    """A parameter of a rule: digest of the user's own files that it reads."""
-    return lambda wildcards: CONTENTS.digest(
-        f"{files.__name__} {'/'.join(wildcards)}", told(files, wildcards)
-    )

@@ -5,8 +5,7 @@
 rule download:
     """A source's documents, with its revision and licence on record."""
     input:
-        remade("download"),
-        given(READS.source_files),
+        unpack(reads("download")),
     output:
         f"{RESULTS}/data/{{source}}/{FINAL}",
     log:
@@ -16,7 +15,6 @@ rule download:
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/sources/{{source}}.json",
-        content=content(READS.source_files),
         folder=subpath(output[0], parent=True),
     shell:
         "exec {resources.python:q} -m pipeline download {params.file:q}"
@@ -26,8 +24,7 @@ rule download:
 rule tokenizer:
     """A SentencePiece model: a given file, or one trained on training documents."""
     input:
-        given(READS.tokenizer_file),
-        documents=remade("tokenizer", READS.tokenizer_documents),
+        unpack(reads("tokenizer")),
     output:
         model=f"{RESULTS}/tokenizers/{{tokenizer}}.model",
         manifest=f"{RESULTS}/tokenizers/{{tokenizer}}.json",
@@ -38,7 +35,6 @@ rule tokenizer:
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/tokenizers/{{tokenizer}}.json",
-        content=content(READS.tokenizer_file),
         folders=lambda wildcards, input: [
             str(Path(path).parent) for path in input.documents
         ],
@@ -50,10 +46,7 @@ rule tokenizer:
 rule pack:
     """A source's documents as shards of tokens."""
     input:
-        remade("pack", READS.decontamination_tasks),
-        given(READS.decontamination_files),
-        documents=f"{RESULTS}/data/{{source}}/{FINAL}",
-        tokenizer=f"{RESULTS}/tokenizers/{{tokenizer}}.model",
+        unpack(reads("pack")),
     output:
         f"{RESULTS}/corpora/{{tokenizer}}/{{source}}/{FINAL}",
     log:
@@ -64,8 +57,7 @@ rule pack:
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/corpora/{{tokenizer}}/{{source}}.json",
-        content=content(READS.decontamination_files),
-        documents=subpath(input.documents, parent=True),
+        documents=f"{RESULTS}/data/{{source}}",
         folder=subpath(output[0], parent=True),
     shell:
         "exec {resources.python:q} -m pipeline pack {params.file:q}"
@@ -76,7 +68,7 @@ rule pack:
 rule fetch:
     """A downstream task's data set, checked against its known checksums."""
     input:
-        given(READS.task_files),
+        unpack(reads("fetch")),
     output:
         f"{RESULTS}/tasks/{{task}}/{FINAL}",
     log:
@@ -88,9 +80,6 @@ rule fetch:
         python=PYTHON,
     params:
         given=READS.task_arguments,
-        settings=lambda wildcards: PLAN.tasks[wildcards.task],
-        code=lambda wildcards: stages.code("fetch", wildcards.task),
-        content=content(READS.task_files),
         folder=subpath(output[0], ancestor=2),
     shell:
         "exec {resources.python:q} -m pipeline fetch {wildcards.task:q} --out {params.folder:q}"

@@ -4,8 +4,7 @@
 rule evaluate:
     """All checkpoints of one run that its evaluation asks for."""
     input:
-        unpack(remade("evaluate", READS.evaluation_inputs)),
-        run=f"{RESULTS}/runs/{{run}}/{FINAL}",
+        unpack(reads("evaluate")),
     output:
         f"{RESULTS}/runs/{{run}}/evaluations/{FINAL}",
     log:
@@ -17,7 +16,7 @@ rule evaluate:
         device="auto",
     params:
         file=f"{RESULTS}/runs/{{run}}/evaluation.json",
-        folder=subpath(input.run, parent=True),
+        folder=f"{RESULTS}/runs/{{run}}",
         corpora=READS.corpora_folder,
         tasks=f"{RESULTS}/tasks",
     shell:

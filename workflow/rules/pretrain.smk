@@ -5,7 +5,7 @@ rule pretrain:
     """One run. Its checkpoints and records lie beside the manifest, which appears last: a failed
     job loses its declared outputs, but never a checkpoint."""
     input:
-        unpack(remade("pretrain", READS.run_inputs)),
+        unpack(reads("pretrain")),
     output:
         f"{RESULTS}/runs/{{run}}/{FINAL}",
     log:
@@ -33,7 +33,7 @@ rule pretrain:
 rule mixture:
     """The mixture that a finder makes of the runs of its proxies."""
     input:
-        remade("mixture", READS.mixture_proxies),
+        unpack(reads("mixture")),
     output:
         f"{RESULTS}/mixtures/{{mixture}}.json",
     log:

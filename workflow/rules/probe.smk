@@ -4,8 +4,7 @@
 rule probe:
     """All checkpoints of one run that its probe asks for."""
     input:
-        remade("probe"),
-        run=f"{RESULTS}/runs/{{run}}/{FINAL}",
+        unpack(reads("probe")),
     output:
         f"{RESULTS}/runs/{{run}}/probes/{FINAL}",
     log:
@@ -17,7 +16,7 @@ rule probe:
         device="auto",
     params:
         file=f"{RESULTS}/runs/{{run}}/probe.json",
-        folder=subpath(input.run, parent=True),
+        folder=f"{RESULTS}/runs/{{run}}",
         corpora=READS.corpora_folder,
     shell:
         "exec {START} {resources.python:q} -m pipeline probe {params.file:q} --run {params.folder:q}"

@@ -5,9 +5,10 @@
 rule database:
     """Every record of the experiment in one file."""
     input:
-        READS.records(PLAN.runs),
+        unpack(reads("database")),
     output:
         f"{RESULTS}/pike.duckdb",
+        f"{RESULTS}/pike.{FINAL}",
     log:
         f"{RESULTS}/logs/database.log",
     resources:
@@ -15,19 +16,18 @@ rule database:
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/experiment.json",
-        settings=PLAN.config,
-        code=stages.code("database"),
     shell:
         "exec {START} {resources.python:q} -m pipeline database {params.file:q}"
-        " --out {output:q} > {log:q} 2>&1"
+        " --out {output[0]:q} > {log:q} 2>&1"
 
 
 rule database_of_selection:
     """The records of the runs that some tables or figures need, where they do not need all."""
     input:
-        READS.selection_records,
+        unpack(reads("database_of_selection")),
     output:
         f"{RESULTS}/databases/{{selection}}.duckdb",
+        f"{RESULTS}/databases/{{selection}}.{FINAL}",
     log:
         f"{RESULTS}/logs/databases/{{selection}}.log",
     resources:
@@ -35,17 +35,15 @@ rule database_of_selection:
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/databases/{{selection}}.json",
-        settings=READS.selection_settings,
-        code=stages.code("database"),
     shell:
         "exec {START} {resources.python:q} -m pipeline database {params.file:q}"
-        " --out {output:q} > {log:q} 2>&1"
+        " --out {output[0]:q} > {log:q} 2>&1"
 
 
 rule table:
     """One table in Markdown, CSV and LaTeX."""
     input:
-        lambda wildcards: PLAN.database("table", wildcards.table),
+        unpack(reads("table")),
     output:
         md=f"{RESULTS}/tables/{{table}}.md",
         csv=report(
@@ -55,6 +53,7 @@ rule table:
             labels={"table": "{table}"},
         ),
         tex=f"{RESULTS}/tables/{{table}}.tex",
+        made_from=f"{RESULTS}/tables/{{table}}.{FINAL}",
     log:
         f"{RESULTS}/logs/tables/{{table}}.log",
     resources:
@@ -62,17 +61,16 @@ rule table:
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/tables/{{table}}.json",
-        settings=lambda wildcards: PLAN.tables[wildcards.table],
-        code=stages.code("table"),
+        database=lambda wildcards: PLAN.database("table", wildcards.table),
     shell:
-        "exec {START} {resources.python:q} -m pipeline table {params.file:q} --database {input:q}"
+        "exec {START} {resources.python:q} -m pipeline table {params.file:q} --database {params.database:q}"
         " --out {output.md:q} > {log:q} 2>&1"
 
 
 rule figure:
     """One figure as SVG and PNG."""
     input:
-        lambda wildcards: PLAN.database("figure", wildcards.figure),
+        unpack(reads("figure")),
     output:
         svg=report(
             f"{RESULTS}/figures/{{figure}}.svg",
@@ -82,6 +80,7 @@ rule figure:
         ),
         png=f"{RESULTS}/figures/{{figure}}.png",
         json=f"{RESULTS}/figures/{{figure}}.json",
+        made_from=f"{RESULTS}/figures/{{figure}}.{FINAL}",
     log:
         f"{RESULTS}/logs/figures/{{figure}}.log",
     resources:
@@ -89,21 +88,16 @@ rule figure:
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/figures/{{figure}}.json",
-        settings=lambda wildcards: PLAN.figures[wildcards.figure],
-        code=stages.code("figure"),
+        database=lambda wildcards: PLAN.database("figure", wildcards.figure),
     shell:
-        "exec {START} {resources.python:q} -m pipeline figure {params.file:q} --database {input:q}"
+        "exec {START} {resources.python:q} -m pipeline figure {params.file:q} --database {params.database:q}"
         " --out {output.svg:q} > {log:q} 2>&1"
 
 
 rule report:
     """Pages for reading; the first is index.html."""
     input:
-        database=PLAN.shown()[1],
-        tables=expand("{results}/tables/{table}.md", results=RESULTS, table=PLAN.tables),
-        figures=expand(
-            "{results}/figures/{figure}.svg", results=RESULTS, figure=PLAN.figures
-        ),
+        unpack(reads("report")),
     output:
         index=f"{RESULTS}/report/index.html",
         others=expand(
@@ -111,6 +105,7 @@ rule report:
             results=RESULTS,
             page=["tables", "paper", "methods", "provenance"],
         ),
+        made_from=f"{RESULTS}/report/index.{FINAL}",
     log:
         f"{RESULTS}/logs/report.log",
     resources:
@@ -118,11 +113,10 @@ rule report:
         python=PYTHON,
     params:
         file=PLAN.shown()[0],
-        settings=[PLAN.config, PLAN.rule_descriptions()],
-        code=stages.code("report"),
+        database=PLAN.shown()[1],
         tables=f"{RESULTS}/tables",
         figures=f"{RESULTS}/figures",
     shell:
-        "exec {START} {resources.python:q} -m pipeline report {params.file:q} --database {input.database:q}"
+        "exec {START} {resources.python:q} -m pipeline report {params.file:q} --database {params.database:q}"
         " --tables {params.tables:q} --figures {params.figures:q} --out {output.index:q}"
         " > {log:q} 2>&1"

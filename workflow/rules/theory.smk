@@ -3,6 +3,8 @@
 
 rule theory:
     """Example 1 and the bounds; what is wrong in the paper's derivations."""
+    input:
+        unpack(reads("theory")),
     output:
         f"{RESULTS}/theory/{FINAL}",
     log:
@@ -11,7 +13,6 @@ rule theory:
     resources:
         python=PYTHON,
     params:
-        code=stages.code("theory"),
         folder=subpath(output[0], parent=True),
     shell:
         "exec {resources.python:q} -m pipeline theory --out {params.folder:q} > {log:q} 2>&1"

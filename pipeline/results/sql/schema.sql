@@ -10,12 +10,12 @@ create table scenarios (scenario text primary key, position integer);
 create table methods (method text primary key, position integer);
 create table domains (scenario text, domain text, position integer, target double default 1);
 
+-- The database of a whole experiment has those that only serve others, too; the report's has not.
 create table runs (
     run text primary key, scenario text, model text, method text, seed integer, steps bigint,
     tokens bigint, parameters bigint, settings json, code_commit text, code_fingerprint text,
     data_fingerprint text, device text, wall_seconds double, tokens_per_second double,
-    resumes integer, tokenizer text, weights_sha256 text, expected_settings json,
-    expected_fingerprint text, mixture text
+    resumes integer, tokenizer text, weights_sha256 text, mixture text
 );
 
 -- model_flops_utilisation: share of the device's peak (Chowdhery et al. 2022, Appendix B), null where
@@ -240,9 +240,4 @@ create table published_names (kind text, ours text, published text);
 create table lineage (
     artifact text primary key, path text, sha256 text, produced_by text, inputs text[],
     settings json, code_fingerprint text, code_commit text, facts json
-);
-
--- What each artifact's manifest says that it read, and what lies there now.
-create table lineage_inputs (
-    artifact text, input text, recorded_sha256 text, current_sha256 text
 );

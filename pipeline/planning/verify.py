@@ -1,0 +1,214 @@
+"""`pike verify`: what of the files was changed, what is missing, what no manifest lists."""
+
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pike_mixing.errors import InputError
+from pipeline.data import corpus_manifest
+from pipeline.data.shards import Corpus
+from pipeline.planning import outdated
+from pipeline.runtime import atomic_files, checksums, made_from, manifests, ownership, presentation
+from pipeline.runtime.progress import Progress
+
+KINDS = {"download": "documents", "pack": "corpus", "fetch": "task", "pretrain": "run"}
+KINDS |= {"evaluate": "evaluation"}
+"""What stages make, where that is not called like them."""
+SETTINGS = {"pretrain": "run.json", "evaluate": "../evaluation.json", "probe": "../probe.json"}
+"""Where the settings of a stage's work lie, from its manifest."""
+PLUMBING = re.compile(
+    rf"(.*/)?((logs|settings)/.*|experiment\.json|README\.md|{re.escape(ownership.MARK)}"
+    r"|(run|evaluation|probe|starts)\.json|(lease|live|parts|tensorboard)/.*)"
+)
+"""Files of an output root that no manifest lists: settings, logs, what a training goes on from."""
+_LINES = 20
+"""Folders that are told one by one; of more, the kinds are counted."""
+_MANY = 100
+"""Problems that are listed; more are counted."""
+
+
+class _Kept(NamedTuple):
+    """A manifest and the files that it vouches for."""
+
+    path: Path
+    kind: str
+    content: dict[str, Any]
+    files: list[checksums.Sealed]
+
+
+def verify(given: Sequence[str | Path], *, workers: int | None = None, format: str = "text") -> str:
+    """Hashes every file that a manifest lists, and looks for what is missing and foreign.
+
+    Args:
+        given: Folders: results, or any part of them.
+        workers: Files hashed at once; absent: as many as there are processors.
+        format: text, or json: a list with an object per manifest.
+
+    Returns:
+        What there is, when all is whole.
+
+    Raises:
+        InputError: nothing to verify; or everything that is changed, missing or foreign, each with
+            the command that makes it again.
+    """
+    found: dict[str, None] = {}
+    broken: set[Path] = set()
+    kept = [one for name in given for one in _manifests(Path(name), found, broken)]
+    if not kept and not found:
+        named = ", ".join(map(str, given))
+        raise InputError(f"{named}: no manifest is there: name a folder such as results")
+    every = [file for one in kept for file in one.files]
+    size, began = sum(file.bytes for file in every), time.monotonic()
+    with Progress("verify", total=round(size / 1e6), unit="MB") as progress:
+        for file, problem in checksums.problems(checksums.altered, every, workers):
+            if problem:
+                found[problem] = None
+                broken.add(file.path)
+            progress.add(file.bytes / 1e6)
+    known = checksums.Memory(checksums.MEMORY)
+    for one in kept:
+        found |= dict.fromkeys(_unlike(one, known, broken))
+    for name in given:
+        found |= dict.fromkeys(_missing(Path(name), broken))
+        found |= dict.fromkeys(_foreign(Path(name), kept, broken))
+    if found:
+        raise InputError(_told([*found], len(every)))
+    facts = [
+        {
+            "folder": str(one.path.parent),
+            "kind": one.kind,
+            "files": len(one.files),
+            "bytes": sum(file.bytes for file in one.files),
+        }
+        for one in kept
+    ]
+    seconds = max(time.monotonic() - began, 1e-9)
+    end = f"{size / 1e6:,.0f} MB in {seconds:.1f} s: all is whole"
+    return presentation.shown(format, facts, lambda: "\n".join([*_lines(facts), end]))
+
+
+def _manifests(place: Path, found: dict[str, None], broken: set[Path]) -> Iterator[_Kept]:
+    """The manifests of a folder; what is no whole one is added to the problems and the broken."""
+    for path in sorted(place.rglob("*.json")):
+        of_files = bool({"tokenizers", "mixtures"} & {*path.absolute().parts})
+        if PLUMBING.fullmatch(path.relative_to(place).as_posix()) or not (
+            path.name == atomic_files.MANIFEST
+            or path.name.endswith(f".{atomic_files.MANIFEST}")
+            or of_files
+        ):
+            continue
+        try:
+            yield _kept(path)
+        except InputError as problem:
+            found[str(problem)] = None
+            broken.add(path)
+
+
+def _kept(path: Path) -> _Kept:
+    if path.parent.parent.name == "checkpoints":
+        content = manifests.of_checkpoint(path.parent)
+        again = _again(path.parent.parent.parent / atomic_files.MANIFEST, "pretrain")
+        sums = {path.parent / name: sha256 for name, sha256 in content["sha256"].items()}
+        sizes = {file: file.stat().st_size if file.is_file() else 0 for file in sums}
+        files = [checksums.Sealed(file, sizes[file], sums[file], again) for file in sums]
+        return _Kept(path, "checkpoint", content, files)
+    stage = manifests.stage_of(path)
+    if stage not in manifests.FACTS:
+        raise InputError(f"{path} is no manifest of a stage: delete it, or put it elsewhere")
+    again = _again(path, stage)
+    content = manifests.read(path, stage, again)
+    return _Kept(
+        path, KINDS.get(stage, stage), content, checksums.sealed(path.parent, content, again)
+    )
+
+
+def _again(path: Path, stage: str) -> str:
+    """What makes a piece of work anew: a command, where it is of an experiment."""
+    if any((folder / "experiment.json").is_file() for folder in path.absolute().parents):
+        force = "--force " if path.is_file() else ""
+        return f"make it again with `snakemake --cores 2 {force}{os.path.relpath(path)}`"
+    return f"{stage} it anew"
+
+
+def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[str]:
+    """What of a piece of work is not what it was made from, or contradicts itself."""
+    if one.kind == "checkpoint":
+        return
+    stage, folder = one.content["stage"], one.path.parent
+    again = _again(one.path, stage)
+    for other in made_from.of_finished(one.path, stage, made_from.Today(), known) or ():
+        what, _, name = other.what.partition(".")
+        place = Path(os.path.normpath(folder / name if what == "inputs" else name))
+        # What is broken is told itself.
+        if what != "files" and place not in broken:
+            yield f"{one.path} was made from another {place}: {again}"
+    for name in one.content["inputs"]:
+        place = Path(os.path.normpath(folder / name))
+        if not place.is_file():
+            broken.add(place)
+            yield f"{place} is missing: {_again(place, 'make')}"
+    settings = folder / SETTINGS.get(stage, "")
+    if stage in SETTINGS and settings.is_file() and not _holds(settings, one.content["settings"]):
+        yield (
+            f"{os.path.normpath(settings)} has other settings than {one.path} was made under: "
+            "delete it, and the workflow writes it anew"
+        )
+    if stage == "pack" and not any(file.path in broken for file in one.files):
+        try:
+            corpus_manifest.refuse_other_tokenizer(folder, one.content)
+            for split in corpus_manifest.SPLITS:
+                Corpus.open(folder, split)
+        except InputError as error:
+            yield str(error)
+
+
+def _holds(settings: Path, expected: Any) -> bool:
+    try:
+        return bool(atomic_files.read_json(settings) == expected)
+    except InputError:
+        return False
+
+
+def _missing(place: Path, broken: set[Path]) -> Iterator[str]:
+    """Work of the plan that is not there, where the configuration is at hand."""
+    compared = outdated.of_results(place, *place.absolute().parents)
+    for path in map(Path, compared.manifests() if compared else ()):
+        if path.absolute().is_relative_to(place.absolute()) and not path.is_file():
+            broken.add(path)
+            yield f"{path} is missing: {_again(path, 'make')}"
+
+
+def _foreign(place: Path, kept: Sequence[_Kept], broken: set[Path]) -> Iterator[str]:
+    """Files that no manifest lists; beside one that is broken or missing nobody can tell."""
+    untold = {path.parent for path in broken if atomic_files.MANIFEST in path.name}
+    known = {os.path.normpath(one.path) for one in kept}
+    known |= {os.path.normpath(file.path) for one in kept for file in one.files}
+    for path in sorted(place.rglob("*")):
+        inside = PLUMBING.fullmatch(path.relative_to(place).as_posix())
+        if untold & {*path.parents} or path in broken:
+            continue
+        if path.is_file() and not inside and os.path.normpath(path) not in known:
+            yield f"{path} is foreign: no manifest lists it: delete it, or put it elsewhere"
+
+
+def _told(found: list[str], total: int) -> str:
+    more = [f"... and {len(found) - _MANY:,} more"] if len(found) > _MANY else []
+    return "\n".join([f"{len(found):,} problems in {total:,} files:", *found[:_MANY], *more])
+
+
+def _lines(facts: list[dict[str, Any]]) -> list[str]:
+    def size(of: list[dict[str, Any]]) -> str:
+        files, held = (sum(fact[key] for fact in of) for key in ("files", "bytes"))
+        return f"{files:,} files, {held / 1e6:,.1f} MB, whole"
+
+    if len(facts) <= _LINES:
+        return [f"{fact['folder']}: {fact['kind']}, {size([fact])}" for fact in facts]
+    kinds = Counter(fact["kind"] for fact in facts)
+    return [
+        f"{number:,} of kind {kind}: {size([fact for fact in facts if fact['kind'] == kind])}"
+        for kind, number in kinds.items()
+    ]

@@ -1,0 +1,59 @@
+"""Databases, tables, figures and reports with the manifests that vouch for them."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pike_mixing.errors import InputError
+from pipeline.planning import stages
+from pipeline.runtime import checksums, made_from, manifests
+
+
+def write(
+    out: Path, stage: str, settings: Any, read: Iterable[Path], files: Iterable[Path]
+) -> None:
+    """Writes the manifest of what a stage has made.
+
+    Args:
+        out: The file that the manifest is named after.
+        stage: Name of the stage.
+        settings: What it was made under.
+        read: Manifests, or files that have none.
+        files: The files that it made.
+    """
+    made_from.write_manifest(
+        made_from.beside(out),
+        stage=stage,
+        settings=settings,
+        inputs=[*read],
+        files=[*files],
+        modules=[stages.STAGES[stage].partition(":")[0]],
+        assets=stages.ASSETS[stage],
+        facts={},
+        alone=True,
+    )
+
+
+def manifest(out: Path) -> Path:
+    """What stands for a file among inputs: its manifest or, where it has none, itself."""
+    beside = made_from.beside(out)
+    return beside if beside.is_file() else out
+
+
+def refuse_altered(out: Path, stage: str) -> None:
+    """Stops at files of a table or figure that are not those that were made.
+
+    Args:
+        out: One of them.
+        stage: The stage that made them.
+
+    Raises:
+        InputError: one is missing or was changed, or there is no manifest; with what to run.
+    """
+    place, remake = made_from.beside(out), f"make it with `snakemake --cores 2 --force {out}`"
+    if not place.is_file():
+        raise InputError(f"{place} does not exist, which vouches for {out.name}: {remake}")
+    listed = manifests.read(place, stage, remake)
+    for file in checksums.sealed(place.parent, listed, remake):
+        if problem := checksums.altered(file):
+            raise InputError(problem)

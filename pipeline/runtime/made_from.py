@@ -1,0 +1,231 @@
+"""What a result was made from: recorded by the stage that makes it, compared with today.
+
+A manifest says which settings, manifests, files of the user's own, code and packages made its
+files. Plans, resuming, and the commands `query`, `why` and `verify` ask `differences` whether these
+are still the same.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pike_mixing.errors import InputError
+from pipeline.runtime import (
+    atomic_files,
+    checksums,
+    code_fingerprint,
+    manifests,
+    package_versions,
+)
+
+COPYING = ("download", "fetch")
+"""Stages that copy text: they compute with no package but those that their peer itself imports."""
+SPARED = "checkpoints/"
+"""Files of a run that may be deleted to save space: its records stand without them."""
+UNSET = "not set"
+"""This very object stands for what one of two records has not."""
+
+
+_LONG = 200
+"""Characters of two values from which on they are not shown."""
+
+
+class Difference(NamedTuple):
+    """One thing that a result was made from, and that is another today."""
+
+    what: str
+    """Its dotted name: settings.training.steps, code, versions.torch, inputs.PATH, given.PATH."""
+    recorded: str
+    today: str
+
+    def __str__(self) -> str:
+        """In words; of long values, that there are two."""
+        if len(self.recorded) + len(self.today) > _LONG:
+            return f"{self.what} was another"
+        return f"{self.what} was {self.recorded}, is {self.today}"
+
+
+class Today(NamedTuple):
+    """What a result would be made from today, as far as it is known."""
+
+    settings: Any = None
+    """None: not compared."""
+    code: str | None = None
+    """Fingerprint; None: not compared."""
+    versions: Mapping[str, str] | None = None
+    """Versions; None: not compared."""
+    inputs: Sequence[str] = ()
+    """Files that it must have been made from, beside any others."""
+    given: Sequence[str] | None = None
+    """Files of the user's own that it would be made from; None: not compared."""
+
+
+def write_manifest(
+    path: Path,
+    *,
+    stage: str,
+    settings: Any,
+    inputs: Sequence[Path],
+    files: Sequence[Path],
+    modules: Sequence[str],
+    facts: Mapping[str, Any],
+    given: Sequence[Path] = (),
+    assets: Sequence[str] = (),
+    known: Mapping[Path, str] | None = None,
+    alone: bool = False,
+) -> None:
+    """Writes the record of one stage's work; it is written last and marks the work as complete.
+
+    Args:
+        path: The manifest's place.
+        stage: Name of the command that did the work.
+        settings: The explicit settings that it was given.
+        inputs: Manifests (or files) of stages that it read, recorded with their SHA-256.
+        files: Files that it wrote, recorded with size and SHA-256. Like `inputs` they are
+            recorded relative to the manifest's folder, so that a results folder can be moved.
+        modules: Modules whose code, with all that they import, did the work.
+        facts: What is particular to the stage: counts, revisions.
+        given: Files of the user's own that it read, recorded as they are named, with their SHA-256.
+        assets: Folders of the package whose files decide the result, too.
+        known: SHA-256 of those of `files` that were hashed before.
+        alone: Whether it is an output itself and lies in no folder of its stage's.
+    """
+    here, known = path.parent, known or {}
+    manifest = {
+        "stage": stage,
+        "settings": settings,
+        "inputs": {os.path.relpath(i, here): atomic_files.sha256(i) for i in dict.fromkeys(inputs)},
+        "given": {str(one): atomic_files.sha256(one) for one in dict.fromkeys(given)},
+        "files": {
+            os.path.relpath(f, here): {
+                "bytes": f.stat().st_size,
+                "sha256": known.get(f) or atomic_files.sha256(f),
+            }
+            for f in files
+        },
+        **code(stage, modules, assets),
+        **facts,
+    }
+    manifest["code"]["commit"] = code_fingerprint.commit()
+    atomic_files.write_json(path, manifest, stage if alone else None, [*inputs, *given])
+
+
+def code(stage: str, modules: Sequence[str], assets: Sequence[str] = ()) -> dict[str, Any]:
+    """What a stage's work is a function of beside settings and inputs: its code and packages.
+
+    Args:
+        stage: Name of the stage.
+        modules: Modules that do its work; they have been imported.
+        assets: Folders of the package whose files decide the result, too.
+    """
+    fingerprint = code_fingerprint.of(*modules, assets=tuple(assets))
+    # No other stage runs code of the user's own.
+    own = not all(map(code_fingerprint.is_first_party, modules))
+    loaded = code_fingerprint.loaded(*modules) if own else {}
+    return {
+        "code": {"fingerprint": fingerprint, "loaded": loaded},
+        "versions": versions(stage, modules),
+    }
+
+
+def beside(out: Path) -> Path:
+    """The manifest of a stage that makes files, not a folder: of a table, of a database."""
+    return out.with_suffix(f".{atomic_files.MANIFEST}")
+
+
+def versions(
+    stage: str, modules: Sequence[str], python: str | None = None
+) -> dict[str, str] | None:
+    """Versions of the packages that a stage computes with.
+
+    Args:
+        stage: Name of the stage.
+        modules: Modules that do its work.
+        python: The interpreter that would do it; absent: this one.
+
+    Returns:
+        None where that interpreter is not on this machine.
+    """
+    asked = modules if stage in COPYING else code_fingerprint.closure(*modules)
+    return package_versions.of(asked, python)
+
+
+def of_finished(
+    path: Path, stage: str, today: Today, known: checksums.Memory
+) -> list[Difference] | None:
+    """How one finished piece of work differs from what would be made today.
+
+    What is gone has not changed: results stand without the texts, corpora and checkpoints that
+    they were made from. A file of the work itself that is gone, or of another size, is damage.
+
+    Args:
+        path: Its manifest.
+        stage: The stage that made it.
+        today: What it would be made from.
+        known: Digests of the user's own files.
+
+    Returns:
+        The differences; None where there is no such manifest.
+    """
+    if not path.is_file():
+        return None
+    try:
+        found = manifests.read(path, stage)
+    except InputError as damage:
+        return [Difference("manifest", str(damage), "a whole one")]
+    before = {"settings": found["settings"], "inputs": found["inputs"], "given": found["given"]}
+    now = {
+        "settings": found["settings"] if today.settings is None else today.settings,
+        "inputs": _present(found["inputs"], path.parent, known),
+        "given": found["given"],
+    }
+    expected = {os.path.relpath(one, path.parent) for one in today.inputs}
+    now["inputs"] |= dict.fromkeys(expected - found["inputs"].keys(), "an input")
+    if today.given is not None and all(Path(name).is_file() for name in today.given):
+        now["given"] = {name: known.sha256(Path(name)) for name in today.given}
+    for key, value in (("code", today.code), ("versions", today.versions)):
+        if value is not None:
+            before[key] = found[key]["fingerprint"] if key == "code" else found[key]
+            now[key] = value
+    before["loaded"] = loaded = found["code"]["loaded"]
+    now["loaded"] = {name: code_fingerprint.of_module(name) for name in loaded}
+    return [*differences(before, now), *_damaged(path.parent, found)]
+
+
+def _damaged(folder: Path, found: dict[str, Any]) -> Iterator[Difference]:
+    """Files of a piece of work that are gone, or of another size than they were."""
+    for file in checksums.sealed(folder, found, "it is made again"):
+        name = file.path.relative_to(folder).as_posix()
+        spared = name.startswith(SPARED) and not file.path.exists()
+        if not spared and (problem := checksums.resized(file)):
+            yield Difference(f"files.{name}", "whole", problem)
+
+
+def _present(inputs: Mapping[str, str], folder: Path, known: checksums.Memory) -> dict[str, str]:
+    """The digests that inputs have today; of those that are gone, the recorded ones."""
+    places = {name: Path(os.path.normpath(folder / name)) for name in inputs}
+    return {
+        name: known.sha256(place) if place.is_file() else inputs[name]
+        for name, place in places.items()
+    }
+
+
+def differences(before: Any, now: Any, name: str = "") -> list[Difference]:
+    """What differs between two JSON-able records, each with its dotted name.
+
+    Args:
+        before: The record of what was made.
+        now: The record of what would be made.
+        name: Where both stand.
+    """
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        within = f"{name}." if name else ""
+        names = dict.fromkeys([*before, *now])
+        pairs = {n: (before.get(n, UNSET), now.get(n, UNSET)) for n in names}
+        return [line for n, pair in pairs.items() for line in differences(*pair, f"{within}{n}")]
+    unset = before is UNSET or now is UNSET
+    if not unset and atomic_files.canonical(before) == atomic_files.canonical(now):
+        return []
+    texts = (one if isinstance(one, str) else atomic_files.canonical(one) for one in (before, now))
+    return [Difference(name, *texts)]

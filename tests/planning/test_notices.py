@@ -1,0 +1,103 @@
+"""What `pike plan` tells that is no mistake of the configuration."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pike_mixing.errors import InputError
+from pipeline.planning import cost, notices, planner
+from pipeline.planning.outdated import Comparison
+from pipeline.runtime import made_from
+from pipeline.runtime.atomic_files import MANIFEST
+
+SPARE = {
+    "sources": "prose",
+    "tokenizers": "stdlib",
+    "models": "nano",
+    "training": "text",
+    "evaluation": "standard",
+    "probe": "standard",
+    "methods": "pike",
+    "mixtures": "doremi",
+    "scenarios": "stdlib",
+    "swarms": {"runs": 2, "seed": 0},
+    "grids": {"methods": ["pike"], "settings": ["zeta1"]},
+}
+
+
+def test_all_that_is_defined_and_not_used_is_told(config):
+    values = config()
+    plan = planner.plan(values, "mine.yaml")
+    assert notices.unused(plan, values) == []
+    for section, like in SPARE.items():
+        known = values.setdefault(section, {})
+        # A grid and a mixture cannot have one name.
+        known[f"spare-{section}"] = known[like] if isinstance(like, str) else like
+    values["tasks"] = {"piqa": {"revision": "0" * 40}}
+    plan = planner.plan(values, "mine.yaml")
+    expected = {f"mine.yaml: {s}: defined, and used by no run: spare-{s}" for s in SPARE}
+    expected.add("mine.yaml: tasks: defined, and used by no run: piqa")
+    assert set(notices.unused(plan, values)) == expected
+    # What a file includes serves others, too.
+    assert notices.unused(plan, {"methods": {"mix": {}}}) == []
+
+
+@pytest.fixture
+def local(config, tmp_path, monkeypatch):
+    """A plan whose files are not there."""
+    monkeypatch.chdir(tmp_path)
+    values = config()
+    values["sources"]["code"] = {"kind": "local", "licence": "CC0", "files": ["*.txt", "b.txt"]}
+    values["tokenizers"]["stdlib"] = {"kind": "file", "path": "pieces.model"}
+    values["packing"]["hygiene"] = {"decontaminate": {"files": ["items.jsonl"]}}
+    values["evaluation"]["standard"]["tasks"] = [
+        {"tasks": ["piqa"], "shots": [0], "formulations": ["cf"]}
+    ]
+    values["tasks"] = {"piqa": {"files": {"validation": "piqa.jsonl"}}}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
+    return planner.plan(values, "mine.yaml")
+
+
+WHERE = {
+    "*.txt": "sources.code",
+    "b.txt": "sources.code",
+    "pieces.model": "tokenizers.stdlib",
+    "items.jsonl": "packing.hygiene.decontaminate",
+    "piqa.jsonl": "tasks.piqa",
+}
+
+
+def test_files_that_are_not_there_are_all_told(local, tmp_path):
+    told = Comparison(local).missing()
+    assert told == [
+        f"mine.yaml: {where}: there is no file {path} ({tmp_path}): put it there, or correct the "
+        "path"
+        for path, where in WHERE.items()
+    ]
+    answer = json.loads(cost.plan(Path("mine.yaml"), devices=["cpu"], format="json"))
+    assert answer["warnings"] == told
+    assert told[0] in cost.plan(Path("mine.yaml"), devices=["cpu"])
+    with pytest.raises(InputError) as caught:
+        Comparison(local).refuse_missing()
+    assert str(caught.value).splitlines() == told
+
+
+def test_no_file_is_missed_of_what_is_not_used_or_was_made_under_the_same_settings(local, tmp_path):
+    spare = local.config["sources"] | {"spare": {"kind": "local", "files": "spare.txt"}}
+    unused = dataclasses.replace(local, sources=spare)
+    assert Comparison(unused).missing() == Comparison(local).missing()
+    manifest, source = tmp_path / f"results/data/code/{MANIFEST}", local.sources["code"]
+    facts = dict.fromkeys(("revision", "entropy_nats_per_character"))
+    facts |= {"licence": "", "documents": 1, "bytes": 1, "skipped": {}}
+
+    def made(settings):
+        about = {"stage": "download", "inputs": [], "files": [], "modules": [], "facts": facts}
+        made_from.write_manifest(manifest, settings=settings, **about)
+
+    made(source)
+    assert not any("sources.code" in line for line in Comparison(local).missing())
+    made({**source, "files": "c.txt"})
+    assert sum("sources.code" in line for line in Comparison(local).missing()) == 2

@@ -1,0 +1,165 @@
+"""What a result was made from: what a manifest says, and what differs from it later."""
+
+import hashlib
+import importlib
+import json
+import os
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.runtime import atomic_files, checksums, code_fingerprint, made_from
+
+MODULE = "pipeline.runtime.atomic_files"
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    """A finished piece of work: one input of a stage, one file of the user's, two files made."""
+    monkeypatch.chdir(tmp_path)
+    return manifest(tmp_path / "results")
+
+
+def manifest(folder, **facts):
+    (folder / "checkpoints").mkdir(parents=True)
+    for name in ("out.bin", "checkpoints/kept.bin"):
+        (folder / name).write_bytes(b"abc")
+    (folder / "in.json").write_text("{}")
+    text = folder.parent / "text.txt"
+    text.write_text("words")
+    made_from.write_manifest(
+        folder / atomic_files.MANIFEST,
+        stage="theory",
+        settings={"share": 0.1, "names": ["a"]},
+        inputs=[folder / "in.json"],
+        given=[text.relative_to(folder.parent)] if not facts else [],
+        files=[folder / "out.bin", folder / "checkpoints/kept.bin"],
+        modules=[MODULE],
+        facts=facts,
+    )
+    return folder / atomic_files.MANIFEST
+
+
+def found(path, today=None):
+    today = today or made_from.Today()
+    known = checksums.Memory(path.with_name("memory.json"))
+    return made_from.of_finished(path, "theory", today, known)
+
+
+def test_a_manifest_says_what_was_made_from_what_by_what(work):
+    written = json.loads(work.read_text())
+    sums = {text: hashlib.sha256(text.encode()).hexdigest() for text in ("abc", "{}", "words")}
+    assert written["stage"] == "theory"
+    assert written["settings"] == {"share": 0.1, "names": ["a"]}
+    assert written["files"]["out.bin"] == {"bytes": 3, "sha256": sums["abc"]}
+    assert written["inputs"] == {"in.json": sums["{}"]}
+    assert written["given"] == {"text.txt": sums["words"]}
+    assert written["code"]["fingerprint"] == code_fingerprint.of(MODULE)
+    assert written["code"]["commit"] == code_fingerprint.commit()
+    assert written["versions"] == {}
+
+
+def test_the_same_work_elsewhere_gives_the_same_manifest(tmp_path):
+    first, second = manifest(tmp_path / "a" / "b", n=1), manifest(tmp_path / "c" / "d", n=1)
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_versions_are_of_what_the_stage_computes_with():
+    finder = ["pike_mixing.finders.regmix"]
+    assert {"numpy", "lightgbm"} <= made_from.versions("mixture", finder).keys()
+    assert "torch" in made_from.versions("pretrain", ["pipeline.training.train"])
+    # A copy of text is the same by any version of NumPy, a drawn one is not.
+    assert made_from.versions("download", ["pipeline.data.local"]) == {}
+    assert "numpy" in made_from.versions("download", ["pipeline.data.synthetic"])
+
+
+def test_versions_of_another_interpreter_are_its_own(tmp_path):
+    same = made_from.versions("pretrain", ["pipeline.training.train"])
+    script = tmp_path / "python"
+    script.write_text('#!/bin/sh\necho \'{"torch": "0.1", "numpy": "0.2"}\'\n')
+    script.chmod(0o755)
+    other = made_from.versions("pretrain", ["pipeline.training.train"], str(script))
+    assert other == {"torch": "0.1", "numpy": "0.2"}
+    assert made_from.versions("pretrain", ["pipeline.training.train"], "/not/here") is None
+    assert same != other
+
+
+def test_nothing_differs_from_what_was_just_made(work):
+    names = {"inputs": [str(work.parent / "in.json")], "given": ["text.txt"]}
+    recorded = json.loads(work.read_text())
+    code = recorded["code"]["fingerprint"]
+    assert found(work, made_from.Today(recorded["settings"], code, {}, **names)) == []
+    assert found(work) == []
+    assert found(work.with_name("none.json")) is None
+
+
+@pytest.mark.parametrize(
+    ("today", "told"),
+    [
+        ({"settings": {"share": 0.2, "names": ["a"]}}, "settings.share was 0.1, is 0.2"),
+        ({"settings": {"share": 0.1}}, 'settings.names was ["a"], is not set'),
+        ({"code": "another"}, "code was {code}, is another"),
+        ({"versions": {"torch": "9"}}, "versions.torch was not set, is 9"),
+        ({"inputs": ["results/more.json"]}, "inputs.more.json was not set, is an input"),
+        ({"given": []}, "given.text.txt was {words}, is not set"),
+    ],
+)
+def test_what_would_be_another_today_is_named(work, today, told):
+    recorded = json.loads(work.read_text())
+    told = told.format(code=recorded["code"]["fingerprint"], words=recorded["given"]["text.txt"])
+    assert [str(one) for one in found(work, made_from.Today(**today))] == [told]
+
+
+def test_changed_files_differ_and_gone_ones_do_not(work):
+    folder, text = work.parent, work.parent.parent / "text.txt"
+    today = made_from.Today(given=["text.txt"])
+    for path, what in ((folder / "in.json", "inputs.in.json"), (text, "given.text.txt")):
+        before = path.read_bytes()
+        path.write_bytes(before[::-1] + b"!")
+        os.utime(path, (0, 0))
+        assert [one.what for one in found(work, today)] == [what]
+        path.unlink()
+        assert found(work, today) == []
+        path.write_bytes(before)
+        assert found(work, today) == []
+
+
+def test_damage_to_what_was_made_differs_but_deleted_checkpoints_do_not(work):
+    (work.parent / "checkpoints" / "kept.bin").unlink()
+    assert found(work) == []
+    (work.parent / "out.bin").write_bytes(b"ab")
+    assert [one.what for one in found(work)] == ["files.out.bin"]
+    (work.parent / "out.bin").unlink()
+    assert [one.what for one in found(work)] == ["files.out.bin"]
+    work.write_text(work.read_text()[:-20])
+    assert [one.what for one in found(work)] == ["manifest"]
+
+
+def test_a_module_that_was_imported_by_a_computed_name_is_recorded(tmp_path, monkeypatch):
+    (tmp_path / "found_late.py").write_text("X = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("found_late")
+    assert made_from.code("theory", [MODULE])["code"]["loaded"] == {}
+    (tmp_path / "own_rule.py").write_text("import importlib\n")
+    written = made_from.code("pretrain", [MODULE, "own_rule"])["code"]["loaded"]
+    assert not {"pytest", "json", MODULE, "own_rule"} & written.keys()
+    code_fingerprint._read.cache_clear()
+    code_fingerprint.tree.cache_clear()
+    (tmp_path / "found_late.py").write_text("X = 2\n")
+    assert code_fingerprint.of_module("found_late") != written["found_late"]
+    del sys.modules["found_late"]
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["not set", "a", ""]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("abc"), inner),
+    max_leaves=5,
+)
+
+
+@given(VALUES, VALUES)
+def test_two_records_differ_where_their_json_does(before, now):
+    differs = atomic_files.canonical(before) != atomic_files.canonical(now)
+    assert bool(made_from.differences({"x": before}, {"x": now})) == differs

@@ -1,0 +1,226 @@
+"""Forty edits of finished work, with and without Snakemake's own memory: what is made again."""
+
+import json
+import shutil
+
+import pytest
+from test_rebuild import FIGURES, SELECTIONS, TABLES, append, results, run, stages, trained
+
+pytestmark = pytest.mark.workflow
+
+RULE = """
+import dataclasses
+import importlib
+
+import numpy as np
+
+from outside import EXTRA
+from pike_mixing.interface import Method
+
+from . import FACTOR
+from .helpers import LEAN
+
+LATE = importlib.import_module("by_" + "name").X
+
+
+@dataclasses.dataclass(frozen=True)
+class Mine(Method):
+    def init(self, domains, seed):
+        lean_K = np.array([FACTOR * LEAN + EXTRA + LATE] + [1.0] * (len(domains) - 1))
+        return {"weights_K": lean_K / lean_K.sum()}
+"""
+OWN = {
+    "mine/__init__.py": "FACTOR = 1\n",
+    "mine/helpers.py": "LEAN = 1\n",
+    "mine/rule.py": RULE,
+    "outside.py": "EXTRA = 1\n",
+    "by_name.py": "X = 1\n",
+}
+METHODS = ("mix", "mostly-easy", "pike", "balanced", "mine")
+MINE = f"results/runs/{run('mine')}"
+OUTPUTS = (TABLES | FIGURES) - SELECTIONS.keys()
+"""Tables and figures of all runs."""
+DATA = {"download notes", "tokenizer letters"}
+DATA |= {f"pack letters {domain}" for domain in ("easy", "hard", "notes")}
+
+
+@pytest.fixture(scope="session")
+def with_own_rule(whole, made_once, tmp_path_factory):
+    """The tiny experiment with a rule of the user's own, finished."""
+
+    def fill(folder):
+        project = whole.copy(folder / "project")
+        for name, content in OWN.items():
+            project.path(name).parent.mkdir(exist_ok=True)
+            project.path(name).write_text(content, encoding="utf-8")
+        project.configure(add)
+        project.make()
+
+    def add(config):
+        config["methods"]["mine"] = {"rule": "mine.rule:Mine"}
+        config["runs"][0]["methods"].append("mine")
+
+    return type(whole)(made_once("own", fill) / "project")
+
+
+def setting(section, name, **values):
+    return lambda project: project.configure(lambda config: config[section][name].update(values))
+
+
+def section(name, **values):
+    return lambda project: project.configure(lambda config: config[name].update(values))
+
+
+def code(name):
+    return lambda project: append(project, name)
+
+
+def text(name, old, new):
+    def change(project):
+        path = project.path(name)
+        before = path.read_text(encoding="utf-8")
+        assert old in before
+        path.write_text(before.replace(old, new, 1), encoding="utf-8")
+
+    return change
+
+
+def size(name, cut=1):
+    """A file that lost its end."""
+
+    def change(project):
+        path = project.path(name)
+        path.write_bytes(path.read_bytes()[:-cut])
+
+    return change
+
+
+def gone(name):
+    def change(project):
+        path = project.path(name)
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    return change
+
+
+def version(name):
+    """As if the work had been made with another version of what computes."""
+
+    def change(project):
+        path = project.path(name)
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        manifest["versions"] = dict.fromkeys(manifest["versions"], "0.1")
+        path.write_text(json.dumps(manifest), encoding="utf-8")
+
+    return change
+
+
+def new_text(project):
+    project.path("text/99.txt").write_text("nova teksto " * 40, encoding="utf-8")
+
+
+def renamed_text(project):
+    project.path("text/07.txt").rename(project.path("text/97.txt"))
+
+
+def seed(project):
+    project.configure(lambda config: config["runs"][0].update(seeds=[0, 1]))
+
+
+def of_all(*stages_of):
+    """Jobs of every run from a stage on, with all that stands on them."""
+    return stages(METHODS, *stages_of) | results(METHODS)
+
+
+EVERYTHING = DATA - {"download notes"} | of_all("pretrain", "evaluate", "probe")
+REPORT = {"report", "all"}
+TABLE = {"table perplexity", *REPORT}
+DATABASES = {
+    "database",
+    *(f"database_of_selection {name.replace(' ', '-')}" for name in SELECTIONS),
+}
+OF_CONFIG = {"database", "all", "report", *OUTPUTS}
+"""After a change of the configuration that no job reads but the database that shows it."""
+
+EDITS = {
+    "the rule of one's own": (text("mine/rule.py", "FACTOR *", "2 * FACTOR *"), trained("mine")),
+    "its helper": (text("mine/helpers.py", "1", "2"), trained("mine")),
+    "its package": (text("mine/__init__.py", "1", "2"), trained("mine")),
+    "another package": (text("outside.py", "1", "2"), trained("mine")),
+    "a module by a computed name": (text("by_name.py", "1", "2"), trained("mine")),
+    "a remark in its helper": (text("mine/helpers.py", "1", "1  # a remark"), set()),
+    "a rule": (code("pike_mixing/rules/pike.py"), trained("pike", "balanced")),
+    "the training loop": (
+        code("pipeline/training/train.py"),
+        of_all("pretrain", "evaluate", "probe"),
+    ),
+    "the evaluation": (code("pipeline/evaluation/perplexity.py"), of_all("evaluate")),
+    "the probe": (code("pipeline/evaluation/gradient_probe.py"), of_all("probe")),
+    "the loading of records": (code("pipeline/results/record_loader.py"), results(METHODS)),
+    "the tables": (code("pipeline/results/cells.py"), TABLES | REPORT),
+    "the figures": (code("pipeline/results/curves.py"), FIGURES | REPORT),
+    "a query": (
+        text("pipeline/results/sql/table_costs.sql", "select", "select "),
+        results(METHODS),
+    ),
+    "a page": (text("pipeline/results/report/index.html", "\n", "\n\n"), REPORT),
+    "a setting of a method": (
+        setting("methods", "balanced", tau=2),
+        trained("balanced") | OF_CONFIG,
+    ),
+    "steps": (setting("training", "short", steps=18), of_all("pretrain", "evaluate", "probe")),
+    "a model": (setting("models", "tiny", layers=2), of_all("pretrain", "evaluate", "probe")),
+    "an evaluation": (setting("evaluation", "few", rows=7), of_all("evaluate")),
+    "a probe": (setting("probe", "few", rows=6), of_all("probe")),
+    "the split": (section("packing", validation_share=0.3), EVERYTHING),
+    "words of a scenario": (setting("scenarios", "words", about="Said otherwise"), OF_CONFIG),
+    "a selection of a table": (
+        setting("tables", "accuracy", methods=["pike", "balanced"]),
+        {"table accuracy", "database_of_selection table-accuracy"},
+    ),
+    "a seed": (seed, {f"{s} words/tiny/{m}/seed1" for s in ("pretrain", "probe") for m in METHODS}),
+    "another text": (text("text/07.txt", " ", "  "), DATA | EVERYTHING),
+    "a further text": (new_text, DATA | EVERYTHING),
+    "a text of another name": (renamed_text, DATA | EVERYTHING),
+    "a text less": (gone("text/07.txt"), DATA | EVERYTHING),
+    "no text": (gone("text"), set()),
+    "a tokenizer's bytes": (size("results/tokenizers/letters.model"), EVERYTHING),
+    "a shard": (
+        size("results/corpora/letters/easy/train-00000.bin"),
+        {"pack letters easy"} | of_all("pretrain", "evaluate", "probe"),
+    ),
+    "a manifest cut off": (size(f"{MINE}/manifest.json", 30), trained("mine")),
+    "weights over time": (gone(f"{MINE}/weights.parquet"), trained("mine")),
+    "a record": (
+        size(f"{MINE}/evaluations/step12/perplexities.parquet"),
+        stages(["mine"], "evaluate") | results(["mine"]),
+    ),
+    "checkpoints": (gone(f"{MINE}/checkpoints"), set()),
+    "a run's settings file": (text(f"{MINE}/run.json", '"seed": 0', '"seed": 7'), set()),
+    "a number of a table": (text("results/tables/perplexity.csv", "0.", "77.77"), TABLE),
+    "a picture": (gone("results/figures/losses.png"), {"figure losses", *REPORT}),
+    "a database": (gone("results/pike.duckdb"), OF_CONFIG),
+    "torch": (version(f"{MINE}/manifest.json"), trained("mine")),
+    "DuckDB": (version("results/tables/perplexity.manifest.json"), TABLE),
+}
+PARTS_OF_MORE = {"a seed", "a selection of a table"}
+"""Edits of which some jobs are named; the tables of the paper's selection follow."""
+
+
+@pytest.mark.parametrize("remembered", [True, False], ids=["with memory", "without"])
+@pytest.mark.parametrize("name", EDITS)
+def test_what_an_edit_makes_again_is_planned_and_nothing_else(
+    with_own_rule, tmp_path, name, remembered
+):
+    project = with_own_rule.copy(tmp_path / "project")
+    if not remembered:
+        shutil.rmtree(project.path(".snakemake"))
+    change, expected = EDITS[name]
+    change(project)
+    planned = project.plan()
+    if name in PARTS_OF_MORE:
+        assert expected <= planned
+        assert not planned & stages(METHODS, "pretrain", "evaluate", "probe")
+        assert not planned & DATA
+    else:
+        assert planned == expected
