@@ -70,9 +70,9 @@ class Series:
     """Place of the key among all keys: gives the colour, the same in every figure; -1: ink."""
     x: Sequence[float]
     y: Sequence[float | None]
-    low: Sequence[float] | None = None
-    """With `high` a band, such as the range over seeds."""
-    high: Sequence[float] | None = None
+    low: Sequence[float | None] | None = None
+    """With `high` a band, such as the standard error; None leaves a gap."""
+    high: Sequence[float | None] | None = None
     sign: str = ""
     """Stands at the line's end: why its numbers are doubtful."""
 
@@ -212,7 +212,7 @@ def _fill(axes: Axes, panel: Panel, gid: str) -> None:
         )
     for series in panel.series:
         colour, dashes = style(series.position)
-        x, y = list(series.x), [math.nan if v is None else v for v in series.y]
+        x, y = list(series.x), _with_gaps(series.y)
         mark = "o" if len(x) <= 12 else None
         axes.plot(
             x, y, color=colour, linestyle=dashes, marker=mark, markersize=3,
@@ -223,11 +223,16 @@ def _fill(axes: Axes, panel: Panel, gid: str) -> None:
                           color=colour, va="center", fontsize=9, annotation_clip=True)  # fmt: skip
         if series.low is not None and series.high is not None:
             axes.fill_between(
-                x, series.low, series.high, color=colour, alpha=0.18, linewidth=0,
+                x, _with_gaps(series.low), _with_gaps(series.high), color=colour, alpha=0.18,
+                linewidth=0,
                 gid=f"{gid}--{slug(series.key)}--range",
             )  # fmt: skip
     if panel.y_limits is not None:
         axes.set_ylim(*panel.y_limits)
+
+
+def _with_gaps(values: Sequence[float | None]) -> list[float]:
+    return [math.nan if value is None else value for value in values]
 
 
 def _log_scale(axes: Axes, panel: Panel) -> None:

@@ -38,6 +38,13 @@ def test_equal_panels_give_equal_bytes(tmp_path):
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 
+def test_a_band_may_have_gaps(tmp_path):
+    """An error over documents is unknown where a domain has a single one."""
+    series = [drawing.Series("mix", 0, [0, 10], [3.0, 2.0], [None, None], [None, None])]
+    drawing.draw("losses", [panel(series=series)], 3, tmp_path / "a.svg")
+    assert 'id="losses--s--m--a--mix"' in (tmp_path / "a.svg").read_text(encoding="utf-8")
+
+
 def test_text_stays_text_and_lines_have_names(tmp_path):
     drawing.draw("losses", [panel()], 3, tmp_path / "a.svg")
     svg = (tmp_path / "a.svg").read_text(encoding="utf-8")
