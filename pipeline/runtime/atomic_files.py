@@ -16,6 +16,7 @@ from pike_mixing.errors import InputError
 from pipeline import errors
 from pipeline.runtime import file_locks, ownership
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 MANIFEST = ownership.MANIFEST
 
 Stamp = tuple[int, int, int, int]
@@ -139,7 +140,7 @@ def stamp(path: Path) -> Stamp:
 
 def canonical(value: Any) -> str:
     """The one JSON text of a value: sorted keys, no blanks. NaN and infinities are refused."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _CANONICAL.encode(value)
 
 
 def digest(value: Any) -> str:

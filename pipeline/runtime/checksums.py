@@ -1,6 +1,7 @@
 """Whether files on disk are still those that their manifest lists."""
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -33,9 +34,10 @@ def sealed(folder: Path, manifest: dict[str, Any], remedy: str) -> list[Sealed]:
 
 def resized(file: Sealed) -> str | None:
     """What is wrong with a file's size, or None."""
-    if not file.path.exists():
+    try:
+        found = file.path.stat().st_size
+    except (FileNotFoundError, NotADirectoryError):
         return f"{file.path} is missing, though the manifest lists it: {file.remedy}"
-    found = file.path.stat().st_size
     if found != file.bytes:
         return f"{file.path} has {found:,} bytes, the manifest says {file.bytes:,}: {file.remedy}"
     return None
@@ -95,6 +97,11 @@ class Memory:
             self._known[place] = known = [*stamp, atomic_files.sha256(path)]
             self._changed = True
         return str(known[-1])
+
+    @functools.cache  # noqa: B019 - there are few of these in a process.
+    def present(self, path: str) -> str | None:
+        """Hex SHA-256 of a file, None where there is none: looked up once."""
+        return self.sha256(Path(path)) if Path(path).is_file() else None
 
     def keep(self) -> None:
         """Writes what was hashed; a disk that cannot be written costs time and no truth."""

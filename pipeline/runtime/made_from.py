@@ -174,16 +174,18 @@ def of_finished(
         found = manifests.read(path, stage)
     except InputError as damage:
         return [Difference("manifest", str(damage), "a whole one")]
+    places = {name: os.path.normpath(path.parent / name) for name in found["inputs"]}
+    lacking = set(map(os.path.normpath, today.inputs)).difference(places.values())
     before = {"settings": found["settings"], "inputs": found["inputs"], "given": found["given"]}
     now = {
         "settings": found["settings"] if today.settings is None else today.settings,
-        "inputs": _present(found["inputs"], path.parent, known),
+        "inputs": {n: known.present(place) or found["inputs"][n] for n, place in places.items()},
         "given": found["given"],
     }
-    expected = {os.path.relpath(one, path.parent) for one in today.inputs}
-    now["inputs"] |= dict.fromkeys(expected - found["inputs"].keys(), "an input")
-    if today.given is not None and all(Path(name).is_file() for name in today.given):
-        now["given"] = {name: known.sha256(Path(name)) for name in today.given}
+    now["inputs"] |= {os.path.relpath(one, path.parent): "an input" for one in lacking}
+    given = {name: known.present(name) for name in today.given or ()}
+    if today.given is not None and None not in given.values():
+        now["given"] = given
     for key, value in (("code", today.code), ("versions", today.versions)):
         if value is not None:
             before[key] = found[key]["fingerprint"] if key == "code" else found[key]
@@ -196,19 +198,10 @@ def of_finished(
 def _damaged(folder: Path, found: dict[str, Any]) -> Iterator[Difference]:
     """Files of a piece of work that are gone, or of another size than they were."""
     for file in checksums.sealed(folder, found, "it is made again"):
-        name = file.path.relative_to(folder).as_posix()
-        spared = name.startswith(SPARED) and not file.path.exists()
-        if not spared and (problem := checksums.resized(file)):
-            yield Difference(f"files.{name}", "whole", problem)
-
-
-def _present(inputs: Mapping[str, str], folder: Path, known: checksums.Memory) -> dict[str, str]:
-    """The digests that inputs have today; of those that are gone, the recorded ones."""
-    places = {name: Path(os.path.normpath(folder / name)) for name in inputs}
-    return {
-        name: known.sha256(place) if place.is_file() else inputs[name]
-        for name, place in places.items()
-    }
+        if problem := checksums.resized(file):
+            name = file.path.relative_to(folder).as_posix()
+            if file.path.exists() or not name.startswith(SPARED):
+                yield Difference(f"files.{name}", "whole", problem)
 
 
 def differences(before: Any, now: Any, name: str = "") -> list[Difference]:
@@ -219,13 +212,13 @@ def differences(before: Any, now: Any, name: str = "") -> list[Difference]:
         now: The record of what would be made.
         name: Where both stand.
     """
+    unset = before is UNSET or now is UNSET
+    if not unset and atomic_files.canonical(before) == atomic_files.canonical(now):
+        return []
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         within = f"{name}." if name else ""
         names = dict.fromkeys([*before, *now])
         pairs = {n: (before.get(n, UNSET), now.get(n, UNSET)) for n in names}
         return [line for n, pair in pairs.items() for line in differences(*pair, f"{within}{n}")]
-    unset = before is UNSET or now is UNSET
-    if not unset and atomic_files.canonical(before) == atomic_files.canonical(now):
-        return []
     texts = (one if isinstance(one, str) else atomic_files.canonical(one) for one in (before, now))
     return [Difference(name, *texts)]
