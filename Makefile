@@ -79,6 +79,7 @@ lint: $(READY) ## Check format, style, types and spelling
 	$(BIN)/ruff check .
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/codespell
 
 format: $(READY) ## Put the sources into the house's format

@@ -2,14 +2,12 @@
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from pike_mixing.errors import InputError
-
-if TYPE_CHECKING:
-    from pike_mixing.interface import Needs, Signals, State
+from pike_mixing.signals import Needs, Signals, State
 
 T = TypeVar("T")
 
@@ -18,12 +16,12 @@ LOSSES = ("loss_K", "loss_after_K", "excess_K", "validation_loss_K")
 
 
 def judging(
-    name: str, hook: Callable[[Any, "State", "Signals"], T]
-) -> Callable[[Any, "State", "Signals"], T]:
+    name: str, hook: Callable[[Any, State, Signals], T]
+) -> Callable[[Any, State, Signals], T]:
     """The hook of this name, which refuses such signals with an InputError that tells them all."""
 
     @functools.wraps(hook)
-    def judged(self: Any, state: "State", signals: "Signals") -> T:
+    def judged(self: Any, state: State, signals: Signals) -> T:
         K = len(self.weights(state, signals.step))
         if problems := missing(self.needs(), name, signals) + contradictions(signals, K):
             where = f"{type(self).__name__}.{name}, step {signals.step}"
@@ -35,7 +33,7 @@ def judging(
     return judged
 
 
-def missing(needs: "Needs", hook: str, signals: "Signals") -> list[str]:
+def missing(needs: Needs, hook: str, signals: Signals) -> list[str]:
     """Signals that a hook must be given at this step and is not."""
     early = signals.statistics is not None or signals.validation_loss_K is not None
     if hook == "observe" and early and signals.count_K is None:
@@ -60,7 +58,7 @@ def missing(needs: "Needs", hook: str, signals: "Signals") -> list[str]:
     ]
 
 
-def contradictions(signals: "Signals", K: int) -> list[str]:
+def contradictions(signals: Signals, K: int) -> list[str]:
     """What cannot be true of K domains.
 
     A domain without a measurement is NaN; an infinite loss is a measurement that no method can

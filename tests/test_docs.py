@@ -8,8 +8,8 @@ import pytest
 import yaml
 from documented import PAGES, ROOT
 
-MOST_WORDS = 22_000
-"""Of all Markdown in the repository."""
+MOST_WORDS = 28_350
+"""Of all Markdown in the repository, docs/results included."""
 FOLDERS = "|".join(
     ("benchmarks", "docs", "examples", "pike_mixing", "pipeline", "tests", "workflow")
 )
@@ -39,11 +39,11 @@ def test_links_and_paths_exist(page):
 
 def test_all_markdown_has_few_words():
     own = ("docs", "examples", "pike_mixing", "pipeline", "tests", "workflow")
-    found = {*ROOT.glob("*.md"), *(p for folder in own for p in (ROOT / folder).rglob("*.md"))}
-    # What a run makes is not ours.
-    kept = [ROOT / "results/README.md", *(p for p in found if "results" not in p.parts)]
-    assert len(kept) >= len(PAGES)
-    assert sum(len(p.read_text(encoding="utf-8").split()) for p in kept) <= MOST_WORDS
+    # Of results, which a run makes, the page about them alone is ours.
+    pages = {*ROOT.glob("*.md"), *(p for folder in own for p in (ROOT / folder).rglob("*.md"))}
+    pages.add(ROOT / "results" / "README.md")
+    assert pages >= set(PAGES)
+    assert sum(len(p.read_text(encoding="utf-8").split()) for p in pages) <= MOST_WORDS
 
 
 def test_the_index_and_the_site_have_every_page_in_one_order():

@@ -8,8 +8,8 @@ import numpy as np
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Signals, State
 from pike_mixing.limits import ShareBelowOne
-from pike_mixing.numerics.gramian import Scale, not_converged
 from pike_mixing.numerics.simplex import lowest
+from pike_mixing.rules.gramian import Scale, not_converged
 from pike_mixing.rules.surgeon import Surgeon
 
 

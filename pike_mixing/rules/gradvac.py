@@ -9,7 +9,7 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Signals, State
 from pike_mixing.limits import PositiveShare, ShareBelowOne
 from pike_mixing.numerics import visits
-from pike_mixing.numerics.gramian import Scale, of_present
+from pike_mixing.rules.gramian import Scale, of_present
 from pike_mixing.rules.surgeon import Surgeon
 
 VANISHED = 1e-9

@@ -7,7 +7,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Needs, Signals, State
-from pike_mixing.numerics.gramian import of_present
+from pike_mixing.rules.gramian import of_present
 from pike_mixing.rules.mix import Mix
 
 

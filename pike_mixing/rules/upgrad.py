@@ -7,7 +7,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Signals, State
-from pike_mixing.numerics.gramian import not_converged
+from pike_mixing.rules.gramian import not_converged
 from pike_mixing.rules.surgeon import Surgeon
 
 RIDGE = 1e-10
