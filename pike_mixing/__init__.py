@@ -1,6 +1,7 @@
 """Mixing methods: which domains fill the next batch, and how their losses add up.
 
-    from pike_mixing import PiKE, Signals
+    from pike_mixing import PiKE as PiKE
+    from pike_mixing import Signals as Signals
     method = PiKE(zeta1=0.05, zeta2=0.005, every=40)
     state = method.init(("en", "hi", "de"), seed=0)
     counts_K = method.allocate(state, step=0, b=256)
@@ -15,39 +16,47 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pike_mixing.alarms import Alarm, Watch
-    from pike_mixing.errors import InputError
-    from pike_mixing.interface import Facts, Method, Needs, Signals, State, Statistics
-    from pike_mixing.movement import Movement
-    from pike_mixing.registry import METHODS, make
-    from pike_mixing.rules.adatask import AdaTask
-    from pike_mixing.rules.ado import ADO
-    from pike_mixing.rules.aioli import Aioli
-    from pike_mixing.rules.balanced_pike import BalancedPiKE
-    from pike_mixing.rules.cagrad import CAGrad
-    from pike_mixing.rules.conceptual_pike import ConceptualPiKE
-    from pike_mixing.rules.dga import DGA
-    from pike_mixing.rules.doge import DoGE
-    from pike_mixing.rules.doremi import DoReMi
-    from pike_mixing.rules.famo import FAMO
-    from pike_mixing.rules.fixed import Fixed
-    from pike_mixing.rules.gradnorm import GradNorm
-    from pike_mixing.rules.gradvac import GradVaccine
-    from pike_mixing.rules.mgda import MGDA
-    from pike_mixing.rules.mix import Mix
-    from pike_mixing.rules.nash_mtl import NashMTL
-    from pike_mixing.rules.odm import OnlineDataMixing
-    from pike_mixing.rules.one_random import Random
-    from pike_mixing.rules.pcgrad import PCGrad
-    from pike_mixing.rules.pike import PiKE, proposed_coefficients
-    from pike_mixing.rules.r_and_b import RAndB
-    from pike_mixing.rules.round_robin import RoundRobin
-    from pike_mixing.rules.scale_free_pike import ScaleFreePiKE
-    from pike_mixing.rules.single import Single
-    from pike_mixing.rules.skill_it import SkillIt
-    from pike_mixing.rules.temperature import Temperature
-    from pike_mixing.rules.unimax import UniMax
-    from pike_mixing.rules.upgrad import UPGrad
+    from pike_mixing.alarms import Alarm as Alarm
+    from pike_mixing.alarms import Watch as Watch
+    from pike_mixing.errors import InputError as InputError
+    from pike_mixing.interface import Facts as Facts
+    from pike_mixing.interface import Method as Method
+    from pike_mixing.interface import Needs as Needs
+    from pike_mixing.interface import Signals as Signals
+    from pike_mixing.interface import State as State
+    from pike_mixing.interface import Statistics as Statistics
+    from pike_mixing.movement import Movement as Movement
+    from pike_mixing.registry import METHODS as METHODS
+    from pike_mixing.registry import make as make
+    from pike_mixing.rules.adatask import AdaTask as AdaTask
+    from pike_mixing.rules.ado import ADO as ADO
+    from pike_mixing.rules.aioli import Aioli as Aioli
+    from pike_mixing.rules.balanced_pike import BalancedPiKE as BalancedPiKE
+    from pike_mixing.rules.cagrad import CAGrad as CAGrad
+    from pike_mixing.rules.conceptual_pike import ConceptualPiKE as ConceptualPiKE
+    from pike_mixing.rules.dga import DGA as DGA
+    from pike_mixing.rules.doge import DoGE as DoGE
+    from pike_mixing.rules.doremi import DoReMi as DoReMi
+    from pike_mixing.rules.famo import FAMO as FAMO
+    from pike_mixing.rules.fixed import Fixed as Fixed
+    from pike_mixing.rules.gradnorm import GradNorm as GradNorm
+    from pike_mixing.rules.gradvac import GradVaccine as GradVaccine
+    from pike_mixing.rules.mgda import MGDA as MGDA
+    from pike_mixing.rules.mix import Mix as Mix
+    from pike_mixing.rules.nash_mtl import NashMTL as NashMTL
+    from pike_mixing.rules.odm import OnlineDataMixing as OnlineDataMixing
+    from pike_mixing.rules.one_random import Random as Random
+    from pike_mixing.rules.pcgrad import PCGrad as PCGrad
+    from pike_mixing.rules.pike import PiKE as PiKE
+    from pike_mixing.rules.pike import proposed_coefficients as proposed_coefficients
+    from pike_mixing.rules.r_and_b import RAndB as RAndB
+    from pike_mixing.rules.round_robin import RoundRobin as RoundRobin
+    from pike_mixing.rules.scale_free_pike import ScaleFreePiKE as ScaleFreePiKE
+    from pike_mixing.rules.single import Single as Single
+    from pike_mixing.rules.skill_it import SkillIt as SkillIt
+    from pike_mixing.rules.temperature import Temperature as Temperature
+    from pike_mixing.rules.unimax import UniMax as UniMax
+    from pike_mixing.rules.upgrad import UPGrad as UPGrad
 
 __version__ = "0.1.0"
 """Of this library and of the pipeline."""
@@ -83,51 +92,6 @@ RULES = {
     "adatask": "pike_mixing.rules.adatask:AdaTask",
 }
 
-__all__ = [
-    "ADO",
-    "DGA",
-    "FAMO",
-    "METHODS",
-    "MGDA",
-    "RULES",
-    "AdaTask",
-    "Aioli",
-    "Alarm",
-    "BalancedPiKE",
-    "CAGrad",
-    "ConceptualPiKE",
-    "DoGE",
-    "DoReMi",
-    "Facts",
-    "Fixed",
-    "GradNorm",
-    "GradVaccine",
-    "InputError",
-    "Method",
-    "Mix",
-    "Movement",
-    "NashMTL",
-    "Needs",
-    "OnlineDataMixing",
-    "PCGrad",
-    "PiKE",
-    "RAndB",
-    "Random",
-    "RoundRobin",
-    "ScaleFreePiKE",
-    "Signals",
-    "Single",
-    "SkillIt",
-    "State",
-    "Statistics",
-    "Temperature",
-    "UPGrad",
-    "UniMax",
-    "Watch",
-    "make",
-    "proposed_coefficients",
-]
-
 _PLACES = {place.partition(":")[2]: place for place in RULES.values()} | {
     "Alarm": "pike_mixing.alarms:Alarm",
     "Watch": "pike_mixing.alarms:Watch",
@@ -143,6 +107,8 @@ _PLACES = {place.partition(":")[2]: place for place in RULES.values()} | {
     "make": "pike_mixing.registry:make",
     "proposed_coefficients": "pike_mixing.rules.pike:proposed_coefficients",
 }
+
+__all__ = sorted(["RULES", *_PLACES])
 
 
 def __getattr__(name: str) -> Any:

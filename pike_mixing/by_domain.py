@@ -31,6 +31,14 @@ def shares(values: Mapping[str, float] | None, domains: tuple[str, ...], setting
     return placed_K / placed_K.sum()
 
 
+def log_shares(
+    values: Mapping[str, float] | None, domains: tuple[str, ...], setting: str
+) -> Floats:
+    """Logarithms of the `shares`; a domain of share 0 stays at -infinity."""
+    with np.errstate(divide="ignore"):
+        return np.log(shares(values, domains, setting))
+
+
 def sizes(tokens_by_domain: Mapping[str, float] | None, domains: tuple[str, ...]) -> Floats:
     """Tokens of each domain's corpus.
 

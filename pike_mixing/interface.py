@@ -16,26 +16,13 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.settings import CheckedSettings
 from pike_mixing.signal_checks import judging
-from pike_mixing.signals import (
-    Facts,
-    Needs,
-    Signals,
-    State,
-    Statistics,
-    StatisticsNeed,
-    ValidationNeed,
-)
-
-__all__ = [
-    "Facts",
-    "Method",
-    "Needs",
-    "Signals",
-    "State",
-    "Statistics",
-    "StatisticsNeed",
-    "ValidationNeed",
-]
+from pike_mixing.signals import Facts as Facts
+from pike_mixing.signals import Needs as Needs
+from pike_mixing.signals import Signals as Signals
+from pike_mixing.signals import State as State
+from pike_mixing.signals import Statistics as Statistics
+from pike_mixing.signals import StatisticsNeed as StatisticsNeed
+from pike_mixing.signals import ValidationNeed as ValidationNeed
 
 
 class Method(CheckedSettings, abc.ABC):

@@ -174,8 +174,7 @@ def commands() -> list[Command]:
     settings = _given("SETTINGS", "the stage's settings, which the workflow writes")
     corpora = _path("--corpora", "folder of the tokenizer's corpora, one subfolder per domain")
     device = _option("--device", "auto, cpu, cuda or xla (default: auto)", default="auto")
-    asked = _path("--database", "default: results/pike.duckdb",
-                  default=Path("results/pike.duckdb"))
+    asked = _path("--database", "default: results/pike.duckdb", default=Path("results/pike.duckdb"))
     database = _path("--database", "the database to read")
     run, pieces = _path("--run", "the run's folder"), _path("--tokenizer", "the .model file")
     out = _path("--out", "what to make")
@@ -225,8 +224,7 @@ def commands() -> list[Command]:
             by="pipeline.model.export:export"),
         _command("look", "methods", "list the mixing rules, with settings and costs",
             _given("NAME", "one rule (default: all)", nargs="?", type=str),
-            _format("text", "markdown", "json"),
-            by="pipeline.planning.method_catalogue:methods"),
+            _format("text", "markdown", "json"), by="pipeline.planning.method_catalogue:methods"),
         _command("look", "plan", "what an experiment takes: jobs, hours, memory, disk",
             _path("--config", "default: config.yaml", dest="given", metavar="FILE",
                   default=Path("config.yaml")),
@@ -291,10 +289,8 @@ def commands() -> list[Command]:
         _command("plumbing", "pack", "turn documents into shards of tokens", settings,
             _path("--documents", "the source's folder"), pieces, out,
             _workers("threads that encode (default: as many as processors)")),
-        _command("plumbing", "mixture", "find a mixture from the runs of its proxies", settings,
-            out),
-        _command("plumbing", "database", "gather every record into one DuckDB file",
-            settings, out),
+        _command("plumbing", "mixture", "find a mixture from runs of its proxies", settings, out),
+        _command("plumbing", "database", "gather every record into one DuckDB file", settings, out),
         *(_command("plumbing", kind, f"make one {kind} from the database", settings, database, out)
           for kind in ("table", "figure")),
         _command("plumbing", "report", "make the pages that show everything", settings, database,

@@ -25,7 +25,7 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import mixmin, swarm, validation
+from pike_mixing.finders import mixmin, slsqp, swarm, validation
 from pike_mixing.finders.interface import Found, Proxy
 from pike_mixing.limits import Limits, Proportions
 from pike_mixing.numerics.effective import effective_domains
@@ -89,9 +89,7 @@ class MDE(CheckedSettings):
             {
                 "runs": len(runs),
                 "penalty": penalty,
-                "held_out_rmse": validation.rmse(held_out_N, target_N),
-                "held_out_spearman": validation.spearman(held_out_N, target_N),
-                "held_out_r_squared": validation.r_squared(held_out_N, target_N),
+                **validation.held_out(held_out_N, target_N),
                 "predicted_loss": _predicted(features, line, found_K)[0],
                 "predicted_loss_uniform": _predicted(features, line, uniform_K)[0],
                 "best_proxy_loss": float(target_N.min()),
@@ -190,18 +188,11 @@ def _predicted(features: Features, line: Line, weights_K: Floats) -> tuple[float
 
 def _lowest(features: Features, line: Line, starts: Sequence[Floats]) -> Floats:
     """The mixture of the lowest prediction, by SLSQP from each start; never worse than the best."""
-    from scipy import optimize
-
     found = list(starts)
     for start_K in starts:
-        done = optimize.minimize(
-            lambda w: _predicted(features, line, w),
-            start_K,
-            jac=True,
-            method="SLSQP",
-            bounds=[(0, 1)] * len(start_K),
-            constraints={"type": "eq", "fun": lambda w: w.sum() - 1, "jac": np.ones_like},
-            options={"maxiter": 500, "ftol": 1e-10},
+        bounds = [(0.0, 1.0)] * len(start_K)
+        done = slsqp.minimise(
+            lambda w: _predicted(features, line, w), start_K, True, bounds, steps=500
         )
         at_K = np.maximum(done.x, 0)
         if np.isfinite(at_K).all() and at_K.sum() > 0:

@@ -169,9 +169,7 @@ class MixingLaw(CheckedSettings):
         errors = [validation.rmse(held_out_NxK[:, k], loss_NxK[:, k]) for k in range(len(losses))]
         return {
             "held_out_rmse_by_domain": dict(zip(losses, errors, strict=True)),
-            "held_out_rmse": validation.rmse(predicted_N, actual_N),
-            "held_out_spearman": validation.spearman(predicted_N, actual_N),
-            "held_out_r_squared": validation.r_squared(predicted_N, actual_N),
+            **validation.held_out(predicted_N, actual_N),
         }
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
+from pike_mixing.finders import slsqp
 from pike_mixing.finders.law import Laws
 
 TOLERANCE = 1e-6
@@ -102,15 +103,12 @@ def solve(program: Program) -> tuple[Floats, float]:
         InputError: the caps leave less than a whole mixture, or the solver did not reach the
             optimum.
     """
-    from scipy import optimize
-
     if program.cap_K.sum() < 1:
         raise InputError(
             f"epochs: the repetition caps sum to {program.cap_K.sum():.3g}, less than a whole "
             "mixture: there is too little text for the budget; raise epochs, add text or lower "
             "budget_tokens"
         )
-    K = len(program.cap_K)
     lower = SMALLEST if program.kl > 0 else 0.0
     # Brings values and slopes near 1 whatever the price.
     scale = 1 + program.kl
@@ -125,15 +123,9 @@ def solve(program: Program) -> tuple[Floats, float]:
             slope_K = slope_K + program.kl * (np.log(weights_K / program.prior_K) + 1)
         return slope_K / scale
 
-    done = optimize.minimize(
-        objective,
-        np.maximum(program.of_tangent(np.zeros(K), 1.0), lower),
-        jac=slope,
-        method="SLSQP",
-        bounds=[(lower, max(lower, min(1.0, cap))) for cap in program.cap_K],
-        constraints={"type": "eq", "fun": lambda w: w.sum() - 1, "jac": np.ones_like},
-        options={"maxiter": 1000, "ftol": 1e-15},
-    )
+    start_K = np.maximum(program.of_tangent(np.zeros(len(program.cap_K)), 1.0), lower)
+    bounds = [(lower, max(lower, min(1.0, cap))) for cap in program.cap_K]
+    done = slsqp.minimise(objective, start_K, slope, bounds, ftol=1e-15)
     weights_K = np.minimum(np.maximum(done.x, 0), program.cap_K)
     weights_K = weights_K / weights_K.sum()
     residual = program.residual(weights_K)

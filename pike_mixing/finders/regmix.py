@@ -195,11 +195,7 @@ class RegMix(CheckedSettings):
         for rest, part in validation.folds(len(target_N), self.folds, self.seed):
             trees, _ = self._fit(weights_NxK[rest], target_N[rest])
             predicted_N[part] = _predicted(trees, weights_NxK[part])
-        return {
-            "held_out_rmse": validation.rmse(predicted_N, target_N),
-            "held_out_spearman": validation.spearman(predicted_N, target_N),
-            "held_out_r_squared": validation.r_squared(predicted_N, target_N),
-        }
+        return validation.held_out(predicted_N, target_N)
 
 
 def _remaining(count: int, folds: int) -> int:

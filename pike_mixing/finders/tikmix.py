@@ -15,10 +15,10 @@ Shapes: N tasks, K domains.
 """
 
 import numpy as np
-from scipy import optimize
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
+from pike_mixing.finders import slsqp
 
 SMALLEST = 1e-12
 """Weights below this are not told from 0; the entropy's slope is infinite there."""
@@ -47,19 +47,7 @@ def find(
         InputError: numbers that are not finite, a prior that is no mixture, a task that no domain
             helps, or no solution found.
     """
-    if influence_NxK.ndim != 2 or not influence_NxK.size or not np.isfinite(influence_NxK).all():
-        raise InputError("influence_NxK: give a finite number for each task (row) and domain")
-    N, K = influence_NxK.shape
-    prior_K = np.full(K, 1 / K) if prior_K is None else prior_K
-    if prior_K.shape != (K,) or (prior_K < 0).any() or not np.isclose(prior_K.sum(), 1):
-        raise InputError(f"prior_K: give {K} weights that are not negative and sum to 1")
-    largest_N = influence_NxK.max(axis=1)
-    if (largest_N <= 0).any():
-        raise InputError(
-            f"influence_NxK: no domain helps task {int((largest_N <= 0).argmax())}: leave it out, "
-            "or turn the sign if help is negative"
-        )
-    scaled_NxK = influence_NxK / (largest_N + 1e-8)[:, None]
+    scaled_NxK, prior_K = _checked(influence_NxK, prior_K)
 
     def objective(weights_K: Floats) -> float:
         p_N = scaled_NxK @ weights_K
@@ -69,26 +57,13 @@ def find(
     def slope(weights_K: Floats) -> Floats:
         p_N = scaled_NxK @ weights_K
         # At 0 the standard deviation has a kink, where 0 is one of its slopes.
-        uneven_N = (p_N - p_N.mean()) / (N * max(p_N.std(), SMALLEST))
+        uneven_N = (p_N - p_N.mean()) / (len(p_N) * max(p_N.std(), SMALLEST))
         return (alpha * uneven_N - beta) @ scaled_NxK + gamma * (np.log(weights_K) + 1)
 
     floor_N = scaled_NxK @ prior_K
-    done = optimize.minimize(
-        objective,
-        np.maximum(prior_K, SMALLEST),
-        jac=slope,
-        method="SLSQP",
-        bounds=[(SMALLEST, 1)] * K,
-        constraints=[
-            {"type": "eq", "fun": lambda w: w.sum() - 1, "jac": np.ones_like},
-            {
-                "type": "ineq",
-                "fun": lambda w: scaled_NxK @ w - floor_N,
-                "jac": lambda w: scaled_NxK,
-            },
-        ],
-        options={"maxiter": 1000, "ftol": 1e-10},
-    )
+    above = {"type": "ineq", "fun": lambda w: scaled_NxK @ w - floor_N, "jac": lambda w: scaled_NxK}
+    bounds = [(SMALLEST, 1.0)] * len(prior_K)
+    done = slsqp.minimise(objective, np.maximum(prior_K, SMALLEST), slope, bounds, [above])
     weights_K = np.maximum(done.x, 0) / np.maximum(done.x, 0).sum()
     if not done.success or (scaled_NxK @ weights_K < floor_N - SLACK).any():
         raise InputError(
@@ -96,3 +71,20 @@ def find(
             "problem"
         )
     return weights_K
+
+
+def _checked(influence_NxK: Floats, prior_K: Floats | None) -> tuple[Floats, Floats]:
+    """Each task's influence over its largest, and the prior."""
+    if influence_NxK.ndim != 2 or not influence_NxK.size or not np.isfinite(influence_NxK).all():
+        raise InputError("influence_NxK: give a finite number for each task (row) and domain")
+    K = influence_NxK.shape[1]
+    prior_K = np.full(K, 1 / K) if prior_K is None else prior_K
+    if prior_K.shape != (K,) or (prior_K < 0).any() or not np.isclose(prior_K.sum(), 1):
+        raise InputError(f"prior_K: give {K} weights that are not negative and sum to 1")
+    largest_N = influence_NxK.max(axis=1)
+    if (largest_N <= 0).any():
+        raise InputError(
+            f"influence_NxK: no domain helps task {int((largest_N <= 0).argmax())}: leave it out, "
+            "or turn the sign if help is negative"
+        )
+    return influence_NxK / (largest_N + 1e-8)[:, None], prior_K

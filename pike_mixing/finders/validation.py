@@ -4,11 +4,8 @@ Shapes: N proxy runs, F folds.
 """
 
 import numpy as np
-import numpy.typing as npt
 
-from pike_mixing.arrays import Floats
-
-Ints = npt.NDArray[np.int64]
+from pike_mixing.arrays import Floats, Ints
 
 
 def folds(runs: int, count: int, seed: int) -> list[tuple[Ints, Ints]]:
@@ -24,6 +21,15 @@ def folds(runs: int, count: int, seed: int) -> list[tuple[Ints, Ints]]:
         (np.flatnonzero(part_N != part), np.flatnonzero(part_N == part))
         for part in range(min(runs, count))
     ]
+
+
+def held_out(predicted_N: Floats, actual_N: Floats) -> dict[str, float | None]:
+    """Diagnostics of predictions of losses, nats per token, that no fit has seen."""
+    return {
+        "held_out_rmse": rmse(predicted_N, actual_N),
+        "held_out_spearman": spearman(predicted_N, actual_N),
+        "held_out_r_squared": r_squared(predicted_N, actual_N),
+    }
 
 
 def spearman(predicted_N: Floats, actual_N: Floats) -> float | None:

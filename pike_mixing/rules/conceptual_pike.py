@@ -7,14 +7,7 @@ import numpy as np
 
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
-from pike_mixing.interface import (
-    Method,
-    Needs,
-    Signals,
-    State,
-    Statistics,
-    StatisticsNeed,
-)
+from pike_mixing.interface import Method, Needs, Signals, State, Statistics, StatisticsNeed
 from pike_mixing.limits import NonNegativeInt, PositiveFloat, PositiveInt, Proportions, VarianceRows
 
 

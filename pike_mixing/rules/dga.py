@@ -74,12 +74,11 @@ class DGA(Method):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The prior."""
-        prior_K = by_domain.shares(self.prior, domains, "prior")
-        # A domain of weight 0 stays at -infinity.
-        with np.errstate(divide="ignore"):
-            log_K = np.log(prior_K)
-        target_K = by_domain.shares(self.target, domains, "target")
-        return {"log_weights_K": log_K, "weights_K": prior_K, "target_K": target_K}
+        return {
+            "log_weights_K": by_domain.log_shares(self.prior, domains, "prior"),
+            "weights_K": by_domain.shares(self.prior, domains, "prior"),
+            "target_K": by_domain.shares(self.target, domains, "target"),
+        }
 
     def observe(self, state: State, signals: Signals) -> State:
         """Alignments, then v, then the average.

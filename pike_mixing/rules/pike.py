@@ -9,14 +9,7 @@ import numpy as np
 
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
-from pike_mixing.interface import (
-    Method,
-    Needs,
-    Signals,
-    State,
-    Statistics,
-    StatisticsNeed,
-)
+from pike_mixing.interface import Method, Needs, Signals, State, Statistics, StatisticsNeed
 from pike_mixing.limits import (
     NonNegativeFloat,
     NonNegativeInt,
@@ -95,9 +88,7 @@ class PiKE(Method):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Line 2: w_k <- 1/K or w'_k. Weights are kept as logarithms: no underflow to 0."""
-        # A domain of weight 0 stays at -infinity.
-        with np.errstate(divide="ignore"):
-            return {"log_weights_K": np.log(by_domain.shares(self.prior, domains, "prior"))}
+        return {"log_weights_K": by_domain.log_shares(self.prior, domains, "prior")}
 
     def weights(self, state: State, step: int) -> Floats:
         """W after the last update."""

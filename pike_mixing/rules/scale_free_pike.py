@@ -31,15 +31,10 @@ from pike_mixing import by_domain
 from pike_mixing.apportion import systematic
 from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.errors import InputError
-from pike_mixing.interface import (
-    Facts,
-    Method,
-    Needs,
-    Signals,
-    State,
-    StatisticsNeed,
-)
+from pike_mixing.interface import Facts, Method, Needs, Signals, State, StatisticsNeed
 from pike_mixing.limits import PositiveFloat, PositiveInt, PositiveShare, Proportions, VarianceRows
+from pike_mixing.numerics.divergence import step_towards
+from pike_mixing.numerics.shrinkage import root_mean_square, shrunk
 from pike_mixing.numerics.softmax import log_softmax, logsumexp
 
 UPDATES = 20
@@ -111,10 +106,7 @@ class ScaleFreePiKE(Method):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The prior, and nothing seen."""
-        K, prior_K = len(domains), by_domain.shares(self.prior, domains, "prior")
-        # A domain of weight 0 stays at -infinity.
-        with np.errstate(divide="ignore"):
-            log_K = np.log(prior_K)
+        K, log_K = len(domains), by_domain.log_shares(self.prior, domains, "prior")
         return {
             "log_prior_K": log_K,
             "log_weights_K": log_K.copy(),
@@ -176,17 +168,20 @@ class ScaleFreePiKE(Method):
         Those measured share what the prior gives them together; those neither keep their weight.
         """
         log_prior_K, log_v_K = state["log_prior_K"], state["log_weights_K"].copy()
-        moved_K = measured_K | ((state["epochs_K"] > 1) & np.isfinite(log_prior_K))
-        if not moved_K.any():
+        updated_K = measured_K | ((state["epochs_K"] > 1) & np.isfinite(log_prior_K))
+        if not updated_K.any():
             return log_v_K
         log_tau_K = log_prior_K.copy()
         if measured_K.any():
-            at = {name: value_K[measured_K] for name, value_K in state.items()}
-            score_P = agreed(shrunk(*gradients(at)), shrunk(*falls(at, worth_K[measured_K])))
-            log_tau_K[measured_K] = moved(at["log_prior_K"], self.strength * score_P)
-        log_mass = logsumexp(log_v_K[moved_K])
-        log_v_K[moved_K] = log_mass + toward(
-            log_softmax(log_tau_K[moved_K]), log_v_K[moved_K] - log_mass, self.max_change
+            state_P = {name: value_K[measured_K] for name, value_K in state.items()}
+            score_P = smaller_of_same_sign(
+                shrunk(*gradient_scores(state_P)),
+                shrunk(*loss_decreases(state_P, worth_K[measured_K])),
+            )
+            log_tau_K[measured_K] = log_target(state_P["log_prior_K"], self.strength * score_P)
+        log_mass = logsumexp(log_v_K[updated_K])
+        log_v_K[updated_K] = log_mass + step_towards(
+            log_softmax(log_tau_K[updated_K]), log_v_K[updated_K] - log_mass, self.max_change
         )
         return log_v_K
 
@@ -223,18 +218,18 @@ def with_losses(state: State, loss_K: Floats, count_K: Ints) -> State:
     return state | changed
 
 
-def falls(at: State, worth_P: Floats) -> tuple[Floats, Floats]:
+def loss_decreases(state_P: State, worth_P: Floats) -> tuple[Floats, Floats]:
     """How fast the losses fall per row, in root mean squares, and the variances of that.
 
     Of a loss a - s log n the mean with the weight n^p is a - s (log N - 1/(p+1)) after N rows; so
     the slope is s = 8 (early - late), and the fall per row s/N. The slope has the variance
     64 int_0^N (4 n^3/N^4 - 8 n^7/N^8)^2 dn = 47/N times that of a row.
     """
-    n_P = at["rows_K"]
-    fall_P = worth_P * 8 * (at["early_loss_K"] - at["late_loss_K"]) / n_P
-    variance_P = worth_P**2 * SLOPE_VARIANCE * at["row_variance_K"] / n_P**3
-    unit = root_mean_square(fall_P)
-    return (fall_P / unit).clip(min=0), variance_P / unit**2
+    n_P = state_P["rows_K"]
+    decrease_P = worth_P * 8 * (state_P["early_loss_K"] - state_P["late_loss_K"]) / n_P
+    variance_P = worth_P**2 * SLOPE_VARIANCE * state_P["row_variance_K"] / n_P**3
+    unit = root_mean_square(decrease_P)
+    return (decrease_P / unit).clip(min=0), variance_P / unit**2
 
 
 def with_gradients(state: State, q_K: Floats) -> State:
@@ -258,47 +253,24 @@ def with_gradients(state: State, q_K: Floats) -> State:
     }
 
 
-def gradients(at: State) -> tuple[Floats, Floats]:
+def gradient_scores(state_P: State) -> tuple[Floats, Floats]:
     """Averages of two or more estimates of q, clipped at 0, and their variances.
 
     The average of n estimates of weights 1/2, 1/4, ... over their sum has the variance of one times
     (1 + 2^-n) / (3 (1 - 2^-n)). Of estimates of that variance there is one less.
     """
-    left_P = 0.5 ** at["estimates_K"]
-    one_P = at["scatter_K"] / (1 - 2 * left_P)
-    return (at["mean_K"] / (1 - left_P)).clip(min=0), one_P * (1 + left_P) / (3 * (1 - left_P))
+    rest_P = 0.5 ** state_P["estimates_K"]
+    one_P = state_P["scatter_K"] / (1 - 2 * rest_P)
+    return (state_P["mean_K"] / (1 - rest_P)).clip(min=0), one_P * (1 + rest_P) / (3 * (1 - rest_P))
 
 
-def root_mean_square(value_P: Floats) -> np.float64:
-    """The root of the mean square; 1 where all are 0. NumPy's, whose square raises no error."""
-    largest = np.abs(value_P).max(initial=0)
-    if largest == 0:
-        return np.float64(1)
-    # No square overflows, nor do all underflow.
-    return np.float64(largest * np.sqrt(((value_P / largest) ** 2).mean()))
-
-
-def shrunk(mean_P: Floats, variance_P: Floats) -> Floats:
-    """How far each domain is from the mean domain, beyond noise.
-
-    Between domains the measured m_k vary by S, of which the truth has S - mean V: the
-    empirical-Bayes estimate keeps that share of each distance; nothing where noise explains S.
-    """
-    distance_P = mean_P - mean_P.mean()
-    spread = (distance_P**2).sum() / max(len(mean_P) - 1, 1)
-    noise = variance_P.mean()
-    if not spread > noise:
-        return np.zeros_like(mean_P)
-    return (1 - noise / spread) * distance_P
-
-
-def agreed(one_P: Floats, other_P: Floats) -> Floats:
+def smaller_of_same_sign(one_P: Floats, other_P: Floats) -> Floats:
     """The smaller of two numbers where they have the same sign, else 0."""
     smaller_P = np.minimum(np.abs(one_P), np.abs(other_P))
     return np.where(one_P * other_P > 0, np.sign(one_P) * smaller_P, 0.0)
 
 
-def moved(log_prior_P: Floats, lead_P: Floats) -> Floats:
+def log_target(log_prior_P: Floats, lead_P: Floats) -> Floats:
     """Log tau: the prior without what domains of a negative lead give to those of a positive one.
 
     Where none has a positive lead, those of the largest get it by their prior weights: of lead 0,
@@ -310,25 +282,3 @@ def moved(log_prior_P: Floats, lead_P: Floats) -> Floats:
     return np.where(
         lead_P < 0, log_prior_P + lead_P, np.log(prior_P + given * claim_P / claim_P.sum())
     )
-
-
-def toward(log_tau_P: Floats, log_v_P: Floats, max_change: float) -> Floats:
-    """The point half way from v to tau in logarithms, or nearer, with KL(v' || v) <= max_change.
-
-    Along the line the divergence grows from 0; bisection finds where it reaches the bound.
-    """
-
-    def point(share: float) -> Floats:
-        return log_softmax(log_v_P + share * (log_tau_P - log_v_P))
-
-    def divergence(share: float) -> float:
-        log_new_P = point(share)
-        return float((np.exp(log_new_P) * (log_new_P - log_v_P)).sum())
-
-    share, step = 0.5, 0.5
-    if divergence(share) <= max_change:
-        return point(share)
-    for _ in range(50):
-        step /= 2
-        share += step if divergence(share) <= max_change else -step
-    return point(share - step)

@@ -60,11 +60,7 @@ def pack(
     chosen = parse(Packing, values, "packing")
     source = store.manifest(documents, verify=True)
     encoder = Tokenizer(tokenizer)
-    unwanted = chosen.hygiene.decontaminate
-    inputs = [documents / atomic_files.MANIFEST, tokenizer]
-    items = filters.paths(unwanted) if unwanted else []
-    fetched = {path: path.parent / atomic_files.MANIFEST for path in items}
-    inputs += [manifest for manifest in fetched.values() if manifest.is_file()]
+    inputs, items = _inputs(chosen, documents, tokenizer)
     with (
         atomic_files.atomic_write(
             out, "pack", [documents, settings_file, *inputs, *items]
@@ -75,14 +71,8 @@ def pack(
         contextlib.ExitStack() as opened,
     ):
         partial.mkdir()
-        splits = {
-            name: opened.enter_context(
-                SplitWriter(
-                    partial, name, vocabulary=encoder.vocabulary, shard_tokens=chosen.shard_tokens
-                )
-            )
-            for name in SPLITS
-        }
+        sizes = {"vocabulary": encoder.vocabulary, "shard_tokens": chosen.shard_tokens}
+        splits = {n: opened.enter_context(SplitWriter(partial, n, **sizes)) for n in SPLITS}
         listed = [documents / name for name in sorted(source["files"])]
         work = _Work(chosen, listed, encoder, splits)
         work.run(workers or cpus.available_cpus(), progress)
@@ -97,9 +87,8 @@ def pack(
             partial / atomic_files.MANIFEST,
             stage="pack",
             settings=values,
-            # The folder is renamed beside itself: paths relative to it stay right.
             inputs=inputs,
-            given=[path for path, manifest in fetched.items() if manifest not in inputs],
+            given=[path for path in items if path.parent / atomic_files.MANIFEST not in inputs],
             files=sorted(partial.iterdir()),
             modules=[__name__],
             facts=told,
@@ -107,6 +96,16 @@ def pack(
                 partial / s["file"]: s["sha256"] for part in facts.values() for s in part["shards"]
             },
         )
+
+
+def _inputs(chosen: Packing, documents: Path, tokenizer: Path) -> tuple[list[Path], list[Path]]:
+    """Manifests and model that the corpus is made of, and files of items that it must not hold."""
+    unwanted = chosen.hygiene.decontaminate
+    items = filters.paths(unwanted) if unwanted else []
+    fetched = (path.parent / atomic_files.MANIFEST for path in items)
+    inputs = [documents / atomic_files.MANIFEST, tokenizer]
+    # The corpus is renamed beside itself: paths relative to it stay right.
+    return inputs + [manifest for manifest in fetched if manifest.is_file()], items
 
 
 class _Work:

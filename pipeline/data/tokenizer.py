@@ -200,8 +200,10 @@ def _load(content: bytes, place: str) -> sentencepiece.SentencePieceProcessor:
     return processor
 
 
-def _train(chosen: Train, sources: Sequence[Path], where: str) -> tuple[bytes, dict[str, int]]:
-    """The model's bytes and how many characters were taken from each source."""
+def _sentences(
+    chosen: Train, sources: Sequence[Path], where: str
+) -> tuple[list[str], dict[str, int]]:
+    """Lines that are not blank, and how many characters were taken from each source."""
     names = [source.name for source in sources]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"--sources: two folders are named {', '.join(twice)}: one would be lost")
@@ -222,6 +224,12 @@ def _train(chosen: Train, sources: Sequence[Path], where: str) -> tuple[bytes, d
             f"{where}.vocabulary: {found} different characters, the special pieces, a space and a "
             f"line break need {found + SPECIAL_PIECES + 2}, not {chosen.vocabulary}: raise it"
         )
+    return sentences, sampled
+
+
+def _train(chosen: Train, sources: Sequence[Path], where: str) -> tuple[bytes, dict[str, int]]:
+    """The model's bytes and how many characters were taken from each source."""
+    sentences, sampled = _sentences(chosen, sources, where)
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Facts, Signals, Statistics
+from pike_mixing.numerics.divergence import step_towards
+from pike_mixing.numerics.shrinkage import shrunk
 from pike_mixing.rules.scale_free_pike import (
     SLOPE_VARIANCE,
     ScaleFreePiKE,
-    agreed,
-    falls,
-    gradients,
-    moved,
-    shrunk,
-    toward,
+    gradient_scores,
+    log_target,
+    loss_decreases,
+    smaller_of_same_sign,
     with_losses,
 )
 
@@ -117,7 +117,7 @@ def test_falls_by_hand():
         "late_loss_K": np.array([2.0, 1.0]),
         "row_variance_K": np.array([1.0, 0.0]),
     }
-    fall_2, variance_2 = falls(at, np.ones(2))
+    fall_2, variance_2 = loss_decreases(at, np.ones(2))
     assert_close(fall_2, np.array([2**0.5, 0]))
     assert_close(variance_2, np.array([SLOPE_VARIANCE / 4**3 / 2, 0]))
 
@@ -152,7 +152,7 @@ def test_shrinkage_by_hand():
     # 2 (4/9 + 1/9) = 10/9. B: 1, 1. The means spread by (8/3)^2 / 2 = 32/9, noise explains 5/9 of
     # it: 27/32 of +-4/3 remain.
     at = {"mean_K": np.array([2.75, 0.75]), "scatter_K": np.array([1.0, 0.0])}
-    mean_2, variance_2 = gradients(at | {"estimates_K": np.array([2, 2])})
+    mean_2, variance_2 = gradient_scores(at | {"estimates_K": np.array([2, 2])})
     assert_close(mean_2, np.array([11 / 3, 1]))
     assert_close(variance_2, np.array([10 / 9, 0]))
     assert_close(shrunk(mean_2, variance_2), np.array([9 / 8, -9 / 8]))
@@ -172,30 +172,34 @@ def test_a_long_gradient_alone_moves_nothing(fall):
 
 
 def test_agreement_is_the_smaller_of_the_same_sign():
-    found_4 = agreed(np.array([1.0, -2.0, 1.0, 0.0]), np.array([3.0, -1.0, -1.0, 1.0]))
+    found_4 = smaller_of_same_sign(
+        np.array([1.0, -2.0, 1.0, 0.0]), np.array([3.0, -1.0, -1.0, 1.0])
+    )
     assert_close(found_4, np.array([1.0, -1.0, 0.0, 0.0]))
 
 
 def test_rows_move_from_those_behind_to_those_ahead_alone():
     # The first gives half of 0.4; the last two, at leads of 1 : 3 and equal priors, share it so.
     prior_4 = np.array([0.4, 0.2, 0.2, 0.2])
-    tau_4 = np.exp(moved(np.log(prior_4), np.array([-math.log(2), 0, 1, 3])))
+    tau_4 = np.exp(log_target(np.log(prior_4), np.array([-math.log(2), 0, 1, 3])))
     assert_close(tau_4, np.array([0.2, 0.2, 0.25, 0.35]))
     # None is ahead: those of lead 0 get it.
-    tau_4 = np.exp(moved(np.log(prior_4), np.array([-math.log(2), 0, 0, -math.log(4)])))
+    tau_4 = np.exp(log_target(np.log(prior_4), np.array([-math.log(2), 0, 0, -math.log(4)])))
     assert_close(tau_4, np.array([0.2, 0.375, 0.375, 0.05]))
     # Zeros but for last bits.
     for lead in (0, -1e-17):
-        assert_close(moved(np.log(prior_4), np.full(4, lead)), np.log(prior_4))
+        assert_close(log_target(np.log(prior_4), np.full(4, lead)), np.log(prior_4))
 
 
 def test_a_step_ends_where_its_divergence_reaches_the_bound():
     log_v_2, log_tau_2 = np.log([0.5, 0.5]), np.log([0.99, 0.01])
-    new_2 = np.exp(toward(log_tau_2, log_v_2, 0.1))
+    new_2 = np.exp(step_towards(log_tau_2, log_v_2, 0.1))
     assert (new_2 * np.log(new_2 / 0.5)).sum() == pytest.approx(0.1)
     # Half way is sqrt(99) : 1.
     assert_close(
-        np.exp(toward(log_tau_2, log_v_2, 9)), np.array([99**0.5, 1]) / (99**0.5 + 1), rtol=1e-6
+        np.exp(step_towards(log_tau_2, log_v_2, 9)),
+        np.array([99**0.5, 1]) / (99**0.5 + 1),
+        rtol=1e-6,
     )
 
 

@@ -1,0 +1,44 @@
+"""The search for the best mixture of K domains by SciPy's SLSQP, with exact slopes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pike_mixing.arrays import Floats
+
+
+def minimise(
+    objective: Callable[[Floats], Any],
+    start_K: Floats,
+    slope: Callable[[Floats], Floats] | bool,
+    bounds: Sequence[tuple[float, float]],
+    further: Sequence[Mapping[str, Any]] = (),
+    *,
+    steps: int = 1000,
+    ftol: float = 1e-10,
+) -> Any:
+    """SciPy's result for the lowest objective among weights that sum to 1.
+
+    Args:
+        objective: Of weights [K].
+        start_K: Where the search begins.
+        slope: Its gradient [K]; True where the objective gives both.
+        bounds: Lowest and highest weight of each domain.
+        further: Further constraints, as SciPy takes them.
+        steps: Iterations at most.
+        ftol: Change of the objective at which the search ends.
+    """
+    from scipy import optimize
+
+    sums_to_1 = {"type": "eq", "fun": lambda w: w.sum() - 1, "jac": np.ones_like}
+    options = {"maxiter": steps, "ftol": ftol}
+    return optimize.minimize(
+        objective,
+        start_K,
+        jac=slope,
+        method="SLSQP",
+        bounds=bounds,
+        constraints=[sums_to_1, *further],
+        options=options,
+    )
