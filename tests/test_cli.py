@@ -16,23 +16,6 @@ from pipeline.planning import stages
 from pipeline.runtime import run_lock
 
 ROOT = Path(__file__).resolve().parents[1]
-STAGES = list(stages.STAGES)
-QUESTIONS = {
-    "compare": "pipeline.results.compare_databases:compare",
-    "crate": "pipeline.results.crate:crate",
-    "export": "pipeline.model.export:export",
-    "fetch": "pipeline.tasks.fetch:fetch",
-    "methods": "pipeline.planning.method_catalogue:methods",
-    "power": "pipeline.results.power:power",
-    "query": "pipeline.results.query:query",
-    "watch": "pipeline.training.watch:watch",
-    "why": "pipeline.results.why:why",
-}
-
-
-def without_torch(*arguments):
-    """The command line on a machine that has no torch."""
-    return without("torch", *arguments)
 
 
 def without(package, *arguments):
@@ -51,14 +34,14 @@ def without(package, *arguments):
 
 
 def test_help_lists_every_command_and_needs_no_torch():
-    done = without_torch("--help")
+    done = without("torch", "--help")
     assert done.returncode == 0
-    for command in [*STAGES, *QUESTIONS, "lm-eval"]:
-        assert f"\n    {command}" in done.stdout
+    for command in cli.commands():
+        assert f"\n    {command.name}" in done.stdout
 
 
 def test_a_mistake_in_an_export_is_told_before_torch_is_imported():
-    done = without_torch("export", "nowhere", "--out", "out")
+    done = without("torch", "export", "nowhere", "--out", "out")
     assert done.returncode == 2
     assert "nowhere/manifest.json does not exist" in done.stderr
 
@@ -78,23 +61,6 @@ def test_help_groups_the_commands():
     for group, command in (("run", "pretrain"), ("look", "query"), ("plumbing", "pack")):
         assert f"\n    {command} " in parts[group]
     assert {command.group for command in cli.commands()} == set(cli.GROUPS)
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (
-            ["query", "from runs", "--fromat", "json"],
-            "option: '--fromat' is unknown: did you mean '--format'?",
-        ),
-        (["compare", "a", "b", "c"], "c is too much"),
-    ],
-)
-def test_an_option_that_is_none_is_named_with_the_nearest(words, told, capsys):
-    with pytest.raises(SystemExit) as caught:
-        cli.chosen(words)
-    assert caught.value.code == 2
-    assert f"pike {words[0]}: error: {told}" in capsys.readouterr().err
 
 
 def test_plans_and_methods_are_there_for_machines(capsys):
@@ -158,16 +124,9 @@ def test_a_question_waits_for_no_package_that_it_does_not_need(package, words):
     assert "none does not exist" in done.stderr or done.stdout
 
 
-def test_help_of_a_stage_says_what_it_reads():
-    done = without_torch("pretrain", "--help")
-    assert done.returncode == 0
-    assert "run.json; everything appears beside it" in done.stdout
-    assert "auto, cpu, cuda or xla (default: auto)" in done.stdout
-
-
 @pytest.mark.slow
 def test_the_module_is_the_command(run_pipeline):
-    assert run_pipeline("--help").stdout == without_torch("--help").stdout
+    assert run_pipeline("--help").stdout == without("torch", "--help").stdout
 
 
 @pytest.mark.parametrize(
@@ -210,6 +169,12 @@ def test_the_version_is_shown(capsys):
         (["watch", "results", "--every", "inf"], "argument --every: 'inf' is not a number"),
         (["power", "--difference", "nan"], "argument --difference: 'nan' is not a number"),
         (["power", "--difference", "1", "--seed-sd", "inf"], "--seed-sd: 'inf' is not a number"),
+        (["pretrain", "r", "--corpora", "c", "--wait", "soon"], "argument --wait: 'soon' is not a"),
+        (
+            ["query", "x", "--fromat", "json"],
+            "pike query: error: option: '--fromat' is unknown: ",
+        ),
+        (["compare", "a", "b", "c"], "pike compare: error: c is too much"),
     ],
 )
 def test_an_argument_that_nothing_can_be_done_with_is_named(arguments, expected, capsys):
@@ -231,6 +196,7 @@ def test_an_argument_that_nothing_can_be_done_with_is_named(arguments, expected,
             ["pretrain", "r", "--corpora", "c", "--nodes", "2", "--device", "xla"],
             "pike pretrain: device xla trains on one node, and nodes: 2 was asked for",
         ),
+        (["pretrain", ".", "--corpora", "."], "pike pretrain: . cannot be used: [Errno 21] Is a d"),
         (["power", "--difference", "1", "--power", "2"], "--power is 2: it must lie between 0.5"),
         (["power", "--difference", "1", "--level", "0"], "--level is 0: it must lie between 0"),
     ],
@@ -262,23 +228,10 @@ def test_a_run_that_another_process_writes_is_waited_for_where_asked(run_pipelin
     assert "waiting" not in run_pipeline(*asked).stderr
 
 
-@pytest.mark.parametrize("minutes", ["-1", "nan", "inf", "soon"])
-def test_a_time_to_wait_that_is_none_is_refused(minutes, capsys):
-    with pytest.raises(SystemExit):
-        cli.chosen(["pretrain", "r", "--corpora", "c", "--wait", minutes])
-    assert "argument --wait" in capsys.readouterr().err
-
-
 def test_a_fault_of_ours_shows_its_traceback(monkeypatch):
     monkeypatch.setattr("pipeline.results.why.why", {}.__getitem__)
     with pytest.raises(TypeError):
         __main__.main(["why", "table"])
-
-
-def test_a_folder_in_the_place_of_a_file_is_told(tmp_path, capsys):
-    assert __main__.main(["pretrain", str(tmp_path), "--corpora", str(tmp_path)]) == 2
-    told = f"pike pretrain: {tmp_path} cannot be used: [Errno 21] Is a directory"
-    assert capsys.readouterr().err.startswith(told)
 
 
 def test_the_harness_gets_its_options_as_they_stand():
@@ -303,15 +256,11 @@ def test_help_of_a_command_that_lacks_its_extra_names_it():
     assert done.stdout.endswith("run `make setup EXTRAS=lm-eval`\n")
 
 
-def options(stage):
-    """Names of the arguments that a stage's subcommand hands on."""
-    choices = cli.parsers()[1]
-    return {a.dest for a in choices[stage]._actions} - {"help", "given"}
-
-
-@pytest.mark.parametrize("stage", [*STAGES, *QUESTIONS])
-def test_the_arguments_of_a_command_are_those_of_its_function(stage):
-    module, _, name = (stages.STAGES.get(stage) or QUESTIONS[stage]).partition(":")
+@pytest.mark.parametrize(
+    "command", [c for c in cli.commands() if c.name != "lm-eval"], ids=lambda command: command.name
+)
+def test_the_arguments_of_a_command_are_those_of_its_function(command):
+    module, _, name = (command.place or stages.STAGES[command.name]).partition(":")
     try:
         function = getattr(import_module(module), name)
     except ModuleNotFoundError as error:
@@ -320,8 +269,9 @@ def test_the_arguments_of_a_command_are_those_of_its_function(stage):
     _, *others = inspect.signature(function).parameters
     # The command itself waits for the run and starts the stage in so many processes, on so many
     # nodes; only tests give the theory other sizes.
-    names = {"nodes", "wait"} if stage == "pretrain" else set()
-    assert options(stage) == names | {*others} - {"sizes"}
+    names = {"nodes", "wait"} if command.name == "pretrain" else set()
+    typed = {a.dest for a in cli.parsers()[1][command.name]._actions} - {"help", "given"}
+    assert typed == names | {*others} - {"sizes"}
 
 
 def test_the_installed_command_is_the_same_function():

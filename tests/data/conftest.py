@@ -1,8 +1,5 @@
 """Small corpora and sources written by hand, and a disk that is soon full."""
 
-import os
-import subprocess
-
 import numpy as np
 import pytest
 
@@ -109,17 +106,3 @@ def packed(tmp_path, letters):
         return out
 
     return packed
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 64 KiB."""
-    if os.geteuid():
-        pytest.skip("only root can mount a small tmpfs")
-    place = tmp_path / "small"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
-    if subprocess.run(mount, check=False, capture_output=True).returncode:
-        pytest.skip("this machine does not let tests mount a tmpfs")
-    yield place
-    subprocess.run(["umount", str(place)], check=True)

@@ -69,16 +69,6 @@ def test_small_orders_reach_every_permutation():
     assert counts.max() < 1200
 
 
-def test_a_batch_has_exactly_the_rows_asked_for(corpora):
-    tokens, domain = Mixture(corpora, 2, 0, "train").batch(np.array([2, 3]), np.array([0, 0]))
-    assert domain.tolist() == [0, 0, 1, 1, 1]
-    # All three rows of b, once each, whatever their order.
-    assert sorted(tokens[2:].tolist()) == [[50, 51, 52], [52, 53, 54], [54, 55, 56]]
-    assert tokens.dtype == domain.dtype == np.int64
-    tokens, domain = Mixture(corpora, 2, 0, "train").batch(np.array([0, 0]), np.array([4, 4]))
-    assert (tokens.shape, domain.shape) == ((0, 3), (0,))
-
-
 @pytest.mark.slow
 @settings(deadline=None)
 @given(counts=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=1, max_size=9))

@@ -23,12 +23,6 @@ def test_what_is_written_is_read(tmp_path_factory, make_source, texts, group):
     assert [text for _, text in store.read(folder)] == texts
 
 
-def test_totals_are_counted(tmp_path):
-    total = store.write([store.Document("5", "aé"), store.Document("6", "अ")], tmp_path)
-    # Two and one characters; 1 + 2 and 3 bytes.
-    assert (total.documents, total.characters, total.bytes) == (2, 3, 6)
-
-
 def test_the_hash_tells_ids_and_texts_apart(tmp_path):
     def digest(*documents):
         return store.write([store.Document(*document) for document in documents], tmp_path).sha256

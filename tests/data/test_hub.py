@@ -228,10 +228,11 @@ def test_a_hub_that_stays_away_is_named_and_finished_files_are_kept(hub, tmp_pat
 
 @pytest.mark.filterwarnings("ignore:Not enough free disk space")
 def test_a_full_disk_under_the_cache_is_named_at_once(hub, tmp_path, small_disk, monkeypatch):
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(small_disk / "cache"))
+    disk = small_disk(64)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(disk / "cache"))
     big = random.Random(0).randbytes(100_000).hex().encode()
     hub.repositories["datasets/owner/c4"]["big/a.txt"] = big
-    with pytest.raises(InputError, match=f"{small_disk}.*No space left.*free some space"):
+    with pytest.raises(InputError, match=f"{disk}.*No space left.*free some space"):
         download(tmp_path / "a", settings(data_files="big/*"))
     assert hub.asked["GET", f"/datasets/owner/c4/resolve/{COMMIT}/big/a.txt"] == 1
 

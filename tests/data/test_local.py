@@ -77,12 +77,6 @@ def test_files_are_read_in_the_order_of_their_names(here):
             read(files=files)
 
 
-def test_long_lines_cross_the_chunks_that_are_read(here):
-    texts = ["a" * 3_000_000, "b", "c" * 1_100_000]
-    (here / "a.jsonl.gz").write_bytes(gzip.compress(lines(*({"text": t} for t in texts))))
-    assert [text for _, text in read()[0]] == texts
-
-
 def test_the_revision_is_that_of_names_and_contents(here):
     def revision(files="data/*"):
         return sources.parse({"kind": "local", "files": files}, "s").facts("")["revision"]

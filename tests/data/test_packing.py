@@ -230,14 +230,15 @@ def test_what_makes_no_corpus_is_named(packed, tmp_path, texts, values, message)
 
 
 def test_a_full_disk_is_named_and_left_clean(tmp_path, small_disk, letters, make_source):
+    disk = small_disk(64)
     source = make_source(tmp_path / "source", [LETTERS * 500] * 3 + words(0, 200))
     (tmp_path / "p.json").write_text('{"validation_share": 0.3}')
     make_source(tmp_path / "big", [f"{LETTERS * 500}{word}" for word in words(0, 40)])
     with pytest.raises(InputError, match=r"cannot be written.*No space left"):
-        pack(tmp_path / "p.json", tmp_path / "big", letters, small_disk / "big")
-    assert list(small_disk.iterdir()) == []
+        pack(tmp_path / "p.json", tmp_path / "big", letters, disk / "big")
+    assert list(disk.iterdir()) == []
     # A small one fits.
-    pack(tmp_path / "p.json", source, letters, small_disk / "source")
+    pack(tmp_path / "p.json", source, letters, disk / "source")
 
 
 @pytest.fixture

@@ -91,10 +91,11 @@ def test_a_missing_package_is_named_with_its_remedy(monkeypatch):
 
 @pytest.mark.slow
 def test_a_full_disk_is_named_and_left_clean(small_disk):
+    disk = small_disk(64)
     with pytest.raises(InputError, match=r"cannot be written.*No space left"):
         # 200,000 letters of 4 bits each.
-        download(small_disk, {**LANGUAGE, "noise": 1.0, "symbols": 16, "length": 20_000})
-    assert list((small_disk / "data").iterdir()) == []
+        download(disk, {**LANGUAGE, "noise": 1.0, "symbols": 16, "length": 20_000})
+    assert list((disk / "data").iterdir()) == []
 
 
 def test_a_download_replaces_neither_what_it_reads_nor_what_is_somebodys(tmp_path):

@@ -251,7 +251,8 @@ def test_bytes_that_are_no_model_are_told(tmp_path, exact):
         tmp_path / "given.model",
         {"kind": "file", "path": str(tmp_path / "given.model")},
     )
-    piece = max((exact._processor.id_to_piece(n) for n in range(3, exact.vocabulary)), key=len)
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(exact.path))
+    piece = max((pieces.id_to_piece(n) for n in range(3, exact.vocabulary)), key=len)
     spoilt = exact.path.read_bytes().replace(piece.encode(), b"\xff" * len(piece.encode()), 1)
     no_text = r"given\.model is damaged: piece \d+ is not UTF-8"
     no_model = "is not a SentencePiece model"

@@ -39,14 +39,6 @@ def test_the_target_of_one_domain_is_that_domain_when_nothing_else_helps():
     assert_allclose(weights_K, [1, 0, 0], atol=1e-9)
 
 
-def test_weights_go_to_the_prior_as_the_price_grows():
-    distance = [
-        np.abs(solve(posed(kl=kl, prior=PRIOR))[0] - PRIOR).max() for kl in (0.1, 10, 1e3, 1e6)
-    ]
-    assert distance == sorted(distance, reverse=True)
-    assert distance[-1] < 1e-6
-
-
 @pytest.mark.parametrize("kl", [0.0, 0.05])
 def test_caps_bind(kl):
     free_K, _ = solve(posed(kl=kl))

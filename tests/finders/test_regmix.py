@@ -47,13 +47,6 @@ def test_the_seed_decides_the_draw():
     assert np.abs(one.weights_K - two.weights_K).max() > 1e-6
 
 
-@pytest.mark.slow
-def test_few_proxies_are_enough_to_split():
-    found = RegMix(rounds=150, samples=2000).find(DOMAINS, proxies(24))
-    assert found.diagnostics["predicted_loss"] < found.diagnostics["predicted_loss_uniform"]
-    assert found.diagnostics["held_out_spearman"] > 0.5
-
-
 def test_lightgbms_own_least_leaf_is_refused_for_few_proxies():
     with pytest.raises(InputError, match="split of the rest needs 40 runs"):
         RegMix(min_data_in_leaf=20).find(DOMAINS, proxies(24))

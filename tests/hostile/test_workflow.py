@@ -12,7 +12,12 @@ from trials import MISTAKE, Trial, link, put, remove
 ROOT = Path(__file__).resolve().parents[2]
 DRY = ("-n", "--snakefile", str(ROOT / "Snakefile"), "--configfile", "config.yaml")
 STAMP = "results/experiment.json"
+CONFIG = Path(__file__).with_name("config.yaml").read_text(encoding="utf-8")
 TRIALS = [
+    Trial("no YAML", "", ("onfig",), (put("config.yaml", "open: [\n"),)),
+    # Snakemake itself takes the last.
+    Trial("a key named twice", "", ("'experiment' is named a second time, after line",),
+          (put("config.yaml", f"{CONFIG}experiment: other\n"),)),
     Trial("no text", "", ("text/*.jsonl",), (remove("text/notes.jsonl"),)),
     Trial("a folder that is a file", "", ("results",), (put("results", "my results\n"),)),
     Trial("a results folder of nobody", "", ("experiment.json",), (put(STAMP, "[]"),)),

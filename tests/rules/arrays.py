@@ -1,6 +1,10 @@
-"""Arrays that tests compare."""
+"""Arrays that tests compare, and what a rule makes of gradients and of their statistics."""
 
 import numpy as np
+
+from pike_mixing.interface import Signals, Statistics
+
+NAMES = ("en", "hi", "de", "code", "web", "wiki")
 
 
 def vector(*values):
@@ -15,3 +19,23 @@ def assert_close(found, expected, rtol=1e-7, atol=1e-7):
     """Equal shapes, and numbers that differ by rounding alone; NaN is equal to NaN."""
     assert np.shape(found) == np.shape(expected)
     np.testing.assert_allclose(found, expected, rtol=rtol, atol=atol)
+
+
+def combined(method, gradient_KxD, *, step=4, seed=3, loss_K=None):
+    """A rule's coefficients of these gradients, at its first step."""
+    state, gram_KxK = method.init(NAMES[: len(gradient_KxD)], seed), gradient_KxD @ gradient_KxD.T
+    return method.combine(state, Signals(step, 64, loss_K=loss_K, gram_KxK=gram_KxK))
+
+
+def measured(squared_norm, variance=0.0, *, rows=4, loss=1.0):
+    """Statistics of K domains by their plug-in norms; a number stands for K of them."""
+    columns = (vector(*squared_norm), variance, loss, rows)
+    return Statistics.of_moments(*(np.array(c) for c in np.broadcast_arrays(*columns)))
+
+
+def weights_after(method, *statistics, b=4):
+    """A rule's weights after updates with such statistics."""
+    state = method.init(NAMES[: len(statistics[0].loss_K)], 0)
+    for step, one in enumerate(statistics):
+        state = method.observe(state, Signals(step, b, statistics=one))
+    return method.weights(state, len(statistics))

@@ -155,13 +155,6 @@ def test_the_state_does_not_grow_with_the_run():
     assert state["step_T"].tolist() == list(range(3, 298, 8))
 
 
-@pytest.mark.slow
-def test_a_thinned_history_gives_the_same_laws():
-    whole, thinned = ADO(first=600, ignore=300), ADO(first=600, ignore=300, stride=1, points=40)
-    expected_Kx3 = run(whole, 601)["law_Kx3"]
-    assert_close(run(thinned, 601)["law_Kx3"], expected_Kx3, rtol=0.01, atol=0)
-
-
 def test_a_loop_that_begins_to_observe_late_waits_for_points():
     method, late = ADO(**SMALL), 200
     state = method.init(DOMAINS, 0)

@@ -2,31 +2,13 @@ import math
 
 import numpy as np
 import pytest
-from arrays import assert_close, vector
+from arrays import assert_close, measured, vector, weights_after
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pike_mixing.interface import Signals, Statistics
 from pike_mixing.rules.balanced_pike import BalancedPiKE, tilt
 
 LN3 = math.log(3)
-
-
-def measured(squared_norm, loss, variance=0.0):
-    K = len(squared_norm)
-    return Statistics(
-        squared_norm_K=vector(*squared_norm),
-        squared_norm_unbiased_K=vector(*squared_norm),
-        variance_K=vector(*[variance] * K),
-        loss_K=vector(*loss),
-        rows_K=vector(*[4] * K),
-    )
-
-
-def after(method, statistics, domains):
-    state = method.init(domains, 0)
-    state = method.observe(state, Signals(step=0, batch_rows=4, statistics=statistics))
-    return method.weights(state, 1)
 
 
 def test_the_tilt_of_two_losses():
@@ -59,25 +41,25 @@ def test_at_equal_losses_tau_is_a_step_size():
     # (tau / K)^2 for K = 3: 0.11, 1 and 2.8 at tau 1, 3 and 5.
     for tau, factor in ((1, 1 / 9), (3, 1), (5, 25 / 9)):
         method = BalancedPiKE(zeta1=1, zeta2=0, tau=tau)
-        exponent_K = method.exponent(measured((1, 2, 3), (2.5, 2.5, 2.5)), b=4)
+        exponent_K = method.exponent(measured((1, 2, 3), loss=(2.5, 2.5, 2.5)), b=4)
         assert_close(exponent_K, factor * vector(1, 2, 3))
 
 
 def test_the_weights_move_by_the_square_of_the_tilt():
     # y = (1, 1) at tau 2 and equal losses: PiKE's own odds of 3 : 1.
     method = BalancedPiKE(zeta1=LN3, zeta2=0, tau=2)
-    weights_K = after(method, measured((1, 0), (4.0, 4.0)), ("en", "hi"))
+    weights_K = weights_after(method, measured((1, 0), loss=(4.0, 4.0)))
     assert_close(weights_K, vector(0.75, 0.25))
     # y = (3/4, 1/4) at tau 1: exponents 9/16 ln 3 and 1/16 ln 3, odds 3^(1/2) : 1.
     method = BalancedPiKE(zeta1=LN3, zeta2=0, tau=1)
-    weights_K = after(method, measured((1, 1), (LN3, 0.0)), ("en", "hi"))
+    weights_K = weights_after(method, measured((1, 1), loss=(LN3, 0.0)))
     assert_close(weights_K, vector(3**0.5, 1) / (3**0.5 + 1))
 
 
 def test_proposed_coefficients_count_the_tilt():
     # Equal losses: (y*_k)^2 = (1/2)^2, so that zeta1 is four times PiKE's ln 1.1 / (3 - 1).
-    method, statistics = BalancedPiKE(zeta1=1, zeta2=0, tau=1), measured((3, 1), (2, 2))
+    method, statistics = BalancedPiKE(zeta1=1, zeta2=0, tau=1), measured((3, 1), loss=(2, 2))
     zeta1 = method.proposed(statistics, 4)["zeta1"]
     assert zeta1 == pytest.approx(4 * math.log(1.1) / 2)
     proposed = BalancedPiKE(zeta1=zeta1, zeta2=0, tau=1)
-    assert_close(after(proposed, statistics, ("a", "b")), vector(1.1, 1) / 2.1)
+    assert_close(weights_after(proposed, statistics), vector(1.1, 1) / 2.1)

@@ -3,7 +3,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from arrays import assert_close, vector
+from arrays import assert_close, measured, vector, weights_after
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -18,23 +18,6 @@ items = st.lists(
     max_size=8,
 )
 """(lambda_k, kappa_k)."""
-
-
-def measured(squared_norm, variance, rows=8):
-    K = len(squared_norm)
-    return Statistics(
-        squared_norm_K=vector(*squared_norm),
-        squared_norm_unbiased_K=vector(*squared_norm) - vector(*variance) / rows,
-        variance_K=vector(*variance),
-        loss_K=vector(*[1.0] * K),
-        rows_K=vector(*[rows] * K),
-    )
-
-
-def after(method, statistics, b=4, domains=("en", "hi")):
-    state = method.init(domains, 0)
-    state = method.observe(state, Signals(step=0, batch_rows=b, statistics=statistics))
-    return method.weights(state, 1)
 
 
 def test_the_solution_of_two_curved_items():
@@ -75,7 +58,7 @@ def test_a_kappa_below_the_rounding_of_lambda_is_not_lost():
 
 def test_a_gradient_lost_in_its_noise_leaves_numbers():
     method = ConceptualPiKE(L=1, eta=0.1, norm="plug-in")
-    assert after(method, measured((1e-18,), (100,)), domains=("en",)).tolist() == [1]
+    assert weights_after(method, measured((1e-18,), (100,))).tolist() == [1]
 
 
 def exact(lam, kap):
@@ -127,7 +110,7 @@ def test_example_1_is_solved_as_in_its_equation(theta, sigma):
     (x1, x2), (s1, s2) = [[v**2 for v in pair] for pair in (theta, sigma)]
     wanted = ((s2 - s1) / b + (x1 - x2) / eta + x2) / (x1 + x2)
     method = ConceptualPiKE(L=1, eta=eta, norm="plug-in")
-    weights_K = after(method, measured((x1, x2), (2 * s1, 2 * s2)), b=b)
+    weights_K = weights_after(method, measured((x1, x2), (2 * s1, 2 * s2)), b=b)
     assert weights_K[0].item() == pytest.approx(min(max(wanted, 0), 1), abs=1e-9)
 
 
@@ -141,7 +124,7 @@ def test_the_bound_by_hand():
 
 def test_an_unbiased_norm_below_zero_counts_as_zero():
     method = ConceptualPiKE(L=1, eta=1)
-    lam_K, kap_K = method.bound(measured((1, 3), (16, 8)), b=4)
+    lam_K, kap_K = method.bound(measured((1, 3), (16, 8), rows=8), b=4)
     # 1 - 16 / 8 = -1 and 3 - 8 / 8 = 2.
     assert_close(kap_K, vector(0, 2))
     assert_close(lam_K, vector(2, -1))
@@ -151,7 +134,7 @@ def test_a_domain_without_an_estimate_keeps_its_weight():
     method = ConceptualPiKE(L=1, eta=1, prior={"en": 1, "hi": 1, "de": 2}, norm="plug-in")
     statistics = measured((1, 2, math.nan), (0, 0, math.nan))
     # lambda = -|g|^2, kappa = |g|^2: w_1 - 1 = 2 w_2 - 2 gives 1/3 and 2/3 of the other half.
-    weights_K = after(method, statistics, domains=("en", "hi", "de"))
+    weights_K = weights_after(method, statistics)
     assert_close(weights_K, vector(1, 2, 3) / 6)
 
 

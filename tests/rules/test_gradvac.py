@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from pike_mixing.interface import Signals
 from pike_mixing.numerics import visits
 from pike_mixing.rules.gradvac import GradVaccine, turned
-from pike_mixing.rules.pcgrad import PCGrad
 
 
 def signals(gradient_KxD, step=0):
@@ -26,14 +25,6 @@ def after(method, *gradients):
 
 
 SAME, ORTHOGONAL = matrix([1, 0], [1, 0]), matrix([1, 0], [0, 1])
-
-
-def test_targets_begin_at_zero_and_it_is_pcgrad_then():
-    method, other = GradVaccine(), PCGrad()
-    for gradient_KxD in (SAME, ORTHOGONAL, matrix([1, 0], [-1, 1])):
-        expected_K = other.combine(other.init(("a", "b"), 0), signals(gradient_KxD))
-        coefficient_K = method.combine(method.init(("a", "b"), 0), signals(gradient_KxD))
-        assert_close(coefficient_K, expected_K)
 
 
 def test_targets_are_a_moving_average_of_the_cosines():
@@ -54,11 +45,6 @@ def test_a_gradient_is_turned_up_to_the_target():
     whole = GradVaccine(beta=0.5, scale="reference")
     coefficient_K = whole.combine(after(whole, SAME), signals(ORTHOGONAL, 1))
     assert coefficient_K.tolist() == pytest.approx([1 + 1 / math.sqrt(3)] * 2)
-
-
-def test_a_cosine_above_its_target_changes_nothing():
-    method = GradVaccine(beta=0.5)
-    assert method.combine(after(method, SAME), signals(SAME, 1)).tolist() == [0.5, 0.5]
 
 
 def test_a_high_target_is_cut():

@@ -2,10 +2,11 @@
 
 import math
 
+import arrays
 import numpy as np
 import pytest
 import torch
-from arrays import assert_close
+from arrays import NAMES, assert_close
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -31,8 +32,6 @@ SURGEONS = {
     "nash-mtl": NashMTL(),
     "upgrad": UPGrad(),
 }
-NAMES = ("code", "prose", "tables", "unicode", "web", "wiki")
-
 every_surgeon = pytest.mark.parametrize("surgeon", SURGEONS.values(), ids=SURGEONS)
 few = effort(max_examples=12, deadline=None)
 
@@ -48,15 +47,14 @@ def gradients(draw, conflicts=(-1.0, 0.0, 2.0)):
     return gradient_KxD * 10 ** (2 * generator.random((K, 1)))
 
 
-def signals(gradient_KxD, step=0):
+def signals(gradient_KxD):
     loss_K = np.arange(1.0, len(gradient_KxD) + 1, dtype=np.float64)
-    gram_KxK = gradient_KxD @ gradient_KxD.T
-    return Signals(step=step, batch_rows=64, loss_K=loss_K, gram_KxK=gram_KxK)
+    return Signals(0, 64, loss_K=loss_K, gram_KxK=gradient_KxD @ gradient_KxD.T)
 
 
-def combined(surgeon, gradient_KxD, step=0):
-    state = surgeon.init(NAMES[: len(gradient_KxD)], 3)
-    return surgeon.combine(state, signals(gradient_KxD, step))
+def combined(surgeon, gradient_KxD, **others):
+    loss_K = np.arange(1.0, len(gradient_KxD) + 1, dtype=np.float64)
+    return arrays.combined(surgeon, gradient_KxD, loss_K=loss_K, **others)
 
 
 @every_surgeon
@@ -73,11 +71,19 @@ def test_identical_gradients_give_the_update_of_mix(surgeon, K, step):
     if getattr(surgeon, "normalise", "none").startswith("loss"):
         K = 1
     gradient_KxD = np.array([[3.0, 4.0]], dtype=np.float64).repeat(K, axis=0)
-    coefficient_K = combined(surgeon, gradient_KxD, step)
+    coefficient_K = combined(surgeon, gradient_KxD, step=step)
     assert coefficient_K.dtype == np.float64
     assert (coefficient_K @ gradient_KxD).tolist() == pytest.approx([3, 4], rel=1e-9)
     # None is preferred.
     assert coefficient_K.tolist() == pytest.approx([1 / K] * K, rel=1e-4)
+
+
+@pytest.mark.parametrize("surgeon", [PCGrad(), UPGrad()], ids=["pcgrad", "upgrad"])
+@few
+@given(st.integers(0, 2**31), st.integers(1, 6))
+def test_without_a_conflict_the_update_is_that_of_mix(surgeon, seed, K):
+    gradient_KxD = np.random.default_rng(seed).random((K, 4))
+    assert combined(surgeon, gradient_KxD).tolist() == pytest.approx([1 / K] * K)
 
 
 @every_surgeon

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-import torch
 from arrays import assert_close
 from hypothesis import example, given
 from hypothesis import settings as effort
@@ -15,9 +14,6 @@ from hypothesis import strategies as st
 from pike_mixing import METHODS, registry
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Facts, Needs, Signals, Statistics
-from pipeline import settings
-from pipeline.model import adamw, checkpoint
-from pipeline.model.transformer import initialised
 from pipeline.planning import method_catalogue
 
 DOMAINS = ("code", "prose", "tables", "unicode", "web")
@@ -254,21 +250,6 @@ def test_a_run_that_stops_and_goes_on_ends_with_the_same_bits(rule, seed, stop):
         assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
 
 
-@each(ALL)
-def test_the_state_survives_a_checkpoint_bit_by_bit(rule, tmp_path):
-    state, _ = run(build(rule), sparse(1))
-    # Weights far below the smallest float64 are kept as logarithms.
-    state = state | {"log_weights_K": np.array([0.0, -1e5])}
-    model, optimizer = small_model()
-    positions_K = np.arange(len(DOMAINS))
-    progress = checkpoint.TrainState(1, state, positions_K, positions_K)
-    checkpoint.save(tmp_path / "step1", model, optimizer, progress, "identity")
-    restored = checkpoint.restore(tmp_path / "step1", model, optimizer, torch.device("cpu")).method
-    assert restored.keys() == state.keys()
-    for name in state:
-        np.testing.assert_array_equal(restored[name], state[name])
-
-
 LATE = 4000
 """A step at which no rule warms up any more."""
 sick_numbers = st.sampled_from([math.nan, math.inf, -math.inf, 1e-300, 1e-30, 1e30, 1e300])
@@ -344,11 +325,3 @@ def test_a_domain_of_weight_0_stays_out_and_leaves_numbers(rule, place):
         for value_K in answer.values():
             assert np.isfinite(value_K).all()
             assert value_K[place] == 0
-
-
-def small_model():
-    model = initialised(settings.Model(layers=1, width=4, heads=1, head_width=2), 8, 0)
-    names = ("rows", "length", "steps", "warmup_steps", "checkpoint_every", "resume_every")
-    rates = ("peak_learning_rate", "initial_learning_rate", "final_learning_rate")
-    recipe = dict.fromkeys(names, 1) | dict.fromkeys(rates, 1e-3)
-    return model, adamw.adamw(model, settings.Training(**recipe))

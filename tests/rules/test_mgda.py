@@ -1,39 +1,24 @@
-import numpy as np
 import pytest
-from arrays import matrix
+from arrays import combined, matrix, vector
 
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Signals
 from pike_mixing.rules.mgda import MGDA
-from pike_mixing.settings import parse
-
-
-def combined(gradient_KxD, *, loss=None, **settings):
-    method = parse(MGDA, settings, "mgda")
-    signals = Signals(
-        step=4,
-        batch_rows=4,
-        loss_K=np.array(loss or [1.0] * len(gradient_KxD), dtype=np.float64),
-        gram_KxK=gradient_KxD @ gradient_KxD.T,
-    )
-    return method.combine(method.init(("a", "b", "c")[: len(gradient_KxD)], 0), signals)
-
 
 ACROSS = matrix([1, 0], [0, 2])
 
 
 def test_the_shorter_of_two_orthogonal_gradients_weighs_more():
     # Weights as 1 / |g|^2: 1 against 1/4.
-    assert combined(ACROSS).tolist() == pytest.approx([0.8, 0.2])
+    assert combined(MGDA(), ACROSS).tolist() == pytest.approx([0.8, 0.2])
 
 
 def test_without_a_conflict_the_smallest_gradient_gets_all():
-    assert combined(matrix([1, 0], [2, 1])).tolist() == [1, 0]
+    assert combined(MGDA(), matrix([1, 0], [2, 1])).tolist() == [1, 0]
 
 
 def test_the_update_improves_every_domain():
     gradient_KxD = matrix([1, 0, 0.2], [-0.5, 1, 0], [0.3, -0.9, 1])
-    update_D = combined(gradient_KxD) @ gradient_KxD
+    update_D = combined(MGDA(), gradient_KxD) @ gradient_KxD
     # Its product with each gradient in use is its own squared length.
     assert (gradient_KxD @ update_D).tolist() == pytest.approx([float(update_D @ update_D)] * 3)
 
@@ -50,10 +35,10 @@ def test_the_update_improves_every_domain():
     ],
 )
 def test_normalised_gradients_decide_the_weights(normalise, expected):
-    found = combined(ACROSS, loss=(1, 4), normalise=normalise)
+    found = combined(MGDA(normalise=normalise), ACROSS, loss_K=vector(1, 4))
     assert found.tolist() == pytest.approx(expected)
 
 
 def test_a_loss_of_zero_cannot_normalise():
     with pytest.raises(InputError, match=r"step 4.*normalise: loss.*not positive"):
-        combined(ACROSS, loss=(1, 0), normalise="loss")
+        combined(MGDA(normalise="loss"), ACROSS, loss_K=vector(1, 0))

@@ -1,41 +1,35 @@
 import numpy as np
 import pytest
-from arrays import assert_close, matrix
+from arrays import assert_close, combined, matrix
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Signals
 from pike_mixing.rules.nash_mtl import NashMTL
-from pike_mixing.settings import parse
-
-
-def combined(gradient_KxD, **settings):
-    method = parse(NashMTL, settings, "nash-mtl")
-    signals = Signals(step=4, batch_rows=4, gram_KxK=gradient_KxD @ gradient_KxD.T)
-    return method.combine(method.init(tuple("abcdef"[: len(gradient_KxD)]), 0), signals)
 
 
 def test_orthogonal_gradients_weigh_by_their_inverse_lengths():
     # alpha |g|^2 = 1 / alpha.
     across = matrix([1, 0], [0, 2])
-    assert combined(across, scale="reference").tolist() == pytest.approx([1, 0.5])
-    assert combined(across).tolist() == pytest.approx([2 / 3, 1 / 3])
+    assert combined(NashMTL(scale="reference"), across).tolist() == pytest.approx([1, 0.5])
+    assert combined(NashMTL(), across).tolist() == pytest.approx([2 / 3, 1 / 3])
 
 
 def test_agreeing_gradients_weigh_less():
     # Lengths 1 and 2 at 60 degrees: a = alpha |g| is even with a^2 (1 + 1/2) = 1.
     leaning = matrix([1, 0], [1, 3**0.5])
     a = 1.5**-0.5
-    assert combined(leaning, scale="reference").tolist() == pytest.approx([a, a / 2])
+    assert combined(NashMTL(scale="reference"), leaning).tolist() == pytest.approx([a, a / 2])
 
 
 def test_identical_gradients_have_a_bargain_too():
     # Rank 1: alpha (alpha + alpha + alpha) |g|^2 = 1 with |g| = 5.
     gradient_KxD = matrix([3, 4], [3, 4], [3, 4])
     expected = 1 / (5 * 3**0.5)
-    assert combined(gradient_KxD, scale="reference").tolist() == pytest.approx([expected] * 3)
+    assert combined(NashMTL(scale="reference"), gradient_KxD).tolist() == pytest.approx(
+        [expected] * 3
+    )
 
 
 @given(st.integers(0, 2**31), st.integers(1, 6), st.floats(-3, 3))
@@ -43,21 +37,21 @@ def test_identical_gradients_have_a_bargain_too():
 def test_every_weight_is_the_inverse_of_its_gain(seed, K, magnitude):
     generator = np.random.default_rng(seed)
     gradient_KxD = generator.standard_normal((K, 20)) * 10**magnitude
-    alpha_K = combined(gradient_KxD, scale="reference")
+    alpha_K = combined(NashMTL(scale="reference"), gradient_KxD)
     update_D = alpha_K @ gradient_KxD
     assert (alpha_K * (gradient_KxD @ update_D)).tolist() == pytest.approx([1] * K, rel=1e-8)
     assert np.linalg.norm(update_D).item() == pytest.approx(K**0.5)
     # On Mix's scale the weights keep their proportions.
-    mix_K = combined(gradient_KxD)
+    mix_K = combined(NashMTL(), gradient_KxD)
     assert_close(mix_K, alpha_K / alpha_K.sum())
 
 
 @pytest.mark.parametrize("second", [[-1, 0], [-3, 0], [-1, 1e-9]])
 def test_opposite_gradients_have_no_bargain_and_are_an_error(second):
     with pytest.raises(InputError, match=r"step 4: nash-mtl found no coefficients.*opposite"):
-        combined(matrix([1, 0], second))
+        combined(NashMTL(), matrix([1, 0], second))
 
 
 def test_gradients_at_a_wide_angle_still_have_one():
-    alpha_K = combined(matrix([1, 0], [-1, 0.01]))
+    alpha_K = combined(NashMTL(), matrix([1, 0], [-1, 0.01]))
     assert alpha_K.tolist() == pytest.approx([0.5, 0.5], rel=1e-3)

@@ -1,21 +1,21 @@
-"""Rules on a problem whose answer is known: quadratic losses with known gradients and known noise.
+"""Rules on a problem whose answer is known: quadratic losses with known gradients.
 
-    l_k(theta; x) = |A_k (theta - theta_k)|^2 / 2 + x . theta,    x of mean 0 and known variance
+    L_k(theta) = |A_k (theta - theta_k)|^2 / 2    with the gradient A_k' A_k (theta - theta_k)
 
-so that L_k's gradient is A_k' A_k (theta - theta_k), each row's is off by its x, and a row's
-variance is that of x. Closed forms are worked out beside the numbers; the rest is left to a solver
-that knows nothing of the rules.
+Closed forms are worked out beside the numbers; the rest is left to a solver that knows nothing of
+the rules.
 """
 
 import dataclasses
 import math
 
+import arrays
 import numpy as np
 import pytest
-from arrays import assert_close, vector
+from arrays import NAMES, assert_close, measured, vector
 
 from pike_mixing.arrays import Floats
-from pike_mixing.interface import Signals, Statistics
+from pike_mixing.interface import Signals
 from pike_mixing.rules.balanced_pike import BalancedPiKE
 from pike_mixing.rules.cagrad import CAGrad
 from pike_mixing.rules.gradvac import GradVaccine
@@ -25,17 +25,15 @@ from pike_mixing.rules.pcgrad import PCGrad
 from pike_mixing.rules.pike import PiKE
 from pike_mixing.rules.upgrad import UPGrad
 
-NAMES = ("en", "hi", "de")
 LN3 = math.log(3)
 
 
 @dataclasses.dataclass(frozen=True)
 class Quadratic:
-    """The loss of one domain, and the x of the rows that are drawn of it."""
+    """The loss of one domain."""
 
     A: Floats
     centre_D: Floats
-    noise_RxD: Floats
 
     def loss(self, theta_D):
         return ((self.A @ (theta_D - self.centre_D)) ** 2).sum() / 2
@@ -43,58 +41,25 @@ class Quadratic:
     def gradient(self, theta_D):
         return self.A.T @ self.A @ (theta_D - self.centre_D)
 
-    def row_gradients(self, theta_D):
-        """Gradient of each row's loss, which is `loss` plus x . theta."""
-        return self.gradient(theta_D) + self.noise_RxD
 
-
-def along_axes(curvature_K, noise_K=None):
-    """L_k = c_k theta_k^2 / 2: orthogonal gradients c_k theta_k e_k, as in Example 1.
-
-    Two rows each, off by +x and -x along their axis: the mean gradient is exact, and the variance
-    of one row's gradient, with one degree of freedom, is 2 x^2.
-    """
+def along_axes(curvature_K):
+    """L_k = c_k theta_k^2 / 2: orthogonal gradients c_k theta_k e_k, as in Example 1."""
     K = len(curvature_K)
-    axes_KxK = np.eye(K)
-    noise_K = [0.0] * K if noise_K is None else noise_K
-    return [
-        Quadratic(math.sqrt(c) * e[None], np.zeros(K), np.stack([x * e, -x * e]))
-        for c, e, x in zip(curvature_K, axes_KxK, noise_K, strict=True)
-    ]
-
-
-def measured(problem, theta_D):
-    """Gradient statistics of the rows, from the textbook's definitions."""
-    rows_K = [one.row_gradients(theta_D) for one in problem]
-    squared_norm_K = np.stack([(rows.mean(axis=0) ** 2).sum() for rows in rows_K])
-    variance_K = np.stack([rows.var(axis=0, ddof=1).sum() for rows in rows_K])
-    count_K = vector(*(len(rows) for rows in rows_K))
-    loss_K = np.stack([one.loss(theta_D) for one in problem])
-    return Statistics(
-        squared_norm_K, squared_norm_K - variance_K / count_K, variance_K, loss_K, count_K
-    )
+    axes = zip(curvature_K, np.eye(K), strict=True)
+    return [Quadratic(math.sqrt(c) * e[None], np.zeros(K)) for c, e in axes]
 
 
 def descended(method, problem, theta_D, *, updates, b, eta):
     """Weights after each update, with a step of expected SGD on them between two updates."""
     state, found = method.init(NAMES[: len(problem)], 0), []
     for step in range(updates):
-        statistics = measured(problem, theta_D)
-        state = method.observe(state, Signals(step, b, statistics=statistics))
-        weights_K = method.weights(state, step)
-        found.append(weights_K)
         gradient_KxD = np.stack([one.gradient(theta_D) for one in problem])
-        theta_D = theta_D - eta * weights_K @ gradient_KxD
+        loss = [one.loss(theta_D) for one in problem]
+        statistics = measured((gradient_KxD**2).sum(axis=1), loss=loss)
+        state = method.observe(state, Signals(step, b, statistics=statistics))
+        found.append(method.weights(state, step))
+        theta_D = theta_D - eta * found[-1] @ gradient_KxD
     return found
-
-
-def test_rows_of_the_problem_have_the_gradient_and_the_variance_that_are_meant():
-    # Gradients 2 * 3 and 1 * (-1) along their axes; variances 2 * 0.5^2 and 2 * 2^2.
-    statistics = measured(along_axes([2, 1], [0.5, 2]), vector(3, -1))
-    assert_close(statistics.squared_norm_K, vector(36, 1))
-    assert_close(statistics.variance_K, vector(0.5, 8))
-    assert_close(statistics.squared_norm_unbiased_K, vector(35.75, -3))
-    assert_close(statistics.loss_K, vector(9, 0.5))
 
 
 def test_pike_follows_the_gradients_as_they_shrink():
@@ -127,30 +92,21 @@ def general(seed):
     generator = np.random.default_rng(seed)
     numbers_KxDxD = generator.standard_normal((3, 4, 4))
     centre_KxD = generator.standard_normal((3, 4))
-    return [
-        Quadratic(A, centre_D, np.zeros((1, 4)))
-        for A, centre_D in zip(numbers_KxDxD, centre_KxD, strict=True)
-    ]
-
-
-def gram_signals(problem, theta_D, step=0):
-    gradient_KxD = np.stack([one.gradient(theta_D) for one in problem])
-    loss_K = np.stack([one.loss(theta_D) for one in problem])
-    gram_KxK = gradient_KxD @ gradient_KxD.T
-    return gradient_KxD, Signals(step, 8, loss_K=loss_K, gram_KxK=gram_KxK)
+    return [Quadratic(*one) for one in zip(numbers_KxDxD, centre_KxD, strict=True)]
 
 
 def combined(method, problem, theta_D):
-    """Coefficients and update at a point."""
-    gradient_KxD, signals = gram_signals(problem, theta_D)
-    coefficient_K = method.combine(method.init(NAMES[: len(problem)], 0), signals)
-    return coefficient_K, coefficient_K @ gradient_KxD
+    """Gradients, coefficients and update at a point."""
+    gradient_KxD = np.stack([one.gradient(theta_D) for one in problem])
+    loss_K = np.stack([one.loss(theta_D) for one in problem])
+    coefficient_K = arrays.combined(method, gradient_KxD, loss_K=loss_K)
+    return gradient_KxD, coefficient_K, coefficient_K @ gradient_KxD
 
 
 TWO = [
     # At theta = 0 the gradients are (2, 0) and (-1, 1): lengths 2 and sqrt(2), product -2.
-    Quadratic(np.eye(2), vector(-2, 0), np.zeros((1, 2))),
-    Quadratic(np.eye(2), vector(1, -1), np.zeros((1, 2))),
+    Quadratic(np.eye(2), vector(-2, 0)),
+    Quadratic(np.eye(2), vector(1, -1)),
 ]
 BENT = (17.6 - 35.2**0.5) / 44
 """CAGrad's w_1 at c = 0.8. With g_w = (3 w - 1, 1 - w), g_w . g_0 = w and radius r^2 = 0.32, the
@@ -180,7 +136,7 @@ slope 1 + r (10 w - 4) / |g_w| is zero where 22 w^2 - 17.6 w + 3.12 = 0 and w < 
     ],
 )
 def test_two_conflicting_quadratics_by_hand(method, expected):
-    coefficient_K, _ = combined(method, TWO, vector(0, 0))
+    _, coefficient_K, _ = combined(method, TWO, vector(0, 0))
     assert coefficient_K.tolist() == pytest.approx(expected, rel=1e-6)
 
 
@@ -193,12 +149,11 @@ def test_no_loss_rises_where_a_surgeon_promises_it(method, seed):
     # Until the shortest vector, which is zero where no direction is good for all, has shrunk to a
     # hundredth: there the gains themselves come near to rounding.
     problem, theta_D = general(seed), np.zeros(4)
-    start = np.linalg.norm(combined(MGDA(), problem, theta_D)[1])
+    start = np.linalg.norm(combined(MGDA(), problem, theta_D)[2])
     steps = 0
-    while np.linalg.norm(combined(MGDA(), problem, theta_D)[1]) > start / 100:
+    while np.linalg.norm(combined(MGDA(), problem, theta_D)[2]) > start / 100:
         before_K = np.stack([one.loss(theta_D) for one in problem])
-        gradient_KxD, _ = gram_signals(problem, theta_D)
-        _, update_D = combined(method, problem, theta_D)
+        gradient_KxD, _, update_D = combined(method, problem, theta_D)
         gain_K = gradient_KxD @ update_D
         assert gain_K.min() >= -1e-9 * np.linalg.norm(gradient_KxD, axis=1).max() * np.linalg.norm(
             update_D
@@ -224,7 +179,7 @@ def test_cagrad_comes_to_the_minimum_of_the_mean_loss(seed):
     step = 1 / float(np.linalg.eigvalsh(hessian_DxD).max())
     distances = [float(np.linalg.norm(theta_D - minimum_D))]
     for _ in range(600):
-        _, update_D = combined(CAGrad(c=0.4), problem, theta_D)
+        _, _, update_D = combined(CAGrad(c=0.4), problem, theta_D)
         theta_D = theta_D - step * update_D
         distances.append(float(np.linalg.norm(theta_D - minimum_D)))
     assert distances[-1] <= 0.02 * distances[0]

@@ -8,7 +8,6 @@ import pytest
 import pike_mixing
 from pike_mixing import METHODS, RULES, Method, make, registry
 from pike_mixing.errors import InputError
-from pike_mixing.rules.fixed import Fixed
 from pike_mixing.rules.mix import Mix
 from pike_mixing.rules.pike import PiKE
 
@@ -72,15 +71,6 @@ def test_numbers_of_numpy_are_numbers():
 def test_a_name_that_is_not_there_is_an_attribute_error():
     with pytest.raises(AttributeError, match="'Pike'"):
         _ = pike_mixing.Pike
-
-
-def test_settings_make_a_method():
-    method = registry.build("pike", {"zeta1": 1, "zeta2": 2, "prior": {"en": 1}}, "run.json")
-    assert method == PiKE(zeta1=1.0, zeta2=2.0, prior={"en": 1.0})
-    assert registry.build("fixed", {"weights_by_domain": {"en": 1}}, "run.json") == Fixed(
-        {"en": 1.0}
-    )
-    assert registry.build("pike_mixing.rules.mix:Mix", {}, "run.json") == Mix()
 
 
 def test_a_setting_with_the_name_of_a_hook_is_refused():

@@ -30,19 +30,6 @@ def grid(P, n):
     return (np.diff(cuts, axis=1) - 1) / n
 
 
-def test_orthogonal_gradients_weigh_by_their_inverse_squares():
-    # The shortest vector between (1, 0) and (0, 2): weights 4 : 1, length 2 / sqrt(5).
-    point = lowest(vector(0, 0), 1.0, np.diag(vector(1, 4)))
-    assert point.weights_P.tolist() == pytest.approx([0.8, 0.2], rel=1e-9)
-    assert point.length == pytest.approx(2 / 5**0.5, rel=1e-9)
-    assert point.optimal
-
-
-def test_a_gradient_that_no_other_shortens_gets_all():
-    # (1, 0) and (2, 1): the segment's nearest point to 0 is its end.
-    assert lowest(vector(0, 0), 1.0, vector(1, 2, 2, 5).reshape(2, 2)).weights_P.tolist() == [1, 0]
-
-
 def test_the_linear_part_moves_the_weights():
     # Orthogonal unit gradients: at w = (0, 1) the slopes of b . w + |g_w| are 0 and -2 + 1.
     assert lowest(vector(0, -2), 1.0, np.eye(2)).weights_P.tolist() == [0, 1]

@@ -1,21 +1,14 @@
 import numpy as np
 import pytest
-from arrays import assert_close, matrix
+from arrays import assert_close, combined, matrix
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from pike_mixing.interface import Signals
-from pike_mixing.rules.pcgrad import PCGrad
 from pike_mixing.rules.upgrad import UPGrad
 
 some = effort(max_examples=20, deadline=None)
-
-
-def combined(gradient_KxD, method=None):
-    method = method or UPGrad()
-    signals = Signals(step=4, batch_rows=4, gram_KxK=gradient_KxD @ gradient_KxD.T)
-    return method.combine(method.init(tuple("abcdef"[: len(gradient_KxD)]), 0), signals)
 
 
 def gradients(seed, K, D):
@@ -25,26 +18,10 @@ def gradients(seed, K, D):
 
 
 @some
-@given(st.integers(0, 2**31))
-def test_of_two_domains_it_is_pcgrad(seed):
-    # One projection each, and their order does not matter.
-    gradient_KxD = gradients(seed, 2, 3)
-    assert_close(combined(gradient_KxD), combined(gradient_KxD, PCGrad()))
-
-
-@some
-@given(st.integers(0, 2**31), st.integers(1, 6))
-def test_without_a_conflict_the_update_is_that_of_mix(seed, K):
-    generator = np.random.default_rng(seed)
-    gradient_KxD = generator.random((K, 4))
-    assert combined(gradient_KxD).tolist() == pytest.approx([1 / K] * K)
-
-
-@some
 @given(st.integers(0, 2**31), st.integers(1, 6), st.integers(1, 8))
 def test_the_update_conflicts_with_no_domain(seed, K, D):
     gradient_KxD = gradients(seed, K, D)
-    update_D = combined(gradient_KxD) @ gradient_KxD
+    update_D = combined(UPGrad(), gradient_KxD) @ gradient_KxD
     product_K = (gradient_KxD @ update_D) / np.linalg.norm(gradient_KxD, axis=1)
     assert product_K.min() >= -1e-6 * np.linalg.norm(gradient_KxD, axis=1).max()
 
@@ -53,13 +30,15 @@ def test_projections_go_onto_all_domains_at_once():
     # g1 = (0, 0, 1) is against g2 = (1, 0, -1) and g3 = (0, 1, -1). The nearest vector that is
     # against neither has x = y = z: (1, 1, 1) / 3 = g1 + (g2 + g3) / 3. g2 and g3 lose their part
     # against g1 alone: g2 + g1 = (1, 0, 0), which is not against g3.
-    coefficient_K = combined(matrix([0, 0, 1], [1, 0, -1], [0, 1, -1]))
+    coefficient_K = combined(UPGrad(), matrix([0, 0, 1], [1, 0, -1], [0, 1, -1]))
     assert coefficient_K.tolist() == pytest.approx([3 / 3, (1 + 1 / 3) / 3, (1 + 1 / 3) / 3])
 
 
 def test_opposite_gradients_leave_nothing():
     gradient_KxD = matrix([1, 0], [-3, 0])
-    assert (combined(gradient_KxD) @ gradient_KxD).tolist() == pytest.approx([0, 0], abs=1e-8)
+    assert (combined(UPGrad(), gradient_KxD) @ gradient_KxD).tolist() == pytest.approx(
+        [0, 0], abs=1e-8
+    )
 
 
 @pytest.mark.slow
@@ -90,4 +69,4 @@ def test_scipy_agrees(K):
             raised, _ = optimize.nnls(gradient_KxD.T, -own_D)
             nearest.append(own_D + np.array(raised) @ gradient_KxD)
         expected_D = np.stack(nearest).mean(axis=0)
-        assert_close(combined(gradient_KxD) @ gradient_KxD, expected_D)
+        assert_close(combined(UPGrad(), gradient_KxD) @ gradient_KxD, expected_D)

@@ -119,12 +119,6 @@ def test_tables_show_what_was_asked_for_and_regrets(chained):
     assert "drawn-000" not in report
 
 
-def test_why_follows_a_mixture_to_its_proxies(chained):
-    shown = chained.pike("why", "run/words/tiny/doremi/seed0").stdout
-    for name in ("mixture/words/tiny/doremi/seed0", "run/words/tiny/proxy/seed0", "source/easy"):
-        assert name in shown
-
-
 def test_an_unchanged_chain_plans_nothing(chained):
     assert chained.plan() == set()
 

@@ -160,15 +160,6 @@ def test_all_mistakes_are_named_before_any_job(fresh):
     assert not fresh.path("results").exists()
 
 
-def test_a_method_named_twice_is_refused_though_snakemake_takes_the_last(fresh):
-    path = fresh.path("config.yaml")
-    text = path.read_text(encoding="utf-8")
-    path.write_text(f"{text}experiment: other\n", encoding="utf-8")
-    done = fresh.snakemake("--dry-run")
-    assert done.returncode == 1
-    assert "'experiment' is named a second time, after line" in done.stdout
-
-
 OWN = """
 import dataclasses
 from pathlib import Path
@@ -200,22 +191,6 @@ def test_a_class_of_ones_own_is_asked_when_the_workflow_starts(fresh):
     assert "methods.mix in scenario words.power: must be positive, not -1" in done.stdout
     assert "Traceback" not in done.stdout
     assert not list(fresh.path("results").rglob("*.json"))
-
-
-def test_what_is_no_configuration_is_refused_without_a_traceback(fresh):
-    fresh.path("config.yaml").write_text("open: [\n", encoding="utf-8")
-    done = fresh.snakemake("--dry-run")
-    assert done.returncode == 1
-    assert "onfig" in done.stdout
-    assert "Traceback" not in done.stdout
-
-
-def test_text_that_is_not_there_is_named_before_any_job(fresh):
-    fresh.configure(lambda config: config["sources"]["notes"].update(files="nowhere/*.txt"))
-    done = fresh.snakemake("--cores", 1)
-    assert done.returncode == 1
-    assert "config.yaml: sources.notes: there is no file nowhere/*.txt" in done.stdout
-    assert not fresh.path("results").exists()
 
 
 def test_a_target_that_nothing_makes_is_refused_with_the_nearest_name(fresh):

@@ -79,15 +79,6 @@ def test_an_accuracy_is_a_query_over_the_candidates(asked):
     assert row["apart"] == pytest.approx(0, abs=1e-9)
 
 
-def test_methods_are_compared_on_the_same_questions(asked):
-    (row,) = answer(
-        asked,
-        "select method, against, examples from accuracy_tests where task = 'piqa' and shots = 1 "
-        "and metric = 'per_token'",
-    )
-    assert row == {"method": "pike", "against": "mix", "examples": 6}
-
-
 def test_why_leads_to_the_data_set(asked):
     done = asked.pike("why", "table/accuracy")
     assert "task/piqa" in done.stdout, done.stdout

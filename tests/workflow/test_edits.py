@@ -154,6 +154,7 @@ EDITS = {
         code("pipeline/training/train.py"),
         of_all("pretrain", "evaluate", "probe"),
     ),
+    "the reader of the text": (code("pipeline/data/local.py"), DATA | EVERYTHING),
     "the evaluation": (code("pipeline/evaluation/perplexity.py"), of_all("evaluate")),
     "the probe": (code("pipeline/evaluation/gradient_probe.py"), of_all("probe")),
     "the loading of records": (code("pipeline/results/record_loader.py"), results(METHODS)),
