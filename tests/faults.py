@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from pipeline.__main__ import main
-from pipeline.runtime import atomic_files, run_lock
+from pipeline.runtime import atomic_files
 from pipeline.training.metric_log import TABLES
 
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -31,8 +31,6 @@ class Training:
     corpora: Path
     processes: int = 1
     """How many train it together."""
-    stale: float = run_lock.STALE_SECONDS
-    """Seconds after which a silent holder on another machine counts as lost."""
     process: Any = None
 
     @property
@@ -43,7 +41,7 @@ class Training:
         """Begins the run, or goes on with it, in a new process."""
         words = ["pretrain", self.run, "--corpora", self.corpora, "--device", "cpu"]
         words += ["--processes", self.processes, "--threads", self.processes]
-        given = [str(word) for word in words], self.folder.with_suffix(".log"), self.stale
+        given = [str(word) for word in words], self.folder.with_suffix(".log")
         self.process = CONTEXT.Process(target=_pike, args=given)
         self.process.start()
         return self.process
@@ -89,11 +87,10 @@ class Training:
         return self.folder.with_suffix(".log").read_text(encoding="utf-8")
 
 
-def _pike(arguments: list[str], log: Path, stale: float) -> None:
+def _pike(arguments: list[str], log: Path) -> None:
     with log.open("a") as out:
         os.dup2(out.fileno(), 1)
         os.dup2(out.fileno(), 2)
-    run_lock.STALE_SECONDS, run_lock.WATCH_SECONDS = stale, 0.2
     sys.exit(main(arguments))
 
 

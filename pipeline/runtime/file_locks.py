@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pipeline.runtime import ownership
 
-_WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Answers of a file system that has no locks."""
 
 
@@ -27,7 +27,7 @@ def acquire(path: Path, sweep: Callable[[], None]) -> Iterator[None]:
     while True:
         with open(lock, "ab", opener=ownership.nofollow) as file:
             first = _first(file.fileno())
-            if not _is(lock, file.fileno()):
+            if not is_open(lock, file.fileno()):
                 continue  # Its holder has just deleted it.
             if first:
                 sweep()
@@ -38,7 +38,7 @@ def acquire(path: Path, sweep: Callable[[], None]) -> Iterator[None]:
                 # Only who holds it alone may delete it.
                 with contextlib.suppress(OSError):
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    if _is(lock, file.fileno()):
+                    if is_open(lock, file.fileno()):
                         lock.unlink()
             return
 
@@ -50,13 +50,15 @@ def _first(lock: int) -> bool:
     except BlockingIOError:
         fcntl.flock(lock, fcntl.LOCK_SH)
     except OSError as error:
-        if error.errno not in _WITHOUT_LOCKS:
+        if error.errno not in WITHOUT_LOCKS:
             raise
     else:
         return True
     return False
 
 
-def _is(path: Path, descriptor: int) -> bool:
+def is_open(path: Path, descriptor: int) -> bool:
     """Whether a path still names an open file."""
-    return path.exists() and path.stat().st_ino == os.fstat(descriptor).st_ino
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    return False

@@ -1,75 +1,72 @@
 """One writer per run directory.
 
-A process that writes a run holds the run's lease: the folder `lease/` with one file, named by a
-token of its holder, which the holder touches every few seconds. Whoever finds a living lease stops
-and says who holds it; a lease whose holder is dead is taken over, at once on the holder's own
-machine, after `STALE_SECONDS` without a heartbeat elsewhere. A holder elsewhere that was alive a
-moment ago is watched until its next heartbeat, or until there was none for so long: a job that was
-lost with its machine is often started again within seconds, and must not fail for it. A container
-with process numbers of its own counts as another machine, whatever host name it bears.
-
-A lease is taken by renaming a folder into its place, which fails as long as that place holds a
-file, and a dead holder's file is deleted by its own name, so that of several who take over one wins
-and none deletes the winner's. Both are atomic, on network file systems too.
+A process that writes a run locks `lease.json` in it by `flock`, and writes there who it is. The
+system frees the lock when the process ends, however it ends: the next process takes it at once. A
+second one is refused while the first lives, also on another machine, where the file system's locks
+hold between machines: NFS, CephFS, Lustre mounted with `flock`. An NFSv4 server frees the locks of
+a machine that was lost after its lease time, of 90 s by default; `await_free` waits for that.
 """
 
 import contextlib
 import dataclasses
-import errno
+import datetime
+import fcntl
 import json
 import logging
 import os
 import socket
-import threading
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import atomic_files
+from pipeline.runtime import file_locks, ownership
 
 log = logging.getLogger("pike")
 
-HEARTBEAT_SECONDS = 5.0
-STALE_SECONDS = 120.0
-WATCH_SECONDS = 1.0
-"""Between two looks at a lease that is watched."""
-LOOK_SECONDS = 30.0
-"""Between two tries to take a lease that is waited for and not given back."""
+NAME = "lease.json"
+LOOK_SECONDS = 1.0
+"""Between two tries to take a lease that is waited for."""
+_TRIES, _TRY_SECONDS = 20, 0.02
+"""`pike watch` holds a lease while it asks whether it is held, and that is no refusal."""
+
+_held: set[int] = set()
+"""Descriptors of this process's leases. A lock lasts while any process has its descriptor open:
+programs that are started do not get it, and forks close it."""
+
+
+def _forget() -> None:
+    while _held:
+        os.close(_held.pop())
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 @dataclasses.dataclass(frozen=True)
 class Lease:
-    """A lease that this process took."""
+    """The lease of a run directory."""
 
-    path: Path
-    """The file that names this process."""
-
-    @property
-    def folder(self) -> Path:
-        """The run directory."""
-        return self.path.parent.parent
+    folder: Path
+    """The run directory."""
+    holder: str = ""
+    """What the lease's file says while this process holds it."""
 
     def confirm(self) -> None:
-        """Gives a sign of life where nobody took over, as they may from a machine that slept.
+        """Looks whether this process still holds the lease.
 
         Raises:
-            InputError: another process has taken the lease, or it cannot be reached any more.
+            InputError: its file is gone, cannot be read, or says something else.
         """
         try:
-            os.utime(self.path)
+            what = (self.folder / NAME).read_text(encoding="utf-8", errors="replace")
         except OSError as error:
-            gone = isinstance(error, FileNotFoundError)
-            for other in self.path.parent.glob("*") if gone else ():
-                raise InputError(
-                    f"{self.folder} was taken over by {_named(other)}, since this one gave "
-                    f"no sign of life for {STALE_SECONDS:.0f} s: the other goes on with the run"
-                ) from None
+            what = str(error)
+        if what != self.holder:
             raise InputError(
-                f"{self.folder} was moved or deleted, or the lease in it, or cannot be written any "
-                f"more ({error}): start the command again with the place where the run is now"
-            ) from None
+                f"{self.folder} was moved or deleted, or the lease in it ({what}): start the "
+                "command again with the place where the run is now"
+            )
 
 
 @contextlib.contextmanager
@@ -77,13 +74,14 @@ def acquire(folder: Path) -> Iterator[Lease]:
     """Holds the lease of a run directory while the block runs.
 
     Raises:
-        InputError: another living process holds it.
+        InputError: another living process holds it, or the file system has no locks.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    ours = _acquired(folder / "lease")
-    lease, stop = Lease(ours), threading.Event()
-    beat = threading.Thread(target=_heartbeat, args=(ours, stop), daemon=True)
-    beat.start()
+    since = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
+    holder = {"host": socket.gethostname(), "pid": os.getpid(), "since": since}
+    lease = Lease(folder, json.dumps(holder))
+    descriptor = _locked(folder / NAME, lease.holder.encode())
+    _held.add(descriptor)
     try:
         yield lease
     except (OSError, InputError):
@@ -91,18 +89,19 @@ def acquire(folder: Path) -> Iterator[Lease]:
         lease.confirm()
         raise
     finally:
-        stop.set()
-        beat.join()
-        # A lease that cannot be deleted is a dead holder's. The folder may be another's by now.
-        with contextlib.suppress(OSError):
-            ours.unlink()
-            ours.parent.rmdir()
+        if descriptor in _held:
+            # A folder that is gone, or another's by now, has no lease of ours.
+            with contextlib.suppress(OSError, InputError):
+                lease.confirm()
+                (folder / NAME).unlink()
+            _held.remove(descriptor)
+            os.close(descriptor)
 
 
 @contextlib.contextmanager
 def follow(folder: Path) -> Iterator[Lease]:
     """The lease that another process of the same run holds, for one that writes nothing."""
-    yield Lease(folder / "lease" / "of-another.json")
+    yield Lease(folder)
 
 
 def await_free(folder: Path, minutes: float) -> None:
@@ -112,146 +111,58 @@ def await_free(folder: Path, minutes: float) -> None:
         folder: The run directory.
         minutes: How long at most. Who takes the lease afterwards is refused if it is still held.
     """
-    end = time.monotonic() + 60 * minutes
-    told = False
-    # A folder without a lease, also one that is not there, is left alone.
-    while any((folder / "lease").glob("*.json")):
+    end, told = time.monotonic() + 60 * minutes, False
+    while is_held(folder) and time.monotonic() < end:
+        if not told:
+            log.info("%s; waiting here for %g minutes at most", _refusal(folder / NAME), minutes)
+        told = True
+        time.sleep(LOOK_SECONDS)
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a living process holds the lease of a run directory."""
+    with contextlib.suppress(FileNotFoundError), (folder / NAME).open("rb") as file:
         try:
-            with acquire(folder):
-                return
-        except InputError as refused:
-            if minutes and not told:
-                log.info("%s; waiting here for %g minutes at most", refused, minutes)
-                told = True
-            if time.monotonic() >= end:
-                return
-        again = min(end, time.monotonic() + LOOK_SECONDS)
-        while time.monotonic() < again and any((folder / "lease").glob("*.json")):
-            time.sleep(WATCH_SECONDS)
-
-
-def _acquired(lease: Path) -> Path:
-    token = uuid.uuid4().hex
-    claim = lease.with_name(f".lease.{token}")
-    process = _process_start(os.getpid())
-    holder = {**_machine(), "pid": os.getpid(), "process": process}
-    try:
-        claim.mkdir()
-        name = f"{token}.json"
-        (claim / name).write_text(json.dumps(holder), encoding="utf-8")
-        # The file system's own clock: on a network it need not be this machine's.
-        now = (claim / name).stat().st_mtime
-        # Again where a dead holder's file was removed first. Losing a race is another's win.
-        for _ in range(3):
-            try:
-                claim.rename(lease)
-            except OSError as error:
-                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                    raise
-            else:
-                return lease / name
-            for other in sorted(lease.glob("*"), key=lambda path: path.suffix != ".json"):
-                if other.suffix != ".json":
-                    raise InputError(f"{other} was put there by no training: delete or move it")
-                if _alive(other, now):
-                    raise InputError(_refusal(other))
-                other.unlink(missing_ok=True)
-        raise InputError(_refusal(lease / name))
-    finally:
-        atomic_files.remove(claim)
-
-
-def _named(path: Path) -> str:
-    """The holder that a file names, where it does."""
-    holder = _read(path)
-    known = "pid" in holder and "host" in holder
-    return f"process {holder['pid']} on {holder['host']}" if known else "another process"
-
-
-def _refusal(path: Path) -> str:
-    return (
-        f"{path.parent.parent} is being written by {_named(path)}: wait for it or stop it first; a "
-        f"dead holder's lease ({path}) is taken over, from another machine after "
-        f"{STALE_SECONDS:.0f} s without a sign of life"
-    )
-
-
-def _alive(path: Path, now: float) -> bool:
-    holder = _read(path)
-    if {name: holder.get(name) for name in _machine()} == _machine():
-        pid = holder.get("pid")
-        return isinstance(pid, int) and holder.get("process") == _process_start(pid) is not None
-    try:
-        return _beats(path, now)
-    except FileNotFoundError:
-        return False
-
-
-def _machine() -> dict[str, str | None]:
-    """Where a process's number means that process: a boot of a machine and a PID namespace."""
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    space = Path("/proc/self/ns/pid")
-    return {
-        "host": socket.gethostname(),
-        "boot": boot.read_text(encoding="utf-8").strip() if boot.exists() else None,
-        "pid_namespace": str(space.readlink()) if space.is_symlink() else None,
-    }
-
-
-def _beats(path: Path, now: float) -> bool:
-    """Watches a lease of another machine: whether there is a heartbeat before it is stale."""
-    last = path.stat().st_mtime
-    # One that is dated in the future, by a clock that was set back, is as good as one of now.
-    silent = max(0.0, now - last)
-    if silent < STALE_SECONDS:
-        log.info("%s: another machine's; watching for its heartbeat", path)
-    while silent < STALE_SECONDS:
-        time.sleep(WATCH_SECONDS)
-        silent += WATCH_SECONDS
-        if path.stat().st_mtime != last:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
             return True
     return False
 
 
-def _process_start(pid: int) -> str | None:
-    """The kernel's start time of a process: tells it from a later one with the same number."""
+def _locked(path: Path, holder: bytes) -> int:
+    """Locks the file of a lease and writes the holder into it; its descriptor."""
+    for _ in range(_TRIES):
+        with open(path, "ab", opener=ownership.nofollow) as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(_TRY_SECONDS)
+                continue
+            except OSError as error:
+                if error.errno not in file_locks.WITHOUT_LOCKS:
+                    raise
+                path.unlink()
+                raise InputError(
+                    f"{path.parent} lies on a file system without locks (flock: {error}): mount it "
+                    "with them, or give a results folder elsewhere"
+                ) from None
+            # Else its last holder has just deleted it.
+            if file_locks.is_open(path, file.fileno()):
+                file.truncate(0)
+                file.write(holder)
+                file.flush()
+                return os.dup(file.fileno())
+    raise InputError(_refusal(path))
+
+
+def _refusal(path: Path) -> str:
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except (FileNotFoundError, ProcessLookupError):
-        if Path("/proc/self/stat").exists():
-            return None
-        return _signalled(pid)
-    # Fields after the command's name, which may hold blanks; state Z is dead but not yet reaped.
-    fields = stat.rpartition(")")[2].split()
-    return None if fields[0] == "Z" else fields[19]
-
-
-def _signalled(pid: int) -> str | None:
-    try:
-        # Another user's process may not be signalled, but it runs.
-        with contextlib.suppress(PermissionError):
-            os.kill(pid, 0)
-    except ProcessLookupError:
-        return None
-    return "running"
-
-
-def _read(path: Path) -> dict[str, object]:
-    with contextlib.suppress(OSError, ValueError):
-        value = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(value, dict):
-            return value
-    return {}
-
-
-def _heartbeat(path: Path, stop: threading.Event) -> None:
-    """Gives signs of life, also after one that failed: what lies elsewhere may come back."""
-    told = False
-    while not stop.wait(HEARTBEAT_SECONDS):
-        try:
-            os.utime(path)
-            told = False
-        except OSError as error:
-            if not told:
-                log.warning("the lease cannot be renewed (%s), which is tried again", error)
-            told = True
+        holder = json.loads(path.read_text(encoding="utf-8"))
+        who = f"process {holder['pid']} on {holder['host']} since {holder['since']}"
+    except (OSError, ValueError, TypeError, KeyError):
+        # It has just begun or ended.
+        who = "another process"
+    return (
+        f"{path.parent} is being written by {who}: wait for it or stop it first; if its machine is "
+        f"gone for good and the lock stays, delete {path}"
+    )

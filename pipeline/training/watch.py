@@ -26,7 +26,6 @@ Rows = list[Facts]
 
 RECENT = 50
 """Steps over which a shown loss or pace is the mean."""
-SILENT_SECONDS = 4 * run_lock.HEARTBEAT_SECONDS
 
 
 def watch(
@@ -124,11 +123,8 @@ def _live(path: Path, table: str) -> Rows:
 def _state(folder: Path) -> str:
     if (folder / atomic_files.MANIFEST).exists():
         return "finished"
-    for holder in (folder / "lease").glob("*.json"):
-        # One who has just let go is no sign of life.
-        with contextlib.suppress(FileNotFoundError):
-            if time.time() - holder.stat().st_mtime < SILENT_SECONDS:
-                return "running"
+    if run_lock.is_held(folder):
+        return "running"
     return "stopped" if (folder / "starts.json").exists() else "waiting"
 
 

@@ -131,7 +131,7 @@ def test_the_newest_few_checkpoints_stay_while_a_run_goes_on(make_run, corpora):
     kept = list(atomic_files.steps(run.parent / "checkpoints"))
     newest = kept[-1]
     assert kept == sorted({*range(0, newest + 1, 3), newest - 1, newest})
-    assert not (run.parent / "lease").exists()
+    assert not (run.parent / "lease.json").exists()
 
 
 @pytest.mark.slow

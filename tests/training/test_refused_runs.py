@@ -69,7 +69,7 @@ def test_what_cannot_be_trained_is_named_and_nothing_is_written(
     message = refused(run, corpora)
     for part in expected:
         assert re.search(part, message), message
-    assert {path.name for path in run.parent.iterdir()} <= {"run.json", "lease"}
+    assert {path.name for path in run.parent.iterdir()} <= {"run.json", "lease.json"}
 
 
 def test_a_shard_that_changes_while_it_is_trained_on_ends_the_run(

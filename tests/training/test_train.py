@@ -55,7 +55,7 @@ def test_a_run_ends_with_checkpoints_records_and_a_manifest(make_run, corpora):
         os.path.relpath(corpora / domain / atomic_files.MANIFEST, run.parent)
         for domain in ("easy", "hard")
     ]
-    assert not (run.parent / "lease").exists()
+    assert not (run.parent / "lease.json").exists()
 
 
 def test_every_step_is_recorded(mixed):

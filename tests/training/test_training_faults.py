@@ -131,23 +131,6 @@ def moved(run):
     away.rename(run.folder)
 
 
-def elsewhere(age):
-    """The holder died with another machine, so many seconds ago."""
-
-    def happen(run):
-        run.at(9)
-        run.end(KILL)
-        shutil.rmtree(run.folder / "lease")
-        other = run.folder / "lease" / "0.json"
-        atomic_files.write_json(other, {"host": "elsewhere", "pid": 1, "process": "1"})
-        os.utime(other, (time.time() - age, time.time() - age))
-        run.stale = 2.0
-        run.start()
-        assert run.wait() == 0
-
-    return happen
-
-
 def harmed(harm):
     """Something happens to the newest checkpoint: an earlier one is gone on from.
 
@@ -175,8 +158,6 @@ FAULTS = {
     "SIGSTOP, then SIGCONT": asleep,
     "two processes on one run": doubled,
     "the folder moved": moved,
-    "another machine lost long ago": elsewhere(500),
-    "another machine lost a moment ago": elsewhere(0),
     "checkpoint cut in half": harmed(truncate),
     "checkpoint deleted": harmed(shutil.rmtree),
 }
@@ -208,15 +189,14 @@ def test_a_run_killed_again_and_again_ends_with_the_same_bits(begin, rule):
     assert writing
     assert run.finish() == plain.finish()
     assert not list(run.folder.rglob("*.part"))
-    # A process killed while it asks for the lease leaves its claim, which claims nothing.
-    left = {path.name for path in run.folder.iterdir() if not path.name.startswith(".lease.")}
-    assert left == {path.name for path in plain.folder.iterdir()}
+    assert {path.name for path in run.folder.iterdir()} == {
+        path.name for path in plain.folder.iterdir()
+    }
 
 
 def first_of(run):
     """The first of several processes: it holds the lease."""
-    (path,) = run.folder.glob("lease/*.json")
-    return int(atomic_files.read_json(path)["pid"])
+    return int(atomic_files.read_json(run.folder / "lease.json")["pid"])
 
 
 def one_killed(run):
@@ -237,7 +217,7 @@ def torchrun_killed(run):
     assert run.log().count(f"is being written by process {orphan} on ") == 1
     assert "Traceback" not in run.log()
     os.kill(orphan, CONT)
-    while any(run.folder.glob("lease/*")):
+    while (run.folder / "lease.json").exists():
         time.sleep(0.01)
 
 

@@ -123,9 +123,6 @@ def test_what_goes_while_one_looks_is_left_out(folder, monkeypatch):
 
     monkeypatch.setattr(pq, "read_table", late)
     assert watch.rows(folder, "steps") == []
-    # A holder that is listed, and is gone when it is asked for its time.
-    (folder / "lease").mkdir(exist_ok=True)
-    (folder / "lease" / "gone.json").symlink_to("nowhere")
     assert "seed0: stopped" in watch.look(folder)
 
 

@@ -142,8 +142,7 @@ def begun(project, slurm):
 
 def holder(project):
     """Number of the process that trains mix."""
-    (path,) = project.path(FOLDER).glob("lease/*.json")
-    return atomic_files.read_json(path)["pid"]
+    return atomic_files.read_json(project.path(FOLDER) / "lease.json")["pid"]
 
 
 def back_in_the_queue(project, slurm, job):

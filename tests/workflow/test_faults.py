@@ -18,8 +18,7 @@ FOLDER = "results/runs/words/tiny/mix/seed0"
 
 def training(project):
     """Number of the process that trains mix."""
-    (path,) = project.path(FOLDER).glob("lease/*.json")
-    return atomic_files.read_json(path)["pid"]
+    return atomic_files.read_json(project.path(FOLDER) / "lease.json")["pid"]
 
 
 def begun(project, updates, *options):
