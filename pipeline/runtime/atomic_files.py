@@ -17,7 +17,7 @@ from pipeline import errors
 from pipeline.runtime import file_locks, ownership
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-MANIFEST = ownership.MANIFEST
+MANIFEST = "manifest.json"
 
 Stamp = tuple[int, int, int, int]
 

@@ -1,13 +1,10 @@
 """Which files a stage made: what it may replace, and what it must leave alone.
 
-A folder bears the mark `.made-by`, one JSON list per line: the stage, the name of a file below the
-folder and, where the file is an output of its own, its SHA-256. A stage replaces
-
-- a folder whose every file its mark, or a manifest of the same stage, names under that stage;
-- a file that the mark beside it names under that stage with the SHA-256 that it has now.
-
-All else is somebody's. The mark stays where Snakemake deletes the declared outputs of a stage, its
-manifest among them, before it runs the stage again.
+A folder bears the mark `.made-by`, with a line of JSON for each file: the stage, the file's name
+below the folder and, where the file is an output of its own, its SHA-256. A stage replaces a folder
+whose every file has its line, and a file whose line, in the mark beside it, is that of what it
+holds now. All else is somebody's. The mark stays where Snakemake deletes the declared outputs of a
+stage before it runs the stage again.
 """
 
 import hashlib
@@ -19,7 +16,6 @@ from pathlib import Path
 from pike_mixing.errors import InputError
 
 MARK = ".made-by"
-MANIFEST = "manifest.json"
 _MAKE_FILES = ("tokenizer", "mixture", "database", "table", "figure", "report")
 """Stages whose outputs are files; those of all others are folders."""
 _SHOWN = 3
@@ -85,12 +81,12 @@ def siblings(
 
 def append(path: Path, stage: str, content: Path) -> None:
     """Marks a file that is to appear at `path` with what `content` holds now."""
-    _write(path.parent / MARK, [[stage, path.name, _sha256(content)]])
+    _write(path.parent / MARK, [_line(stage, path.name, content)])
 
 
 def mark(folder: Path, stage: str) -> None:
     """Marks a folder that is whole but for its mark."""
-    _write(folder / MARK, [[stage, name, None] for name in _names(folder)])
+    _write(folder / MARK, [_line(stage, name) for name in _names(folder)])
 
 
 def nofollow(path: str, flags: int) -> int:
@@ -117,13 +113,12 @@ def _resolved(path: Path) -> Path:
 
 def _foreign(path: Path, stage: str) -> list[str]:
     """Names of the files at a place that the stage did not make."""
-    if path.is_dir():
-        ours = {name for by, name, _ in _marked(path) if by == stage} | _manifested(path, stage)
-        return [name for name in _names(path) if name not in ours]
-    if not path.exists():
-        return []
-    lines = [sha for by, name, sha in _marked(path.parent) if (by, name) == (stage, path.name)]
-    return [] if lines and _sha256(path) in lines else [path.name]
+    folder = path if path.is_dir() else path.parent
+    mark = folder / MARK
+    lines = set(mark.read_bytes().split(b"\n")) if mark.exists() else set()
+    if folder == path:
+        return [name for name in _names(folder) if _line(stage, name) not in lines]
+    return [path.name] if path.exists() and _line(stage, path.name, path) not in lines else []
 
 
 def _names(folder: Path) -> list[str]:
@@ -133,41 +128,16 @@ def _names(folder: Path) -> list[str]:
     return sorted(name for name in names if name != MARK)
 
 
-def _marked(folder: Path) -> list[tuple[str, str, str | None]]:
-    """A mark's lines; what is no such line says nothing."""
-    try:
-        lines = (folder / MARK).read_text(encoding="utf-8", errors="replace").splitlines()
-    except FileNotFoundError:
-        return []
-    values = [_parsed(line) for line in lines]
-    return [tuple(v) for v in values if isinstance(v, list) and len(v) == 3]
+def _line(stage: str, name: str, content: Path | None = None) -> bytes:
+    digest = None
+    if content:
+        with content.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return json.dumps([stage, name, digest]).encode()
 
 
-def _manifested(folder: Path, stage: str) -> set[str]:
-    """What a manifest of the stage names, itself included: there may be no mark beside it."""
-    try:
-        found = _parsed((folder / MANIFEST).read_text(encoding="utf-8", errors="replace"))
-    except FileNotFoundError:
-        return set()
-    if not isinstance(found, dict) or found.get("stage") != stage:
-        return set()
-    return {MANIFEST, *found.get("files", {})}
-
-
-def _parsed(text: str) -> object:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return None
-
-
-def _write(path: Path, lines: Sequence[Sequence[str | None]]) -> None:
+def _write(path: Path, lines: Sequence[bytes]) -> None:
     # One write at the end of the file: several processes may mark files of one folder. Each line
     # begins with its line break, so that one which a full disk cut off spoils no other.
     with open(path, "ab", opener=nofollow) as file:
-        file.write("".join("\n" + json.dumps(line) for line in lines).encode())
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        file.write(b"".join(b"\n" + line for line in lines))

@@ -6,11 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import atomic_files, made_from, ownership
+from pipeline.runtime import atomic_files
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -64,33 +62,6 @@ def test_an_empty_folder_is_free(tmp_path):
 def test_what_another_stage_made_is_left_alone(tmp_path, name):
     make(tmp_path / name)
     assert "says that `pike theory` made it" in refused(tmp_path / name, "theory")
-
-
-def test_a_folder_is_replaced_after_its_manifest_was_deleted(tmp_path):
-    """As Snakemake does with declared outputs before it runs a job again."""
-    for content in ("first", "second"):
-        with atomic_files.atomic_write(tmp_path / "out", "pack") as partial:
-            partial.mkdir()
-            shard = partial / "train-00000.bin"
-            shard.write_text(content)
-            made_from.write_manifest(
-                partial / atomic_files.MANIFEST,
-                stage="pack", settings={}, inputs=[], files=[shard], modules=[], facts={},
-            )  # fmt: skip
-        (tmp_path / "out" / atomic_files.MANIFEST).unlink()
-    assert (tmp_path / "out" / "train-00000.bin").read_text() == "second"
-
-
-@pytest.mark.parametrize(("stage", "free"), [("pack", True), ("download", False)])
-def test_without_a_mark_the_manifest_says_who_made_a_folder(tmp_path, stage, free):
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "a.bin").write_text("old")
-    atomic_files.write_json(out / atomic_files.MANIFEST, {"stage": "pack", "files": {"a.bin": {}}})
-    if free:
-        make(out, stage=stage)
-    else:
-        assert "holds a.bin, manifest.json" in refused(out, stage)
 
 
 def test_a_file_that_was_changed_since_is_left_alone(tmp_path):
@@ -165,24 +136,6 @@ def test_inputs_are_not_replaced_nor_written_into(tmp_path):
         assert told in refused(out, inputs=[source])
     # Beside it there is room.
     make(tmp_path / "a" / "other", inputs=[source])
-
-
-@given(st.sets(st.sampled_from("abcdef")), st.sets(st.sampled_from("abcdef")))
-def test_a_folder_is_free_where_all_its_files_are_marked(tmp_path_factory, marked, there):
-    folder = tmp_path_factory.mktemp("out") / "out"
-    folder.mkdir()
-    for name in marked:
-        (folder / name).touch()
-    ownership.mark(folder, "pack")
-    for name in marked - there:
-        (folder / name).unlink()
-    for name in there:
-        (folder / name).touch()
-    if there <= marked:
-        ownership.refuse(folder, "pack")
-    else:
-        with pytest.raises(InputError, match=min(there - marked)):
-            ownership.refuse(folder, "pack")
 
 
 KILLED = """
