@@ -3,21 +3,18 @@
 Stages are imported when they are called, so that `pike query` does not wait for torch.
 """
 
-import atexit
 import contextlib
-import gc
 import importlib
 import logging
 import os
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from pike_mixing.errors import InputError, install
 from pipeline import cli, errors
-from pipeline.runtime import launch, optional_imports, presentation, run_lock, signal_handler
+from pipeline.runtime import launch, presentation, run_lock, signal_handler
 
 MISTAKE = 2
 """Exit code of what the user can mend; 1 is our fault, `signal_handler.STOPPED` a signal's."""
@@ -27,10 +24,6 @@ EXTRAS = {"lm_eval": "lm-eval", "transformers": "hf", "tokenizers": "hf", "googl
     "sklearn": "domains",
 }
 """Packages that one command alone needs, and the extra that installs each."""
-
-WITHOUT_PANDAS = ("pretrain", "evaluate", "probe", "watch")
-"""Commands for which pyarrow would import pandas, for half a second, to ask of every list whether
-it is one of pandas' own. Results use its data frames, and the Hub's packages need it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -75,8 +68,6 @@ def _told(command: str, message: str) -> None:
 def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes | str | None:
     """Calls what the subcommand stands for."""
     with contextlib.ExitStack() as during:
-        if command in WITHOUT_PANDAS:
-            during.enter_context(optional_imports.without("pandas"))
         if command == "pretrain":
             # Before torch is imported, which takes seconds.
             during.enter_context(signal_handler.ignore_signal(chosen["save_on"]))
@@ -85,16 +76,7 @@ def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes
                 run_lock.await_free(chosen["given"].parent, minutes)
             chosen = _shared_out(chosen, words)
         module, _, function = (chosen.pop("place") or _stage(command)).partition(":")
-        # No module is ever garbage: not to look for that saves a tenth of importing torch, and of
-        # a short evaluation afterwards.
-        gc.disable()
-        # What is not collected when the interpreter ends, DuckDB's package calls a leak.
-        during.callback(gc.unfreeze)
-        try:
-            called = getattr(importlib.import_module(module), function)
-        finally:
-            gc.freeze()
-            gc.enable()
+        called = getattr(importlib.import_module(module), function)
         answer: bytes | str | None = called(chosen.pop("given"), **chosen)
         return answer
 
@@ -135,15 +117,5 @@ def _shown(answer: bytes | str | None) -> int:
     return 0
 
 
-def _end(code: int) -> NoReturn:
-    """Ends the process without taking apart all that torch has made, for a fifth of a second."""
-    # The interpreter itself calls both before it takes modules apart; no public names do it.
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
 if __name__ == "__main__":
-    _end(main())
+    sys.exit(main())
