@@ -1,4 +1,4 @@
-"""Lock files of outputs in the making: who is at it, and whose leftovers lie there."""
+"""Files that one process at a time locks; the system frees them when it ends, however it ends."""
 
 import contextlib
 import errno
@@ -6,59 +6,71 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
-from pipeline.runtime import ownership
+from pike_mixing.errors import InputError
 
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Answers of a file system that has no locks."""
 
 
+def nofollow(path: str, flags: int) -> int:
+    """Opens a file, for `open`, and fails with ELOOP where a symbolic link is in its place."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+
+
+def lock(path: Path) -> IO[bytes] | None:
+    """Locks a file, which is made where there is none, for as long as it is open.
+
+    Returns:
+        The open file, to append to; None while another process has it locked.
+
+    Raises:
+        OSError: the file cannot be opened, or its file system has no locks.
+    """
+    while True:
+        file = open(path, "ab", opener=nofollow)  # noqa: SIM115 - the caller's
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(path.stat(), os.fstat(file.fileno())):
+                    return file
+            # Its last holder has just deleted it.
+            file.close()
+        except OSError as error:
+            file.close()
+            if not isinstance(error, BlockingIOError):
+                raise
+            return None
+
+
 @contextlib.contextmanager
 def acquire(path: Path, sweep: Callable[[], None]) -> Iterator[None]:
-    """Holds the lock file of an output, which the system frees when its holder dies.
+    """Holds the lock file of an output in the making, which is gone afterwards.
 
-    Whoever finds it free sweeps first. The file is gone when nobody holds it any more.
+    A file system without locks has nothing swept: others may be at work.
 
     Args:
         path: The output.
-        sweep: Removes what dead holders left.
+        sweep: Removes what dead makers left.
+
+    Raises:
+        InputError: another process makes the output.
     """
-    lock = path.with_name(f".{path.name}.lock")
-    while True:
-        with open(lock, "ab", opener=ownership.nofollow) as file:
-            first = _first(file.fileno())
-            if not is_open(lock, file.fileno()):
-                continue  # Its holder has just deleted it.
-            if first:
-                sweep()
-                fcntl.flock(file, fcntl.LOCK_SH)
-            try:
-                yield
-            finally:
-                # Only who holds it alone may delete it.
-                with contextlib.suppress(OSError):
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    if is_open(lock, file.fileno()):
-                        lock.unlink()
-            return
-
-
-def _first(lock: int) -> bool:
-    """Locks an open file: whether nobody else holds it."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        fcntl.flock(lock, fcntl.LOCK_SH)
-    except OSError as error:
-        if error.errno not in WITHOUT_LOCKS:
-            raise
-    else:
-        return True
-    return False
-
-
-def is_open(path: Path, descriptor: int) -> bool:
-    """Whether a path still names an open file."""
-    with contextlib.suppress(FileNotFoundError):
-        return os.path.samestat(path.stat(), os.fstat(descriptor))
-    return False
+    place = path.with_name(f".{path.name}.lock")
+    with contextlib.ExitStack() as held:
+        try:
+            file = lock(place)
+        except OSError as error:
+            if error.errno not in WITHOUT_LOCKS:
+                raise
+        else:
+            if file is None:
+                raise InputError(f"{path} is being made by another process: wait for it")
+            held.enter_context(file)
+            sweep()
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                place.unlink()

@@ -7,7 +7,6 @@ the same and none is lost to a killed one.
 """
 
 import contextlib
-import fcntl
 import logging
 import os
 import re
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import ownership
+from pipeline.runtime import file_locks
 
 log = logging.getLogger("pike")
 
@@ -75,15 +74,10 @@ def claim_gpu(folder: Path | None = None) -> str | None:
     while True:
         for name in names:
             path = folder / f"{name.replace('/', '-')}.lock"
-            file = open(path, "ab", opener=ownership.nofollow)  # noqa: SIM115 - held
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                file.close()
-                continue
-            _held.append(file)
-            os.environ[VISIBLE] = name
-            return name
+            if file := file_locks.lock(path):
+                _held.append(file)
+                os.environ[VISIBLE] = name
+                return name
         if not told:
             log.info("all %d GPUs are taken by other runs; waiting for one", len(names))
             told = True

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pike_mixing.errors import InputError
+from pipeline.runtime import file_locks
 
 MARK = ".made-by"
 _MAKE_FILES = ("tokenizer", "mixture", "database", "table", "figure", "report")
@@ -89,11 +90,6 @@ def mark(folder: Path, stage: str) -> None:
     _write(folder / MARK, [_line(stage, name) for name in _names(folder)])
 
 
-def nofollow(path: str, flags: int) -> int:
-    """Opens a file, for `open`, and fails with ELOOP where a symbolic link is in its place."""
-    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
-
-
 def _refuse_input(path: Path, inputs: Sequence[Path]) -> None:
     place = _resolved(path)
     for given in [Path.cwd(), *inputs]:
@@ -139,5 +135,5 @@ def _line(stage: str, name: str, content: Path | None = None) -> bytes:
 def _write(path: Path, lines: Sequence[bytes]) -> None:
     # One write at the end of the file: several processes may mark files of one folder. Each line
     # begins with its line break, so that one which a full disk cut off spoils no other.
-    with open(path, "ab", opener=nofollow) as file:
+    with open(path, "ab", opener=file_locks.nofollow) as file:
         file.write(b"".join(b"\n" + line for line in lines))

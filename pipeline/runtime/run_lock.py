@@ -18,9 +18,10 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import file_locks, ownership
+from pipeline.runtime import file_locks
 
 log = logging.getLogger("pike")
 
@@ -30,14 +31,14 @@ LOOK_SECONDS = 1.0
 _TRIES, _TRY_SECONDS = 20, 0.02
 """`pike watch` holds a lease while it asks whether it is held, and that is no refusal."""
 
-_held: set[int] = set()
-"""Descriptors of this process's leases. A lock lasts while any process has its descriptor open:
-programs that are started do not get it, and forks close it."""
+_held: set[IO[bytes]] = set()
+"""This process's leases. A lock lasts while any process has its file open: programs that are
+started do not get it, and forks close it."""
 
 
 def _forget() -> None:
     while _held:
-        os.close(_held.pop())
+        _held.pop().close()
 
 
 os.register_at_fork(after_in_child=_forget)
@@ -80,22 +81,24 @@ def acquire(folder: Path) -> Iterator[Lease]:
     since = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
     holder = {"host": socket.gethostname(), "pid": os.getpid(), "since": since}
     lease = Lease(folder, json.dumps(holder))
-    descriptor = _locked(folder / NAME, lease.holder.encode())
-    _held.add(descriptor)
-    try:
-        yield lease
-    except (OSError, InputError):
-        # Where the folder is gone, or another's, that is what happened.
-        lease.confirm()
-        raise
-    finally:
-        if descriptor in _held:
-            # A folder that is gone, or another's by now, has no lease of ours.
+    with _locked(folder / NAME) as file:
+        _held.add(file)
+        file.truncate(0)
+        file.write(lease.holder.encode())
+        file.flush()
+        try:
+            yield lease
+        except (OSError, InputError):
+            # Where the folder is gone, or another's, that is what happened.
+            lease.confirm()
+            raise
+        finally:
+            # A folder that is gone, or another's by now, has no lease of ours; nor has a fork.
             with contextlib.suppress(OSError, InputError):
                 lease.confirm()
-                (folder / NAME).unlink()
-            _held.remove(descriptor)
-            os.close(descriptor)
+                if file in _held:
+                    (folder / NAME).unlink()
+            _held.discard(file)
 
 
 @contextlib.contextmanager
@@ -129,29 +132,20 @@ def is_held(folder: Path) -> bool:
     return False
 
 
-def _locked(path: Path, holder: bytes) -> int:
-    """Locks the file of a lease and writes the holder into it; its descriptor."""
+def _locked(path: Path) -> IO[bytes]:
     for _ in range(_TRIES):
-        with open(path, "ab", opener=ownership.nofollow) as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                time.sleep(_TRY_SECONDS)
-                continue
-            except OSError as error:
-                if error.errno not in file_locks.WITHOUT_LOCKS:
-                    raise
-                path.unlink()
-                raise InputError(
-                    f"{path.parent} lies on a file system without locks (flock: {error}): mount it "
-                    "with them, or give a results folder elsewhere"
-                ) from None
-            # Else its last holder has just deleted it.
-            if file_locks.is_open(path, file.fileno()):
-                file.truncate(0)
-                file.write(holder)
-                file.flush()
-                return os.dup(file.fileno())
+        try:
+            if file := file_locks.lock(path):
+                return file
+        except OSError as error:
+            if error.errno not in file_locks.WITHOUT_LOCKS:
+                raise
+            path.unlink()
+            raise InputError(
+                f"{path.parent} lies on a file system without locks (flock: {error}): mount it "
+                "with them, or give a results folder elsewhere"
+            ) from None
+        time.sleep(_TRY_SECONDS)
     raise InputError(_refusal(path))
 
 

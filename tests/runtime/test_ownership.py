@@ -160,18 +160,12 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
     assert names(tmp_path) == sorted([*theirs, "out"])
 
 
-def test_what_a_living_process_makes_is_kept(tmp_path):
-    # The two partial files would bear one name: another process stands for the second.
+def test_what_a_living_process_makes_is_its_own(tmp_path):
     with atomic_files.atomic_write(tmp_path / "out.md", "table") as partial:
         partial.write_text("first")
-        code = (
-            "import pathlib, sys; from pipeline.runtime import atomic_files as files\n"
-            "with files.atomic_write(pathlib.Path(sys.argv[1]), 'table') as p: p.write_text('2')"
-        )
-        second = [sys.executable, "-c", code, tmp_path / "out.md"]
-        subprocess.run(second, cwd=ROOT, check=True)
-        assert (tmp_path / "out.md").read_text() == "2"
-        assert partial.read_text() == "first"
+        told = pytest.raises(InputError, match="is being made by another process: wait")
+        with told, atomic_files.atomic_write(tmp_path / "out.md", "table"):
+            pass
     assert (tmp_path / "out.md").read_text() == "first"
     assert names(tmp_path) == [".made-by", "out.md"]
 
