@@ -1,5 +1,6 @@
 """Documents between stages: Parquet files with an id and a text in each record."""
 
+import contextlib
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -93,11 +94,7 @@ def manifest(folder: Path, *, verify: bool = False) -> dict[str, Any]:
         )
     remedy = "download it anew"
     facts = manifests.read(path, STAGE, remedy)
-    sealed = checksums.sealed(folder, facts, remedy)
-    check = checksums.altered if verify else checksums.resized
-    found = [problem for _, problem in checksums.problems(check, sealed) if problem]
-    if found:
-        raise InputError("\n".join(found))
+    checksums.refuse_damaged(checksums.sealed(folder, facts, remedy), content=verify)
     return facts
 
 
@@ -128,14 +125,20 @@ def read(folder: Path) -> Iterator[Document]:
     """
     names = sorted(name for name in manifest(folder)["files"] if not is_validation(name))
     for path in [folder / name for name in names]:
-        try:
-            with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(batch_size=1024):
-                    yield from map(Document, *(column.to_pylist() for column in batch.columns))
-        except (pa.ArrowInvalid, OSError) as error:
-            raise unreadable(path, error) from error
+        with opened(path) as file:
+            for batch in file.iter_batches(batch_size=1024):
+                yield from map(Document, *(column.to_pylist() for column in batch.columns))
 
 
-def unreadable(path: Path, error: Exception) -> InputError:
-    """What to tell of a file that is not readable as Parquet."""
-    return InputError(f"{path} cannot be read ({error}): download it anew")
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[pq.ParquetFile]:
+    """A file of documents.
+
+    Raises:
+        InputError: it is not readable as Parquet, which also shows while it is read.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            yield file
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"{path} cannot be read ({error}): download it anew") from error

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from pipeline.data import documents as store
 from pipeline.data.filters import holds_item
@@ -56,11 +55,8 @@ def batches(listed: list[Path]) -> list[DocumentBatch]:
     """
     found = []
     for path in listed:
-        try:
-            groups = pq.read_metadata(path).num_row_groups
-        except (pa.ArrowInvalid, OSError) as error:
-            raise store.unreadable(path, error) from error
-        found += [DocumentBatch(path, group) for group in range(groups)]
+        with store.opened(path) as file:
+            found += [DocumentBatch(path, group) for group in range(file.num_row_groups)]
     return found
 
 
@@ -70,11 +66,8 @@ def encode(batch: DocumentBatch, encoder: Tokenizer, hygiene: Hygiene = UNTOUCHE
     Raises:
         InputError: a file that is not readable as Parquet.
     """
-    try:
-        with pq.ParquetFile(batch.path) as file:
-            table = file.read_row_group(batch.group, columns=["text"], use_threads=False)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise store.unreadable(batch.path, error) from error
+    with store.opened(batch.path) as file:
+        table = file.read_row_group(batch.group, columns=["text"], use_threads=False)
     # As bytes: neither SentencePiece nor SHA-256 wants Python's texts.
     column = table.column("text").combine_chunks()
     contents: list[bytes] = pc.cast(column, pa.binary()).to_pylist()

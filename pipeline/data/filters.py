@@ -32,16 +32,8 @@ def paths(chosen: Decontamination) -> list[Path]:
     Raises:
         InputError: a pattern without a file.
     """
-    found: dict[str, None] = {}
-    for pattern in chosen.files:
-        matches = file_patterns.files(pattern)
-        if not matches:
-            raise InputError(
-                f"packing.hygiene.decontaminate.files: no file matches {pattern!r} from "
-                f"{Path.cwd()}"
-            )
-        found.update(dict.fromkeys(matches))
-    return [Path(name) for name in found]
+    where = "packing.hygiene.decontaminate.files"
+    return [Path(name) for name in file_patterns.all_files(chosen.files, where)]
 
 
 @functools.cache

@@ -226,17 +226,11 @@ def suffix(name: str) -> str:
     return path.with_suffix("").suffix + last if last in (".gz", ".zst") else last
 
 
-FORMATS: dict[str, Callable[[Reading], Iterator[Document]]] = {
-    ".json": _json_lines,
-    ".json.gz": _json_lines,
-    ".json.zst": _json_lines,
-    ".jsonl": _json_lines,
-    ".jsonl.gz": _json_lines,
-    ".jsonl.zst": _json_lines,
+Reader = Callable[[Reading], Iterator[Document]]
+_PACKED: dict[str, Reader] = {".json": _json_lines, ".jsonl": _json_lines, ".txt": _text}
+FORMATS: dict[str, Reader] = {
+    **{f"{name}{end}": _PACKED[name] for name in _PACKED for end in ("", ".gz", ".zst")},
     ".parquet": _parquet,
-    ".txt": _text,
-    ".txt.gz": _text,
-    ".txt.zst": _text,
 }
 """Suffix: reader."""
 

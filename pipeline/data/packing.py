@@ -24,7 +24,7 @@ from pipeline.data.encoding import UNTOUCHED
 from pipeline.data.packing_settings import Packing
 from pipeline.data.shards import token_dtype
 from pipeline.data.split_writer import SplitWriter
-from pipeline.data.splits import are_validation
+from pipeline.data.splits import is_validation
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.runtime import atomic_files, cpus, made_from
 from pipeline.runtime.progress import Progress
@@ -144,7 +144,7 @@ class _Work:
         if self.own:
             validation_N = np.full(len(batch.hash_N), held_out)
         else:
-            validation_N = are_validation(batch.hash_N, self._chosen.validation_share)
+            validation_N = is_validation(batch.hash_N, self._chosen.validation_share)
         new_N = np.ones(len(batch.hash_N), bool)
         if self._chosen.hygiene.drop_duplicates:
             new_N = self._new(batch.hash_N)

@@ -96,16 +96,13 @@ class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
     def _finish(self) -> None:
         if self._file is None:
             return
-        path, file = self._path(), self._file
-        self._file = None
-        if not file.closed:
-            file.flush()
-            os.fsync(file.fileno())
-            file.close()
-        self._shards.append(
-            {"file": path.name, "tokens": self._held, "sha256": self._hash.hexdigest()}
-        )
-        self._hash, self._held = hashlib.sha256(), 0
+        if not self._file.closed:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+        name, digest = self._path().name, self._hash.hexdigest()
+        self._shards.append({"file": name, "tokens": self._held, "sha256": digest})
+        self._file, self._hash, self._held = None, hashlib.sha256(), 0
 
     def __exit__(self, *_: object) -> None:
         """Closes the open file; after an error its last bytes do not matter."""
@@ -153,10 +150,7 @@ class Corpus:
         sealed = sealed_split(folder, split, manifest, dtype)
         refuse_contradiction(folder, split, manifest)
         watched = checksums.Watched(sealed)
-        check = checksums.altered if verify else checksums.resized
-        found = [problem for _, problem in checksums.problems(check, sealed) if problem]
-        if found:
-            raise InputError("\n".join(found))
+        checksums.refuse_damaged(sealed, content=verify)
         maps = [_mapped(folder / shard["file"]) for shard in facts["shards"]]
         return cls(
             folder=folder,

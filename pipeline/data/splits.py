@@ -3,21 +3,15 @@
 import hashlib
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 
 def text_hash(text: str) -> int:
     """First 8 bytes of the text's SHA-256 as a big-endian number."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
-def is_validation(hashed: int, share: float) -> bool:
-    """Whether the document of this hash is among the share kept for validation."""
-    return hashed / 2**64 < share
+def is_validation(hashed: Any, share: float) -> Any:
+    """Whether the document of this hash is among the share kept for validation.
 
-
-def are_validation(hash_N: npt.NDArray[np.uint64], share: float) -> npt.NDArray[np.bool_]:
-    """`is_validation` of N documents: division by a power of two is exact, rounding is the same."""
-    rounded_N: npt.NDArray[Any] = hash_N.astype(np.float64)
-    return rounded_N / 2.0**64 < share
+    Of an array of hashes, uint64 [N], bool [N]: dividing by a power of two rounds both alike.
+    """
+    return hashed / 2.0**64 < share

@@ -70,6 +70,21 @@ def problems(
         yield from zip(several, pool.map(check, several), strict=True)
 
 
+def refuse_damaged(listed: Iterable[Sealed], *, content: bool) -> None:
+    """Stops at files that are missing or are not what their manifest says.
+
+    Args:
+        listed: The files.
+        content: Whether their SHA-256 is compared, not their size alone.
+
+    Raises:
+        InputError: all of them, each with what to do.
+    """
+    found = problems(altered if content else resized, listed)
+    if told := [problem for _, problem in found if problem]:
+        raise InputError("\n".join(told))
+
+
 class Memory:
     """SHA-256 of files, each hashed once for as long as nobody writes to it.
 

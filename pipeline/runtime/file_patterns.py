@@ -2,10 +2,29 @@
 
 import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pike_mixing.errors import InputError
+
+
+def all_files(patterns: Iterable[str], where: str) -> list[str]:
+    """Files that one of several patterns names, each once, pattern by pattern.
+
+    Args:
+        patterns: The patterns.
+        where: Where they were set, for messages.
+
+    Raises:
+        InputError: a pattern without a file, or a name that is not UTF-8.
+    """
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        if not (matches := files(pattern)):
+            hint = f": name its files: {pattern}/**" if Path(pattern).is_dir() else ""
+            raise InputError(f"{where}: no file matches {pattern!r} from {Path.cwd()}{hint}")
+        found.update(dict.fromkeys(matches))
+    return [*found]
 
 
 def files(pattern: str) -> list[str]:
