@@ -275,8 +275,6 @@ def test_a_damaged_file_of_the_hub_itself_is_told_from_a_bad_connection(hub, tmp
         ({"revision": "main"}, r"sources\.web\.revision: .* 40 hex digits"),
         ({"revision": COMMIT[:39]}, "40 hex digits"),
         ({"revision": COMMIT.upper()}, "40 hex digits"),
-        ({"bytes": 0}, "bytes: must be at least 1"),
-        ({"data_files": []}, "data_files: name at least one"),
         ({"data_files": "a", "config": "de"}, "stand instead of config"),
         ({"validation_data_files": "a"}, "validation_data_files: stand beside data_files"),
         ({"data_files": "a", "validation_split": "b"}, "validation_split: data_files have none"),

@@ -216,12 +216,6 @@ def test_links_pipes_devices_and_folders_give_no_document(tmp_path):
         download(tmp_path, files=f"{tmp_path}/in")
 
 
-def test_a_name_that_is_not_utf8_is_told(tmp_path):
-    write(tmp_path, os.fsdecode(b"ab\xe9.jsonl"), lines(*GOOD))
-    with pytest.raises(InputError, match=r"ab\\udce9\.jsonl' is not UTF-8: rename it"):
-        download(tmp_path)
-
-
 def test_of_many_unknown_files_three_are_named(tmp_path):
     for number in range(9):
         write(tmp_path, f"{number}.csv", b"text")

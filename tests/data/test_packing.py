@@ -85,14 +85,6 @@ def test_another_validation_text_is_another_revision(tmp_path):
     assert revision(1) == revision(1) != revision(2)
 
 
-def test_duplicates_do_not_cross(packed):
-    folder = packed(words(0) * 3)
-    hashes = [
-        set(Corpus.open(folder, s).documents()["hash"].tolist()) for s in ("train", "validation")
-    ]
-    assert not hashes[0] & hashes[1]
-
-
 def test_the_card_says_what_the_manifest_does(packed):
     folder = packed(words(0))
     manifest = atomic_files.read_json(folder / atomic_files.MANIFEST)
@@ -215,11 +207,6 @@ WORDS = words(0)
         (WORDS, {"validation_share": 1 - 1e-9}, "0 of 100 documents, 0 of .* tokens are for train"),
         # A handful of tokens is no split.
         ([a + b for a in "ab" for b in "cdef"], {"validation_share": 0.5}, "of 24 tokens are for "),
-        (WORDS, {"validation_share": 0}, r"packing\.validation_share: must lie in \(0, 1\)"),
-        (WORDS, {"validation_share": 1}, r"packing\.validation_share"),
-        (WORDS, {"shard_tokens": 0}, r"packing\.shard_tokens: must be at least 1"),
-        (WORDS, {"tokens": 0}, r"packing\.tokens: must be at least 1"),
-        (WORDS, {"unknown_share_limit": 2}, r"packing\.unknown_share_limit"),
         (WORDS, {"shards": 5}, "'shards' is unknown: did you mean 'shard_tokens'"),
     ],
 )
@@ -286,16 +273,3 @@ def test_damaged_documents_are_not_packed(many, tmp_path):
 )
 def test_a_source_gets_the_processes_that_its_size_is_worth(source, expected):
     assert planner.processes(source) == expected
-
-
-def test_a_corpus_does_not_replace_what_it_is_made_of(packed, letters, tmp_path):
-    packed(words(0))
-    source = tmp_path / "data" / "domain"
-    for out, told in (
-        (source, "is the input"),
-        (source.parent, "holds the"),
-        (source / "c", "lies"),
-    ):
-        with pytest.raises(InputError, match=f"{out} {told}"):
-            pack(tmp_path / "packing.json", source, letters, out)
-    assert (source / atomic_files.MANIFEST).exists()

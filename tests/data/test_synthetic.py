@@ -99,15 +99,8 @@ def test_the_text_is_the_same_on_every_machine():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"order": 3}, "order: 3 is not one of 0, 1, 2"),
-        ({"symbols": 1}, "symbols: must be at least 2"),
         ({"successors": 1}, "noise: must be above 0 with 1 successor"),
         ({"successors": 65}, "successors: must lie between 1 and symbols"),
-        ({"successors": 0}, "successors: must be at least 1"),
-        ({"noise": 1.1}, r"noise: must lie in \[0, 1\], not 1.1"),
-        ({"seed": -1}, "seed: must not be negative"),
-        ({"documents": 0}, "documents: must be at least 1"),
-        ({"length": 0}, "length: must be at least 1"),
         ({"order": 2, "symbols": 300}, "symbols: 300 are too many for order 2"),
         # Blank, surrogates, beyond Unicode, changed by NFKC, SentencePiece's sign for a space.
         ({"alphabet": 0x20}, "alphabet"),
@@ -115,10 +108,8 @@ def test_the_text_is_the_same_on_every_machine():
         ({"alphabet": 0x10FFFF}, "alphabet"),
         ({"alphabet": 0xFB00}, "alphabet"),
         ({"alphabet": 0x2570}, "alphabet"),
-        ({"overlap": 1.5, "family": 0}, r"overlap: must lie in \[0, 1\], not 1.5"),
         ({"overlap": 0.5}, "overlap: give both overlap and family, or neither"),
         ({"family": 3}, "overlap: give both overlap and family, or neither"),
-        ({"wrong": 1}, "'wrong' is unknown"),
     ],
 )
 def test_settings_that_make_no_language_are_refused(change, message):

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 
@@ -111,18 +110,6 @@ def test_what_was_read_is_remembered_by_its_bytes(tmp_path):
     assert write(tmp_path, {"late.py": "X = 3\n"}).of("toy.stage") != before
     again.MEMORY.write_text("[")
     assert write(tmp_path).of("toy.stage") == before
-
-
-def test_what_was_read_is_written_once_for_all_modules_and_not_again(tmp_path):
-    toy, written = write(tmp_path), []
-    dumps = toy.json.dumps
-    toy.json = SimpleNamespace(
-        loads=toy.json.loads, dumps=lambda found: written.append(len(found)) or dumps(found)
-    )
-    toy.of("toy.stage")
-    toy.of("toy.part")
-    # The stage, its three modules and the packages toy and toy.deep, which only hold names.
-    assert written == [6]
 
 
 def test_an_import_for_type_checkers_alone_is_no_import(tmp_path):
