@@ -215,6 +215,7 @@ def fill_paper(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any])
         ("paper_setup", "setup", "*"),
         ("paper_statements", "statements", f"*, {decimals}"),
         ("paper_items", "items", "*"),
+        ("paper_contradictions", "contradictions", "*"),
         ("paper_errata", "errata", "*"),
         ("paper_patterns", "patterns", "*"),
         ("paper_claims", "claims", "*, len(split_part(published, '.', 2)) as decimals"),

@@ -179,6 +179,13 @@ create table paper_patterns (
 -- How many items the paper's tasks have, where that is said, and whether the paper itself says it.
 create table paper_items (task text, items integer, stated boolean, source text);
 
+-- Where the paper contradicts itself, both values beside each other (audit); tests recompute them from the
+-- tables above.
+create table paper_contradictions (
+    place text, kind text, statement text, stated text, recomputed text, low double, high double,
+    comment text
+);
+
 -- The paper's places where its own mathematics fails: the value of a quantity as the paper has it, and
 -- as it is, on an instance that the comment names. verdict: slip is a misprint on the way, the result
 -- of the passage stands; not comparable are two numbers that measure different things.

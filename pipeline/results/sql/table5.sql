@@ -6,45 +6,29 @@ with sizes as (
         n.position,
         played_as(p.model, p.published_model, n.label) as label,
         r.tokenizer,
+        c.vocabulary,
         r.parameters,
         json_extract(r.settings, '$.model') as shape
     from played_runs as p
     join runs as r on p.run = r.run
+    join corpora as c on r.tokenizer = c.tokenizer
     join paper_names as n on n.kind = 'model' and p.published_model = n.name
 ),
 
-named as (
-    select model, position, label, any_value(shape) as shape from sizes group by all
-),
-
-vocabularies as (
-    select distinct tokenizer, vocabulary from corpora
-),
-
 cells as (
-    select s.model, s.position, s.label, row_number() over (
-            partition by s.label order by v.vocabulary
-        ) as column_position,
-        'parameters with the tokenizer ' || s.tokenizer || ', ' || v.vocabulary || ' pieces'
-            as column_label, s.parameters as value
+    select model, position, label,
+        row_number() over (partition by label order by vocabulary) as column_position,
+        'parameters with the tokenizer ' || tokenizer || ', ' || vocabulary || ' pieces'
+            as column_label, parameters as value
+    from sizes
+    union
+    select s.model, s.position, s.label, c.* exclude (setting),
+        cast(json_extract(s.shape, '$.' || c.setting) as integer)
     from sizes as s
-    join vocabularies as v on s.tokenizer = v.tokenizer
-    union all
-    select model, position, label, 100, 'layers',
-        cast(json_extract(shape, '$.layers') as integer)
-    from named
-    union all
-    select model, position, label, 101, 'attention heads',
-        cast(json_extract(shape, '$.heads') as integer)
-    from named
-    union all
-    select model, position, label, 102, 'attention head dim',
-        cast(json_extract(shape, '$.head_width') as integer)
-    from named
-    union all
-    select model, position, label, 103, 'hidden dim',
-        cast(json_extract(shape, '$.width') as integer)
-    from named
+    cross join (values
+        (100, 'layers', 'layers'), (101, 'attention heads', 'heads'),
+        (102, 'attention head dim', 'head_width'), (103, 'hidden dim', 'width')
+    ) as c (column_position, column_label, setting)
 )
 
 select

@@ -13,10 +13,9 @@ select
         when 'tie' then 'Equal numbers marked differently'
         when 'alike' then 'Two runs alike'
         when 'quote' then 'The text against the tables'
-        when 'gain' then 'Gains'
         when 'said twice' then 'The same thing at two places'
         when 'theory' then 'Derivations'
-        else 'Sums, products and shares'
+        else 'Sums'
     end as section,
     'statement' as kind,
     dense_rank() over (
