@@ -1,7 +1,9 @@
--- Figure 1 of the paper: mean accuracy on the tasks while training goes on, of every method, for two languages
--- and for GLaM's domains, the large model. How much sooner the quickest PiKE is where the baseline ends,
--- and stays there to the end, on the same tasks, stands below each panel, with its 95% interval; the quickest
--- of several looks quicker than it is.
+-- The paper's Figure 1: mean accuracy on the tasks while training goes on, for two languages and for the
+-- six domains, the large model; a band is one standard error over seeds and items, a line without one is
+-- of one seed. Below: how much sooner the quickest PiKE is, and stays, where the baseline ends, on the
+-- same tasks.
+--
+-- The quickest PiKE of several looks quicker than it is.
 with fastest as (
     select
         p.scenario,

@@ -1,5 +1,7 @@
--- Figure 2 of the paper: GLaM's domains, the large model. Left: mean accuracy with batches of Mix, Round-Robin
--- and Random. Right: the cosine of the domains' gradients under Mix, plain and with the noise taken out.
+-- The paper's Figure 2: mean accuracy with batches of Mix, Round-Robin and Random, and how alike the
+-- domains' gradients are under Mix. Bands are one standard error over seeds, of accuracies also over
+-- items; a line without one is of one seed. Noise alone lowers the plain cosine, so the one with noise
+-- taken out stands beside it.
 with panels as (
     select * exclude (
         published_scenario, published_model, published_method, shots, formulation, metric

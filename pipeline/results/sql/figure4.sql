@@ -1,5 +1,6 @@
--- Figure 4 of the paper: mean accuracy with batches of Mix, Round-Robin and Random, for three languages and for
--- GLaM's domains, the large model.
+-- The paper's Figure 4: mean accuracy with batches of Mix, Round-Robin and Random, for three languages
+-- and for the six domains, the large model; a band is one standard error over seeds and items, a line
+-- without one is of one seed.
 select * exclude (
     published_scenario, published_model, published_method, shots, formulation, metric
 )

@@ -1,5 +1,6 @@
--- Figure 6 of the paper: how alike the gradients of GLaM's domains are under Mix, the large model: cosine, cosine with
--- the noise taken out, and ratio, by pair.
+-- The paper's Figure 6: cosine and ratio of the domains' gradients under Mix, by pair. The plain cosine
+-- falls as noise grows; the one with noise taken out stands beside it. The ratio divides the inner
+-- product by the sum of both squared lengths: a half for equal gradients.
 select * exclude (published_scenario, published_model)
 from played_similarities
 where published_scenario = 'glam' and published_model = 'gpt2-large'

@@ -1,5 +1,5 @@
--- Figure 7 of the paper: mean perplexity on held-out text of two languages while training goes on with Mix,
--- PCGrad and AdaTask, the small model.
+-- The paper's Figure 7: mean perplexity on held-out text of two languages with Mix, PCGrad and AdaTask,
+-- the small model. Lower is better; the untrained model is left out.
 select
     c.scenario,
     c.model,

@@ -1,5 +1,5 @@
--- Figure 8 of the paper: the sampling weight of each of three languages while training goes on, the large model:
--- a panel per language, a line per method of the PiKE family, beside Mix.
+-- The paper's Figure 8: the sampling weight of each of three languages while the large model trains with
+-- a method of the PiKE family, beside Mix.
 select
     w.scenario,
     w.model,

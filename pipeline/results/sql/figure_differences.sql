@@ -1,4 +1,5 @@
--- Validation loss over training, to be drawn as the difference to the baseline at the same step.
+-- The same losses minus those of the baseline at the same step, in nats: below zero a method is ahead.
+-- The axis suits the methods near the baseline; others may leave it.
 select f.*
 from figure_losses as f
 join scenarios as s on f.scenario = s.scenario

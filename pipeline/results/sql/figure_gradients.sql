@@ -1,6 +1,10 @@
--- Gradient statistics at the steps where a method asked for them: means over seeds.
--- noise_scale is the ratio of the means (of variance and of the unbiased squared norm), in rows,
--- which is steadier than the mean of ratios; missing where the mean squared norm is not positive.
+-- What PiKE measures when it sets its weights: the squared length of each domain's gradient, the
+-- variance between rows, and their quotient, the number of rows at which signal and noise are equal.
+-- Values that come out negative are left out.
+--
+-- Means over seeds. noise_scale is the ratio of the means (of variance and of the unbiased squared
+-- norm), in rows, which is steadier than the mean of ratios; missing where the mean squared norm is not
+-- positive.
 select
     r.scenario,
     r.model,

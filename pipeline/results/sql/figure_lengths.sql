@@ -1,6 +1,8 @@
--- How long the documents of each domain's training text are: which share of them has at least
--- 2^power tokens, end included, and fewer than 2^(power + 1). All runs of a scenario read the same:
--- whichever are selected.
+-- How long the documents of each domain are in training: at 6 stand those of 64 to 127 tokens, each with
+-- its end. A domain of short documents gives a row of a batch many of them, and its loss many
+-- beginnings.
+--
+-- All runs of a scenario read the same: whichever are selected.
 with read as (
     select distinct scenario, tokenizer from runs
 )

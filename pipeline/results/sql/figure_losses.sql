@@ -1,5 +1,9 @@
--- Validation loss over training, by domain, in nats per token: the mean over seeds; low and high: one
--- standard error below and above, over seeds and documents.
+-- Loss on held-out text of each domain while training goes on, in nats per token: lower is better.
+-- Dashed lines: the frequencies of single tokens and, where it is known, the entropy below which no
+-- model can go. What lies above the first, such as untrained models, is cut. A line is the mean over
+-- seeds and its band one standard error over seeds and documents; a line without a band is of one seed.
+--
+-- low and high: one standard error below and above.
 select
     v.scenario,
     v.model,

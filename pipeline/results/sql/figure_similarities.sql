@@ -1,7 +1,10 @@
--- Cosine and ratio, inner product / (sum of both squared norms), of the domains' gradients over
--- training, by pair of domains: means over seeds, with their standard errors over seeds.
--- cosine falls when noise grows, by itself; cosine_corrected has the noise taken out of the norms
--- and is missing where no signal is left.
+-- How alike the gradients of two domains are at each checkpoint: a cosine of 1 means that both pull the
+-- same way, 0 that neither minds the other, -1 that one undoes the other. Noise alone lowers the plain
+-- cosine, so the one with noise taken out stands beside it. The ratio is the paper's: the inner product
+-- divided by the sum of both squared lengths, a half for equal gradients and near zero where one is much
+-- longer.
+--
+-- cosine_corrected is missing where no signal is left. Means over seeds, with their standard errors.
 select
     r.scenario,
     r.model,

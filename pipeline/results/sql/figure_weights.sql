@@ -1,5 +1,7 @@
--- Sampling weights over training: means over seeds and over at most 50 stretches of steps, so that
--- methods whose weights jump from step to step stay readable. step is the end of a stretch.
+-- The share of each domain in what is drawn for a batch, while training goes on. Static methods stay
+-- flat; adaptive ones move. Averaged over stretches of steps and over seeds.
+--
+-- There are at most 50 stretches of steps; step is the end of one.
 with lengths as (
     select run, max(step) + 1 as steps from weights group by run
 ),
