@@ -120,7 +120,10 @@ class Jobs:
         if made.is_file():
             return int(manifests.read(made, "tokenizer")["vocabulary"])
         if path and Path(path).is_file():
-            return pieces(Path(path))
+            # No other plan needs SentencePiece.
+            from pipeline.data.tokenizer import Tokenizer
+
+            return Tokenizer(Path(path)).vocabulary
         return values.get("vocabulary") or KNOWN_PIECES.get(values.get("repository", ""))
 
     def _of_run(self, run: str) -> tuple[dict[str, Any], int]:
@@ -152,31 +155,3 @@ class Jobs:
         return Job(characters / LEARNT, memory, DISK_BYTES["tokenizer"])
 
     __hash__ = object.__hash__
-
-
-@functools.cache
-def pieces(path: Path) -> int:
-    """Pieces of a SentencePiece model file: its message's fields of number 1."""
-    data, at, found = path.read_bytes(), 0, 0
-    fixed = {1: 8, 5: 4}
-    while at < len(data):
-        tag, at = _varint(data, at)
-        if tag & 7 == 2:
-            length, at = _varint(data, at)
-            at += length
-            found += tag >> 3 == 1
-        elif tag & 7 == 0:
-            _, at = _varint(data, at)
-        else:
-            at += fixed[tag & 7]
-    return found
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of seven bits a byte, lowest first, and the place behind it."""
-    value, shift = 0, 0
-    while True:
-        value |= (data[at] & 127) << shift
-        shift, at = shift + 7, at + 1
-        if data[at - 1] < 128:
-            return value, at

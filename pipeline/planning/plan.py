@@ -2,12 +2,13 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 from pipeline.planning import dependencies, methods
+from pipeline.runtime.atomic_files import MANIFEST
 from pipeline.settings import GRID
 
 RunName = dependencies.RunName
@@ -38,16 +39,43 @@ def database_settings(experiment: Settings) -> Settings:
         experiment: As `Plan.experiment` gives it.
     """
     config = experiment["config"]
-    whole = experiment.get("whole", True)
-    shown = config if whole else {name: config.get(name) for name in ("compare", "paper")}
+    shown = config
+    if not experiment["whole"]:
+        shown = {name: config.get(name) for name in ("compare", "paper")}
     runs = {
         run: {key: value for key, value in values.items() if key != "folder"}
         for run, values in experiment["runs"].items()
     }
-    named = {
-        n: sorted(experiment.get(n, {})) for n in ("corpora", "sources", "tokenizers", "tasks")
-    }
+    named = {n: sorted(experiment[n]) for n in ("corpora", "sources", "tokenizers", "tasks")}
     return {"config": shown, "methods": [*config.get("methods", [])], "runs": runs, **named}
+
+
+def manifests_of(experiment: Settings) -> Iterator[tuple[str, str, str]]:
+    """Every manifest that a database is built from: the artifact's name, the stage, the place.
+
+    Args:
+        experiment: As `Plan.experiment` gives it.
+    """
+    for kind, stage, section in (
+        ("source", "download", "sources"),
+        ("tokenizer", "tokenizer", "tokenizers"),
+        ("corpus", "pack", "corpora"),
+        ("task", "fetch", "tasks"),
+        ("mixture", "mixture", "mixtures"),
+    ):
+        for name, place in experiment[section].items():
+            own = place if place.endswith(".json") else f"{place}/{MANIFEST}"
+            yield f"{kind}/{name}", stage, own
+    if experiment["theory"]:
+        yield "theory", "theory", f"{experiment['theory']}/{MANIFEST}"
+    for run, values in experiment["runs"].items():
+        for kind, stage, folder, made in (
+            ("run", "pretrain", "", "trained"),
+            ("evaluation", "evaluate", "evaluations/", "evaluations"),
+            ("probe", "probe", "probes/", "probes"),
+        ):
+            if values[made]:
+                yield f"{kind}/{run}", stage, f"{values['folder']}/{folder}{MANIFEST}"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -183,19 +183,7 @@ class RuleInputs:
     def records(self, runs: Iterable[str], *, trained: bool = True) -> list[str]:
         """Manifests of all that the database of these runs is built from (`Plan.experiment`)."""
         experiment = self.plan.experiment(list(runs), trained=trained)
-        parts = {"": "trained", "evaluations/": "evaluations", "probes/": "probes"}
-        folders = [
-            *(
-                f"{run['folder']}/{part}".rstrip("/")
-                for run in experiment["runs"].values()
-                for part, wanted in parts.items()
-                if run[wanted]
-            ),
-            *(folder for folder in [experiment["theory"]] if folder),
-            *(f for kind in ("corpora", "sources", "tasks") for f in experiment[kind].values()),
-        ]
-        files = [*experiment["mixtures"].values(), *experiment["tokenizers"].values()]
-        return [*(f"{folder}/{MANIFEST}" for folder in folders), *files]
+        return [place for _, _, place in plan.manifests_of(experiment)]
 
     @property
     def _tasks(self) -> str:

@@ -50,7 +50,7 @@ def build(settings: Path, out: Path) -> None:
     ):
         connection.execute(views.schema())
         found = fill(connection, experiment)
-    under = plan.database_settings(atomic_files.read_mapping(settings))
+    under = plan.database_settings(dataclasses.asdict(experiment))
     sealed.write(out, "database", under, found.manifests, [out])
 
 
@@ -83,11 +83,9 @@ def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> linea
     loader = record_loader.Loader(connection)
     with Progress("database", total=len(experiment.runs), unit="run") as progress:
         for run, record in experiment.runs.items():
-            if not record.trained:
-                _planned(connection, run, record, found)
-                continue
-            _run(connection, experiment, run, found)
-            loader.training(run, record)
+            _run(connection, run, record, found)
+            if record.trained:
+                loader.training(run, record)
             if record.evaluations:
                 loader.evaluations(run, record)
             if record.probes:
@@ -139,52 +137,52 @@ def _texts(value: object) -> list[str]:
 
 
 def _run(
-    connection: duckdb.DuckDBPyConnection,
-    experiment: Experiment,
-    run: str,
-    found: lineage.Lineage,
-) -> None:
-    made = found.artifacts[f"run/{run}"]
-    expected, facts = experiment.runs[run].settings, made.facts
-    keys = ("data_fingerprint", "device", "wall_seconds", "tokens_per_second", "resumes")
-    missing = {"steps", "tokens", "parameters", *keys} - facts.keys()
-    if missing:
-        raise InputError(
-            f"{made.path} lacks {', '.join(sorted(missing))}: run `pike pretrain` for {run} again"
-        )
-    row = [run, *(expected[n] for n in ("scenario", "model_name", "method_name", "seed"))]
-    row += [*(facts[n] for n in ("steps", "tokens", "parameters"))]
-    row += [atomic_files.canonical(made.settings), made.code_commit, made.code_fingerprint]
-    row += [*(facts[n] for n in keys), expected["tokenizer"], facts.get("weights_sha256")]
-    insert(connection, "runs", [[*row, experiment.runs[run].mixture]])
-
-
-def _planned(
     connection: duckdb.DuckDBPyConnection, run: str, record: RunRecord, found: lineage.Lineage
 ) -> None:
-    """A run that is not trained: what its settings and its tokenizer say of it."""
     values: dict[str, Any] = record.settings
-    text = atomic_files.canonical(values)
-    first = f"corpus/{values['tokenizer']}/{values['domains'][0]}"
-    vocabulary = found.artifacts[first].facts["tokenizer"]["vocabulary"]
-    recipe = parse(Training, values["training"], f"{run}: training")
     known = {
         "run": run,
         "scenario": values["scenario"],
         "model": values["model_name"],
         "method": values["method_name"],
         "seed": values["seed"],
+        "tokenizer": values["tokenizer"],
+        "mixture": record.mixture,
+        **(_trained if record.trained else _planned)(run, values, found),
+    }
+    marks = ", ".join("?" * len(known))
+    connection.execute(f"insert into runs ({', '.join(known)}) values ({marks})", [*known.values()])
+
+
+def _trained(run: str, _: Mapping[str, Any], found: lineage.Lineage) -> dict[str, Any]:
+    """What the manifest of a finished run says of it."""
+    made = found.artifacts[f"run/{run}"]
+    keys = ("steps", "tokens", "parameters", "data_fingerprint", "device", "wall_seconds",
+            "tokens_per_second", "resumes")  # fmt: skip
+    if missing := sorted({*keys} - made.facts.keys()):
+        raise InputError(
+            f"{made.path} lacks {', '.join(missing)}: run `pike pretrain` for {run} again"
+        )
+    return {
+        "settings": atomic_files.canonical(made.settings),
+        "code_commit": made.code_commit,
+        "code_fingerprint": made.code_fingerprint,
+        "weights_sha256": made.facts["weights_sha256"],
+        **{key: made.facts[key] for key in keys},
+    }
+
+
+def _planned(run: str, values: Mapping[str, Any], found: lineage.Lineage) -> dict[str, Any]:
+    """Of a run that is not trained: what its settings and its tokenizer say of it."""
+    first = f"corpus/{values['tokenizer']}/{values['domains'][0]}"
+    vocabulary = found.artifacts[first].facts["tokenizer"]["vocabulary"]
+    recipe = parse(Training, values["training"], f"{run}: training")
+    return {
+        "settings": atomic_files.canonical(values),
         "steps": recipe.steps,
         "tokens": recipe.steps * recipe.rows * recipe.length,
         "parameters": resources.parameters(Model(**values["model"]), vocabulary),
-        "settings": text,
-        "tokenizer": values["tokenizer"],
-        "mixture": record.mixture,
     }
-    marks = ", ".join("?" * len(known))
-    connection.execute(
-        f"insert into runs ({', '.join(known)}) values ({marks})", list(known.values())
-    )
 
 
 def _corpora(connection: duckdb.DuckDBPyConnection, found: lineage.Lineage) -> None:

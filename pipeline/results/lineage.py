@@ -1,5 +1,6 @@
 """What was made from what, read from the manifests of one experiment."""
 
+import dataclasses
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
+from pipeline.planning import plan
 from pipeline.results import record_loader, views
 from pipeline.results.experiment import Experiment
 from pipeline.runtime import atomic_files, manifests
@@ -138,52 +140,23 @@ def _stands_on(experiment: Experiment, view: str, settings: Mapping[str, Any]) -
             yield from (f"{stage}/{name}" for stage in wanted)
 
 
-def _manifest(name: str, path: Path, stage: str, remake: str) -> _Found:
-    """A manifest, which is of what its place says."""
-    content = record_loader.manifest(path, stage, remake)
-    key = {"pretrain": "run", "evaluate": "run", "probe": "run", "pack": "source", "fetch": "task"}
-    expected = name.rpartition("/")[2] if stage == "pack" else name.partition("/")[2]
-    own = content.get(key.get(stage, ""), expected)
-    if own != expected:
-        raise InputError(f"{path} is of {own!r}, not of {expected!r}: {remake}")
-    return _Found(name, path, content)
-
-
 def _manifests(experiment: Experiment) -> Iterator[_Found]:
-    """Every manifest, sources first."""
-    for kind, stage, folders in (
-        ("source", "download", experiment.sources),
-        ("tokenizer", "tokenizer", experiment.tokenizers),
-        ("corpus", "pack", experiment.corpora),
-        ("task", "fetch", experiment.tasks),
-        ("mixture", "mixture", experiment.mixtures),
-    ):
-        for name, given in folders.items():
-            path = Path(given)
-            if kind not in ("tokenizer", "mixture"):
-                path /= atomic_files.MANIFEST
-            remake = f"run `pike {stage}` for {name}"
-            if kind == "task":
-                remake = f"run `pike fetch {name}`"
-            yield _manifest(f"{kind}/{name}", path, stage, remake)
-    if experiment.theory is not None:
-        path = Path(experiment.theory) / atomic_files.MANIFEST
-        yield _manifest("theory", path, "theory", "run `pike theory`")
-    for run, record in experiment.runs.items():
-        if not record.trained:
-            continue
-        here = Path(record.folder)
-        remake = f"run `pike pretrain` for {run}"
-        own = _manifest(f"run/{run}", here / atomic_files.MANIFEST, "pretrain", remake)
-        yield own
-        yield from _checkpoints(own)
-        for kind, stage, made in (
-            ("evaluation", "evaluate", record.evaluations),
-            ("probe", "probe", record.probes),
-        ):
-            if made:
-                path = here / f"{kind}s" / atomic_files.MANIFEST
-                yield _manifest(f"{kind}/{run}", path, stage, f"run `pike {stage}` for {run}")
+    """Every manifest, sources first; each is of what its place says."""
+    keys = {"pretrain": "run", "evaluate": "run", "probe": "run", "pack": "source", "fetch": "task"}
+    for name, stage, place in plan.manifests_of(dataclasses.asdict(experiment)):
+        of = name.partition("/")[2]
+        remake = f"run `pike {stage}`" + (f" for {of}" if of else "")
+        if stage == "fetch":
+            remake = f"run `pike fetch {of}`"
+        content = record_loader.manifest(Path(place), stage, remake)
+        expected = name.rpartition("/")[2] if stage == "pack" else of
+        own = content.get(keys.get(stage, ""), expected)
+        if own != expected:
+            raise InputError(f"{place} is of {own!r}, not of {expected!r}: {remake}")
+        found = _Found(name, Path(place), content)
+        yield found
+        if stage == "pretrain":
+            yield from _checkpoints(found)
 
 
 def _checkpoints(run: _Found) -> Iterator[_Found]:

@@ -46,20 +46,6 @@ def manifest(path: Path, stage: str, remake: str) -> dict[str, Any]:
     return manifests.read(path, stage, remake)
 
 
-def check(path: Path, listed: Mapping[str, Any] | None, remake: str) -> None:
-    """Compares a record with what its manifest lists, when it lists it.
-
-    Raises:
-        InputError: the file is missing, or its size or SHA-256 is another.
-    """
-    if not path.is_file():
-        raise InputError(f"{path} does not exist: {remake}")
-    if listed is not None:
-        sealed = checksums.Sealed(path, listed["bytes"], listed["sha256"], remake)
-        if problem := checksums.altered(sealed):
-            raise InputError(problem)
-
-
 def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Iterable[list[Any]]) -> None:
     """Appends rows of values in the order of the table's columns."""
     listed = list(rows)
@@ -130,12 +116,16 @@ class Loader:
             by_step: What stands before it, with {} for the step, where there are several steps.
         """
         remake = f"run `pike {stage}`{f' for {run}' if run else ''} again"
-        listed = manifest(folder / atomic_files.MANIFEST, stage, remake)["files"]
-        steps = _steps(folder, listed, remake) if by_step else [0]
+        made = manifest(folder / atomic_files.MANIFEST, stage, remake)
+        listed = {file.path: file for file in checksums.sealed(folder, made, remake)}
+        steps = _steps(folder, made["files"], remake) if by_step else [0]
         for step, (end, table) in itertools.product(steps, names.items()):
-            name = by_step.format(step) + end
-            check(folder / name, listed.get(name), remake)
-            self._load(table, run, folder / name, remake)
+            path = folder / (by_step.format(step) + end)
+            if path not in listed:
+                raise InputError(f"{folder / atomic_files.MANIFEST} lists no {path.name}: {remake}")
+            if problem := checksums.altered(listed[path]):
+                raise InputError(problem)
+            self._load(table, run, path, remake)
 
     def _load(self, table: str, run: str | None, path: Path, remake: str) -> None:
         """Appends a record; with a run its name comes first in each row."""

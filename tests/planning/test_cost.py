@@ -128,13 +128,6 @@ def test_a_device_that_there_is_not_is_refused():
         cost.plan(ROOT / "config.yaml", devices=["cpu", "h1oo"])
 
 
-def test_pieces_are_counted_in_a_tokenizer_file(tmp_path):
-    # Field 1 (pieces) twice, field 2 (the trainer's settings) once with 300 bytes, a number.
-    path = tmp_path / "a.model"
-    path.write_bytes(b"\x0a\x02ab\x12\xac\x02" + bytes(300) + b"\x18\x05\x0a\x00")
-    assert jobs.pieces(path) == 2
-
-
 def test_the_bill_tells_seeds_and_runs_that_serve_others_apart():
     text = cost.plan(ROOT / "workflow/configs/paper.yaml", devices=["h100"])
     shown = dict(re.findall(r"^  (seed \d|serving others): (\d+) runs, ", text, re.M))
