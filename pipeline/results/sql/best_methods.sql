@@ -12,7 +12,7 @@ with ranked as (
             partition by a.scenario, a.model order by a.perplexity, m.position
         ) as by_perplexity
     from method_averages as a
-    join methods as m on a.method = m.method
+    join methods as m using (method)
 ),
 
 best as (select * from ranked where by_loss = 1),
@@ -38,9 +38,9 @@ select
     lead_verdict(b.method = e.baseline, d.seeds, d.nll_low, d.nll_high) as verdict
 from best as b
 cross join experiment as e
-join arithmetic as a on b.scenario = a.scenario and b.model = a.model
+join arithmetic as a using (scenario, model)
 left join method_differences as d
     on b.scenario = d.scenario and b.model = d.model and b.method = d.method
     and d.against = e.baseline
-join scenarios as s on b.scenario = s.scenario
+join scenarios as s using (scenario)
 order by s.position, b.model

@@ -4,7 +4,7 @@
 with begun as (
     select w.run, w.domain, w.weight > 0 as drawn, e.effective
     from weights as w
-    join effective_domains as e on w.run = e.run and w.step = e.step
+    join effective_domains as e using (run, step)
     where w.step = 0
 ),
 
@@ -12,7 +12,7 @@ with begun as (
 had as (
     select run, domain, step from weights where "count" > 0
     union all
-    select b.run, b.domain, r.steps from begun as b join runs as r on b.run = r.run
+    select b.run, b.domain, r.steps from begun as b join runs as r using (run)
 ),
 
 stretches as (

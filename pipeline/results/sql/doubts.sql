@@ -7,8 +7,8 @@ from (
     union
     select a.run, 'unmoved'
     from alarms as a
-    join runs as r on a.run = r.run
+    join runs as r using (run)
     where a.kind = 'never-moved' and a.step + 1 = r.steps
 ) as m
-join runs as r on m.run = r.run
+join runs as r using (run)
 order by r.scenario, r.model, r.method, r.seed, m.mark

@@ -19,8 +19,7 @@ with fastest as (
             s.ratio
         ) as words
     from speedups as s
-    join played_parts as p
-        on s.scenario = p.scenario and s.model = p.model and s.method = p.method
+    join played_parts as p using (scenario, model, method)
     where s.quantity = 'accuracy' and isfinite(s.ratio) and contains(p.published_method, 'pike')
         and p.published_method not like 'pike-%=%'
     group by all
@@ -29,12 +28,10 @@ with fastest as (
 select
     a.* exclude (published_scenario, published_model, published_method, shots, formulation, metric)
     replace (coalesce(f.words, 'step; no PiKE stays at the line') as x_label)
-from played_accuracies as a
-left join fastest as f
-    on a.scenario = f.scenario and a.model = f.model and a.shots = f.shots
-    and a.formulation = f.formulation and a.metric = f.metric
-where a.published_scenario in ('mc4-en-hi', 'glam') and a.published_model = 'gpt2-large'
-    and (
+from played_panels as a
+left join fastest as f using (scenario, model, shots, formulation, metric)
+where a.panel = 'accuracy' and a.published_scenario in ('mc4-en-hi', 'glam')
+    and a.published_model = 'gpt2-large' and (
         a.published_scenario, a.published_model, a.published_method
     ) in (select (scenario, model, method) from paper)
     and a.published_method not like 'pike-%=%'

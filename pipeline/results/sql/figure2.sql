@@ -6,8 +6,8 @@ with panels as (
     select * exclude (
         published_scenario, published_model, published_method, shots, formulation, metric
     )
-    from played_accuracies
-    where published_scenario = 'glam' and published_model = 'gpt2-large'
+    from played_panels
+    where panel = 'accuracy' and published_scenario = 'glam' and published_model = 'gpt2-large'
         and published_method in ('mix', 'round-robin', 'random')
     union all by name
     select * exclude (published_scenario, published_model)

@@ -4,7 +4,7 @@
 select * exclude (
     published_scenario, published_model, published_method, shots, formulation, metric
 )
-from played_accuracies
-where published_scenario in ('mc4-en-hi-de', 'glam') and published_model = 'gpt2-large'
-    and published_method in ('mix', 'round-robin', 'random')
+from played_panels
+where panel = 'accuracy' and published_scenario in ('mc4-en-hi-de', 'glam')
+    and published_model = 'gpt2-large' and published_method in ('mix', 'round-robin', 'random')
 order by published_scenario desc, scenario, key_position, key, step

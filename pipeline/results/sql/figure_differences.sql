@@ -2,5 +2,5 @@
 -- The axis suits the methods near the baseline; others may leave it.
 select f.*
 from figure_losses as f
-join scenarios as s on f.scenario = s.scenario
+join scenarios as s using (scenario)
 order by s.position, f.scenario, f.model, f.domain_position, f.domain, f.method_position, f.step

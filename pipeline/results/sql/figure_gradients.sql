@@ -20,9 +20,9 @@ select
         then avg(g.variance) / avg(g.squared_norm_unbiased) end as noise_scale,
     count(*) as seeds
 from gradient_statistics as g
-join runs as r on g.run = r.run
-join methods as m on r.method = m.method
-join scenarios as s on r.scenario = s.scenario
-left join domains as d on r.scenario = d.scenario and g.domain = d.domain
+join runs as r using (run)
+join methods as m using (method)
+join scenarios as s using (scenario)
+left join domains as d using (scenario, domain)
 group by s.position, r.scenario, r.model, r.method, m.position, g.domain, d.position, g.step
 order by s.position, r.scenario, r.model, m.position, domain_position, g.domain, g.step

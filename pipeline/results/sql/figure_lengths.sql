@@ -17,7 +17,7 @@ select
     cast(log2(l.at_least) as integer) as power,
     l.documents / sum(l.documents) over (partition by r.scenario, l.tokenizer, l.source) as share
 from document_lengths as l
-join read as r on l.tokenizer = r.tokenizer
+join read as r using (tokenizer)
 join domains as d on r.scenario = d.scenario and l.source = d.domain
 join scenarios as s on r.scenario = s.scenario
 where l.split = 'train'

@@ -21,7 +21,7 @@ select
     any_value(v.unigram) as unigram,
     any_value(v."floor") as "floor"
 from validation as v
-join methods as m on v.method = m.method
-join scenarios as s on v.scenario = s.scenario
+join methods as m using (method)
+join scenarios as s using (scenario)
 group by v.scenario, s.position, v.model, v.method, m.position, v.domain, v.domain_position, v.step
 order by s.position, v.scenario, v.model, v.domain_position, v.domain, m.position, v.step

@@ -21,9 +21,9 @@ select
     stddev_samp(p.ratio) / sqrt(count(*)) as ratio_error,
     count(*) as seeds
 from similarities as p
-join runs as r on p.run = r.run
-join methods as m on r.method = m.method
-join scenarios as s on r.scenario = s.scenario
+join runs as r using (run)
+join methods as m using (method)
+join scenarios as s using (scenario)
 left join domains as a on r.scenario = a.scenario and p.domain_a = a.domain
 left join domains as b on r.scenario = b.scenario and p.domain_b = b.domain
 group by

@@ -14,7 +14,7 @@ stretches as (
         max(w.step) + 1 as step,
         avg(w.weight) as weight
     from weights as w
-    join lengths as l on w.run = l.run
+    join lengths as l using (run)
     group by all
 )
 
@@ -29,9 +29,9 @@ select
     avg(w.weight) as weight,
     count(*) as seeds
 from stretches as w
-join runs as r on w.run = r.run
-join methods as m on r.method = m.method
-join scenarios as s on r.scenario = s.scenario
-left join domains as d on r.scenario = d.scenario and w.domain = d.domain
+join runs as r using (run)
+join methods as m using (method)
+join scenarios as s using (scenario)
+left join domains as d using (scenario, domain)
 group by s.position, r.scenario, r.model, r.method, m.position, w.domain, d.position, w.step
 order by s.position, r.scenario, r.model, m.position, domain_position, w.domain, w.step

@@ -32,7 +32,7 @@ by_seed as (
 ),
 
 complete as (
-    select b.* from by_seed as b join expected as x on b.model = x.model and b.scenarios = x.scenarios
+    select b.* from by_seed as b join expected as x using (model, scenarios)
 ),
 
 summed as (
@@ -52,7 +52,7 @@ summed as (
 by_scenario as (
     select p.scenario, p.model, p.method, p.against, avg(p.nll_difference) as difference
     from paired_averages as p
-    join complete as c on p.model = c.model and p.method = c.method and p.against = c.against and p.seed = c.seed
+    join complete as c using (model, method, against, seed)
     group by p.scenario, p.model, p.method, p.against
 ),
 
@@ -65,8 +65,8 @@ worst as (
 fallen as (
     select r.model, r.method, count(*) as collapses
     from collapsed as c
-    join runs as r on c.run = r.run
-    join complete as k on r.model = k.model and r.method = k.method and r.seed = k.seed
+    join runs as r using (run)
+    join complete as k using (model, method, seed)
     cross join experiment as e
     where k.against = e.baseline
     group by r.model, r.method
@@ -81,6 +81,6 @@ select
     w.worst_scenario,
     coalesce(f.collapses, 0) as collapses
 from summed as s
-join worst as w on s.model = w.model and s.method = w.method and s.against = w.against
-left join fallen as f on s.model = f.model and s.method = f.method
+join worst as w using (model, method, against)
+left join fallen as f using (model, method)
 order by s.model, s.against, s.difference, s.method

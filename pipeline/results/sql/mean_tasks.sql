@@ -3,7 +3,7 @@
 with answered as (
     select distinct r.scenario, a.task, n.ours is not null as published
     from accuracies as a
-    join runs as r on a.run = r.run
+    join runs as r using (run)
     left join published_names as n on n.kind = 'task' and a.task = n.ours
     where a.task not in (select task from chance_tasks)
 )

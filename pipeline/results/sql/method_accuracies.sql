@@ -15,7 +15,7 @@ chances as (
         c.formulation,
         100 * avg(1 / len(c.sum_log_likelihood)) as chance
     from choices as c
-    join final as f on c.run = f.run and c.step = f.step
+    join final as f using (run, step)
     group by all
 ),
 
@@ -35,10 +35,9 @@ summed as (
         sqrt(avg(a.stderr ^ 2)) as item_stderr,
         avg(c.chance) as chance
     from accuracies as a
-    join final as f on a.run = f.run and a.step = f.step
-    join runs as r on a.run = r.run
-    left join chances as c
-        on a.run = c.run and a.task = c.task and a.shots = c.shots and a.formulation = c.formulation
+    join final as f using (run, step)
+    join runs as r using (run)
+    left join chances as c using (run, task, shots, formulation)
     group by all
 )
 

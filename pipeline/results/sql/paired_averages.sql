@@ -17,7 +17,7 @@ select
     weighted_mean(p.perplexity_difference, p.target, p.domain) as perplexity_difference,
     weighted_error(p.perplexity_stderr, p.target, p.domain) as perplexity_stderr
 from paired_domains as p
-join expected as e on p.run = e.run
+join expected as e using (run)
 group by p.run, p.scenario, p.model, p.method, p.seed, p.against, e.domains
 having count(*) = e.domains
 order by p.run, p.against

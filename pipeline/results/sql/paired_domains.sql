@@ -16,13 +16,13 @@ with final as (
 sums as (
     select d.run, d.domain, d.document, d.nll, d.tokens
     from documents as d
-    join final as f on d.run = f.run and d.step = f.step
+    join final as f using (run, step)
 ),
 
 run_pairs as (
     select a.run, b.run as baseline_run, b.method as against
     from runs as a
-    join runs as b on a.scenario = b.scenario and a.model = b.model and a.seed = b.seed
+    join runs as b using (scenario, model, seed)
     cross join experiment as e
     where a.run <> b.run and (
         b.method in (e.baseline, e.oracle)
@@ -37,7 +37,7 @@ run_pairs as (
 matched as (
     select p.run, p.baseline_run, p.against, a.domain, a.tokens, a.nll, b.nll as baseline_nll
     from run_pairs as p
-    join sums as a on p.run = a.run
+    join sums as a using (run)
     join sums as b
         on p.baseline_run = b.run and a.domain = b.domain and a.document = b.document
         and a.tokens = b.tokens
@@ -68,7 +68,7 @@ spread as (
             - exp(s.baseline_mean) * (m.baseline_nll - m.tokens * s.baseline_mean)
         ) ^ 2) as of_perplexity
     from matched as m
-    join means as s on m.run = s.run and m.against = s.against and m.domain = s.domain
+    join means as s using (run, against, domain)
     group by all
 )
 
@@ -91,7 +91,7 @@ select
     sqrt(m.documents / nullif(m.documents - 1, 0) * s.of_perplexity) / m.tokens
         as perplexity_stderr
 from means as m
-join spread as s on m.run = s.run and m.against = s.against and m.domain = s.domain
-join runs as r on m.run = r.run
-left join domains as d on r.scenario = d.scenario and m.domain = d.domain
+join spread as s using (run, against, domain)
+join runs as r using (run)
+left join domains as d using (scenario, domain)
 order by r.run, m.against, domain_position, m.domain

@@ -11,7 +11,7 @@ with runs_of_rungs as (
         r.seed,
         p.nll_difference as regret
     from paired_averages as p
-    join runs as r on p.run = r.run
+    join runs as r using (run)
     join experiment as e on p.against = e.oracle
 ),
 
@@ -30,5 +30,5 @@ select
     u.model || ', ' || printf('%,d', u.tokens // 1000) || 'k' as rung_label,
     u.regret
 from runs_of_rungs as u
-join rungs as g on u.model = g.model and u.tokens = g.tokens
+join rungs as g using (model, tokens)
 order by u.run

@@ -22,31 +22,22 @@ summed as (
         domain_position,
         count(*) as seeds,
         count(*) filter (nll_difference < 0) as seeds_better,
-        avg(nll_difference) as nll_difference,
-        stddev_samp(nll_difference) as nll_seed_sd,
-        sqrt(avg(nll_stderr ^ 2)) as nll_document_stderr,
-        avg(perplexity_difference) as perplexity_difference,
-        stddev_samp(perplexity_difference) as perplexity_seed_sd,
-        sqrt(avg(perplexity_stderr ^ 2)) as perplexity_document_stderr
+        avg(columns('^(nll|perplexity)_difference$')),
+        stddev_samp(columns('^(nll|perplexity)_difference$')) as '\1_seed_sd',
+        sqrt(avg(columns('^(nll|perplexity)_stderr$') ^ 2)) as '\1_document_stderr'
     from paired
     group by all
-),
-
-halves as (
-    select
-        *,
-        both_errors(nll_seed_sd, seeds, nll_document_stderr) as nll_stderr,
-        both_errors(perplexity_seed_sd, seeds, perplexity_document_stderr) as perplexity_stderr,
-        half_width(nll_seed_sd, seeds, nll_document_stderr) as nll_half,
-        half_width(perplexity_seed_sd, seeds, perplexity_document_stderr) as perplexity_half
-    from summed
 )
 
 select
-    * exclude (nll_half, perplexity_half),
-    nll_difference - nll_half as nll_low,
-    nll_difference + nll_half as nll_high,
-    perplexity_difference - perplexity_half as perplexity_low,
-    perplexity_difference + perplexity_half as perplexity_high
-from halves
+    *,
+    both_errors(nll_seed_sd, seeds, nll_document_stderr) as nll_stderr,
+    both_errors(perplexity_seed_sd, seeds, perplexity_document_stderr) as perplexity_stderr,
+    nll_difference - half_width(nll_seed_sd, seeds, nll_document_stderr) as nll_low,
+    nll_difference + half_width(nll_seed_sd, seeds, nll_document_stderr) as nll_high,
+    perplexity_difference - half_width(perplexity_seed_sd, seeds, perplexity_document_stderr)
+        as perplexity_low,
+    perplexity_difference + half_width(perplexity_seed_sd, seeds, perplexity_document_stderr)
+        as perplexity_high
+from summed
 order by scenario, model, method, against, domain_position, domain

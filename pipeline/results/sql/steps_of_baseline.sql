@@ -5,7 +5,7 @@
 with recursive typical as (
     select r.scenario, r.model, r.method, s.step, median(s.seconds) as seconds
     from steps as s
-    join runs as r on s.run = r.run
+    join runs as r using (run)
     group by r.scenario, r.model, r.method, s.step
 ),
 
@@ -18,7 +18,7 @@ spent as (
 cost as (
     select r.run, s.seconds / b.pace as steps
     from runs as r
-    join spent as s on r.scenario = s.scenario and r.model = s.model and r.method = s.method
+    join spent as s using (scenario, model, method)
     join experiment as e on true
     join spent as b on r.scenario = b.scenario and r.model = b.model and b.method = e.baseline
 ),
@@ -45,7 +45,7 @@ select
     any_value(own.steps) as steps,
     sum(c.steps order by o.input) as with_others
 from runs as r
-join cost as own on r.run = own.run
+join cost as own using (run)
 join stood_on as o on 'run/' || r.run = o.artifact
 join cost as c on o.input = 'run/' || c.run
 group by r.run, r.scenario, r.model, r.method, r.seed

@@ -10,8 +10,8 @@ with sizes as (
         r.parameters,
         json_extract(r.settings, '$.model') as shape
     from played_runs as p
-    join runs as r on p.run = r.run
-    join corpora as c on r.tokenizer = c.tokenizer
+    join runs as r using (run)
+    join corpora as c using (tokenizer)
     join paper_names as n on n.kind = 'model' and p.published_model = n.name
 ),
 

@@ -3,7 +3,7 @@
 with recipes as (
     select r.scenario, json_merge_patch(f.settings, r.settings -> '$.training') as t
     from played_runs as p
-    join runs as r on p.run = r.run
+    join runs as r using (run)
     join defaults as f on f.kind = 'training'
 )
 
@@ -21,7 +21,7 @@ select
     array_to_string(list_sort(list(distinct c.text)), '; ') as text,
     0 as block
 from recipes as r
-join scenarios as s on r.scenario = s.scenario
+join scenarios as s using (scenario)
 cross join lateral (values
     (0, 'optimizer', format('AdamW (beta1 = {}, beta2 = {})', t ->> '$.beta1', t ->> '$.beta2')),
     (1, 'initial and final learning rate', array_to_string(list_distinct(

@@ -20,7 +20,7 @@ estimates as (
 measured as (
     select p.scenario, min(e.rows) as least, max(e.rows) as most
     from pikes as p
-    join estimates as e on p.run = e.run
+    join estimates as e using (run)
     group by p.scenario
 ),
 
@@ -57,7 +57,7 @@ select
     array_to_string(list_sort(list(distinct c.text)), ', ') as text,
     0 as block
 from cells as c
-join scenarios as s on c.scenario = s.scenario
+join scenarios as s using (scenario)
 where c.text is not null
 group by all
 union all by name

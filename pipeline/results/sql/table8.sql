@@ -9,7 +9,7 @@ with measured as (
         played_as(p.model, p.published_model, z.label) || ', ' || p.scenario || ' ('
             || format('{:.3g}', r.parameters / 1e6) || 'M parameters)' as row_label
     from played_overheads as p
-    join runs as r on p.run = r.run
+    join runs as r using (run)
     join scenarios as s on p.scenario = s.scenario
     join paper_names as z on z.kind = 'model' and p.published_model = z.name
 )

@@ -14,8 +14,8 @@
 with named as (
     select a.*, m.position as method_position, k.task is not null as in_mean
     from method_accuracies as a
-    join methods as m on a.method = m.method
-    left join mean_tasks as k on a.scenario = k.scenario and a.task = k.task
+    join methods as m using (method)
+    left join mean_tasks as k using (scenario, task)
 ),
 
 tasks as (
@@ -23,22 +23,8 @@ tasks as (
         case when n.chance is not null
             then coalesce(n.value - 1.645 * n.stderr > n.chance, false) end as above_chance
     from named as n
-    left join baseline_tests as t
-        on n.scenario = t.scenario and n.model = t.model and n.method = t.method
-        and n.task = t.task and n.shots = t.shots and n.formulation = t.formulation
-        and n.metric = t.metric
+    left join baseline_tests as t using (scenario, model, method, task, shots, formulation, metric)
     where n.metric <> 'overlap'
-),
-
-counted as (
-    select t.scenario, t.model, t.shots, t.formulation, t.metric, t.task, t.in_mean,
-        max(n.value) as value
-    from tasks as t
-    join named as n
-        on t.scenario = n.scenario and t.model = n.model and t.method = n.method
-        and t.task = n.task and t.shots = n.shots and t.formulation = n.formulation
-    where n.metric = 'overlap'
-    group by all
 ),
 
 summed as (
@@ -62,73 +48,57 @@ averaged as (
         and s.metric = t.metric
 ),
 
-chances as (
-    select scenario, model, shots, formulation, metric, task, in_mean, max(chance) as chance,
-        max(examples) as examples
-    from tasks
+known as (
+    select t.scenario, t.model, t.shots, t.formulation, t.metric, t.task, t.in_mean,
+        max(t.chance) as chance, max(n.value) as overlap, max(t.examples) as items
+    from tasks as t
+    left join named as n
+        on t.scenario = n.scenario and t.model = n.model and t.method = n.method
+        and t.task = n.task and t.shots = n.shots and t.formulation = n.formulation
+        and n.metric = 'overlap'
     group by all
-),
-
-of_methods as (
-    select scenario, model, method, method_position, shots, formulation, metric, significant,
-        {'place': 0, 'label': task, 'unit': '%', 'value': value, 'error': stderr, 'decimals': 1,
-         'better': if(task in (select task from chance_tasks), null, 'higher'),
-         'above_chance': above_chance} as cell
-    from tasks
-    union all
-    select scenario, model, method, method_position, shots, formulation, metric, significant,
-        unnest([
-            {'place': 1, 'label': 'mean', 'unit': '%', 'value': value, 'error': error,
-             'decimals': 1, 'better': 'higher', 'above_chance': above_chance},
-            {'place': 2, 'label': 'mean against ' || against, 'unit': 'points',
-             'value': difference, 'error': difference_stderr, 'decimals': 1, 'better': 'higher',
-             'above_chance': null},
-            {'place': 3, 'label': if(against is null, null, 'p'), 'unit': null, 'value': p_holm,
-             'error': null, 'decimals': 3, 'better': null, 'above_chance': null},
-            {'place': 4, 'label': 'seeds', 'unit': null, 'value': seeds, 'error': null,
-             'decimals': 0, 'better': null, 'above_chance': null}
-        ])
-    from averaged
 ),
 
 below as (
-    select scenario, model, shots, formulation, metric, task as label, 0 as place,
-        unnest([
-            {'place': 5000, 'label': 'chance', 'value': chance, 'decimals': 1},
-            {'place': 5002, 'label': 'items', 'value': examples, 'decimals': 0}
-        ]) as cell
-    from chances
+    select 0 as place, * exclude (in_mean) from known
     union all
-    select scenario, model, shots, formulation, metric, 'mean', 1,
-        {'place': 5000, 'label': 'chance', 'value': avg(chance), 'decimals': 1}
-    from chances
-    where in_mean
-    group by all
-    having count(chance) = count(*)
-    union all
-    select scenario, model, shots, formulation, metric, task, 0,
-        {'place': 5001, 'label': 'token overlap', 'value': value, 'decimals': 1}
-    from counted
-    union all
-    select scenario, model, shots, formulation, metric, 'mean', 1,
-        {'place': 5001, 'label': 'token overlap', 'value': avg(value), 'decimals': 1}
-    from counted
+    select 1, scenario, model, shots, formulation, metric, 'mean',
+        case when count(chance) = count(*) then avg(chance) end, avg(overlap), null
+    from known
     where in_mean
     group by all
 ),
 
 cells as (
-    select scenario, model, method, shots, formulation, metric, 'method' as kind,
-        method_position as row_position, method as row_label, cell.place as column_position,
-        cell.label as column_label, cell.unit, cell.value, cell.error, cell.decimals,
-        if(metric = 'answer_only', null, cell.better) as better,
-        coalesce(cell.better = 'higher' and significant, false) as significant, cell.above_chance
-    from of_methods
-    where cell.label is not null
+    select t.scenario, t.model, t.method, t.shots, t.formulation, t.metric, 'method' as kind,
+        t.method_position as row_position, t.method as row_label, 0 as column_position,
+        t.task as column_label, '%' as unit, t.value, t.stderr as error, 1 as decimals,
+        if(c.task is null, 'higher', null) as better, c.task is null and t.significant as significant,
+        t.above_chance
+    from tasks as t
+    left join chance_tasks as c using (task)
     union all
-    select scenario, model, null, shots, formulation, metric, 'reference', cell.place, cell.label,
-        place, label, '%', cell.value, null, cell.decimals, null, false, null
-    from below
+    select a.scenario, a.model, a.method, a.shots, a.formulation, a.metric, 'method',
+        a.method_position, a.method, c.*
+    from averaged as a
+    cross join lateral (values
+        (1, 'mean', '%', a.value, a.error, 1, 'higher', a.significant, a.above_chance),
+        (2, 'mean against ' || a.against, 'points', a.difference, a.difference_stderr, 1, 'higher',
+            a.significant, null),
+        (3, if(a.against is null, null, 'p'), null, a.p_holm, null, 3, null, false, null),
+        (4, 'seeds', null, a.seeds, null, 0, null, false, null)
+    ) as c (place, label, unit, value, error, decimals, better, significant, above_chance)
+    where c.label is not null
+    union all
+    select b.scenario, b.model, null, b.shots, b.formulation, b.metric, 'reference', c.place,
+        c.label, b.place, b.task, '%', c.value, null, c.decimals, null, false, null
+    from below as b
+    cross join lateral (values
+        (5000, 'chance', b.chance, 1),
+        (5001, 'token overlap', b.overlap, 1),
+        (5002, 'items', b.items, 0)
+    ) as c (place, label, value, decimals)
+    where c.value is not null
 )
 
 select
@@ -140,9 +110,12 @@ select
     c.metric,
     c.scenario || ' / ' || c.model || ' / formulation ' || c.formulation || ', normalisation '
         || c.metric || ', ' || c.shots || '-shot' as section,
-    c.* exclude (scenario, model, method, shots, formulation, metric)
+    c.* exclude (scenario, model, method, shots, formulation, metric) replace (
+        if(c.metric = 'answer_only', null, c.better) as better,
+        coalesce(c.significant, false) as significant
+    )
 from cells as c
-join scenarios as s on c.scenario = s.scenario
+join scenarios as s using (scenario)
 order by
     s.position, c.model, c.formulation, c.metric <> c.formulation, c.metric = 'answer_only',
     c.metric, c.shots, c.row_position, c.row_label,

@@ -5,7 +5,7 @@ with phases as (
     select r.scenario, r.model, r.method, t.phase, avg(100 * t.share) as value,
         stddev_samp(100 * t.share) as error
     from timings as t
-    join runs as r on t.run = r.run
+    join runs as r using (run)
     group by all
 ),
 
@@ -18,30 +18,19 @@ totals as (
 ),
 
 cells as (
-    select scenario, model, method, 0 as column_position, 'wall time' as column_label,
-        's' as unit, seconds as value, seconds_sd as error, 1 as decimals, null as better
-    from totals
+    select t.scenario, t.model, t.method, c.*
+    from totals as t
+    cross join lateral (values
+        (0, 'wall time', 's', t.seconds, t.seconds_sd, 1),
+        (1, 'speed', 'tokens/s', t.speed, t.speed_sd, 0),
+        (3, 'resumes', null, t.resumes, null, 0),
+        (4, 'seeds', null, t.seeds, null, 0)
+    ) as c (column_position, column_label, unit, value, error, decimals)
     union all
-    select scenario, model, method, 1, 'speed', 'tokens/s', speed, speed_sd, 0, null
-    from totals
-    union all
-    select scenario, model, method, 2, phase, '% of time', value, error, 1, null from phases
-    union all
-    select scenario, model, method, 3, 'resumes', null, resumes, null, 0, null from totals
-    union all
-    select scenario, model, method, 4, 'seeds', null, seeds, null, 0, null from totals
+    select scenario, model, method, 2, phase, '% of time', value, error, 1 from phases
 )
 
-select
-    c.scenario,
-    c.model,
-    c.method,
-    c.scenario || ' / ' || c.model as section,
-    'method' as kind,
-    m.position as row_position,
-    c.method as row_label,
-    c.* exclude (scenario, model, method)
+select r.* exclude (scenario_position), c.* exclude (scenario, model, method)
 from cells as c
-join methods as m on c.method = m.method
-join scenarios as s on c.scenario = s.scenario
-order by s.position, c.model, m.position, c.method, c.column_position, c.column_label
+join method_rows as r using (scenario, model, method)
+order by r.scenario_position, r.model, r.row_position, r.method, c.column_position, c.column_label

@@ -7,37 +7,28 @@ with firings as (
         step = min(step) over (partition by scenario, model, method) as is_first,
         step = max(step) over (partition by scenario, model, method) as is_last
     from figure_gradients
-),
-
-ends as (
-    select * from firings where is_first or is_last
-),
-
-cells as (
-    select *, 0 as quantity_position, 'squared norm (unbiased)' as quantity,
-        squared_norm_unbiased as value, 4 as decimals
-    from ends
-    union all
-    select *, 1, 'variance', variance, 2 from ends
-    union all
-    select *, 2, 'noise scale (rows)', noise_scale, 1 from ends
 )
 
 select
-    c.scenario,
-    c.model,
-    c.method,
+    f.scenario,
+    f.model,
+    f.method,
     c.quantity,
-    c.scenario || ' / ' || c.model || ' / ' || c.quantity as section,
+    f.scenario || ' / ' || f.model || ' / ' || c.quantity as section,
     'method' as kind,
-    c.method_position * 1000000000::bigint + c.step as row_position,
-    c.method || ', step ' || c.step as row_label,
-    c.domain_position as column_position,
-    c.domain as column_label,
+    f.method_position * 1000000000::bigint + f.step as row_position,
+    f.method || ', step ' || f.step as row_label,
+    f.domain_position as column_position,
+    f.domain as column_label,
     c.value,
     c.decimals
-from cells as c
-join scenarios as s on c.scenario = s.scenario
+from firings as f
+join scenarios as s using (scenario)
+cross join lateral (values
+    (0, 'squared norm (unbiased)', f.squared_norm_unbiased, 4),
+    (1, 'variance', f.variance, 2),
+    (2, 'noise scale (rows)', f.noise_scale, 1)
+) as c (place, quantity, value, decimals)
+where f.is_first or f.is_last
 order by
-    s.position, c.model, c.quantity_position, c.method_position, c.step, c.domain_position,
-    c.domain
+    s.position, f.model, c.place, f.method_position, f.step, f.domain_position, f.domain

@@ -34,12 +34,12 @@ cells as (
         null, c.tau, c.high - c.tau, 2, null
     from rank_correlations as c
     join largest as l on c.rung_b = l.rung
-    join scenarios as s on c.scenario = s.scenario
+    join scenarios as s using (scenario)
     union all
     select 2, 'mean regret', r.method, 'method', m.position, r.method, r.rung, r.rung_label, 'nats', r.regret, r.half,
         3, 'lower'
     from regrets as r
-    join methods as m on r.method = m.method
+    join methods as m using (method)
 )
 
 select null as scenario, null as model, * exclude (part)

@@ -7,7 +7,7 @@
 with costs as (
     select c.model, c.method, avg(c.steps) as steps, avg(c.with_others) as with_others
     from steps_of_baseline as c
-    join runs as j on c.scenario = j.scenario and c.model = j.model and c.seed = j.seed
+    join runs as j using (scenario, model, seed)
     join experiment as e on j.method = e.oracle
     group by c.model, c.method
 ),
@@ -24,14 +24,14 @@ placed as (
         b as gain
     from (select l.* from leaderboard as l join experiment as e on l.against = e.oracle) as r
     full join (select l.* from leaderboard as l join experiment as e on l.against = e.baseline) as b
-        on r.model = b.model and r.method = b.method
+        using (model, method)
 ),
 
 cells as (
     select p.model, p.method, p.row_position, p.is_oracle, c.*
     from placed as p
     cross join experiment as e
-    left join costs as k on p.model = k.model and p.method = k.method
+    left join costs as k using (model, method)
     cross join lateral (values
         (0, 'mean regret', 'nats', p.regret.difference, p.regret.high - p.regret.difference, 3, 'lower',
             shown_lower(p.gain.seeds, p.gain.high), null),
@@ -52,7 +52,7 @@ cells as (
     from placed as p
     join experiment as e on true
     join method_differences as d on p.model = d.model and p.method = d.method and d.against = e.oracle
-    join scenarios as s on d.scenario = s.scenario
+    join scenarios as s using (scenario)
 )
 
 select

@@ -10,14 +10,14 @@ with effective as (
     select r.scenario, r.model, r.method, avg(e.effective) as domains,
         stddev_samp(e.effective) / sqrt(count(*)) as error
     from late_domains as e
-    join runs as r on e.run = r.run
+    join runs as r using (run)
     group by all
 ),
 
 paced as (
     select r.run, r.scenario, r.model, r.method, r.seed, avg(s.seconds) as seconds
     from steps as s
-    join runs as r on s.run = r.run
+    join runs as r using (run)
     group by all
 ),
 
@@ -25,7 +25,7 @@ overhead as (
     select a.scenario, a.model, a.method, 100 * (avg(a.seconds / b.seconds) - 1) as percent,
         100 * stddev_samp(a.seconds / b.seconds) / sqrt(count(*)) as error
     from paced as a
-    join paced as b on a.scenario = b.scenario and a.model = b.model and a.seed = b.seed
+    join paced as b using (scenario, model, seed)
     join experiment as e on b.method = e.baseline
     where a.method <> e.baseline
     group by all
@@ -63,18 +63,11 @@ cells as (
 )
 
 select
-    c.scenario,
-    c.model,
-    c.method,
-    c.scenario || ' / ' || c.model as section,
-    'method' as kind,
-    m.position as row_position,
-    c.method as row_label,
+    r.* exclude (scenario_position),
     c.* exclude (scenario, model, method) replace (
         shown_decimals(c.unit, c.value, c.decimals) as decimals,
         coalesce(c.significant, false) as significant
     )
 from cells as c
-join methods as m on c.method = m.method
-join scenarios as s on c.scenario = s.scenario
-order by s.position, c.model, m.position, c.method, c.column_position, c.column_label
+join method_rows as r using (scenario, model, method)
+order by r.scenario_position, r.model, r.row_position, r.method, c.column_position, c.column_label

@@ -46,7 +46,7 @@ guesses as (
 means as (
     select g.scenario, g.model, g.guess, avg(exp(g.nats)) as mean, exp(avg(g.nats)) as exp_of_mean
     from guesses as g
-    join known as k on g.scenario = k.scenario and g.model = k.model
+    join known as k using (scenario, model)
     group by g.scenario, g.model, g.guess
     having count(distinct g.domain) = count(distinct k.domain)
 ),
@@ -65,7 +65,7 @@ cells as (
     select l.scenario, l.model, l.method, 'method' as kind, m.position as row_position,
         l.method as row_label, l.* exclude (scenario, model, method)
     from labelled as l
-    join methods as m on l.method = m.method
+    join methods as m using (method)
     union all
     select scenario, model, null, 'reference',
         case guess when 'uniform' then 5000 when 'unigram' then 5001 else 5002 end,
@@ -85,5 +85,5 @@ select
         coalesce(c.significant, false) as significant
     )
 from cells as c
-join scenarios as s on c.scenario = s.scenario
+join scenarios as s using (scenario)
 order by s.position, c.model, c.row_position, c.row_label, c.column_position, c.column_label

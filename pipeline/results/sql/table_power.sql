@@ -19,28 +19,19 @@ found as (
         t.difference, t.stderr
     from accuracy_tests as t
     join experiment as e on t.against = e.baseline
-    join headline as h on t.shots = h.shots and t.formulation = h.formulation and t.metric = h.metric
+    join headline as h using (shots, formulation, metric)
     where t.task = 'mean'
 )
 
 select
-    f.scenario,
-    f.model,
-    f.method,
-    f.scenario || ' / ' || f.model || ' / ' || f.quantity as section,
-    'method' as kind,
-    m.position as row_position,
-    f.method as row_label,
-    c.position as column_position,
-    c.label as column_label,
-    if(c.position = 0, null, f.unit) as unit,
-    case c.position when 0 then f.seeds when 1 then f.seed_sd when 2 then f.least else f.difference end as value,
-    if(c.position = 3, f.error, null) as error,
-    if(c.position = 0, 0, f.decimals) as decimals
+    r.* exclude (scenario_position) replace (r.section || ' / ' || f.quantity as section),
+    c.*
 from found as f
-join methods as m on f.method = m.method
-join scenarios as s on f.scenario = s.scenario
-cross join (
-    values (0, 'seeds'), (1, 'SD of seeds'), (2, 'detectable'), (3, 'found')
-) as c (position, label)
-order by s.position, f.model, f.quantity desc, m.position, c.position
+join method_rows as r using (scenario, model, method)
+cross join lateral (values
+    (0, 'seeds', null, f.seeds, null, 0),
+    (1, 'SD of seeds', f.unit, f.seed_sd, null, f.decimals),
+    (2, 'detectable', f.unit, f.least, null, f.decimals),
+    (3, 'found', f.unit, f.difference, f.error, f.decimals)
+) as c (column_position, column_label, unit, value, error, decimals)
+order by r.scenario_position, r.model, f.quantity desc, r.row_position, c.column_position

@@ -12,31 +12,18 @@ with measured as (
             else ' [' || coalesce(format('{:.2f}', low), 'not reached') || ', '
             || format('{:.2f}', high) || ']' end as speed
     from speedups
-),
-
-cells as (
-    select scenario, model, method, quantity, measure, unnest([
-        {'column_label': 'tokens', 'unit': 'thousands', 'value': tokens / 1000, 'decimals': 0,
-         'text': if(tokens is null, 'not reached', null)},
-        {'column_label': 'speed-up', 'unit': 'x', 'value': ratio, 'decimals': 2, 'text': speed},
-        {'column_label': 'seeds', 'unit': null, 'value': seeds, 'decimals': 0, 'text': null}
-    ]) as cell, unnest([0, 1, 2]) as place
-    from measured
 )
 
 select
-    c.scenario,
-    c.model,
-    c.method,
-    c.scenario || ' / ' || c.model || ' / ' || c.measure as section,
-    'method' as kind,
-    m.position as row_position,
-    c.method as row_label,
-    c.place as column_position,
-    unnest(c.cell)
-from cells as c
-join methods as m on c.method = m.method
-join scenarios as s on c.scenario = s.scenario
+    r.* exclude (scenario_position) replace (r.section || ' / ' || m.measure as section),
+    c.*
+from measured as m
+join method_rows as r using (scenario, model, method)
+cross join lateral (values
+    (0, 'tokens', 'thousands', m.tokens / 1000, 0, if(m.tokens is null, 'not reached', null)),
+    (1, 'speed-up', 'x', m.ratio, 2, m.speed),
+    (2, 'seeds', null, m.seeds, 0, null)
+) as c (column_position, column_label, unit, value, decimals, text)
 order by
-    s.position, c.model, c.quantity = 'accuracy', c.measure, m.position, c.method,
-    column_position
+    r.scenario_position, r.model, m.quantity = 'accuracy', m.measure, r.row_position, r.method,
+    c.column_position

@@ -40,39 +40,37 @@ problems as (
 ),
 
 cells as (
-    select 0 as section_position, 'Example 1' as section, position as row_position, label as row_label,
-        unnest([
-            {'i': 0, 'label': 'settings', 'value': settings, 'decimals': 0, 'text': null},
-            {'i': 1, 'label': 'adaptive', 'value': adaptive, 'decimals': 4, 'text': null},
-            {'i': 2, 'label': 'best static', 'value': best_static, 'decimals': 4, 'text': null},
-            {'i': 3, 'label': 'adaptive ahead', 'value': ahead, 'decimals': 0, 'text': null}
-        ]) as cell
-    from example
+    select 0 as section_position, 'Example 1' as section, e.position as row_position,
+        e.label as row_label, c.*
+    from example as e
+    cross join lateral (values
+        (0, 'settings', e.settings, 0, null),
+        (1, 'adaptive', e.adaptive, 4, null),
+        (2, 'best static', e.best_static, 4, null),
+        (3, 'adaptive ahead', e.ahead, 0, null)
+    ) as c (column_position, column_label, value, decimals, text)
     union all
-    select 1, 'Descent bound', row_number() over (order by problem), problem,
-        unnest([
-            {'i': 0, 'label': 'steps', 'value': steps, 'decimals': 0, 'text': null},
-            {'i': 1, 'label': 'covered by the theorem', 'value': covered, 'decimals': 0, 'text': null},
-            {'i': 2, 'label': 'above the printed bound', 'value': above_printed, 'decimals': 0,
-             'text': null},
-            {'i': 3, 'label': 'above the mended bound', 'value': above_plain, 'decimals': 0,
-             'text': null},
-            {'i': 4, 'label': 'gain granted', 'value': granted, 'decimals': 3, 'text': null}
-        ])
-    from problems
+    select 1, 'Descent bound', dense_rank() over (order by p.problem), p.problem, c.*
+    from problems as p
+    cross join lateral (values
+        (0, 'steps', p.steps, 0, null),
+        (1, 'covered by the theorem', p.covered, 0, null),
+        (2, 'above the printed bound', p.above_printed, 0, null),
+        (3, 'above the mended bound', p.above_plain, 0, null),
+        (4, 'gain granted', p.granted, 3, null)
+    ) as c (place, label, value, decimals, text)
     union all
-    select 2, 'Iterations', dense_rank() over (order by problem, method), problem || ', ' || method,
-        {'i': 2 * (target = 'sum')::integer + (step_size = 'best')::integer,
-         'label': case target when 'max' then 'each small' else 'all small' end
-             || case step_size when 'best' then ', best step size' else '' end,
-         'value': reached, 'decimals': 0, 'text': if(reached is null, 'not reached', null)}
-    from theory_iterations
-    union all
-    select 2, 'Iterations', dense_rank() over (order by problem, method), problem || ', ' || method,
-        {'i': 4, 'label': 'bound', 'value': bound, 'decimals': 0, 'text': null}
-    from theory_iterations
-    where step_size = 'theorem'
-    qualify bound is not null
+    select 2, 'Iterations', dense_rank() over (order by i.problem, i.method),
+        i.problem || ', ' || i.method, c.*
+    from theory_iterations as i
+    cross join lateral (values
+        (2 * (i.target = 'sum')::integer + (i.step_size = 'best')::integer,
+            if(i.target = 'max', 'each small', 'all small')
+            || if(i.step_size = 'best', ', best step size', ''),
+            i.reached, 0, if(i.reached is null, 'not reached', null)),
+        (4, if(i.bound is null, null, 'bound'), i.bound, 0, null)
+    ) as c (place, label, value, decimals, text)
+    where c.label is not null
 )
 
 select
@@ -82,10 +80,10 @@ select
     'statement' as kind,
     row_position,
     row_label,
-    cell.i as column_position,
-    cell.label as column_label,
-    cell.value::double as value,
-    cell.decimals as decimals,
-    cell.text as text
+    column_position,
+    column_label,
+    value::double as value,
+    decimals,
+    text
 from cells
 order by section_position, row_position, column_position

@@ -29,8 +29,8 @@ select
     c.unigram_nats as unigram,
     c.floor_nats as "floor"
 from perplexities as p
-join runs as r on p.run = r.run
-left join domains as d on r.scenario = d.scenario and p.domain = d.domain
+join runs as r using (run)
+left join domains as d using (scenario, domain)
 left join corpora as c
     on r.tokenizer = c.tokenizer and p.domain = c.source and c.split = 'validation'
 order by p.run, p.step, domain_position, p.domain

@@ -14,7 +14,7 @@ probed as (
         s.step = min(s.step) over (partition by p.run) as is_first,
         s.step = max(s.step) over (partition by p.run) as is_last
     from played_runs as p
-    join similarities as s on p.run = s.run
+    join similarities as s using (run)
     left join tasks as a on s.domain_a = a.ours
     left join tasks as b on s.domain_b = b.ours
     where p.published_method = 'mix'
@@ -50,7 +50,7 @@ by_run as (
             as "similarity-follows-proximity",
         any_value(c.conflict) as "conflict-is-small"
     from probed as p
-    join conflicts as c on p.run = c.run
+    join conflicts as c using (run)
     group by all
 ),
 
@@ -66,7 +66,7 @@ union all by name
 select 'glam-aligns-evenly' as claim, g.our_scenario, g.our_model, g.scenario, g.model, g.seed,
     'less than ' || l.our_scenario as of_what, u.sd - v.sd as value
 from by_run as g
-join by_run as l on g.model = l.model and g.our_model = l.our_model and g.seed = l.seed
+join by_run as l using (model, our_model, seed)
 join unevenness as v on g.run = v.run
 join unevenness as u on l.run = u.run
 where g.scenario = 'glam' and l.scenario like 'mc4-%'

@@ -21,9 +21,8 @@ select distinct
     s.seeds,
     s.scenario as our_scenario
 from speedups as s
-join headline as h
-    on s.shots = h.shots and s.formulation = h.formulation and s.metric = h.metric
-join played_parts as a on s.scenario = a.scenario and s.model = a.model and s.method = a.method
+join headline as h using (shots, formulation, metric)
+join played_parts as a using (scenario, model, method)
 join played_parts as b
     on s.scenario = b.scenario and s.model = b.model and s.against = b.method
     and a.published_scenario = b.published_scenario and a.published_model = b.published_model

@@ -9,7 +9,7 @@ with measured as (
             json_extract_string(r.settings, '$.method.every'), json_extract_string(d.settings, '$.every')
         ) as bigint) as every
     from played_overheads as p
-    join runs as r on p.run = r.run
+    join runs as r using (run)
     left join defaults as d on d.kind = 'pike'
 ),
 
@@ -22,7 +22,7 @@ estimates as (
 paced as (
     select m.*, m.estimating / e.rows as of_a_row, m.estimating / e.times as of_an_estimate, e.domains
     from measured as m
-    join estimates as e on m.run = e.run
+    join estimates as e using (run)
 )
 
 select 'overhead' as claim, our_scenario, our_model, scenario, model, seed, our_method as of_what,

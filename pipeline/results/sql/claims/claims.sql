@@ -43,7 +43,7 @@ decided as (
     select o.*, t.p, t.p_holm,
         claim_verdict(o.cells_within = o.cells, t.p_holm, o.fewest) as verdict
     from judged as o
-    left join claim_tests as t on o.claim = t.claim
+    left join claim_tests as t using (claim)
     where o.side = 'ours'
 )
 

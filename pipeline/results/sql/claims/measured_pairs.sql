@@ -27,8 +27,7 @@ accuracies as (
         t.documents,
         t.scenario as our_scenario
     from mean_accuracy_tests as t
-    join played_parts as a
-        on t.scenario = a.scenario and t.model = a.model and t.method = a.method
+    join played_parts as a using (scenario, model, method)
     join played_parts as b
         on t.scenario = b.scenario and t.model = b.model and t.against = b.method
         and a.published_model = b.published_model

@@ -9,10 +9,10 @@ with named as (
     select c.quantity, c.scenario, c.model, c.method, c.against, a.run, b.run as other, a.seed,
         p.published_scenario, p.published_model, p.published_method, q.published_method as published_against
     from claimed_pairs as c
-    join runs as a on c.scenario = a.scenario and c.model = a.model and c.method = a.method
+    join runs as a using (scenario, model, method)
     join runs as b
         on c.scenario = b.scenario and c.model = b.model and c.against = b.method and a.seed = b.seed
-    join played_parts as p on c.scenario = p.scenario and c.model = p.model and c.method = p.method
+    join played_parts as p using (scenario, model, method)
     join played_parts as q
         on c.scenario = q.scenario and c.model = q.model and c.against = q.method
         and p.published_scenario = q.published_scenario and p.published_model = q.published_model
@@ -41,13 +41,13 @@ valued as (
     select n.*, -100 * d.perplexity_difference / o.perplexity as value,
         100 * d.perplexity_stderr / o.perplexity as item_stderr
     from named as n
-    join paired_averages as d on n.run = d.run and n.against = d.against
+    join paired_averages as d using (run, against)
     join validation_averages as o on n.other = o.run and o.final
     where n.quantity = 'perplexity'
     union all
     select n.*, b.spread - a.spread, sqrt(coalesce(a.stderr ^ 2, 0) + coalesce(b.stderr ^ 2, 0))
     from named as n
-    join spreads as a on n.run = a.run
+    join spreads as a using (run)
     join spreads as b on n.other = b.run
     where n.quantity = 'spread'
     union all
@@ -60,7 +60,7 @@ valued as (
     union all
     select n.*, 100 * (a.bytes / b.bytes - 1), 0
     from named as n
-    join memory as a on n.run = a.run
+    join memory as a using (run)
     join memory as b on n.other = b.run
     where n.quantity = 'memory'
 )

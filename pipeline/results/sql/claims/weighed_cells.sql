@@ -10,7 +10,7 @@ select
     ) as margin,
     coalesce(y.yes, false) as comparable
 from claim_cells as c
-join paper_claims as k on c.claim = k.claim
+join paper_claims as k using (claim)
 left join comparable as y on c.our_scenario = y.scenario
 where c.value is not null and (c.side = 'paper' or not k.at_scale or coalesce(y.yes, false))
 order by c.claim, c.side, margin, c.cell

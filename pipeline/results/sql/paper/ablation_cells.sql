@@ -30,7 +30,7 @@ scores as (
             where r.scenario = p.scenario and r.model = p.model and r.method = p.method
         ), p.method) end as column_label
     from played_scores as p
-    join labels as k on p.published_method = k.published_method
+    join labels as k using (published_method)
     where p.task = 'average' and p.published_scenario = 'glam' and p.published_model = 'gpt2-large'
 ),
 
@@ -45,9 +45,8 @@ asked as (
 shown as (
     select s.*, case when y.yes then p.value end as published
     from scores as s
-    join comparable as y on s.scenario = y.scenario
-    left join asked as a
-        on s."table" = a."table" and s.scenario = a.scenario and s.model = a.model
+    join comparable as y using (scenario)
+    left join asked as a using ("table", scenario, model)
     left join paper as p
         on s."table" = p."table" and s.published_method = p.method and s.metric = p.metric
         and s.shots = p.shots

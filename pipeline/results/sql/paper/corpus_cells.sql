@@ -21,7 +21,7 @@ given as (
             l.facts ->> ('$.weights_by_domain."' || d.domain || '"')
         ) as double) as weight
     from played_runs as p
-    join runs as r on p.run = r.run
+    join runs as r using (run)
     join domains as d on r.scenario = d.scenario
     join paper_names as k on k.kind = 'method' and p.published_method = k.name
     left join lineage as l on l.artifact = 'mixture/' || r.mixture
@@ -40,40 +40,31 @@ chosen as (
 ),
 
 cells as (
-    select "table", scenario, tokenizer, position, label, 1 as column_position,
-        'tokens' as column_label, cast(tokens as double) as value, 0 as decimals, null as text
-    from sizes
-    union all
-    select "table", scenario, tokenizer, position, label, 2, 'documents', documents, 0, null
-    from sizes
-    union all
-    select "table", scenario, tokenizer, position, label, 3, 'bytes', bytes, 0, null from sizes
-    union all
-    select "table", scenario, tokenizer, position, label, 4, 'counted', null, 0,
-        coalesce('packed training text of the first ' || limit_bytes / 1e9 || ' GB',
-            'packed training text, all')
-    from sizes
-    union all
-    select s."table", s.scenario, s.tokenizer, s.position, s.label, 0, 'language', null, 0,
-        case when s.domain = s.published then l.text else 'in the place of ' || l.text end
+    select s."table", s.scenario, s.tokenizer, s.position, s.label, c.*
     from sizes as s
-    join languages as l on s.published = l.published
-    where s."table" = 'table3'
+    left join languages as l using (published)
+    cross join lateral (values
+        (0, if(s."table" = 'table3' and l.text is not null, 'language', null), null,
+            if(s.domain = s.published, l.text, 'in the place of ' || l.text)),
+        (1, 'tokens', s.tokens, null),
+        (2, 'documents', s.documents, null),
+        (3, 'bytes', s.bytes, null),
+        (4, 'counted', null, coalesce(
+            'packed training text of the first ' || s.limit_bytes / 1e9 || ' GB',
+            'packed training text, all'
+        )),
+        (99, 'licence', null, s.licence)
+    ) as c (column_position, column_label, value, text)
+    where c.column_label is not null
     union all
-    select s."table", s.scenario, s.tokenizer, s.position, s.label, 10 + 2 * c.place,
-        'weight chosen by ' || c.method, c.weight, 3, null
+    select s."table", s.scenario, s.tokenizer, s.position, s.label, w.*
     from sizes as s
-    join chosen as c on s.domain = c.domain
+    join chosen as c using (domain)
+    cross join lateral (values
+        (10 + 2 * c.place, 'weight chosen by ' || c.method, c.weight, null),
+        (11 + 2 * c.place, c.method || ': divided by their sum', c.share, null)
+    ) as w (column_position, column_label, value, text)
     where s."table" = 'table4'
-    union all
-    select s."table", s.scenario, s.tokenizer, s.position, s.label, 11 + 2 * c.place,
-        c.method || ': divided by their sum', c.share, 3, null
-    from sizes as s
-    join chosen as c on s.domain = c.domain
-    where s."table" = 'table4'
-    union all
-    select "table", scenario, tokenizer, position, label, 99, 'licence', null, 0, licence
-    from sizes
 )
 
 select
@@ -86,8 +77,8 @@ select
     label as row_label,
     column_position,
     column_label,
-    value,
-    decimals,
+    cast(value as double) as value,
+    if(column_position between 10 and 98, 3, 0) as decimals,
     text,
     0 as block
 from cells

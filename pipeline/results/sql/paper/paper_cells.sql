@@ -12,7 +12,7 @@ models as (
     select r.scenario, r.model, max(r.parameters) as parameters, max(r.steps) as steps,
         count(distinct v.domain) as domains
     from runs as r
-    left join validation as v on r.run = v.run
+    left join validation as v using (run)
     group by all
 ),
 
@@ -51,11 +51,9 @@ marked as (
             false
         ) as beats
     from cells as c
-    join comparable as y on c.scenario = y.scenario
+    join comparable as y using (scenario)
     left join chance_tasks as t on c.our_task = t.task
-    left join rivals as r
-        on c."table" = r."table" and c.scenario = r.scenario and c.model = r.model
-        and c.column_position = r.column_position
+    left join rivals as r using ("table", scenario, model, column_position)
     left join paper as p
         on c."table" = p."table" and c.published_scenario = p.scenario
         and c.published_model = p.model and c.published_method = p.method
@@ -93,8 +91,8 @@ ours as (
         c.published,
         c.seeds
     from marked as c
-    join models as m on c.scenario = m.scenario and c.model = m.model
-    join scenarios as s on c.scenario = s.scenario
+    join models as m using (scenario, model)
+    join scenarios as s using (scenario)
     join paper_names as n on n.kind = 'scenario' and c.published_scenario = n.name
     join paper_names as z on z.kind = 'model' and c.published_model = z.name
     join paper_names as k on k.kind = 'method' and c.published_method = k.name

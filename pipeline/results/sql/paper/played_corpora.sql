@@ -7,9 +7,9 @@ with read as (
         first_value(d.scenario) over first as scenario,
         split_part(first_value(s.published) over first, '-', 1) as family
     from domains as d
-    join runs as r on d.scenario = r.scenario
+    join runs as r using (scenario)
     join published_names as s on s.kind = 'scenario' and d.scenario = s.ours
-    join scenarios as o on d.scenario = o.scenario
+    join scenarios as o using (scenario)
     window first as (partition by r.tokenizer, d.domain order by o.position, s.published)
 )
 

@@ -15,8 +15,8 @@ asked as (
     select p.run, p.published_method, a.step, a.task, a.shots, a.formulation, a.metric, a.value,
         a.stderr, s.shots as printed
     from played_runs as p
-    join headline_accuracies as a on p.run = a.run
-    join mean_tasks as n on p.scenario = n.scenario and a.task = n.task
+    join headline_accuracies as a using (run)
+    join mean_tasks as n using (scenario, task)
     left join printed_shots as s on p.published_scenario = s.scenario
 ),
 
@@ -32,14 +32,13 @@ scores as (
     select a.run, a.published_method, a.step, 'accuracy' as quantity, a.shots, a.formulation,
         a.metric, avg(a.value order by a.task) as value, mean_error(a.stderr, a.task) as stderr
     from asked as a
-    join chosen as c
-        on a.run = c.run and a.published_method = c.published_method and a.shots = c.shots
+    join chosen as c using (run, published_method, shots)
     group by all
     union all
     select p.run, p.published_method, v.step, 'perplexity', null, null, null, v.perplexity,
         v.perplexity_stderr
     from played_runs as p
-    join validation_averages as v on p.run = v.run
+    join validation_averages as v using (run)
 )
 
 select
@@ -60,6 +59,6 @@ select
     avg(s.value) + error as high,
     count(*) as seeds
 from scores as s
-join played_runs as p on s.run = p.run and s.published_method = p.published_method
+join played_runs as p using (run, published_method)
 group by all
 order by p.scenario, p.model, p.method, p.published_method, s.quantity, s.step

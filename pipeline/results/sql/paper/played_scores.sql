@@ -21,17 +21,12 @@ answered as (
         coalesce(s.significant, false) as significant, k.task is not null as in_mean
     from method_accuracies as m
     join (select distinct scenario, model, method, published_scenario from played_parts) as p
-        on m.scenario = p.scenario and m.model = p.model and m.method = p.method
-    join asked as a
-        on m.task = a.task and m.shots = a.shots and m.formulation = a.formulation
-        and m.metric = a.metric
+        using (scenario, model, method)
+    join asked as a using (task, shots, formulation, metric)
     join tasks as t on m.task = t.ours
     join on_paper as o on p.published_scenario = o.published_scenario and t.published = o.task
-    left join baseline_tests as s
-        on m.scenario = s.scenario and m.model = s.model and m.method = s.method
-        and m.task = s.task and m.shots = s.shots and m.formulation = s.formulation
-        and m.metric = s.metric
-    left join mean_tasks as k on m.scenario = k.scenario and m.task = k.task
+    left join baseline_tests as s using (scenario, model, method, task, shots, formulation, metric)
+    left join mean_tasks as k using (scenario, task)
 ),
 
 tested_tasks as (
@@ -76,8 +71,7 @@ scores as (
     select p.*, 'perplexity', 'average', null, null, a.seeds, a.perplexity, a.perplexity_stderr,
         a.perplexity_significant
     from played_parts as p
-    join averages_tested as a
-        on p.scenario = a.scenario and p.model = a.model and p.method = a.method
+    join averages_tested as a using (scenario, model, method)
     where not p.single
     union all
     select * exclude (domain, seeds, value, error, significant), 'perplexity', 'average', null,
@@ -92,8 +86,7 @@ scores as (
         union all by name
         select *, 'average' as task from means_tested
     ) as a
-        on p.scenario = a.scenario and p.model = a.model and p.method = a.method
-        and p.published_scenario = a.published_scenario
+        using (scenario, model, method, published_scenario)
 )
 
 select * exclude (single_domain)

@@ -7,43 +7,36 @@ with pairs as (
         f.*,
         dense_rank() over (partition by f.scenario order by f.pair_position) - 1 as key_position
     from figure_similarities as f
-    join played_parts as r
-        on f.scenario = r.scenario and f.model = r.model and f.method = r.method
+    join played_parts as r using (scenario, model, method)
     where r.published_method = 'mix'
-),
-
-quantities as (
-    select *, 0 as panel_position, 'cosine' as panel, 'cosine of gradients' as y_label,
-        cosine as value, cosine_error as error, 1.05 as extent
-    from pairs
-    union all
-    select *, 1, 'cosine-corrected', 'cosine, noise taken out', cosine_corrected,
-        cosine_corrected_error, 1.05
-    from pairs
-    union all
-    select *, 2, 'ratio', 'ratio', ratio, ratio_error, 0.525 from pairs
 )
 
 select
-    published_scenario,
-    published_model,
-    scenario,
-    model,
-    method,
-    panel_position,
-    panel,
-    scenario || ': ' || method as title,
+    p.published_scenario,
+    p.published_model,
+    p.scenario,
+    p.model,
+    p.method,
+    c.panel_position,
+    c.panel,
+    p.scenario || ': ' || p.method as title,
     'step' as x_label,
-    y_label,
-    pair as key,
-    key_position,
-    step,
-    value,
-    value - error as low,
-    value + error as high,
+    c.y_label,
+    p.pair as key,
+    p.key_position,
+    p.step,
+    c.value,
+    c.value - c.error as low,
+    c.value + c.error as high,
     '' as reference_label,
     0.0 as reference,
-    -extent as bottom,
-    extent as top
-from quantities
-order by scenario, model, panel_position, key_position, key, step
+    -c.extent as bottom,
+    c.extent as top
+from pairs as p
+cross join lateral (values
+    (0, 'cosine', 'cosine of gradients', p.cosine, p.cosine_error, 1.05),
+    (1, 'cosine-corrected', 'cosine, noise taken out', p.cosine_corrected,
+        p.cosine_corrected_error, 1.05),
+    (2, 'ratio', 'ratio', p.ratio, p.ratio_error, 0.525)
+) as c (panel_position, panel, y_label, value, error, extent)
+order by p.scenario, p.model, c.panel_position, p.key_position, p.pair, p.step

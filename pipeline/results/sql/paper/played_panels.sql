@@ -1,4 +1,4 @@
--- played_curves' accuracies as panels of a figure: a panel per scenario and size, a line per method, one
+-- played_curves as panels of a figure: of each quantity a panel per scenario and size, a line per method, one
 -- standard error over seeds and items as a band, and the baseline's last accuracy as a dashed line.
 with ends as (
     select scenario, model, arg_max(value, step) as value
@@ -16,17 +16,18 @@ select
     c.model,
     c.method,
     0 as panel_position,
-    'accuracy' as panel,
+    c.quantity as panel,
     panel_title(c.scenario, c.published_scenario, n.label, e.config) as title,
     'step' as x_label,
-    'mean accuracy (%), ' || c.shots || '-shot' as y_label,
+    if(c.quantity = 'accuracy', 'mean accuracy (%), ' || c.shots || '-shot', 'mean perplexity')
+        as y_label,
     c.method as key,
     line_position(c.method, e.baseline, m.position) as key_position,
     c.step,
     c.value,
     case when max(c.seeds) over line > 1 then c.low end as low,
     case when max(c.seeds) over line > 1 then c.high end as high,
-    e.baseline || ' at its end' as reference_label,
+    if(c.quantity = 'accuracy', e.baseline || ' at its end', null) as reference_label,
     b.value as reference,
     cast(null as double) as bottom,
     cast(null as double) as top,
@@ -35,10 +36,9 @@ select
     c.metric
 from played_curves as c
 cross join experiment as e
-join methods as m on c.method = m.method
-join scenarios as s on c.scenario = s.scenario
+join methods as m using (method)
+join scenarios as s using (scenario)
 join paper_names as n on n.kind = 'scenario' and c.published_scenario = n.name
-left join ends as b on c.scenario = b.scenario and c.model = b.model
-where c.quantity = 'accuracy'
-window line as (partition by c.scenario, c.model, c.method, c.published_method)
+left join ends as b on c.scenario = b.scenario and c.model = b.model and c.quantity = 'accuracy'
+window line as (partition by c.quantity, c.scenario, c.model, c.method, c.published_method)
 order by s.position, c.scenario, c.model, m.position, c.method, c.step
