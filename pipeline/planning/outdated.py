@@ -85,14 +85,15 @@ class Comparison:
     def _every(self) -> Iterator[tuple[str, str]]:
         """Every piece of work of the plan: its rule and name."""
         plan = self._plan
-        lone = {"theory": bool(plan.theory(list(plan.runs))), "database": True, "report": True}
+        special = {
+            "theory": [""] if plan.theory(list(plan.runs)) else [],
+            "database": [""],
+            "database_of_selection": plan.selections,
+            "report": [""],
+        }
         for rule, made in MADE.items():
-            if rule in lone:
-                yield from [(rule, "")] if lone[rule] else []
-            elif rule == "database_of_selection":
-                yield from ((rule, name) for name in plan.selections)
-            else:
-                yield from ((rule, name) for name in getattr(plan, made.section))
+            named = special[rule] if rule in special else getattr(plan, made.section)
+            yield from ((rule, name) for name in named)
 
     def manifest(self, rule: str, name: str) -> str:
         """Where the manifest of a piece of work lies, or will."""

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from pipeline.results import marks
 from pipeline.results.selection import Row
 
 
@@ -14,15 +15,9 @@ class Cell:
     value: float | None
     error: float | None
     shown: str
-    bold: bool = False
-    underlined: bool = False
-    faint: bool = False
-    beats: bool = False
-    best: bool = False
+    marks: frozenset[str] = frozenset()
+    """Of `pipeline.results.marks`."""
     published: float | None = None
-    collapsed: bool = False
-    unmoved: bool = False
-    one_seed: bool = False
     runs: tuple[str, ...] = ()
     """The runs that the number is made of."""
 
@@ -36,16 +31,11 @@ def of(row: Row) -> Cell:
     published = row.get("published")
     if published is not None:
         shown = f"{shown} ({number(published, None, row['decimals'])})".strip()
-    marks = ("bold", "underlined", "beats", "best", "collapsed", "unmoved", "one_seed")
-    return Cell(
-        row["value"],
-        row["error"],
-        shown,
-        faint=row.get("above_chance") is False,
-        published=published,
-        runs=row.get("runs", ()),
-        **{mark: bool(row.get(mark)) for mark in marks},
-    )
+    marked = {mark for mark in marks.NOTES if row.get(mark)}
+    if row.get("above_chance") is False:
+        marked.add("faint")
+    found = frozenset(marked)
+    return Cell(row["value"], row["error"], shown, found, published, row.get("runs", ()))
 
 
 def number(value: float | None, error: float | None, decimals: int) -> str:

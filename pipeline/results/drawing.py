@@ -4,9 +4,7 @@ The SVG keeps text as text, has no background, and names each line's group, so t
 recolour it, hide a line or show its values. Equal panels give equal bytes.
 """
 
-import io
 import itertools
-import json
 import math
 import re
 from collections.abc import Sequence
@@ -15,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -58,6 +57,9 @@ STYLE: dict[Any, Any] = {
     "xtick.color": INK,
     "ytick.color": INK,
 }
+
+
+Pair = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,11 @@ def draw(name: str, panels: Sequence[Panel], columns: int, out: Path) -> dict[st
         _save(figure, out)
     return {
         "legend": [
-            {"key": key, "colour": colour, "dashes": _css(dashes)}
+            {
+                "key": key,
+                "colour": colour,
+                "dashes": "" if dashes == "-" else " ".join(f"{v:g}" for v in dashes[1]),
+            }
             for key, (colour, dashes) in styles.items()
         ],
         "panels": [
@@ -212,27 +218,20 @@ def _fill(axes: Axes, panel: Panel, gid: str) -> None:
         )
     for series in panel.series:
         colour, dashes = style(series.position)
-        x, y = list(series.x), _with_gaps(series.y)
-        mark = "o" if len(x) <= 12 else None
+        x, y = list(series.x), np.array(series.y, float)  # None is a gap.
         axes.plot(
-            x, y, color=colour, linestyle=dashes, marker=mark, markersize=3,
-            gid=f"{gid}--{slug(series.key)}", zorder=3 if series.position >= 0 else 2.5,
+            x, y, color=colour, linestyle=dashes, marker="o" if len(x) <= 12 else None,
+            markersize=3, gid=f"{gid}--{slug(series.key)}", zorder=3 - (series.position < 0),
         )  # fmt: skip
         if series.sign:
             axes.annotate(series.sign, (x[-1], y[-1]), (2, 0), textcoords="offset points",
                           color=colour, va="center", fontsize=9, annotation_clip=True)  # fmt: skip
         if series.low is not None and series.high is not None:
-            axes.fill_between(
-                x, _with_gaps(series.low), _with_gaps(series.high), color=colour, alpha=0.18,
-                linewidth=0,
-                gid=f"{gid}--{slug(series.key)}--range",
-            )  # fmt: skip
+            low, high = np.array(series.low, float), np.array(series.high, float)
+            band = f"{gid}--{slug(series.key)}--range"
+            axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0, gid=band)
     if panel.y_limits is not None:
         axes.set_ylim(*panel.y_limits)
-
-
-def _with_gaps(values: Sequence[float | None]) -> list[float]:
-    return [math.nan if value is None else value for value in values]
 
 
 def _log_scale(axes: Axes, panel: Panel) -> None:
@@ -251,16 +250,14 @@ def slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", text)
 
 
-def _rectangle(
-    corner: tuple[float, float], size: tuple[float, float]
-) -> tuple[float, float, float, float]:
+def _rectangle(corner: Pair, size: Pair) -> tuple[float, float, float, float]:
     """Left, bottom, width and height of a panel's axes, in shares of the figure."""
     width, height = PANEL_WIDTH - LEFT - RIGHT, PANEL_HEIGHT - TOP - BOTTOM
     left, bottom = corner[0] + LEFT, corner[1] + BOTTOM
     return left / size[0], bottom / size[1], width / size[0], height / size[1]
 
 
-def _place(axes: Axes, corner: tuple[float, float], height: float) -> dict[str, Any]:
+def _place(axes: Axes, corner: Pair, height: float) -> dict[str, Any]:
     """Where a panel, its axes and its data lie; in the SVG's units, y downwards."""
     inner = axes.get_window_extent()
     box = (corner[0], height - corner[1] - PANEL_HEIGHT, PANEL_WIDTH, PANEL_HEIGHT)
@@ -294,22 +291,10 @@ def _short(value: float | None) -> float | None:
     return float(f"{value:.5g}") if value is not None and math.isfinite(value) else None
 
 
-def _css(dashes: Any) -> str:
-    return "" if isinstance(dashes, str) else " ".join(f"{v:g}" for v in dashes[1])
-
-
 def _save(figure: Figure, out: Path) -> None:
     for suffix, facts, options in (
         (".svg", {"Date": None, "Creator": None}, {"transparent": True}),
         (".png", {"Software": None}, {"dpi": 160, "facecolor": "white"}),
     ):
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format=suffix[1:], metadata=facts, **options)
         with atomic_files.atomic_write(out.with_suffix(suffix), "figure") as partial:
-            partial.write_bytes(buffer.getvalue())
-
-
-def write_data(out: Path, data: dict[str, Any]) -> None:
-    """Writes the figure's numbers beside it, as .json on one line."""
-    with atomic_files.atomic_write(out.with_suffix(".json"), "figure") as partial:
-        partial.write_text(json.dumps(data, allow_nan=False) + "\n", encoding="utf-8")
+            figure.savefig(partial, format=suffix[1:], metadata=facts, **options)

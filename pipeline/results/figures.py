@@ -1,6 +1,7 @@
 """Figures: how the view of each becomes panels. A view's first comment is its caption."""
 
 import dataclasses
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -72,7 +73,9 @@ def write(settings: Path, database: Path, out: Path) -> None:
     signed = {mark for mark, sign in marks.SIGNS.items() if any(sign in r["sign"] for r in found)}
     caption = " ".join([views.caption(view), *marks.notes(signed)])
     facts = {"name": figure.name, "caption": caption, "lines": kind.lines, "view": view}
-    drawing.write_data(out, {**facts, **data})
+    with atomic_files.atomic_write(places[".json"], "figure") as partial:
+        text = json.dumps({**facts, **data}, allow_nan=False)
+        partial.write_text(f"{text}\n", encoding="utf-8")
     sealed.write(out, "figure", values, [sealed.manifest(database)], places.values())
 
 

@@ -103,9 +103,8 @@ def write(settings: Path, database: Path, out: Path) -> None:
     Raises:
         InputError: wrong settings, no database, or nothing selected.
     """
-    values = atomic_files.read_json(settings)
+    inputs, values = [settings, database], atomic_files.read_json(settings)
     table = parse(TableSettings, values, str(settings))
-    inputs = [settings, database]
     places = ownership.siblings(out, (".md", ".csv", ".tex"), "table", inputs)
     blocks = read(table, database, str(settings))
     for suffix, text in (
@@ -172,8 +171,8 @@ def block(found: list[Row]) -> TableSection:
         Line(label, kind, {h: grid[label, h] for h in headers if (label, h) in grid})
         for _, label, kind in places
     )
-    first = found[0]
-    return TableSection(first["section"], first["scenario"], first["model"], headers, lines)
+    section, scenario, model = (found[0][name] for name in ("section", "scenario", "model"))
+    return TableSection(section, scenario, model, headers, lines)
 
 
 def _mark_best(grid: dict[tuple[str, str], Cell], column: list[Row], title: str) -> None:
@@ -192,14 +191,9 @@ def _mark_best(grid: dict[tuple[str, str], Cell], column: list[Row], title: str)
     best = choose(values) if len(values) > 1 else None
     for row in rivals:
         if round(row["value"], row["decimals"]) == best:
-            place, proven = (row["row_label"], title), bool(row.get("significant"))
-            grid[place] = _best(grid[place], proven=proven, italic="beats" in row)
-
-
-def _best(cell: Cell, *, proven: bool, italic: bool) -> Cell:
-    if proven:
-        return replace(cell, bold=True)
-    return replace(cell, best=True) if italic else replace(cell, underlined=True)
+            mark = "bold" if row.get("significant") else "best" if "beats" in row else "underlined"
+            place = row["row_label"], title
+            grid[place] = replace(grid[place], marks=grid[place].marks | {mark})
 
 
 def header(row: Row) -> str:
@@ -208,8 +202,8 @@ def header(row: Row) -> str:
 
 
 def _marks(blocks: list[TableSection]) -> set[str]:
-    cells = [cell for part in blocks for line in part.lines for cell in line.cells.values()]
-    return {mark for mark in marks.NOTES for cell in cells if getattr(cell, mark)}
+    lines = [line for part in blocks for line in part.lines]
+    return {mark for line in lines for cell in line.cells.values() for mark in cell.marks}
 
 
 def markdown(table: TableSettings, blocks: list[TableSection]) -> str:
@@ -240,7 +234,7 @@ def _texts(
     def text(cell: Cell | None) -> str:
         shown = plain(cell.shown) if cell else ""
         for mark, style in styles.items():
-            shown = style.format(shown) if shown and getattr(cell, mark) else shown
+            shown = style.format(shown) if cell and shown and mark in cell.marks else shown
         return shown
 
     return [
@@ -265,7 +259,7 @@ def comma_separated(blocks: list[TableSection]) -> str:
                 numbers = (number(v, None, 6).replace(",", "") for v in values)
                 writer.writerow(
                     [part.scenario, part.model, part.section, line.kind, line.label, title,
-                     *numbers, cell.shown, *(int(getattr(cell, mark)) for mark in marks.NOTES),
+                     *numbers, cell.shown, *(int(mark in cell.marks) for mark in marks.NOTES),
                      " ".join(cell.runs)]
                 )  # fmt: skip
     return out.getvalue()

@@ -20,7 +20,10 @@ def row(label, column, value, error=None, *, kind="method", place=0, better="low
 def shown(block):
     """Texts of a block with its marks."""
     return [
-        (line.label, *(f"*{c.shown}*" if c.bold else c.shown for c in line.cells.values()))
+        (
+            line.label,
+            *(f"*{c.shown}*" if "bold" in c.marks else c.shown for c in line.cells.values()),
+        )
         for line in block.lines
     ]
 
@@ -49,11 +52,13 @@ def test_the_highest_value_is_bold_where_higher_is_better():
 def test_the_best_value_is_only_underlined_where_no_test_confirms_it():
     cells = [row("a", "x", 2.0), row("b", "x", 1.0, significant=False)]
     marks = [
-        (c.bold, c.underlined) for line in tables.block(cells).lines for c in line.cells.values()
+        ("bold" in c.marks, "underlined" in c.marks)
+        for line in tables.block(cells).lines
+        for c in line.cells.values()
     ]
     assert marks == [(False, False), (False, True)]
     del cells[1]["significant"]
-    assert tables.block(cells).lines[1].cells["x (ppl)"].underlined
+    assert tables.block(cells).lines[1].cells["x (ppl)"].marks == {"underlined"}
 
 
 def test_what_is_not_above_chance_is_grey_and_explained():
@@ -131,7 +136,7 @@ def test_numbers_have_fixed_decimals(value, error, decimals, text):
 def test_text_replaces_a_value_and_underlines_are_the_tables_own():
     block = tables.block([row("a", "x", 1.0, text="see note", underlined=True), row("b", "x", 2.0)])
     cell = block.lines[0].cells["x (ppl)"]
-    assert (cell.shown, cell.underlined, cell.bold) == ("see note", True, True)
+    assert (cell.shown, cell.marks) == ("see note", {"bold", "underlined"})
 
 
 def test_markdown_is_a_table_per_section():
