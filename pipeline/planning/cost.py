@@ -37,15 +37,11 @@ def plan(configuration: Path, *, devices: Sequence[str], format: str = "text") -
     own, bills = planner.alone(configuration), [_numbers(work) for work in works]
     told = [*outdated.Comparison(planned).missing(), *notices.unused(planned, own)]
     facts = {"devices": bills, "detectable": detectable, "warnings": told}
-    lines = [_told(works, titles, shown), *told]
-    return presentation.shown(format, facts, lambda: "\n".join(lines))
-
-
-def _told(works: Sequence[jobs.Jobs], titles: Sequence[str], shown: Sequence[Sequence[str]]) -> str:
-    parts = [_for(work) for work in works]
+    parts = [_for(work, bill["rules"]) for work, bill in zip(works, bills, strict=True)]
     if shown:
         parts.append(f"{planned_power.NOTE}:\n{_table(titles, shown)}")
-    return "\n\n".join(parts)
+    lines = ["\n\n".join(parts), *told]
+    return presentation.shown(format, facts, lambda: "\n".join(lines))
 
 
 def _kind(device: str) -> tuple[Accelerator, int]:
@@ -58,15 +54,11 @@ def _kind(device: str) -> tuple[Accelerator, int]:
     return accelerators.accelerator(name), int(number or 1)
 
 
-def _by_rule(work: jobs.Jobs) -> dict[str, list[jobs.Job]]:
-    found: dict[str, list[jobs.Job]] = defaultdict(list)
-    for key in work.every():
-        found[key[0]].append(work.job(*key))
-    return found
-
-
 def _numbers(work: jobs.Jobs) -> dict[str, Any]:
     """The bill of one kind of device for machines."""
+    by_rule: dict[str, list[jobs.Job]] = defaultdict(list)
+    for key in work.every():
+        by_rule[key[0]].append(work.job(*key))
     rules = [
         {
             "rule": rule,
@@ -76,37 +68,36 @@ def _numbers(work: jobs.Jobs) -> dict[str, Any]:
             "memory_bytes": max(job.host_bytes for job in some),
             "disk_bytes": sum(job.disk_bytes for job in some),
         }
-        for rule, some in _by_rule(work).items()
+        for rule, some in by_rule.items()
     ]
     return {"device": work.device.name, "processes": work.processes, "rules": rules}
 
 
-def _for(work: jobs.Jobs) -> str:
+def _for(work: jobs.Jobs, rules: Sequence[dict[str, Any]]) -> str:
+    """The same for people, with the longest runs."""
     device = work.device
-    by_rule = _by_rule(work)
-    hours = {rule: _hours(some) for rule, some in by_rule.items()}
     titles = ("rule", "jobs", f"{device.hours_of}-hours", "longest", "memory", "disk")
     rows = [
         (
-            rule,
-            f"{len(some):,}",
-            f"{hours[rule]:,.2f}" if some[0].devices else "",
-            _duration(max(job.seconds for job in some)),
-            _size(max(job.host_bytes for job in some)),
-            _size(sum(job.disk_bytes for job in some)),
+            one["rule"],
+            f"{one['jobs']:,}",
+            f"{one['hours']:,.2f}" if one["hours"] else "",
+            _duration(one["longest_seconds"]),
+            _size(one["memory_bytes"]),
+            _size(one["disk_bytes"]),
         )
-        for rule, some in by_rule.items()
+        for one in rules
     ]
     together = f"; {work.processes} train a run together" if work.processes > 1 else ""
     lines = [_described(device) + together, "", _table(titles, rows), ""]
     lines += _runs(work)
-    lines.append(f"in all: {sum(hours.values()):,.1f} {device.hours_of}-hours")
+    lines.append(f"in all: {sum(one['hours'] for one in rules):,.1f} {device.hours_of}-hours")
     lines += _parts(work)
-    lines.append(f"disk: {_size(sum(j.disk_bytes for some in by_rule.values() for j in some))}")
-    for name in work.assumed():
-        lines.append(
-            f"tokenizer {name}: its file is not here: {jobs.ASSUMED_PIECES:,} pieces are assumed"
-        )
+    lines.append(f"disk: {_size(sum(one['disk_bytes'] for one in rules))}")
+    lines += [
+        f"tokenizer {name}: its file is not here: {jobs.ASSUMED_PIECES:,} pieces are assumed"
+        for name in work.assumed()
+    ]
     for rule in sorted({values["rule"] for values in work.plan.runs.values()} - RULES.keys()):
         lines.append(f"rule {rule}: a plan imports none but ours: its runs are counted as mix's")
     return "\n".join(lines)
