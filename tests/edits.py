@@ -1,10 +1,22 @@
-"""JSON values with one place spoiled, for tests of what reads them."""
+"""Files of a project that somebody edits or damages, and JSON values with one place spoiled."""
 
-import copy
+import copy as copies
 import json
 import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+import yaml
 from hypothesis import strategies as st
+
+from pipeline.runtime import atomic_files
+
+GONE = object()
+"""In place of a value: the key is taken out."""
+Edit = Callable[[Path], None]
+"""Spoils a project, given its folder."""
 
 WRONG = (None, True, -1, 0, 1.5, math.nan, "x", [], ["x"], {}, {"x": 1})
 
@@ -23,7 +35,7 @@ def edited(draw, value):
     if draw(st.booleans()) and draw(st.booleans()):
         text = json.dumps(value)
         return text[: draw(st.integers(0, len(text) - 1))]
-    changed = copy.deepcopy(value)
+    changed = copies.deepcopy(value)
     *before, last = draw(st.sampled_from(list(paths(changed))))
     place = changed
     for key in before:
@@ -33,3 +45,114 @@ def edited(draw, value):
     else:
         place[last] = draw(st.sampled_from(WRONG))
     return json.dumps(changed)
+
+
+def put(path: str, content: str | bytes = "") -> Edit:
+    """Writes a file."""
+
+    def edit(root: Path) -> None:
+        place = root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content.encode() if isinstance(content, str) else content)
+
+    return edit
+
+
+def values(path: str, changes: dict[str, Any]) -> Edit:
+    """Changes values of a JSON or YAML file by their place (`runs/0/seeds`); GONE takes one out."""
+
+    def edit(root: Path) -> None:
+        place = root / path
+        text = place.read_text(encoding="utf-8")
+        is_json = place.suffix == ".json"
+        content = json.loads(text) if is_json else yaml.load(text, yaml.CSafeLoader)
+        for at, value in changes.items():
+            *way, last = [int(part) if part.isdecimal() else part for part in at.split("/")]
+            inner = content
+            for part in way:
+                inner = inner[part]
+            if value is GONE:
+                del inner[last]
+            else:
+                inner[last] = value
+        changed = (
+            json.dumps(content)
+            if is_json
+            else yaml.dump(content, None, yaml.CSafeDumper, sort_keys=False)
+        )
+        place.write_text(changed, encoding="utf-8")
+
+    return edit
+
+
+def text(path: str, old: str, new: str) -> Edit:
+    """Replaces the first place where a text occurs."""
+
+    def edit(root: Path) -> None:
+        before = (root / path).read_text(encoding="utf-8")
+        assert old in before
+        (root / path).write_text(before.replace(old, new, 1), encoding="utf-8")
+
+    return edit
+
+
+def flip(path: str, place: int | None = None) -> Edit:
+    """Flips every bit of one byte, of that in the middle; a negative place counts from the end."""
+
+    def edit(root: Path) -> None:
+        content = bytearray((root / path).read_bytes())
+        content[len(content) // 2 if place is None else place] ^= 0xFF
+        (root / path).write_bytes(content)
+
+    return edit
+
+
+def cut(path: str, kept: float = 0.5) -> Edit:
+    """Keeps the first part of a file, this share of it or all but so many bytes: -1."""
+
+    def edit(root: Path) -> None:
+        content = (root / path).read_bytes()
+        (root / path).write_bytes(content[: int(kept if kept < 0 else len(content) * kept)])
+
+    return edit
+
+
+def remove(path: str) -> Edit:
+    """Deletes a file or a folder."""
+
+    def edit(root: Path) -> None:
+        atomic_files.remove(root / path)
+
+    return edit
+
+
+def copy(path: str, source: str) -> Edit:
+    """Copies a file of the project."""
+
+    def edit(root: Path) -> None:
+        shutil.copyfile(root / source, root / path)
+
+    return edit
+
+
+def folder(path: str) -> Edit:
+    """Makes a folder, in place of a file where one is there."""
+
+    def edit(root: Path) -> None:
+        (root / path).unlink(missing_ok=True)
+        (root / path).mkdir(parents=True)
+
+    return edit
+
+
+def link(path: str, target: str) -> Edit:
+    """Makes a symbolic link, in place of what is there."""
+
+    def edit(root: Path) -> None:
+        place = root / path
+        if place.exists():
+            remove(path)(root)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(target)
+
+    return edit

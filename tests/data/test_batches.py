@@ -87,6 +87,7 @@ def test_counts_are_exact_and_epochs_complete(tmp_path_factory, make_corpus, cou
         tokens, domain = mixture.batch(counts_K, positions)
         assert np.bincount(domain, minlength=2).tolist() == counts_K.tolist()
         assert tokens.shape == (counts_K.sum(), 3)
+        assert tokens.dtype == domain.dtype == np.int64
         for row, k in zip(tokens.tolist(), domain.tolist(), strict=True):
             seen[k].append(row[0])
         positions += counts_K

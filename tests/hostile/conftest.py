@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from trials import RUN, called, put, refused, restore, state
+from edits import put
+from trials import RUN, called, refused, restore, state
 
 from pipeline.planning import planner
 

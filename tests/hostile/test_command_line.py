@@ -1,7 +1,8 @@
 """Words behind `pike` that mean nothing, and numbers out of their range."""
 
 import pytest
-from trials import RUN, Trial, cases, put
+from edits import put
+from trials import RUN, Trial, cases
 
 OF_RUN = "--corpora results/corpora/letters --device cpu"
 LETTERS = "results/tokenizers/letters.model"

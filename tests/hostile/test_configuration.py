@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 
 import yaml
-from trials import GONE, Trial, called, cases, put, values
+from edits import GONE, put, values
+from trials import Trial, called, cases
 
 HERE = Path(__file__).parent
 CONFIG = yaml.safe_load((HERE / "config.yaml").read_text(encoding="utf-8"))

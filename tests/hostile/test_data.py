@@ -1,6 +1,7 @@
 """Files with other bytes than were written: documents, tokenizers, shards, checkpoints, records."""
 
-from trials import CORPUS, RUN, Trial, cases, cut, flip, folder, remove
+from edits import cut, flip, folder, remove
+from trials import CORPUS, RUN, Trial, cases
 
 LETTERS = "results/tokenizers/letters.model"
 OF_RUN = "--corpora results/corpora/letters --device cpu"

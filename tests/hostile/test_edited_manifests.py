@@ -3,7 +3,8 @@
 import shutil
 
 import pytest
-from trials import CORPUS, GONE, RUN, Trial, called, cases, copy, folder, put, remove, values
+from edits import GONE, copy, folder, put, remove, values
+from trials import CORPUS, RUN, Trial, called, cases
 
 LETTERS = "results/tokenizers/letters.model"
 OF_RUN = "--corpora results/corpora/letters --device cpu"

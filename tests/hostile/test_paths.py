@@ -1,6 +1,7 @@
 """Paths that lead to the wrong place: what lies there must stay, and the message names it."""
 
-from trials import RUN, Trial, cases, copy, link, put
+from edits import copy, link, put
+from trials import RUN, Trial, cases
 
 LETTERS = "results/tokenizers/letters.model"
 MODELS = "results/corpora/letters"

@@ -4,7 +4,8 @@ import shlex
 
 import duckdb
 import pytest
-from trials import Trial, called, cases, copy, cut, flip, link, put
+from edits import copy, cut, flip, link, put
+from trials import Trial, called, cases
 
 
 def foreign(project):

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from trials import MISTAKE, Trial, link, put, remove
+from edits import link, put, remove
+from trials import MISTAKE, Trial
 
 ROOT = Path(__file__).resolve().parents[2]
 DRY = ("-n", "--snakefile", str(ROOT / "Snakefile"), "--configfile", "config.yaml")

@@ -6,30 +6,23 @@ file of the project changed, gone or added.
 
 import contextlib
 import io
-import json
 import os
 import shlex
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
+from edits import GONE, Edit
 
 from pipeline.__main__ import MISTAKE, main
 from pipeline.runtime import atomic_files
 
 RUN = "results/runs/words/tiny/mix/seed0"
 CORPUS = "results/corpora/letters/easy"
-GONE = object()
-"""In place of a value: the key is taken out."""
 
 State = dict[str, bytes | str | None]
 """Content of a file, target of a link, None of a folder, by path."""
-Edit = Callable[[Path], None]
-"""Spoils a project, given its folder."""
 Run = Callable[[str, Path], tuple[int, str]]
 """Gives a command in a folder: as `called`."""
 
@@ -57,102 +50,6 @@ def cases(trials: Sequence[Trial]) -> pytest.MarkDecorator:
     marks = {True: [pytest.mark.slow], False: []}
     params = [pytest.param(t, id=t.bad, marks=marks[t.command.startswith(SLOW)]) for t in trials]
     return pytest.mark.parametrize("trial", params)
-
-
-def put(path: str, content: str | bytes = "") -> Edit:
-    """Writes a file."""
-
-    def edit(root: Path) -> None:
-        place = root / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content.encode() if isinstance(content, str) else content)
-
-    return edit
-
-
-def values(path: str, changes: dict[str, Any]) -> Edit:
-    """Changes values of a JSON or YAML file by their place (`runs/0/seeds`); GONE takes one out."""
-
-    def edit(root: Path) -> None:
-        place = root / path
-        text = place.read_text(encoding="utf-8")
-        is_json = place.suffix == ".json"
-        content = json.loads(text) if is_json else yaml.load(text, yaml.CSafeLoader)
-        for at, value in changes.items():
-            *way, last = [int(part) if part.isdecimal() else part for part in at.split("/")]
-            inner = content
-            for part in way:
-                inner = inner[part]
-            if value is GONE:
-                del inner[last]
-            else:
-                inner[last] = value
-        changed = json.dumps(content) if is_json else yaml.dump(content, None, yaml.CSafeDumper)
-        place.write_text(changed, encoding="utf-8")
-
-    return edit
-
-
-def flip(path: str, place: int) -> Edit:
-    """Flips every bit of one byte; a negative place counts from the end."""
-
-    def edit(root: Path) -> None:
-        content = bytearray((root / path).read_bytes())
-        content[place] ^= 0xFF
-        (root / path).write_bytes(content)
-
-    return edit
-
-
-def cut(path: str, share: float = 0.5) -> Edit:
-    """Keeps the first part of a file."""
-
-    def edit(root: Path) -> None:
-        content = (root / path).read_bytes()
-        (root / path).write_bytes(content[: int(len(content) * share)])
-
-    return edit
-
-
-def remove(path: str) -> Edit:
-    """Deletes a file or a folder."""
-
-    def edit(root: Path) -> None:
-        atomic_files.remove(root / path)
-
-    return edit
-
-
-def copy(path: str, source: str) -> Edit:
-    """Copies a file of the project."""
-
-    def edit(root: Path) -> None:
-        shutil.copyfile(root / source, root / path)
-
-    return edit
-
-
-def folder(path: str) -> Edit:
-    """Makes a folder, in place of a file where one is there."""
-
-    def edit(root: Path) -> None:
-        (root / path).unlink(missing_ok=True)
-        (root / path).mkdir(parents=True)
-
-    return edit
-
-
-def link(path: str, target: str) -> Edit:
-    """Makes a symbolic link, in place of what is there."""
-
-    def edit(root: Path) -> None:
-        place = root / path
-        if place.exists():
-            remove(path)(root)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.symlink_to(target)
-
-    return edit
 
 
 def state(root: Path) -> State:

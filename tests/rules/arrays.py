@@ -21,6 +21,22 @@ def assert_close(found, expected, rtol=1e-7, atol=1e-7):
     np.testing.assert_allclose(found, expected, rtol=rtol, atol=atol)
 
 
+def seen(step=0, count_K=None, **signals):
+    """Signals of a step; its batch has one row of each domain unless counts are given."""
+    K = len(next(iter(signals.values())))
+    count_K = np.ones(K, dtype=np.int64) if count_K is None else np.array(count_K)
+    return Signals(step, int(count_K.sum()), count_K=count_K, **signals)
+
+
+def observed(method, *steps, domains=None):
+    """A rule's state after such signals."""
+    K = next(len(v) for v in vars(steps[0]).values() if isinstance(v, np.ndarray))
+    state = method.init(domains or NAMES[:K], 0)
+    for signals in steps:
+        state = method.observe(state, signals)
+    return state
+
+
 def combined(method, gradient_KxD, *, step=4, seed=3, loss_K=None):
     """A rule's coefficients of these gradients, at its first step."""
     state, gram_KxK = method.init(NAMES[: len(gradient_KxD)], seed), gradient_KxD @ gradient_KxD.T

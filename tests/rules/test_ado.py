@@ -1,12 +1,12 @@
 import logging
 import math
 
+import arrays
 import numpy as np
 import pytest
 from arrays import assert_close, vector
 
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Signals
 from pike_mixing.numerics import scaling_law
 from pike_mixing.rules.ado import ADO
 
@@ -16,8 +16,7 @@ LAW_Kx3 = np.array([[3.0, 0.7, 0.3], [4.0, 1.0, 0.5], [2.0, 0.8, 0.2]], dtype=np
 
 
 def seen(step, loss_K, count_K=(2, 1, 1)):
-    count_K = np.array(count_K)
-    return Signals(step=step, batch_rows=int(count_K.sum()), loss_K=loss_K, count_K=count_K)
+    return arrays.seen(step, count_K, loss_K=loss_K)
 
 
 def lawful(step):
@@ -41,10 +40,7 @@ def noisy(step):
 @pytest.mark.slow
 def test_the_laws_of_the_domains_are_found_to_four_digits():
     # Behind the first thousand steps the laws are straight enough for a cubic over 101 of them.
-    method = ADO(first=2000, ignore=1000)
-    state = method.init(DOMAINS, 0)
-    for step in range(2001):
-        state = method.observe(state, seen(step, lawful(step)))
+    state = run(ADO(first=2000, ignore=1000), 2001)
     assert_close(state["law_Kx3"], LAW_Kx3, rtol=1e-4, atol=0)
 
 

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from arrays import assert_close
+from arrays import assert_close, observed
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -25,10 +25,7 @@ def estimate(gram, noise=0.0, step=0):
 
 
 def after(method, *seen):
-    state = method.init(DOMAINS, 0)
-    for signals in seen:
-        state = method.observe(state, signals)
-    return method.weights(state, len(seen))
+    return method.weights(observed(method, *seen, domains=DOMAINS), len(seen))
 
 
 def test_an_update_by_hand():

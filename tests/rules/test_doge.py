@@ -1,9 +1,10 @@
 import math
 
+import arrays
 import numpy as np
-from arrays import assert_close, vector
+import pytest
+from arrays import assert_close, combined, observed, vector
 
-from pike_mixing.interface import Signals
 from pike_mixing.rules.doge import DoGE
 
 LN3 = math.log(3)
@@ -11,7 +12,25 @@ LN3 = math.log(3)
 
 def seen(*gradients):
     gradient_KxP = np.array(gradients, dtype=np.float64)
-    return Signals(step=0, batch_rows=4, gram_KxK=gradient_KxP @ gradient_KxP.T)
+    return arrays.seen(gram_KxK=gradient_KxP @ gradient_KxP.T)
+
+
+@pytest.mark.parametrize(
+    ("settings", "gradients", "expected"),
+    [
+        # The released code counts a domain's own gradient: scores 1 / 0.75 and 0.25 / 0.75.
+        ({}, [(1, 0), (0, 0.5)], (3, 1)),
+        # Gradients are clipped before all else.
+        ({}, [(50, 0), (0, 0.5)], (3, 1)),
+        # A conflict takes nothing: against the sum of the others 1 * (1 - 1), the same, and -1 * 2.
+        ({"self_term": False}, [(1, 0), (1, 0), (-1, 0)], (1, 1, 1)),
+        # Scores 2 and about 0 end at the cap.
+        ({"cap": 0.5}, [(1, 0), (0, 1e-6)], (3**0.5, 1)),
+    ],
+)
+def test_weights_of_the_proxy_by_hand(settings, gradients, expected):
+    state = observed(DoGE(rate=LN3, **settings), seen(*gradients))
+    assert_close(state["proxy_K"], vector(*expected) / sum(expected), atol=1e-5)
 
 
 def test_a_domain_that_points_where_all_point_gains():
@@ -25,43 +44,15 @@ def test_a_domain_that_points_where_all_point_gains():
     assert_close(method.combine(state, signals), expected_K)
 
 
-def test_the_released_code_counts_a_domains_own_gradient():
-    method = DoGE(rate=LN3)
-    state = method.observe(method.init(("en", "hi"), 0), seen((1, 0), (0, 0.5)))
-    # Scores 1 / 0.75 and 0.25 / 0.75.
-    assert_close(state["proxy_K"], vector(3, 1) / 4)
-
-
-def test_gradients_are_clipped_before_all_else():
-    method = DoGE(rate=LN3, clip_norm=1)
-    clipped, unclipped = seen((1, 0), (0, 0.5)), seen((50, 0), (0, 0.5))
-    state = method.init(("en", "hi"), 0)
-    assert_close(
-        method.observe(state, unclipped)["proxy_K"], method.observe(state, clipped)["proxy_K"]
-    )
+def test_a_clipped_gradient_has_a_smaller_coefficient():
     # 3/4 of a gradient that is 50 times too long.
-    assert_close(method.combine(state, unclipped), vector(0.75 / 50, 0.25))
-
-
-def test_a_conflict_is_clipped_to_nothing():
-    method = DoGE(rate=LN3, self_term=False)
-    # Against the sum of the others: 1 * (1 - 1), the same, and -1 * 2.
-    state = method.observe(method.init(("en", "hi", "de"), 0), seen((1, 0), (1, 0), (-1, 0.0)))
-    assert_close(state["proxy_K"], vector(1, 1, 1) / 3)
-
-
-def test_alignments_end_at_the_cap():
-    method = DoGE(rate=LN3, cap=0.5)
-    state = method.observe(method.init(("en", "hi"), 0), seen((1, 0), (0, 1e-6)))
-    # Scores 2 and about 0.
-    assert_close(state["proxy_K"], vector(3**0.5, 1) / (3**0.5 + 1), rtol=0, atol=1e-5)
+    coefficient_K = combined(DoGE(rate=LN3), np.array([[50, 0], [0, 0.5]]))
+    assert_close(coefficient_K, vector(0.75 / 50, 0.25))
 
 
 def test_the_average_is_over_the_updates():
     method = DoGE(rate=LN3)
-    state = method.init(("en", "hi"), 0)
-    for _ in range(2):
-        state = method.observe(state, seen((1, 0), (0, 0.5)))
+    state = observed(method, *[seen((1, 0), (0, 0.5))] * 2)
     # 3/4 and 9/10.
     assert_close(state["average_K"], vector(0.825, 0.175))
     assert method.weights(state, 2).tolist() == [0.5, 0.5]

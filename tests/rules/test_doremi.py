@@ -2,14 +2,14 @@ import json
 import math
 from pathlib import Path
 
+import arrays
 import numpy as np
 import pytest
-from arrays import assert_close, vector
+from arrays import assert_close, observed, vector
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from pike_mixing.interface import Signals
 from pike_mixing.rules.doremi import DoReMi
 
 VECTORS = Path(__file__).parent / "vectors"
@@ -18,9 +18,7 @@ few = effort(max_examples=30, deadline=None)
 
 
 def seen(excess_K, count_K=None, step=0):
-    count_K = np.ones_like(excess_K) if count_K is None else count_K
-    given = {"count_K": count_K, "excess_K": excess_K, "loss_K": excess_K}
-    return Signals(step=step, batch_rows=int(count_K.sum()), **given)
+    return arrays.seen(step, count_K, excess_K=excess_K, loss_K=excess_K)
 
 
 def trajectory(method, name):
@@ -62,24 +60,19 @@ def test_a_domain_absent_at_first_does_not_take_all_the_weight():
     assert averages[-1, 2] < 0.4
 
 
-def test_an_excess_raises_the_odds():
-    method = DoReMi(reference="mix", smoothing=1e-9)
-    state = method.observe(method.init(("en", "hi"), 0), seen(vector(LN3, 0)))
-    assert_close(state["dro_K"], vector(0.75, 0.25), rtol=0, atol=1e-8)
-
-
-def test_smoothing_mixes_the_uniform_weights_in():
-    method = DoReMi(reference="mix", smoothing=0.2)
-    state = method.observe(method.init(("en", "hi"), 0), seen(vector(LN3, 0)))
-    # 0.8 * 3/4 + 0.1.
-    assert_close(state["dro_K"], vector(0.7, 0.3))
+@pytest.mark.parametrize(
+    ("smoothing", "expected"),
+    # 3 : 1; with uniform weights mixed in 0.8 * 3/4 + 0.1.
+    [(1e-9, (0.75, 0.25)), (0.2, (0.7, 0.3))],
+)
+def test_an_excess_raises_the_odds(smoothing, expected):
+    state = observed(DoReMi(reference="mix", smoothing=smoothing), seen(excess_K=vector(LN3, 0)))
+    assert_close(state["dro_K"], vector(*expected), rtol=0, atol=1e-8)
 
 
 def test_the_average_counts_the_start():
     method = DoReMi(reference="mix", smoothing=1e-9)
-    state = method.init(("en", "hi"), 0)
-    for _ in range(2):
-        state = method.observe(state, seen(vector(LN3, 0)))
+    state = observed(method, *[seen(excess_K=vector(LN3, 0))] * 2)
     # 1/2, 3/4, 9/10.
     expected = (0.5 + 0.75 + 0.9) / 3
     assert_close(state["average_K"], vector(expected, 1 - expected), rtol=0, atol=1e-8)
@@ -87,9 +80,9 @@ def test_the_average_counts_the_start():
 
 def test_an_absent_domain_counts_with_its_last_excess():
     method = DoReMi(reference="mix", smoothing=1e-9)
-    state = method.observe(method.init(("en", "hi"), 0), seen(vector(LN3, 0)))
+    state = observed(method, seen(excess_K=vector(LN3, 0)))
     for odds in (9, 27):
-        state = method.observe(state, seen(vector(math.nan, 0)))
+        state = method.observe(state, seen(excess_K=vector(math.nan, 0)))
         expected_K = vector(odds, 1) / (odds + 1)
         assert_close(state["dro_K"], expected_K, rtol=0, atol=1e-8)
 
@@ -97,7 +90,7 @@ def test_an_absent_domain_counts_with_its_last_excess():
 def test_the_loss_is_a_mean_over_tokens_each_weighed_by_w_over_q():
     method = DoReMi(reference="mix", smoothing=1e-9)
     state = method.init(("en", "hi"), 0)
-    signals = seen(vector(LN3, 0), np.array([1, 3]))
+    signals = seen(count_K=[1, 3], excess_K=vector(LN3, 0))
     # Weights 3/4 and 1/4 over 1/2 each: three rows of 0.5 beside one of 1.5.
     loss_weights_K = method.loss_weights(state, signals)
     assert_close(loss_weights_K, vector(0.5, 0.5), rtol=0, atol=1e-8)
@@ -108,14 +101,14 @@ def test_before_any_excess_the_loss_is_mixs():
     state = method.init(("en", "hi"), 0)
     assert method.weights(state, 0).tolist() == [0.75, 0.25]
     assert method.allocate(state, 0, 8).tolist() == [6, 2]
-    signals = seen(vector(math.nan, math.nan), np.array([6, 2]))
+    signals = seen(count_K=[6, 2], excess_K=vector(math.nan, math.nan))
     assert_close(method.loss_weights(state, signals), vector(0.75, 0.25))
 
 
 def test_a_domain_of_prior_0_is_no_part_of_the_mixture():
     method = DoReMi(reference="mix", smoothing=0.2, prior={"en": 1, "de": 0, "hi": 1})
     state = method.init(("en", "de", "hi"), 0)
-    signals = seen(vector(LN3, math.nan, 0), np.array([2, 0, 2]))
+    signals = seen(count_K=[2, 0, 2], excess_K=vector(LN3, math.nan, 0))
     # 0.8 * 3/4 + 0.1, over the one half that is sampled.
     assert_close(method.loss_weights(state, signals), vector(0.7, 0, 0.3))
     for _ in range(3):
@@ -130,9 +123,7 @@ def test_a_domain_of_prior_0_is_no_part_of_the_mixture():
 @given(st.lists(st.floats(0, 50), min_size=9, max_size=9))
 def test_no_weight_dies_out(excess):
     method = DoReMi(reference="mix")
-    state = method.init(("en", "hi", "de"), 0)
-    for excess_K in vector(*excess).reshape(3, 3):
-        state = method.observe(state, seen(excess_K))
+    state = observed(method, *(seen(excess_K=e_K) for e_K in vector(*excess).reshape(3, 3)))
     for name in ("dro_K", "average_K"):
         assert state[name].min() >= 1e-3 / 3 * (1 - 1e-9)
         assert state[name].sum().item() == pytest.approx(1)

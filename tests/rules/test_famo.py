@@ -5,20 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from arrays import assert_close, vector
+from arrays import assert_close, observed, seen, vector
 
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Signals
 from pike_mixing.rules.famo import FAMO
 
 VECTORS = Path(__file__).parent / "vectors"
 DOMAINS = ("en", "hi", "de")
-
-
-def seen(before_K, after_K, step=0):
-    count_K = np.ones_like(before_K)
-    losses = {"loss_K": before_K, "loss_after_K": after_K}
-    return Signals(step=step, batch_rows=len(count_K), count_K=count_K, **losses)
 
 
 @pytest.mark.parametrize("run", range(3))
@@ -34,7 +27,7 @@ def test_40_steps_follow_the_authors_code(run):
     state = method.init(DOMAINS, 0)
     pairs = zip(known["losses_TxK"], known["losses_after_TxK"], strict=True)
     for step, (before, after) in enumerate(pairs):
-        signals = seen(vector(*before), vector(*after), step)
+        signals = seen(step, loss_K=vector(*before), loss_after_K=vector(*after))
         loss_weights_K = vector(*expected["loss_weights_TxK"][step])
         assert_close(method.loss_weights(state, signals), loss_weights_K, rtol=0, atol=1e-4)
         state = method.observe(state, signals)
@@ -51,7 +44,7 @@ def test_the_logits_move_as_under_torchs_adam_with_its_inner_decay(gamma):
     adam = torch.optim.Adam([logits_K], lr=0.025, weight_decay=gamma)
     generator = np.random.default_rng(0)
     for loss_2xK in 1 + generator.random((30, 2, 3)):
-        state = method.observe(state, seen(*loss_2xK))
+        state = method.observe(state, seen(loss_K=loss_2xK[0], loss_after_K=loss_2xK[1]))
         before_K, after_K = torch.from_numpy(loss_2xK + 1e-8).log()
         adam.zero_grad()
         (logits_K.softmax(dim=0) * (before_K - after_K)).sum().backward()
@@ -59,35 +52,30 @@ def test_the_logits_move_as_under_torchs_adam_with_its_inner_decay(gamma):
     assert_close(state["logits_K"], logits_K.detach().numpy(), rtol=0, atol=1e-12)
 
 
-def test_a_small_loss_weighs_more():
-    # z equal: 1/1 : 1/3.
-    method = FAMO()
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    # z equal: 1/1 : 1/3; and gaps of 1 and 1.
+    [(None, (0.75, 0.25)), ({"hi": 2, "en": 0}, (0.5, 0.5))],
+)
+def test_a_small_gap_to_the_lower_bound_weighs_more(bounds, expected):
+    method = FAMO(lower_bounds=bounds)
     loss_weights_K = method.loss_weights(
-        method.init(("en", "hi"), 0), seen(vector(1, 3), vector(1, 3))
+        method.init(("en", "hi"), 0), seen(loss_K=vector(1, 3), loss_after_K=vector(1, 3))
     )
-    assert_close(loss_weights_K, vector(0.75, 0.25), rtol=0, atol=1e-7)
-
-
-def test_a_lower_bound_is_what_the_loss_is_measured_from():
-    # Gaps 1 and 1.
-    method = FAMO(lower_bounds={"hi": 2, "en": 0})
-    loss_weights_K = method.loss_weights(
-        method.init(("en", "hi"), 0), seen(vector(1, 3), vector(1, 3))
-    )
-    assert_close(loss_weights_K, vector(0.5, 0.5))
+    assert_close(loss_weights_K, vector(*expected), rtol=0, atol=1e-7)
 
 
 def test_the_domain_whose_loss_fell_most_loses_weight():
     method = FAMO(rate=0.025)
-    state = method.observe(method.init(("en", "hi"), 0), seen(vector(2, 2), vector(1, 2)))
+    state = observed(method, seen(loss_K=vector(2, 2), loss_after_K=vector(1, 2)))
     # Adam's first step has the size of its rate.
     assert_close(state["logits_K"], vector(-0.025, 0.025), rtol=0, atol=1e-6)
 
 
 def test_an_absent_domain_has_no_weight_and_waits():
     method, nan = FAMO(), math.nan
-    state = method.observe(method.init(DOMAINS, 0), seen(vector(2, 2, 2), vector(1, 2, 1.5)))
-    absent = seen(vector(3, 2, nan), vector(2, 2, nan))
+    state = observed(method, seen(loss_K=vector(2, 2, 2), loss_after_K=vector(1, 2, 1.5)))
+    absent = seen(loss_K=vector(3, 2, nan), loss_after_K=vector(2, 2, nan))
     loss_weights_K = method.loss_weights(state, absent)
     # Counted as a loss of 0 it would take all the weight.
     assert loss_weights_K[2] == 0
@@ -103,4 +91,4 @@ def test_a_loss_below_its_lower_bound_is_refused():
     method = FAMO(lower_bounds={"en": 1, "hi": 2.5})
     state = method.init(("en", "hi"), 0)
     with pytest.raises(InputError, match=r"2\.5 of the run's domain 2 .* 2\.25 at step 7: lower"):
-        method.loss_weights(state, seen(vector(3, 2.25), vector(3, 2.25), step=7))
+        method.loss_weights(state, seen(7, loss_K=vector(3, 2.25), loss_after_K=vector(3, 2.25)))

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from arrays import assert_close, matrix
+from arrays import assert_close, matrix, observed
 from hypothesis import assume, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -18,10 +18,7 @@ def signals(gradient_KxD, step=0):
 
 def after(method, *gradients):
     """The state after steps with these gradients."""
-    state = method.init(tuple("abcdef"[: len(gradients[0])]), 0)
-    for step, gradient_KxD in enumerate(gradients):
-        state = method.observe(state, signals(gradient_KxD, step))
-    return state
+    return observed(method, *(signals(g_KxD, step) for step, g_KxD in enumerate(gradients)))
 
 
 SAME, ORTHOGONAL = matrix([1, 0], [1, 0]), matrix([1, 0], [0, 1])

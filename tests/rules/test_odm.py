@@ -4,12 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from arrays import assert_close, vector
+from arrays import assert_close, observed, seen, vector
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from pike_mixing.interface import Signals
 from pike_mixing.rules.odm import OnlineDataMixing, exploration, exponential
 
 VECTORS = Path(__file__).parent / "vectors"
@@ -17,11 +16,6 @@ DOMAINS = ("a", "b", "c", "d")
 ABSENT = {"": (), ", fourth domain absent": (3,)}
 
 few = effort(max_examples=30, deadline=None)
-
-
-def seen(loss_K, step=0):
-    count_K = np.ones_like(loss_K)
-    return Signals(step=step, batch_rows=len(count_K), count_K=count_K, loss_K=loss_K)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +36,7 @@ def test_the_codes_rule_follows_the_released_code(known, which):
     method = OnlineDataMixing(variant="code", warmup=0, prior=first)
     state = method.init(DOMAINS, 0)
     for step, loss_K in enumerate(losses(known, ABSENT[which])):
-        state = method.observe(state, seen(loss_K, step))
+        state = method.observe(state, seen(step, loss_K=loss_K))
         expected_K = vector(*known["weights_TxK"][f"code{which}"][step])
         assert_close(method.weights(state, step + 1), expected_K, rtol=0, atol=1e-12)
 
@@ -60,7 +54,7 @@ def test_the_papers_policy_is_exp3s(known, which):
 
 def test_one_update_of_the_papers_rule():
     method = OnlineDataMixing(warmup=0)
-    state = method.observe(method.init(("en", "hi"), 0), seen(vector(4, 1), step=9))
+    state = observed(method, seen(9, loss_K=vector(4, 1)))
     # Rewards 0.1 * 4 / 0.5 and 0.1 * 1 / 0.5 after the tenth step.
     assert_close(state["reward_K"], vector(0.8, 0.2))
     eps9, eps10 = (math.sqrt(math.log(2) / (2 * t)) for t in (9, 10))
@@ -77,16 +71,16 @@ def test_exploration_begins_with_everything_and_fades():
 
 def test_a_rare_domain_counts_for_more_in_the_papers_rule():
     method = OnlineDataMixing(warmup=0, prior={"en": 0.9, "hi": 0.1})
-    state = method.observe(method.init(("en", "hi"), 0), seen(vector(3, 3)))
+    state = observed(method, seen(loss_K=vector(3, 3)))
     # 0.1 * 3 / 0.9 and 0.1 * 3 / 0.1.
     assert_close(state["reward_K"], vector(1 / 3, 3))
 
 
 def test_an_absent_domain_keeps_its_reward_and_drifts_down():
     method = OnlineDataMixing(variant="code", warmup=0)
-    state = method.observe(method.init(("en", "hi"), 0), seen(vector(2, 2), step=50))
+    state = observed(method, seen(50, loss_K=vector(2, 2)))
     before = state["reward_K"].copy()
-    state = method.observe(state, seen(vector(2, math.nan), step=51))
+    state = method.observe(state, seen(51, loss_K=vector(2, math.nan)))
     assert state["reward_K"][1] == before[1]
     assert state["reward_K"][0] > before[0]
     assert state["weights_K"][1] < 0.5
@@ -97,9 +91,9 @@ def test_the_warm_up_sees_no_reward():
     state = method.init(("en", "hi"), 0)
     for step in range(3):
         # exp(11) = 60,000 would outweigh every later loss for a hundred steps.
-        assert method.observe(state, seen(vector(11, 2), step)) is state
+        assert method.observe(state, seen(step, loss_K=vector(11, 2))) is state
         assert method.weights(state, step).tolist() == [0.75, 0.25]
-    state = method.observe(state, seen(vector(1, 1), 3))
+    state = method.observe(state, seen(3, loss_K=vector(1, 1)))
     assert_close(state["reward_K"], vector(0.1, 0.1) * math.e)
 
 
@@ -112,7 +106,7 @@ def test_the_warm_up_sees_no_reward():
 def test_no_weight_falls_below_the_exploration_rate(loss, step, variant):
     method = OnlineDataMixing(variant=variant, warmup=0)
     domains = tuple(f"domain{k}" for k in range(len(loss)))
-    state = method.observe(method.init(domains, 0), seen(vector(*loss), step))
+    state = method.observe(method.init(domains, 0), seen(step, loss_K=vector(*loss)))
     weights_K = method.weights(state, step + 1)
     assert weights_K.min() >= exploration(len(loss), step + 1) * (1 - 1e-12)
     assert weights_K.sum().item() == pytest.approx(1)
@@ -122,9 +116,9 @@ def test_no_weight_falls_below_the_exploration_rate(loss, step, variant):
 def test_a_reward_beyond_a_float_is_none(variant):
     # e^800, and a loss over a weight of 0.
     method = OnlineDataMixing(variant=variant, warmup=0, prior={"en": 1, "hi": 0, "de": 1})
-    state = method.observe(method.init(("en", "hi", "de"), 0), seen(vector(1, 800, 1)))
+    state = observed(method, seen(loss_K=vector(1, 800, 1)))
     if variant == "paper":
         state = state | {"weights_K": vector(0.5, 0, 0.5)}
-        state = method.observe(state, seen(vector(1, 800, 1), step=1))
+        state = method.observe(state, seen(1, loss_K=vector(1, 800, 1)))
     assert state["reward_K"][1] == 0
     assert method.weights(state, 2).sum().item() == pytest.approx(1)

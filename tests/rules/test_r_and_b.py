@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from arrays import assert_close
+from arrays import assert_close, observed
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -20,10 +20,7 @@ def batch(step, gram, count=(2, 2)):
 
 
 def after(method, *batches):
-    state = method.init(DOMAINS, 0)
-    for seen in batches:
-        state = method.observe(state, seen)
-    return method.weights(state, len(batches))
+    return method.weights(observed(method, *batches, domains=DOMAINS), len(batches))
 
 
 def test_a_round_by_hand():

@@ -1,50 +1,36 @@
 import math
 
 import pytest
-from arrays import assert_close, vector
+from arrays import assert_close, observed, seen, vector
 
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Signals
 from pike_mixing.rules.skill_it import SkillIt
 
 LN2 = math.log(2)
 GRAPH = {"en": {"en": 1, "hi": 0.5}, "hi": {"hi": 1, "en": 0}}
 
 
-def seen(loss_K, step=0):
-    return Signals(step=step, batch_rows=4, validation_loss_K=loss_K)
+def after(method, *losses):
+    return observed(method, *(seen(validation_loss_K=vector(*loss)) for loss in losses))
 
 
-def test_weights_grow_with_the_loss():
-    method = SkillIt(eta=LN2)
-    state = method.observe(method.init(("en", "hi"), 0), seen(vector(3, 1)))
-    # 2^3 : 2^1.
-    assert_close(method.weights(state, 1), vector(0.8, 0.2))
-
-
-def test_losses_enter_in_nats_as_they_are():
-    method = SkillIt(eta=LN2)
-    state = method.observe(method.init(("en", "hi"), 0), seen(vector(6, 2)))
-    # Twice the losses square the odds: 2^6 : 2^2.
-    assert_close(method.weights(state, 1), vector(16, 1) / 17)
-
-
-def test_updates_begin_anew_and_do_not_compound():
-    method = SkillIt(eta=LN2, window=1)
-    state = method.init(("en", "hi"), 0)
-    for _ in range(5):
-        state = method.observe(state, seen(vector(3, 1)))
-    assert_close(method.weights(state, 1), vector(0.8, 0.2))
-
-
-def test_the_last_losses_are_summed():
-    method = SkillIt(eta=LN2, window=2)
-    state = method.init(("en", "hi"), 0)
-    for loss_K in (vector(9, 0), vector(1, 0), vector(0, 3)):
-        state = method.observe(state, seen(loss_K))
-    # 2^(1 + 0) : 2^(0 + 3).
-    assert_close(method.weights(state, 1), vector(0.2, 0.8))
-    assert state["losses_WxK"].tolist() == [[1, 0], [0, 3]]
+@pytest.mark.parametrize(
+    ("window", "losses", "odds"),
+    [
+        (3, [(3, 1)], (8, 2)),
+        # Nats as they are: twice the losses square the odds.
+        (3, [(6, 2)], (64, 4)),
+        # Updates begin anew and do not compound.
+        (1, [(3, 1)] * 5, (8, 2)),
+        # The last two are summed.
+        (2, [(9, 0), (1, 0), (0, 3)], (2, 8)),
+        # A domain without a loss counts with its last.
+        (1, [(3, 1), (math.nan, 3)], (8, 8)),
+    ],
+)
+def test_weights_are_powers_of_the_last_losses(window, losses, odds):
+    state = after(SkillIt(eta=LN2, window=window), *losses)
+    assert_close(state["weights_K"], vector(*odds) / sum(odds))
 
 
 def test_a_domain_is_weighed_by_what_it_teaches():
@@ -52,7 +38,7 @@ def test_a_domain_is_weighed_by_what_it_teaches():
     state = method.init(("en", "hi"), 0)
     # As if all losses were 1 nat: 2^1.5 : 2^1.
     assert_close(method.weights(state, 0), vector(2**0.5, 1) / (2**0.5 + 1))
-    state = method.observe(state, seen(vector(1, 4)))
+    state = after(method, (1, 4))
     # 2^(1 + 0.5 * 4) : 2^4.
     assert_close(method.weights(state, 1), vector(1, 2) / 3)
 
@@ -66,13 +52,6 @@ def test_an_edge_of_one_to_another_domain_counts_half():
 def test_the_graph_is_read_by_name_not_by_place():
     state = SkillIt(graph=GRAPH).init(("hi", "en"), 0)
     assert state["graph_KxK"].tolist() == [[1, 0], [0.5, 1]]
-
-
-def test_a_domain_without_a_loss_counts_with_its_last():
-    method = SkillIt(eta=LN2, window=1)
-    state = method.observe(method.init(("en", "hi"), 0), seen(vector(3, 1)))
-    state = method.observe(state, seen(vector(math.nan, 3)))
-    assert_close(method.weights(state, 1), vector(0.5, 0.5))
 
 
 def test_the_first_evaluation_comes_after_a_round():

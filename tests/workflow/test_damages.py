@@ -1,77 +1,65 @@
 """`pike verify results` after damage to every kind of file."""
 
-import json
-
 import pytest
+from edits import cut, flip, put, remove, values
 
 pytestmark = pytest.mark.workflow
 
 RUNS = "results/runs/words/tiny"
 
 
-def cut(path):
-    path.write_bytes(path.read_bytes()[:-1])
-
-
-def flip(path):
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
-def gone(path):
-    path.unlink()
+def shorter(path):
+    return cut(path, -1)
 
 
 def foreign(path):
-    path.write_text("somebody's", encoding="utf-8")
+    return put(path, "somebody's")
 
 
 def another_setting(path):
-    values = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps(values | {"seed": 7}), encoding="utf-8")
+    return values(path, {"seed": 7})
 
 
 DAMAGES = {
     "results/data/easy/documents.parquet": flip,
-    "results/data/hard/documents.parquet": cut,
-    "results/data/hard/manifest.json": cut,
+    "results/data/hard/documents.parquet": shorter,
+    "results/data/hard/manifest.json": shorter,
     "results/tokenizers/letters.model": flip,
     "results/tokenizers/stray.model": foreign,
     "results/corpora/letters/easy/train-00000.bin": flip,
-    "results/corpora/letters/easy/train-documents.npy": gone,
-    "results/corpora/letters/hard/validation-00000.bin": cut,
+    "results/corpora/letters/easy/train-documents.npy": remove,
+    "results/corpora/letters/hard/validation-00000.bin": shorter,
     "results/corpora/letters/notes/more.bin": foreign,
     f"{RUNS}/mix/seed0/run.json": another_setting,
-    f"{RUNS}/mix/seed0/weights.parquet": gone,
+    f"{RUNS}/mix/seed0/weights.parquet": remove,
     f"{RUNS}/mix/seed0/domain_losses.parquet": foreign,
     f"{RUNS}/mix/seed0/checkpoints/step12/model.safetensors": flip,
     f"{RUNS}/mix/seed0/checkpoints/step12/training.safetensors": flip,
-    f"{RUNS}/mix/seed0/checkpoints/step6/manifest.json": cut,
+    f"{RUNS}/mix/seed0/checkpoints/step6/manifest.json": shorter,
     f"{RUNS}/mix/seed0/evaluations/step12/perplexities.parquet": flip,
-    f"{RUNS}/mix/seed0/evaluations/step6/documents.parquet": gone,
-    f"{RUNS}/mix/seed0/probes/step12.parquet": cut,
-    f"{RUNS}/pike/seed0/manifest.json": cut,
+    f"{RUNS}/mix/seed0/evaluations/step6/documents.parquet": remove,
+    f"{RUNS}/mix/seed0/probes/step12.parquet": shorter,
+    f"{RUNS}/pike/seed0/manifest.json": shorter,
     f"{RUNS}/pike/seed0/evaluation.json": another_setting,
-    f"{RUNS}/balanced/seed0/manifest.json": gone,
-    f"{RUNS}/balanced/seed0/probes/manifest.json": gone,
+    f"{RUNS}/balanced/seed0/manifest.json": remove,
+    f"{RUNS}/balanced/seed0/probes/manifest.json": remove,
     f"{RUNS}/mostly-easy/seed0/notes.txt": foreign,
-    "results/pike.duckdb": cut,
-    "results/databases/table-accuracy.manifest.json": gone,
+    "results/pike.duckdb": shorter,
+    "results/databases/table-accuracy.manifest.json": remove,
     "results/tables/perplexity.csv": flip,
-    "results/tables/costs.md": gone,
+    "results/tables/costs.md": remove,
     "results/tables/mine.csv": foreign,
     "results/figures/losses.svg": flip,
-    "results/figures/weights.json": cut,
+    "results/figures/weights.json": shorter,
     "results/report/index.html": flip,
-    "results/report/index.manifest.json": cut,
+    "results/report/index.manifest.json": shorter,
 }
 
 
 def test_each_damage_is_named_with_what_to_do(finished):
     assert "all is whole" in finished.pike("verify", "results").stdout
     for name, damage in DAMAGES.items():
-        damage(finished.path(name))
+        damage(name)(finished.root)
     done = finished.pike("verify", "results")
     assert done.returncode == 2
     assert "Traceback" not in done.stdout
@@ -87,7 +75,7 @@ def test_each_damage_is_named_with_what_to_do(finished):
 
 
 def test_the_command_that_is_named_makes_a_damaged_file_again(finished):
-    flip(finished.path(f"{RUNS}/mix/seed0/evaluations/step12/perplexities.parquet"))
+    flip(f"{RUNS}/mix/seed0/evaluations/step12/perplexities.parquet")(finished.root)
     told = finished.pike("verify", f"{RUNS}/mix").stdout
     (command,) = {line.split("`")[1] for line in told.splitlines() if "perplexities" in line}
     assert command.startswith("snakemake --cores 2 --force results/runs/")

@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+from edits import cut, put, remove, text, values
 from test_rebuild import FIGURES, SELECTIONS, TABLES, append, results, run, stages, trained
 
 pytestmark = pytest.mark.workflow
@@ -63,51 +64,19 @@ def with_own_rule(whole, made_once, tmp_path_factory):
     return type(whole)(made_once("own", fill) / "project")
 
 
-def setting(section, name, **values):
-    return lambda project: project.configure(lambda config: config[section][name].update(values))
-
-
-def section(name, **values):
-    return lambda project: project.configure(lambda config: config[name].update(values))
+def setting(at, value):
+    return values("config.yaml", {at: value})
 
 
 def code(name):
-    return lambda project: append(project, name)
-
-
-def text(name, old, new):
-    def change(project):
-        path = project.path(name)
-        before = path.read_text(encoding="utf-8")
-        assert old in before
-        path.write_text(before.replace(old, new, 1), encoding="utf-8")
-
-    return change
-
-
-def size(name, cut=1):
-    """A file that lost its end."""
-
-    def change(project):
-        path = project.path(name)
-        path.write_bytes(path.read_bytes()[:-cut])
-
-    return change
-
-
-def gone(name):
-    def change(project):
-        path = project.path(name)
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-    return change
+    return lambda root: append(root, name)
 
 
 def version(name):
     """As if the work had been made with another version of what computes."""
 
-    def change(project):
-        path = project.path(name)
+    def change(root):
+        path = root / name
         manifest = json.loads(path.read_text(encoding="utf-8"))
         manifest["versions"] = dict.fromkeys(manifest["versions"], "0.1")
         path.write_text(json.dumps(manifest), encoding="utf-8")
@@ -115,16 +84,8 @@ def version(name):
     return change
 
 
-def new_text(project):
-    project.path("text/99.txt").write_text("nova teksto " * 40, encoding="utf-8")
-
-
-def renamed_text(project):
-    project.path("text/07.txt").rename(project.path("text/97.txt"))
-
-
-def seed(project):
-    project.configure(lambda config: config["runs"][0].update(seeds=[0, 1]))
+def renamed_text(root):
+    (root / "text/07.txt").rename(root / "text/97.txt")
 
 
 def of_all(*stages_of):
@@ -135,10 +96,6 @@ def of_all(*stages_of):
 EVERYTHING = DATA - {"download notes"} | of_all("pretrain", "evaluate", "probe")
 REPORT = {"report", "all"}
 TABLE = {"table perplexity", *REPORT}
-DATABASES = {
-    "database",
-    *(f"database_of_selection {name.replace(' ', '-')}" for name in SELECTIONS),
-}
 OF_CONFIG = {"database", "all", "report", *OUTPUTS}
 """After a change of the configuration that no job reads but the database that shows it."""
 
@@ -166,41 +123,53 @@ EDITS = {
     ),
     "a page": (text("pipeline/results/report/index.html", "\n", "\n\n"), REPORT),
     "a setting of a method": (
-        setting("methods", "balanced", tau=2),
+        setting("methods/balanced/tau", 2),
         trained("balanced") | OF_CONFIG,
     ),
-    "steps": (setting("training", "short", steps=18), of_all("pretrain", "evaluate", "probe")),
-    "a model": (setting("models", "tiny", layers=2), of_all("pretrain", "evaluate", "probe")),
-    "an evaluation": (setting("evaluation", "few", rows=7), of_all("evaluate")),
-    "a probe": (setting("probe", "few", rows=6), of_all("probe")),
-    "the split": (section("packing", validation_share=0.3), EVERYTHING),
-    "words of a scenario": (setting("scenarios", "words", about="Said otherwise"), OF_CONFIG),
+    "steps": (
+        setting("training/short/steps", 18),
+        of_all("pretrain", "evaluate", "probe"),
+    ),
+    "a model": (
+        setting("models/tiny/layers", 2),
+        of_all("pretrain", "evaluate", "probe"),
+    ),
+    "an evaluation": (setting("evaluation/few/rows", 7), of_all("evaluate")),
+    "a probe": (setting("probe/few/rows", 6), of_all("probe")),
+    "the split": (setting("packing/validation_share", 0.3), EVERYTHING),
+    "words of a scenario": (
+        setting("scenarios/words/about", "Said otherwise"),
+        OF_CONFIG,
+    ),
     "a selection of a table": (
-        setting("tables", "accuracy", methods=["pike", "balanced"]),
+        setting("tables/accuracy/methods", ["pike", "balanced"]),
         {"table accuracy", "database_of_selection table-accuracy"},
     ),
-    "a seed": (seed, {f"{s} words/tiny/{m}/seed1" for s in ("pretrain", "probe") for m in METHODS}),
+    "a seed": (
+        setting("runs/0/seeds", [0, 1]),
+        {f"{s} words/tiny/{m}/seed1" for s in ("pretrain", "probe") for m in METHODS},
+    ),
     "another text": (text("text/07.txt", " ", "  "), DATA | EVERYTHING),
-    "a further text": (new_text, DATA | EVERYTHING),
+    "a further text": (put("text/99.txt", "nova teksto " * 40), DATA | EVERYTHING),
     "a text of another name": (renamed_text, DATA | EVERYTHING),
-    "a text less": (gone("text/07.txt"), DATA | EVERYTHING),
-    "no text": (gone("text"), set()),
-    "a tokenizer's bytes": (size("results/tokenizers/letters.model"), EVERYTHING),
+    "a text less": (remove("text/07.txt"), DATA | EVERYTHING),
+    "no text": (remove("text"), set()),
+    "a tokenizer's bytes": (cut("results/tokenizers/letters.model", -1), EVERYTHING),
     "a shard": (
-        size("results/corpora/letters/easy/train-00000.bin"),
+        cut("results/corpora/letters/easy/train-00000.bin", -1),
         {"pack letters easy"} | of_all("pretrain", "evaluate", "probe"),
     ),
-    "a manifest cut off": (size(f"{MINE}/manifest.json", 30), trained("mine")),
-    "weights over time": (gone(f"{MINE}/weights.parquet"), trained("mine")),
+    "a manifest cut off": (cut(f"{MINE}/manifest.json", -30), trained("mine")),
+    "weights over time": (remove(f"{MINE}/weights.parquet"), trained("mine")),
     "a record": (
-        size(f"{MINE}/evaluations/step12/perplexities.parquet"),
+        cut(f"{MINE}/evaluations/step12/perplexities.parquet", -1),
         stages(["mine"], "evaluate") | results(["mine"]),
     ),
-    "checkpoints": (gone(f"{MINE}/checkpoints"), set()),
+    "checkpoints": (remove(f"{MINE}/checkpoints"), set()),
     "a run's settings file": (text(f"{MINE}/run.json", '"seed": 0', '"seed": 7'), set()),
     "a number of a table": (text("results/tables/perplexity.csv", "0.", "77.77"), TABLE),
-    "a picture": (gone("results/figures/losses.png"), {"figure losses", *REPORT}),
-    "a database": (gone("results/pike.duckdb"), OF_CONFIG),
+    "a picture": (remove("results/figures/losses.png"), {"figure losses", *REPORT}),
+    "a database": (remove("results/pike.duckdb"), OF_CONFIG),
     "torch": (version(f"{MINE}/manifest.json"), trained("mine")),
     "DuckDB": (version("results/tables/perplexity.manifest.json"), TABLE),
 }
@@ -217,7 +186,7 @@ def test_what_an_edit_makes_again_is_planned_and_nothing_else(
     if not remembered:
         shutil.rmtree(project.path(".snakemake"))
     change, expected = EDITS[name]
-    change(project)
+    change(project.root)
     planned = project.plan()
     if name in PARTS_OF_MORE:
         assert expected <= planned

@@ -117,9 +117,9 @@ def test_a_table_asked_for_alone_plans_the_runs_of_its_selection(fresh):
     }
 
 
-def append(project, name):
-    """Changes a module of the copy in a way that changes nothing that it computes."""
-    path = project.path(name)
+def append(root, name):
+    """Changes a module of a copy in a way that changes nothing that it computes."""
+    path = root / name
     path.write_text(path.read_text(encoding="utf-8") + "\nUNUSED = 1\n", encoding="utf-8")
 
 
@@ -176,7 +176,7 @@ def test_results_that_came_without_snakemakes_memory_are_compared_with_the_plan(
     shutil.rmtree(finished.path(".snakemake"))
     assert finished.plan() == set()
     finished.configure(lambda config: config["methods"]["balanced"].update(tau=2))
-    append(finished, "pike_mixing/rules/fixed.py")
+    append(finished.root, "pike_mixing/rules/fixed.py")
     assert finished.plan("--rerun-triggers", "mtime", "input") == set()
     planned = finished.plan()
     assert planned == trained("balanced", "mostly-easy")
