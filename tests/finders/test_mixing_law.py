@@ -39,6 +39,13 @@ def test_with_noise_the_mixture_is_nearly_as_good():
 
 
 @pytest.mark.slow
+def test_the_target_moves_the_mixture():
+    found = MixingLaw(kl=0.05, target={"code": 3, "prose": 1, "talk": 1}).find(DOMAINS, proxies())
+    expected = optimum(target_K=np.array([0.6, 0.2, 0.2]), kl=0.05)[0]
+    assert_allclose(found.weights_K, expected, atol=0.004)
+
+
+@pytest.mark.slow
 def test_a_large_price_gives_the_prior():
     prior = {"code": 5, "prose": 3, "talk": 2}
     found = MixingLaw(kl=1e6, prior=prior).find(DOMAINS, proxies())
