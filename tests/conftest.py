@@ -61,10 +61,7 @@ RUN = {
     "method": {},
 }
 
-PIKE = {
-    "rule": "pike",
-    "method": {"zeta1": 0.5, "zeta2": 0.1, "every": 2, "first": 0, "rows": 3},
-}
+PIKE = {"rule": "pike", "method": {"zeta1": 0.5, "zeta2": 0.1, "every": 2, "first": 0, "rows": 3}}
 
 
 def pytest_collection_modifyitems(items):

@@ -130,8 +130,7 @@ def test_the_module_is_the_command(run_pipeline):
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [["train"], ["pretrain"], ["pretrain", "run.json"], ["query"], ["--fast"]],
+    "arguments", [["train"], ["pretrain"], ["pretrain", "run.json"], ["query"], ["--fast"]]
 )
 def test_a_wrong_call_leaves_with_code_2_and_shows_the_usage(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
@@ -170,10 +169,7 @@ def test_the_version_is_shown(capsys):
         (["power", "--difference", "nan"], "argument --difference: 'nan' is not a number"),
         (["power", "--difference", "1", "--seed-sd", "inf"], "--seed-sd: 'inf' is not a number"),
         (["pretrain", "r", "--corpora", "c", "--wait", "soon"], "argument --wait: 'soon' is not a"),
-        (
-            ["query", "x", "--fromat", "json"],
-            "pike query: error: option: '--fromat' is unknown: ",
-        ),
+        (["query", "x", "--fromat", "json"], "pike query: error: option: '--fromat' is unknown: "),
         (["compare", "a", "b", "c"], "pike compare: error: c is too much"),
     ],
 )

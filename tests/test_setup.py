@@ -113,10 +113,7 @@ def test_what_is_missing_is_told_before_anything_is_made(start, tmp_path, part, 
 
 @pytest.mark.parametrize(
     "parts",
-    [
-        {"venv": 'mkdir "$3"; echo no space left; exit 1;'},
-        {"pip": "echo no network; exit 1"},
-    ],
+    [{"venv": 'mkdir "$3"; echo no space left; exit 1;'}, {"pip": "echo no network; exit 1"}],
 )
 def test_what_fails_in_the_middle_leaves_nothing(start, tmp_path, parts):
     output = told(start(**parts), 1)

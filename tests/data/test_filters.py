@@ -111,9 +111,7 @@ def test_scripts_without_blanks_are_cut_into_characters():
 
 @pytest.mark.parametrize(
     ("chosen", "message"),
-    [
-        ({"decontaminate": {"files": ["none*"]}}, r"files: no file matches 'none\*'"),
-    ],
+    [({"decontaminate": {"files": ["none*"]}}, r"files: no file matches 'none\*'")],
 )
 def test_wrong_settings_are_named(cleaned, chosen, message):
     with pytest.raises(InputError, match=message):

@@ -54,11 +54,7 @@ def asked(path, *options):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("finder", "suffix"),
-    [
-        (Best(), ".parquet"),
-        (RegMix(samples=2000, rounds=50), ".csv"),
-        (MixingLaw(), ".csv"),
-    ],
+    [(Best(), ".parquet"), (RegMix(samples=2000, rounds=50), ".csv"), (MixingLaw(), ".csv")],
 )
 def test_the_mixture_is_the_finders_own(swarm, finder, suffix):
     runs = proxies(noise=0.02)
@@ -222,19 +218,9 @@ class Said:
     [
         # Of 26 rows noise gives up to 1.645 / sqrt(25) = 0.329.
         (0.34, 0.1, False, []),
-        (
-            0.32,
-            0.1,
-            False,
-            ["the fit explains nothing: on held-out rows"],
-        ),
+        (0.32, 0.1, False, ["the fit explains nothing: on held-out rows"]),
         (0.34, 0.0, False, ["the fit explains nothing"]),
-        (
-            None,
-            None,
-            False,
-            ["the fit explains nothing: on held-out rows"],
-        ),
+        (None, None, False, ["the fit explains nothing: on held-out rows"]),
         (0.9, 0.9, True, ["the mixture lies outside of all averages of the rows"]),
     ],
 )

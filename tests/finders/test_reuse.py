@@ -41,11 +41,7 @@ def test_the_mixtures_of_the_released_case_study():
 weights = st.floats(1e-6, 1)
 
 
-@given(
-    st.dictionaries(st.sampled_from("abcdef"), weights, min_size=2),
-    st.data(),
-    st.floats(0, 1),
-)
+@given(st.dictionaries(st.sampled_from("abcdef"), weights, min_size=2), st.data(), st.floats(0, 1))
 def test_odds_within_the_virtual_domain_stay(old, data, share):
     changed = data.draw(st.sets(st.sampled_from(sorted(old)), max_size=len(old) - 1))
     new = expanded({"rest": share, "new": 1 - share}, "rest", kept(old, changed))

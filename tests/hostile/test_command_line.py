@@ -65,11 +65,7 @@ WORDS = [
 ]
 TRIALS = [Trial(bad, command, tuple(says)) for bad, command, *says in WORDS]
 
-SIGNALLED = [
-    ("PIKE_PEAK_FLOPS", "fast"),
-    ("PIKE_PEAK_FLOPS", "nan"),
-    ("PIKE_PEAK_FLOPS", "-1"),
-]
+SIGNALLED = [("PIKE_PEAK_FLOPS", "fast"), ("PIKE_PEAK_FLOPS", "nan"), ("PIKE_PEAK_FLOPS", "-1")]
 
 
 @cases(TRIALS)

@@ -114,10 +114,7 @@ READ = {
     ),
 }
 """What each command reads: every place in turn is replaced by a wrong one."""
-WRONG = {
-    "nothing there": ("none", ()),
-    "a text": ("text/notes.jsonl", ()),
-}
+WRONG = {"nothing there": ("none", ()), "a text": ("text/notes.jsonl", ())}
 
 
 def replaced(given, place, wrong):

@@ -122,25 +122,13 @@ EDITS = {
         results(METHODS),
     ),
     "a page": (text("pipeline/results/report/index.html", "\n", "\n\n"), REPORT),
-    "a setting of a method": (
-        setting("methods/balanced/tau", 2),
-        trained("balanced") | OF_CONFIG,
-    ),
-    "steps": (
-        setting("training/short/steps", 18),
-        of_all("pretrain", "evaluate", "probe"),
-    ),
-    "a model": (
-        setting("models/tiny/layers", 2),
-        of_all("pretrain", "evaluate", "probe"),
-    ),
+    "a setting of a method": (setting("methods/balanced/tau", 2), trained("balanced") | OF_CONFIG),
+    "steps": (setting("training/short/steps", 18), of_all("pretrain", "evaluate", "probe")),
+    "a model": (setting("models/tiny/layers", 2), of_all("pretrain", "evaluate", "probe")),
     "an evaluation": (setting("evaluation/few/rows", 7), of_all("evaluate")),
     "a probe": (setting("probe/few/rows", 6), of_all("probe")),
     "the split": (setting("packing/validation_share", 0.3), EVERYTHING),
-    "words of a scenario": (
-        setting("scenarios/words/about", "Said otherwise"),
-        OF_CONFIG,
-    ),
+    "words of a scenario": (setting("scenarios/words/about", "Said otherwise"), OF_CONFIG),
     "a selection of a table": (
         setting("tables/accuracy/methods", ["pike", "balanced"]),
         {"table accuracy", "database_of_selection table-accuracy"},

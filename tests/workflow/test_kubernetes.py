@@ -47,10 +47,7 @@ class Cluster:
         place.mkdir(parents=True)
         with (place / "log").open("w") as log:
             self.running[name] = subprocess.Popen(
-                [*container["command"], *container["args"]],
-                cwd=place,
-                stdout=log,
-                stderr=log,
+                [*container["command"], *container["args"]], cwd=place, stdout=log, stderr=log
             )
         self.asked[name] = {
             "image": container["image"],

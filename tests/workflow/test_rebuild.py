@@ -111,10 +111,7 @@ def test_a_table_asked_for_alone_plans_the_runs_of_its_selection(fresh):
     )
     assert {
         job for job in planned if job.startswith(("table", "figure", "database", "report"))
-    } == {
-        "table accuracy",
-        "database_of_selection table-accuracy",
-    }
+    } == {"table accuracy", "database_of_selection table-accuracy"}
 
 
 def append(root, name):
