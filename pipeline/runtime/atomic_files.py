@@ -151,7 +151,7 @@ def digest(value: Any) -> str:
 def write_json(
     path: Path, value: Any, stage: str | None = None, inputs: Sequence[Path] = ()
 ) -> None:
-    """Writes indented JSON; the file appears whole or not at all, as `appearing` says."""
+    """Writes indented JSON; the file appears whole or not at all, as `atomic_write` says."""
     with atomic_write(path, stage, inputs) as partial:
         partial.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 

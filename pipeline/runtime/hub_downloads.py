@@ -1,6 +1,7 @@
 """Files of the Hugging Face Hub, asked for until they come.
 
-Waits grow from try to try, and are as long as the Hub asks where it says so. Needs the extra `hub`.
+Waits grow from try to try; a time that the Hub asks for (Retry-After) its own client waits. Needs
+the extra `hub`.
 """
 
 import functools
@@ -90,13 +91,11 @@ def with_retries(call: Callable[[], T], what: str) -> T:
         except FAILURES as error:
             if not left or not _passing(_reason(error)):
                 raise
-            asked = _asked_wait(_reason(error))
-            pause = wait if asked is None else asked
             log.warning(
                 "%s: %s: %s; again in %.0f s (%d tries left)",
-                *(what, type(error).__name__, str(error).partition("\n")[0], pause, left),
+                *(what, type(error).__name__, str(error).partition("\n")[0], wait, left),
             )
-            time.sleep(pause)
+            time.sleep(wait)
             wait = min(2 * wait, LONGEST_WAIT)
     raise AssertionError("the last try returns or raises")
 
@@ -113,10 +112,3 @@ def _passing(error: BaseException) -> bool:
     if isinstance(error, OSError) and errors.mendable(error):
         return False
     return not isinstance(error, OfflineModeIsEnabled | FileNotFoundError)
-
-
-def _asked_wait(error: BaseException) -> float | None:
-    """Seconds that the answer asks to wait (Retry-After), if it does."""
-    answer = getattr(error, "response", None)
-    asked = "" if answer is None else answer.headers.get("retry-after", "")
-    return min(float(asked), 10 * LONGEST_WAIT) if asked.isdecimal() else None

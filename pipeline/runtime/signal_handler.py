@@ -80,7 +80,7 @@ class SignalState:
 
 @contextlib.contextmanager
 def ignore_signal(save_on: str) -> Iterator[None]:
-    """Ignores requests for a checkpoint inside the block, but within `watched`.
+    """Ignores requests for a checkpoint inside the block, but within `handle_signals`.
 
     By default they would end the process. Before the training has begun there is nothing to save.
 
