@@ -58,7 +58,7 @@ def possible() -> bool:
     return True
 
 
-def start(name: str, modules: Mapping[str, str], prefix: str = "") -> Callable[[], int]:
+def start(name: str, modules: Mapping[str, str], prefix: str = "") -> subprocess.Popen[bytes]:
     """Starts a server, which ends with this process; it answers when it has imported the modules.
 
     Args:
@@ -67,12 +67,11 @@ def start(name: str, modules: Mapping[str, str], prefix: str = "") -> Callable[[
         prefix: Shell commands that stand before each job's.
 
     Returns:
-        What ends the server, when its jobs have ended, and tells its exit code.
+        The server; at the end of its standard input it ends when its jobs have ended.
     """
-    words = [sys.executable, "-m", __name__, name]
-    words += [f"{command}={module}" for command, module in modules.items()]
+    own = [f"{command}={module}" for command, module in modules.items()]
     server = subprocess.Popen(
-        ["bash", "-c", f'{prefix}exec "$@"', "bash", *words],
+        ["bash", "-c", f'{prefix}exec "$@"', "bash", sys.executable, "-m", __name__, name, *own],
         env={**os.environ, **dict.fromkeys(THREADS, "1")},
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
@@ -80,12 +79,7 @@ def start(name: str, modules: Mapping[str, str], prefix: str = "") -> Callable[[
         start_new_session=True,
     )
     _started.append(server)
-
-    def end() -> int:
-        server.communicate()
-        return server.returncode
-
-    return end
+    return server
 
 
 def words(name: str) -> str:

@@ -80,7 +80,7 @@ class Server:
             shutil.copytree(ROOT / package, self.clone / package, ignore=ignored)
         (self.clone / "pipeline/theory/stage.py").write_text(STAGE)
         (self.clone / "pipeline/full.py").write_text(FULL)
-        self._end = fork_server.start(
+        self._server = fork_server.start(
             self.name,
             {"theory": "pipeline.planning.stages", "other": "pipeline.full"},
             f"cd {self.clone}; export PYTHONPATH={self.clone}; exec 2>{self.clone}/told; ",
@@ -128,7 +128,8 @@ class Server:
 
     def end(self):
         self.ended = True
-        return self._end()
+        self._server.communicate()
+        return self._server.returncode
 
     def run(self, *arguments, **more):
         """Runs one to its end: exit code, output, errors."""
