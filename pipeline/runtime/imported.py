@@ -36,7 +36,8 @@ class Imported:
         self._files = _stamps()
         # Arrow's allocator would start a thread, which a fork does not have.
         os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"
-        for module in modules:
+        # pyarrow imports pandas when it meets its first list.
+        for module in (*modules, "pandas"):
             importlib.import_module(module)
         packages = tuple(f"{name}." for name in code_fingerprint.FIRST_PARTY)
         code_fingerprint.of(*(name for name in sys.modules if name.startswith(packages)))
