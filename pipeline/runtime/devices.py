@@ -154,7 +154,7 @@ def number(value: float, device: torch.device) -> float | Tensor:
 
 
 def activation_checkpoint(function: Callable[..., Tensor], *inputs: Any) -> Tensor:
-    """A function's value, what leads to which is made again in the backward pass.
+    """A function's value, whose intermediate results the backward pass computes again.
 
     Args:
         function: A module, for one.
