@@ -154,15 +154,15 @@ def _shares(part: list[Row]) -> list[Series]:
 def declared(found: list[Row], _: str) -> list[Panel]:
     """Panels that the view itself lays out: place, labels, lines and limits are columns of it.
 
-    A view that has a lower limit alone leaves the upper one to the highest value.
+    Bands (low, high), a line of reference and limits (bottom, top) are optional; a view that has a
+    lower limit alone leaves the upper one to the highest value.
     """
     panels = []
     for (scenario, model, name), part in _groups(found, "scenario", "model", "panel"):
         first, limits = part[0], None
-        if first["bottom"] is not None:
-            highest = 1.1 * max(row["value"] for row in part)
-            limits = first["bottom"], highest if first["top"] is None else first["top"]
-        line = (first["reference_label"], first["reference"])
+        if (bottom := first.get("bottom")) is not None:
+            limits = bottom, first.get("top") or 1.1 * max(row["value"] for row in part)
+        height = first.get("reference")
         panels.append(
             Panel(
                 f"{scenario}--{model}--{slug(name)}",
@@ -172,7 +172,7 @@ def declared(found: list[Row], _: str) -> list[Panel]:
                 first["x_label"],
                 first["y_label"],
                 series=_lines(part, "value", "key", band=_with_ends),
-                references=[] if first["reference"] is None else [line],
+                references=[] if height is None else [(first["reference_label"], height)],
                 y_limits=limits,
             )
         )
@@ -250,4 +250,4 @@ def _several_seeds(points: list[Row]) -> bool:
 
 
 def _with_ends(points: list[Row]) -> bool:
-    return points[0]["low"] is not None
+    return points[0].get("low") is not None

@@ -7,7 +7,7 @@ from pipeline.results import curves
 
 LAID_OUT = {
     "scenario", "model", "panel", "title", "x_label", "y_label", "key", "key_position", "step",
-    "value", "low", "high", "reference_label", "reference", "bottom", "top",
+    "value",
 }  # fmt: skip
 DRAWN = ("figure1", "figure2", "figure4", "figure5", "figure6", "figure7", "figure8")
 
@@ -15,8 +15,7 @@ DRAWN = ("figure1", "figure2", "figure4", "figure5", "figure6", "figure7", "figu
 def row(step, value, **more):
     return {
         "scenario": "s", "model": "m", "panel": "p", "title": "t", "x_label": "x", "y_label": "y",
-        "key": "k", "key_position": 0, "step": step, "value": value, "low": None, "high": None,
-        "reference_label": None, "reference": None, "bottom": None, "top": None,
+        "key": "k", "key_position": 0, "step": step, "value": value,
     } | more  # fmt: skip
 
 

@@ -13,12 +13,7 @@ select
     line_position(w.method, e.baseline, w.method_position) as key_position,
     w.step,
     w.weight as value,
-    cast(null as double) as low,
-    cast(null as double) as high,
-    cast(null as text) as reference_label,
-    cast(null as double) as reference,
-    0.0 as bottom,
-    cast(null as double) as top
+    0.0 as bottom
 from figure_weights as w
 cross join experiment as e
 where (w.scenario, w.model, w.method) in (

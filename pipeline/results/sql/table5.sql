@@ -33,7 +33,6 @@ cells as (
 
 select
     'table5' as "table",
-    cast(null as text) as scenario,
     model,
     'models of the runs' as section,
     'method' as kind,

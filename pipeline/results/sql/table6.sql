@@ -9,8 +9,6 @@ with recipes as (
 
 select
     'table6' as "table",
-    cast(null as text) as scenario,
-    cast(null as text) as model,
     'recipes of the runs' as section,
     'method' as kind,
     c.row_position,

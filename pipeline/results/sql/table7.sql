@@ -45,8 +45,6 @@ cells as (
 
 select
     'table7' as "table",
-    cast(null as text) as scenario,
-    cast(null as text) as model,
     'PiKE as it was run' as section,
     'method' as kind,
     c.row_position,

@@ -17,7 +17,7 @@ with measured as (
 select
     m.scenario, m.model, 'runs of PiKE' as section, 'method' as kind, m.row_position, m.row_label,
     c.column_position, c.column_label, c.unit, avg(c.value) as value,
-    stddev_samp(c.value) as error, c.decimals, cast(null as text) as better, 0 as block
+    stddev_samp(c.value) as error, c.decimals, 0 as block
 from measured as m
 cross join lateral (values
     (0, 'total training time', if(long, 'h', 's'), seconds / if(long, 3600.0, 1.0), 1),
@@ -25,11 +25,11 @@ cross join lateral (values
     (2, 'overhead of PiKE', '%', 100 * estimating / seconds, 1)
 ) as c (column_position, column_label, unit, value, decimals)
 group by all
-union all
+union all by name
 select
-    cast(null as text), cast(null as text), 'As printed', 'method', z.position,
-    z.label || ' (' || p.params || ', ' || p.scenario || ')', c.column_position, c.column_label,
-    c.unit, p.value, cast(null as double), c.decimals, cast(null as text), 1
+    'As printed' as section, 'method' as kind, z.position as row_position,
+    z.label || ' (' || p.params || ', ' || p.scenario || ')' as row_label, c.column_position,
+    c.column_label, c.unit, p.value, c.decimals, 1 as block
 from paper as p
 join paper_names as z on z.kind = 'model' and p.model = z.name
 join (values

@@ -62,12 +62,11 @@ theirs as (
 
 select
     "table", scenario, model, method, scenario || ' / ' || model as section, 'method' as kind,
-    case when metric = 'accuracy' then 0 else 1 end as row_position,
-    case when metric = 'accuracy' then 'mean accuracy, ' || shots || '-shot (%)'
-        else 'mean perplexity' end as row_label,
-    column_position, column_label, cast(null as text) as unit, value, error,
-    case when metric = 'accuracy' then 1 else 2 end as decimals, cast(null as text) as better,
-    value = case when metric = 'accuracy' then max(value) over same else min(value) over same end
+    if(metric = 'accuracy', 0, 1) as row_position,
+    if(metric = 'accuracy', 'mean accuracy, ' || shots || '-shot (%)', 'mean perplexity')
+        as row_label,
+    column_position, column_label, value, error, if(metric = 'accuracy', 1, 2) as decimals,
+    value = if(metric = 'accuracy', max(value) over same, min(value) over same)
         and count(*) over same > 1 as best,
     published, 0 as block
 from shown
@@ -75,16 +74,13 @@ window same as (partition by "table", scenario, model, metric)
 union all by name
 select distinct
     "table", scenario, model, method, scenario || ' / ' || model as section, 'method' as kind,
-    2 as row_position, 'seeds' as row_label, column_position, column_label,
-    cast(null as text) as unit, seeds as value, cast(null as double) as error, 0 as decimals,
-    cast(null as text) as better, false as best, cast(null as double) as published, 0 as block
+    2 as row_position, 'seeds' as row_label, column_position, column_label, seeds as value,
+    0 as decimals, false as best, 0 as block
 from shown
 union all by name
 select
-    "table", cast(null as text) as scenario, cast(null as text) as model,
-    cast(null as text) as method, 'As printed' as section, 'method' as kind, 0 as row_position,
-    'mean accuracy, ' || shots || '-shot (%)' as row_label, column_position, column_label,
-    cast(null as text) as unit, value, cast(null as double) as error, 1 as decimals,
-    cast(null as text) as better, bold, cast(null as double) as published, 1 as block
+    "table", 'As printed' as section, 'method' as kind, 0 as row_position,
+    'mean accuracy, ' || shots || '-shot (%)' as row_label, column_position, column_label, value,
+    1 as decimals, bold, 1 as block
 from theirs
 order by "table", block, section, row_position, column_position

@@ -70,7 +70,6 @@ cells as (
 select
     "table",
     scenario,
-    cast(null as text) as model,
     'training text under the tokenizer ' || tokenizer as section,
     'method' as kind,
     position as row_position,

@@ -64,7 +64,6 @@ marked as (
 ours as (
     select
         c."table",
-        s.position as scenario_position,
         c.scenario,
         c.model,
         c.method,
@@ -92,7 +91,6 @@ ours as (
         c.seeds
     from marked as c
     join models as m using (scenario, model)
-    join scenarios as s using (scenario)
     join paper_names as n on n.kind = 'scenario' and c.published_scenario = n.name
     join paper_names as z on z.kind = 'model' and c.published_model = z.name
     join paper_names as k on k.kind = 'method' and c.published_method = k.name
@@ -129,32 +127,16 @@ theirs as (
     left join paper_names as t on t.kind = 'task' and p.task = t.name
     where p."table" in ('table1', 'table2', 'table9', 'table10', 'table13', 'table14')
         and p."table" not in (select "table" from marked where published is not null)
-),
-
-sized as (
-    select distinct on ("table", section, row_label)
-        "table", scenario_position, scenario, model, method, section_position, size_position,
-        section, row_position, row_label, 9000 as column_position, 'seeds' as column_label,
-        cast(null as text) as unit, seeds as value, 0 as decimals
-    from ours
 )
 
-select
-    "table", scenario, model, method, section, 'method' as kind, row_position, row_label,
-    column_position, column_label, unit, value, error, decimals, better, significant, beats,
-    published, false as bold,
-    0 as block, size_position, section_position
+select * exclude (seeds), 'method' as kind, false as bold, 0 as block from ours
+union all by name
+select distinct on ("table", section, row_label)
+    "table", scenario, model, method, section_position, size_position, section, row_position,
+    row_label, 'method' as kind, 9000 as column_position, 'seeds' as column_label, seeds as value,
+    0 as decimals, false as significant, false as beats, false as bold, 0 as block
 from ours
-union all
-select
-    "table", scenario, model, method, section, 'method', row_position, row_label,
-    column_position, column_label, unit, value, null, decimals, null, false, false,
-    null, false, 0, size_position, section_position
-from sized
-union all
-select
-    "table", null, null, null, section, 'method', row_position, row_label,
-    column_position, column_label, unit, value, null, decimals, null, false, underlined,
-    null, bold, 1, size_position, section_position
+union all by name
+select * exclude (underlined), 'method' as kind, false as significant, underlined as beats, 1 as block
 from theirs
 order by "table", block, size_position, section_position, section, row_position, column_position

@@ -29,8 +29,6 @@ select
     case when max(c.seeds) over line > 1 then c.high end as high,
     if(c.quantity = 'accuracy', e.baseline || ' at its end', null) as reference_label,
     b.value as reference,
-    cast(null as double) as bottom,
-    cast(null as double) as top,
     c.shots,
     c.formulation,
     c.metric

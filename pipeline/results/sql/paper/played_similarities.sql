@@ -30,8 +30,8 @@ select
     c.value + c.error as high,
     '' as reference_label,
     0.0 as reference,
-    -c.extent as bottom,
-    c.extent as top
+    cast(-c.extent as double) as bottom,
+    cast(c.extent as double) as top
 from pairs as p
 cross join lateral (values
     (0, 'cosine', 'cosine of gradients', p.cosine, p.cosine_error, 1.05),
