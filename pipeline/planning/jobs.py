@@ -87,23 +87,10 @@ class Jobs:
         return Job(SECONDS[rule], memory, DISK_BYTES[rule])
 
     def every(self) -> Iterator[Key]:
-        """All jobs of the plan, but for the databases of some runs alone."""
-        plan = self.plan
-        named = {
-            "download": plan.sources,
-            "tokenizer": plan.tokenizers,
-            "pack": plan.corpora,
-            "fetch": plan.tasks,
-            "pretrain": plan.runs,
-            "mixture": plan.mixtures,
-            "evaluate": plan.evaluations,
-            "probe": plan.probes,
-            "database": [""],
-            "table": plan.tables,
-            "figure": plan.figures,
-            "report": [""],
-        }
-        return ((rule, name) for rule, names in named.items() for name in names)
+        """All jobs of the plan, but for the theory and the databases of some runs alone."""
+        left_out = ("theory", "database_of_selection")
+        work = self.plan.work().items()
+        return ((rule, name) for rule, names in work if rule not in left_out for name in names)
 
     def vocabulary(self, tokenizer: str) -> int:
         """Pieces of a tokenizer: its own where it is made, else what its settings tell of it."""

@@ -84,16 +84,7 @@ class Comparison:
 
     def _every(self) -> Iterator[tuple[str, str]]:
         """Every piece of work of the plan: its rule and name."""
-        plan = self._plan
-        special = {
-            "theory": [""] if plan.theory(list(plan.runs)) else [],
-            "database": [""],
-            "database_of_selection": plan.selections,
-            "report": [""],
-        }
-        for rule, made in MADE.items():
-            named = special[rule] if rule in special else getattr(plan, made.section)
-            yield from ((rule, name) for name in named)
+        return ((rule, name) for rule, names in self._plan.work().items() for name in names)
 
     def manifest(self, rule: str, name: str) -> str:
         """Where the manifest of a piece of work lies, or will."""

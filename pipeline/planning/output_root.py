@@ -86,11 +86,11 @@ def write_settings(plan: Plan, pythons: Mapping[str, str] | None = None) -> None
     stamp = claim(plan) | ({"pythons": dict(pythons)} if pythons else {})
     wanted = {f"{plan.results}/experiment.json": stamp, **plan.settings_files()}
     for name, values in wanted.items():
-        if not _holds(Path(name), values):
+        if not holds(Path(name), values):
             atomic_files.write_json(Path(name), values)
 
 
-def _holds(path: Path, values: Settings) -> bool:
+def holds(path: Path, values: Any) -> bool:
     """Whether a settings file is there and whole: a spoiled one is as good as none."""
     try:
         return bool(atomic_files.read_json(path) == values)

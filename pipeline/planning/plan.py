@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from pike_mixing.errors import InputError
@@ -139,6 +139,25 @@ class Plan:
         """Downstream tasks that the evaluations of these runs ask."""
         asked = (self.evaluations.get(run, {}).get("tasks", []) for run in runs)
         return sorted({one["task"] for tasks in asked for one in tasks})
+
+    def work(self) -> dict[str, Collection[str]]:
+        """Names of what each rule of the workflow makes, in the order of the data's way."""
+        return {
+            "download": self.sources,
+            "tokenizer": self.tokenizers,
+            "pack": self.corpora,
+            "fetch": self.tasks,
+            "theory": [""] if self.theory(list(self.runs)) else [],
+            "pretrain": self.runs,
+            "mixture": self.mixtures,
+            "evaluate": self.evaluations,
+            "probe": self.probes,
+            "database": [""],
+            "database_of_selection": self.selections,
+            "table": self.tables,
+            "figure": self.figures,
+            "report": [""],
+        }
 
     def settings_files(self) -> dict[str, Settings]:
         """Path and content of every settings file that a stage reads."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pike_mixing.errors import InputError
 from pipeline.data import corpus_manifest
 from pipeline.data.shards import Corpus
-from pipeline.planning import outdated
+from pipeline.planning import outdated, output_root
 from pipeline.runtime import atomic_files, checksums, made_from, manifests, ownership, presentation
 from pipeline.runtime.progress import Progress
 
@@ -152,7 +152,11 @@ def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[
             broken.add(place)
             yield f"{place} is missing: {_again(place, 'make')}"
     settings = folder / SETTINGS.get(stage, "")
-    if stage in SETTINGS and settings.is_file() and not _holds(settings, one.content["settings"]):
+    if (
+        stage in SETTINGS
+        and settings.is_file()
+        and not output_root.holds(settings, one.content["settings"])
+    ):
         yield (
             f"{os.path.normpath(settings)} has other settings than {one.path} was made under: "
             "delete it, and the workflow writes it anew"
@@ -164,13 +168,6 @@ def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[
                 Corpus.open(folder, split)
         except InputError as error:
             yield str(error)
-
-
-def _holds(settings: Path, expected: Any) -> bool:
-    try:
-        return bool(atomic_files.read_json(settings) == expected)
-    except InputError:
-        return False
 
 
 def _missing(place: Path, broken: set[Path]) -> Iterator[str]:

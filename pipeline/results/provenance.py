@@ -136,26 +136,24 @@ def accuracies(connection: duckdb.DuckDBPyConnection, scenario: str, model: str)
     return blocks
 
 
-def methods(
-    connection: duckdb.DuckDBPyConnection, scenario: str, rules: Mapping[str, str]
-) -> list[Row]:
-    """The scenario's methods: name, what the rule does in a sentence, and its settings."""
+def methods(connection: duckdb.DuckDBPyConnection, rules: Mapping[str, str]) -> list[Row]:
+    """Every method that ran: name, what its rule does in a sentence, its scenarios by settings."""
     found = query(
         connection,
-        "select r.method, any_value(r.settings) as settings from runs as r "
-        "join methods as m on r.method = m.method where r.scenario = ? "
-        "group by r.method, m.position order by m.position",
-        scenario,
+        "select r.method, r.scenario, any_value(r.settings) as settings from runs as r "
+        "join methods as m using (method) join scenarios as s using (scenario) "
+        "group by r.method, r.scenario, m.position, s.position order by m.position, s.position",
     )
-    rows = []
+    rows: dict[str, Row] = {}
     for row in found:
         settings = json.loads(row["settings"])
-        rule = settings["rule"]
         given = {**settings["method"], **settings.get("tuned", {})}
         values = ", ".join(f"{k} {_plain(v)}" for k, v in given.items())
-        about = rules.get(rule, "")
-        rows.append({"method": row["method"], "rule": rule, "about": about, "settings": values})
-    return rows
+        rule, about = settings["rule"], rules.get(settings["rule"], "")
+        fresh = {"method": row["method"], "rule": rule, "about": about, "settings": {}}
+        one = rows.setdefault(row["method"], fresh)
+        one["settings"].setdefault(values, []).append(row["scenario"])
+    return list(rows.values())
 
 
 def _plain(value: Any) -> str:

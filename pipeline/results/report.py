@@ -132,7 +132,7 @@ def _content(
         _scenario(connection, named, scenario, doubts, tabled, own)
         for scenario in named.scenarios()
     ]
-    methods = _methods(connection, named)
+    methods = provenance.methods(connection, named.rules)
     return {
         "name": named.experiment,
         "baseline": named.baseline,
@@ -207,16 +207,6 @@ def picture(
         if m in shown
     ]
     return {"columns": columns, "rows": lines, "notes": marks.notes(signed)}
-
-
-def _methods(connection: duckdb.DuckDBPyConnection, named: experiment.Experiment) -> list[Row]:
-    """Every method that ran, in the experiment's order; scenarios by settings."""
-    found: dict[str, Row] = {}
-    for scenario in named.scenarios():
-        for row in provenance.methods(connection, scenario, named.rules):
-            one = found.setdefault(row["method"], {**row, "settings": {}})
-            one["settings"].setdefault(row["settings"], []).append(scenario)
-    return [found[name] for name in named.methods() if name in found]
 
 
 def _names(given: Mapping[str, object], folder: Path, suffix: str) -> list[str]:

@@ -6,7 +6,7 @@ import re
 import duckdb
 import pytest
 
-from pipeline.results import database, tables, views
+from pipeline.results import database, views
 
 PLACE = ["table", "scenario", "params", "metric", "task", "shots"]
 STATED = """
@@ -248,14 +248,6 @@ def test_grid_of_settings(paper):
 def test_each_finding_is_a_row_of_the_table(paper):
     rows = paper.execute("select distinct section, row_label from table_audit").fetchall()
     assert len(rows) == len(paper.execute("from audit").fetchall()) == 28 + 22
-
-
-def test_what_the_paper_writes_in_latex_is_shown_as_it_is_written():
-    cell = tables.Cell(None, None, r"\textit{Random} selects 5%")
-    line = tables.Line("batches", "reference", {"comment": cell})
-    block = tables.TableSection("said twice", None, None, ("comment",), (line,))
-    text = tables.latex(tables.TableSettings("audit"), [block])
-    assert r"\textbackslash{}textit\{Random\} selects 5\%" in text
 
 
 def test_intervals_of_printed_numbers(paper):

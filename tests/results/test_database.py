@@ -137,15 +137,6 @@ def test_methods_without_runs_keep_their_place(small, tmp_path):
     assert found == [("pike", 2)]
 
 
-def test_published_numbers_are_there(made):
-    found = ask(
-        made / "pike.duckdb",
-        "select value, bold, shots from paper where \"table\" = 'table1' and method = 'mix' "
-        "and metric = 'perplexity' and task = 'hi'",
-    )
-    assert found == [(4.45, True, None)]
-
-
 def test_same_records_give_the_same_rows(small, tmp_path):
     for name in "ab":
         database.build(small, tmp_path / f"{name}.duckdb")

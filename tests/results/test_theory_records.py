@@ -72,14 +72,6 @@ def test_errata_stand_in_the_audit(opened):
     assert comment.startswith("false as stated: ")
 
 
-def test_the_table_of_the_audit_shows_each_erratum_once(opened):
-    rows, places, cells = opened.execute(
-        "select count(distinct row_label), count(distinct row_position), count(*) "
-        "from table_audit where section = 'Derivations'"
-    ).fetchone()
-    assert (rows, places, cells) == (22, 22, 66)
-
-
 def test_the_chain_behind_the_table_of_the_theory_ends_at_the_theory(built):
     assert "theory/manifest.json" in why.why("table/theory", built)
 
