@@ -26,10 +26,9 @@ class Stale(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """Where a rule's manifests lie, and which of the plan's settings they are made under."""
+    """What a rule makes, and which of the plan's settings it is made under."""
 
     artifact: str
-    manifest: str
     section: str
     part: str = ""
     """The setting that names the peer which does the work."""
@@ -38,24 +37,22 @@ class _Made(NamedTuple):
 
 
 MADE = {
-    "download": _Made("source/{}", "data/{}/manifest.json", "sources", "kind"),
-    "tokenizer": _Made("tokenizer/{}", "tokenizers/{}.json", "tokenizers"),
-    "pack": _Made("corpus/{}", "corpora/{}/manifest.json", "corpora"),
-    "fetch": _Made("task/{}", "tasks/{}/manifest.json", "tasks"),
-    "theory": _Made("theory", "theory/manifest.json", "theory"),
-    "pretrain": _Made("run/{}", "runs/{}/manifest.json", "runs", "rule"),
-    "mixture": _Made("mixture/{}", "mixtures/{}.json", "mixtures", "finder"),
-    "evaluate": _Made("evaluation/{}", "runs/{}/evaluations/manifest.json", "evaluations"),
-    "probe": _Made("probe/{}", "runs/{}/probes/manifest.json", "probes"),
-    "database": _Made("database", "pike.manifest.json", "databases"),
-    "database_of_selection": _Made(
-        "database/{}", "databases/{}.manifest.json", "databases", stage="database"
-    ),
-    "table": _Made("table/{}", "tables/{}.manifest.json", "tables"),
-    "figure": _Made("figure/{}", "figures/{}.manifest.json", "figures"),
-    "report": _Made("report", "report/index.manifest.json", "report"),
+    "download": _Made("source/{}", "sources", "kind"),
+    "tokenizer": _Made("tokenizer/{}", "tokenizers"),
+    "pack": _Made("corpus/{}", "corpora"),
+    "fetch": _Made("task/{}", "tasks"),
+    "theory": _Made("theory", "theory"),
+    "pretrain": _Made("run/{}", "runs", "rule"),
+    "mixture": _Made("mixture/{}", "mixtures", "finder"),
+    "evaluate": _Made("evaluation/{}", "evaluations"),
+    "probe": _Made("probe/{}", "probes"),
+    "database": _Made("database", "databases"),
+    "database_of_selection": _Made("database/{}", "databases", stage="database"),
+    "table": _Made("table/{}", "tables"),
+    "figure": _Made("figure/{}", "figures"),
+    "report": _Made("report", "report"),
 }
-"""By rule, in the order of the data's way."""
+"""By rule."""
 
 
 class Comparison:
@@ -78,17 +75,15 @@ class Comparison:
         self.inputs = rule_inputs.RuleInputs(plan)
         self._known = checksums.Memory(checksums.MEMORY)
         atexit.register(self._known.keep)
-        self._makers = {self.manifest(rule, name): (rule, name) for rule, name in self._every()}
+        self._makers = {
+            self._plan.manifest(rule, name): (rule, name) for rule, name in self._every()
+        }
         tokenizers = {f"{plan.results}/tokenizers/{t}.model": t for t in plan.tokenizers}
         self._makers |= {path: ("tokenizer", name) for path, name in tokenizers.items()}
 
     def _every(self) -> Iterator[tuple[str, str]]:
         """Every piece of work of the plan: its rule and name."""
         return ((rule, name) for rule, names in self._plan.work().items() for name in names)
-
-    def manifest(self, rule: str, name: str) -> str:
-        """Where the manifest of a piece of work lies, or will."""
-        return f"{self._plan.results}/{MADE[rule].manifest.format(name)}"
 
     @functools.cache  # noqa: B019 - there is one of these in a process.
     def reads(self, rule: str, name: str) -> rule_inputs.Reads:
@@ -120,13 +115,13 @@ class Comparison:
         stage = made.stage or rule
         code = stages.code(stage, part, self._pythons.get(rule))
         today = made_from.Today(settings, *code, reads.paths(), reads.given)
-        place = Path(self.manifest(rule, name))
+        place = Path(self._plan.manifest(rule, name))
         return tuple(made_from.of_finished(place, stage, today, self._known) or ())
 
     @functools.cache  # noqa: B019 - as above.
     def outdated(self, rule: str, name: str) -> bool:
         """Whether a piece of work differs from the plan, or any that it stands on."""
-        if self.of(rule, name) or self._forced(rule, self.manifest(rule, name)):
+        if self.of(rule, name) or self._forced(rule, self._plan.manifest(rule, name)):
             return True
         return any(map(self.is_made_again, self.reads(rule, name).paths()))
 
@@ -156,7 +151,7 @@ class Comparison:
     def _stands(self, rule: str, name: str) -> bool:
         """Whether a piece of work was made under today's settings."""
         changed = {one.what.partition(".")[0] for one in self.of(rule, name)}
-        there = Path(self.manifest(rule, name)).is_file()
+        there = Path(self._plan.manifest(rule, name)).is_file()
         return there and not changed & {"settings", "manifest"}
 
     def refuse_missing(self) -> None:
@@ -170,7 +165,7 @@ class Comparison:
 
     def manifests(self) -> list[str]:
         """Where the manifests of all the plan's work lie, or will."""
-        return [self.manifest(rule, name) for rule, name in self._every()]
+        return [self._plan.manifest(rule, name) for rule, name in self._every()]
 
     def every(self) -> Iterator[Stale]:
         """All differences of the plan's finished work, without those that follow from others."""

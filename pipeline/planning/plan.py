@@ -25,6 +25,25 @@ UNTRAINED = "untrained-"
 """What the name of a database begins with that knows its runs by their settings alone."""
 
 
+MANIFESTS = {
+    "download": "data/{}/manifest.json",
+    "tokenizer": "tokenizers/{}.json",
+    "pack": "corpora/{}/manifest.json",
+    "fetch": "tasks/{}/manifest.json",
+    "theory": "theory/manifest.json",
+    "pretrain": "runs/{}/manifest.json",
+    "mixture": "mixtures/{}.json",
+    "evaluate": "runs/{}/evaluations/manifest.json",
+    "probe": "runs/{}/probes/manifest.json",
+    "database": "pike.manifest.json",
+    "database_of_selection": "databases/{}.manifest.json",
+    "table": "tables/{}.manifest.json",
+    "figure": "figures/{}.manifest.json",
+    "report": "report/index.manifest.json",
+}
+"""Where the manifest of what each rule makes lies in the output root; {}: its name."""
+
+
 def is_trained(selection: str) -> bool:
     """Whether the database of some runs, of this name, waits for their trainings."""
     return not selection.startswith(UNTRAINED)
@@ -117,6 +136,10 @@ class Plan:
     def run_folder(self, run: str) -> str:
         """Where a run's records lie."""
         return f"{self.results}/runs/{run}"
+
+    def manifest(self, rule: str, name: str = "") -> str:
+        """Where the manifest of what a rule makes lies, or will."""
+        return f"{self.results}/{MANIFESTS[rule].format(name)}"
 
     def named(self, section: str, name: str) -> Settings:
         """What a section has under a name: a target of the command line may hold any name.
@@ -216,10 +239,10 @@ class Plan:
                 }
                 for run, values in chosen.items()
             },
-            "mixtures": {m: f"{self.results}/mixtures/{m}.json" for m in mixtures},
+            "mixtures": {mixture: self.manifest("mixture", mixture) for mixture in mixtures},
             "corpora": {corpus: f"{self.results}/corpora/{corpus}" for corpus in corpora},
             "sources": {source: f"{self.results}/data/{source}" for source in sorted(read)},
-            "tokenizers": {t: f"{self.results}/tokenizers/{t}.json" for t in tokenizers},
+            "tokenizers": {name: self.manifest("tokenizer", name) for name in tokenizers},
             "tasks": {t: f"{self.results}/tasks/{t}" for t in self.asked_tasks(chosen) if trained},
             "theory": self.theory(names) if trained else None,
             "rules": self.rule_descriptions(),

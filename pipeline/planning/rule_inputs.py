@@ -87,8 +87,7 @@ class RuleInputs:
         """The sources that it is trained on, or the user's own SentencePiece model."""
         given = files_of(self.plan.named("tokenizers", tokenizer))
         sources = self.plan.tokenizer_sources[tokenizer]
-        documents = [f"{self.plan.results}/data/{source}/{MANIFEST}" for source in sources]
-        return Reads({"documents": documents}, given)
+        return Reads({"documents": [self.plan.manifest("download", s) for s in sources]}, given)
 
     def _pack(self, corpus: str) -> Reads:
         """Documents, tokenizer, and the evaluation items that no corpus may hold."""
@@ -98,9 +97,9 @@ class RuleInputs:
         unwanted = files_of(hygiene.get("decontaminate", {}))
         fetched = [p.removeprefix(self._tasks) for p in unwanted if p.startswith(self._tasks)]
         made = {
-            "documents": f"{self.plan.results}/data/{source}/{MANIFEST}",
+            "documents": self.plan.manifest("download", source),
             "tokenizer": f"{self.plan.results}/tokenizers/{tokenizer}.model",
-            "tasks": [f"{self._tasks}{name.partition('/')[0]}/{MANIFEST}" for name in fetched],
+            "tasks": [self.plan.manifest("fetch", name.partition("/")[0]) for name in fetched],
         }
         return Reads(made, _matching(p for p in unwanted if not p.startswith(self._tasks)))
 
@@ -112,9 +111,9 @@ class RuleInputs:
         plan, values = self.plan, self.plan.named("runs", run)
         found: dict[str, Any] = {"corpora": self._corpora(run, values["domains"])}
         if run in plan.references:
-            found["reference"] = f"{plan.run_folder(plan.references[run])}/{MANIFEST}"
+            found["reference"] = plan.manifest("pretrain", plan.references[run])
         if run in plan.found:
-            found["mixture"] = f"{plan.results}/mixtures/{plan.found[run]}.json"
+            found["mixture"] = plan.manifest("mixture", plan.found[run])
         return found
 
     def _mixture(self, mixture: str) -> dict[str, Any]:
@@ -129,15 +128,15 @@ class RuleInputs:
         plan, values = self.plan, self.plan.named("runs", run)
         further = [d for d in plan.read_domains(run) if d not in values["domains"]]
         return {
-            "run": f"{plan.run_folder(run)}/{MANIFEST}",
+            "run": plan.manifest("pretrain", run),
             "tokenizer": f"{plan.results}/tokenizers/{values['tokenizer']}.model",
             "corpora": self._corpora(run, further),
-            "tasks": [f"{self._tasks}{task}/{MANIFEST}" for task in plan.asked_tasks([run])],
+            "tasks": [plan.manifest("fetch", task) for task in plan.asked_tasks([run])],
         }
 
     def _probe(self, run: str) -> dict[str, Any]:
         self.plan.named("probes", run)
-        return {"run": f"{self.plan.run_folder(run)}/{MANIFEST}"}
+        return {"run": self.plan.manifest("pretrain", run)}
 
     def _theory(self, _: str) -> dict[str, Any]:
         return {}
@@ -156,9 +155,9 @@ class RuleInputs:
         return {"database": _record(self.plan.database("figure", figure))}
 
     def _report(self, _: str) -> dict[str, Any]:
-        named = {"tables": self.plan.tables, "figures": self.plan.figures}
-        made = {k: [f"{self.plan.results}/{k}/{n}.{MANIFEST}" for n in v] for k, v in named.items()}
-        return {"database": _record(self.plan.shown()[1]), **made}
+        tables = [self.plan.manifest("table", name) for name in self.plan.tables]
+        figures = [self.plan.manifest("figure", name) for name in self.plan.figures]
+        return {"database": _record(self.plan.shown()[1]), "tables": tables, "figures": figures}
 
     def task_arguments(self, wildcards: Wildcards) -> list[str]:
         """Arguments that say where a downstream task's data set comes from."""
@@ -178,7 +177,8 @@ class RuleInputs:
     @asked_often
     def corpora_folder(self, wildcards: Wildcards) -> str:
         """Folder of the corpora of a run's tokenizer."""
-        return self._corpora_folder(wildcards.run)
+        tokenizer = self.plan.named("runs", wildcards.run)["tokenizer"]
+        return f"{self.plan.results}/corpora/{tokenizer}"
 
     def records(self, runs: Iterable[str], *, trained: bool = True) -> list[str]:
         """Manifests of all that the database of these runs is built from (`Plan.experiment`)."""
@@ -189,12 +189,9 @@ class RuleInputs:
     def _tasks(self) -> str:
         return f"{self.plan.results}/tasks/"
 
-    def _corpora_folder(self, run: str) -> str:
-        return f"{self.plan.results}/corpora/{self.plan.named('runs', run)['tokenizer']}"
-
     def _corpora(self, run: str, domains: Iterable[str]) -> list[str]:
-        folder = self._corpora_folder(run)
-        return [f"{folder}/{domain}/{MANIFEST}" for domain in domains]
+        tokenizer = self.plan.named("runs", run)["tokenizer"]
+        return [self.plan.manifest("pack", f"{tokenizer}/{domain}") for domain in domains]
 
 
 def _record(database: str) -> str:

@@ -94,7 +94,7 @@ def reads(rule):
         compare = workflow.is_main_process and "PARAMS" in triggers
         read = told(COMPARED.reads, rule, name := "/".join(wildcards))
         if compare and told(COMPARED.outdated, rule, name):
-            workflow.dag.forcefiles.add(COMPARED.manifest(rule, name))
+            workflow.dag.forcefiles.add(PLAN.manifest(rule, name))
 
         def input_of(path):
             # Snakemake makes again what reads a file that is made again, but of an old file.
