@@ -105,17 +105,22 @@ def _owner(path: Path, load: Callable[[Path], Settings]) -> Path:
     return _owner(path.parent / config["include"], load)
 
 
-def of_workflow(config: Mapping[str, Any], files: Sequence[Path]) -> Plan:
-    """The plan of a workflow, whose configuration Snakemake has read and merged.
+def of_workflow(
+    files: Sequence[Path], options: Mapping[str, Any]
+) -> tuple[Plan, Mapping[str, Any]]:
+    """The plan of a workflow, and its configuration without what it includes.
+
+    Snakemake's own reading of the files, as YAML 1.1, is not used.
 
     Args:
-        config: The merged configuration.
-        files: Its files, which are read again: YAML's surprises are refused.
+        files: The configuration's files; a later one's values replace an earlier one's.
+        options: What `--config` sets, which replaces both.
 
     Raises:
         InputError: as `read` and `plan`, or `--configfile` has taken a target for a file.
     """
     load = functools.cache(alone)  # Parsing takes up to 60 ms.
+    config: Settings = {}
     for number, path in enumerate(files):
         if number and path.suffix not in (".yaml", ".yml"):
             raise InputError(
@@ -123,9 +128,22 @@ def of_workflow(config: Mapping[str, Any], files: Sequence[Path]) -> Plan:
                 "put targets in front of it"
             )
         included(load(path), path.parent, load=load)
+        config = _replaced(config, load(path))
+    config = _replaced(config, options)
     whole = shorthand.written_out(included(config, files[0].parent, load=load))
     owners = [_owner(path, load) for path in files]
-    return plan(whole, " + ".join(map(str, files)), " + ".join(map(os.path.relpath, owners)))
+    named = " + ".join(map(str, files)), " + ".join(map(os.path.relpath, owners))
+    return plan(whole, *named), config
+
+
+def _replaced(config: Mapping[str, Any], by: Mapping[str, Any]) -> Settings:
+    """The configuration with another's values in their places, as Snakemake merges them."""
+    within = {
+        name: _replaced(config[name], value)
+        for name, value in by.items()
+        if isinstance(value, Mapping) and isinstance(config.get(name), Mapping)
+    }
+    return {**config, **by, **within}
 
 
 def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Plan:

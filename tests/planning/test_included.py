@@ -37,7 +37,7 @@ def test_the_file_that_sets_the_results_folder_owns_it(tmp_path, config):
     (tmp_path / "whole.yaml").write_text(whole, encoding="utf-8")
     mine = tmp_path / "mine.yaml"
     mine.write_text("include: whole.yaml\nmethods: {own: {rule: mix}}\n")
-    plan = planner.of_workflow(yaml.safe_load(mine.read_text()), [mine])
+    plan = planner.of_workflow([mine], {})[0]
     assert "own" in plan.config["methods"]
     assert plan.origin == str(mine)
     assert Path(plan.owner).resolve() == tmp_path / "whole.yaml"
@@ -52,7 +52,7 @@ def test_a_workflow_parses_each_file_once(tmp_path, config, monkeypatch):
     monkeypatch.setattr(
         strict_yaml, "load", lambda text, where: parsed.append(where) or load(text, where)
     )
-    planner.of_workflow({"include": "whole.yaml"}, [mine])
+    planner.of_workflow([mine], {})
     assert parsed == [str(mine), str(whole)]
 
 

@@ -346,23 +346,29 @@ def test_what_snakemake_has_merged_is_read_again(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("methods:\n  mix: {rule: mix}\n  mix: {rule: pike}\n")
     with pytest.raises(InputError, match=r"mine\.yaml: line 3: 'mix' is named a second time"):
-        planner.of_workflow({}, [path])
+        planner.of_workflow([path], {})
 
 
 def test_a_target_behind_configfile_is_named(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("experiment: mine\n")
     with pytest.raises(InputError, match=r"behind it .*manifest\.json too: put targets in front"):
-        planner.of_workflow({}, [path, tmp_path / "manifest.json"])
+        planner.of_workflow([path, tmp_path / "manifest.json"], {})
 
 
 def test_a_workflow_of_several_files_names_them_all(small, tmp_path):
-    small["models"]["nano"]["depth"] = 3
     paths = [tmp_path / "a.yaml", tmp_path / "b.yaml"]
-    for path in paths:
-        path.write_text("experiment: mine\n")
+    paths[0].write_text(yaml.safe_dump(small), encoding="utf-8")
+    paths[1].write_text("models: {nano: {depth: 3}}\n")
     with pytest.raises(InputError, match=r"a\.yaml \+ .*b\.yaml: models\.nano"):
-        planner.of_workflow(small, paths)
+        planner.of_workflow(paths, {})
+    paths[1].write_text(
+        "models: {nano: {width: 8}}\ntraining: {text: {peak_learning_rate: 1e-2}}\n"
+    )
+    plan, own = planner.of_workflow(paths, {"models": {"nano": {"heads": 1}}, "experiment": "no"})
+    nano = small["models"]["nano"] | {"width": 8, "heads": 1}
+    assert (own["models"]["nano"], own["experiment"]) == (nano, "no")
+    assert plan.config["training"]["text"]["peak_learning_rate"] == 0.01
 
 
 ASKED = {"tasks": ["piqa", "hellaswag_de"], "shots": [0, 7], "formulations": ["cf"], "items": 9}

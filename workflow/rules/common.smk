@@ -23,7 +23,9 @@ def told(function, *arguments):
 slurm.ignore_checkpoint_signals()
 FILES = workflow.overwrite_configfiles or workflow.configfiles
 PROFILE = told(profile.of_workflow, workflow.resource_settings)
-PLAN = told(planner.of_workflow, config, [Path(os.path.relpath(f)) for f in FILES])
+# Snakemake reads the files as YAML 1.1, we as 1.2: `config` is ours from here on.
+PATHS = [Path(os.path.relpath(f)) for f in FILES]
+PLAN, config = told(planner.of_workflow, PATHS, workflow.config_settings.config)
 told(output_root.claim, PLAN)
 
 RESULTS = PLAN.results
