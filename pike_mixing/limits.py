@@ -10,6 +10,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+WIDEST = 2**63 - 1
+"""The greatest whole number that a setting can be: the database has 64 bits for it."""
+KEYWORDS = {
+    "at_least": "minimum",
+    "above": "exclusiveMinimum",
+    "at_most": "maximum",
+    "below": "exclusiveMaximum",
+    "multiple_of": "multipleOf",
+    "distinct": "uniqueItems",
+    "means": "patternErrorMessage",
+}
+"""Limits by the keyword of JSON Schema; editors know the last, which JSON Schema does not."""
+FILLED = {"string": "minLength", "array": "minItems", "object": "minProperties"}
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -36,6 +50,8 @@ class Limits:
     def problem(self, value: Any) -> str | None:
         """What is wrong with a value of the right type."""
         if isinstance(value, int | float):
+            if abs(value) > WIDEST and isinstance(value, int):
+                return f"must lie between -{WIDEST} and {WIDEST}"
             return None if self._contains(value) else f"{self.allowed()}, not {value}"
         if self.filled and not value:
             return "must not be empty" if isinstance(value, str) else "name at least one"
@@ -44,6 +60,25 @@ class Limits:
         if self.pattern is not None and not re.fullmatch(self.pattern, value):
             return f"{value!r} is not {self.means or self.pattern}"
         return self.judge(value) if self.judge else None
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        """How pydantic checks a value: its type, then these limits."""
+        schema = _then(handler(source), self._refuse, "after")
+        return _then(schema, _listed, "before") if self.or_one else schema
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Callable[[Any], Any]) -> Any:
+        """What JSON Schema says of the limits."""
+        node = handler(schema)
+        set_here = {name: v for name, v in vars(self).items() if v is not None and v is not False}
+        node |= {KEYWORDS[name]: v for name, v in set_here.items() if name in KEYWORDS}
+        node |= {FILLED[node["type"]]: 1} if self.filled else {}
+        node |= {"pattern": f"^({self.pattern})$"} if self.pattern else {}
+        return node | ({"type": ["string", "array"]} if self.or_one else {})
+
+    def _refuse(self, value: Any) -> Any:
+        if problem := self.problem(value):
+            raise ValueError(problem)
+        return value
 
     def _contains(self, value: float) -> bool:
         return (
@@ -70,11 +105,15 @@ class Limits:
         )
 
 
-@dataclass(frozen=True)
-class Kinds:
-    """A mapping whose `kind` says which dataclass holds its other settings."""
+def _then(schema: Any, function: Callable[[Any], Any], when: str) -> Any:
+    """A core schema of pydantic's with a function that sees the value before or after it."""
+    called = {"type": "no-info", "function": function}
+    return {"type": f"function-{when}", "function": called, "schema": schema}
 
-    types: Mapping[str, Any]
+
+def _listed(value: Any) -> Any:
+    """A tuple of the value where it stands without its list."""
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
 PositiveInt = Annotated[int, Limits(at_least=1)]

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from fetched import asked, benchmarks, standin, tokenizers
 
-from pike_mixing.settings import parse
 from pipeline import settings
 from pipeline.data import packing, sources, tokenizer
 from pipeline.model import checkpoint
@@ -23,6 +22,7 @@ from pipeline.model.adamw import adamw
 from pipeline.model.transformer import initialised
 from pipeline.planning import planner
 from pipeline.runtime import atomic_files, made_from
+from pipeline.runtime.validation import validate
 
 __all__ = ["asked", "benchmarks", "standin", "tokenizers"]
 
@@ -152,7 +152,7 @@ def finish_untrained():
     """
 
     def finish(path, pieces, change=None):
-        work = parse(settings.Run, atomic_files.read_json(path), "run.json")
+        work = validate(settings.Run, atomic_files.read_json(path), "run.json")
         for step in (0, 3):
             vocabulary = work.model.padded_vocabulary(pieces)
             model = initialised(work.model, vocabulary, seed=step)

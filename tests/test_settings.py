@@ -9,9 +9,10 @@ from pike_mixing.alarms import AlarmLimits
 from pike_mixing.errors import InputError
 from pike_mixing.interface import StatisticsNeed
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveFloat, PositiveInt, Share
-from pike_mixing.settings import fits, parse, unknown
+from pike_mixing.settings import CheckedSettings, fits, parse, unknown
 from pike_mixing.settings_text import meanings
 from pipeline import settings
+from pipeline.runtime.validation import validate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,15 +38,12 @@ class Sample:
         return ["count: must be at least 1"] if self.count < 1 else []
 
 
-SWITCH = "(YAML reads yes, no, on and off as true and false)"
-QUOTES = "put it in quotes (YAML reads yes, no, on, off, numbers and dates as such)"
-RANGE = f"whole numbers lie between -{2**63 - 1} and {2**63 - 1}"
-RANGED = f"range: {RANGE}"
+RANGE = f"must lie between -{2**63 - 1} and {2**63 - 1}"
 
 
-def message(kind, values):
+def message(kind, values, make=validate):
     with pytest.raises(InputError) as caught:
-        parse(kind, values, "here")
+        make(kind, values, "here")
     return str(caught.value).splitlines()
 
 
@@ -60,7 +58,7 @@ def test_plain_values_become_a_dataclass():
         "limit": 7,
         "free": {"any": [1]},
     }
-    parsed = parse(Sample, values, "here")
+    parsed = validate(Sample, values, "here")
     assert parsed == Sample("x", 3, 1.0, parts=(1.0, 2.5), weights={"en": 1.0}, inner=Inner(4),
                             limit=7, free={"any": [1]})  # fmt: skip
     assert isinstance(parsed.share, float)
@@ -69,7 +67,7 @@ def test_plain_values_become_a_dataclass():
 
 @pytest.mark.parametrize("values", [None, [1], "x", 3])
 def test_settings_that_are_no_mapping_are_refused(values):
-    assert message(Sample, values) == [f"here: {values!r} is not a mapping"]
+    assert message(Sample, values) == [f"here: {values!r} is not a mapping with name, count"]
 
 
 def test_a_missing_section_is_told_by_its_keys():
@@ -86,52 +84,46 @@ def test_every_whole_number_of_64_bits_fits_and_none_written_as_another_thing(nu
 
 
 def test_what_is_left_out_has_its_default():
-    assert parse(Sample, {"name": "x", "count": 1}, "here") == Sample("x", 1)
-    assert parse(Sample, {"name": "x", "count": 1, "limit": None}, "here").limit is None
+    assert validate(Sample, {"name": "x", "count": 1}, "here") == Sample("x", 1)
+    assert validate(Sample, {"name": "x", "count": 1, "limit": None}, "here").limit is None
 
 
 def test_all_mistakes_are_reported_at_once():
     assert message(Sample, {"nam": "x", "count": "3", "share": "much"}) == [
-        "here: 'nam' is unknown: did you mean 'name'?",
         "here: name is missing: a text",
-        "here.count: '3' is a text in YAML: write 3",
+        "here.count: '3' is not a whole number",
         "here.share: 'much' is not a number",
+        "here: 'nam' is unknown: did you mean 'name'?",
     ]
 
 
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ({"count": True}, f"here.count: True is not a whole number {SWITCH}"),
+        ({"count": True}, "here.count: True is not a whole number"),
         ({"count": 1.0}, "here.count: 1.0 is not a whole number: write 1"),
         ({"count": 1.5}, "here.count: 1.5 is not a whole number"),
-        ({"count": "1e3"}, "here.count: '1e3' is a text in YAML: write 1000"),
-        ({"count": "1.5"}, "here.count: '1.5' is not a whole number"),
+        ({"count": "8"}, "here.count: '8' is not a whole number"),
         ({"count": float("inf")}, "here.count: inf is not a whole number"),
-        ({"count": 2**63}, f"here.count: {2**63} is out of range: {RANGE}"),
-        ({"count": 10**40}, f"here.count: a number of more than 40 digits is out of {RANGED}"),
-        ({"share": 10**400}, f"here.share: a number of more than 40 digits is out of {RANGED}"),
-        ({"share": "8"}, "here.share: '8' is a text in YAML: write 8"),
-        ({"share": "1e999"}, "here.share: '1e999' is not a number"),
-        ({"share": True}, f"here.share: True is not a number {SWITCH}"),
+        ({"share": 10**400}, f"here.share: {RANGE}"),
+        ({"share": "8"}, "here.share: '8' is not a number"),
+        ({"share": True}, "here.share: True is not a number"),
         ({"share": float("nan")}, "here.share: nan is not a number"),
         ({"share": float("inf")}, "here.share: inf is not a number"),
         ({"loud": 1}, "here.loud: 1 is not true or false"),
         ({"kind": "c"}, "here.kind: 'c' is not one of 'a', 'b'"),
-        ({"order": True}, "here.order: True is not one of 0, 1"),
-        ({"order": 1.0}, "here.order: 1.0 is not one of 0, 1"),
-        ({"weights": {False: 1}}, f"here.weights: the name: False is not a text: {QUOTES}"),
-        ({"name": 8}, f"here.name: 8 is not a text: {QUOTES}"),
+        ({"order": 2}, "here.order: 2 is not one of 0, 1"),
+        ({"name": 8}, "here.name: 8 is not a text: put it in quotes"),
         ({"limit": "x"}, "here.limit: 'x' is not a whole number"),
         ({"name": None}, "here.name: None is not a text"),
         ({"parts": [1, "x"]}, "here.parts[1]: 'x' is not a number"),
         ({"parts": "xy"}, "here.parts: 'xy' is not a list"),
         ({"weights": {"en": "x"}}, "here.weights.en: 'x' is not a number"),
         ({"weights": [1]}, "here.weights: [1] is not a mapping"),
-        ({"inner": 3}, "here.inner: 3 is not a mapping"),
+        ({"inner": 3}, "here.inner: 3 is not a mapping with size"),
         ({"inner": {"size": "x"}}, "here.inner.size: 'x' is not a whole number"),
         ({"inner": {}}, "here.inner: size is missing: a whole number"),
-        ({"inner": None}, "here.inner: None is not a mapping"),
+        ({"inner": None}, "here.inner: None is not a mapping with size"),
         ({"count": 0}, "here.count: must be at least 1"),
     ],
 )
@@ -140,7 +132,7 @@ def test_a_value_that_does_not_fit_is_named_with_its_place(values, expected):
 
 
 @dataclasses.dataclass(frozen=True)
-class Limited:
+class Limited(CheckedSettings):
     count: PositiveInt = 1
     place: NonNegativeInt | None = None
     rate: PositiveFloat = 1.0
@@ -171,21 +163,44 @@ class Limited:
         ("judged", ["c4"], "a/b/c", "judged: 'a/b/c' is not an id on the Hugging Face Hub: wri"),
         ("parts", [[1, 2], [3]], [1, 2, 1], "parts: 1 is named twice"),
         ("parts", [], [], "parts: name at least one"),
+        ("count", [], 2**63, f"count: {RANGE}"),
         ("parts", [], [1, 0], "parts[1]: must be at least 1, not 0"),
-        ("files", ["a", ["a", "b"]], "", "files[0]: must not be empty"),
         ("by_name", [{"a": 1}], {"A": 1}, "by_name: the name: 'A' is not [a-z]+"),
         ("by_name", [], {"a": 0}, "by_name.a: must be at least 1, not 0"),
     ],
 )
-def test_a_value_keeps_to_the_limits_of_its_type(name, taken, refused, expected):
+@pytest.mark.parametrize("make", [validate, parse], ids=["the pipeline", "the library"])
+def test_a_value_keeps_to_the_limits_of_its_type(make, name, taken, refused, expected):
     for value in taken:
-        parse(Limited, {name: value}, "here")
-    (line,) = message(Limited, {name: refused})
+        make(Limited, {name: value}, "here")
+    (line,) = message(Limited, {name: refused}, make)
     assert line.startswith(f"here.{expected}")
 
 
 def test_one_entry_may_stand_without_its_list():
-    assert parse(Limited, {"files": "a"}, "here").files == ("a",)
+    assert validate(Limited, {"files": "a"}, "here").files == ("a",)
+    assert validate(Limited, {"files": ["a", "b"]}, "here").files == ("a", "b")
+    assert message(Limited, {"files": ""}) == ["here.files[0]: must not be empty"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Simple(CheckedSettings):
+    name: str
+    count: int
+    share: float = 0.5
+    kind: Literal["a", "b"] = "a"
+    weights: dict[str, float] | None = None
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"nam": "x", "share": "much", "weights": {"en": True}},
+        {"name": 8, "count": 1.0, "kind": "c", "weights": [1]},
+    ],
+)
+def test_the_library_says_the_same(values):
+    assert sorted(message(Simple, values, parse)) == sorted(message(Simple, values))
 
 
 def test_a_setting_means_what_stands_below_it_in_its_own_class_or_the_one_it_inherits():
@@ -239,7 +254,7 @@ TRAINING = {
 
 
 def test_the_recipes_defaults_are_the_papers():
-    recipe = parse(settings.Training, TRAINING, "here")
+    recipe = validate(settings.Training, TRAINING, "here")
     assert (recipe.beta1, recipe.beta2) == (0.95, 0.98)
     assert recipe.weight_decay == 0.1
     assert recipe.clip_norm == 1.0
@@ -259,14 +274,14 @@ def test_the_recipes_defaults_are_the_papers():
 def test_batches_too_small_for_a_variance_are_named(fresh, rows, b, microbatch, expected):
     need = StatisticsNeed(first=0, every=1, fresh=fresh, rows=rows)
     values = {**TRAINING, "rows": b, "statistics_microbatch": microbatch}
-    found = parse(settings.Training, values, "here").unmeasurable(need, 3)
+    found = validate(settings.Training, values, "here").unmeasurable(need, 3)
     assert len(found) == len(expected)
     for text, words in zip(found, expected, strict=True):
         assert words in text
 
 
 def test_a_method_that_measures_nothing_can_do_with_any_batch():
-    recipe = parse(settings.Training, {**TRAINING, "rows": 1}, "here")
+    recipe = validate(settings.Training, {**TRAINING, "rows": 1}, "here")
     assert recipe.unmeasurable(None, 3) == []
 
 

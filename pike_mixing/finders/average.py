@@ -9,13 +9,14 @@ import numpy as np
 from pike_mixing.errors import InputError
 from pike_mixing.finders.interface import Found, Proxy
 from pike_mixing.numerics.effective import effective_domains
+from pike_mixing.settings import CheckedSettings
 
 AVERAGE = "average_K"
 """Name of the average in the state of the mixing methods that keep one."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Average:
+class Average(CheckedSettings):
     """DoReMi (arXiv 2305.10429, Algorithm 1, last line) and DoGE (arXiv 2310.15393)."""
 
     about: ClassVar[str] = "The weights of one proxy run, averaged over its steps."

@@ -51,6 +51,7 @@ class LocalSettings:
     validation_files: Patterns | None = None
     """Patterns of files that are the validation text, read whole; absent: packing keeps its
     `validation_share` of the documents."""
+    kind: Literal["local"] = "local"
 
     def problems(self) -> list[str]:
         """Pieces that are too long."""
@@ -95,6 +96,7 @@ class HuggingFaceSettings:
     """Split of the configuration that is the validation text."""
     validation_bytes: PositiveInt | None = None
     """The same limit for the validation text; absent: `bytes`."""
+    kind: Literal["huggingface"] = "huggingface"
 
     def problems(self) -> list[str]:
         """Files that are named in two ways, or of validation in another way than the others."""

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import parse
 from pipeline.data import dataset_card, encoding, filters, worker_pool
 from pipeline.data import documents as store
 from pipeline.data.corpus_manifest import FORMAT, SPLITS, data_fingerprint
@@ -28,6 +27,7 @@ from pipeline.data.splits import is_validation
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.runtime import atomic_files, cpus, made_from
 from pipeline.runtime.progress import Progress
+from pipeline.runtime.validation import validate
 
 log = logging.getLogger("pike")
 
@@ -57,7 +57,7 @@ def pack(
             know the text, or a full disk.
     """
     values = atomic_files.read_mapping(settings_file)
-    chosen = parse(Packing, values, "packing")
+    chosen = validate(Packing, values, "packing")
     source = store.manifest(documents, verify=True)
     encoder = Tokenizer(tokenizer)
     inputs, items = _inputs(chosen, documents, tokenizer)

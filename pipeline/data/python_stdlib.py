@@ -49,6 +49,7 @@ class Python:
     `encodings`; unicode: names of characters, 64 a document."""
     bytes: PositiveInt | None = None
     """Stop at the document that reaches so many UTF-8 bytes; absent: read all."""
+    kind: Literal["python"] = "python"
 
     @property
     def licence(self) -> str:

@@ -8,14 +8,14 @@ from typing import Any
 
 import pyarrow
 
-from pike_mixing import settings
 from pike_mixing.errors import InputError
-from pike_mixing.settings import mapping, unknown
+from pike_mixing.settings import unknown
 from pipeline.data import SOURCES
 from pipeline.data import documents as store
 from pipeline.data.source_interface import Document, HeldOut, OfFiles, Source
 from pipeline.runtime import atomic_files, made_from, optional_imports
 from pipeline.runtime.progress import Progress
+from pipeline.runtime.validation import validate
 
 VALIDATION_FACTS = (
     "documents",
@@ -46,10 +46,9 @@ def parse(values: dict[str, Any], where: str) -> Source:
     Raises:
         InputError: what is wrong with them, all at once.
     """
-    if "kind" not in mapping(values, where):
+    if "kind" not in values:
         raise InputError(f"{where}: kind is missing: one of {', '.join(sorted(SOURCES))}")
-    fields = {name: value for name, value in values.items() if name != "kind"}
-    return settings.parse(kind(values["kind"], where), fields, where)
+    return validate(kind(values["kind"], where), values, where)
 
 
 def download(settings_file: Path, out: Path) -> None:

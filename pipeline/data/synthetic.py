@@ -37,7 +37,7 @@ class Synthetic:
     and i alone, by counter-based hashing: raising `documents` changes none that were there.
     """
 
-    order: Literal[0, 1, 2]
+    order: Annotated[int, Limits(at_least=0, at_most=2)]
     """How many symbols the next one depends on: 0, 1 or 2."""
     symbols: Annotated[int, Limits(at_least=2)]
     """Size of the alphabet, V."""
@@ -63,6 +63,7 @@ class Synthetic:
     """Stop at the document that reaches so many UTF-8 bytes; absent: make them all."""
     licence: str = "CC0-1.0"
     """Licence of the documents, for the record."""
+    kind: Literal["synthetic"] = "synthetic"
 
     def problems(self) -> list[str]:
         """Symbols that there are not, a family without overlap, and documents that are all one."""
@@ -107,7 +108,7 @@ class Synthetic:
 
     def facts(self, documents_sha256: str) -> dict[str, Any]:
         """The revision: the version of the generator and the identity of the language."""
-        alone = {"family": None, "overlap": 0.0}
+        alone = {"kind": self.kind, "family": None, "overlap": 0.0}
         values = {n: v for n, v in asdict(self).items() if alone.get(n, self) != v}
         language = atomic_files.digest(values)[:16]
         return {"revision": f"synthetic-1 settings {language} documents {documents_sha256}"}

@@ -4,21 +4,22 @@ import heapq
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import sentencepiece
+from pydantic import Discriminator
 
-from pike_mixing import settings as parsing
 from pike_mixing.errors import InputError
-from pike_mixing.settings import mapping
 from pipeline.data import documents as store
 from pipeline.data.splits import is_validation, text_hash
 from pipeline.data.tokenizer_settings import SPECIAL_PIECES, File, Hub, Train
 from pipeline.runtime import atomic_files, made_from, optional_imports, ownership
+from pipeline.runtime.validation import validate
 
 STAGE = "tokenizer"
+Chosen: Any = Annotated[File | Hub | Train, Discriminator("kind")]
 
 _EXACT: dict[str, Any] = {
     "normalization_rule_name": "identity",
@@ -135,12 +136,8 @@ def parse(values: dict[str, Any], where: str) -> File | Hub | Train:
     Raises:
         InputError: what is wrong with them, all at once.
     """
-    kinds: dict[str, type[File | Hub | Train]] = {"file": File, "hub": Hub, "train": Train}
-    fields = {n: value for n, value in mapping(values, where).items() if n != "kind"}
-    kind = values.get("kind")
-    if not isinstance(kind, str) or kind not in kinds:
-        raise InputError(f"{where}.kind: {kind!r} is not one of {', '.join(map(repr, kinds))}")
-    return parsing.parse(kinds[kind], fields, where)
+    chosen: File | Hub | Train = validate(Chosen, values, where)
+    return chosen
 
 
 def sample(folder: Path, characters: int, validation_share: float) -> list[str]:

@@ -18,6 +18,7 @@ class File:
     """The model file, relative to the working directory."""
     sha256: Sha256 | None = None
     """Its SHA-256, compared when given."""
+    kind: Literal["file"] = "file"
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Hub:
     """SHA-256 of the file."""
     file: str = "spiece.model"
     """The model file in the repository."""
+    kind: Literal["hub"] = "hub"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +49,7 @@ class TrainOptions:
     newlines: bool = False
     """Whether texts are kept as they are, a line break being a piece of its own; otherwise (unigram
     and bpe) runs of white space become one space and Unicode is normalised, as T5 does it."""
+    kind: Literal["train"] = "train"
 
 
 @dataclass(frozen=True, kw_only=True)

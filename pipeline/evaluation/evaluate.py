@@ -21,7 +21,6 @@ from typing import Any
 import torch
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import parse
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import answers, perplexity
 from pipeline.evaluation.answers import QuestionSet
@@ -31,6 +30,7 @@ from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, devices, made_from, manifests
 from pipeline.runtime.progress import Progress
+from pipeline.runtime.validation import validate
 from pipeline.tasks.evaluation_settings import Evaluation
 
 
@@ -59,7 +59,7 @@ def evaluate(
             a loss that is no finite number.
     """
     values = atomic_files.read_json(settings)
-    asked = parse(Evaluation, values, str(settings))
+    asked = validate(Evaluation, values, str(settings))
     record, work = manifests.of_run(run)
     devices.keep_freed_memory()
     place = devices.pick(device, any_shape=True)

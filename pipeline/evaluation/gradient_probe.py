@@ -19,13 +19,13 @@ from torch import Tensor
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.settings import parse
 from pipeline import settings as parsing
 from pipeline.data.shards import Corpus
 from pipeline.model import checkpoint, gradients
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, devices, made_from, manifests
 from pipeline.runtime.progress import Progress
+from pipeline.runtime.validation import validate
 from pipeline.tasks.evaluation_settings import Probe
 
 SCHEMA = pa.schema(
@@ -54,7 +54,7 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
             checkpoints, or a gradient that is not finite.
     """
     values = atomic_files.read_json(settings)
-    asked = parse(Probe, values, str(settings))
+    asked = validate(Probe, values, str(settings))
     record, work = manifests.of_run(run)
     devices.keep_freed_memory()
     place = devices.pick(device)

@@ -21,13 +21,13 @@ from lm_eval.api.registry import register_model
 from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import parse
 from pipeline import settings
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation.prompt_encoding import Tokens
 from pipeline.evaluation.scoring import Question, score
 from pipeline.model import checkpoint as checkpoints
 from pipeline.runtime import atomic_files, devices
+from pipeline.runtime.validation import validate
 
 log = logging.getLogger("pike")
 
@@ -209,4 +209,4 @@ def _trained_length(folder: Path) -> int:
             f"{path} does not exist, so that nothing says how many tokens {folder} reads at once: "
             "add length=N to --model_args"
         )
-    return parse(settings.Run, atomic_files.read_json(path), str(path)).training.length
+    return validate(settings.Run, atomic_files.read_json(path), str(path)).training.length

@@ -24,10 +24,10 @@ from torch import Tensor
 
 from pike_mixing.arrays import Array, Ints
 from pike_mixing.errors import InputError
-from pike_mixing.settings import parse
 from pipeline import settings
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, distributed, made_from, manifests
+from pipeline.runtime.validation import validate
 
 log = logging.getLogger("pike")
 
@@ -131,7 +131,7 @@ def load_model(folder: Path) -> Transformer:
         InputError: the checkpoint is missing or damaged.
     """
     manifest = _checked(folder, MODEL)
-    shape = parse(settings.Model, manifest["model"], f"{folder}/{atomic_files.MANIFEST}: model")
+    shape = validate(settings.Model, manifest["model"], f"{folder}/{atomic_files.MANIFEST}: model")
     with torch.device("meta"):
         model = Transformer(shape, manifest["vocabulary"])
     found = load_file(folder / MODEL)

@@ -6,7 +6,9 @@
 import dataclasses
 from typing import Annotated, Any
 
-from pike_mixing.limits import Kinds, Limits, NonNegativeInt, PositiveFloat, Proportions
+from pydantic import Discriminator
+
+from pike_mixing.limits import Limits, NonNegativeInt, PositiveFloat, Proportions
 from pipeline.data.file_settings import HuggingFaceSettings, LocalSettings
 from pipeline.data.packing_settings import Packing
 from pipeline.data.python_stdlib import Python
@@ -243,14 +245,8 @@ class Probed(RunsOf, Probe):
     """Settings of the gradient probe, and of which runs."""
 
 
-SOURCES = {
-    "huggingface": HuggingFaceSettings,
-    "local": LocalSettings,
-    "python": Python,
-    "synthetic": Synthetic,
-}
-Source = Annotated[Any, Kinds(SOURCES)]
-Tokenizer = Annotated[Any, Kinds({"file": File, "hub": Hub, "train": TrainedTokenizer})]
+Source = Annotated[HuggingFaceSettings | LocalSettings | Python | Synthetic, Discriminator("kind")]
+Tokenizer = Annotated[File | Hub | TrainedTokenizer, Discriminator("kind")]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,8 +8,10 @@ from typing import Any
 from pike_mixing import RULES
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders import registry as finders
-from pike_mixing.settings import check, misplaced, parse, unknown
+from pike_mixing.settings import check, misplaced, unknown
 from pipeline.planning import dependencies, methods, output_needs, paper_roles, schema
+from pipeline.planning.configuration import Experiment
+from pipeline.runtime import validation
 from pipeline.runtime.code_fingerprint import PACKAGE
 from pipeline.settings import Training
 from pipeline.tasks import TASKS
@@ -124,17 +126,13 @@ def _uses_of_tasks(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str
 
 
 def _misfits(config: Config, origin: str) -> list[str]:
-    found = schema.problems(config, origin, own=True)
-    recipes = {
-        name: parse(Training, values, f"training.{name}")
-        for name, values in config["training"].items()
-        if not check(Training, values, name)
-    }
+    whole = validation.build(Experiment, config, origin)
+    found = schema.contradictions(whole, origin)
+    found += [f"{origin}: {problem}" for problem in _too_long(config)]
     every = dependencies.closure(config, dependencies.asked(config))
     pairs = {(r.scenario, r.method): dependencies.recipe(config, r) for r in every}
     for scenario, values in config["scenarios"].items():
         pairs |= {(scenario, method): values["training"] for method in values.get("methods", {})}
-    found += [f"{origin}: {problem}" for problem in _too_long(config)]
     found += [f"{origin}: {problem}" for problem in _of_targets(config)]
     for name, values in config.get("mixtures", {}).items():
         if not {"swarm", "methods"} & values.keys():
@@ -145,7 +143,7 @@ def _misfits(config: Config, origin: str) -> list[str]:
     found += [f"{origin}: {problem}" for problem in _asked_twice(config)]
     found += [f"{origin}: {problem}" for problem in _headline(config)]
     for (scenario, method), recipe in sorted(pairs.items()):
-        found += _of_method(config, origin, scenario, method, recipes.get(recipe))
+        found += _of_method(config, origin, scenario, method, whole.training[recipe])
     found += _unselected(config, origin, every)
     return [*found, *sorted(output_needs.problems(config, origin, every))]
 
@@ -207,7 +205,7 @@ def _headline(config: Config) -> Iterable[str]:
 
 
 def _of_method(
-    config: Config, origin: str, scenario: str, method: str, recipe: Training | None
+    config: Config, origin: str, scenario: str, method: str, recipe: Training
 ) -> Iterable[str]:
     """Settings with which a method cannot train in a scenario, and domains that it has not."""
     values = dict(dependencies.method_settings(config, scenario, method))

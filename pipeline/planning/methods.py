@@ -19,10 +19,11 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders import registry as finders
 from pike_mixing.interface import Facts, Needs
-from pike_mixing.settings import mismatches, parse, unknown
+from pike_mixing.settings import mismatches, unknown
 from pipeline import settings
 from pipeline.planning import method_catalogue
 from pipeline.runtime import code_fingerprint
+from pipeline.runtime.validation import validate
 
 log = logging.getLogger("pike")
 
@@ -106,7 +107,7 @@ def _needs(rule: str, settings: str, names: tuple[str, ...], steps: int) -> Need
     return method.informed(_facts(names, 1, steps)).needs()
 
 
-def _facts(names: tuple[str, ...], budget: int, steps: int | None) -> Facts:
+def _facts(names: tuple[str, ...], budget: int, steps: int) -> Facts:
     """As if all corpora were of one size and other runs had found equal weights."""
     equal = dict.fromkeys(names, 1 / len(names))
     return Facts(equal, budget_tokens=budget, mixture=equal, steps=steps)
@@ -148,7 +149,7 @@ def misfits(
     rule: str,
     given: Mapping[str, Any],
     domains: Sequence[str],
-    recipe: settings.Training | None,
+    recipe: settings.Training,
     where: str,
 ) -> list[str]:
     """Every reason why a rule cannot train: it is constructed, and makes its first state.
@@ -157,12 +158,11 @@ def misfits(
         rule: The rule's name.
         given: Its settings.
         domains: The domains to train on.
-        recipe: The training; None where it is itself at fault.
+        recipe: The training.
         where: Where the settings were set, for messages.
     """
     names = tuple(domains)
-    budget = recipe.rows * recipe.length * recipe.steps if recipe else 1
-    facts = _facts(names, budget, recipe.steps if recipe else None)
+    facts = _facts(names, recipe.rows * recipe.length * recipe.steps, recipe.steps)
     try:
         method = registry.build(rule, given, where).informed(facts)
         method.init(names, seed=0)
@@ -170,8 +170,7 @@ def misfits(
         lines = str(error).splitlines()
         return [line if line.startswith(where) else f"{where}: {line}" for line in lines]
     need = method.needs().statistics
-    unmeasurable = recipe.unmeasurable(need, len(names)) if recipe else []
-    return [f"{where}: {problem}" for problem in unmeasurable]
+    return [f"{where}: {problem}" for problem in recipe.unmeasurable(need, len(names))]
 
 
 def refuse_at_start(
@@ -196,7 +195,7 @@ def refuse_at_start(
         own = []
     for run in own:
         where = f"methods.{run['method_name']} in scenario {run['scenario']}"
-        recipe = parse(settings.Training, run["training"], f"{where}: training")
+        recipe = validate(settings.Training, run["training"], f"{where}: training")
         found += misfits(run["rule"], planned(run), run["domains"], recipe, where)
     if found:
         raise InputError("\n".join(dict.fromkeys(found)))

@@ -3,45 +3,31 @@
 `python -m pipeline.planning.schema` writes the schema, for editors.
 """
 
-import dataclasses
 import inspect
-import types
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 import yaml
+from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
 
 from pike_mixing.errors import InputError, install
-from pike_mixing.limits import Kinds
-from pike_mixing.settings import mismatches
-from pike_mixing.settings_text import is_required, meanings
+from pike_mixing.settings_text import meanings
 from pipeline.planning import methods
 from pipeline.planning.configuration import Experiment
-from pipeline.settings import not_on_hub
+from pipeline.runtime import validation
 
 PATH = Path(__file__).resolve().parents[2] / "workflow" / "schemas" / "config.schema.yaml"
 HEAD = """\
 # Written from the dataclasses of settings by `make schema`: change it there
 # (pipeline/planning/configuration.py names them).
 """
-TYPES: dict[str, Any] = {"integer": int, "number": float, "string": str, "boolean": bool}
-NUMBERS = {
-    "at_least": "minimum",
-    "above": "exclusiveMinimum",
-    "at_most": "maximum",
-    "below": "exclusiveMaximum",
-    "multiple_of": "multipleOf",
-    "distinct": "uniqueItems",
-    "means": "patternErrorMessage",
-}
-"""Limits by the keyword that says the same; editors know the last, which JSON Schema does not."""
-FILLED = {"string": "minLength", "array": "minItems", "object": "minProperties"}
-HUB_ID = "hub-id"
 Node = dict[str, Any]
 
 
-def problems(config: Mapping[str, Any], origin: str, *, own: bool = False) -> list[str]:
+def problems(config: Mapping[str, Any], origin: str) -> list[str]:
     """Every value that is not as the dataclasses want it, with its path and the nearest valid name.
 
     The settings of a mixing method are those of its rule's class, which the schema does not repeat.
@@ -49,7 +35,6 @@ def problems(config: Mapping[str, Any], origin: str, *, own: bool = False) -> li
     Args:
         config: The configuration.
         origin: Where it was set, for messages.
-        own: Whether settings that do not go together count, too.
 
     Raises:
         InputError: this package is a copy without the clone, where the workflow lies.
@@ -60,19 +45,33 @@ def problems(config: Mapping[str, Any], origin: str, *, own: bool = False) -> li
             f"the workflow needs the clone of its repository, but this `pike` is a copy in "
             f"{PATH.parents[2]}: in the clone, run `{install('hub')}`, and then .venv/bin/pike"
         )
-    found = mismatches(Experiment, config, origin, own=own)
+    found = []
+    try:
+        validation.build(Experiment, config, origin)
+    except InputError as error:
+        found = str(error).splitlines()
     named = config.get("methods")
     for name, values in named.items() if isinstance(named, Mapping) else ():
         if isinstance(values, Mapping):
             found += methods.problems(values, f"{origin}.methods.{name}")
-    nested = f"{origin}."
-    return [f"{origin}: {p.removeprefix(nested)}" if p.startswith(nested) else p for p in found]
+    return _in_file(found, origin)
+
+
+def contradictions(config: Experiment, origin: str) -> list[str]:
+    """Settings of one part of the configuration that do not go together."""
+    return _in_file(validation.contradictions(config, origin), origin)
+
+
+def _in_file(problems: list[str], origin: str) -> list[str]:
+    return [re.sub(rf"^{re.escape(origin)}\.", f"{origin}: ", problem) for problem in problems]
 
 
 def document() -> Node:
     """The schema that the dataclasses of settings say."""
+    whole = TypeAdapter(Experiment).json_schema(schema_generator=_OfSettings)
+    parts = whole.pop("$defs")
     dialect = "https://json-schema.org/draft/2020-12/schema"
-    return {"$schema": dialect, "title": "An experiment", **_object(Experiment)}
+    return {"$schema": dialect, "title": "An experiment", **_inlined(whole, parts)}
 
 
 def text() -> str:
@@ -80,73 +79,57 @@ def text() -> str:
     return HEAD + yaml.safe_dump(document(), sort_keys=False, width=1000, default_flow_style=None)
 
 
-def _object(kind: Any) -> Node:
-    """The part of the schema that describes the settings of a dataclass."""
-    found: Node = {"description": _sentence(kind), "type": "object", "additionalProperties": False}
-    fields = {name: (field, node) for name, field, node in _fields(kind)}
-    if required := [name for name, (field, _) in fields.items() if is_required(field)]:
-        found["required"] = required
-    return found | {"properties": {name: node for name, (_, node) in fields.items()}}
+class _OfSettings(GenerateJsonSchema):
+    """Says what classes and their settings mean; without titles and defaults that are no value."""
+
+    def dataclass_schema(self, schema: Any) -> Node:
+        node, kind = super().dataclass_schema(schema), schema["cls"]
+        about = (inspect.getdoc(kind) or "").partition("\n\n")[0].replace("\n", " ")
+        settings, meant = node["properties"], meanings(kind)
+        described = {n: {"description": meant[n], **settings[n]} for n in settings if n in meant}
+        needed = [name for name in ("kind",) if name in settings] + node.get("required", [])
+        return {
+            "description": about,
+            "type": "object",
+            "additionalProperties": False,
+            "required": needed,
+            "properties": {**settings, **described},
+        }
+
+    def default_schema(self, schema: Any) -> Node:
+        node = super().default_schema(schema)
+        is_value = isinstance(node.get("default"), bool | int | float | str)
+        return node if is_value else {k: part for k, part in node.items() if k != "default"}
+
+    def dict_schema(self, schema: Any) -> Node:
+        names = self.generate_inner(schema["keys_schema"])
+        values = self.generate_inner(schema["values_schema"])
+        own = {"propertyNames": names} if "pattern" in names else {}
+        return {"type": "object", **own, "additionalProperties": values or True}
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def sort(self, value: Any, parent_key: str | None = None) -> Any:
+        return value
 
 
-def _sentence(kind: Any) -> str:
-    return (inspect.getdoc(kind) or "").partition("\n\n")[0].replace("\n", " ")
-
-
-def _fields(kind: Any) -> Iterator[tuple[str, dataclasses.Field[Any], Node]]:
-    """Name, field and description of each setting."""
-    hints, meant = get_type_hints(kind, include_extras=True), meanings(kind)
-    for field in dataclasses.fields(kind):
-        node = _node(hints[field.name])
-        if words := meant.get(field.name):
-            node = {"description": words, **{k: v for k, v in node.items() if k != "description"}}
-        if isinstance(field.default, bool | int | float | str):
-            node["default"] = field.default
-        yield field.name, field, node
-
-
-def _node(hint: Any) -> Node:
-    """The part of the schema that describes values of a type."""
-    origin, inner = get_origin(hint), get_args(hint)
-    if origin is Annotated:
-        return _annotated(*inner)
-    if origin in (Union, types.UnionType):
-        return _or_null(_node(next(each for each in inner if each is not type(None))))
-    if origin is Literal:
-        return {"enum": list(inner)}
-    if origin is tuple:
-        return {"type": "array", "items": _node(inner[0])}
-    if origin is dict:
-        names = {} if inner[0] is str else {"propertyNames": _node(inner[0])}
-        return {"type": "object", **names, "additionalProperties": _node(inner[1])}
-    if dataclasses.is_dataclass(hint):
-        return _object(hint)
-    return {} if hint is Any else {"type": next(n for n, t in TYPES.items() if t is hint)}
-
-
-def _or_null(node: Node) -> Node:
-    if "enum" in node:
-        return {**node, "enum": [*node["enum"], None]}
-    named = node["type"]
-    return {**node, "type": [*(named if isinstance(named, list) else [named]), "null"]}
-
-
-def _annotated(hint: Any, note: Any) -> Node:
-    if isinstance(note, Kinds):
-        return {"oneOf": [_of_kind(kind, each) for kind, each in note.types.items()]}
-    node = _node(hint)
-    said = {NUMBERS[n]: v for n, v in vars(note).items() if n in NUMBERS and v}
-    said |= {NUMBERS[n]: 0 for n in ("at_least", "above") if getattr(note, n) == 0}
-    said |= {FILLED[node["type"]]: 1} if note.filled else {}
-    said |= {"pattern": f"^({note.pattern})$"} if note.pattern else {}
-    said |= {"format": HUB_ID} if note.judge is not_on_hub else {}
-    return {**node, **said} | ({"type": ["string", "array"]} if note.or_one else {})
-
-
-def _of_kind(kind: str, settings: Any) -> Node:
-    node = _object(settings)
-    node["required"] = ["kind", *node.get("required", ())]
-    return node | {"properties": {"kind": {"const": kind}, **node["properties"]}}
+def _inlined(node: Any, parts: Node) -> Any:
+    """A part of the schema with the parts that it refers to in their places."""
+    if isinstance(node, list):
+        return [_inlined(one, parts) for one in node]
+    if not isinstance(node, dict):
+        return node
+    if (name := node.get("$ref")) is not None:
+        own = {key: part for key, part in node.items() if key != "$ref"}
+        return _inlined(parts[name.rpartition("/")[2]], parts) | own
+    node = {key: _inlined(part, parts) for key, part in node.items() if key != "discriminator"}
+    if "anyOf" not in node:
+        return node
+    wanted, _ = node.pop("anyOf")
+    of_null = {"enum": [*wanted["enum"], None]} if "enum" in wanted else {}
+    named = wanted["type"] if isinstance(wanted["type"], list) else [wanted["type"]]
+    return {**wanted, **node, "type": [*named, "null"], **of_null}
 
 
 if __name__ == "__main__":

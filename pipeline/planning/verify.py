@@ -117,7 +117,7 @@ def _kept(path: Path) -> _Kept:
         files = [checksums.Sealed(file, sizes[file], sums[file], again) for file in sums]
         return _Kept(path, "checkpoint", content, files)
     stage = manifests.stage_of(path)
-    if stage not in manifests.FACTS:
+    if stage not in manifests.STAGES:
         raise InputError(f"{path} is no manifest of a stage: delete it, or put it elsewhere")
     again = _again(path, stage)
     content = manifests.read(path, stage, again)

@@ -10,7 +10,6 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pike_mixing.rules.pike import PiKE
-from pike_mixing.settings import parse
 from pipeline.planning import paper_roles, plan, resources
 from pipeline.planning.configuration import Paper
 from pipeline.results import (
@@ -26,6 +25,7 @@ from pipeline.results.experiment import Experiment, RunRecord, read
 from pipeline.results.record_loader import insert
 from pipeline.runtime import atomic_files
 from pipeline.runtime.progress import Progress
+from pipeline.runtime.validation import validate
 from pipeline.settings import Model, Training
 
 PAPER = Path(__file__).parents[1] / "paper"
@@ -176,7 +176,7 @@ def _planned(run: str, values: Mapping[str, Any], found: lineage.Lineage) -> dic
     """Of a run that is not trained: what its settings and its tokenizer say of it."""
     first = f"corpus/{values['tokenizer']}/{values['domains'][0]}"
     vocabulary = found.artifacts[first].facts["tokenizer"]["vocabulary"]
-    recipe = parse(Training, values["training"], f"{run}: training")
+    recipe = validate(Training, values["training"], f"{run}: training")
     return {
         "settings": atomic_files.canonical(values),
         "steps": recipe.steps,

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import parse
 from pipeline.runtime import atomic_files
+from pipeline.runtime.validation import validate
 
 RUN_NAMES = ("scenario", "model_name", "method_name", "seed", "domains", "tokenizer")
 
@@ -109,4 +109,4 @@ def read(path: Path) -> Experiment:
     values: Any = atomic_files.read_json(path)
     if not isinstance(values, dict):
         raise InputError(f"{path} does not hold a JSON object: have the workflow write it anew")
-    return parse(Experiment, values, str(path))
+    return validate(Experiment, values, str(path))

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import parse, unknown
+from pike_mixing.settings import unknown
 from pipeline.results import curves, drawing, marks, sealed, views
 from pipeline.results.drawing import Panel
 from pipeline.results.selection import Row, connect_ours, rows
 from pipeline.runtime import atomic_files, ownership
+from pipeline.runtime.validation import validate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +44,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
         InputError: wrong settings, no database, or nothing selected.
     """
     values = atomic_files.read_json(settings)
-    figure = parse(FigureSettings, values, str(settings))
+    figure = validate(FigureSettings, values, str(settings))
     kind = KINDS[figure.kind or figure.name]
     view = views.of(f"figure_{figure.kind or figure.name}")
     places = ownership.siblings(out, (".svg", ".png", ".json"), "figure", [settings, database])

@@ -37,11 +37,11 @@ from pathlib import Path
 import duckdb
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import parse
 from pipeline.results import marks, sealed, views
 from pipeline.results.cells import EMPTY, Cell, finite, number, of
 from pipeline.results.selection import Row, connect_ours, rows
 from pipeline.runtime import atomic_files, ownership
+from pipeline.runtime.validation import validate
 
 COLUMNS = (
     "scenario", "model", "section", "kind", "row_position", "row_label", "column_position",
@@ -104,7 +104,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
         InputError: wrong settings, no database, or nothing selected.
     """
     inputs, values = [settings, database], atomic_files.read_json(settings)
-    table = parse(TableSettings, values, str(settings))
+    table = validate(TableSettings, values, str(settings))
     places = ownership.siblings(out, (".md", ".csv", ".tex"), "table", inputs)
     blocks = read(table, database, str(settings))
     for suffix, text in (

@@ -1,109 +1,132 @@
 """The one reader of manifests: what a stage promises there is checked before anybody uses it."""
 
-import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import parse
+from pike_mixing.limits import Limits, NonNegativeFloat, NonNegativeInt, PositiveInt
 from pipeline import settings
 from pipeline.runtime import atomic_files
+from pipeline.runtime.validation import build, validate
 
-EACH = "*"
-"""Stands for every key of a mapping; a key that ends with `?` may be missing."""
 
-NUMBERED = "#"
-"""Stands for every key of a mapping, and each is a whole number."""
+def _mapping(keys: Mapping[str, Any]) -> Any:
+    """A type: mappings with these keys; one that ends with `?` may be missing, others may be."""
+    hints = {k.removesuffix("?"): NotRequired[t] if k[-1] == "?" else t for k, t in keys.items()}
+    return TypedDict("Part", hints)  # type: ignore[operator]
 
-POSITIVE = "positive"
-"""The shape of a whole number from 1 on; those of type int begin at 0."""
 
-Shape = Any
-"""A type, a tuple of types, a set of values, a mapping of shapes by key, a list of one shape.
-Numbers are from 0 on, but where anything may stand: object."""
+Size = NonNegativeInt
+Nats = NonNegativeFloat | None
+WholeNumber = Annotated[str, Limits(pattern=r"\d+", means="a whole number")]
 
-STANDARD: dict[str, Shape] = {
+
+class FileRecord(TypedDict):
+    """A file that a stage has written."""
+
+    bytes: Size
+    sha256: str
+
+
+class Shard(TypedDict):
+    """A file of a corpus's tokens."""
+
+    file: str
+    tokens: Size
+    sha256: str
+
+
+STANDARD: dict[str, Any] = {
     "stage": str,
-    "settings": {},
-    "inputs": {EACH: str},
-    "given": {EACH: str},
-    "files": {EACH: {"bytes": int, "sha256": str}},
-    "code": {"fingerprint": str, "commit": (str, type(None)), "loaded": {EACH: str}},
-    "versions": {EACH: str},
+    "settings": dict[str, Any],
+    "inputs": dict[str, str],
+    "given": dict[str, str],
+    "files": dict[str, FileRecord],
+    "code": _mapping({"fingerprint": str, "commit": str | None, "loaded": dict[str, str]}),
+    "versions": dict[str, str],
 }
-_SPLIT: dict[str, Shape] = {
-    "tokens": POSITIVE,
-    "shards": [{"file": str, "tokens": int, "sha256": str}],
-    "documents": POSITIVE,
-    "bytes": int,
-    "characters?": int,
-    "pieces?": int,
-    "unknown_tokens?": int,
-    "entropy_nats?": (int, float),
-    "lengths?": {NUMBERED: int},
+_SPLIT = {
+    "tokens": PositiveInt,
+    "shards": list[Shard],
+    "documents": PositiveInt,
+    "bytes": Size,
+    "characters?": Size,
+    "pieces?": Size,
+    "unknown_tokens?": Size,
+    "entropy_nats?": NonNegativeFloat,
+    "lengths?": dict[WholeNumber, Size],
 }
-MEASURED = {key.removesuffix("?"): shape for key, shape in _SPLIT.items()}
+SPLIT = _mapping(_SPLIT)
+MEASURED = _mapping({key.removesuffix("?"): kind for key, kind in _SPLIT.items()})
 """A split of a corpus as it is written since its text is measured."""
-FACTS: dict[str, dict[str, Shape]] = {
+_EVALUATED = {"run": str, "steps": list[Size]}
+_FACTS: dict[str, dict[str, Any]] = {
     "download": {
         "licence": str,
-        "revision": (str, type(None)),
-        "documents": int,
-        "bytes": int,
-        "skipped": {EACH: int},
-        "entropy_nats_per_character": (int, float, type(None)),
+        "revision": str | None,
+        "documents": Size,
+        "bytes": Size,
+        "skipped": dict[str, Size],
+        "entropy_nats_per_character": Nats,
     },
-    "tokenizer": {"vocabulary": POSITIVE},
+    "tokenizer": {"vocabulary": PositiveInt},
     "pack": {
-        "format": int,
-        "dtype": frozenset({"uint16", "uint32"}),
+        "format": Size,
+        "dtype": Literal["uint16", "uint32"],
         "fingerprint": str,
-        "tokenizer": {"sha256": str, "vocabulary": POSITIVE, "eos": int},
-        "splits": {"train": _SPLIT, "validation": _SPLIT},
+        "tokenizer": _mapping({"sha256": str, "vocabulary": PositiveInt, "eos": Size}),
+        "splits": _mapping({"train": SPLIT, "validation": SPLIT}),
         "source": str,
         "licence": str,
-        "revision?": (str, type(None)),
-        **{f"{name}_nats?": (int, float, type(None)) for name in ("uniform", "unigram", "floor")},
+        "revision?": str | None,
+        **dict.fromkeys(("uniform_nats?", "unigram_nats?", "floor_nats?"), Nats),
     },
     "fetch": {"task": str},
     "pretrain": {
-        "settings": {
-            **dict.fromkeys(("scenario", "model_name", "method_name"), str),
-            "seed": int,
-            "domains": [str],
-            "training": {"steps": int},
-            "method": {},
-        },
+        "settings": _mapping(
+            {
+                **dict.fromkeys(("scenario", "model_name", "method_name"), str),
+                "seed": Size,
+                "domains": list[str],
+                "training": _mapping({"steps": Size}),
+                "method": dict[str, Any],
+            }
+        ),
         "run": str,
-        "domains": [str],
-        "steps": int,
-        "tokens?": int,
-        "parameters?": int,
-        "checkpoints": [int],
+        "domains": list[str],
+        "steps": Size,
+        "tokens?": Size,
+        "parameters?": Size,
+        "checkpoints": list[Size],
         "weights_sha256": str,
         "data_fingerprint?": str,
         "device?": str,
-        "wall_seconds?": (int, float),
-        "tokens_per_second?": (int, float),
-        "resumes?": int,
+        "wall_seconds?": NonNegativeFloat,
+        "tokens_per_second?": NonNegativeFloat,
+        "resumes?": Size,
     },
-    "mixture": {"weights_by_domain": {EACH: (int, float)}, "chosen?": {EACH: object}},
-    "evaluate": {"run": str, "steps": [int]},
-    "probe": {"run": str, "steps": [int]},
+    "mixture": {"weights_by_domain": dict[str, NonNegativeFloat], "chosen?": dict[str, Any]},
+    "evaluate": _EVALUATED,
+    "probe": _EVALUATED,
     **{stage: {} for stage in ("theory", "database", "table", "figure", "report", "domains")},
 }
-"""What the manifest of each stage holds beside `STANDARD`, of what is read of it."""
+STAGES = {stage: _mapping({**STANDARD, **facts}) for stage, facts in _FACTS.items()}
+"""What the manifest of each stage holds, of what is read of it."""
 
-CHECKPOINT: dict[str, Shape] = {
-    "format?": int,
-    "step": int,
-    "identity": object,
-    "model": {},
-    "vocabulary": POSITIVE,
-    "sha256": {EACH: str},
-}
+CHECKPOINT = _mapping(
+    {
+        "format?": Size,
+        "step": Size,
+        "identity": Any,
+        "model": dict[str, Any],
+        "vocabulary": PositiveInt,
+        "sha256": dict[str, str],
+    }
+)
 
 
 def read(path: Path, stage: str, remedy: str = "make it anew") -> dict[str, Any]:
@@ -120,7 +143,7 @@ def read(path: Path, stage: str, remedy: str = "make it anew") -> dict[str, Any]
     found = atomic_files.read_json(path)
     if not isinstance(found, dict) or found.get("stage") != stage:
         raise InputError(f"{path} is not the manifest of the stage {stage!r}: {remedy}")
-    require(found, {**STANDARD, **FACTS[stage]}, path, remedy)
+    require(found, STAGES[stage], path, remedy)
     if stage == "pretrain":
         _refuse_contradiction(found, path, remedy)
     return found
@@ -155,15 +178,17 @@ def stage_of(path: Path) -> str | None:
     return stage if isinstance(stage, str) else None
 
 
-def require(found: Any, shape: Shape, path: Path, remedy: str) -> None:
-    """Stops at a file's content that does not have a shape.
+def require(found: Any, kind: Any, path: Path, remedy: str) -> None:
+    """Stops at a file's content that is not of a type.
 
     Raises:
         InputError: every key that is missing or of another type, and what to do.
     """
-    problems = list(_misfits(found, shape, ""))
-    if problems:
-        raise InputError(f"{path} is not whole ({'; '.join(problems)}): {remedy}")
+    try:
+        build(kind, found, "", extra="ignore")
+    except InputError as error:
+        told = "; ".join(line.lstrip(".: ") for line in str(error).splitlines())
+        raise InputError(f"{path} is not whole ({told}): {remedy}") from None
 
 
 def of_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
@@ -179,7 +204,7 @@ def of_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
     identity = trained.get("identity") if isinstance(trained, dict) else None
     if isinstance(identity, dict) and identity.get("run") != found["settings"]:
         raise InputError(f"{path} is not of the run whose checkpoints lie there: train it again")
-    return found, parse(settings.Run, found["settings"], f"{path}: settings")
+    return found, validate(settings.Run, found["settings"], f"{path}: settings")
 
 
 def of_checkpoint(folder: Path) -> dict[str, Any]:
@@ -194,44 +219,3 @@ def of_checkpoint(folder: Path) -> dict[str, Any]:
     if re.fullmatch(r"step\d+", folder.name) and folder.name != f"step{found['step']}":
         raise InputError(f"{path} says step {found['step']}, but lies in {folder.name}: {remedy}")
     return found
-
-
-def _misfits(value: Any, shape: Shape, name: str) -> Iterator[str]:
-    if isinstance(shape, Mapping):
-        fits = isinstance(value, Mapping)
-        yield from _within(value, shape, name) if fits else [f"{name or 'it'} is no mapping"]
-    elif isinstance(shape, list):
-        listed = enumerate(value) if isinstance(value, list) else []
-        yield from (p for n, one in listed for p in _misfits(one, shape[0], f"{name}[{n}]"))
-        if not isinstance(value, list):
-            yield f"{name or 'it'} is no list"
-    elif not _fits(value, shape):
-        yield f"{name} is {str(value)[:40]!r}"
-
-
-def _within(value: Mapping[str, Any], shape: Mapping[str, Shape], name: str) -> Iterator[str]:
-    within = f"{name}." if name else ""
-    for key, inner in shape.items():
-        plain = key.removesuffix("?")
-        every = key in (EACH, NUMBERED)
-        present = list(value) if every else [plain] if plain in value else []
-        for one in present:
-            yield from _misfits(value[one], inner, f"{within}{one}")
-            if key == NUMBERED and not one.isdecimal():
-                yield f"{within}{one} is no whole number"
-        if not present and plain == key and not every:
-            yield f"{within}{key} is missing"
-
-
-def _fits(value: Any, shape: Shape) -> bool:
-    if shape is object:
-        return True
-    if shape == POSITIVE:
-        return isinstance(value, int) and not isinstance(value, bool) and value > 0
-    if isinstance(shape, frozenset):
-        return any(value == one for one in shape)
-    if isinstance(value, bool):
-        return shape is bool
-    if isinstance(value, int | float) and not (math.isfinite(value) and value >= 0):
-        return False
-    return isinstance(value, shape)

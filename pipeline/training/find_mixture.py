@@ -22,8 +22,9 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import registry
 from pike_mixing.finders.interface import Finder, Proxy
 from pike_mixing.limits import Proportions
-from pike_mixing.settings import parse, unknown
+from pike_mixing.settings import unknown
 from pipeline.runtime import atomic_files, made_from, manifests, ownership
+from pipeline.runtime.validation import validate
 from pipeline.settings import GRID
 
 METHOD = "method."
@@ -83,7 +84,7 @@ def find(settings: Path, out: Path) -> None:
             damaged or of other domains, or runs from which the finder cannot find a mixture.
     """
     values = atomic_files.read_json(settings)
-    asked = parse(Search, values, str(settings))
+    asked = validate(Search, values, str(settings))
     grid = asked.finder == GRID
     finder = None if grid else registry.build(asked.finder, asked.options, f"{settings}: options")
     folders = [Path(proxy.folder) for proxy in asked.proxies.values()]

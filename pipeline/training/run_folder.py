@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from pike_mixing.errors import InputError
+from pike_mixing.limits import NonNegativeInt
 from pipeline import settings
 from pipeline.model import checkpoint
 from pipeline.model import transformer as models
@@ -133,7 +134,8 @@ class RunFolder:
     def _starts(self) -> list[int]:
         path = self.folder / "starts.json"
         starts: list[int] = atomic_files.read_json(path)
-        manifests.require(starts, [int], path, f"delete {self.checkpoints} to train the run anew")
+        remedy = f"delete {self.checkpoints} to train the run anew"
+        manifests.require(starts, list[NonNegativeInt], path, remedy)
         return starts
 
     def due(self, step: int) -> bool:

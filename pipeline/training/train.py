@@ -19,7 +19,6 @@ from pike_mixing import RULES, registry
 from pike_mixing.apportion import systematic
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Method, Signals, State, Statistics, StatisticsNeed
-from pike_mixing.settings import parse
 from pipeline import errors, settings
 from pipeline.data.batches import Mixture
 from pipeline.model import adamw, checkpoint, gradients, per_domain_adamw, transformer
@@ -35,6 +34,7 @@ from pipeline.runtime import (
     signal_handler,
 )
 from pipeline.runtime.progress import Progress
+from pipeline.runtime.validation import validate
 from pipeline.training import alarms, budget, inputs, refusals
 from pipeline.training.run_folder import RunFolder
 from pipeline.training.step_log import StepLog
@@ -85,7 +85,7 @@ def pretrain(
         Interrupted: a signal ended the run, after a checkpoint.
     """
     values = atomic_files.read_json(run)
-    work = parse(settings.Run, values, str(run))
+    work = validate(settings.Run, values, str(run))
     chosen = inputs.chosen_settings(work, mixture)
     method = registry.build(work.rule, work.method | chosen, f"{run}: method")
     devices.keep_freed_memory()

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import parse
 from pipeline import settings
 from pipeline.runtime import atomic_files, presentation, run_lock
+from pipeline.runtime.validation import validate
 from pipeline.training import live_log
 
 Facts = dict[str, Any]
@@ -140,7 +140,7 @@ def _readable(folder: Path, root: Path) -> Facts:
 def _facts(folder: Path, steps: Rows) -> Facts:
     """What is said of every run; of one without a step no more than how many there will be."""
     path = folder / "run.json"
-    total = parse(settings.Run, atomic_files.read_json(path), str(path)).training.steps
+    total = validate(settings.Run, atomic_files.read_json(path), str(path)).training.steps
     state, recent = _state(folder), steps[-RECENT:]
     facts: Facts = {"state": state, "step": 0, "steps": total}
     if recent:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import parse
 from pipeline.data.synthetic import Synthetic
 from pipeline.runtime import atomic_files
+from pipeline.runtime.validation import validate
 
 EASY = {
     "order": 1,
@@ -25,7 +25,7 @@ NOISE = {**EASY, "order": 0, "symbols": 256, "noise": 1.0}
 
 
 def made(values):
-    return list(parse(Synthetic, values, "sources.s").read(Counter(), []))
+    return list(validate(Synthetic, values, "sources.s").read(Counter(), []))
 
 
 @pytest.mark.parametrize(

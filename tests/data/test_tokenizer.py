@@ -169,8 +169,8 @@ def test_a_given_model_is_copied(tmp_path, exact):
             r"tokenizers\.tok\.sha256: .*, not 00",
         ),
         ({"kind": "file", "path": __file__}, "is not a SentencePiece model"),
-        ({"kind": "files"}, "'files' is not one of 'file', 'hub', 'train'"),
-        ({}, "None is not one of"),
+        ({"kind": "files"}, "kind: 'files' is unknown: did you mean 'file'"),
+        ({}, "kind is missing: one of file, hub, train"),
         ({**TRAIN, "model": "word"}, "'word' is not one of 'unigram'"),
     ],
 )

@@ -6,12 +6,12 @@ import pytest
 import sentencepiece
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import parse
 from pipeline import settings
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation.items import Choice
 from pipeline.evaluation.questions import Evaluation, prepared, word_starts
 from pipeline.runtime import atomic_files
+from pipeline.runtime.validation import validate
 
 ASKED = Evaluation(
     rows=30,
@@ -24,7 +24,7 @@ ASKED = Evaluation(
 @pytest.fixture
 def work(make_run):
     """Settings of a tiny run."""
-    return parse(settings.Run, atomic_files.read_json(make_run()), "run.json")
+    return validate(settings.Run, atomic_files.read_json(make_run()), "run.json")
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +46,7 @@ def test_each_domain_gets_windows_and_items(work, corpora, tokenizer):
 
 def test_every_method_is_asked_the_same(make_run, corpora, tokenizer):
     mix, other = (
-        parse(settings.Run, atomic_files.read_json(make_run(name, **changes)), name)
+        validate(settings.Run, atomic_files.read_json(make_run(name, **changes)), name)
         for name, changes in (("mix", {}), ("other", {"rule": "round-robin", "seed": 7}))
     )
     first, second = (prepared(ASKED, work, corpora, tokenizer) for work in (mix, other))
@@ -56,7 +56,7 @@ def test_every_method_is_asked_the_same(make_run, corpora, tokenizer):
 
 
 def test_a_run_may_be_evaluated_on_domains_that_it_never_saw(make_run, corpora, tokenizer):
-    single = parse(settings.Run, atomic_files.read_json(make_run(domains=["easy"])), "run")
+    single = validate(settings.Run, atomic_files.read_json(make_run(domains=["easy"])), "run")
     both = dataclasses.replace(ASKED, domains=("hard", "easy"))
     assert [d.name for d in prepared(ASKED, single, corpora, tokenizer)] == ["easy"]
     assert [d.name for d in prepared(both, single, corpora, tokenizer)] == ["hard", "easy"]
@@ -109,11 +109,11 @@ def test_all_wrong_settings_are_reported_at_once():
         "choice": {"items": 5, "context": 5},
     }
     with pytest.raises(InputError) as error:
-        parse(Evaluation, values, "evaluation")
+        validate(Evaluation, values, "evaluation")
     text = str(error.value)
     assert "evaluation.checkpoints: 'some' is not one of 'all', 'last'" in text
     assert "evaluation.choice: candidate is missing" in text
     sound = {"rows": 0, "batch_tokens": 0, "checkpoints": "all", "domains": []}
     with pytest.raises(InputError) as error:
-        parse(Evaluation, sound, "evaluation")
+        validate(Evaluation, sound, "evaluation")
     assert str(error.value).count("at least") == 3

@@ -10,7 +10,6 @@ from torch import nn
 from torch.nn import functional
 
 from pike_mixing import registry
-from pike_mixing.settings import parse
 from pike_mixing.torch import MixedDataset, Mixing
 from pipeline import settings
 from pipeline.data.shards import Corpus
@@ -18,6 +17,7 @@ from pipeline.model import adamw
 from pipeline.model.learning_rate import learning_rate
 from pipeline.model.transformer import initialised
 from pipeline.runtime import atomic_files
+from pipeline.runtime.validation import validate
 
 STEPS, ROWS = 14, 8
 
@@ -99,7 +99,7 @@ class Way:
     """What a training loop needs: model, optimizer, schedule, data, mixing."""
 
     def __init__(self, run, corpora, micro_batch, world=1):
-        work = parse(settings.Run, atomic_files.read_json(run), "run.json")
+        work = validate(settings.Run, atomic_files.read_json(run), "run.json")
         self.recipe = recipe = work.training
         opened = {d: Corpus.open(corpora / d, "train", verify=False) for d in work.domains}
         pieces = next(iter(opened.values())).vocabulary

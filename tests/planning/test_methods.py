@@ -10,11 +10,11 @@ import pytest
 from pike_mixing import METHODS, registry
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, StatisticsNeed
-from pike_mixing.settings import parse
 from pike_mixing.settings_text import meanings
 from pipeline import settings
 from pipeline.planning import methods, planner, stages
 from pipeline.runtime import code_fingerprint
+from pipeline.runtime.validation import validate
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAINING = {
@@ -28,7 +28,7 @@ TRAINING = {
     "checkpoint_every": 3,
     "resume_every": 3,
 }
-RECIPE = parse(settings.Training, TRAINING, "training")
+RECIPE = validate(settings.Training, TRAINING, "training")
 PIKE = {"zeta1": 1, "zeta2": 1}
 
 
@@ -56,7 +56,7 @@ def test_a_rule_and_all_its_settings_are_described(rule):
             [
                 "here: 'zeta' is unknown: did you mean 'zeta",
                 "here: zeta1 is missing",
-                "here.zeta2: '1e-2' is a text in YAML: write 1.0e-2",
+                "here.zeta2: '1e-2' is not a number",
                 "here.every: 0.5 is not a whole number",
                 "here.norm: 'biased' is not one of 'plug-in', 'unbiased'",
             ],

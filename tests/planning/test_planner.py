@@ -5,11 +5,11 @@ import pytest
 import yaml
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import parse
 from pipeline import settings
 from pipeline.planning import output_root, planner, rule_inputs
 from pipeline.planning.plan import OF_SETTINGS
 from pipeline.runtime import atomic_files
+from pipeline.runtime.validation import validate
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = [ROOT / "config.yaml", *sorted((ROOT / "workflow" / "configs").glob("*.yaml"))]
@@ -51,7 +51,7 @@ def test_every_shipped_configuration_is_sound(path):
     plan = planner.plan(planner.read(path), path.name)
     assert plan.runs
     for name, values in plan.runs.items():
-        parse(settings.Run, values, name)
+        validate(settings.Run, values, name)
 
 
 def test_no_two_shipped_configurations_share_a_results_folder():

@@ -71,7 +71,7 @@ def test_a_setting_beyond_its_limits_and_two_that_do_not_fit_are_told_together()
         registry.build("aioli", wrong, "methods.aioli")
     assert str(parsed.value).splitlines() == [f"methods.aioli.{p}" for p in problems]
     # What is of another type cannot be asked.
-    with pytest.raises(InputError, match=r"^Aioli\.slot: '3' is a text in YAML: write 3$"):
+    with pytest.raises(InputError, match=r"^Aioli\.slot: '3' is not a whole number$"):
         made("aioli", slot="3", every=205)
 
 

@@ -53,11 +53,15 @@ def test_what_is_read_of_a_manifest_has_its_type(written, data):
 
 
 def test_a_chosen_setting_may_be_anything(tmp_path):
-    shape = manifests.FACTS["mixture"]
-    found = {"weights_by_domain": {}, "chosen": {"a": -1, "b": -0.5, "c": True, "d": "x"}}
-    manifests.require(found, shape, tmp_path, "find it anew")
-    with pytest.raises(InputError, match=r"weights_by_domain\.a is '-1'"):
-        manifests.require({"weights_by_domain": {"a": -1}}, shape, tmp_path, "find it anew")
+    path = tmp_path / atomic_files.MANIFEST
+    chosen = {"a": -1, "b": -0.5, "c": True, "d": "x"}
+    facts = {"weights_by_domain": {}, "chosen": chosen}
+    made = {"stage": "mixture", "settings": {}, "inputs": [], "files": [], "modules": []}
+    made_from.write_manifest(path, **made, facts=facts)
+    assert manifests.read(path, "mixture")["chosen"] == chosen
+    made_from.write_manifest(path, **made, facts={"weights_by_domain": {"a": -1}})
+    with pytest.raises(InputError, match=r"weights_by_domain\.a: must not be negative, not -1"):
+        manifests.read(path, "mixture")
 
 
 def test_all_that_is_wrong_is_told_with_its_place(tmp_path):
@@ -65,10 +69,10 @@ def test_all_that_is_wrong_is_told_with_its_place(tmp_path):
     found = {"documents": 1, "bytes": 9, "tokens": -1, "shards": [{"file": 3, "tokens": 1}]}
     atomic_files.write_json(path, found)
     with pytest.raises(InputError) as caught:
-        manifests.require(found, manifests.FACTS["pack"]["splits"]["train"], path, "pack anew")
+        manifests.require(found, manifests.SPLIT, path, "pack anew")
     assert str(caught.value) == (
-        f"{path} is not whole (tokens is '-1'; shards[0].file is '3'; "
-        "shards[0].sha256 is missing): pack anew"
+        f"{path} is not whole (tokens: must be at least 1, not -1; shards[0].file: 3 is not a "
+        "text: put it in quotes; shards[0]: sha256 is missing: a text): pack anew"
     )
 
 

@@ -4,8 +4,8 @@ import shutil
 import pytest
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import parse
 from pipeline.runtime import atomic_files
+from pipeline.runtime.validation import validate
 from pipeline.tasks.benchmark import TaskSpec, load
 
 
@@ -28,11 +28,11 @@ def rewrite(folder, name, change):
 
 def test_settings_are_checked_all_at_once():
     with pytest.raises(InputError) as caught:
-        parse(TaskSpec, {"task": "piqa", "shots": -1, "formulation": "abc"}, "tasks[0]")
+        validate(TaskSpec, {"task": "piqa", "shots": -1, "formulation": "abc"}, "tasks[0]")
     assert "tasks[0].formulation: 'abc' is not one of 'cf', 'mcf', 'hyb'" in str(caught.value)
     values = {"task": "piqa", "shots": -1, "formulation": "cf", "items": 0}
-    with pytest.raises(InputError, match=r"(?s)items: must be at .*shots: must not be negative"):
-        parse(TaskSpec, values, "tasks[0]")
+    with pytest.raises(InputError, match=r"(?s)shots: must not be negative.*items: must be at"):
+        validate(TaskSpec, values, "tasks[0]")
 
 
 def test_rows_are_the_first_of_the_split(benchmarks, asked):

@@ -13,11 +13,11 @@ from pathlib import Path
 import torch
 
 from pike_mixing import registry
-from pike_mixing.settings import parse
 from pipeline import settings
 from pipeline.evaluation import gradient_probe
 from pipeline.model import loss
 from pipeline.runtime import atomic_files, devices, run_lock
+from pipeline.runtime.validation import validate
 from pipeline.training import inputs
 from pipeline.training import train as pretrain
 
@@ -54,7 +54,7 @@ def train(run, corpora, reference=None, shard=False, chunk=None, programs=None, 
     """
     run, corpora = Path(run), Path(corpora)
     values = atomic_files.read_json(run)
-    work = parse(settings.Run, values, str(run))
+    work = validate(settings.Run, values, str(run))
     method = registry.build(work.rule, work.method, str(run))
     seen = set(Path(programs).glob("*")) if programs else set()
     if chunk:

@@ -13,7 +13,6 @@ from pike_mixing import registry
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, ValidationNeed
 from pike_mixing.rules.mix import Mix
-from pike_mixing.settings import parse
 from pipeline import settings
 from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus
@@ -21,6 +20,7 @@ from pipeline.model import adamw, checkpoint
 from pipeline.model.backward import Batch
 from pipeline.model.transformer import initialised, token_losses
 from pipeline.runtime import atomic_files, made_from
+from pipeline.runtime.validation import validate
 from pipeline.training import train
 from pipeline.training.inputs import read_inputs
 
@@ -76,7 +76,7 @@ def test_the_proxy_weighs_losses_by_its_excess_over_the_reference(make_run, corp
 
 def checkpoint_state(run):
     values = atomic_files.read_json(run)
-    work = parse(settings.Run, values, "run")
+    work = validate(settings.Run, values, "run")
     model = initialised(work.model, vocabulary(run), work.seed)
     optimizer = adamw.adamw(model, work.training)
     path = run.parent / "checkpoints" / f"step{work.training.steps}"
@@ -119,7 +119,7 @@ def test_a_reference_that_knows_not_all_domains_is_refused(make_run, corpora, re
 @pytest.mark.slow
 def test_another_reference_is_another_run(make_run, corpora, reference, tmp_path, write_run):
     run = make_run(**DOREMI)
-    values = parse(settings.Run, atomic_files.read_json(run), "run")
+    values = validate(settings.Run, atomic_files.read_json(run), "run")
     method = registry.build(values.rule, values.method, "run")
     elsewhere = write_run(tmp_path / "elsewhere", seed=7)
     train.pretrain(elsewhere, corpora, device="cpu", threads=1)

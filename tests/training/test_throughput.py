@@ -3,11 +3,11 @@ import math
 import pytest
 import torch
 
-from pike_mixing.settings import parse
 from pipeline import settings
 from pipeline.model.transformer import initialised
 from pipeline.planning import resources
 from pipeline.runtime import atomic_files
+from pipeline.runtime.validation import validate
 from pipeline.training import throughput
 
 SHAPE = settings.Model(layers=2, width=12, heads=2, head_width=4, vocabulary_multiple=8)
@@ -41,7 +41,7 @@ def test_a_known_gpu_has_its_data_sheets_peak(name, precision, expected):
 
 
 def test_a_pace_follows_from_the_seconds(write_run, tmp_path):
-    run = parse(settings.Run, atomic_files.read_json(write_run(tmp_path)), "run")
+    run = validate(settings.Run, atomic_files.read_json(write_run(tmp_path)), "run")
     net = initialised(run.model, 32, 0)
     meter = throughput.Meter(net, run, torch.device("cpu"))
     pace = meter.of(0.5)

@@ -19,10 +19,10 @@ from trained import (
 from pike_mixing import METHODS, registry
 from pike_mixing.interface import Needs, StatisticsNeed
 from pike_mixing.rules.mix import Mix
-from pike_mixing.settings import parse
 from pipeline import settings
 from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files, devices, run_lock
+from pipeline.runtime.validation import validate
 from pipeline.training import inputs, throughput
 from pipeline.training import train as pretrain
 from pipeline.training.metric_log import TABLES
@@ -78,7 +78,7 @@ def test_every_step_is_recorded(mixed):
 def test_the_pace_of_every_step_is_recorded(make_run, corpora):
     run = make_run()
     pretrain.pretrain(run, corpora, device="cpu", peak_flops=1e9)
-    work = parse(settings.Run, atomic_files.read_json(run), "run")
+    work = validate(settings.Run, atomic_files.read_json(run), "run")
     net = checkpoint.load_model(run.parent / "checkpoints" / "step6")
     flops = throughput.training_flops(net, work.model, 8)
     for row in pq.read_table(run.parent / "steps.parquet").to_pylist():
@@ -267,7 +267,7 @@ def test_a_method_sees_what_it_asks_for_and_its_state_is_kept(make_run, corpora)
     result = train_with(Watching(), run, corpora)
     losses = [row["loss"] for row in rows(result, "domain_losses")]
     values = atomic_files.read_json(run)
-    work = parse(settings.Run, values, "run")
+    work = validate(settings.Run, values, "run")
     with run_lock.acquire(run.parent) as held:
         given = inputs.read_inputs(work, Watching(), corpora, None, None)
         loop = pretrain._Training(work, Watching(), values, given, devices.pick("cpu"), held)

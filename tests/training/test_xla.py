@@ -18,11 +18,11 @@ from trained import apart
 
 from pike_mixing import registry
 from pike_mixing.errors import InputError
-from pike_mixing.settings import parse
 from pipeline import settings
 from pipeline.evaluation import gradient_probe
 from pipeline.model import checkpoint, microbatches
 from pipeline.runtime import atomic_files, devices, run_lock
+from pipeline.runtime.validation import validate
 from pipeline.training import inputs
 from pipeline.training import train as pretrain
 
@@ -80,7 +80,7 @@ def trained(tmp_path_factory, write_run, corpora):
 
 def listened_to(run, corpora, device):
     values = atomic_files.read_json(run)
-    work = parse(settings.Run, values, str(run))
+    work = validate(settings.Run, values, str(run))
     method = registry.build(work.rule, work.method, str(run))
     with run_lock.acquire(run.parent) as held:
         given = inputs.read_inputs(work, method, corpora, None, None)

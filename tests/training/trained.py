@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import parse
 from pipeline import settings
 from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files, devices, run_lock
+from pipeline.runtime.validation import validate
 from pipeline.training import inputs
 from pipeline.training import train as pretrain
 from pipeline.training.metric_log import TABLES
@@ -25,7 +25,7 @@ def train(run, corpora):
 def train_with(method, run, corpora):
     """The loop with a method that is in no table."""
     values = atomic_files.read_json(run)
-    work = parse(settings.Run, values, str(run))
+    work = validate(settings.Run, values, str(run))
     with run_lock.acquire(run.parent) as held:
         given = inputs.read_inputs(work, method, corpora, None, None)
         pretrain._Training(work, method, values, given, devices.pick("cpu"), held).run()
