@@ -66,8 +66,8 @@ def _options(parser: argparse.ArgumentParser) -> str:
 
 def settings() -> str:
     """Every key of a configuration, by section."""
-    root = yaml.safe_load(schema.PATH.read_text(encoding="utf-8"))
-    found = []
+    whole = yaml.safe_load(schema.PATH.read_text(encoding="utf-8"))
+    root, found = _inlined(whole, whole["$defs"]), []
     for section, node in root["properties"].items():
         found.append(f"## {section}\n\n{_sentence(node.get('description', ''))}\n")
         kinds = node.get("additionalProperties")
@@ -82,6 +82,19 @@ def settings() -> str:
                 "| key | default | meaning |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n"
             )
     return "\n".join(found)
+
+
+def _inlined(node: Any, parts: dict[str, Any]) -> Any:
+    """A part of the schema with the parts that it refers to in their places, null left out."""
+    if isinstance(node, list):
+        return [_inlined(one, parts) for one in node]
+    if not isinstance(node, dict):
+        return node
+    first = node.get("anyOf", [{}])[0] | node
+    named = parts[first.pop("$ref").rpartition("/")[2]] if "$ref" in first else {}
+    return {
+        k: _inlined(v, parts) for k, v in (named | first).items() if k not in ("anyOf", "$defs")
+    }
 
 
 def _keys(node: dict[str, Any], before: str) -> Iterator[str]:

@@ -44,8 +44,6 @@ class Limits:
     """Whether a text, a list or a mapping must hold something."""
     distinct: bool = False
     """Whether a list names nothing twice."""
-    or_one: bool = False
-    """Whether one entry may stand without its list."""
 
     def problem(self, value: Any) -> str | None:
         """What is wrong with a value of the right type."""
@@ -63,17 +61,16 @@ class Limits:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
         """How pydantic checks a value: its type, then these limits."""
-        schema = _then(handler(source), self._refuse, "after")
-        return _then(schema, _listed, "before") if self.or_one else schema
+        check = {"type": "no-info", "function": self._refuse}
+        return {"type": "function-after", "function": check, "schema": handler(source)}
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Callable[[Any], Any]) -> Any:
         """What JSON Schema says of the limits."""
         node = handler(schema)
         set_here = {name: v for name, v in vars(self).items() if v is not None and v is not False}
         node |= {KEYWORDS[name]: v for name, v in set_here.items() if name in KEYWORDS}
-        node |= {FILLED[node["type"]]: 1} if self.filled else {}
-        node |= {"pattern": f"^({self.pattern})$"} if self.pattern else {}
-        return node | ({"type": ["string", "array"]} if self.or_one else {})
+        node |= {FILLED[node.get("type", "array")]: 1} if self.filled else {}
+        return node | ({"pattern": f"^({self.pattern})$"} if self.pattern else {})
 
     def _refuse(self, value: Any) -> Any:
         if problem := self.problem(value):
@@ -100,20 +97,7 @@ class Limits:
             words = "must not be negative" if self.above is None else "must be positive"
         else:
             words = f"must be {'at least' if self.above is None else 'above'} {low}"
-        return (
-            words if self.multiple_of is None else f"{words} and a multiple of {self.multiple_of}"
-        )
-
-
-def _then(schema: Any, function: Callable[[Any], Any], when: str) -> Any:
-    """A core schema of pydantic's with a function that sees the value before or after it."""
-    called = {"type": "no-info", "function": function}
-    return {"type": f"function-{when}", "function": called, "schema": schema}
-
-
-def _listed(value: Any) -> Any:
-    """A tuple of the value where it stands without its list."""
-    return tuple(value) if isinstance(value, list | tuple) else (value,)
+        return words + (f" and a multiple of {self.multiple_of}" if self.multiple_of else "")
 
 
 PositiveInt = Annotated[int, Limits(at_least=1)]

@@ -12,7 +12,7 @@ from pike_mixing.limits import Limits, NonNegativeInt, PositiveFloat, PositiveIn
 from pike_mixing.settings import CheckedSettings, fits, parse, unknown
 from pike_mixing.settings_text import meanings
 from pipeline import settings
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validation import OrOne, validate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Limited(CheckedSettings):
     name: Annotated[str, Limits(pattern="[a-z]+", means="a name of small letters")] = "a"
     judged: Annotated[str, Limits(judge=settings.not_on_hub)] = "a/b"
     parts: Annotated[tuple[PositiveInt, ...], Limits(filled=True, distinct=True)] = (1,)
-    files: Annotated[tuple[Annotated[str, Limits(filled=True)], ...], Limits(or_one=True)] = ("a",)
+    files: Annotated[tuple[Annotated[str, Limits(filled=True)], ...], OrOne] = ("a",)
     by_name: dict[Annotated[str, Limits(pattern="[a-z]+")], PositiveInt] | None = None
 
 

@@ -9,12 +9,11 @@ from typing import Annotated, Literal, Self
 
 from pike_mixing.limits import Limits, PositiveInt
 from pipeline.data import cutting
+from pipeline.runtime.validation import OrOne
 from pipeline.settings import Commit, HubId
 
 Utf8Policy = Literal["error", "replace", "drop"]
-Patterns = Annotated[
-    tuple[Annotated[str, Limits(filled=True)], ...], Limits(filled=True, or_one=True)
-]
+Patterns = Annotated[tuple[Annotated[str, Limits(filled=True)], ...], Limits(filled=True), OrOne]
 """Paths or patterns of files; one may stand alone."""
 
 

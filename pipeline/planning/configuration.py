@@ -14,6 +14,7 @@ from pipeline.data.packing_settings import Packing
 from pipeline.data.python_stdlib import Python
 from pipeline.data.synthetic import Synthetic
 from pipeline.data.tokenizer_settings import File, Hub, TrainOptions
+from pipeline.runtime.validation import OrOne
 from pipeline.settings import Commit, Model, Training
 from pipeline.tasks.benchmark import TaskOptions
 from pipeline.tasks.evaluation_settings import EvaluationOptions, Probe
@@ -31,7 +32,7 @@ Name = Annotated[
 ]
 Names = Annotated[tuple[str, ...], Limits(filled=True, distinct=True)]
 Seeds = Annotated[tuple[NonNegativeInt, ...], Limits(filled=True, distinct=True)]
-Roles = dict[str, Annotated[tuple[str, ...], Limits(filled=True, distinct=True, or_one=True)]]
+Roles = dict[str, Annotated[tuple[str, ...], Limits(filled=True, distinct=True), OrOne]]
 Folder = Annotated[
     str,
     Limits(

@@ -18,7 +18,7 @@ from pike_mixing import RULES, registry
 from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders import registry as finders
-from pike_mixing.interface import Facts, Needs
+from pike_mixing.interface import Facts, Method, Needs
 from pike_mixing.settings import mismatches, unknown
 from pipeline import settings
 from pipeline.planning import method_catalogue
@@ -103,8 +103,13 @@ def needs(run: Mapping[str, Any]) -> Needs:
 
 @functools.cache
 def _needs(rule: str, settings: str, names: tuple[str, ...], steps: int) -> Needs:
-    method = registry.build(rule, json.loads(settings), "method")
-    return method.informed(_facts(names, 1, steps)).needs()
+    return _built(rule, settings).informed(_facts(names, 1, steps)).needs()
+
+
+@functools.cache
+def _built(rule: str, settings: str) -> Method:
+    """The method of a rule with its settings as JSON: a plan asks for each in many runs."""
+    return registry.build(rule, json.loads(settings), "")
 
 
 def _facts(names: tuple[str, ...], budget: int, steps: int) -> Facts:
@@ -164,11 +169,11 @@ def misfits(
     names = tuple(domains)
     facts = _facts(names, recipe.rows * recipe.length * recipe.steps, recipe.steps)
     try:
-        method = registry.build(rule, given, where).informed(facts)
+        method = _built(rule, json.dumps(given)).informed(facts)
         method.init(names, seed=0)
     except InputError as error:
         lines = str(error).splitlines()
-        return [line if line.startswith(where) else f"{where}: {line}" for line in lines]
+        return [where + line if line[0] in ".:" else f"{where}: {line}" for line in lines]
     need = method.needs().statistics
     return [f"{where}: {problem}" for problem in recipe.unmeasurable(need, len(names))]
 

@@ -3,7 +3,6 @@
 `python -m pipeline.planning.schema` writes the schema, for editors.
 """
 
-import inspect
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -66,70 +65,28 @@ def _in_file(problems: list[str], origin: str) -> list[str]:
     return [re.sub(rf"^{re.escape(origin)}\.", f"{origin}: ", problem) for problem in problems]
 
 
-def document() -> Node:
-    """The schema that the dataclasses of settings say."""
-    whole = TypeAdapter(Experiment).json_schema(schema_generator=_OfSettings)
-    parts = whole.pop("$defs")
-    dialect = "https://json-schema.org/draft/2020-12/schema"
-    return {"$schema": dialect, "title": "An experiment", **_inlined(whole, parts)}
-
-
 def text() -> str:
-    """The file's content."""
-    return HEAD + yaml.safe_dump(document(), sort_keys=False, width=1000, default_flow_style=None)
+    """The file's content: the schema that the dataclasses of settings say."""
+    parts = TypeAdapter(Experiment).json_schema(schema_generator=_Described)
+    node = {"$schema": "https://json-schema.org/draft/2020-12/schema", **parts}
+    return HEAD + yaml.safe_dump(node, sort_keys=False, width=1000, default_flow_style=None)
 
 
-class _OfSettings(GenerateJsonSchema):
-    """Says what classes and their settings mean; without titles and defaults that are no value."""
+class _Described(GenerateJsonSchema):
+    """Says what each setting means; what may be absent has no default of null."""
 
     def dataclass_schema(self, schema: Any) -> Node:
-        node, kind = super().dataclass_schema(schema), schema["cls"]
-        about = (inspect.getdoc(kind) or "").partition("\n\n")[0].replace("\n", " ")
-        settings, meant = node["properties"], meanings(kind)
-        described = {n: {"description": meant[n], **settings[n]} for n in settings if n in meant}
-        needed = [name for name in ("kind",) if name in settings] + node.get("required", [])
-        return {
-            "description": about,
-            "type": "object",
-            "additionalProperties": False,
-            "required": needed,
-            "properties": {**settings, **described},
-        }
-
-    def default_schema(self, schema: Any) -> Node:
-        node = super().default_schema(schema)
-        is_value = isinstance(node.get("default"), bool | int | float | str)
-        return node if is_value else {k: part for k, part in node.items() if k != "default"}
+        node, meant = super().dataclass_schema(schema), meanings(schema["cls"])
+        for name, part in node["properties"].items():
+            said = {k: v for k, v in part.items() if k != "title" and v is not None}
+            node["properties"][name] = {"description": meant.get(name, "")} | said
+        return {**node, "additionalProperties": False}
 
     def dict_schema(self, schema: Any) -> Node:
         names = self.generate_inner(schema["keys_schema"])
         values = self.generate_inner(schema["values_schema"])
         own = {"propertyNames": names} if "pattern" in names else {}
         return {"type": "object", **own, "additionalProperties": values or True}
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        return False
-
-    def sort(self, value: Any, parent_key: str | None = None) -> Any:
-        return value
-
-
-def _inlined(node: Any, parts: Node) -> Any:
-    """A part of the schema with the parts that it refers to in their places."""
-    if isinstance(node, list):
-        return [_inlined(one, parts) for one in node]
-    if not isinstance(node, dict):
-        return node
-    if (name := node.get("$ref")) is not None:
-        own = {key: part for key, part in node.items() if key != "$ref"}
-        return _inlined(parts[name.rpartition("/")[2]], parts) | own
-    node = {key: _inlined(part, parts) for key, part in node.items() if key != "discriminator"}
-    if "anyOf" not in node:
-        return node
-    wanted, _ = node.pop("anyOf")
-    of_null = {"enum": [*wanted["enum"], None]} if "enum" in wanted else {}
-    named = wanted["type"] if isinstance(wanted["type"], list) else [wanted["type"]]
-    return {**wanted, **node, "type": [*named, "null"], **of_null}
 
 
 if __name__ == "__main__":

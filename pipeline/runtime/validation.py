@@ -10,13 +10,18 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import bare, hints_of, missing, unfit, unknown
 
 T = TypeVar("T")
 Extra = Literal["forbid", "ignore"]
+OrOne = BeforeValidator(
+    lambda value: tuple(value) if isinstance(value, list) else (value,),
+    json_schema_input_type=str | tuple[str, ...],
+)
+"""Annotates a list whose one entry may stand without it."""
 
 
 def validate(kind: type[T], values: Any, where: str) -> T:
