@@ -25,13 +25,11 @@ WORKFLOW_MAY_IMPORT = {
 }
 
 STILL_LONGER = {
-    "pike_mixing/settings.py",
     "pike_mixing/torch/mixed_dataset.py",
     "pike_mixing/torch/mixing.py",
     # A declaration of all commands.
     "pipeline/cli.py commands",
     "pipeline/model/transformer.py",
-    "pipeline/planning/configuration.py",
     "pipeline/planning/plan.py",
     "pipeline/planning/plan.py experiment",
     "pipeline/planning/planner.py plan",

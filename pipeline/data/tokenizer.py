@@ -91,7 +91,7 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
     """
     values = atomic_files.read_mapping(settings_file)
     where = f"tokenizers.{out.stem}"
-    chosen = parse(values, where)
+    chosen: File | Hub | Train = validate(Chosen, values, where)
     manifest = out.with_suffix(".json") if out.name else out
     if manifest == out:
         raise InputError(f"{out} would be the model and its manifest: give --out a .model file")
@@ -128,16 +128,6 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
         facts={**tokenizer.facts(), "unknown": tokenizer.unknown, "training_characters": sampled},
         alone=True,
     )
-
-
-def parse(values: dict[str, Any], where: str) -> File | Hub | Train:
-    """Settings of a tokenizer from plain values, `kind` among them.
-
-    Raises:
-        InputError: what is wrong with them, all at once.
-    """
-    chosen: File | Hub | Train = validate(Chosen, values, where)
-    return chosen
 
 
 def sample(folder: Path, characters: int, validation_share: float) -> list[str]:

@@ -126,7 +126,7 @@ def _uses_of_tasks(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str
 
 
 def _misfits(config: Config, origin: str) -> list[str]:
-    whole = validation.build(Experiment, config, origin)
+    whole = validation.validate(Experiment, config, origin, together=False)
     found = schema.contradictions(whole, origin)
     found += [f"{origin}: {problem}" for problem in _too_long(config)]
     every = dependencies.closure(config, dependencies.asked(config))

@@ -46,7 +46,7 @@ def problems(config: Mapping[str, Any], origin: str) -> list[str]:
         )
     found = []
     try:
-        validation.build(Experiment, config, origin)
+        validation.validate(Experiment, config, origin, together=False)
     except InputError as error:
         found = str(error).splitlines()
     named = config.get("methods")

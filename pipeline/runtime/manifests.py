@@ -11,7 +11,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.limits import Limits, NonNegativeFloat, NonNegativeInt, PositiveInt
 from pipeline import settings
 from pipeline.runtime import atomic_files
-from pipeline.runtime.validation import build, validate
+from pipeline.runtime.validation import validate
 
 
 def _mapping(keys: Mapping[str, Any]) -> Any:
@@ -185,7 +185,7 @@ def require(found: Any, kind: Any, path: Path, remedy: str) -> None:
         InputError: every key that is missing or of another type, and what to do.
     """
     try:
-        build(kind, found, "", extra="ignore")
+        validate(kind, found, "", extra="ignore")
     except InputError as error:
         told = "; ".join(line.lstrip(".: ") for line in str(error).splitlines())
         raise InputError(f"{path} is not whole ({told}): {remedy}") from None

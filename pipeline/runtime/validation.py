@@ -24,30 +24,16 @@ OrOne = BeforeValidator(
 """Annotates a list whose one entry may stand without it."""
 
 
-def validate(kind: type[T], values: Any, where: str) -> T:
-    """The dataclass `kind` of plain values, which go together.
+def validate(
+    kind: type[T], values: Any, where: str, *, together: bool = True, extra: Extra = "forbid"
+) -> T:
+    """The dataclass `kind` of plain values.
 
     Args:
-        kind: A dataclass; a method `problems() -> list[str]` may check what values say together.
+        kind: A dataclass, or another type that may hold some.
         values: Plain JSON values, by field name.
         where: Where they were set, for messages: "config.yaml".
-
-    Raises:
-        InputError: as `build`, or settings that do not go together: all of them in one message.
-    """
-    made = build(kind, values, where)
-    if found := contradictions(made, where):
-        raise InputError("\n".join(found))
-    return made
-
-
-def build(kind: type[T], values: Any, where: str, *, extra: Extra = "forbid") -> T:
-    """The same, whether its settings go together or not.
-
-    Args:
-        kind: A dataclass, or another type whose parts are dataclasses.
-        values: Plain JSON values, by field name.
-        where: Where they were set, for messages.
+        together: Whether settings that do not go together are refused (`contradictions`).
         extra: Whether names that the dataclasses do not have are refused or left out.
 
     Raises:
@@ -60,6 +46,8 @@ def build(kind: type[T], values: Any, where: str, *, extra: Extra = "forbid") ->
     except ValidationError as error:
         told = [_told(one, kind, where) for one in error.errors(include_url=False)]
         raise InputError("\n".join(told)) from None
+    if together and (found := contradictions(made, where)):
+        raise InputError("\n".join(found))
     return made
 
 

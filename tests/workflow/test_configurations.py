@@ -160,6 +160,11 @@ def test_all_mistakes_are_named_before_any_job(fresh):
     assert not fresh.path("results").exists()
 
 
+def test_snakemakes_reading_as_yaml_1_1_is_not_used(fresh):
+    fresh.edit("config.yaml", "1.0e-2", "1e-2")
+    assert pretrained(fresh.plan()) == DEFAULT_RUNS
+
+
 OWN = """
 import dataclasses
 from pathlib import Path
