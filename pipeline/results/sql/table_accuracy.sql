@@ -42,20 +42,16 @@ averaged as (
             then coalesce(s.value - 1.645 * s.error > s.chance, false) end as above_chance,
         t.significant, t.against, t.difference, t.stderr as difference_stderr, t.p_holm
     from summed as s
-    left join baseline_tests as t
-        on s.scenario = t.scenario and s.model = t.model and s.method = t.method
-        and t.task = 'mean' and s.shots = t.shots and s.formulation = t.formulation
-        and s.metric = t.metric
+    left join (select * from baseline_tests where task = 'mean') as t
+        using (scenario, model, method, shots, formulation, metric)
 ),
 
 known as (
     select t.scenario, t.model, t.shots, t.formulation, t.metric, t.task, t.in_mean,
         max(t.chance) as chance, max(n.value) as overlap, max(t.examples) as items
     from tasks as t
-    left join named as n
-        on t.scenario = n.scenario and t.model = n.model and t.method = n.method
-        and t.task = n.task and t.shots = n.shots and t.formulation = n.formulation
-        and n.metric = 'overlap'
+    left join (select * from named where metric = 'overlap') as n
+        using (scenario, model, method, task, shots, formulation)
     group by all
 ),
 
