@@ -137,7 +137,7 @@ class MixingLaw(CheckedSettings):
     def _arrays(self, K: int, runs: Sequence[Proxy]) -> tuple[Floats, Floats]:
         # A part of the cross-validation is left out, and K + 1 coefficients still need K + 1 runs.
         count = K + 1
-        while count - -(-count // min(self.folds, count)) < K + 1:
+        while validation.remaining(count, self.folds) < K + 1:
             count += 1
         weights_NxK, loss_NxK = swarm.arrays(
             runs,

@@ -138,8 +138,9 @@ class RegMix(CheckedSettings):
     def _at_least(self) -> int:
         # The outer cross-validation leaves one part out; the inner one needs whole parts of the
         # rest, and a split needs two leaves' worth of what then remains.
+        left = validation.remaining
         count = max(LEAST_PER_FOLD * self.folds, 2 * self.min_data_in_leaf)
-        while _remaining(_remaining(count, self.folds), self.folds) < 2 * self.min_data_in_leaf:
+        while left(left(count, self.folds), self.folds) < 2 * self.min_data_in_leaf:
             count += 1
         return count
 
@@ -196,11 +197,6 @@ class RegMix(CheckedSettings):
             trees, _ = self._fit(weights_NxK[rest], target_N[rest])
             predicted_N[part] = _predicted(trees, weights_NxK[part])
         return validation.held_out(predicted_N, target_N)
-
-
-def _remaining(count: int, folds: int) -> int:
-    """Proxies left when the largest part is held out."""
-    return count - -(-count // min(folds, count))
 
 
 def _data(weights_NxK: Floats, target_N: Floats) -> "lgb.Dataset":

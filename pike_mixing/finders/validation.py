@@ -23,6 +23,11 @@ def folds(runs: int, count: int, seed: int) -> list[tuple[Ints, Ints]]:
     ]
 
 
+def remaining(runs: int, count: int) -> int:
+    """Proxies left when the largest of so many parts is held out."""
+    return runs - -(-runs // min(count, runs))
+
+
 def held_out(predicted_N: Floats, actual_N: Floats) -> dict[str, float | None]:
     """Diagnostics of predictions of losses, nats per token, that no fit has seen."""
     return {

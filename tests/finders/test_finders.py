@@ -7,7 +7,6 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS, registry
-from pike_mixing.finders.best import Best
 
 
 @pytest.mark.parametrize("name", FINDERS)
@@ -20,10 +19,6 @@ def test_every_finder_says_what_it_does_and_what_each_setting_means(name):
     for field in dataclasses.fields(finder):
         place = next(n for n, line in enumerate(lines) if line.startswith(f"    {field.name}: "))
         assert lines[place + 1].startswith('    """'), field.name
-
-
-def test_settings_are_parsed():
-    assert registry.build("best", {"target": {"code": 1}}, "here") == Best(target={"code": 1.0})
 
 
 def test_unknown_names_are_refused_with_the_nearest():
@@ -53,13 +48,3 @@ def test_a_missing_package_is_named_with_its_extra(finder, package):
     assert last.startswith("pike_mixing.errors.InputError"), done.stderr
     assert f"needs the package {package!r}, which is not installed" in last
     assert "make setup EXTRAS=finders" in last
-
-
-def test_the_other_finders_need_neither_package():
-    code = (
-        "import sys; sys.modules.update(scipy=None, lightgbm=None)\n"
-        "from pike_mixing.finders import registry\n"
-        "registry.build('best', {}, 'here'), registry.build('average', {}, 'here')\n"
-        "registry.kind('regmix')(), registry.kind('mixing-law')()"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
