@@ -20,40 +20,33 @@ items = st.lists(
 """(lambda_k, kappa_k)."""
 
 
-def test_the_solution_of_two_curved_items():
-    # w_1 + lambda_1 = 2 w_2 + lambda_2 with w_1 + w_2 = 1: w_1 = 2 (1 - w_1).
-    assert_close(minimiser(vector(0, 0), vector(1, 2)), vector(2, 1) / 3)
-    # 1 - w_1 - 1 = w_1 - 0.5: w_1 = 0.25.
-    assert_close(minimiser(vector(0, -0.5), vector(1, 1)), vector(0.25, 0.75))
+LEFT = 483946 / 5.6e10
 
 
-def test_an_item_that_costs_too_much_gets_exactly_nothing():
-    # With all weight on the first, its marginal cost 1 - 3 is still below the second's 0.
-    assert minimiser(vector(-3, 0), vector(1, 1)).tolist() == [1, 0]
-
-
-def test_a_linear_item_takes_what_the_curved_leave():
-    # mu = 0: the first goes up to (1 - 0) / 4, the second takes the rest.
-    assert_close(minimiser(vector(-1, 0), vector(4, 0)), vector(0.25, 0.75))
-
-
-def test_a_linear_item_that_costs_too_much_gets_nothing():
-    assert minimiser(vector(-9, 0), vector(4, 0)).tolist() == [1, 0]
-
-
-def test_of_linear_items_the_cheapest_takes_all():
-    assert minimiser(vector(1, -2, 3), vector(0, 0, 0)).tolist() == [0, 1, 0]
-    assert minimiser(vector(1, -2, -2), vector(0, 0, 0)).tolist() == [0, 0.5, 0.5]
-
-
-def test_a_kappa_below_the_rounding_of_lambda_is_not_lost():
-    assert minimiser(vector(0.125), vector(1e-20)).tolist() == [1]
-    # Equal lambdas: 1 / kappa decides, 3 : 1.
-    assert_close(minimiser(vector(7, 7), vector(1e-20, 3e-20)), vector(3, 1) / 4)
-    # The second reaches the first's cost of 483,946 at 483946 / 5.6e10.
-    second = 483946 / 5.6e10
-    weights_K = minimiser(vector(483946, 0), vector(1.2e-11, 5.6e10))
-    assert_close(weights_K, vector(1 - second, second), rtol=1e-12, atol=0)
+@pytest.mark.parametrize(
+    ("lam", "kap", "expected"),
+    [
+        # w_1 + lambda_1 = 2 w_2 + lambda_2 with w_1 + w_2 = 1: w_1 = 2 (1 - w_1).
+        ((0, 0), (1, 2), (2 / 3, 1 / 3)),
+        # 1 - w_1 - 1 = w_1 - 0.5: w_1 = 0.25.
+        ((0, -0.5), (1, 1), (0.25, 0.75)),
+        # With all weight on the first, its marginal cost 1 - 3 is still below the second's 0.
+        ((-3, 0), (1, 1), (1, 0)),
+        # mu = 0: the first goes up to (1 - 0) / 4, the second, linear, takes the rest.
+        ((-1, 0), (4, 0), (0.25, 0.75)),
+        # A linear item that costs too much gets nothing; of several the cheapest takes all.
+        ((-9, 0), (4, 0), (1, 0)),
+        ((1, -2, 3), (0, 0, 0), (0, 1, 0)),
+        ((1, -2, -2), (0, 0, 0), (0, 0.5, 0.5)),
+        # No kappa below the rounding of lambda is lost; of equal lambdas 1 / kappa decides.
+        ((0.125,), (1e-20,), (1,)),
+        ((7, 7), (1e-20, 3e-20), (0.75, 0.25)),
+        # The second reaches the first's cost of 483,946 at 483946 / 5.6e10.
+        ((483946, 0), (1.2e-11, 5.6e10), (1 - LEFT, LEFT)),
+    ],
+)
+def test_the_solution_by_hand(lam, kap, expected):
+    assert_close(minimiser(vector(*lam), vector(*kap)), vector(*expected), rtol=1e-12, atol=0)
 
 
 def test_a_gradient_lost_in_its_noise_leaves_numbers():
