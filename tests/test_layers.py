@@ -30,7 +30,6 @@ STILL_LONGER = {
     # A declaration of all commands.
     "pipeline/cli.py commands",
     "pipeline/model/transformer.py",
-    "pipeline/planning/plan.py",
     "pipeline/planning/plan.py experiment",
     "pipeline/planning/planner.py plan",
     "pipeline/planning/resources.py of_run",

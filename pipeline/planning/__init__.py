@@ -7,6 +7,7 @@ methods, method_catalogue   a mixing rule         -> its class; what it needs; w
 stage_settings              sections             -> the explicit settings of one run
 dependencies, paper_roles   runs                 -> those that they stand on; the paper's parts
 planner, plan               a configuration      -> the plan: all that it asks for, by name
+records                     a plan               -> the places of manifests, a database's inputs
 stages                      a stage's name       -> its function, the code that it depends on
 output_root                 a plan               -> its folder, settings files
 notices, output_needs       a plan               -> names that nothing uses, outputs without a cell

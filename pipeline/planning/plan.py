@@ -2,13 +2,12 @@
 
 import dataclasses
 import functools
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
-from pipeline.planning import dependencies, methods
-from pipeline.runtime.atomic_files import MANIFEST
+from pipeline.planning import dependencies, methods, records
 from pipeline.settings import GRID
 
 RunName = dependencies.RunName
@@ -25,76 +24,9 @@ UNTRAINED = "untrained-"
 """What the name of a database begins with that knows its runs by their settings alone."""
 
 
-MANIFESTS = {
-    "download": "data/{}/manifest.json",
-    "tokenizer": "tokenizers/{}.json",
-    "pack": "corpora/{}/manifest.json",
-    "fetch": "tasks/{}/manifest.json",
-    "theory": "theory/manifest.json",
-    "pretrain": "runs/{}/manifest.json",
-    "mixture": "mixtures/{}.json",
-    "evaluate": "runs/{}/evaluations/manifest.json",
-    "probe": "runs/{}/probes/manifest.json",
-    "database": "pike.manifest.json",
-    "database_of_selection": "databases/{}.manifest.json",
-    "table": "tables/{}.manifest.json",
-    "figure": "figures/{}.manifest.json",
-    "report": "report/index.manifest.json",
-}
-"""Where the manifest of what each rule makes lies in the output root; {}: its name."""
-
-
 def is_trained(selection: str) -> bool:
     """Whether the database of some runs, of this name, waits for their trainings."""
     return not selection.startswith(UNTRAINED)
-
-
-def database_settings(experiment: Settings) -> Settings:
-    """What decides the content of a database, of all that it is given: folders do not.
-
-    That of all runs holds the configuration, which the report shows.
-
-    Args:
-        experiment: As `Plan.experiment` gives it.
-    """
-    config = experiment["config"]
-    shown = config
-    if not experiment["whole"]:
-        shown = {name: config.get(name) for name in ("compare", "paper")}
-    runs = {
-        run: {key: value for key, value in values.items() if key != "folder"}
-        for run, values in experiment["runs"].items()
-    }
-    named = {n: sorted(experiment[n]) for n in ("corpora", "sources", "tokenizers", "tasks")}
-    return {"config": shown, "methods": [*config.get("methods", [])], "runs": runs, **named}
-
-
-def manifests_of(experiment: Settings) -> Iterator[tuple[str, str, str]]:
-    """Every manifest that a database is built from: the artifact's name, the stage, the place.
-
-    Args:
-        experiment: As `Plan.experiment` gives it.
-    """
-    for kind, stage, section in (
-        ("source", "download", "sources"),
-        ("tokenizer", "tokenizer", "tokenizers"),
-        ("corpus", "pack", "corpora"),
-        ("task", "fetch", "tasks"),
-        ("mixture", "mixture", "mixtures"),
-    ):
-        for name, place in experiment[section].items():
-            own = place if place.endswith(".json") else f"{place}/{MANIFEST}"
-            yield f"{kind}/{name}", stage, own
-    if experiment["theory"]:
-        yield "theory", "theory", f"{experiment['theory']}/{MANIFEST}"
-    for run, values in experiment["runs"].items():
-        for kind, stage, folder, made in (
-            ("run", "pretrain", "", "trained"),
-            ("evaluation", "evaluate", "evaluations/", "evaluations"),
-            ("probe", "probe", "probes/", "probes"),
-        ):
-            if values[made]:
-                yield f"{kind}/{run}", stage, f"{values['folder']}/{folder}{MANIFEST}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,7 +71,7 @@ class Plan:
 
     def manifest(self, rule: str, name: str = "") -> str:
         """Where the manifest of what a rule makes lies, or will."""
-        return f"{self.results}/{MANIFESTS[rule].format(name)}"
+        return f"{self.results}/{records.MANIFESTS[rule].format(name)}"
 
     def named(self, section: str, name: str) -> Settings:
         """What a section has under a name: a target of the command line may hold any name.
@@ -263,7 +195,7 @@ class Plan:
             return {"config": self.config, "rules": self.rule_descriptions()}
         if section == "databases":
             chosen = self.selections[name] if name else list(self.runs)
-            return database_settings(self.experiment(chosen, trained=is_trained(name)))
+            return records.database_settings(self.experiment(chosen, trained=is_trained(name)))
         return self.named(section, name)
 
     def theory(self, names: Sequence[str]) -> str | None:

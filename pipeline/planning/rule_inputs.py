@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from pipeline.planning import plan
+from pipeline.planning import plan, records
 from pipeline.planning.plan import Plan, Settings
 from pipeline.planning.stage_settings import reads_states
 from pipeline.runtime import file_patterns, made_from
@@ -183,7 +183,7 @@ class RuleInputs:
     def records(self, runs: Iterable[str], *, trained: bool = True) -> list[str]:
         """Manifests of all that the database of these runs is built from (`Plan.experiment`)."""
         experiment = self.plan.experiment(list(runs), trained=trained)
-        return [place for _, _, place in plan.manifests_of(experiment)]
+        return [place for _, _, place in records.manifests_of(experiment)]
 
     @property
     def _tasks(self) -> str:

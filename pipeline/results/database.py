@@ -10,7 +10,7 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pike_mixing.rules.pike import PiKE
-from pipeline.planning import paper_roles, plan, resources
+from pipeline.planning import paper_roles, records, resources
 from pipeline.planning.configuration import Paper
 from pipeline.results import (
     claim_tests,
@@ -50,7 +50,7 @@ def build(settings: Path, out: Path) -> None:
     ):
         connection.execute(views.schema())
         found = fill(connection, experiment)
-    under = plan.database_settings(dataclasses.asdict(experiment))
+    under = records.database_settings(dataclasses.asdict(experiment))
     sealed.write(out, "database", under, found.manifests, [out])
 
 

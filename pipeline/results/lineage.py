@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pipeline.planning import plan
+from pipeline.planning import records
 from pipeline.results import record_loader, views
 from pipeline.results.experiment import Experiment
 from pipeline.runtime import atomic_files, manifests
@@ -143,7 +143,7 @@ def _stands_on(experiment: Experiment, view: str, settings: Mapping[str, Any]) -
 def _manifests(experiment: Experiment) -> Iterator[_Found]:
     """Every manifest, sources first; each is of what its place says."""
     keys = {"pretrain": "run", "evaluate": "run", "probe": "run", "pack": "source", "fetch": "task"}
-    for name, stage, place in plan.manifests_of(dataclasses.asdict(experiment)):
+    for name, stage, place in records.manifests_of(dataclasses.asdict(experiment)):
         of = name.partition("/")[2]
         remake = f"run `pike {stage}`" + (f" for {of}" if of else "")
         if stage == "fetch":
