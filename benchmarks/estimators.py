@@ -7,7 +7,7 @@ two checkpoints the gradient of each of `--pool` rows of a domain is made, one b
 population: its mean's squared norm and its variance are the truth. Estimates are made from rows
 drawn with replacement, so that their expectation is known; since they are functions of inner
 products alone, the pool's Gramian gives thousands of them. A few are made by
-`pipeline.model.gradients.gradient_statistics` too, and must be the same.
+`pike_mixing.torch.gradient_statistics` too, and must be the same.
 
 Record: benchmarks/results/estimators.json, from which docs/estimators.md is written.
 
@@ -22,16 +22,21 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import yaml
 from torch import Tensor
 
 from benchmarks import corpora, measure
+from pike_mixing.torch import gradient_statistics
+from pike_mixing.torch.dealt_rows import DealtRows
+from pike_mixing.torch.domain_pass import domain_gradient
+from pike_mixing.torch.passes import Target
 from pipeline import settings
 from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus
-from pipeline.model import checkpoint, gradients
-from pipeline.model.gradient_vectors import trained
+from pipeline.model import checkpoint
+from pipeline.model.passes import PipelinePasses, row_losses
 from pipeline.model.transformer import Transformer
 from pipeline.training import train
 
@@ -104,10 +109,12 @@ def studied(model: Transformer, corpus: Path, step: int, pool: int, draws: int) 
 
 def row_products(model: Transformer, tokens_PxL1: Tensor) -> Tensor:
     """Inner products of the gradients of single rows, float64 [P, P]."""
-    P, size = len(tokens_PxL1), sum(p.numel() for p in trained(model))
+    passes, target = PipelinePasses(model), Target(model)
+    P, size = len(tokens_PxL1), sum(p.numel() for p in target.parameters)
     gradient_PxD = torch.empty(P, size)
     for row, into_D in zip(tokens_PxL1, gradient_PxD, strict=True):
-        g = gradients.domain_gradient(model, row[None], 1)
+        (rows,) = DealtRows(passes, row[None], np.array([1]), 1).domains(1, with_variance=False)
+        g = domain_gradient(model, target, passes, rows, with_variance=False)
         torch.cat([part.flatten() for part in g.parts], out=into_D)
     gram_PxP = torch.zeros(P, P, dtype=torch.float64)
     for piece_PxN in gradient_PxD.split(PIECE_NUMBERS, dim=1):
@@ -116,7 +123,7 @@ def row_products(model: Transformer, tokens_PxL1: Tensor) -> Tensor:
 
 
 def estimates(gram_bxb: Tensor, sizes: list[int]) -> dict[str, Any]:
-    """What `pipeline.model.gradients` makes of rows with these inner products, by micro-batch."""
+    """What `gradient_statistics` makes of rows with these inner products, by micro-batch."""
     b, plug_in = len(gram_bxb), float(gram_bxb.mean())
     variance = {}
     for s in sizes:
@@ -131,7 +138,7 @@ def estimates(gram_bxb: Tensor, sizes: list[int]) -> dict[str, Any]:
 def check(model: Transformer, rows_bxL1: Tensor, expected: dict[str, Any]) -> None:
     """Holds estimates against the pipeline's own of the same rows."""
     for s, variance in expected["variance"].items():
-        found = gradients.gradient_statistics(model, [rows_bxL1], s)
+        found = gradient_statistics(model, row_losses, [rows_bxL1], micro_batch=s)
         assert abs(float(found.squared_norm_K[0]) / expected["plug_in"] - 1) < 1e-3
         assert abs(float(found.variance_K[0]) / variance - 1) < 1e-3
 

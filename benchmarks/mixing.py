@@ -90,7 +90,8 @@ class Contender(Stepper):
         for step in range(self.first if self.fits else 0):
             noise_K = 0.01 * random.standard_normal(K)
             loss_K = 2 + 5 * (step + 1) ** -0.3 + noise_K
-            self._observe(Signals(step, self.size.rows, count_K=count_K, loss_K=loss_K))
+            seen = Signals(step, self.size.rows, count_K=count_K, loss_K=loss_K)
+            self.engine.state = self.method.observe(self.engine.state, seen)
 
     def plain(self, number: int, steps: int = STEPS) -> list[int]:
         """Steps of a round, between two firings."""

@@ -5,7 +5,7 @@
 Every trainer takes whole steps (forward, loss, backward, clipping at 1, AdamW) on its own copy of a
 decoder of the same shape and on the same tokens, all in float32:
 
-    ours             `model.backward.GradientComputer` and its optimizer, as `pike pretrain` has Mix
+    ours             `StepGradient`, `PipelinePasses` and AdamW, as `pike pretrain` has Mix
     persimmon        transformers' model that computes the same as ours, in the plain loop
     litgpt           litgpt's GPT, set to compute the same as ours, in the loop of its pretraining
                      script (Lightning's Fabric)
@@ -35,10 +35,12 @@ from torch import Tensor, nn
 from benchmarks import measure
 from benchmarks.steps import Size
 from pike_mixing import registry
+from pike_mixing.torch.dealt_rows import DealtRows
+from pike_mixing.torch.step_gradient import StepGradient
 from pipeline import settings
 from pipeline.model import adamw as optim
 from pipeline.model import hf_config
-from pipeline.model.backward import Batch, GradientComputer
+from pipeline.model.passes import PipelinePasses
 from pipeline.model.transformer import Transformer, initialised
 from pipeline.runtime import devices
 from pipeline.settings import MLP_RATIO
@@ -82,13 +84,16 @@ def step_of_ours(
         devices.keep_compilations()
     net = net.to(device).configure(recipe)
     optimizer = optim.adamw(net, recipe)
-    passing = GradientComputer(net, optimizer, recipe.clip_norm, rows)
+    passes = PipelinePasses(net)
+    passing = StepGradient(
+        net, passes, micro_batch=rows, statistics_micro_batch=1, max_norm=recipe.clip_norm
+    )
     method = registry.build("mix", {}, "benchmark")
     state, count_K = method.init(("all",), 0), np.array([recipe.rows])
 
     def step(tokens_BxL1: Tensor) -> None:
-        batch = Batch(tokens_BxL1.to(device), count_K)
-        passing.compute_gradients(method, state, 0, batch, None)
+        batch = DealtRows(passes, tokens_BxL1.to(device), count_K, rows)
+        passing.compute(method, state, 0, batch)
         optimizer.step()
 
     return step

@@ -181,8 +181,12 @@ class Needs:
 
     def passes(self) -> bool:
         """Whether passes over the model beside those of the training are wanted."""
-        asked = (self.statistics, self.validation, self.gramian)
-        return any(asked) or self.weighs_losses or self.losses_after
+        measured = (self.statistics, self.validation, self.gramian, self.losses_after)
+        return any(measured) or self.weighs() or self.moments_per_domain
+
+    def weighs(self) -> bool:
+        """Whether the domains' losses or gradients have factors of their own."""
+        return self.gramian or self.weighs_losses or self.reference
 
     def inner_products(self) -> bool:
         """Whether all K gradients are ever there at once."""

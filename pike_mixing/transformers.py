@@ -22,7 +22,8 @@ from transformers.trainer_callback import ExportableState
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method
 from pike_mixing.torch import MixedDataset, Mixing, rows
-from pike_mixing.torch.losses import logits_of, of_outputs, without_gradient
+from pike_mixing.torch.losses import logits_of, of_outputs
+from pike_mixing.torch.passes import without_gradient
 from pike_mixing.torch.rows import Rows
 from pike_mixing.torch.undisturbed import in_mode
 
@@ -216,7 +217,7 @@ def _training_step(
         if compares:
             losses.compare(model, batch)
             compares = False
-        if needs.gramian or needs.weighs_losses:
+        if needs.weighs():
             # Evaluations keep the Trainer's own loss.
             own = trainer.compute_loss_func
             trainer.compute_loss_func = _weighing(trainer, mixing, losses.of_outputs)

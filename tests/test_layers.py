@@ -36,7 +36,6 @@ STILL_LONGER = {
     "pipeline/results/drawing.py _fill",
     "pipeline/results/report.py _content",
     "pipeline/results/speedups.py speedup",
-    "pipeline/training/train.py",
     "pipeline/training/train.py __init__",
 }
 """Files and functions from before these rules. Whoever shortens one deletes its line."""

@@ -10,18 +10,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pike_mixing.torch.gradients import StatisticsAccumulator, gradient_statistics, gramian
+    from pike_mixing.torch.gradients import gradient_statistics, gramian
     from pike_mixing.torch.interleave import interleave_datasets
-    from pike_mixing.torch.losses import causal_losses
+    from pike_mixing.torch.losses import causal_excess, causal_losses
     from pike_mixing.torch.mixed_dataset import MixedDataset
     from pike_mixing.torch.mixing import Mixing
+    from pike_mixing.torch.per_domain_adamw import PerDomainAdamW
     from pike_mixing.torch.signals import all_reduce
 
 __all__ = [
     "MixedDataset",
     "Mixing",
-    "StatisticsAccumulator",
+    "PerDomainAdamW",
     "all_reduce",
+    "causal_excess",
     "causal_losses",
     "gradient_statistics",
     "gramian",
@@ -31,8 +33,9 @@ __all__ = [
 _PLACES = {
     "MixedDataset": "mixed_dataset",
     "Mixing": "mixing",
-    "StatisticsAccumulator": "gradients",
+    "PerDomainAdamW": "per_domain_adamw",
     "all_reduce": "signals",
+    "causal_excess": "losses",
     "causal_losses": "losses",
     "gradient_statistics": "gradients",
     "gramian": "gradients",

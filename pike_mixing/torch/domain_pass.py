@@ -1,142 +1,169 @@
-"""Backward passes over one domain's rows, and what they tell of its gradient."""
+"""Backward passes over one domain's rows: its mean gradient, and what they tell of it.
+
+`pike_mixing.numerics.gradient_moments` has the estimates. Micro-batches add up in place, and the
+norm of each is read as its gradient arrives: one gradient is all the memory.
+
+Shapes: R rows of the domain over all processes, n micro-batches, B rows of one.
+"""
 
 import contextlib
+import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
 from pike_mixing.errors import InputError
 from pike_mixing.numerics.gradient_moments import variance_of_rows
 from pike_mixing.torch import parallel
-from pike_mixing.torch.inner_products import products, total
-from pike_mixing.torch.parallel import Group
+from pike_mixing.torch.inner_products import PIECE_NUMBERS, products, total
+from pike_mixing.torch.passes import DomainRows, Passes, Target
 
 
-class Sums(NamedTuple):
-    """What is kept of a domain: host numbers."""
-
-    squared_norm: float = np.nan
-    variance: float = np.nan
-    loss: float = np.nan
-    rows: int = 0
-
-
-class Gradient(NamedTuple):
-    """Mean gradient of a domain's rows over all processes, and its numbers."""
+class DomainGradient(NamedTuple):
+    """The mean gradient of a domain's rows over all processes."""
 
     parts: list[Tensor]
-    sums: Sums
+    """One tensor for each trained parameter."""
+    numbers: Tensor
+    """Squared norm, variance and mean loss: float64, on the device. The variance is NaN where it is
+    not wanted, or of a single micro-batch."""
 
 
-class Target:
-    """The parameters of a model that are measured, and how their gradients come together."""
+def domain_gradient(
+    model: nn.Module, target: Target, passes: Passes, rows: DomainRows, *, with_variance: bool
+) -> DomainGradient:
+    """The gradient of the mean loss of a domain's rows; at least one row.
 
-    def __init__(self, model: nn.Module, group: Group) -> None:
-        self.group = group
-        units = parallel.sharded_units(model)
-        self.parameters = parallel.trained(model)
-        if not self.parameters:
-            raise InputError("the model has no trainable parameter: nothing to measure")
-        if any(getattr(p, "_post_accumulate_grad_hooks", None) for p in self.parameters):
-            raise InputError(
-                "the model's parameters have hooks that run when a gradient is there, such as an "
-                "optimizer that steps within the backward pass: measuring would run them too; "
-                "remove them around the call"
-            )
-        self.heard = parallel.whole_parameters(model, units)
-        self.divisor = parallel.divisor(units, group)
-        self.device = self.parameters[0].device
+    What lies in the parameters' gradients stays as it is.
 
-
-class DomainPass:
-    """Backward passes of one domain: the sum of s_i g_i in `.grad`, and of s_i |g_i|^2."""
-
-    def __init__(self, target: Target) -> None:
-        self._target = target
-        self._arrived: set[int] = set()
-        self._square = torch.zeros((), dtype=torch.float64, device=target.device)
-        self._numbers = torch.zeros(2, dtype=torch.float64, device=target.device)
-        self._rows = self._passes = 0
-
-    @contextlib.contextmanager
-    def listening(self) -> Iterator[None]:
-        """Reads gradients where a pass has made them, before they add up: nothing is copied."""
-        handles = [p.register_hook(self._hook(i)) for i, p in enumerate(self._target.heard)]
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
-
-    def _hook(self, number: int) -> Callable[[Tensor], None]:
-        def listen(gradient: Tensor) -> None:
-            if number in self._arrived:
-                raise InputError(
-                    "a parameter's gradient comes in several parts, whose norms do not add up: it "
-                    "is used within and without reentrant checkpointing, or in two checkpoints; "
-                    "set use_reentrant=False"
+    Args:
+        model: The model at the current weights, without its DistributedDataParallel.
+        target: Its parameters.
+        passes: How passes are made.
+        rows: The domain's rows.
+        with_variance: Whether the variance is wanted.
+    """
+    R, n, divisor, number = rows.rows, rows.passes, target.divisor, passes.number
+    # A program that measures one micro-batch, and finds NaN, is the one that measures several.
+    listens = with_variance and (n > 1 or passes.fixed)
+    count, freedom = number(R), number(n - 1 if n > 1 else math.nan)
+    loss = torch.zeros((), dtype=torch.float64, device=target.device)
+    weighted_squares = torch.zeros_like(loss)
+    with _listening(target, passes, listens) as squares, _apart(target, passes):
+        for piece in rows.pieces:
+            weight_B = piece.weight_B / count
+            with passes.timed("forward"):
+                weighted, loss_B = passes.weighted(
+                    model, piece.rows, weight_B if divisor == 1 else weight_B * divisor
                 )
-            self._arrived.add(number)
+            if not weighted.requires_grad:
+                raise InputError(
+                    "the loss has no graph to the model's parameters: is loss_fn under "
+                    "torch.no_grad, or does it detach?"
+                )
+            with passes.timed("backward"):
+                weighted.backward()
+            own = (loss_B.double() * piece.weight_B.to(loss_B.device)).sum() / count
+            loss += own.to(loss.device)
+            if listens:
+                # What arrives is s / R of the micro-batch's mean gradient.
+                weighted_squares += squares() * number(R**2 / piece.size / divisor**2)
+            passes.settle()
+        parts = [_part(p) for p in target.parameters]
+    target.sum_gradients(parts)
+    parallel.sum_([loss, weighted_squares], target.group)
+    with passes.timed("statistics"):
+        squared_norm, variance = inner(parts, parts), torch.full_like(loss, math.nan)
+    if listens:
+        variance = variance_of_rows(weighted_squares, squared_norm, count, freedom)
+    passes.settle()
+    return DomainGradient(parts, torch.stack([squared_norm, variance, loss]))
+
+
+def _part(parameter: Tensor) -> Tensor:
+    """A parameter's gradient: zero for one that takes no part in the loss."""
+    if parameter.grad is None:
+        return torch.zeros_like(parameter)
+    return parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad
+
+
+@contextlib.contextmanager
+def _apart(target: Target, passes: Passes) -> Iterator[None]:
+    """Takes the parameters' gradients away for the block, and puts them back."""
+    kept = [p.grad for p in target.parameters]
+    passes.clear(target.parameters)
+    try:
+        yield
+    finally:
+        for p, before in zip(target.parameters, kept, strict=True):
+            p.grad = before
+
+
+@contextlib.contextmanager
+def _listening(target: Target, passes: Passes, listens: bool) -> Iterator[Callable[[], Tensor]]:
+    """A function that gives the squared norm of what a pass has brought, before it adds up.
+
+    No gradient is copied: each is read where the pass has made it.
+    """
+    heard = target.arriving if listens else []
+    # Terms that are kept one by one would lie between gradients and break up a CPU's memory.
+    terms = torch.zeros(sum(1 + p.numel() // PIECE_NUMBERS for p in heard), device=target.device)
+    arrived: set[int] = set()
+    written = 0
+
+    def listen(number: int, gradient: Tensor) -> None:
+        nonlocal written
+        if number in arrived:
+            raise InputError(
+                "a parameter's gradient comes in several parts, whose norms do not add up: it is "
+                "used within and without reentrant checkpointing, or in two checkpoints; set "
+                "use_reentrant=False"
+            )
+        arrived.add(number)
+        with passes.timed("statistics"):
             dense = gradient.detach()
             if dense.is_sparse:
                 dense = dense.coalesce().values()
-            # Kept terms would lie between the gradients and break up a CPU's memory.
             for term in products([dense.float()], [dense.float()]):
-                self._square.add_(term.to(self._square.device))
+                terms[written] = term
+                written += 1
 
-        return listen
+    def take() -> Tensor:
+        nonlocal written
+        squared_norm = terms[:written].double().sum()
+        arrived.clear()
+        written = 0
+        return squared_norm
 
-    def backward(self, loss: Tensor, rows: int) -> None:
-        """One pass; no rows stand for a pass that only keeps the others company."""
-        if loss.ndim:
-            loss = loss.mean()
-        if not loss.requires_grad:
-            raise InputError(
-                "the loss has no graph to the model's parameters: is loss_fn under torch.no_grad, "
-                "or does it detach?"
-            )
-        self._square.zero_()
-        self._arrived.clear()
-        (loss * (rows * self._target.divisor)).backward()
-        if rows:
-            square = self._square / (rows * self._target.divisor**2)
-            self._numbers += torch.stack([square, loss.detach().to(square) * rows])
-            self._rows += rows
-            self._passes += 1
-
-    def finished(self) -> Gradient:
-        """The mean gradient and its numbers, over all processes; takes `.grad` away."""
-        target = self._target
-        counts = torch.tensor([self._rows, self._passes], dtype=torch.float64)
-        numbers = torch.cat([self._numbers, counts.to(self._numbers.device)])
-        parallel.sum_([numbers], target.group)
-        weighted_squares, loss, rows, passes = numbers.tolist()
-        parts = []
-        for p in target.parameters:
-            # A parameter that takes no part in the loss has a gradient of zero.
-            parts.append(torch.zeros_like(p) if p.grad is None else p.grad)
-            p.grad = None
-        if not rows:
-            return Gradient([], Sums())
-        parts = [part.to_dense() if part.is_sparse else part for part in parts]
-        parallel.sum_([part for part in parts if not parallel.in_shards(part)], target.group)
-        for part in parts:
-            part.div_(rows)
-        squared_norm = float(inner(parts, parts))
-        degrees_of_freedom = passes - 1 if passes > 1 else np.nan
-        variance = variance_of_rows(weighted_squares, squared_norm, rows, degrees_of_freedom)
-        return Gradient(parts, Sums(squared_norm, variance, loss / rows, int(rows)))
+    handles = [p.register_hook(functools.partial(listen, i)) for i, p in enumerate(heard)]
+    try:
+        yield take
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def inner(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
-    """Inner product over all parts, in float64; those in shards are summed over the processes."""
-    numbers = [
-        total(products([parallel.local(a).float()], [parallel.local(b).float()])).to(
-            first[0].device
-        )
-        for a, b in zip(first, second, strict=True)
-    ]
-    return parallel.sum_over_shards(numbers, first)
+    """Inner product over all parts in float64; those in shards are summed over the processes.
+
+    Copies of a shard, as in hybrid sharding, count once.
+    """
+    device = first[0].device
+    by_place: dict[Any, list[Tensor]] = {}
+    for a, b in zip(first, second, strict=True):
+        place = parallel.place_of_shards(a)
+        terms = products([parallel.local(a).float()], [parallel.local(b).float()])
+        by_place.setdefault(place, []).extend(term.to(device) for term in terms)
+    sums = []
+    for place, terms in by_place.items():
+        sums.append(total(terms))
+        if place is not None:
+            mesh, placements = place
+            for dimension, placement in enumerate(placements):
+                if placement.is_shard():
+                    dist.all_reduce(sums[-1], group=mesh.get_group(dimension))
+    return sums[0] if len(sums) == 1 else torch.stack(sums).sum()

@@ -1,8 +1,8 @@
 """Gradient statistics of the domains of any torch model.
 
-The numbers are those of `pike_mixing.numerics.gradient_moments`, and mean the same as the
-pipeline's. Micro-batches add up in place, and the norm of each is read as its gradient arrives, so
-that beside the parameters' own gradients one more is all the memory.
+The numbers are those of `pike_mixing.numerics.gradient_moments`. One loop over the domains leads to
+them (`measured`), on rows of their own or on a training batch's: there the gradients that it makes
+are used as well. Beside the parameters' own gradients, one more is all the memory.
 
 With several processes each brings rows of its own, and all get the statistics of all rows. They
 must call with the same domains; the mean gradient is summed over them, as are the numbers.
@@ -10,8 +10,8 @@ must call with the same domains; the mean gradient is summed over them, as are t
 Shapes: K domains, R rows of one domain.
 """
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -21,49 +21,63 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Statistics
 from pike_mixing.torch import parallel, rows
-from pike_mixing.torch.domain_pass import DomainPass, Gradient, Sums, Target, inner
+from pike_mixing.torch.domain_pass import domain_gradient, inner
+from pike_mixing.torch.losses import RowLosses
 from pike_mixing.torch.parallel import Group
+from pike_mixing.torch.passes import DomainRows, Passes, Piece, Target
 from pike_mixing.torch.rows import Rows
-from pike_mixing.torch.undisturbed import undisturbed
-
-LossFunction = Callable[[nn.Module, Rows], Tensor]
-"""The mean loss of some rows, or the loss of each, with a graph to the model's parameters."""
 
 
 def gradient_statistics(
     model: nn.Module,
-    loss_fn: LossFunction,
+    loss_fn: RowLosses,
     rows_by_domain: Mapping[str, Rows] | Sequence[Rows],
     *,
     micro_batch: int = 1,
+    coefficients: Sequence[float] | None = None,
     group: Group = None,
 ) -> Statistics:
     """Squared norm, variance and loss of each domain's gradient, in the domains' order.
 
-    Nothing of it remains: `.grad`, buffers, random numbers and mode are as they were. It runs under
-    autocast, DistributedDataParallel, `fully_shard` and activation checkpointing; frozen parameters
-    have no part in it, tied ones count once. Call it between two steps, not within the
-    accumulation of one.
+    Without `coefficients` nothing of it remains: `.grad`, buffers, random numbers and mode are as
+    they were. It runs under autocast, DistributedDataParallel, `fully_shard` and activation
+    checkpointing; frozen parameters have no part in it, tied ones count once. Call it between two
+    steps, not within the accumulation of one.
 
     Args:
         model: The model at the current weights, wrapped or not.
-        loss_fn: Called with the model (without its DistributedDataParallel) and some rows.
+        loss_fn: Called with the model (without its DistributedDataParallel) and some rows: the loss
+            of each row, or their mean loss, with a graph to the model's parameters.
         rows_by_domain: Rows of each of the K domains: tensors R x ..., or dictionaries, tuples or
             lists of them; None or no rows give NaN. With several processes, those of this one.
         micro_batch: Rows of a pass. With 1 the variance is that of the rows themselves; a larger
             one is faster and less exact. A domain needs two micro-batches for a variance.
+        coefficients: Factors c_k by which the passes are those of a training step: `.grad` grows by
+            sum_k c_k g_k. It is summed over all processes: DistributedDataParallel does not reduce
+            it again. Shares b_k / b make the gradient of the batch's mean loss.
         group: The data-parallel processes; all of them when absent.
 
     Raises:
         InputError: rows are none, or the model's gradients cannot be measured.
     """
     pieces_K = [rows.split(domain, micro_batch) for domain in _listed(rows_by_domain)]
-    return of_pieces(model, loss_fn, pieces_K, group)
+    target, passes = Target(model, group), Passes(loss_fn, group=group)
+    rows_K = own_rows(pieces_K, group)
+    if coefficients is None:
+        with passes.undisturbed(model, training=model.training):
+            return measured(model, target, passes, rows_K)
+    if len(coefficients) != len(rows_K):
+        raise InputError(f"coefficients: {len(coefficients)} for {len(rows_K)} domains")
+
+    def leave(k: int, parts: list[Tensor]) -> None:
+        add(target, passes, parts, coefficients[k])
+
+    return measured(model, target, passes, rows_K, leave)
 
 
 def gramian(
     model: nn.Module,
-    loss_fn: LossFunction,
+    loss_fn: RowLosses,
     rows_by_domain: Mapping[str, Rows] | Sequence[Rows],
     *,
     micro_batch: int = 1,
@@ -74,151 +88,136 @@ def gramian(
     As `gradient_statistics`, with memory of K gradients; a domain without rows is NaN in G.
     """
     pieces_K = [rows.split(domain, micro_batch) for domain in _listed(rows_by_domain)]
-    return gramian_of_pieces(model, loss_fn, pieces_K, group)
+    target, passes = Target(model, group), Passes(loss_fn, group=group)
+    with passes.undisturbed(model, training=model.training):
+        return measured_gramian(model, target, passes, own_rows(pieces_K, group))[1:]
 
 
-def of_pieces(
-    model: nn.Module, loss_fn: LossFunction, pieces_K: Sequence[Sequence[Rows]], group: Group = None
-) -> Statistics:
-    """`gradient_statistics` of each domain's rows in micro-batches."""
-    sums = []
-    for g in _measured(model, loss_fn, pieces_K, group):
-        sums.append(g.sums)
-        # The next domain's gradient takes this one's memory.
-        del g
-    return _finished(sums)
+def own_rows(pieces_K: Sequence[Sequence[Rows]], group: Group = None) -> list[DomainRows]:
+    """Each domain's rows, of which every process has some: as many passes on each.
 
+    Args:
+        pieces_K: The micro-batches of this process, by domain.
+        group: The data-parallel processes.
 
-def gramian_of_pieces(
-    model: nn.Module, loss_fn: LossFunction, pieces_K: Sequence[Sequence[Rows]], group: Group = None
-) -> tuple[Floats, Statistics]:
-    """`gramian` of each domain's rows in micro-batches."""
-    gram_KxK = np.full((len(pieces_K), len(pieces_K)), np.nan)
-    present: list[tuple[int, list[Tensor]]] = []
-    sums = []
-    for k, g in enumerate(_measured(model, loss_fn, pieces_K, group)):
-        sums.append(g.sums)
-        if g.parts:
-            present.append((k, g.parts))
-            for j, parts in present:
-                gram_KxK[j, k] = gram_KxK[k, j] = float(inner(parts, g.parts))
-    return gram_KxK, _finished(sums)
-
-
-class StatisticsAccumulator:
-    """The same statistics out of the backward passes of a training step.
-
-        measured = StatisticsAccumulator(model, domains, batch_rows=256)
-        for domain, pieces in rows_by_domain.items():
-            with measured.domain(domain):
-                for piece in pieces:
-                    measured.backward(loss_fn(model, piece), rows=len(piece))
-        statistics = measured.statistics()
-        optimizer.step()
-
-    The domains pass one after the other. Afterwards `.grad` has grown by sum_k c_k g_k, where c_k
-    is b_k / b unless set, summed over all processes: DistributedDataParallel does not reduce again.
-    Without `measured.domain` around it, a forward pass of that wrapper would wait for a reduction.
+    Raises:
+        InputError: a process has no rows at all, but others have.
     """
-
-    def __init__(
-        self, model: nn.Module, domains: Sequence[str], *, batch_rows: int, group: Group = None
-    ) -> None:
-        """Begins a step.
-
-        Args:
-            model: The model, wrapped or not.
-            domains: Names of the K domains.
-            batch_rows: Rows b of the step, over all processes.
-            group: The data-parallel processes.
-        """
-        self._model, self._domains, self._batch_rows = model, tuple(domains), batch_rows
-        self._target = Target(model, group)
-        self._sums: dict[str, Sums] = {}
-        self._running: DomainPass | None = None
-
-    @contextlib.contextmanager
-    def domain(self, name: str, weight: float | None = None) -> Iterator[None]:
-        """The passes of one domain; with several processes all come here, with rows or without.
-
-        Args:
-            name: The domain.
-            weight: Factor c_k of its mean loss; its share of the batch when absent.
-
-        Raises:
-            InputError: there is no such domain, or it was here before.
-        """
-        if name not in self._domains or name in self._sums:
-            told = "has had its passes" if name in self._sums else "is none of the domains"
-            raise InputError(f"domain {name!r} {told}: {', '.join(self._domains)}")
-        kept = [p.grad for p in self._target.parameters]
-        for p in self._target.parameters:
-            p.grad = None
-        self._running = DomainPass(self._target)
-        try:
-            with parallel.unsynchronized(self._model), self._running.listening():
-                yield
-            found = self._running.finished()
-            self._sums[name] = found.sums
-            c = found.sums.rows / self._batch_rows if weight is None else weight
-            for i, part in enumerate(found.parts):
-                before = kept[i]
-                kept[i] = part.mul_(c) if before is None else before.add_(part, alpha=c)
-        finally:
-            self._running = None
-            for p, gradient in zip(self._target.parameters, kept, strict=True):
-                p.grad = gradient
-
-    def backward(self, loss: Tensor, rows: int) -> None:
-        """The backward pass of a micro-batch.
-
-        Args:
-            loss: The mean loss of its rows.
-            rows: How many they are.
-        """
-        if self._running is None:
-            raise InputError("backward: call it within `with accumulator.domain(name):`")
-        self._running.backward(loss, rows)
-
-    def statistics(self) -> Statistics:
-        """The statistics of all domains; NaN for those that did not come."""
-        return _finished([self._sums.get(d, Sums()) for d in self._domains])
-
-
-def _measured(
-    model: nn.Module,
-    loss_fn: LossFunction,
-    pieces_K: Sequence[Sequence[Rows]],
-    group: Group,
-) -> Iterator[Gradient]:
-    """The gradient of each domain, one after the other."""
-    target = Target(model, group)
-    most_K, spare = _passes(pieces_K, target)
-    with undisturbed(model), parallel.unsynchronized(model) as plain, torch.enable_grad():
-        for pieces, most in zip(pieces_K, most_K, strict=True):
-            passes = DomainPass(target)
-            with passes.listening():
-                for number in range(most):
-                    piece = pieces[number] if number < len(pieces) else spare
-                    # Torch 2.9 keeps a weight that was cast without a gradient, and so hides it.
-                    torch.clear_autocast_cache()
-                    size = rows.count(piece) if number < len(pieces) else 0
-                    passes.backward(loss_fn(plain, piece), size)
-            yield passes.finished()
-        torch.clear_autocast_cache()
-
-
-def _passes(pieces_K: Sequence[Sequence[Rows]], target: Target) -> tuple[list[int], Rows]:
-    """Passes of each domain, as many on every process, and a row to make empty ones with."""
+    K = len(pieces_K)
     spare = next((rows.select(p[0], slice(1)) for p in pieces_K if p), None)
-    counts_WxK = parallel.gathered([len(p) for p in pieces_K], target.group)
-    lacking = (counts_WxK.sum(dim=1) == 0).nonzero().flatten().tolist()
-    if lacking and counts_WxK.sum():
+    sizes_K = [[rows.count(piece) for piece in pieces] for pieces in pieces_K]
+    counts_Wx2K = parallel.gathered(
+        [*map(len, sizes_K), *(sum(sizes) for sizes in sizes_K)], group
+    ).long()
+    passes_WxK, rows_WxK = counts_Wx2K[:, :K], counts_Wx2K[:, K:]
+    lacking = (passes_WxK.sum(dim=1) == 0).nonzero().flatten().tolist()
+    if lacking and passes_WxK.sum():
         raise InputError(
             f"processes {lacking} have no rows to measure, but others have: give each some, of any "
             "domain"
         )
-    return [int(n) for n in counts_WxK.max(dim=0).values], spare
+    found = []
+    for k, (pieces, sizes) in enumerate(zip(pieces_K, sizes_K, strict=True)):
+        own = [Piece(p, torch.ones(s), s, 1.0) for p, s in zip(pieces, sizes, strict=True)]
+        lacks = int(passes_WxK[:, k].max()) - len(own)
+        own += [Piece(spare, torch.zeros(1), 1, 0.0)] * lacks
+        found.append(DomainRows(own, int(rows_WxK[:, k].sum()), int(passes_WxK[:, k].sum())))
+    return found
+
+
+def measured(
+    model: nn.Module,
+    target: Target,
+    passes: Passes,
+    rows_K: Sequence[DomainRows],
+    use: Callable[[int, list[Tensor]], None] | None = None,
+    *,
+    with_variance: bool = True,
+) -> Statistics:
+    """Norms, variances and losses of each domain; memory of one gradient beside the model.
+
+    Numbers stay on the device until all domains are done.
+
+    Args:
+        model: The model at the current weights.
+        target: Its parameters.
+        passes: How passes are made.
+        rows_K: The rows of each domain; one without rows gives NaN.
+        use: Is given each domain's index and gradient, one tensor per trained parameter. What it
+            does not keep, the next domain's gradient takes the memory of.
+        with_variance: Whether the variances are wanted; without them, they are NaN.
+    """
+    found: list[Tensor | None] = [None] * len(rows_K)
+    with parallel.unsynchronized(model) as plain, torch.enable_grad():
+        for k, of_domain in enumerate(rows_K):
+            if not of_domain.rows:
+                continue
+            parts, found[k] = domain_gradient(
+                plain, target, passes, of_domain, with_variance=with_variance
+            )
+            passes.settle()
+            if use is not None:
+                use(k, parts)
+            del parts
+    table_3xK = np.full((3, len(found)), np.nan)
+    for k, numbers_3 in enumerate(found):
+        if numbers_3 is not None:
+            table_3xK[:, k] = passes.on_host(numbers_3).numpy()
+    squared_norm_K, variance_K, loss_K = table_3xK
+    count_K = np.array([of_domain.rows for of_domain in rows_K], dtype=np.float64)
+    return Statistics.of_moments(squared_norm_K, variance_K, loss_K, count_K)
+
+
+def measured_gramian(
+    model: nn.Module,
+    target: Target,
+    passes: Passes,
+    rows_K: Sequence[DomainRows],
+    *,
+    with_variance: bool = True,
+) -> tuple[list[list[Tensor] | None], Floats, Statistics]:
+    """All K gradients, their inner products G_jk = g_j . g_k (float64) and their statistics.
+
+    A domain without rows has no gradient (None), and NaN in its row and column of G. Memory of K
+    gradients. The arguments are those of `measured`.
+    """
+    parts_K: list[list[Tensor] | None] = [None] * len(rows_K)
+    statistics = measured(
+        model, target, passes, rows_K, parts_K.__setitem__, with_variance=with_variance
+    )
+    gram_KxK = np.full((len(parts_K), len(parts_K)), np.nan)
+    np.fill_diagonal(gram_KxK, statistics.squared_norm_K)
+    products = {}
+    with passes.timed("statistics"):
+        for (j, first), (k, second) in itertools.combinations(enumerate(parts_K), 2):
+            if first is not None and second is not None:
+                products[j, k] = inner(first, second)
+                passes.settle()
+    for (j, k), product in products.items():
+        gram_KxK[j, k] = gram_KxK[k, j] = float(passes.on_host(product))
+    return parts_K, gram_KxK, statistics
+
+
+def add(target: Target, passes: Passes, parts: Sequence[Tensor], coefficient: float) -> None:
+    """Adds c g to the parameters' gradient; where there is none yet, g's own memory becomes it.
+
+    Args:
+        target: The parameters.
+        passes: How the device takes numbers.
+        parts: The gradient g, one tensor per parameter; none for a domain without rows.
+        coefficient: c.
+    """
+    if not parts:
+        return
+    c = passes.number(coefficient)
+    for parameter, part in zip(target.parameters, parts, strict=True):
+        if parameter.grad is None:
+            parameter.grad = part.mul_(c)
+        elif isinstance(c, Tensor):
+            parameter.grad.add_(part * c)
+        else:
+            parameter.grad.add_(part, alpha=c)
+    passes.settle()
 
 
 def _listed(rows_by_domain: Mapping[str, Rows] | Sequence[Rows]) -> list[Rows]:
@@ -227,7 +226,3 @@ def _listed(rows_by_domain: Mapping[str, Rows] | Sequence[Rows]) -> list[Rows]:
     if isinstance(rows_by_domain, Mapping):
         return list(rows_by_domain.values())
     return list(rows_by_domain)
-
-
-def _finished(sums: Sequence[Sums]) -> Statistics:
-    return Statistics.of_moments(*np.array(sums, dtype=np.float64).T)

@@ -3,16 +3,13 @@
 import itertools
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils.data import DataLoader
 
 from pike_mixing.errors import InputError
 from pike_mixing.torch.rows import Rows
-
-if TYPE_CHECKING:
-    from pike_mixing.torch.mixing import Mixing
 
 
 class MixedLoader:
@@ -21,7 +18,7 @@ class MixedLoader:
     Each iteration begins at the step where the method stands.
     """
 
-    def __init__(self, mixing: "Mixing", options: dict[str, Any]) -> None:
+    def __init__(self, mixing: Any, options: dict[str, Any]) -> None:
         """See `Mixing.data_loader`."""
         # The workers' seeds come from here: dropout draws the same in a training that goes on.
         generator = torch.Generator().manual_seed(mixing.dataset.seed)

@@ -18,37 +18,43 @@ The loader of `Mixing.data_loader` does the first two. A training loop keeps its
 
 A coefficient c_k of a domain's gradient is a factor of its mean loss, so that methods which combine
 gradients need no other backward pass than that of the training. Their K gradients are made before
-it, in passes of their own.
+it, in passes of their own. A loop that leaves the passes to the method saves these:
+
+    for _ in mixing.steps():
+        mixing.backward()
+        optimizer.step()
+        mixing.end_step()
 
 Shapes: K domains, B rows of this process's micro-batch.
 """
 
 import collections
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, cast
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 from torch import Tensor, nn
 from torch.utils.data import default_collate
 
 from pike_mixing import tracking
-from pike_mixing.apportion import systematic
-from pike_mixing.arrays import Ints
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Facts, Method, Signals, State, Statistics
+from pike_mixing.interface import Facts, Method, Statistics
 from pike_mixing.torch import fitness, parallel, rows, states
+from pike_mixing.torch.engine import Engine, Rounding
 from pike_mixing.torch.losses import RowLosses
-from pike_mixing.torch.measuring import Measuring
 from pike_mixing.torch.mixed_dataset import MixedDataset
 from pike_mixing.torch.mixed_loader import MixedLoader
 from pike_mixing.torch.parallel import Group
+from pike_mixing.torch.passes import Passes
 from pike_mixing.torch.rows import Rows
-from pike_mixing.torch.signals import all_reduce
+from pike_mixing.torch.step_gradient import StepGradient, StepResult, shares
 from pike_mixing.torch.step_record import StepRecord
+from pike_mixing.torch.stream_rows import StreamRows
 
 
-class Mixing:
+class Mixing(Engine):
     """A method, its state, and the rows that it chooses."""
 
     def __init__(
@@ -61,8 +67,11 @@ class Mixing:
         collate_fn: Callable[[list[Any]], Rows] = default_collate,
         statistics_micro_batch: int = 1,
         latency: int = 0,
-        rounding: Literal["largest-remainder", "systematic"] = "largest-remainder",
+        rounding: Rounding = "largest-remainder",
         facts: Facts | None = None,
+        excess_fn: RowLosses | None = None,
+        optimizer: Any = None,
+        max_norm: float = math.inf,
         group: Group = None,
     ) -> None:
         """Begins before step 0.
@@ -79,23 +88,39 @@ class Mixing:
                 needed; with workers or a loader that prefetches, the steps that are drawn ahead.
             rounding: From weights to counts: the method's own way, or one that evens out.
             facts: Sizes and budget, for methods that ask for them.
+            excess_fn: Excess of each row over a frozen reference model, for DoReMi: B means over
+                the row's tokens of max(l - l_reference, 0).
+            optimizer: A `PerDomainAdamW` that trains the model, for AdaTask.
+            max_norm: Longest gradient that `backward` leaves; with AdaTask, of each domain.
             group: The data-parallel processes.
 
         Raises:
-            InputError: the method needs what a loop outside the pipeline does not give.
+            InputError: the method needs one of these that is missing.
         """
         if not isinstance(dataset, MixedDataset):
             raise InputError(f"dataset: give a MixedDataset, not a {type(dataset).__name__}")
-        self.method = fitness.fit(method, facts, has_losses=loss_fn is not None)
-        self.dataset, self.latency, self.group = dataset, latency, group
-        self._rounding = rounding
-        self._measuring = Measuring(
-            dataset, model, loss_fn, collate_fn, statistics_micro_batch, group
+        method = fitness.fit(
+            method,
+            facts,
+            has_losses=loss_fn is not None,
+            has_excess=excess_fn is not None,
+            has_moments=hasattr(optimizer, "take"),
         )
         if latency < 0:
             raise InputError(f"latency: {latency} must not be negative")
-        self.step, self._prepared = 0, -1
-        self.state: State = self.method.init(dataset.domains, dataset.seed)
+        gradient = StepGradient(
+            model,
+            Passes(_on_device(loss_fn or _no_losses), excess_fn and _on_device(excess_fn), group),
+            micro_batch=0,
+            statistics_micro_batch=statistics_micro_batch,
+            optimizer=optimizer,
+            max_norm=max_norm,
+        )
+        source = StreamRows(dataset, collate_fn, statistics_micro_batch, group)
+        super().__init__(method, source, gradient, rounding)
+        self.dataset, self.latency, self.group = dataset, latency, group
+        self.loss_fn, self._collate_fn = loss_fn, collate_fn
+        self._prepared = -1
         self._settings = {
             "rule": type(self.method).__name__,
             "method": dataclasses.asdict(cast(Any, self.method)),
@@ -104,12 +129,11 @@ class Mixing:
             "rounding": rounding,
             "statistics_micro_batch": statistics_micro_batch,
         }
-        self.positions_K = np.zeros(len(dataset.domains), dtype=np.int64)
-        self.fresh_positions_K = self.positions_K.copy()
         self._drawn: collections.deque[list[Rows]] = collections.deque()
         self._metrics: dict[str, float] = {}
         self._measured: Statistics | None = None
-        self._at = StepRecord(len(self.dataset.domains))
+        self._makes_passes = False
+        self._at = self._empty()
 
     @property
     def weights(self) -> dict[str, float]:
@@ -120,11 +144,11 @@ class Mixing:
     @property
     def model(self) -> nn.Module | None:
         """The model that is measured: the one that trains, wrapped or not."""
-        return self._measuring.model
+        return self.gradient.model_or_none
 
     @model.setter
     def model(self, model: nn.Module) -> None:
-        self._measuring.model = model
+        self.gradient.model = model
 
     def data_loader(self, **options: Any) -> MixedLoader:
         """The loader of the data set's micro-batches, from the present step on.
@@ -135,35 +159,29 @@ class Mixing:
         Raises:
             InputError: its workers draw more steps ahead than `latency`.
         """
-        return MixedLoader(self, {"collate_fn": self._measuring.collate_fn} | options)
+        return MixedLoader(self, {"collate_fn": self._collate_fn} | options)
+
+    def steps(self, **options: Any) -> Iterator[int]:
+        """The steps of a loop whose passes `backward` makes, from the present one on.
+
+        Args:
+            options: Those of `data_loader`.
+        """
+        self._makes_passes = True
+        for number, _ in enumerate(self.data_loader(**options)):
+            if number % self.dataset.micro_batches == 0:
+                yield self.step
 
     def prepare(self) -> None:
         """Measures what is due before the step's rows are drawn, and publishes the next counts."""
         if self._prepared == self.step:
             return
-        needs, step, b = self.method.needs(), self.step, self.dataset.batch_rows
-        due = needs.statistics
-        if due is not None and due.fresh and due.due(step):
-            count_K = self._counts(step).clip(min=due.rows)
-            found, gram_KxK = [], None
-            for _ in range(due.estimates):
-                pieces_K = self._measuring.fresh_pieces(self.fresh_positions_K, count_K)
-                self.fresh_positions_K = self.fresh_positions_K + count_K
-                if due.inner_products:
-                    gram_KxK, measured = self._measuring.gramian(pieces_K)
-                else:
-                    measured = self._measuring.statistics(pieces_K)
-                found.append(measured)
-            self._at.statistics = Statistics.averaged(found)
-            early = Signals(step, b, statistics=self._at.statistics, gram_KxK=gram_KxK)
-            self.state = self.method.observe(self.state, early)
-        if needs.validation is not None and needs.validation.due(step):
-            loss_K = self._measuring.comparison(needs.validation.rows)
-            early = Signals(step, b, validation_loss_K=loss_K)
-            self.state = self.method.observe(self.state, early)
-        for later in range(self.dataset.published + 1, step + self.latency + 1):
-            self.dataset.publish(later, self._counts(later))
-        self._prepared = step
+        fresh = self.measure()
+        if fresh is not None:
+            self._measured = fresh.statistics
+        for later in range(self.dataset.published + 1, self.step + self.latency + 1):
+            self.dataset.publish(later, self.counts(later))
+        self._prepared = self.step
 
     def begin_step(self, micro_batches: Sequence[Rows]) -> None:
         """Takes the rows of the next step, as this process passes them; its loader calls this.
@@ -181,18 +199,38 @@ class Mixing:
                 f"{wanted}: give all of one step; the loader's batch_size is the data set's "
                 "micro_batch, which is 1 where collate_fn joins rows to one (packing, padding-free)"
             )
-        self._drawn.append(list(micro_batches) if self.method.needs().passes() else [])
+        keeps = self._makes_passes or self.method.needs().passes()
+        self._drawn.append(list(micro_batches) if keeps else [])
         if not self._at.domains_of:
             self._begin()
 
     def _begin(self) -> None:
         self.prepare()
         domain_B = self.dataset.domain_of_rows(self.step)
+        self._at.count_K = self.dataset.counts(self.step)
         self._at.domains_of = np.split(domain_B, self.dataset.micro_batches)
         self._at.micro_batches = self._drawn.popleft()
-        self._at.coefficient_K = self._measuring.coefficients(
-            self.method, self.state, self.step, self._at
-        )
+        self.gradient.micro_batch = self.dataset.micro_batch
+        if not self._makes_passes:
+            self._at.result = self._compute(leaves=False)
+
+    def _compute(self, *, leaves: bool) -> StepResult:
+        return self.gradient.compute(self.method, self.state, self.step, self._at, leaves=leaves)
+
+    def backward(self) -> StepResult:
+        """All passes of a step of `steps`: leaves the gradient that the method wants, clipped.
+
+        It is summed over all processes: DistributedDataParallel does not reduce again. Gradients
+        that were there are dropped.
+
+        Raises:
+            InputError: the loop is not one over `steps`.
+        """
+        at = self._at
+        if not self._makes_passes or not at.domains_of or at.result is not None:
+            raise InputError("backward: call it once for each step of `for _ in mixing.steps():`")
+        at.result = self._compute(leaves=True)
+        return at.result
 
     def weigh(self, loss_B: Tensor) -> Tensor:
         """The part of the next micro-batch in the training loss; the parts of a step add up to it.
@@ -204,7 +242,9 @@ class Mixing:
         Args:
             loss_B: Loss of each row of the micro-batch, with its graph.
         """
-        weight_B = self._at.weights(self._at.take(loss_B), self.dataset.counts(self.step))
+        at, domain_B = self._at, self._at.take(loss_B)
+        c_K = at.factors()
+        weight_B = at.weights(domain_B, shares(at) if c_K is None else c_K)
         return (loss_B * weight_B.to(loss_B)).sum() * parallel.world_size(self.group)
 
     def record(self, loss_B: Tensor) -> None:
@@ -213,9 +253,9 @@ class Mixing:
 
     def loss(self, model: nn.Module, micro_batch: Rows) -> Tensor:
         """`weigh` of the losses that `loss_fn` makes of the next micro-batch."""
-        if self._measuring.loss_fn is None:
+        if self.loss_fn is None:
             raise InputError("loss: give Mixing a loss_fn, or use weigh")
-        return self.weigh(self._measuring.loss_fn(model, micro_batch))
+        return self.weigh(self.loss_fn(model, micro_batch))
 
     def end_step(self) -> None:
         """After the optimizer's update: the method observes the step.
@@ -223,51 +263,53 @@ class Mixing:
         Raises:
             InputError: the method wants losses, and none were given.
         """
-        needs, passes = self.method.needs(), len(self._at.domains_of)
-        if not passes:
-            raise InputError("end_step: no step has begun: take its rows from mixing.data_loader")
-        wants = needs.losses or needs.losses_after or self._at.coefficient_K is not None
+        needs, at, result = self.method.needs(), self._at, self._at.result
+        if result is None:
+            raise InputError(
+                "end_step: no step has begun: take its rows from mixing.data_loader, or call "
+                "mixing.backward() in a loop over mixing.steps()"
+            )
+        wants = needs.losses or needs.losses_after or result.coefficient_K is not None
         if wants and not self.complete:
             raise InputError(
-                f"end_step: {self._at.passed} of {passes} micro-batches of step {self.step} gave "
-                f"their losses, which {type(self.method).__name__} needs: call weigh for each"
+                f"end_step: {len(at.losses)} of {len(at.domains_of)} micro-batches of step "
+                f"{self.step} gave their losses, which {type(self.method).__name__} needs: call "
+                "weigh for each"
             )
-        seen = self._at.signals(self.step)
-        if needs.losses_after:
-            after_K = self._measuring.losses(self._at.domains_of, self._at.micro_batches)
-            before_K = seen.loss_K if self._at.before_K is None else self._at.before_K
-            seen = dataclasses.replace(seen, loss_K=before_K, loss_after_K=after_K)
-        seen = all_reduce(seen, self.group)
-        weights_K = self.method.weights(self.state, self.step)
-        of_batch = needs.batch_statistics(self.step)
-        if needs.losses or needs.gramian or needs.losses_after or of_batch:
-            statistics = self._at.statistics if of_batch else None
-            told = dataclasses.replace(seen, gram_KxK=self._at.gram_KxK, statistics=statistics)
-            self.state = self.method.observe(self.state, told)
-        self._measured = self._at.statistics or self._measured
+        # Those before the passes are of evaluation mode, as are those after the update.
+        if at.losses and not (needs.losses_after and needs.weighs_losses):
+            seen = dataclasses.replace(result.seen, loss_K=at.training_losses())
+            result = dataclasses.replace(result, seen=seen)
+        self._measured = result.seen.statistics or self._measured
         self._metrics = tracking.metrics(
             self.dataset.domains,
             statistics=self._measured,
-            weight=weights_K,
-            count=seen.count_K,
-            loss=seen.loss_K,
-            coefficient=self._at.coefficient_K,
+            weight=self.method.weights(self.state, self.step),
+            count=at.count_K,
+            loss=result.seen.loss_K,
+            coefficient=result.coefficient_K,
         )
-        self.positions_K = self.positions_K + self.dataset.counts(self.step)
-        self.step += 1
-        self._at = StepRecord(len(self.dataset.domains))
+        self._rows = at
+        self.observe(result)
+        self._at = self._empty()
+        # The next step may train other parameters.
+        self.gradient.model = self.gradient.model_or_none
         if self._drawn:
             self._begin()
 
     @property
     def complete(self) -> bool:
         """Whether the losses of all micro-batches of the step are there."""
-        return self._at.complete
+        made = self._makes_passes and self._at.result is not None
+        return made or self._at.complete
 
     @property
     def last(self) -> bool:
         """Whether the next micro-batch is the step's last: its backward pass is to synchronize."""
-        return self._at.passed + 1 == len(self._at.domains_of)
+        return len(self._at.losses) + 1 == len(self._at.domains_of)
+
+    def _empty(self) -> StepRecord:
+        return StepRecord(np.zeros(len(self.dataset.domains), np.int64), group=self.group)
 
     def metrics(self) -> dict[str, float]:
         """Numbers of the last step, and the last statistics, by name: `mixing/weight/<domain>`."""
@@ -309,10 +351,13 @@ class Mixing:
         self.fresh_positions_K = np.array(state["fresh_positions"], dtype=np.int64)
         self._prepared = state["prepared"]
         self._drawn.clear()
-        self._at = StepRecord(len(self.dataset.domains))
+        self._at = self._empty()
 
-    def _counts(self, step: int) -> Ints:
-        b = self.dataset.batch_rows
-        if self._rounding == "systematic":
-            return systematic(self.method.weights(self.state, step), b, step)
-        return self.method.allocate(self.state, step, b)
+
+def _on_device(of_rows: RowLosses) -> RowLosses:
+    """The same function, for rows that do not lie on the model's device yet."""
+    return lambda model, batch: of_rows(model, rows.to(batch, next(model.parameters()).device))
+
+
+def _no_losses(model: nn.Module, batch: Rows) -> Tensor:
+    raise InputError("loss: give Mixing a loss_fn")

@@ -1,7 +1,10 @@
 """Several processes: each has its own rows; sums over all of them are the same on each."""
 
 import contextlib
+import math
+import sys
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -71,7 +74,8 @@ def sharded_units(model: nn.Module) -> list[nn.Module]:
             "train with DistributedDataParallel or fully_shard, or with a rule that needs no "
             "gradient statistics (ado, odm, fixed)"
         )
-    if not _together():
+    # Its import takes seconds, which a model that is not cut need not spend.
+    if not _together() or "torch.distributed.fsdp" not in sys.modules:
         return []
     from torch.distributed.fsdp import FSDPModule
 
@@ -128,30 +132,62 @@ def in_shards(tensor: Tensor) -> bool:
     return hasattr(tensor, "to_local")
 
 
+def place_of_shards(tensor: Tensor) -> tuple[Any, tuple[Any, ...]] | None:
+    """The mesh and placements of a tensor in shards; None of any other."""
+    shards: Any = tensor
+    return (shards.device_mesh, tuple(shards.placements)) if in_shards(tensor) else None
+
+
 def local(tensor: Tensor) -> Tensor:
     """This process's part of a tensor in shards; any other as it is."""
     return tensor.to_local() if in_shards(tensor) else tensor  # type: ignore[attr-defined]
 
 
-def sum_over_shards(numbers: Sequence[Tensor], parts: Sequence[Tensor]) -> Tensor:
-    """The sum of a number per part, where each process made those of its own shards.
+def deal(
+    R: int, size: int, group: Group = None, *, whole: bool = False
+) -> list[tuple[slice, float]]:
+    """The micro-batches that this process passes of rows that all have, and whether each counts.
 
-    Copies of a shard, as in hybrid sharding, count once.
+    Rows are dealt in their order: the first to the first process, the second to the second. A
+    process that has none left passes the first row once more, without counting (0.0), so that all
+    make the same number of passes.
+
+    Args:
+        R: Rows; at least one.
+        size: Rows of a pass.
+        group: The data-parallel processes.
+        whole: Whether micro-batches are dealt as one process would make them, rather than rows.
     """
-    whole = [n for n, part in zip(numbers, parts, strict=True) if not in_shards(part)]
-    result = torch.stack(whole).sum() if whole else torch.zeros_like(numbers[0])
-    cut: dict[tuple[object, ...], list[Tensor]] = {}
-    for number, part in zip(numbers, parts, strict=True):
-        if in_shards(part):
-            key = (part.device_mesh, tuple(part.placements))  # type: ignore[attr-defined]
-            cut.setdefault(key, []).append(number)
-    for (mesh, placements), own in cut.items():
-        found = torch.stack(own).sum()
-        for dimension, placement in enumerate(placements):  # type: ignore[arg-type, var-annotated]
-            if placement.is_shard():
-                dist.all_reduce(found, group=mesh.get_group(dimension))  # type: ignore[attr-defined]
-        result = result + found
-    return result
+    n, first = world_size(group), rank(group)
+    if whole:
+        most = math.ceil(math.ceil(R / size) / n)
+        own = [slice(at, min(at + size, R)) for at in range(first * size, R, n * size)]
+    else:
+        most = math.ceil(math.ceil(R / n) / size)
+        own = [slice(at, min(at + n * size, R), n) for at in range(first, R, n * size)]
+    return [(rows, 1.0) for rows in own] + [(slice(1), 0.0)] * (most - len(own))
+
+
+def join_rows(own: Sequence[tuple[Tensor, float]], R: int, group: Group = None) -> Tensor:
+    """Numbers of all rows, from those of the rows that `deal` dealt to each process.
+
+    Args:
+        own: For each micro-batch of this process a number per row, and whether it counts.
+        R: Rows of all processes.
+        group: The data-parallel processes.
+    """
+    mine = torch.cat([numbers if counts else numbers[:0] for numbers, counts in own])
+    if world_size(group) == 1:
+        return mine
+    all_R = torch.zeros(R, dtype=mine.dtype, device=mine.device)
+    all_R[rank(group) :: world_size(group)] = mine
+    sum_([all_R], group)
+    return all_R
+
+
+def full_tensor(tensor: Tensor) -> Tensor:
+    """A tensor in shards put together, on every process; any other as it is."""
+    return tensor.full_tensor() if in_shards(tensor) else tensor  # type: ignore[attr-defined]
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ Shapes: K domains, B rows of this process's micro-batch.
 """
 
 import dataclasses
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -11,42 +12,36 @@ from torch import Tensor
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Signals, Statistics
-from pike_mixing.torch.losses import DomainLosses, checked
+from pike_mixing.torch import gradients, parallel, rows
+from pike_mixing.torch.losses import checked
+from pike_mixing.torch.parallel import Group
+from pike_mixing.torch.passes import DomainRows, Piece
 from pike_mixing.torch.rows import Rows
+from pike_mixing.torch.step_gradient import StepResult
 
 
 @dataclasses.dataclass
 class StepRecord:
-    """The rows of a step on this process, and what was measured of them."""
+    """The rows of a step on this process (`StepRows`), and what was measured of them."""
 
-    K: int
-    """Domains."""
+    count_K: Ints
+    """Rows of each domain over all processes."""
     domains_of: list[Ints] = dataclasses.field(default_factory=list)
     """Domain of each row, by micro-batch; none before the step has begun."""
     micro_batches: list[Rows] = dataclasses.field(default_factory=list)
     """The rows, where the method measures."""
-    passed: int = 0
-    """Micro-batches whose losses are there."""
-    losses: DomainLosses = dataclasses.field(init=False)
-    """Of the training's passes."""
-    before_K: Floats | None = None
-    """Losses before these passes, in evaluation mode as those after the update."""
-    statistics: Statistics | None = None
-    """Those of the step, before it or out of its batch."""
-    gram_KxK: Floats | None = None
-    """Inner products of the batch's gradients."""
-    coefficient_K: Floats | None = None
-    """Factors of the domains' mean losses; None: their shares of the batch."""
-
-    def __post_init__(self) -> None:
-        """Without losses yet."""
-        self.losses = DomainLosses(self.K)
+    group: Group = None
+    """The data-parallel processes."""
+    losses: list[Tensor] = dataclasses.field(default_factory=list)
+    """Of each row, by micro-batch: those of the training's passes so far."""
+    result: StepResult | None = None
+    """What was measured of the batch before the training's passes, or what `Mixing.backward` left;
+    None before."""
 
     @property
     def complete(self) -> bool:
         """Whether the losses of all micro-batches are there."""
-        return 0 < len(self.domains_of) == self.passed
+        return 0 < len(self.domains_of) == len(self.losses)
 
     def take(self, loss_B: Tensor) -> Ints:
         """Notes the losses of the next micro-batch, and returns the domain of each row.
@@ -54,31 +49,59 @@ class StepRecord:
         Raises:
             InputError: no step runs, or these are not the losses of each row.
         """
-        if self.passed == len(self.domains_of):
+        if len(self.losses) == len(self.domains_of):
             raise InputError(
                 "losses without a step: take its micro-batches from mixing.data_loader, or give "
                 "them all to begin_step; after the last, call end_step"
             )
-        domain_B = self.domains_of[self.passed]
-        self.losses.add(domain_B, checked(loss_B, len(domain_B)))
-        self.passed += 1
+        domain_B = self.domains_of[len(self.losses)]
+        self.losses.append(checked(loss_B, len(domain_B)).detach())
         return domain_B
 
-    def weights(self, domain_B: Ints, count_K: Ints) -> Tensor:
-        """Factor of each row's loss: c_k / b_k, or 1 / b.
+    def factors(self) -> Floats | None:
+        """Of the domains' mean losses; None: their shares of the batch."""
+        return None if self.result is None else self.result.coefficient_K
 
-        Args:
-            domain_B: Domain of each row.
-            count_K: Rows of the whole step, over all processes.
-        """
-        factor_K = np.full(self.K, 1 / count_K.sum())
-        if self.coefficient_K is not None:
-            factor_K = self.coefficient_K / count_K.clip(min=1)
-        return torch.from_numpy(factor_K[domain_B])
+    def weights(self, domain_B: Ints, share_K: Floats) -> Tensor:
+        """Weight of each row: share_k / b_k, with b_k rows over all processes."""
+        return torch.from_numpy((share_K / self.count_K.clip(min=1))[domain_B])
 
-    def signals(self, step: int) -> Signals:
-        """Counts of this process, and its losses where they are all there."""
-        domain_B = np.concatenate(self.domains_of)
-        count_K = np.bincount(domain_B, minlength=self.K).astype(np.int64)
-        loss_K = self.losses.mean() if self.complete else None
-        return Signals(step, int(count_K.sum()), count_K=count_K, loss_K=loss_K)
+    def pieces(self, share_K: Floats | None = None) -> Iterator[Piece]:
+        """The micro-batches, see `StepRows`."""
+        for domain_B, batch in zip(self.domains_of, self.micro_batches, strict=True):
+            B = len(domain_B)
+            weight_B = torch.ones(B) if share_K is None else self.weights(domain_B, share_K)
+            yield Piece(batch, weight_B, B, 1.0)
+
+    def domains(self, size: int, *, with_variance: bool) -> list[DomainRows]:
+        """The rows by domain, see `StepRows`."""
+        pieces_K: list[list[Rows]] = [[] for _ in self.count_K]
+        for domain_B, batch in zip(self.domains_of, self.micro_batches, strict=True):
+            for k, pieces in enumerate(pieces_K):
+                own = torch.from_numpy(np.flatnonzero(domain_B == k))
+                pieces += rows.split(rows.select(batch, own), size)
+        return gradients.own_rows(pieces_K, self.group)
+
+    def joined(self, found: Sequence[tuple[Piece, Tensor]]) -> Tensor:
+        """Sums of numbers by domain over all processes, then rows (2K)."""
+        return self._sums([numbers for _, numbers in found])
+
+    def _sums(self, found: Sequence[Tensor]) -> Tensor:
+        sums_2xK = np.zeros((2, len(self.count_K)))
+        for domain_B, number_B in zip(self.domains_of, found, strict=True):
+            np.add.at(sums_2xK[0], domain_B, number_B.double().cpu().numpy())
+            np.add.at(sums_2xK[1], domain_B, 1)
+        sums_2K = torch.from_numpy(sums_2xK.flatten()).to(parallel.device(self.group))
+        parallel.sum_([sums_2K], self.group)
+        return sums_2K
+
+    def means(self, joined: Tensor) -> Floats:
+        """Mean of each domain's rows; NaN for a domain without rows."""
+        total_K, rows_K = joined.cpu().numpy().reshape(2, -1)
+        with np.errstate(invalid="ignore"):
+            mean_K: Floats = total_K / rows_K
+        return mean_K
+
+    def training_losses(self) -> Floats | None:
+        """Mean loss of each domain in the training's passes, where they are all there."""
+        return self.means(self._sums(self.losses)) if self.complete else None

@@ -19,9 +19,13 @@ from torch import Tensor
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
+from pike_mixing.torch import gradients
+from pike_mixing.torch.dealt_rows import DealtRows
+from pike_mixing.torch.passes import Target
 from pipeline import settings as parsing
 from pipeline.data.shards import Corpus
-from pipeline.model import checkpoint, gradients
+from pipeline.model import checkpoint
+from pipeline.model.passes import PipelinePasses
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, devices, made_from, manifests
 from pipeline.runtime.progress import Progress
@@ -151,7 +155,11 @@ def _measured(
     domains: Sequence[str],
     where: str,
 ) -> dict[str, Floats]:
-    _, gram_KxK, measured = gradients.gramian(model, rows_by_domain, microbatch)
+    passes, count_K = PipelinePasses(model), np.array([len(rows) for rows in rows_by_domain])
+    rows = DealtRows(passes, torch.cat(list(rows_by_domain)), count_K, microbatch)
+    _, gram_KxK, measured = gradients.measured_gramian(
+        model, Target(model), passes, rows.domains(microbatch, with_variance=True)
+    )
     squares_K, losses_K = gram_KxK.diagonal().tolist(), measured.loss_K.tolist()
     for domain, square, loss in zip(domains, squares_K, losses_K, strict=True):
         if not (math.isfinite(square) and math.isfinite(loss)):

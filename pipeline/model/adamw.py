@@ -3,26 +3,14 @@
 import inspect
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from pike_mixing.torch.per_domain_adamw import PerDomainAdamW, Uncompiled
 from pipeline import settings
-from pipeline.runtime import devices, distributed
+from pipeline.runtime import devices
 
 LEAST_RATE = 1e-30
 """Where steps are counted on the device, AdamW divides by the rate: there it is not quite 0."""
-
-
-class Uncompiled(torch.optim.Optimizer):
-    """An optimizer that is no part of a compiled program.
-
-    Torch keeps these methods out of one at their first call and imports its compiler to do so, for
-    two seconds and 90 MB of every process. Here they are without that.
-    """
-
-    add_param_group = inspect.unwrap(torch.optim.Optimizer.add_param_group)
-    zero_grad = inspect.unwrap(torch.optim.Optimizer.zero_grad)
-    state_dict = inspect.unwrap(torch.optim.Optimizer.state_dict)
-    load_state_dict = inspect.unwrap(torch.optim.Optimizer.load_state_dict)
 
 
 class AdamW(Uncompiled, torch.optim.AdamW):
@@ -58,6 +46,16 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
         group["lr"] = devices.number(max(rate, least), device)
 
 
-def clip_(model: nn.Module, longest: float) -> Tensor:
-    """Shortens the whole gradient to at most `longest`; returns its norm before."""
-    return distributed.full_tensor(torch.nn.utils.clip_grad_norm_(model.parameters(), longest))
+def per_domain_adamw(model: nn.Module, recipe: settings.Training, domains: int) -> PerDomainAdamW:
+    """`PerDomainAdamW` in place of the recipe's AdamW: the same rates and the same decay."""
+    plain = adamw(model, recipe)
+    return PerDomainAdamW(
+        [
+            {name: group[name] for name in ("params", "weight_decay")}
+            for group in plain.param_groups
+        ],
+        domains,
+        lr=recipe.initial_learning_rate,
+        betas=(recipe.beta1, recipe.beta2),
+        eps=recipe.epsilon,
+    )

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from pike_mixing.arrays import Array, Ints
 from pike_mixing.errors import InputError
+from pike_mixing.torch import parallel
 from pipeline import settings
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, distributed, made_from, manifests
@@ -94,7 +95,7 @@ def snapshot(
 
 def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     keeps = distributed.is_main_process()
-    whole = ((n, distributed.full_tensor(t.detach())) for n, t in tensors.items())
+    whole = ((n, parallel.full_tensor(t.detach())) for n, t in tensors.items())
     return {n: t.to("cpu", copy=True).contiguous() for n, t in whole if keeps}
 
 

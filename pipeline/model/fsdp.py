@@ -5,8 +5,8 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 
+from pike_mixing.torch import parallel
 from pipeline.model.transformer import Transformer
-from pipeline.runtime import distributed
 
 
 def shard(model: Transformer, device: torch.device) -> None:
@@ -15,17 +15,13 @@ def shard(model: Transformer, device: torch.device) -> None:
     A block's weights are put together for its passes alone; what is left of its gradients is each
     process's shard of their sum. An optimizer is to be made afterwards.
     """
-    mesh = init_device_mesh(device.type, (distributed.world_size(),))
+    mesh = init_device_mesh(device.type, (parallel.world_size(),))
     units: list[nn.Module] = [*model.blocks, model]
     for unit in units:
         fully_shard(unit, mesh=mesh)
     register_fsdp_forward_method(model, "hidden")
-    model.gathered = []
     for unit in units:
         assert isinstance(unit, FSDPModule)
         # Weights of the rows make the sum a mean.
         unit.set_gradient_divide_factor(1.0)
         unit.set_force_sum_reduction_for_comms(True)
-        unit.unshard()
-        model.gathered += [p for p in model.parameters() if not hasattr(p, "to_local")]
-        unit.reshard()

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Self, cast
 
 import torch
 import torch.nn.functional as F
@@ -144,8 +144,6 @@ class Transformer(nn.Module):
         """What matrices are multiplied in; the stream and the norms stay float32."""
         self.recomputes = False
         """Whether a block's inner values are made again in the backward pass."""
-        self.gathered: list[Tensor] | None = None
-        """Of a model in shards, the whole weights at which gradients arrive; else None."""
 
     def configure(self, recipe: settings.Training) -> Self:
         """The same model, computing as a recipe says; models are made to compute plainly."""
@@ -180,11 +178,6 @@ class Transformer(nn.Module):
                 f"{given} ({pieces:,} pieces): give the tokenizer that it was trained with"
             )
         return self
-
-    def reshard(self) -> None:
-        """Frees what a pass without gradients leaves behind in a model in shards."""
-        if self.gathered is not None:
-            cast("Any", self).reshard()
 
     def hidden(self, tokens_BxL: Tensor, sight: AttentionLayout | None = None) -> Tensor:
         """The stream after the last norm, BxLxD; logits are its products with the embedding.

@@ -2,12 +2,12 @@
 
 import dataclasses
 import logging
-from collections.abc import Callable
 
 from pike_mixing.alarms import Alarm, Watch
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.interface import Method, Needs, State, Statistics
+from pike_mixing.interface import Method, Needs, Statistics
 from pike_mixing.movement import Movement, moves
+from pike_mixing.torch.engine import counts
 from pipeline.settings import Run
 
 log = logging.getLogger("pike")
@@ -40,16 +40,13 @@ class Alarms:
         return _logged(found)
 
 
-def of_run(
-    method: Method, work: Run, epoch_rows_K: Floats, counts: Callable[[State, int], Ints]
-) -> Alarms:
+def of_run(method: Method, work: Run, epoch_rows_K: Floats) -> Alarms:
     """The alarms of a run.
 
     Args:
         method: Its method as it trains with it.
         work: The run.
         epoch_rows_K: Rows of each domain's corpus.
-        counts: Rows of each domain that a state of the method gives at a step.
     """
     recipe = work.training
     limits = recipe.alarms
@@ -61,7 +58,7 @@ def of_run(
         steps=recipe.steps,
         window=limits.window,
         name=work.method_name,
-        counts=counts,
+        counts=lambda state, step: counts(method, state, step, recipe.rows, recipe.rounding),
         systematic=recipe.rounding == "systematic",
     )
     return Alarms(

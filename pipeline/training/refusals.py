@@ -1,14 +1,21 @@
-"""Runs that cannot be trained as they are wanted, refused before their first step.
+"""Runs that cannot be trained as they are wanted, refused before their first step, or diverged.
 
 What is wrong with settings or files alone is said where they are read.
 """
 
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
 import torch
 
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method
+from pike_mixing.torch import parallel
+from pike_mixing.torch.step_gradient import StepResult
 from pipeline import settings
-from pipeline.runtime import chips, devices, distributed
+from pipeline.runtime import chips, devices
 
 
 def refuse_untrainable(
@@ -25,7 +32,7 @@ def refuse_untrainable(
     Raises:
         InputError: they cannot; all that is wrong, and what to do instead.
     """
-    recipe, needs, n = work.training, method.needs(), distributed.world_size()
+    recipe, needs, n = work.training, method.needs(), parallel.world_size()
     named = f"method {work.method_name!r}"
     problems = [
         f"{named} in scenario {work.scenario!r}: {problem}"
@@ -60,10 +67,34 @@ def refuse_few(asked: int, device: torch.device) -> None:
     Raises:
         InputError: there are fewer.
     """
-    found = distributed.world_size() * chips.count(device)
+    found = parallel.world_size() * chips.count(device)
     if found < asked:
         raise InputError(
             f"{asked} processes or chips were asked for (--processes, or `processes` under "
             f"set-resources of pretrain), and {devices.describe(device)} is {found}: ask for "
             f"{found}"
+        )
+
+
+def refuse_nan(result: StepResult, domains: Sequence[str], folder: Path) -> None:
+    """Makes sure that a step's losses and norm are numbers.
+
+    Args:
+        result: What the backward pass left.
+        domains: Names of the domains.
+        folder: The run's folder, for the message.
+
+    Raises:
+        InputError: one is not.
+    """
+    count_K = result.seen.count_K
+    assert count_K is not None
+    bad_K = ~np.isfinite(result.losses) & (count_K > 0)
+    bad = [domain for domain, is_bad in zip(domains, bad_K.tolist(), strict=True) if is_bad]
+    if bad or not math.isfinite(result.norm):
+        what = f"the loss of {', '.join(bad)}" if bad else "the gradient's norm"
+        raise InputError(
+            f"{folder}: {what} is not a finite number at step {result.seen.step}: lower "
+            "training.peak_learning_rate or lengthen training.warmup_steps; the checkpoints "
+            "before this step are sound"
         )

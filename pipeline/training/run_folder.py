@@ -21,6 +21,7 @@ import torch
 
 from pike_mixing.errors import InputError
 from pike_mixing.limits import NonNegativeInt
+from pike_mixing.torch import parallel
 from pipeline import settings
 from pipeline.model import checkpoint
 from pipeline.model import transformer as models
@@ -227,7 +228,7 @@ class RunFolder:
                 "epochs": epochs,
                 "parameters": models.parameter_count(self.model),
                 "device": devices.describe(device),
-                "processes": distributed.world_size(),
+                "processes": parallel.world_size(),
                 "wall_seconds": seconds,
                 "tokens_per_second": tokens / seconds,
                 "resumes": len(starts) - 1,

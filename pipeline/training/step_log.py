@@ -8,7 +8,7 @@ import math
 from pike_mixing.alarms import Alarm
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Statistics
-from pipeline.model.backward import BackwardResult
+from pike_mixing.torch.step_gradient import StepResult
 from pipeline.model.checkpoint import TrainState
 from pipeline.settings import Training
 from pipeline.training.alarms import Alarms
@@ -25,7 +25,7 @@ class StepLog:
     def add_step(
         self,
         at: TrainState,
-        left: BackwardResult,
+        left: StepResult,
         weights_K: Floats,
         count_K: Ints,
         *,

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
+from pike_mixing.torch import parallel
 from pipeline import settings
-from pipeline.runtime import accelerators, chips, devices, distributed
+from pipeline.runtime import accelerators, chips, devices
 from pipeline.runtime.accelerators import ACCELERATORS
 
 
@@ -28,7 +29,7 @@ class Meter:
     def __init__(self, model: nn.Module, work: settings.Run, device: torch.device) -> None:
         """Fixes what all steps share."""
         self._tokens, self._device = work.training.rows * work.training.length, device
-        self._devices = distributed.world_size() * chips.count(device)
+        self._devices = parallel.world_size() * chips.count(device)
         self._flops = training_flops(model, work.model, work.training.length) * self._tokens
         self.peak = known_peak(devices.describe(device), work.training.precision)
         """FLOP/s that one device can reach; None where that is not known."""

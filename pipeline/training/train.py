@@ -4,7 +4,6 @@ Shapes: K domains, B rows of a batch, L tokens of a row.
 """
 
 import contextlib
-import dataclasses
 import functools
 import importlib
 import logging
@@ -16,14 +15,16 @@ import numpy as np
 import torch
 
 from pike_mixing import RULES, registry
-from pike_mixing.apportion import systematic
-from pike_mixing.arrays import Floats, Ints
-from pike_mixing.interface import Method, Signals, State, Statistics, StatisticsNeed
+from pike_mixing.arrays import Floats
+from pike_mixing.interface import Method
+from pike_mixing.torch import parallel
+from pike_mixing.torch.engine import Engine
+from pike_mixing.torch.step_gradient import StepGradient
 from pipeline import errors, settings
 from pipeline.data.batches import Mixture
-from pipeline.model import adamw, checkpoint, gradients, per_domain_adamw, transformer
-from pipeline.model.backward import Batch, GradientComputer
+from pipeline.model import adamw, checkpoint, transformer
 from pipeline.model.learning_rate import learning_rate
+from pipeline.model.passes import PipelinePasses
 from pipeline.runtime import (
     atomic_files,
     chips,
@@ -36,6 +37,7 @@ from pipeline.runtime import (
 from pipeline.runtime.progress import Progress
 from pipeline.runtime.validation import validate
 from pipeline.training import alarms, budget, inputs, refusals
+from pipeline.training.mixed_rows import MixedRows
 from pipeline.training.run_folder import RunFolder
 from pipeline.training.step_log import StepLog
 from pipeline.training.throughput import Meter
@@ -101,7 +103,7 @@ def pretrain(
         if distributed.is_main_process()
         else run_lock.follow(run.parent)
     )
-    alone = distributed.world_size() == 1
+    alone = parallel.world_size() == 1
     with (
         errors.explain_disk_errors(run.parent),
         leases as held,
@@ -146,10 +148,11 @@ class _Training:
         recipe = work.training
         self.method = method = method.informed(given.facts(recipe))
         limits = {"train": recipe.max_epochs, "statistics": None, "comparison": None}
-        self.train_rows, self.statistics_rows, self.comparison_rows = (
-            Mixture(given.corpora, recipe.length, work.seed, purpose, max_epochs=limit)
+        mixtures = {
+            purpose: Mixture(given.corpora, recipe.length, work.seed, purpose, max_epochs=limit)
             for purpose, limit in limits.items()
-        )
+        }
+        self.train_rows = mixtures["train"]
         code = modules(work.rule)
         identity = {"run": values, **made_from.code("pretrain", code), **given.identity}
         pieces = next(iter(given.corpora.values())).vocabulary
@@ -162,26 +165,38 @@ class _Training:
 
             fsdp.shard(self.model, device)
         if method.needs().moments_per_domain:
-            self.optimizer: torch.optim.Optimizer = per_domain_adamw.optimizer(
+            self.optimizer: torch.optim.Optimizer = adamw.per_domain_adamw(
                 self.model, recipe, len(work.domains)
             )
         else:
             self.optimizer = adamw.adamw(self.model, recipe)
         epoch_rows = [corpus.rows(recipe.length) for corpus in given.corpora.values()]
-        self.watch = alarms.of_run(method, work, np.array(epoch_rows, dtype=float), self._counts)
+        self.watch = alarms.of_run(method, work, np.array(epoch_rows, dtype=float))
         self.folder = RunFolder(held, work, identity, self.model, self.optimizer)
         self.records = self.folder.records
         self.meter = Meter(self.model, work, device)
         self.log = StepLog(recipe, self.records, self.watch, self.meter)
-        self.backward = GradientComputer(
+        reference = given.reference and given.reference.to(device).configure(recipe)
+        passes = PipelinePasses(self.model, reference, self.records.timed)
+        # Of each chip.
+        micro_batch = min(recipe.rows, self.chips * (recipe.microbatch_rows or recipe.rows))
+        gradient = StepGradient(
             self.model,
-            self.optimizer,
-            recipe.clip_norm,
-            # Of each chip.
-            min(recipe.rows, self.chips * (recipe.microbatch_rows or recipe.rows)),
-            given.reference and given.reference.to(device).configure(recipe),
-            self.records.timed,
+            passes,
+            micro_batch=micro_batch,
+            statistics_micro_batch=recipe.statistics_microbatch,
+            optimizer=self.optimizer,
+            max_norm=recipe.clip_norm,
         )
+        rows = MixedRows(
+            mixtures,
+            passes,
+            rows=recipe.rows,
+            seed=work.seed,
+            micro_batch=micro_batch,
+            device=device,
+        )
+        self.engine = Engine(method, rows, gradient, recipe.rounding)
 
     def run(self) -> None:
         """From the last checkpoint to the manifest."""
@@ -189,6 +204,7 @@ class _Training:
         if self.shard and self.chips > 1:
             chips.shard(self.model, self.optimizer)
         self.watch.state = at.alarms
+        self.engine.resume(at.step, at.method, at.positions_K, at.statistics_positions_K)
         label = f"{self.work.scenario}/{self.work.method_name}/seed{self.work.seed}"
         tokens = recipe.rows * recipe.length
         with Progress(
@@ -230,89 +246,29 @@ class _Training:
     def _step(self, at: checkpoint.TrainState) -> tuple[float, Floats]:
         """One iteration of Algorithm `alg: main`, lines 4-12, with any method in PiKE's place."""
         began, recipe, timed = time.perf_counter(), self.work.training, self.records.timed
-        needs = self.method.needs()
-        measure, compare = needs.statistics, needs.validation
-        due = measure is not None and measure.due(at.step)
-        if measure and due and measure.fresh:
-            with timed("statistics"):
-                self._observe_statistics(at, measure)
-        if compare is not None and compare.due(at.step):
-            with timed("validation"):
-                self._observe_validation(at, compare.rows)
-        weights_K = self.method.weights(at.method, at.step)
-        count_K = self._counts(at.method, at.step)
-        with timed("data"):
-            batch = self._batch(self.train_rows, count_K, at.positions_K)
-            at.positions_K = at.positions_K + count_K
-        measured_by = (
-            recipe.statistics_microbatch if measure and due and not measure.fresh else None
-        )
-        with timed("gradient"):
-            left = self.backward.compute_gradients(
-                self.method, at.method, at.step, batch, measured_by
-            )
+        engine = self.engine
+        fresh = engine.measure()
+        if fresh is not None:
+            self.log.add_statistics(at.step, *fresh)
+        weights_K = self.method.weights(engine.state, at.step)
+        left = engine.backward()
         with timed("optimizer"):
-            left.refuse_nan(self.work.domains, self.folder.folder)
+            refusals.refuse_nan(left, self.work.domains, self.folder.folder)
             rate = learning_rate(at.step, recipe)
             adamw.set_rate(self.optimizer, rate)
             self.optimizer.step()
             devices.mark_step(self.device)
         with timed("method"):
-            at.method = self._observed(at.method, left.seen, batch)
+            engine.observe(left)
+        at.method, at.positions_K = engine.state, engine.positions_K
+        at.statistics_positions_K = engine.fresh_positions_K
+        count_K = left.seen.count_K
+        assert count_K is not None
         loss = float(np.nansum(left.losses * count_K / recipe.rows))
         seconds = time.perf_counter() - began
         with timed("records"):
             self.log.add_step(at, left, weights_K, count_K, loss=loss, rate=rate, seconds=seconds)
         return loss, weights_K
-
-    def _observed(self, state: State, seen: Signals, batch: Batch) -> State:
-        needs = self.method.needs()
-        if needs.losses_after:
-            after_K = batch.losses(self.model, self.backward.microbatch)
-            seen = dataclasses.replace(seen, loss_after_K=after_K)
-        watches = needs.losses or needs.gramian or needs.losses_after
-        if watches or seen.statistics is not None:
-            return self.method.observe(state, seen)
-        return state
-
-    def _counts(self, state: State, step: int) -> Ints:
-        """Rows b_K of each domain in the batch of a step."""
-        b = self.work.training.rows
-        if self.work.training.rounding == "systematic":
-            return systematic(self.method.weights(state, step), b, step)
-        return self.method.allocate(state, step, b)
-
-    def _batch(self, mixture: Mixture, count_K: Ints, positions_K: Ints) -> Batch:
-        tokens, _ = mixture.batch(count_K, positions_K)
-        return Batch(torch.from_numpy(tokens).to(devices.of_rows(self.device)), count_K)
-
-    def _observe_statistics(self, at: checkpoint.TrainState, need: StatisticsNeed) -> None:
-        """Shows the method the statistics of rows of their own."""
-        count_K = self._counts(at.method, at.step).clip(min=need.rows)
-        began, recipe, found = time.perf_counter(), self.work.training, []
-        gram_KxK: Floats | None = None
-        for _ in range(need.estimates):
-            batch = self._batch(self.statistics_rows, count_K, at.statistics_positions_K)
-            at.statistics_positions_K = at.statistics_positions_K + count_K
-            given = (self.model, batch.by_domain(), recipe.statistics_microbatch)
-            if need.inner_products:
-                gram_KxK, measured = gradients.gramian(*given)[1:]
-            else:
-                measured = gradients.gradient_statistics(*given)
-            found.append(measured)
-        measured = Statistics.averaged(found)
-        signals = Signals(at.step, recipe.rows, statistics=measured, gram_KxK=gram_KxK)
-        at.method = self.method.observe(at.method, signals)
-        self.log.add_statistics(at.step, measured, time.perf_counter() - began)
-
-    def _observe_validation(self, at: checkpoint.TrainState, rows: int) -> None:
-        """Shows the method each domain's loss on the same rows at every look."""
-        recipe, K = self.work.training, len(self.work.domains)
-        first_K = np.zeros(K, dtype=np.int64)
-        batch = self._batch(self.comparison_rows, np.full_like(first_K, rows), first_K)
-        loss_K = batch.losses(self.model, self.backward.microbatch)
-        seen = Signals(at.step, recipe.rows, validation_loss_K=loss_K)
-        at.method = self.method.observe(at.method, seen)
 
 
 def modules(rule: str) -> tuple[str, str]:

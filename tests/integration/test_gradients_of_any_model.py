@@ -2,6 +2,7 @@
 
 import copy
 import importlib.util
+import itertools
 import subprocess
 import sys
 
@@ -18,14 +19,14 @@ from tiny import (
     language_loss,
     llama,
     single_gradients,
-    singles,
     tokens,
 )
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from pike_mixing.errors import InputError
-from pike_mixing.torch import StatisticsAccumulator, gradient_statistics, gramian
+from pike_mixing.torch import gradient_statistics, gramian
+from pike_mixing.torch.domain_pass import inner
 
 KINDS = {
     "gpt2": (gpt2, language_loss, tokens),
@@ -185,6 +186,7 @@ def test_autocast_whose_cache_holds_weights_without_gradient():
         ({"rows_by_domain": torch.zeros(3)}, "one for each domain"),
         ({"rows_by_domain": [(torch.zeros(3, 1, 6, 6), torch.zeros(2))]}, r"\[2, 3\] rows"),
         ({"micro_batch": 0}, "at least 1"),
+        ({"coefficients": [1, 2]}, "2 for 1 domains"),
         ({"loss_fn": torch.no_grad()(image_losses)}, "no graph"),
         ({"model": CNN().requires_grad_(False)}, "no trainable parameter"),
     ],
@@ -202,42 +204,51 @@ def test_an_optimizer_within_the_backward_pass_is_refused():
         gradient_statistics(model, image_losses, [images(2)])
 
 
-def accumulated(model, rows_by_domain, batch_rows, **weights):
-    """The statistics of a training step, and its gradient."""
-    measured = StatisticsAccumulator(model, list(rows_by_domain), batch_rows=batch_rows)
-    for domain, rows in rows_by_domain.items():
-        with measured.domain(domain, **weights):
-            for pixels, label in zip(*rows, strict=True):
-                one = (pixels[None], label[None])
-                measured.backward(image_losses(model, one), rows=1)
-    return measured.statistics(), torch.cat([p.grad.flatten() for p in model.parameters()])
-
-
 def test_statistics_out_of_the_passes_of_a_step():
-    model, domains = CNN().eval(), {"a": images(5), "b": images(3, seed=2)}
-    found, gradient = accumulated(model, domains, 8)
-    for k, rows in enumerate(domains.values()):
+    model, domains = CNN().eval(), [images(5), images(3, seed=2)]
+    found = gradient_statistics(model, image_losses, domains, coefficients=[5 / 8, 3 / 8])
+    for k, rows in enumerate(domains):
         check(found, k, *single_gradients(model, image_losses, rows))
+    gradient = torch.cat([p.grad.flatten() for p in model.parameters()])
     model.zero_grad()
-    both = tuple(torch.cat(parts) for parts in zip(*domains.values(), strict=True))
+    both = tuple(torch.cat(parts) for parts in zip(*domains, strict=True))
     image_losses(model, both).mean().backward()
     expected = torch.cat([p.grad.flatten() for p in model.parameters()])
     torch.testing.assert_close(gradient, expected, rtol=1e-4, atol=1e-6)
     # A second step adds to what is there.
-    _, twice = accumulated(model, domains, 8)
+    gradient_statistics(model, image_losses, domains, coefficients=[5 / 8, 3 / 8])
+    twice = torch.cat([p.grad.flatten() for p in model.parameters()])
     torch.testing.assert_close(twice, 2 * expected, rtol=1e-4, atol=1e-6)
 
 
-def test_a_domain_has_its_passes_once():
-    measured = StatisticsAccumulator(CNN(), ["a", "b"], batch_rows=2)
-    with measured.domain("a"):
-        pass
-    for wrong in ("a", "c"):
-        with pytest.raises(InputError, match=f"domain '{wrong}'"), measured.domain(wrong):
-            pass
-    with pytest.raises(InputError, match="within"):
-        measured.backward(torch.zeros(()), rows=1)
-    assert np.isnan(measured.statistics().loss_K).all()
+def test_both_estimates_are_right_on_average():
+    """Over all 27 ways to draw 3 rows from a population of 3, with replacement."""
+    model, (pixels, label) = CNN().eval(), images(3, seed=5)
+    g_3xP, _ = single_gradients(model, image_losses, (pixels, label))
+    mean_P = g_3xP.mean(dim=0)
+    true_variance = float((g_3xP - mean_P).square().sum() / 3)
+    for micro_batch in (1, 2):
+        found = [
+            gradient_statistics(
+                model, image_losses, [(pixels[list(d)], label[list(d)])], micro_batch=micro_batch
+            )
+            for d in itertools.product(range(3), repeat=3)
+        ]
+        variance, unbiased, plug_in = (
+            np.mean([getattr(s, name)[0] for s in found])
+            for name in ("variance_K", "squared_norm_unbiased_K", "squared_norm_K")
+        )
+        assert variance == pytest.approx(true_variance, rel=1e-4)
+        assert unbiased == pytest.approx(float(mean_P.square().sum()), rel=1e-3)
+        # The plug-in norm is larger by the variance of the mean.
+        assert plug_in == pytest.approx(float(mean_P.square().sum()) + true_variance / 3, rel=1e-4)
+
+
+def test_inner_products_of_many_numbers_keep_their_digits():
+    # One float32 sum of ten million squares is off by 1e-4 on a CPU.
+    part = torch.rand(10_000_000, generator=torch.Generator().manual_seed(0))
+    exact = float(part.double().square().sum())
+    assert float(inner([part], [-2 * part])) == pytest.approx(-2 * exact, rel=2e-6)
 
 
 MEMORY = """
@@ -350,25 +361,18 @@ def accumulated_on_rank(rank):
     for how in ("ddp", "fsdp"):
         model = CNN().eval()
         model = DistributedDataParallel(model) if how == "ddp" else sharded(model)
-        measured = StatisticsAccumulator(model, ["a", "b"], batch_rows=8)
-        for k, (name, rows) in enumerate(domains_of("cnn", rank).items()):
-            with measured.domain(name):
-                ones = singles(rows)
-                for one in ones:
-                    measured.backward(image_losses(model, one), rows=1)
-                # Shards want as many passes on each rank: one without weight.
-                for _ in range((COUNTS[k] + 1) // 2 - len(ones)):
-                    measured.backward(image_losses(model, ones[0]), rows=0)
-        found[how] = measured.statistics(), whole(model)
+        given = domains_of("cnn", rank)
+        statistics = gradient_statistics(model, image_losses, given, coefficients=[5 / 8, 3 / 8])
+        found[how] = statistics, whole(model)
     return found
 
 
 @pytest.mark.slow
 def test_two_ranks_accumulate_all_rows(tmp_path):
-    domains = {"a": images(5), "b": images(3, seed=2)}
-    expected, gradient = accumulated(CNN().eval(), domains, batch_rows=8)
+    model, domains = CNN().eval(), [images(5), images(3, seed=2)]
+    expected = gradient_statistics(model, image_losses, domains, coefficients=[5 / 8, 3 / 8])
     for found in on_two_ranks(accumulated_on_rank, tmp_path):
         for statistics, own in found.values():
             assert statistics.variance_K == pytest.approx(expected.variance_K, rel=1e-4)
             assert statistics.squared_norm_K == pytest.approx(expected.squared_norm_K, rel=1e-4)
-            torch.testing.assert_close(own, gradient, rtol=1e-4, atol=1e-6)
+            torch.testing.assert_close(own, whole(model), rtol=1e-4, atol=1e-6)

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from pike_mixing import ADO, FAMO, AdaTask, DoReMi, Fixed, PiKE
+from pike_mixing import ADO, FAMO, Fixed, PiKE
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, ValidationNeed
-from pike_mixing.torch import MixedDataset, Mixing, causal_losses
+from pike_mixing.torch import MixedDataset, Mixing, causal_excess, causal_losses
 
 DOMAINS = {"a": [float(i) for i in range(40)], "b": [100.0 + i for i in range(40)]}
 
@@ -209,14 +209,13 @@ def test_a_state_is_json_and_that_of_the_step():
 @pytest.mark.parametrize(
     ("do", "said"),
     [
-        (lambda: mixing_of(AdaTask()), "AdaTask needs an optimizer with moments for each domain"),
-        (lambda: mixing_of(DoReMi(reference="small")), "DoReMi needs a frozen reference model"),
         (lambda: Mixing(PIKE, MixedDataset(DOMAINS, 4)), "PiKE measures losses or gradients"),
         (lambda: mixing_of(PIKE, latency=-1), "latency: -1"),
         (lambda: mixing_of(PIKE).data_loader(batch_size=4), "micro_batch"),
         (lambda: mixing_of(PIKE).begin_step([torch.zeros(4)]), r"deals \[2, 2\]"),
         (lambda: mixing_of(PIKE).weigh(torch.zeros(2)), "losses without a step"),
         (lambda: mixing_of(PIKE).end_step(), "no step has begun"),
+        (lambda: mixing_of(PIKE).backward(), "once for each step of"),
         (lambda: mixing_of(PiKE), r"none with settings: give, for one, PiKE\(\.\.\.\)"),
         (lambda: mixing_of(3), "method: 3 is none with settings"),
         (lambda: mixing_of("pikee"), "pike"),
@@ -270,19 +269,29 @@ def test_a_model_is_missed_where_one_is_measured():
         next(iter(mixing.data_loader()))
 
 
-def test_losses_of_a_causal_language_model():
-    class Uniform(nn.Module):
-        """Equal logits of four tokens."""
+class Uniform(nn.Module):
+    """Equal logits of four tokens."""
 
-        def forward(self, input_ids):
-            found = torch.zeros(*input_ids.shape, 4)
-            # But sure of the second row's last token.
+    sure = True
+
+    def forward(self, input_ids):
+        found = torch.zeros(*input_ids.shape, 4)
+        if self.sure:
+            # Of the second row's last token.
             found[1, -2, 3] = 1e6
-            return type("Output", (), {"logits": found})
+        return type("Output", (), {"logits": found})
 
+
+def test_losses_of_a_causal_language_model():
     ids = torch.tensor([[0, 1, 2], [1, 2, 3], [3, 3, 3]])
     labels = ids.clone()
     labels[2, 1:] = -100
     found = causal_losses(Uniform(), {"input_ids": ids, "labels": labels})
     ln4 = np.log(4)
     assert found.tolist() == pytest.approx([ln4, ln4 / 2, 0])
+    # One token of the second row is worse than a reference that is sure of it, none is better.
+    plain, sure = Uniform(), Uniform()
+    plain.sure = False
+    rows = {"input_ids": ids, "labels": labels}
+    assert causal_excess(sure)(plain, rows).tolist() == pytest.approx([0, ln4 / 2, 0])
+    assert causal_excess(plain)(sure, rows).tolist() == [0, 0, 0]

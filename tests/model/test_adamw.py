@@ -5,7 +5,6 @@ import sys
 
 import pytest
 import torch
-from torch import nn
 
 from pipeline import settings
 from pipeline.model import adamw, transformer
@@ -78,14 +77,6 @@ def test_the_moments_are_the_papers():
         assert group["eps"] == 1e-8
 
 
-@pytest.mark.parametrize(("longest", "left"), [(1.0, [0.6, 0.8]), (5.0, [3, 4]), (9.0, [3, 4])])
-def test_a_long_gradient_is_shortened_and_its_norm_returned(longest, left):
-    net = nn.ParameterList([nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1))])
-    net[0].grad, net[1].grad = torch.tensor([3.0]), torch.tensor([4.0])
-    assert adamw.clip_(net, longest).item() == pytest.approx(5.0)
-    assert [weight.grad.item() for weight in net] == pytest.approx(left, rel=1e-5)
-
-
 def test_the_optimizer_is_torchs_own_to_the_bit():
     """Twin models, three steps each, one by torch's class; states go from one to the other."""
     torch.manual_seed(0)
@@ -114,13 +105,13 @@ NEVER_COMPILED = """
 import sys
 import torch
 from pipeline import settings
-from pipeline.model import adamw, per_domain_adamw
+from pipeline.model import adamw
 
 rates = {"peak_learning_rate": 1e-3, "initial_learning_rate": 0.0, "final_learning_rate": 0.0}
 every = {"steps": 1, "warmup_steps": 0, "checkpoint_every": 1, "resume_every": 1}
 recipe = settings.Training(rows=2, length=8, **every, **rates)
 model = torch.nn.Linear(2, 2)
-for one in (adamw.adamw(model, recipe), per_domain_adamw.optimizer(model, recipe, 1)):
+for one in (adamw.adamw(model, recipe), adamw.per_domain_adamw(model, recipe, 1)):
     one.zero_grad()
     model(torch.ones(1, 2)).sum().backward()
     if hasattr(one, "take"):

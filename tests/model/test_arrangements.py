@@ -7,8 +7,10 @@ import pytest
 import torch
 from recipes import recipe
 
+from pike_mixing.torch import gradient_statistics
 from pipeline import settings
-from pipeline.model import checkpoint, gradients
+from pipeline.model import checkpoint
+from pipeline.model.passes import row_losses
 from pipeline.model.transformer import initialised, token_losses, weighted_loss
 from pipeline.runtime import atomic_files, devices
 from pipeline.training import train
@@ -66,13 +68,20 @@ def test_bfloat16_keeps_the_loss_to_a_hundredth_and_the_gradient_to_a_twentieth(
 
 
 def test_statistics_of_bfloat16_passes_are_added_up_in_float32():
-    rows_by_domain = [rows(8)[:5], rows(8)[5:]]
-    ours = gradients.gradient_statistics(arranged(precision="bfloat16"), rows_by_domain, 1)
-    plain = gradients.gradient_statistics(arranged(), rows_by_domain, 1)
+    def measured(precision, micro_batch):
+        return gradient_statistics(
+            arranged(precision=precision),
+            row_losses,
+            [rows(8)[:5], rows(8)[5:]],
+            micro_batch=micro_batch,
+        )
+
+    ours = measured("bfloat16", 1)
+    plain = measured("float32", 1)
     for name in ("squared_norm_K", "variance_K", "loss_K"):
         torch.testing.assert_close(getattr(ours, name), getattr(plain, name), rtol=0.05, atol=0)
     # Micro-batches differ in how their passes round, not in how they are added up.
-    by_two = gradients.gradient_statistics(arranged(precision="bfloat16"), rows_by_domain, 2)
+    by_two = measured("bfloat16", 2)
     torch.testing.assert_close(by_two.squared_norm_K, ours.squared_norm_K, rtol=0.02, atol=0)
 
 

@@ -219,13 +219,13 @@ def test_a_snapshot_is_of_its_moment(tmp_path):
 def test_the_first_process_alone_keeps_what_it_writes(monkeypatch):
     net, optimizer = started()
     update(net, optimizer, 0)
-    whole, put_together = checkpoint.distributed.full_tensor, []
+    whole, put_together = checkpoint.parallel.full_tensor, []
 
     def full(tensor):
         put_together.append(tensor)
         return whole(tensor)
 
-    monkeypatch.setattr(checkpoint.distributed, "full_tensor", full)
+    monkeypatch.setattr(checkpoint.parallel, "full_tensor", full)
     kept = checkpoint.snapshot(net, optimizer, progress(1), "ours")
     both = len(kept.weights) + len(kept.training)
     assert len(put_together) == both > 0

@@ -7,10 +7,10 @@ import torch
 from recipes import recipe
 from torch import nn
 
+from pike_mixing.torch import PerDomainAdamW
 from pipeline import settings
 from pipeline.model import adamw as optim
-from pipeline.model import checkpoint, per_domain_adamw
-from pipeline.model.per_domain_adamw import PerDomainAdamW
+from pipeline.model import checkpoint
 from pipeline.model.transformer import initialised, token_losses
 
 VECTORS = Path(__file__).parents[1] / "rules" / "vectors" / "adatask.json"
@@ -114,7 +114,7 @@ def test_decay_happens_once_a_step_and_apart_from_the_moments():
 
 def test_the_recipes_rates_and_groups_are_those_of_adamw():
     model = nn.Sequential(nn.Linear(3, 2), nn.LayerNorm(2))
-    groups = per_domain_adamw.optimizer(model, RECIPE, domains=2).param_groups
+    groups = optim.per_domain_adamw(model, RECIPE, domains=2).param_groups
     for ours, theirs in zip(groups, optim.adamw(model, RECIPE).param_groups, strict=True):
         assert [id(p) for p in ours["params"]] == [id(p) for p in theirs["params"]]
         for name in ("lr", "betas", "eps", "weight_decay"):
@@ -146,12 +146,12 @@ def checkpointed(folder, model, optimizer, step):
 @pytest.mark.parametrize("at", [0, 1, 3])
 def test_a_restored_optimizer_goes_on_bit_by_bit(at, tmp_path):
     model = small_model()
-    optimizer = per_domain_adamw.optimizer(model, RECIPE, domains=2)
+    optimizer = optim.per_domain_adamw(model, RECIPE, domains=2)
     train(model, optimizer, range(at))
     checkpointed(tmp_path / "step", model, optimizer, at)
     train(model, optimizer, range(at, at + 4))
     other = small_model()
-    again = per_domain_adamw.optimizer(other, RECIPE, domains=2)
+    again = optim.per_domain_adamw(other, RECIPE, domains=2)
     checkpoint.restore(tmp_path / "step", other, again, torch.device("cpu"))
     train(other, again, range(at, at + 4))
     for ours, theirs in zip(model.parameters(), other.parameters(), strict=True):

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
+from pike_mixing.torch import parallel
 from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files, distributed, run_lock
 from pipeline.training import train
@@ -47,10 +48,11 @@ REPLICATED, SHARDED = (), ("--shard",)
 def test_every_row_is_dealt_once_and_all_make_the_same_number_of_passes(R, size, n, whole):
     rows, hands = torch.arange(R), []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distributed, "world_size", lambda: n)
+        patch.setattr(parallel, "world_size", lambda group: n)
         for rank in range(n):
-            patch.setattr(distributed, "rank", lambda rank=rank: rank)
-            hands.append(distributed.shard_microbatches(rows, size, whole=whole))
+            patch.setattr(parallel, "rank", lambda group, rank=rank: rank)
+            dealt = parallel.deal(R, size, whole=whole)
+            hands.append([(rows[own], counts) for own, counts in dealt])
     assert len({len(hand) for hand in hands}) == 1
     counted = [piece for hand in hands for piece, counts in hand if counts]
     assert sorted(torch.cat(counted).tolist()) == list(range(R))
@@ -61,8 +63,8 @@ def test_every_row_is_dealt_once_and_all_make_the_same_number_of_passes(R, size,
 
 
 def test_one_process_takes_all_rows_in_their_order():
-    pieces = distributed.shard_microbatches(torch.arange(5), 2)
-    assert [(piece.tolist(), counts) for piece, counts in pieces] == [
+    pieces = parallel.deal(5, 2)
+    assert [(list(range(5)[own]), counts) for own, counts in pieces] == [
         ([0, 1], 1.0),
         ([2, 3], 1.0),
         ([4], 1.0),

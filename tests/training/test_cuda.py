@@ -3,14 +3,17 @@
 import copy
 import os
 
+import numpy as np
 import pytest
 import torch
 
 from pike_mixing import registry
+from pike_mixing.torch import gradient_statistics
+from pike_mixing.torch.dealt_rows import DealtRows
+from pike_mixing.torch.step_gradient import StepGradient
 from pipeline import settings
-from pipeline.model import checkpoint, gradients, transformer
-from pipeline.model.adamw import adamw
-from pipeline.model.backward import Batch, GradientComputer
+from pipeline.model import checkpoint, transformer
+from pipeline.model.passes import PipelinePasses, row_losses
 from pipeline.runtime import atomic_files
 from pipeline.training import train
 
@@ -24,6 +27,9 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 SHAPE = settings.Model(layers=2, width=64, heads=2, head_width=32)
 VOCABULARY = 512
+STATISTICS_OF_THE_BATCH = {"zeta1": 0.1, "zeta2": 0.01, "every": 1, "first": 0, "rows": 2} | {
+    "batch": "training"
+}
 STATISTICS = ("squared_norm_K", "squared_norm_unbiased_K", "variance_K", "loss_K")
 
 
@@ -49,21 +55,18 @@ def net(device, **how):
 def batch(device, counts=(4, 8)):
     generator = torch.Generator().manual_seed(0)
     tokens = torch.randint(VOCABULARY, (sum(counts), 33), generator=generator)
-    return Batch(tokens.to(device), torch.tensor(counts))
+    return tokens.to(device), np.array(counts)
 
 
-def step(device, measured_by=None, **how):
-    """Loss by domain, statistics and weights of one step of Mix, on the CPU."""
+def step(device, rule="mix", **how):
+    """What a method saw in one step, and the gradient on the CPU."""
     own = net(device, **how)
-    optimizer = adamw(own, recipe())
-    method = registry.build("mix", {}, "test")
-    passing = GradientComputer(own, optimizer, 1.0, 12)
-    left = passing.compute_gradients(
-        method, method.init(("one", "two"), 0), 0, batch(device), measured_by
-    )
-    gradient = torch.cat([p.grad.flatten().cpu() for p in own.parameters()])
-    optimizer.step()
-    return left.seen, gradient
+    passes, (tokens, count_K) = PipelinePasses(own), batch(device)
+    passing = StepGradient(own, passes, micro_batch=12, statistics_micro_batch=1)
+    method = registry.build(rule, STATISTICS_OF_THE_BATCH if rule == "pike" else {}, "test")
+    rows = DealtRows(passes, tokens, count_K, 12)
+    left = passing.compute(method, method.init(("one", "two"), 0), 0, rows)
+    return left.seen, torch.cat([p.grad.flatten().cpu() for p in own.parameters()])
 
 
 def test_a_step_is_that_of_a_cpu():
@@ -81,8 +84,13 @@ def test_a_step_in_bfloat16_is_near_that_in_float32():
 
 
 def test_statistics_out_of_the_pass_are_those_of_single_rows_on_a_cpu():
-    seen, gradient = step("cuda", measured_by=1)
-    reference = gradients.gradient_statistics(net("cpu"), batch("cpu").by_domain(), 1)
+    seen, gradient = step("cuda", "pike")
+    tokens, count_K = batch("cpu")
+    reference = gradient_statistics(
+        net("cpu"),
+        row_losses,
+        tokens.split(count_K.tolist()),
+    )
     for name in STATISTICS:
         found = getattr(seen.statistics, name)
         torch.testing.assert_close(found, getattr(reference, name), rtol=1e-3, atol=1e-6)
@@ -92,10 +100,7 @@ def test_statistics_out_of_the_pass_are_those_of_single_rows_on_a_cpu():
 
 
 def test_the_gramian_is_that_of_a_cpu():
-    found, expected = (
-        gradients.gramian(net(device), batch(device).by_domain(), 12)[1]
-        for device in ("cuda", "cpu")
-    )
+    found, expected = (step(device, "pcgrad")[0].gram_KxK for device in ("cuda", "cpu"))
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-6)
 
 

@@ -17,7 +17,6 @@ from pipeline import settings
 from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus
 from pipeline.model import adamw, checkpoint
-from pipeline.model.backward import Batch
 from pipeline.model.transformer import initialised, token_losses
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validation import validate
@@ -87,20 +86,6 @@ def vocabulary(run):
     return atomic_files.read_json(run.parent / "checkpoints" / "step0" / atomic_files.MANIFEST)[
         "vocabulary"
     ]
-
-
-def test_excess_clips_each_token_before_the_mean():
-    shape = settings.Model(layers=1, width=8, heads=2, head_width=4)
-    model, other = initialised(shape, 16, 0), initialised(shape, 16, 1)
-    rows = torch.randint(0, 16, (5, 9), generator=torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        above = (token_losses(model, rows) - token_losses(other, rows)).clamp(min=0)
-    expected = [above[:3].mean().item(), above[3:].mean().item()]
-    batch = Batch(rows, np.array([3, 0, 2]))
-    for microbatch in (1, 2, 5):
-        excess_K = batch.excess(model, other, microbatch)
-        assert excess_K[[0, 2]].tolist() == pytest.approx(expected, rel=1e-5)
-        assert np.isnan(excess_K[1])
 
 
 def test_a_reference_that_knows_not_all_domains_is_refused(make_run, corpora, reference, tmp_path):
@@ -220,7 +205,9 @@ def test_losses_are_compared_on_the_same_rows_of_their_own_stream(make_run, corp
     opened = {d: Corpus.open(corpora / d, "train") for d in ("easy", "hard")}
     rows = Mixture(opened, 8, 0, "comparison").batch(np.array([4, 4]), np.array([0, 0]))
     model = checkpoint.load_model(run.parent / "checkpoints" / "step0")
-    expected = Batch(torch.from_numpy(rows[0]), np.array([4, 4])).losses(model, 8)
+    with torch.no_grad():
+        nll_BxL = token_losses(model, torch.from_numpy(rows[0]))
+    expected = [nll_BxL[:4].mean().item(), nll_BxL[4:].mean().item()]
     for losses in seen:
         np.testing.assert_allclose(losses, expected, rtol=1e-5)
 

@@ -20,7 +20,9 @@ from pike_mixing import registry
 from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.evaluation import gradient_probe
-from pipeline.model import checkpoint, microbatches
+from pipeline.model import checkpoint
+from pipeline.model.passes import PipelinePasses
+from pipeline.model.transformer import initialised
 from pipeline.runtime import atomic_files, devices, run_lock
 from pipeline.runtime.validation import validate
 from pipeline.training import inputs
@@ -185,11 +187,13 @@ def test_a_probe_measures_the_same(trained, tmp_path, corpora):
 
 def test_what_is_left_of_a_domain_is_filled_up_with_rows_that_weigh_nothing():
     rows = torch.arange(15).view(5, 3)
-    dealt = list(microbatches.split_rows(rows, torch.full((5,), 0.5), 4, devices.pick("xla")))
-    assert [p.tokens_sxL1.shape for p in dealt] == [(4, 3), (4, 3)]
-    assert [p.rows for p in dealt] == [4, 1]
-    assert dealt[1].tokens_sxL1.cpu()[:, 0].tolist() == [12] * 4
-    assert dealt[1].weight_s.cpu().tolist() == [0.5, 0, 0, 0]
+    shape = settings.Model(layers=1, width=4, heads=1, head_width=2)
+    passes = PipelinePasses(initialised(shape, 16, 0).to(devices.pick("xla")))
+    dealt = list(passes.pieces(rows, torch.full((5,), 0.5), 4))
+    assert [p.rows.shape for p in dealt] == [(4, 3), (4, 3)]
+    assert [p.size for p in dealt] == [4, 1]
+    assert dealt[1].rows.cpu()[:, 0].tolist() == [12] * 4
+    assert dealt[1].weight_B.cpu().tolist() == [0.5, 0, 0, 0]
 
 
 # What goes wrong.

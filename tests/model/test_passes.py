@@ -1,4 +1,4 @@
-"""Statistics out of the training pass, against a pass of their own and single rows' gradients."""
+"""The engine with the pipeline's passes: statistics out of the training pass, and their truth."""
 
 import dataclasses
 
@@ -10,13 +10,16 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from pike_mixing.interface import Statistics
+from pike_mixing.interface import Statistics, StatisticsNeed
 from pike_mixing.rules.adatask import AdaTask
 from pike_mixing.rules.mix import Mix
 from pike_mixing.rules.pcgrad import PCGrad
+from pike_mixing.torch import gradient_statistics
+from pike_mixing.torch.dealt_rows import DealtRows
+from pike_mixing.torch.step_gradient import StepGradient
 from pipeline import settings
-from pipeline.model import adamw, gradients, per_domain_adamw
-from pipeline.model.backward import Batch, GradientComputer
+from pipeline.model import adamw
+from pipeline.model.passes import PipelinePasses, row_losses
 from pipeline.model.transformer import initialised, token_losses
 
 SHAPE = settings.Model(layers=1, width=8, heads=2, head_width=4)
@@ -28,19 +31,47 @@ COUNTS = [[5, 4, 0, 0], [3, 1, 0, 5], [0, 0, 0, 9], [2, 2, 2, 3]]
 
 def batch(counts):
     generator = torch.Generator().manual_seed(3)
-    tokens = torch.randint(12, (sum(counts), 7), generator=generator)
-    return Batch(tokens, np.array(counts))
+    return torch.randint(12, (sum(counts), 7), generator=generator), np.array(counts)
 
 
-def left(method, given, measured_by, microbatch=4, clip_norm=1e9):
+def step(net, given, method, micro_batch=4, statistics_micro_batch=2, max_norm=1e9):
+    """The gradient of a step of the library's engine, and its optimizer."""
+    passes, (tokens, count_K) = PipelinePasses(net), given
+    moments = method.needs().moments_per_domain
+    optimizer = adamw.per_domain_adamw(net, RECIPE, 4) if moments else adamw.adamw(net, RECIPE)
+    passing = StepGradient(
+        net,
+        passes,
+        micro_batch=micro_batch,
+        statistics_micro_batch=statistics_micro_batch,
+        optimizer=optimizer,
+        max_norm=max_norm,
+    )
+    rows = DealtRows(passes, tokens, count_K, micro_batch)
+    return passing.compute(method, method.init(DOMAINS, 0), 0, rows), optimizer
+
+
+def left(method, given, **options):
     """What a pass leaves, and the gradient or moments; weights and rows are always the same."""
     net = initialised(SHAPE, 12, 0)
+    found, optimizer = step(net, given, method, **options)
     moments = method.needs().moments_per_domain
-    optimizer = per_domain_adamw.optimizer(net, RECIPE, 4) if moments else adamw.adamw(net, RECIPE)
-    passing = GradientComputer(net, optimizer, clip_norm, microbatch)
-    found = passing.compute_gradients(method, method.init(DOMAINS, 0), 0, given, measured_by)
     kept = [optimizer.state[p]["exp_avg"] if moments else p.grad for p in net.parameters()]
     return found, torch.cat([part.flatten() for part in kept])
+
+
+def measuring(method):
+    """A method of the same class that wants statistics of the batch, too."""
+    needs = dataclasses.replace(
+        method.needs(), statistics=StatisticsNeed(first=0, every=1, fresh=False, rows=1)
+    )
+    kind = type(method)
+    return type(f"Measuring{kind.__name__}", (kind,), {"needs": lambda self: needs})()
+
+
+def by_domain(given):
+    tokens, count_K = given
+    return tokens.split(count_K.tolist())
 
 
 def of_rows(tokens_RxL1):
@@ -48,7 +79,7 @@ def of_rows(tokens_RxL1):
     net = initialised(SHAPE, 12, 0)
     found = []
     for row in tokens_RxL1:
-        parts = torch.autograd.grad(token_losses(net, row[None]).mean(), list(net.parameters()))
+        parts = torch.autograd.grad(row_losses(net, row[None]).mean(), list(net.parameters()))
         found.append(torch.cat([part.flatten().double() for part in parts]))
     return torch.stack(found)
 
@@ -68,17 +99,18 @@ def same(ours, theirs, rtol=1e-5):
 @pytest.mark.parametrize("microbatch", [1, 2, 3])
 def test_the_training_pass_measures_what_a_pass_of_its_own_does(counts, microbatch):
     given = batch(counts)
-    found, _ = left(Mix(), given, microbatch)
+    found, _ = left(measuring(Mix()), given, statistics_micro_batch=microbatch)
     net = initialised(SHAPE, 12, 0)
-    same(found.seen.statistics, gradients.gradient_statistics(net, given.by_domain(), microbatch))
+    own = gradient_statistics(net, row_losses, by_domain(given), micro_batch=microbatch)
+    same(found.seen.statistics, own)
     assert found.seen.statistics.rows_K.tolist() == counts
 
 
 @pytest.mark.parametrize("counts", COUNTS)
 def test_measured_row_by_row_it_is_the_truth_of_the_rows(counts):
     given = batch(counts)
-    found, _ = left(Mix(), given, 1)
-    for k, rows in enumerate(given.by_domain()):
+    found, _ = left(measuring(Mix()), given, statistics_micro_batch=1)
+    for k, rows in enumerate(by_domain(given)):
         if len(rows) > 1:
             g_RxP = of_rows(rows)
             expected = [g_RxP.mean(dim=0).square().sum(), g_RxP.var(dim=0).sum()]
@@ -89,8 +121,8 @@ def test_measured_row_by_row_it_is_the_truth_of_the_rows(counts):
 @pytest.mark.parametrize("counts", COUNTS)
 @pytest.mark.parametrize("method", [Mix(), PCGrad(), AdaTask()], ids=["mix", "pcgrad", "adatask"])
 def test_measuring_leaves_the_gradient_of_an_ordinary_step(method, counts):
-    plain, expected = left(method, batch(counts), None)
-    found, gradient = left(method, batch(counts), 2)
+    plain, expected = left(method, batch(counts))
+    found, gradient = left(measuring(method), batch(counts))
     torch.testing.assert_close(gradient, expected, rtol=1e-5, atol=1e-7)
     assert plain.seen.statistics is None
     assert found.seen.statistics is not None
@@ -101,9 +133,9 @@ def test_measuring_leaves_the_gradient_of_an_ordinary_step(method, counts):
 
 
 def test_the_gradient_is_shortened_after_it_is_measured():
-    found, gradient = left(Mix(), batch([5, 4, 0, 0]), 2, clip_norm=0.01)
+    found, gradient = left(measuring(Mix()), batch([5, 4, 0, 0]), max_norm=0.01)
     assert gradient.norm().item() == pytest.approx(0.01, rel=1e-4)
-    unclipped, _ = left(Mix(), batch([5, 4, 0, 0]), 2)
+    unclipped, _ = left(measuring(Mix()), batch([5, 4, 0, 0]))
     same(found.seen.statistics, unclipped.seen.statistics)
 
 
@@ -114,8 +146,8 @@ def test_weights_of_the_losses_count_in_a_measured_pass_too():
             return np.array([0.9, 0.1, 0.0, 0.0])
 
     given = batch([5, 4, 0, 0])
-    found, gradient = left(Tilted(), given, 2)
-    g_RxP = of_rows(given.tokens_BxL1)
+    found, gradient = left(measuring(Tilted()), given)
+    g_RxP = of_rows(given[0])
     expected = 0.9 * g_RxP[:5].mean(dim=0) + 0.1 * g_RxP[5:].mean(dim=0)
     torch.testing.assert_close(gradient.double(), expected, rtol=1e-4, atol=1e-6)
     # The statistics are of the domains' own losses, whatever they count.
@@ -126,16 +158,16 @@ def test_weights_of_the_losses_count_in_a_measured_pass_too():
 
 def test_no_row_passes_twice(monkeypatch):
     seen = []
-    plain = gradients._backward
+    plain = PipelinePasses.weighted
 
-    def counting(model, piece, *others):
-        seen.append(piece.rows)
-        return plain(model, piece, *others)
+    def counting(passes, model, rows, weight_B):
+        seen.append(len(rows))
+        return plain(passes, model, rows, weight_B)
 
-    monkeypatch.setattr(gradients, "_backward", counting)
+    monkeypatch.setattr(PipelinePasses, "weighted", counting)
     for method in (Mix(), PCGrad(), AdaTask()):
         seen.clear()
-        left(method, batch([3, 1, 0, 5]), 2)
+        left(measuring(method), batch([3, 1, 0, 5]))
         assert seen == [2, 1, 1, 2, 2, 1]
 
 
@@ -159,20 +191,33 @@ class Embeddings(TorchDispatchMode):
 
 @pytest.mark.parametrize(("method", "extra"), [(Mix(), 1), (PCGrad(), 3)])
 def test_measuring_takes_one_gradient_of_memory_and_a_gramian_one_per_domain(method, extra):
-    def most(method, measured_by):
+    def most(method):
         net = initialised(SHAPE, 37, 0)
-        passing = GradientComputer(net, adamw.adamw(net, RECIPE), 1.0, 1)
-        state, given = method.init(DOMAINS, 0), batch([2, 2, 2, 3])
         with Embeddings(net.embedding.weight.nbytes) as watch:
-            passing.compute_gradients(method, state, 0, given, measured_by)
+            step(net, batch([2, 2, 2, 3]), method, micro_batch=1, statistics_micro_batch=1)
         return watch.most
 
-    assert most(method, 1) == most(Mix(), None) + extra
+    assert most(measuring(method)) == most(Mix()) + extra
 
 
 def test_without_a_need_nothing_listens():
     # The norms of micro-batches cost as much as adding them up: only the variance wants them.
-    net = initialised(SHAPE, 12, 0)
-    _, _, measured = gradients.gramian(net, batch([5, 4, 0, 0]).by_domain(), 2, with_variance=False)
-    assert np.isnan(measured.variance_K).all()
-    assert not np.isnan(measured.squared_norm_K[:2]).any()
+    found, _ = left(PCGrad(), batch([5, 4, 0, 0]))
+    assert found.seen.statistics is None
+    assert np.isfinite(np.diag(found.seen.gram_KxK)[:2]).all()
+
+
+def test_excess_clips_each_token_before_the_mean():
+    model, other = initialised(SHAPE, 16, 0), initialised(SHAPE, 16, 1)
+    tokens = torch.randint(0, 16, (5, 9), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        above = (token_losses(model, tokens) - token_losses(other, tokens)).clamp(min=0)
+    expected = [above[:3].mean().item(), above[3:].mean().item()]
+    passes = PipelinePasses(model, other)
+    for size in (1, 2, 5):
+        passing = StepGradient(model, passes, micro_batch=size, statistics_micro_batch=1)
+        excess_K = passing.means(
+            passes.excess, DealtRows(passes, tokens, np.array([3, 0, 2]), size)
+        )
+        assert excess_K[[0, 2]].tolist() == pytest.approx(expected, rel=1e-5)
+        assert np.isnan(excess_K[1])

@@ -1,6 +1,6 @@
 """AdamW with moments of each domain's own: the optimizer of AdaTask (Yang et al. 2023).
 
-    optimizer = per_domain_adamw.optimizer(model, recipe, domains=K)
+    optimizer = PerDomainAdamW(model.parameters(), domains=K, lr=1e-3)
     for k, coefficient in ...:             # the domains of the batch
         optimizer.zero_grad()
         loss_of(k).backward()
@@ -10,17 +10,28 @@
 Memory beside the model: 2 K gradients for the moments, one for the gradient, one in passing.
 """
 
+import inspect
 from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-
-from pipeline import settings
-from pipeline.model import adamw
+from torch import Tensor
 
 
-class PerDomainAdamW(adamw.Uncompiled):
+class Uncompiled(torch.optim.Optimizer):
+    """An optimizer that is no part of a compiled program.
+
+    Torch keeps these methods out of one at their first call and imports its compiler to do so, for
+    two seconds and 90 MB of every process. Here they are without that.
+    """
+
+    add_param_group = inspect.unwrap(torch.optim.Optimizer.add_param_group)
+    zero_grad = inspect.unwrap(torch.optim.Optimizer.zero_grad)
+    state_dict = inspect.unwrap(torch.optim.Optimizer.state_dict)
+    load_state_dict = inspect.unwrap(torch.optim.Optimizer.load_state_dict)
+
+
+class PerDomainAdamW(Uncompiled):
     """theta <- theta - lr (decay theta + sum_k c_k mhat_k / (sqrt(vhat_k) + eps)).
 
     m_k and v_k are Adam's moments of the gradients of domain k alone, with the bias corrections of
@@ -30,14 +41,26 @@ class PerDomainAdamW(adamw.Uncompiled):
 
     def __init__(
         self,
-        groups: Iterable[dict[str, Any]],
+        params: Iterable[Any],
         domains: int,
         *,
-        lr: float,
-        betas: tuple[float, float],
-        eps: float,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
     ) -> None:
-        super().__init__(groups, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": 0.0})
+        """Begins with moments of 0.
+
+        Args:
+            params: Parameters, or groups of them, as every optimizer of torch takes them.
+            domains: Number K of the domains.
+            lr: Learning rate.
+            betas: Decays of both moments.
+            eps: Denominator offset.
+            weight_decay: Decoupled weight decay.
+        """
+        rates = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, rates)
         self.domains = domains
         self._taken: list[tuple[int, float]] = []
 
@@ -102,21 +125,6 @@ class PerDomainAdamW(adamw.Uncompiled):
         names = ("exp_avg", "exp_avg_sq", "step")
         means, squares, steps = ([state[name][domain] for state in states] for name in names)
         return means, squares, steps
-
-
-def optimizer(model: nn.Module, recipe: settings.Training, domains: int) -> PerDomainAdamW:
-    """`PerDomainAdamW` in place of the recipe's AdamW: the same rates and the same decay."""
-    plain = adamw.adamw(model, recipe)
-    return PerDomainAdamW(
-        [
-            {name: group[name] for name in ("params", "weight_decay")}
-            for group in plain.param_groups
-        ],
-        domains,
-        lr=recipe.initial_learning_rate,
-        betas=(recipe.beta1, recipe.beta2),
-        eps=recipe.epsilon,
-    )
 
 
 def _trained(group: dict[str, Any]) -> list[Tensor]:

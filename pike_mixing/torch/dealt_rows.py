@@ -1,0 +1,67 @@
+"""Rows of which every process has all: how they are divided among the processes.
+
+Rows are dealt in their order; where numbers depend on which rows pass together, whole micro-batches
+are dealt, so that a variance is over the same ones as in one process.
+
+Shapes: K domains, R rows.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pike_mixing.arrays import Floats, Ints
+from pike_mixing.torch import parallel
+from pike_mixing.torch import rows as rows_
+from pike_mixing.torch.passes import DomainRows, Passes, Piece
+from pike_mixing.torch.rows import Rows
+
+
+class DealtRows:
+    """Rows in the domains' order; `Passes.pieces` deals them."""
+
+    def __init__(self, passes: Passes, batch: Rows, count_K: Ints, size: int) -> None:
+        """Keeps a batch.
+
+        Args:
+            passes: How passes are made.
+            batch: The rows of all domains; at least one.
+            count_K: Rows of each.
+            size: Rows of a pass.
+        """
+        self.count_K = count_K
+        self._passes, self._batch, self._size = passes, batch, size
+        self._device = next(rows_.tensors(batch)).device
+
+    def pieces(self, share_K: Floats | None = None) -> Iterator[Piece]:
+        """The passes over all rows, see `StepRows`."""
+        weight_R = torch.ones(int(self.count_K.sum()), device=self._device)
+        if share_K is not None:
+            weights = np.repeat(share_K, self.count_K) / np.repeat(self.count_K, self.count_K)
+            weight_R = torch.from_numpy(weights).float().to(self._device)
+        return self._passes.pieces(self._batch, weight_R, self._size)
+
+    def domains(self, size: int, *, with_variance: bool) -> list[DomainRows]:
+        """The rows by domain, see `StepRows`."""
+        found, at = [], 0
+        for R in self.count_K.tolist():
+            n = math.ceil(R / size)
+            whole = with_variance and (n > 1 or self._passes.fixed)
+            own, weight_R = slice(at, at + R), torch.ones(R, device=self._device)
+            batch = rows_.select(self._batch, own)
+            found.append(DomainRows(self._passes.pieces(batch, weight_R, size, whole=whole), R, n))
+            at += R
+        return found
+
+    def joined(self, found: Sequence[tuple[Piece, Tensor]]) -> Tensor:
+        """A number of each row, in their order."""
+        own = [(numbers[: piece.size], piece.counts) for piece, numbers in found]
+        return parallel.join_rows(own, int(self.count_K.sum()), self._passes.group)
+
+    def means(self, joined: Tensor) -> Floats:
+        """Mean of each domain's rows; NaN for a domain without rows."""
+        of_domains = joined.double().split(self.count_K.tolist())
+        return torch.stack([of_rows.mean() for of_rows in of_domains]).numpy()

@@ -1,0 +1,161 @@
+"""The steps of a training under a mixing method: what is measured, which rows, which gradient.
+
+    engine = Engine(method, rows, StepGradient(model, passes, ...))
+    for step in range(steps):
+        engine.measure()           # what is due before the step's rows are drawn
+        result = engine.backward() # the rows, and the gradient that the method wants
+        optimizer.step()
+        engine.observe(result)     # the method sees the step
+
+That is the pipeline's loop. `Mixing` serves the loops of others, which draw the rows or make the
+backward passes themselves.
+
+Shapes: K domains.
+"""
+
+import dataclasses
+import time
+from typing import Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from pike_mixing.apportion import systematic
+from pike_mixing.arrays import Ints
+from pike_mixing.interface import Method, Signals, State, Statistics, StatisticsNeed
+from pike_mixing.torch.step_gradient import StepGradient, StepResult, StepRows
+
+Rounding = Literal["largest-remainder", "systematic"]
+
+
+class RowSource(Protocol):
+    """Where rows come from."""
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """Names of the K domains."""
+
+    @property
+    def batch_rows(self) -> int:
+        """Rows b of a step."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of the method's draws."""
+
+    def rows_of(self, purpose: str, positions_K: Ints, count_K: Ints) -> StepRows:
+        """The next rows of each domain for a purpose.
+
+        Args:
+            purpose: "train", "statistics" or "comparison": each has an order of its own.
+            positions_K: Rows of each domain that were given before.
+            count_K: Rows of each domain.
+        """
+
+
+class FreshStatistics(NamedTuple):
+    """Gradient statistics of rows of their own."""
+
+    statistics: Statistics
+    seconds: float
+    """Wall seconds that they took."""
+
+
+def counts(method: Method, state: State, step: int, b: int, rounding: Rounding) -> Ints:
+    """Rows b_K of each domain in a step's batch of b rows."""
+    if rounding == "systematic":
+        return systematic(method.weights(state, step), b, step)
+    return method.allocate(state, step, b)
+
+
+class Engine:
+    """A method, its state, and the passes that it wants."""
+
+    def __init__(
+        self,
+        method: Method,
+        rows: RowSource,
+        gradient: StepGradient,
+        rounding: Rounding = "largest-remainder",
+    ) -> None:
+        """Begins before step 0.
+
+        Args:
+            method: A rule with settings, informed of the run's facts.
+            rows: Where rows come from.
+            gradient: The passes over the model.
+            rounding: From weights to counts: the method's own way, or one that evens out.
+        """
+        self.method, self.gradient, self.rounding = method, gradient, rounding
+        self._source = rows
+        self.step = 0
+        self._rows: StepRows
+        self.state: State = method.init(rows.domains, rows.seed)
+        self.positions_K = np.zeros(len(rows.domains), dtype=np.int64)
+        """Rows of each domain that the steps so far have read."""
+        self.fresh_positions_K = self.positions_K.copy()
+        """Rows of each domain that were read for statistics."""
+
+    def resume(self, step: int, state: State, positions_K: Ints, fresh_positions_K: Ints) -> None:
+        """Goes on before a step; the arguments are the attributes of these names."""
+        self.step, self.state = step, state
+        self.positions_K, self.fresh_positions_K = positions_K, fresh_positions_K
+
+    def counts(self, step: int) -> Ints:
+        """Rows b_K of each domain in a step's batch, by the present state."""
+        return counts(self.method, self.state, step, self._source.batch_rows, self.rounding)
+
+    def measure(self) -> FreshStatistics | None:
+        """Measures what is due before the step's rows are drawn, and shows it to the method."""
+        needs, result = self.method.needs(), None
+        due, compare = needs.statistics, needs.validation
+        timed = self.gradient.passes.timed
+        if due is not None and due.fresh and due.due(self.step):
+            with timed("statistics"):
+                result = self._measure_fresh(due)
+        if compare is not None and compare.due(self.step):
+            with timed("validation"):
+                first_K = np.zeros_like(self.positions_K)
+                rows = self._source.rows_of(
+                    "comparison", first_K, np.full_like(first_K, compare.rows)
+                )
+                loss_K = self.gradient.means(self.gradient.passes.losses, rows)
+                self._show(Signals(self.step, self._source.batch_rows, validation_loss_K=loss_K))
+        return result
+
+    def _measure_fresh(self, due: StatisticsNeed) -> FreshStatistics:
+        count_K = self.counts(self.step).clip(min=due.rows)
+        began, found, gram_KxK = time.perf_counter(), [], None
+        passes, model = self.gradient.passes, self.gradient.model
+        with passes.undisturbed(model, training=True):
+            for _ in range(due.estimates):
+                rows = self._source.rows_of("statistics", self.fresh_positions_K, count_K)
+                self.fresh_positions_K = self.fresh_positions_K + count_K
+                statistics, gram_KxK = self.gradient.fresh(rows, inner_products=due.inner_products)
+                found.append(statistics)
+        mean = Statistics.averaged(found)
+        b = self._source.batch_rows
+        self._show(Signals(self.step, b, statistics=mean, gram_KxK=gram_KxK))
+        return FreshStatistics(mean, time.perf_counter() - began)
+
+    def _show(self, signals: Signals) -> None:
+        self.state = self.method.observe(self.state, signals)
+
+    def backward(self) -> StepResult:
+        """Draws the step's rows and leaves the gradient that the method wants."""
+        timed, count_K = self.gradient.passes.timed, self.counts(self.step)
+        with timed("data"):
+            self._rows = self._source.rows_of("train", self.positions_K, count_K)
+        with timed("gradient"):
+            return self.gradient.compute(self.method, self.state, self.step, self._rows)
+
+    def observe(self, result: StepResult) -> None:
+        """After the optimizer's update: the method sees the step, which ends."""
+        needs, seen = self.method.needs(), result.seen
+        if needs.losses_after:
+            after_K = self.gradient.means(self.gradient.passes.losses, self._rows)
+            seen = dataclasses.replace(seen, loss_after_K=after_K)
+        watches = needs.losses or needs.gramian or needs.losses_after
+        if watches or seen.statistics is not None:
+            self._show(seen)
+        self.positions_K = self.positions_K + self._rows.count_K
+        self.step += 1

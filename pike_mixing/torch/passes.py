@@ -1,0 +1,189 @@
+"""How passes over a model are made: what differs from one training to another.
+
+`Passes` serves any torch model. A training that makes losses in another way (in chunks, fused),
+needs passes of one shape, or keeps a clock, overrides the methods that it changes. The pipeline's
+is `pipeline.model.passes`.
+
+Shapes: K domains, R rows over all processes, B rows of one pass.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from pike_mixing.errors import InputError
+from pike_mixing.torch import parallel, rows
+from pike_mixing.torch.losses import RowLosses, checked
+from pike_mixing.torch.parallel import Group
+from pike_mixing.torch.rows import Rows
+from pike_mixing.torch.undisturbed import in_mode, undisturbed
+
+Timed = Callable[[str], AbstractContextManager[object]]
+"""`with timed("data"): ...` counts the block's seconds to a phase."""
+
+
+class Piece(NamedTuple):
+    """The rows of one pass."""
+
+    rows: Rows
+    weight_B: Tensor
+    """What each row counts: 0 for one that fills up, or stands in for a process without rows."""
+    size: int
+    """Rows without those that fill it up; they come first."""
+    counts: float
+    """1, or 0 where the rows stand in: every process makes the same number of passes."""
+
+
+class DomainRows(NamedTuple):
+    """The rows of one domain."""
+
+    pieces: Iterable[Piece]
+    """The passes of this process."""
+    rows: int
+    """Rows over all processes."""
+    passes: int
+    """Micro-batches over all processes."""
+
+
+class Passes:
+    """Passes over any torch model."""
+
+    fixed = False
+    """Whether all passes have the same shape, for a device that compiles each."""
+
+    def __init__(
+        self,
+        loss_fn: RowLosses,
+        excess_fn: RowLosses | None = None,
+        group: Group = None,
+        timed: Timed = contextlib.nullcontext,
+    ) -> None:
+        """Keeps what makes the losses.
+
+        Args:
+            loss_fn: The loss of each row (B), or the mean loss of all, with a graph.
+            excess_fn: The excess of each row over a reference model, for methods with one: the mean
+                over the row's tokens of max(l - l_reference, 0).
+            group: The data-parallel processes; all of them when absent.
+            timed: A clock of the phases forward, backward, statistics, data, gradient.
+        """
+        self.loss_fn, self.excess_fn = loss_fn, excess_fn
+        self.group, self.timed = group, timed
+
+    def weighted(self, model: nn.Module, batch: Rows, weight_B: Tensor) -> tuple[Tensor, Tensor]:
+        """The sum of the rows' losses by weight, with its graph, and the losses (B) without."""
+        # Torch 2.9 keeps a weight that was cast without a gradient, and so hides it.
+        torch.clear_autocast_cache()
+        loss = self.loss_fn(model, batch)
+        loss_B = checked(loss, len(weight_B)) if loss.ndim else loss.expand(len(weight_B))
+        return (loss_B * weight_B.to(loss.device)).sum(), loss_B.detach()
+
+    def losses(self, model: nn.Module, batch: Rows) -> Tensor:
+        """The loss of each row (B), without a graph."""
+        return self._without_graph(self.loss_fn, model, batch)
+
+    def excess(self, model: nn.Module, batch: Rows) -> Tensor:
+        """The excess of each row over the reference (B), without a graph."""
+        assert self.excess_fn is not None, "refused where it is needed"
+        return self._without_graph(self.excess_fn, model, batch)
+
+    def _without_graph(self, of_rows: RowLosses, model: nn.Module, batch: Rows) -> Tensor:
+        with torch.no_grad():
+            torch.clear_autocast_cache()
+            return checked(of_rows(model, batch), rows.count(batch))
+
+    def pieces(
+        self, batch: Rows, weight_R: Tensor, size: int, *, whole: bool = False
+    ) -> Iterator[Piece]:
+        """The passes of this process over rows that all processes have, as `parallel.deal` deals.
+
+        Args:
+            batch: The R rows; at least one.
+            weight_R: What each row counts.
+            size: Rows of a pass.
+            whole: Whether micro-batches are dealt as one process would make them, rather than rows.
+        """
+        for own, counts in parallel.deal(len(weight_R), size, self.group, whole=whole):
+            weight_B = weight_R[own] * counts
+            yield Piece(rows.select(batch, own), weight_B, len(weight_B), counts)
+
+    def number(self, value: float) -> float | Tensor:
+        """A number that changes between passes, as the device computes with it."""
+        return value
+
+    def clear(self, parameters: Sequence[Tensor]) -> None:
+        """Takes the parameters' gradients away; their memory stays with whoever holds them."""
+        for parameter in parameters:
+            parameter.grad = None
+
+    def settle(self) -> None:
+        """Has a device that compiles run what was recorded for it; others have begun already."""
+
+    def on_host(self, tensor: Tensor) -> Tensor:
+        """A tensor in the CPU's memory."""
+        return tensor.cpu()
+
+    def undisturbed(self, model: nn.Module, *, training: bool) -> AbstractContextManager[object]:
+        """Around passes beside the training, of which nothing remains.
+
+        Args:
+            model: The model that passes.
+            training: Whether they are made in training mode, with its dropout.
+        """
+        stack = contextlib.ExitStack()
+        stack.enter_context(in_mode(model, training))
+        stack.enter_context(undisturbed(model))
+        stack.callback(torch.clear_autocast_cache)
+        return stack
+
+
+def without_gradient(model: nn.Module, loss_fn: RowLosses, batch: Rows) -> Tensor:
+    """Losses of the rows of a batch, in a pass of which nothing remains."""
+    with undisturbed(model), parallel.unsynchronized(model) as plain:
+        loss_B = Passes(loss_fn).losses(plain, batch)
+        torch.clear_autocast_cache()
+    free_weights(parallel.sharded_units(model))
+    return loss_B
+
+
+def free_weights(units: Sequence[nn.Module]) -> None:
+    """Frees what passes without gradients leave behind of a model in shards.
+
+    Weights that stay put together would be the old ones after the optimizer's update.
+    """
+    for unit in units:
+        unit.reshard()  # type: ignore[operator]
+
+
+class Target:
+    """The parameters of a model that get gradients, and how these come together."""
+
+    def __init__(self, model: nn.Module, group: Group = None) -> None:
+        """Reads a model, wrapped or not.
+
+        Raises:
+            InputError: its gradients cannot be measured.
+        """
+        self.group, self.units = group, parallel.sharded_units(model)
+        self.parameters = parallel.trained(model)
+        if not self.parameters:
+            raise InputError("the model has no trainable parameter: nothing to measure")
+        if any(getattr(p, "_post_accumulate_grad_hooks", None) for p in self.parameters):
+            raise InputError(
+                "the model's parameters have hooks that run when a gradient is there, such as an "
+                "optimizer that steps within the backward pass: measuring would run them too; "
+                "remove them around the call"
+            )
+        self.arriving = parallel.whole_parameters(model, self.units)
+        """Where the gradients of this process's own rows arrive, before they become shards."""
+        self.divisor = parallel.divisor(self.units, group)
+        """By what the sum over the processes is divided where gradients are in shards."""
+        self.device = self.parameters[0].device
+
+    def sum_gradients(self, gradients: Sequence[Tensor]) -> None:
+        """Puts the sums over the processes in place; shards have been added up by their passes."""
+        parallel.sum_([g for g in gradients if not parallel.in_shards(g)], self.group)

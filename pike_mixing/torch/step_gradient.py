@@ -1,0 +1,297 @@
+"""From the rows of one step to the gradient that the method wants, left in the parameters.
+
+There are three ways, and a method's needs choose one: a single backward pass over weighted losses,
+all K gradients combined by coefficients, or K gradients for an optimizer with K moments. Where
+gradient statistics of the batch are due, each of them takes the rows domain by domain and measures
+on its way, so that no other pass is made.
+
+Shapes: K domains, B rows of a step.
+"""
+
+import contextlib
+import copy
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from pike_mixing.arrays import Floats, Ints
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Method, Signals, State, Statistics
+from pike_mixing.torch import gradients, parallel
+from pike_mixing.torch.passes import DomainRows, Passes, Piece, Target, free_weights
+from pike_mixing.torch.rows import Rows
+
+
+class StepRows(Protocol):
+    """The rows of a step, or of a measurement: which of them this process passes."""
+
+    count_K: Ints
+    """Rows of each domain over all processes."""
+
+    def pieces(self, share_K: Floats | None = None) -> Iterator[Piece]:
+        """The passes over all rows, of which each of domain k counts share_k / b_k, or 1."""
+
+    def domains(self, size: int, *, with_variance: bool) -> list[DomainRows]:
+        """The rows by domain, in micro-batches of a size."""
+
+    def joined(self, found: Sequence[tuple[Piece, Tensor]]) -> Tensor:
+        """What `means` needs of numbers of each row, by piece: summed over the processes."""
+
+    def means(self, joined: Tensor) -> Floats:
+        """Mean of each domain's rows, of `joined` on the host; NaN for a domain without rows."""
+
+
+def shares(rows: StepRows) -> Floats:
+    """b_k / b of equation `eq: mix_framework`."""
+    share_K: Floats = rows.count_K / rows.count_K.sum()
+    return share_K
+
+
+@dataclasses.dataclass(frozen=True)
+class StepResult:
+    """What a backward pass leaves beside the gradient."""
+
+    seen: Signals
+    """What was measured on the way."""
+    norm: float
+    """The gradient's norm before clipping."""
+    coefficient_K: Floats | None
+    """Weights of the domains' losses, or of their gradients, where the method chose them."""
+
+    @property
+    def losses(self) -> Floats:
+        """Mean loss of each domain's rows; NaN for a domain without rows."""
+        assert self.seen.loss_K is not None
+        return self.seen.loss_K
+
+
+class StepGradient:
+    """The passes of a step over one model."""
+
+    def __init__(
+        self,
+        model: nn.Module | None,
+        passes: Passes,
+        *,
+        micro_batch: int,
+        statistics_micro_batch: int,
+        optimizer: Any = None,
+        max_norm: float = math.inf,
+    ) -> None:
+        """Keeps what the passes need.
+
+        Args:
+            model: The model, wrapped or not; it may be set later.
+            passes: How passes are made.
+            micro_batch: Rows of a pass.
+            statistics_micro_batch: Rows of a pass that measures gradient statistics.
+            optimizer: For methods with moments per domain: a `PerDomainAdamW`, or what takes the
+                gradient of each domain like it (`take(domain, coefficient)`, `zero_grad()`).
+            max_norm: Longest gradient that is not shortened; with moments per domain, of each.
+        """
+        self.passes, self.micro_batch = passes, micro_batch
+        self.statistics_micro_batch, self.optimizer = statistics_micro_batch, optimizer
+        self.max_norm = max_norm
+        self.model_or_none = model
+        self._target: Target | None = None
+
+    @property
+    def model(self) -> nn.Module:
+        """The model that trains.
+
+        Raises:
+            InputError: there is none yet.
+        """
+        if self.model_or_none is None:
+            raise InputError("Mixing has no model to measure: give it one, or set `mixing.model`")
+        return self.model_or_none
+
+    @model.setter
+    def model(self, model: nn.Module | None) -> None:
+        self.model_or_none, self._target = model, None
+
+    @property
+    def target(self) -> Target:
+        """The model's parameters, read once."""
+        if self._target is None:
+            self._target = Target(self.model, self.passes.group)
+        return self._target
+
+    def compute(
+        self, method: Method, state: State, step: int, rows: StepRows, *, leaves: bool = True
+    ) -> StepResult:
+        """Leaves the clipped gradient in the parameters, or in the moments of each domain.
+
+        Args:
+            method: The mixing method.
+            state: Its state before the step.
+            step: 0-based step.
+            rows: The step's rows.
+            leaves: Whether the gradient is left. Without it no pass is made but those that measure:
+                the training loss is the caller's own, by the result's coefficients.
+        """
+        needs, count_K = method.needs(), rows.count_K
+        seen = Signals(step, int(count_K.sum()), count_K=count_K)
+        if leaves:
+            for p in self.target.parameters:
+                p.grad = None
+        if needs.moments_per_domain:
+            return self._into_moments(method, state, seen, rows)
+        if needs.gramian:
+            parts_K, seen = self._gramian(method, seen, rows)
+            c_K = method.combine(state, seen)
+            if leaves:
+                self._combine(parts_K, shares(rows) if c_K is None else c_K)
+            return StepResult(seen, self._clipped() if leaves else math.nan, c_K)
+        if needs.reference:
+            seen = dataclasses.replace(seen, excess_K=self.means(self.passes.excess, rows))
+        if needs.weighs_losses:
+            seen = dataclasses.replace(seen, loss_K=self.means(self.passes.losses, rows))
+        return self._by_weights(method, seen, rows, method.loss_weights(state, seen), leaves)
+
+    def _combine(self, parts_K: Sequence[list[Tensor] | None], coefficient_K: Floats) -> None:
+        for c, parts in zip(coefficient_K.tolist(), parts_K, strict=True):
+            assert parts is not None or c == 0, "a domain without rows has a coefficient"
+            self._add(parts or [], c)
+
+    def _by_weights(
+        self, method: Method, seen: Signals, rows: StepRows, c_K: Floats | None, leaves: bool
+    ) -> StepResult:
+        share_K = shares(rows) if c_K is None else c_K
+        if method.needs().batch_statistics(seen.step):
+
+            def add(k: int, parts: list[Tensor]) -> None:
+                self._add(parts, float(share_K[k]))
+
+            seen = self._measured(method, seen, rows, add if leaves else None)
+        elif leaves:
+            return self._weighted(seen, rows, share_K, c_K)
+        return StepResult(seen, self._clipped() if leaves else math.nan, c_K)
+
+    def _weighted(
+        self, seen: Signals, rows: StepRows, share_K: Floats, c_K: Floats | None
+    ) -> StepResult:
+        target, passes, found = self.target, self.passes, []
+        passes.clear(target.parameters)
+        with parallel.unsynchronized(self.model) as plain:
+            for piece in rows.pieces(share_K):
+                weight_B = (
+                    piece.weight_B if target.divisor == 1 else piece.weight_B * target.divisor
+                )
+                with passes.timed("forward"):
+                    weighted, loss_B = passes.weighted(plain, piece.rows, weight_B)
+                with passes.timed("backward"):
+                    weighted.backward()
+                passes.settle()
+                found.append((piece, loss_B))
+        target.sum_gradients([p.grad for p in target.parameters if p.grad is not None])
+        joined, norm = rows.joined(found), self._clip()
+        # One transfer, and so one wait for the device.
+        numbers = passes.on_host(torch.cat([joined.flatten(), norm[None].to(joined)]).double())
+        seen = dataclasses.replace(seen, loss_K=rows.means(numbers[:-1]))
+        return StepResult(seen, float(numbers[-1]), c_K)
+
+    def _into_moments(
+        self, method: Method, state: State, seen: Signals, rows: StepRows
+    ) -> StepResult:
+        """Moves the moments of each domain by its clipped gradient."""
+        share_K, c_K = shares(rows), method.combine(state, seen)
+        chosen_K = share_K if c_K is None else c_K
+        norms = []
+
+        def take(k: int, parts: list[Tensor]) -> None:
+            self._add(parts, 1.0)
+            norms.append(float(share_K[k]) * self._clipped())
+            self.optimizer.take(k, float(chosen_K[k]))
+            self.optimizer.zero_grad()
+
+        return StepResult(self._measured(method, seen, rows, take), sum(norms), c_K)
+
+    def means(self, of_rows: Callable[[nn.Module, Rows], Tensor], rows: StepRows) -> Floats:
+        """Means by domain of a number of each row, at the current weights and without gradients."""
+        found = []
+        with (
+            self.passes.undisturbed(self.model, training=False),
+            parallel.unsynchronized(self.model) as plain,
+        ):
+            for piece in rows.pieces():
+                number_B = of_rows(plain, piece.rows)
+                self.passes.settle()
+                found.append((piece, number_B))
+        free_weights(self.target.units)
+        return rows.means(self.passes.on_host(rows.joined(found)))
+
+    def _measured(
+        self,
+        method: Method,
+        seen: Signals,
+        rows: StepRows,
+        use: Callable[[int, list[Tensor]], None] | None,
+    ) -> Signals:
+        """Makes each domain's gradient for `use`; the signals with what was measured."""
+        wanted = method.needs().batch_statistics(seen.step)
+        measured = gradients.measured(
+            self.model,
+            self.target,
+            self.passes,
+            self._domains(rows, wanted),
+            use,
+            with_variance=wanted,
+        )
+        return dataclasses.replace(
+            seen, loss_K=measured.loss_K, statistics=measured if wanted else None
+        )
+
+    def fresh(self, rows: StepRows, *, inner_products: bool) -> tuple[Statistics, Floats | None]:
+        """Statistics of rows of their own; with the inner products, where they are wanted."""
+        passes = copy.copy(self.passes)
+        # All of it is one phase.
+        passes.timed = contextlib.nullcontext
+        given = (
+            self.model,
+            self.target,
+            passes,
+            rows.domains(self.statistics_micro_batch, with_variance=True),
+        )
+        if inner_products:
+            _, gram_KxK, measured = gradients.measured_gramian(*given)
+            return measured, gram_KxK
+        return gradients.measured(*given), None
+
+    def _gramian(
+        self, method: Method, seen: Signals, rows: StepRows
+    ) -> tuple[list[list[Tensor] | None], Signals]:
+        """All K gradients of the batch, and the signals with their inner products."""
+        wanted = method.needs().batch_statistics(seen.step)
+        parts_K, gram_KxK, measured = gradients.measured_gramian(
+            self.model,
+            self.target,
+            self.passes,
+            self._domains(rows, wanted),
+            with_variance=wanted,
+        )
+        return parts_K, dataclasses.replace(
+            seen,
+            loss_K=measured.loss_K,
+            gram_KxK=gram_KxK,
+            statistics=measured if wanted else None,
+        )
+
+    def _domains(self, rows: StepRows, measures: bool) -> list[DomainRows]:
+        size = self.statistics_micro_batch if measures else self.micro_batch
+        return rows.domains(size, with_variance=measures)
+
+    def _add(self, parts: Sequence[Tensor], coefficient: float) -> None:
+        gradients.add(self.target, self.passes, parts, coefficient)
+
+    def _clip(self) -> Tensor:
+        """Shortens the gradient; its norm before, on the device."""
+        parameters = self.target.parameters
+        return parallel.full_tensor(nn.utils.clip_grad_norm_(parameters, self.max_norm))
+
+    def _clipped(self) -> float:
+        return float(self.passes.on_host(self._clip()))
