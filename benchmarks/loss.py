@@ -27,7 +27,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from benchmarks import measure
-from pipeline.model import loss
+from pike_mixing.torch import chunked_loss
 
 
 class Size(NamedTuple):
@@ -54,7 +54,7 @@ def plain(hidden_NxD: Tensor, embedding_VxD: Tensor, target_N: Tensor) -> Tensor
 def ours(hidden_NxD: Tensor, embedding_VxD: Tensor, target_N: Tensor) -> Tensor:
     """The pipeline's."""
     weight_N = torch.full((len(target_N),), 1 / len(target_N))
-    return loss.weighted(hidden_NxD, embedding_VxD, target_N, weight_N, torch.float32)[0]
+    return chunked_loss.weighted(hidden_NxD, embedding_VxD, target_N, weight_N, torch.float32)[0]
 
 
 def torchs(hidden_NxD: Tensor, embedding_VxD: Tensor, target_N: Tensor) -> Tensor:

@@ -6,10 +6,13 @@ Shapes: B rows, L tokens, V vocabulary.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from pike_mixing.errors import InputError
+from pike_mixing.torch import chunked_loss
 from pike_mixing.torch.rows import Rows
 
 IGNORED = -100
@@ -100,13 +103,48 @@ def _token_losses(outputs: Any, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 def _of_logits(logits_BxLxV: Tensor, labels_BxL: Tensor, *, shifted: bool) -> tuple[Tensor, Tensor]:
     """The loss of each token, and whether it is a target."""
-    if shifted:
-        logits_BxLxV, labels_BxL = logits_BxLxV[:, :-1], labels_BxL[:, 1:]
     target_BxL = labels_BxL.to(logits_BxLxV.device)
-    loss_BxL = functional.cross_entropy(
-        logits_BxLxV.float().transpose(1, 2), target_BxL, ignore_index=IGNORED, reduction="none"
-    )
-    return loss_BxL, target_BxL != IGNORED
+    if shifted:
+        # The logits themselves would have to be copied.
+        target_BxL = functional.pad(target_BxL[:, 1:], (0, 1), value=IGNORED)
+    loss_N = _cross_entropy(logits_BxLxV.flatten(0, 1), target_BxL.flatten())
+    return loss_N.view(target_BxL.shape), target_BxL != IGNORED
+
+
+def _cross_entropy(logits_NxV: Tensor, target_N: Tensor) -> Tensor:
+    """Loss of each token in nats, float32; 0 for an IGNORED one.
+
+    No other copy of the logits is made than their gradient: single chunks of tokens are float32.
+    """
+    found: Tensor = _CrossEntropy.apply(logits_NxV, target_N)  # type: ignore[no-untyped-call]
+    return found
+
+
+class _CrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, logits_NxV: Tensor, target_N: Tensor) -> Tensor:
+        ctx.save_for_backward(logits_NxV, target_N)
+        rows = chunked_loss.chunk(*logits_NxV.shape)
+        pieces = zip(logits_NxV.split(rows), target_N.split(rows), strict=True)
+        found = [
+            functional.cross_entropy(logits.float(), target, ignore_index=IGNORED, reduction="none")
+            for logits, target in pieces
+        ]
+        return torch.cat(found)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, slope_N: Tensor) -> tuple[Tensor, None]:
+        logits_NxV, target_N = ctx.saved_tensors
+        weight_N = slope_N.where(target_N != IGNORED, 0)
+        of_logits_NxV = torch.empty_like(logits_NxV)
+        for own in torch.arange(len(target_N)).split(chunked_loss.chunk(*logits_NxV.shape)):
+            piece = slice(int(own[0]), int(own[-1]) + 1)
+            slope_nxV = logits_NxV[piece].float().softmax(dim=1)
+            hit_nx1 = target_N[piece, None].clamp(min=0)
+            slope_nxV.scatter_add_(1, hit_nx1, -torch.ones_like(hit_nx1, dtype=slope_nxV.dtype))
+            of_logits_NxV[piece] = slope_nxV.mul_(weight_N[piece, None])
+        return of_logits_NxV, None
 
 
 def _row_means(loss_BxL: Tensor, target_BxL: Tensor) -> Tensor:

@@ -62,7 +62,7 @@ class Mixing(Engine):
         method: Method | str,
         dataset: MixedDataset,
         model: nn.Module | None = None,
-        loss_fn: RowLosses | None = None,
+        loss_fn: RowLosses | Passes | None = None,
         *,
         collate_fn: Callable[[list[Any]], Rows] = default_collate,
         statistics_micro_batch: int = 1,
@@ -81,7 +81,8 @@ class Mixing(Engine):
             dataset: What it mixes.
             model: The model, wrapped or not; it may be set later.
             loss_fn: Loss of each row: `loss_fn(model, rows)` gives B numbers, means over the row's
-                tokens, with a graph. Only methods that measure need it.
+                tokens, with a graph. Only methods that measure need it. In its place `Passes` of
+                one's own, which make losses in another way (`chunked_loss`).
             collate_fn: Makes rows of a list of the data set's; also for the loader.
             statistics_micro_batch: Rows of a pass that measures gradient statistics.
             latency: Steps by which new weights act later. 0 where batches are drawn when they are
@@ -99,18 +100,19 @@ class Mixing(Engine):
         """
         if not isinstance(dataset, MixedDataset):
             raise InputError(f"dataset: give a MixedDataset, not a {type(dataset).__name__}")
+        passes = _passes(loss_fn, excess_fn, group)
         method = fitness.fit(
             method,
             facts,
             has_losses=loss_fn is not None,
-            has_excess=excess_fn is not None,
+            has_excess=passes.excess_fn is not None,
             has_moments=hasattr(optimizer, "take"),
         )
         if latency < 0:
             raise InputError(f"latency: {latency} must not be negative")
         gradient = StepGradient(
             model,
-            Passes(_on_device(loss_fn or _no_losses), excess_fn and _on_device(excess_fn), group),
+            passes,
             micro_batch=0,
             statistics_micro_batch=statistics_micro_batch,
             optimizer=optimizer,
@@ -119,7 +121,8 @@ class Mixing(Engine):
         source = StreamRows(dataset, collate_fn, statistics_micro_batch, group)
         super().__init__(method, source, gradient, rounding)
         self.dataset, self.latency, self.group = dataset, latency, group
-        self.loss_fn, self._collate_fn = loss_fn, collate_fn
+        self.loss_fn = loss_fn.loss_fn if isinstance(loss_fn, Passes) else loss_fn
+        self._collate_fn = collate_fn
         self._prepared = -1
         self._settings = {
             "rule": type(self.method).__name__,
@@ -352,6 +355,15 @@ class Mixing(Engine):
         self._prepared = state["prepared"]
         self._drawn.clear()
         self._at = self._empty()
+
+
+def _passes(
+    loss_fn: RowLosses | Passes | None, excess_fn: RowLosses | None, group: Group
+) -> Passes:
+    if isinstance(loss_fn, Passes):
+        return loss_fn
+    excess = None if excess_fn is None else _on_device(excess_fn)
+    return Passes(_on_device(loss_fn or _no_losses), excess, group)
 
 
 def _on_device(of_rows: RowLosses) -> RowLosses:

@@ -234,29 +234,18 @@ class StepGradient:
     ) -> Signals:
         """Makes each domain's gradient for `use`; the signals with what was measured."""
         wanted = method.needs().batch_statistics(seen.step)
-        measured = gradients.measured(
-            self.model,
-            self.target,
-            self.passes,
-            self._domains(rows, wanted),
-            use,
-            with_variance=wanted,
-        )
+        measured = gradients.measured(*self._given(rows, wanted), use, with_variance=wanted)
         return dataclasses.replace(
             seen, loss_K=measured.loss_K, statistics=measured if wanted else None
         )
 
     def fresh(self, rows: StepRows, *, inner_products: bool) -> tuple[Statistics, Floats | None]:
         """Statistics of rows of their own; with the inner products, where they are wanted."""
-        passes = copy.copy(self.passes)
+        model, target, passes, of_domains = self._given(rows, True)
+        passes = copy.copy(passes)
         # All of it is one phase.
         passes.timed = contextlib.nullcontext
-        given = (
-            self.model,
-            self.target,
-            passes,
-            rows.domains(self.statistics_micro_batch, with_variance=True),
-        )
+        given = (model, target, passes, of_domains)
         if inner_products:
             _, gram_KxK, measured = gradients.measured_gramian(*given)
             return measured, gram_KxK
@@ -268,22 +257,18 @@ class StepGradient:
         """All K gradients of the batch, and the signals with their inner products."""
         wanted = method.needs().batch_statistics(seen.step)
         parts_K, gram_KxK, measured = gradients.measured_gramian(
-            self.model,
-            self.target,
-            self.passes,
-            self._domains(rows, wanted),
-            with_variance=wanted,
+            *self._given(rows, wanted), with_variance=wanted
         )
-        return parts_K, dataclasses.replace(
-            seen,
-            loss_K=measured.loss_K,
-            gram_KxK=gram_KxK,
-            statistics=measured if wanted else None,
-        )
+        seen = dataclasses.replace(seen, loss_K=measured.loss_K, gram_KxK=gram_KxK)
+        return parts_K, dataclasses.replace(seen, statistics=measured if wanted else None)
 
-    def _domains(self, rows: StepRows, measures: bool) -> list[DomainRows]:
+    def _given(
+        self, rows: StepRows, measures: bool
+    ) -> tuple[nn.Module, Target, Passes, list[DomainRows]]:
+        """What the loop over the domains takes."""
         size = self.statistics_micro_batch if measures else self.micro_batch
-        return rows.domains(size, with_variance=measures)
+        of_domains = rows.domains(size, with_variance=measures)
+        return self.model, self.target, self.passes, of_domains
 
     def _add(self, parts: Sequence[Tensor], coefficient: float) -> None:
         gradients.add(self.target, self.passes, parts, coefficient)

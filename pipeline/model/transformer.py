@@ -19,9 +19,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pike_mixing.errors import InputError
+from pike_mixing.torch import chunked_loss
 from pipeline import settings
-from pipeline.model import loss
-from pipeline.runtime import devices
+from pipeline.runtime import chips, devices
 
 NORM_EPSILON = 1e-6
 ROTARY_BASE = 10_000.0
@@ -274,7 +274,8 @@ def rotate(x_BxHxLxW: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
 def token_losses(model: Transformer, tokens_BxL1: Tensor) -> Tensor:
     """Nats of each next token, B x L in float32, for rows of L + 1 tokens."""
     hidden, target = _predicting(model, tokens_BxL1)
-    nll = loss.nats(hidden, model.embedding.weight, target, model.precision)
+    weight, shared = model.embedding.weight, chips.count(model.device)
+    nll = chunked_loss.cross_entropy(hidden, weight, target, model.precision, shared)
     return nll.view(tokens_BxL1.shape[0], -1)
 
 
@@ -294,7 +295,14 @@ def weighted_loss(
     hidden, target = _predicting(model, tokens_BxL1)
     B, L = len(tokens_BxL1), tokens_BxL1.shape[1] - 1
     weight = (weight_B / L)[:, None].expand(B, L).reshape(target.shape)
-    total, nll = loss.weighted(hidden, model.embedding.weight, target, weight, model.precision)
+    total, nll = chunked_loss.weighted(
+        hidden,
+        model.embedding.weight,
+        target,
+        weight,
+        model.precision,
+        chips.count(model.device),
+    )
     return total, nll.view(B, L).mean(dim=1)
 
 

@@ -4,16 +4,6 @@ import contextlib
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-
-Timed = Callable[[str], AbstractContextManager[None]]
-"""`with timed("data"): ...` counts the block's seconds to a phase."""
-
-
-@contextlib.contextmanager
-def untimed(phase: str) -> Iterator[None]:
-    """Counts nothing."""
-    yield
 
 
 class Clock:

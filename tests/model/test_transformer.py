@@ -4,8 +4,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from pike_mixing.torch import chunked_loss
 from pipeline import settings
-from pipeline.model import loss, transformer
+from pipeline.model import transformer
 from pipeline.model.transformer import Transformer, initialised, parameter_count, token_losses
 
 TINY = settings.Model(layers=2, width=12, heads=2, head_width=4, vocabulary_multiple=8)
@@ -100,7 +101,7 @@ def test_rotary_angles_are_those_of_the_paper():
 def test_token_losses_do_not_depend_on_the_chunks():
     # Chunks of 2^20 logits: 1,100 rows of 8 tokens are three of them.
     net, tokens = initialised(TINY, 256, 0), random_tokens(1100, 9, 256)
-    assert loss.chunk(1100 * 8, 256) == 4096
+    assert chunked_loss.chunk(1100 * 8, 256) == 4096
     together = token_losses(net, tokens)
     apart = torch.cat([token_losses(net, piece) for piece in tokens.split(300)])
     torch.testing.assert_close(together, apart)

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
+from pike_mixing.torch import chunked_loss
 from pipeline import settings
 from pipeline.evaluation import items
-from pipeline.model import loss, transformer
+from pipeline.model import transformer
 from pipeline.planning import resources
 from pipeline.runtime import accelerators
 
@@ -104,7 +105,9 @@ def test_activations_are_what_the_backward_pass_reads_within_a_fifth(precision):
 def test_logits_are_no_more_than_planned(tokens, vocabulary):
     shape = settings.Model(**SMALL)
     padded = shape.padded_vocabulary(vocabulary)
-    assert 4 * loss.chunk(tokens, padded) * padded <= resources.logits(shape, vocabulary, tokens)
+    assert 4 * chunked_loss.chunk(tokens, padded) * padded <= resources.logits(
+        shape, vocabulary, tokens
+    )
 
 
 def test_a_training_state_is_sixteen_bytes_for_each_parameter_and_methods_add_theirs():

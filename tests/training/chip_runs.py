@@ -13,9 +13,9 @@ from pathlib import Path
 import torch
 
 from pike_mixing import registry
+from pike_mixing.torch import chunked_loss
 from pipeline import settings
 from pipeline.evaluation import gradient_probe
-from pipeline.model import loss
 from pipeline.runtime import atomic_files, devices, run_lock
 from pipeline.runtime.validation import validate
 from pipeline.training import inputs
@@ -48,7 +48,7 @@ def train(run, corpora, reference=None, shard=False, chunk=None, programs=None, 
         corpora: The folder of its corpora.
         reference: Folder of the run of its reference.
         shard: Whether weights are divided over the chips.
-        chunk: Tokens whose logits are made at a time, in place of `loss.chunk`.
+        chunk: Tokens whose logits are made at a time, in place of `chunked_loss.chunk`.
         programs: Folder in which XLA leaves its compiled programs as text.
         probe: Settings of a probe of the finished run.
     """
@@ -58,7 +58,7 @@ def train(run, corpora, reference=None, shard=False, chunk=None, programs=None, 
     method = registry.build(work.rule, work.method, str(run))
     seen = set(Path(programs).glob("*")) if programs else set()
     if chunk:
-        loss.chunk = lambda N, V: chunk
+        chunked_loss.chunk = lambda N, V: chunk
     with run_lock.acquire(run.parent) as held:
         given = inputs.read_inputs(work, method, corpora, reference and Path(reference), None)
         place = devices.pick("xla")

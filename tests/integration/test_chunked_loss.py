@@ -7,8 +7,11 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
-from pipeline.model import loss
+from pike_mixing.torch import chunked_loss
+from pike_mixing.torch.losses import of_logits
 
 
 def problem(N, D, V, dtype=torch.float64, seed=0):
@@ -26,14 +29,14 @@ def plain(hidden, embedding, target, weight):
 
 
 def small_chunks(monkeypatch, rows):
-    monkeypatch.setattr(loss, "chunk", lambda N, V: rows)
+    monkeypatch.setattr(chunked_loss, "chunk", lambda N, V: rows)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 7, 20])
 def test_loss_and_gradients_are_those_of_plain_logits(monkeypatch, rows):
     small_chunks(monkeypatch, rows)
     hidden, embedding, target, weight = problem(7, 5, 11)
-    total, nll = loss.weighted(hidden, embedding, target, weight, torch.float64)
+    total, nll = chunked_loss.weighted(hidden, embedding, target, weight, torch.float64)
     expected, expected_nll = plain(hidden, embedding, target, weight)
     torch.testing.assert_close(total, expected, rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(nll, expected_nll.detach(), rtol=1e-12, atol=1e-12)
@@ -42,7 +45,7 @@ def test_loss_and_gradients_are_those_of_plain_logits(monkeypatch, rows):
     theirs = torch.autograd.grad(3 * expected, (hidden, embedding))
     torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
     torch.testing.assert_close(
-        loss.nats(hidden, embedding, target, torch.float64).double(),
+        chunked_loss.cross_entropy(hidden, embedding, target, torch.float64).double(),
         expected_nll,
         rtol=1e-6,
         atol=1e-6,
@@ -53,13 +56,15 @@ def test_loss_and_gradients_are_those_of_plain_logits(monkeypatch, rows):
 def test_the_gradients_place_serves_for_the_first_tokens_logits(monkeypatch, N, rows, block):
     """Of 8 tokens and a width of 5, five go that way and three by a chunk."""
     small_chunks(monkeypatch, rows)
-    monkeypatch.setattr(loss, "BLOCK_LOGITS", block)
-    seen, way = [], loss._in_place
-    monkeypatch.setattr(loss, "_in_place", lambda *of: (seen.append(len(of[0])), way(*of))[1])
+    monkeypatch.setattr(chunked_loss, "BLOCK_LOGITS", block)
+    seen, way = [], chunked_loss._in_place
+    monkeypatch.setattr(
+        chunked_loss, "_in_place", lambda *of: (seen.append(len(of[0])), way(*of))[1]
+    )
     hidden, embedding, target, weight = problem(N, 5, 11)
     # Two tokens with one target, and the first and the last of the vocabulary.
     target[:4] = torch.tensor([3, 3, 0, 10])
-    total, nll = loss.weighted(hidden, embedding, target, weight, torch.float64)
+    total, nll = chunked_loss.weighted(hidden, embedding, target, weight, torch.float64)
     expected, expected_nll = plain(hidden, embedding, target, weight)
     assert seen == [5]
     torch.testing.assert_close(nll, expected_nll.detach(), rtol=1e-12, atol=1e-12)
@@ -73,7 +78,7 @@ def test_the_gradient_is_the_slope():
     inputs = (hidden, embedding)
 
     def total(*moved):
-        return loss.weighted(*moved, target, weight, torch.float64)[0]
+        return chunked_loss.weighted(*moved, target, weight, torch.float64)[0]
 
     slopes = torch.autograd.grad(total(*inputs), inputs)
     for place, (point, slope) in enumerate(zip(inputs, slopes, strict=True)):
@@ -102,8 +107,8 @@ def test_large_logits_neither_overflow_nor_lose_the_loss(N, V, seed, shift, rows
     with pytest.MonkeyPatch.context() as patch:
         # Chunks of one token leave the first three to the gradient's place.
         small_chunks(patch, rows)
-        patch.setattr(loss, "BLOCK_LOGITS", 20)
-        total, nll = loss.weighted(hidden, embedding, target, weight, torch.float32)
+        patch.setattr(chunked_loss, "BLOCK_LOGITS", 20)
+        total, nll = chunked_loss.weighted(hidden, embedding, target, weight, torch.float32)
     expected = plain(hidden.double(), embedding.double(), target, weight.double())[1]
     torch.testing.assert_close(nll.double(), expected.detach(), rtol=1e-4, atol=1e-4)
     total.backward()
@@ -114,7 +119,7 @@ def test_products_in_bfloat16_are_added_up_in_float32(monkeypatch):
     small_chunks(monkeypatch, 4)
     hidden, embedding, target, _ = problem(64, 16, 40, torch.float32)
     weight = torch.full((64,), 1 / 64)
-    total, nll = loss.weighted(hidden, embedding, target, weight, torch.bfloat16)
+    total, nll = chunked_loss.weighted(hidden, embedding, target, weight, torch.bfloat16)
     assert (total.dtype, nll.dtype) == (torch.float32, torch.float32)
     expected, _ = plain(hidden, embedding, target, weight)
     assert total.item() == pytest.approx(expected.item(), rel=5e-3)
@@ -126,7 +131,7 @@ def test_products_in_bfloat16_are_added_up_in_float32(monkeypatch):
 
 
 def test_a_loss_is_differentiated_once():
-    total, _ = loss.weighted(*problem(4, 3, 6), torch.float64)
+    total, _ = chunked_loss.weighted(*problem(4, 3, 6), torch.float64)
     total.backward(retain_graph=True)
     with pytest.raises(AssertionError, match="differentiated before"):
         total.backward()
@@ -134,12 +139,12 @@ def test_a_loss_is_differentiated_once():
 
 def test_no_more_than_a_chunk_of_logits_is_there_at_a_time():
     V = 32_000
-    assert loss.chunk(1600, 2048) == 512
-    assert loss.chunk(1024, V) == 256
-    assert loss.chunk(128, 250_112) == 87
+    assert chunked_loss.chunk(1600, 2048) == 512
+    assert chunked_loss.chunk(1024, V) == 256
+    assert chunked_loss.chunk(128, 250_112) == 87
     # 16 rows of 1,024 tokens on a large device: a sixteenth.
-    assert loss.chunk(16 * 1024, V) == 1024
-    assert loss.chunk(5, 2**40) == 1
+    assert chunked_loss.chunk(16 * 1024, V) == 1024
+    assert chunked_loss.chunk(5, 2**40) == 1
 
 
 def test_torch_need_not_have_such_a_loss_itself(monkeypatch):
@@ -147,7 +152,7 @@ def test_torch_need_not_have_such_a_loss_itself(monkeypatch):
     monkeypatch.delattr(F, "linear_cross_entropy", raising=False)
     for name in ("LinearCrossEntropyLoss", "LinearCrossEntropyOptions"):
         monkeypatch.delattr(torch.nn, name, raising=False)
-    spec = importlib.util.spec_from_file_location("loss_of_an_older_torch", loss.__file__)
+    spec = importlib.util.spec_from_file_location("loss_of_an_older_torch", chunked_loss.__file__)
     older = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(older)
     hidden, embedding, target, weight = problem(7, 5, 11)
@@ -163,8 +168,8 @@ def test_pieces_that_stay_in_a_cache_do_not_change_a_bit(monkeypatch, slope, thr
     hidden, embedding, target, weight = problem(9, 8, 5000, torch.float32)
 
     def made(cached):
-        monkeypatch.setattr(loss, "CACHED_LOGITS", cached)
-        total, nll = loss.weighted(hidden, embedding, target, weight, torch.float32)
+        monkeypatch.setattr(chunked_loss, "CACHED_LOGITS", cached)
+        total, nll = chunked_loss.weighted(hidden, embedding, target, weight, torch.float32)
         return nll, *torch.autograd.grad(slope * total, (hidden, embedding))
 
     try:
@@ -179,18 +184,55 @@ def test_pieces_that_stay_in_a_cache_do_not_change_a_bit(monkeypatch, slope, thr
 def test_rows_on_chips_have_the_losses_and_gradients_of_their_tokens(monkeypatch, chips, tokens):
     """Four rows of five tokens: pieces of one column, of three and two, and of all."""
     small_chunks(monkeypatch, tokens)
-    monkeypatch.setattr(loss.chips, "count", lambda device: chips)
     flat, embedding, target, weight = problem(20, 3, 11)
     rows = flat.detach().view(4, 5, 3).requires_grad_()
-    apart = loss.weighted(
+    apart = chunked_loss.weighted(
         rows, embedding, target.view(4, 5), weight.view(4, 5).contiguous(), torch.float64
     )
-    together = loss.weighted(flat, embedding, target, weight, torch.float64)
+    together = chunked_loss.weighted(flat, embedding, target, weight, torch.float64)
     torch.testing.assert_close(apart[0], together[0])
     torch.testing.assert_close(apart[1].flatten(), together[1])
     ours = torch.autograd.grad(apart[0], (rows, embedding))
     theirs = torch.autograd.grad(together[0], (flat, embedding))
     torch.testing.assert_close(ours[0].view(20, 3), theirs[0])
     torch.testing.assert_close(ours[1], theirs[1])
-    nats = loss.nats(rows, embedding, target.view(4, 5), torch.float64)
+    nats = chunked_loss.cross_entropy(rows, embedding, target.view(4, 5), torch.float64)
     torch.testing.assert_close(nats.flatten().double(), together[1], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_logits_that_are_there_keep_their_losses_and_gradients(monkeypatch, dtype):
+    """Seven tokens in pieces of three, one of which is no target."""
+    small_chunks(monkeypatch, 3)
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(7, 11, generator=generator).to(dtype).requires_grad_()
+    target = torch.tensor([0, 10, 3, -100, 5, 5, 1])
+    weight = torch.rand(7, generator=generator)
+    found = of_logits(logits[:, None], target[:, None], shifted=False)
+    expected = F.cross_entropy(logits.float(), target, reduction="none")
+    torch.testing.assert_close(found, expected)
+    ours, theirs = (torch.autograd.grad(nll @ weight, logits)[0] for nll in (found, expected))
+    assert ours.dtype == dtype
+    torch.testing.assert_close(ours, theirs)
+
+
+class Largest(TorchDispatchMode):
+    """Bytes of the largest tensor that is made."""
+
+    def __init__(self):
+        super().__init__()
+        self.bytes = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        made = [leaf.nbytes for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
+        self.bytes = max(self.bytes, *made, 0)
+        return out
+
+
+def test_a_causal_loss_makes_no_float32_copy_of_the_logits():
+    ids = torch.randint(512, (16, 512), generator=torch.Generator().manual_seed(0))
+    logits = torch.zeros(16, 512, 512, dtype=torch.bfloat16, requires_grad=True)
+    with Largest() as largest:
+        of_logits(logits, ids).mean().backward()
+    assert largest.bytes == logits.nbytes

@@ -25,8 +25,6 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from pipeline.runtime import chips
-
 PARTS = 16
 """Chunks of a large batch, at most: a sixteenth of the logits is there at a time."""
 LEAST_TOKENS, LEAST_LOGITS = 256, 2**20
@@ -48,7 +46,13 @@ def chunk(N: int, V: int) -> int:
     return max(1, least, N // PARTS)
 
 
-def nats(hidden_NxD: Tensor, embedding_VxD: Tensor, target_N: Tensor, dtype: torch.dtype) -> Tensor:
+def cross_entropy(
+    hidden_NxD: Tensor,
+    embedding_VxD: Tensor,
+    target_N: Tensor,
+    dtype: torch.dtype,
+    chips: int = 1,
+) -> Tensor:
     """Loss of each token in nats, float32; logits are products of both, computed in `dtype`."""
     if hidden_NxD.ndim == 3:
         # Nobody reads the gradients, so that XLA does not make them.
@@ -58,6 +62,7 @@ def nats(hidden_NxD: Tensor, embedding_VxD: Tensor, target_N: Tensor, dtype: tor
             target_N,
             torch.zeros_like(target_N, dtype=torch.float32),
             dtype,
+            chips,
         )[0]
     rows, factor_DxV = chunk(len(target_N), len(embedding_VxD)), embedding_VxD.to(dtype).T
     pieces = zip(hidden_NxD.to(dtype).split(rows), target_N.split(rows), strict=True)
@@ -74,6 +79,7 @@ def weighted(
     target_N: Tensor,
     weight_N: Tensor,
     dtype: torch.dtype,
+    chips: int = 1,
 ) -> tuple[Tensor, Tensor]:
     """Sum of the tokens' losses by weight, to be differentiated once, and the losses themselves.
 
@@ -83,12 +89,13 @@ def weighted(
         target_N: Each next token.
         weight_N: Weight of each token's loss in the sum.
         dtype: What the products are computed in; softmax and sums are in float32 at least.
+        chips: Chips that share the B rows.
 
     Returns:
         The sum, a scalar, and the losses in nats, without gradient.
     """
     found: tuple[Tensor, Tensor] = _Weighted.apply(  # type: ignore[no-untyped-call]
-        hidden_NxD, embedding_VxD, target_N, weight_N, dtype
+        hidden_NxD, embedding_VxD, target_N, weight_N, dtype, chips
     )
     return found
 
@@ -102,10 +109,10 @@ class _Weighted(torch.autograd.Function):
         target_N: Tensor,
         weight_N: Tensor,
         dtype: torch.dtype,
+        chips: int,
     ) -> tuple[Tensor, Tensor]:
-        nll_N, *made = (_of_rows if hidden_NxD.ndim == 3 else _of_tokens)(
-            hidden_NxD, embedding_VxD, target_N, weight_N, dtype
-        )
+        given = (hidden_NxD, embedding_VxD, target_N, weight_N, dtype)
+        nll_N, *made = _of_rows(*given, chips) if hidden_NxD.ndim == 3 else _of_tokens(*given)
         # Not among the saved tensors: the backward pass gives them away.
         ctx.made = made[0].to(hidden_NxD.dtype), made[1].to(embedding_VxD.dtype)
         ctx.mark_non_differentiable(nll_N)
@@ -121,7 +128,7 @@ class _Weighted(torch.autograd.Function):
         if not (slope.is_cpu and slope == 1):
             of_hidden_NxD.mul_(slope)
             of_embedding_VxD.mul_(slope)
-        return of_hidden_NxD, of_embedding_VxD, None, None, None
+        return of_hidden_NxD, of_embedding_VxD, None, None, None, None
 
 
 def _of_tokens(
@@ -174,10 +181,10 @@ def _of_rows(
     target_BxL: Tensor,
     weight_BxL: Tensor,
     dtype: torch.dtype,
+    chips: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The same of whole rows on chips that share them; each keeps its own sum to the end."""
-    (B, L, _), V = hidden_BxLxD.shape, len(embedding_VxD)
-    c = chips.count(hidden_BxLxD.device)
+    (B, L, _), V, c = hidden_BxLxD.shape, len(embedding_VxD), chips
     factor_VxD, every_V = embedding_VxD.to(dtype), torch.arange(V, device=embedding_VxD.device)
     of_embedding_cxVxD = embedding_VxD.new_zeros(c, *embedding_VxD.shape)
     nll, of_hidden = [], []
