@@ -65,15 +65,15 @@ def main() -> None:
         training = {**BATCH, "steps": chosen.steps, **often}
         run = corpora.run_file(folder / "run", list(DOMAINS), shape, **training)
         train.pretrain(run, packed, device="cpu", threads=1)
-        found: dict[str, dict[str, Any]] = {}
+        result: dict[str, dict[str, Any]] = {}
         for step in (tenth, chosen.steps):
             model = checkpoint.load_model(run.parent / "checkpoints" / f"step{step}").train()
-            found[str(step)] = {
+            result[str(step)] = {
                 domain: studied(model, packed / domain, step, chosen.pool, chosen.draws)
                 for domain in DOMAINS
             }
     asked = {name: getattr(chosen, name) for name in ("steps", "pool", "draws")}
-    measure.record(chosen, {"model": shape, **asked, "checkpoints": found})
+    measure.record(chosen, {"model": shape, **asked, "checkpoints": result})
     chosen.page.write_text(page(json.loads(chosen.out.read_text())), encoding="utf-8")
 
 
@@ -86,7 +86,7 @@ def studied(model: Transformer, corpus: Path, step: int, pool: int, draws: int) 
     squared_norm = float(gram_PxP.mean())
     variance = float(gram_PxP.diagonal().mean()) - squared_norm
     random = torch.Generator().manual_seed(step)
-    found = []
+    result = []
     for b in ROWS:
         sizes = [s for s in MICROBATCHES if s <= b // 4]
         drawn = [torch.randint(pool, (b,), generator=random) for _ in range(draws)]
@@ -95,7 +95,7 @@ def studied(model: Transformer, corpus: Path, step: int, pool: int, draws: int) 
             check(model, tokens_PxL1[index_b], expected)
         of_noise = {s: summary(one["variance"][s] / variance for one in made) for s in sizes}
         of_norm = {s: summary(one["unbiased"][s] / squared_norm for one in made) for s in sizes}
-        found.append(
+        result.append(
             {
                 "rows": b,
                 "plug_in": summary(one["plug_in"] / squared_norm for one in made),
@@ -104,7 +104,7 @@ def studied(model: Transformer, corpus: Path, step: int, pool: int, draws: int) 
                 "negative": sum(one["unbiased"][1] < 0 for one in made) / draws,
             }
         )
-    return {"squared_norm": squared_norm, "variance": variance, "estimates": found}
+    return {"squared_norm": squared_norm, "variance": variance, "estimates": result}
 
 
 def row_products(model: Transformer, tokens_PxL1: Tensor) -> Tensor:
@@ -138,9 +138,9 @@ def estimates(gram_bxb: Tensor, sizes: list[int]) -> dict[str, Any]:
 def check(model: Transformer, rows_bxL1: Tensor, expected: dict[str, Any]) -> None:
     """Holds estimates against the pipeline's own of the same rows."""
     for s, variance in expected["variance"].items():
-        found = gradient_statistics(model, row_losses, [rows_bxL1], micro_batch=s)
-        assert abs(float(found.squared_norm_K[0]) / expected["plug_in"] - 1) < 1e-3
-        assert abs(float(found.variance_K[0]) / variance - 1) < 1e-3
+        result = gradient_statistics(model, row_losses, [rows_bxL1], micro_batch=s)
+        assert abs(float(result.squared_norm_K[0]) / expected["plug_in"] - 1) < 1e-3
+        assert abs(float(result.variance_K[0]) / variance - 1) < 1e-3
 
 
 def summary(ratios: Iterable[float]) -> dict[str, float]:

@@ -76,10 +76,10 @@ def measured(size: Size) -> dict[str, dict[str, Any]]:
         for way, one in steppers.items()
     }
     turns = measure.turns(steps, size.rounds)
-    seconds, found = {way: measure.processor(of) for way, of in turns.items()}, {}
+    seconds, result = {way: measure.processor(of) for way, of in turns.items()}, {}
     for way, own in seconds.items():
         ratio = measure.ratios(own, seconds["mix"])
-        found[way] = {
+        result[way] = {
             "milliseconds": 1e3 * statistics.median(own),
             "in_steps_of_mix": ratio["median"],
             "range": ratio["range"],
@@ -87,7 +87,7 @@ def measured(size: Size) -> dict[str, dict[str, Any]]:
             "gradients_of_extra_memory": (peaks[way] - peaks["mix"]) / gradient,
             "seconds": own,
         }
-    return found
+    return result
 
 
 def peak_bytes(one: Stepper) -> int:

@@ -39,7 +39,7 @@ def main() -> None:
     options: dict[str, Any] = {"sizes": list(SIZES)[1:], "steps": 10, "device": "cuda"}
     options["eager"] = {"action": "store_true", "help": "without compiling"}
     chosen = measure.arguments(__doc__, "gpu", **options, side=8192)
-    device, found = devices.pick(chosen.device), {}
+    device, result = devices.pick(chosen.device), {}
     for name in chosen.sizes:
         size, microbatch = SIZES[name]
         peaks = [matrix_peak(device, chosen.side)]
@@ -47,11 +47,11 @@ def main() -> None:
         peaks.append(matrix_peak(device, chosen.side))
         row["matrix_flops_per_second"] = max(peaks)
         row["utilisation"] = row["model_flops_per_second"] / max(peaks)
-        found[name] = row
-    print(measure.table(str(device), found))
-    sizes = {name: SIZES[name][0].described() for name in found}
+        result[name] = row
+    print(measure.table(str(device), result))
+    sizes = {name: SIZES[name][0].described() for name in result}
     how = {"device": devices.describe(device), "compiled": not chosen.eager}
-    measure.record(chosen, {"steps": found, "sizes": sizes, **how})
+    measure.record(chosen, {"steps": result, "sizes": sizes, **how})
 
 
 def matrix_peak(device: torch.device, side: int, times: int = 20) -> float:

@@ -89,7 +89,7 @@ def same_bits(device: str) -> Facts:
     """A run of the experiment's, twice, where nothing is left to chance."""
     if not (measure.ROOT / RUN / "run.json").exists():
         return {"holds": False}
-    values, found = atomic_files.read_json(measure.ROOT / RUN / "run.json"), []
+    values, result = atomic_files.read_json(measure.ROOT / RUN / "run.json"), []
     values["training"]["deterministic"] = True
     corpora = FOLDER / "results/corpora" / values["tokenizer"]
     for name in ("one", "two"):
@@ -97,8 +97,8 @@ def same_bits(device: str) -> Facts:
         atomic_files.write_json(run, values)
         if ran("pipeline", "pretrain", run, "--corpora", corpora, "--device", device).returncode:
             return {"holds": False}
-        found.append(atomic_files.read_json(run.parent / atomic_files.MANIFEST)["weights_sha256"])
-    return {"holds": found[0] == found[1], "weights_sha256": found}
+        result.append(atomic_files.read_json(run.parent / atomic_files.MANIFEST)["weights_sha256"])
+    return {"holds": result[0] == result[1], "weights_sha256": result}
 
 
 def ran(*command: object, **how: Any) -> subprocess.CompletedProcess[str]:

@@ -103,31 +103,31 @@ def measured(size: Size, rounds: int) -> dict[str, dict[str, Any]]:
     given = problem(size)
     seconds = measure.turns({way: partial(step, way, given) for way in WAYS}, rounds)
     taken = {way: measure.processor(values) for way, values in seconds.items()}
-    memory, found = peak_bytes(size), {}
+    memory, result = peak_bytes(size), {}
     for way, own in taken.items():
         ratio = measure.ratios(taken["plain"], own)
-        found[way] = {
+        result[way] = {
             "milliseconds": 1e3 * statistics.median(own),
             "speed_against_plain": ratio["median"],
             "speed_range": ratio["range"],
             "bytes": memory[way],
             "bytes_against_plain": memory[way] / memory["plain"],
         }
-    return found
+    return result
 
 
 def peak_bytes(size: Size) -> dict[str, int]:
     """Peaks in a process whose freed blocks of 1 MiB or more go back to the system at once."""
     os.environ["MALLOC_MMAP_THRESHOLD_"] = str(2**20)
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        found = pool.apply(_peaks, (size,))
+        result = pool.apply(_peaks, (size,))
     del os.environ["MALLOC_MMAP_THRESHOLD_"]
-    return found
+    return result
 
 
 def _peaks(size: Size) -> dict[str, int]:
     torch.set_num_threads(1)
-    given, found = problem(size), {}
+    given, result = problem(size), {}
     for way in WAYS:
         # Libraries' own buffers come first.
         step(way, problem(Size(8, size.D, 16)))
@@ -136,8 +136,8 @@ def _peaks(size: Size) -> dict[str, int]:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
         before = _status("VmRSS")
         step(way, given)
-        found[way] = max(_status("VmHWM") - before - 4 * size.D * size.V, 1)
-    return found
+        result[way] = max(_status("VmHWM") - before - 4 * size.D * size.V, 1)
+    return result
 
 
 def _status(name: str) -> int:

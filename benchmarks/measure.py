@@ -76,20 +76,20 @@ def turns(
     Returns:
         By name the seconds of each round.
     """
-    names, found = list(steps), {name: list[Seconds]() for name in steps}
+    names, result = list(steps), {name: list[Seconds]() for name in steps}
     for number in range(warm + rounds):
         first = number % len(names)
         for name in names[first:] + names[:first]:
             seconds = steps[name](number)
             if number >= warm:
-                found[name].append(seconds)
-    return found
+                result[name].append(seconds)
+    return result
 
 
 def ratios(own: Iterable[float], other: Iterable[float]) -> dict[str, Any]:
     """Median and range of the ratios of the same rounds."""
-    found = [a / b for a, b in zip(own, other, strict=True)]
-    return {"median": statistics.median(found), "range": [min(found), max(found)]}
+    result = [a / b for a, b in zip(own, other, strict=True)]
+    return {"median": statistics.median(result), "range": [min(result), max(result)]}
 
 
 def processor(seconds: Iterable[Seconds]) -> list[float]:

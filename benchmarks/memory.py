@@ -42,9 +42,9 @@ def main() -> None:
     sizes: dict[str, Any] = {}
     for gigabytes in chosen.gigabytes:
         with tempfile.TemporaryDirectory(dir=chosen.folder.resolve()) as name:
-            found = measured(Path(name), gigabytes, chosen.workers, chosen.steps)
-        sizes[f"{gigabytes:g} GB"] = found
-        peaks = {stage: found[stage]["peak_megabytes"] for stage in ("pack", "train")}
+            result = measured(Path(name), gigabytes, chosen.workers, chosen.steps)
+        sizes[f"{gigabytes:g} GB"] = result
+        peaks = {stage: result[stage]["peak_megabytes"] for stage in ("pack", "train")}
         print(measure.table(f"{gigabytes:g} GB, MB", peaks), flush=True)
         # After each size, since a later one may not come to its end.
         model = {**MODEL, **BATCH, "vocabulary": corpora.TOKENIZER["vocabulary"]}
@@ -100,9 +100,9 @@ def memory(process: int) -> dict[str, float]:
     sums = dict.fromkeys(KINDS, 0.0)
     for place in family(Path("/proc") / str(process)):
         lines = _read(place / "smaps_rollup").splitlines()[1:]
-        found = {line.split()[0]: int(line.split()[1]) for line in lines}
+        result = {line.split()[0]: int(line.split()[1]) for line in lines}
         for kind, label in KINDS.items():
-            sums[kind] += found.get(label, 0) * 1024 / 1e6
+            sums[kind] += result.get(label, 0) * 1024 / 1e6
     return sums
 
 

@@ -102,8 +102,8 @@ class Contender(Stepper):
 
     def take(self, steps: list[int]) -> Seconds:
         """Mean seconds of these steps."""
-        found = [measure.timed(partial(self.step, step)) for step in steps]
-        return Seconds(*(statistics.fmean(each) for each in zip(*found, strict=True)))
+        result = [measure.timed(partial(self.step, step)) for step in steps]
+        return Seconds(*(statistics.fmean(each) for each in zip(*result, strict=True)))
 
     def fired(self) -> list[Seconds]:
         """Firing steps; the first one warms up."""
@@ -128,12 +128,12 @@ def measured(size: Size, rules: list[str], rounds: int) -> dict[str, Any]:
         for name, one in contenders.items()
     }
     plain = {name: measure.processor(of) for name, of in measure.turns(steps, rounds).items()}
-    mix, found = statistics.median(plain["mix"]), {}
+    mix, result = statistics.median(plain["mix"]), {}
     for name, one in contenders.items():
         ratio = measure.ratios(plain[name], plain["mix"])
         firing = statistics.median(fired[name]) / mix if one.every else None
         extra = (firing - ratio["median"]) / one.every if one.every and firing else 0.0
-        found[name] = {
+        result[name] = {
             "milliseconds": 1e3 * statistics.median(plain[name]),
             "processor_time_against_mix": ratio["median"],
             "range": ratio["range"],
@@ -145,7 +145,7 @@ def measured(size: Size, rules: list[str], rounds: int) -> dict[str, Any]:
                 for rows, peak in peaks.items()
             },
         }
-    return found
+    return result
 
 
 def peak_bytes(rule: str, microbatch: int, like: Contender) -> int:

@@ -85,10 +85,10 @@ def value(record: dict[str, Any], place: str) -> float | None:
             if a is None or b is None:
                 return None
             return a / b if sign == " / " else a - b
-    found: Any = record
+    result: Any = record
     for key in place.split(":"):
-        found = found.get(key) if isinstance(found, dict) else None
-    return found
+        result = result.get(key) if isinstance(result, dict) else None
+    return result
 
 
 def line(record: dict[str, Any], row: dict[str, str]) -> str:

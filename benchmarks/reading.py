@@ -124,8 +124,8 @@ def taken(name: str, folder: Path, number: int, cold: bool) -> dict[str, float]:
     before, kept = _from_disk(), list[Tokens]()
     seconds = measure.timed(lambda: kept.append(_opened[name](number)))
     assert (kept[0].shape, kept[0].dtype) == ((sum(COUNTS), LENGTH + 1), np.int64)
-    found = {"cpu": 1e3 * seconds.processor, "wall": 1e3 * seconds.clock}
-    return {**found, "megabytes": (_from_disk() - before) / 1e6}
+    result = {"cpu": 1e3 * seconds.processor, "wall": 1e3 * seconds.clock}
+    return {**result, "megabytes": (_from_disk() - before) / 1e6}
 
 
 def _from_disk() -> int:

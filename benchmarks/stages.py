@@ -55,9 +55,9 @@ def main() -> None:
             f"{way} in a fork": partial(_forked, clone, server, words)
             for way, words in whole.items()
         }
-        found = measure.turns(steps, chosen.rounds, warm=0)
+        result = measure.turns(steps, chosen.rounds, warm=0)
         end()
-    least = {way: min(measure.processor(seconds)) for way, seconds in found.items()}
+    least = {way: min(measure.processor(seconds)) for way, seconds in result.items()}
     print(measure.table("seconds", {way: {"processor": s} for way, s in least.items()}))
     measure.record(chosen, {"stages": {chosen.name: least}}, ("stages",))
 

@@ -215,10 +215,10 @@ def measured(size: Size, names: list[str]) -> dict[str, dict[str, Any]]:
     rate = flops * times / statistics.median(seconds.pop("gemm"))
     net, tokens = initialised(size.model, size.vocabulary, 0), size.rows * size.length
     work = throughput.training_flops(net, size.model, size.length) * tokens
-    found = {}
+    result = {}
     for name, own in seconds.items():
         ratio, median = measure.ratios(own, seconds["ours"]), statistics.median(own)
-        found[name] = {
+        result[name] = {
             "milliseconds": 1e3 * median,
             "tokens_per_cpu_second": tokens / median,
             "in_steps_of_ours": ratio["median"],
@@ -227,7 +227,7 @@ def measured(size: Size, names: list[str]) -> dict[str, dict[str, Any]]:
             "gemm_flops_per_cpu_second": rate,
             "seconds": own,
         }
-    return found
+    return result
 
 
 if __name__ == "__main__":

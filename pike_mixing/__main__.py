@@ -55,54 +55,58 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def fitted(asked: argparse.Namespace) -> str:
+def fitted(arguments: argparse.Namespace) -> str:
     """The mixture that a finder finds for a table.
 
     Raises:
         InputError: wrong options, or a table from which nothing can be found.
     """
-    if asked.resamples < 0 or asked.seed < 0:
+    if arguments.resamples < 0 or arguments.seed < 0:
         raise InputError("--resamples and --seed: must not be negative")
-    reads = finder_registry.kind(asked.finder).reads if asked.finder in FINDERS else "losses"
-    if reads != "losses":
-        raise InputError(f"the finder {asked.finder!r} reads the {reads} of a run, not a table")
-    target = {
-        name.removeprefix(asked.loss_prefix): weight
-        for name, weight in _pairs(asked.target, "--target", 1.0).items()
-    }
-    settings = {"target": target} | _pairs(asked.set, "--set", None)
-    finder = cast(Refitter, finder_registry.build(asked.finder, settings, "--set"))
-    swarm = table.read(
-        asked.table, list(target), weight=asked.weight_prefix, loss=asked.loss_prefix
+    reads = (
+        finder_registry.kind(arguments.finder).reads if arguments.finder in FINDERS else "losses"
     )
-    fit = fitting.fit(finder, swarm, resamples=asked.resamples, seed=asked.seed)
-    return _json(asked, swarm, fit) if asked.format == "json" else _text(asked, swarm, fit)
+    if reads != "losses":
+        raise InputError(f"the finder {arguments.finder!r} reads the {reads} of a run, not a table")
+    target = {
+        name.removeprefix(arguments.loss_prefix): weight
+        for name, weight in _pairs(arguments.target, "--target", 1.0).items()
+    }
+    settings = {"target": target} | _pairs(arguments.set, "--set", None)
+    finder = cast(Refitter, finder_registry.build(arguments.finder, settings, "--set"))
+    swarm = table.read(
+        arguments.table, list(target), weight=arguments.weight_prefix, loss=arguments.loss_prefix
+    )
+    fit = fitting.fit(finder, swarm, resamples=arguments.resamples, seed=arguments.seed)
+    return (
+        _json(arguments, swarm, fit) if arguments.format == "json" else _text(arguments, swarm, fit)
+    )
 
 
 def _pairs(texts: Sequence[str], option: str, default: float | None) -> dict[str, Any]:
     """NAME=VALUE, values as in JSON; a text that is none stands for itself."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for text in texts:
         name, given, value = text.partition("=")
         if (not given and default is None) or not name:
             raise InputError(f"{option}: {text!r} is not NAME=VALUE")
-        if name in found:
+        if name in result:
             raise InputError(f"{option}: {name!r} is given twice")
         try:
-            found[name] = json.loads(value) if given else default
+            result[name] = json.loads(value) if given else default
         except json.JSONDecodeError:
-            found[name] = value
-    return found
+            result[name] = value
+    return result
 
 
-def _json(asked: argparse.Namespace, swarm: table.Swarm, fit: fitting.Fit) -> str:
+def _json(arguments: argparse.Namespace, swarm: table.Swarm, fit: fitting.Fit) -> str:
     def named(values_K: Any) -> dict[str, float | None]:
         values = [None if math.isnan(v) else v for v in values_K.tolist()]
         return dict(zip(swarm.domains, values, strict=True))
 
     return json.dumps(
         {
-            "finder": asked.finder,
+            "finder": arguments.finder,
             "rows": len(swarm.runs),
             "mixture": named(fit.found.weights_K),
             "standard_error": named(fit.standard_error_K),
@@ -117,9 +121,9 @@ def _json(asked: argparse.Namespace, swarm: table.Swarm, fit: fitting.Fit) -> st
     )
 
 
-def _text(asked: argparse.Namespace, swarm: table.Swarm, fit: fitting.Fit) -> str:
+def _text(arguments: argparse.Namespace, swarm: table.Swarm, fit: fitting.Fit) -> str:
     width = max(len("domain"), *map(len, swarm.domains))
-    lines = [f"{asked.finder}: {len(swarm.runs)} rows, {len(swarm.domains)} domains", ""]
+    lines = [f"{arguments.finder}: {len(swarm.runs)} rows, {len(swarm.domains)} domains", ""]
     lines.append(f"{'domain':<{width}}  weight   error     5 %    95 %")
     columns = (fit.found.weights_K, fit.standard_error_K, fit.low_K, fit.high_K)
     for name, *values in zip(swarm.domains, *columns, strict=True):

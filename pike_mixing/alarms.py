@@ -101,24 +101,24 @@ class Watch(AlarmLimits):
             drawn_K: Rows of each domain drawn until its end; needed with `epoch_rows`.
             coefficient_K: Weights of its losses or gradients, where the method chose them.
         """
-        state, found = dict(state), []
+        state, result = dict(state), []
         if step == 0:
             # A domain that begins with nothing is measured only: it never misses rows.
             never = np.iinfo(np.int64).max
             state["last_rows_K"] = np.where(weights_K > 0, state["last_rows_K"], never)
         if self.epoch_rows is not None and drawn_K is not None:
-            found += self._epochs(state, step, drawn_K, self.epoch_rows)
+            result += self._epochs(state, step, drawn_K, self.epoch_rows)
         if self.adapts:
-            found += self._no_rows(state, step, count_K)
+            result += self._no_rows(state, step, count_K)
             if len(self.domains) >= FEWEST_DOMAINS:
-                found += self._effective(state, step, weights_K)
+                result += self._effective(state, step, weights_K)
         if self.movement is not None:
             changed, message = self.movement.after_step(
                 state, step, weights_K, count_K, coefficient_K
             )
             state |= changed
-            found += [] if message is None else [Alarm(step, "never-moved", None, message)]
-        return state, found
+            result += [] if message is None else [Alarm(step, "never-moved", None, message)]
+        return state, result
 
     def after_statistics(
         self, state: State, step: int, measured: Statistics
@@ -132,7 +132,7 @@ class Watch(AlarmLimits):
         finite_3xK = np.isfinite(numbers_3xK)
         had_rows_K = measured.rows_K > 0
         bad_K = np.where(had_rows_K, ~finite_3xK.all(axis=0), state["nan-signal"])
-        found = []
+        result = []
         for k in _newly(state, "nan-signal", bad_K):
             domain, rows = self.domains[k], int(measured.rows_K[k])
             if finite_3xK[:2, k].all():
@@ -146,8 +146,8 @@ class Watch(AlarmLimits):
                     f"the gradient of {domain} over {_rows(rows)} is not finite, so the method "
                     "leaves its weight as it was: lower the learning rate or lengthen its warm-up"
                 )
-            found.append(Alarm(step, "nan-signal", domain, message))
-        return state, found
+            result.append(Alarm(step, "nan-signal", domain, message))
+        return state, result
 
     def _epochs(
         self, state: State, step: int, drawn_K: Ints, epoch_rows: dict[str, float]

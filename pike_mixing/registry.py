@@ -22,17 +22,17 @@ def kind(rule: str) -> type[Any]:
     if not name:
         raise InputError(unknown(rule, RULES, "rule"))
     try:
-        found = getattr(importlib.import_module(module), name)
+        result = getattr(importlib.import_module(module), name)
     except (ModuleNotFoundError, AttributeError) as error:
         raise InputError(f"rule: {rule!r} cannot be imported: {error}") from error
-    if not (isinstance(found, type) and dataclasses.is_dataclass(found)):
+    if not (isinstance(result, type) and dataclasses.is_dataclass(result)):
         raise InputError(f"rule: {rule!r} is no dataclass of a method's settings (CONTRIBUTING.md)")
-    if not issubclass(found, Method) or inspect.isabstract(found):
+    if not issubclass(result, Method) or inspect.isabstract(result):
         raise InputError(
             f"rule: {rule!r} is no mixing method: inherit pike_mixing.interface:Method and define "
             "`init` (CONTRIBUTING.md)"
         )
-    return found
+    return result
 
 
 def build(rule: str, values: Mapping[str, Any], where: str) -> Method:

@@ -52,13 +52,13 @@ def check(kind: Any, values: Mapping[str, Any], where: str) -> list[str]:
     Values beyond their limits hide nothing of what `problems` of the class says; those of a wrong
     type do, as it could not be asked.
     """
-    found = mismatches(kind, values, where)
-    if found and mismatches(kind, values, where, limits=False):
-        return found
+    problems = mismatches(kind, values, where)
+    if problems and mismatches(kind, values, where, limits=False):
+        return problems
     made = object.__new__(kind)  # `__post_init__` has not run.
     vars(made).update({field.name: default(field) for field in dataclasses.fields(kind)})
     vars(made).update(values)
-    return found + [f"{where}.{problem}" for problem in made.problems()]
+    return problems + [f"{where}.{problem}" for problem in made.problems()]
 
 
 def mismatches(
@@ -75,13 +75,13 @@ def mismatches(
     if not isinstance(values, Mapping):
         return [f"{where}: {unfit(values, Mapping)}"]
     fields, hints = {f.name: f for f in dataclasses.fields(kind)}, hints_of(kind, limits)
-    found = [unknown(name, fields, where) for name in values if name not in fields]
+    problems = [unknown(name, fields, where) for name in values if name not in fields]
     for name, field in fields.items():
         if name in values:
-            found += mismatch(values[name], hints[name], f"{where}.{name}")
+            problems += mismatch(values[name], hints[name], f"{where}.{name}")
         elif is_required(field):
-            found.append(missing(kind, name, where))
-    return found
+            problems.append(missing(kind, name, where))
+    return problems
 
 
 class CheckedSettings:
@@ -99,8 +99,8 @@ class CheckedSettings:
         """
         kind = type(self)
         vars(self).update(plain(vars(self)))
-        if found := check(kind, vars(self), kind.__name__):
-            raise InputError("\n".join(found))
+        if result := check(kind, vars(self), kind.__name__):
+            raise InputError("\n".join(result))
 
 
 def missing(kind: Any, name: str, where: str) -> str:
@@ -132,8 +132,8 @@ def misplaced(given: Iterable[str], domains: Collection[str], where: str, lacks:
         where: Where the values were set.
         lacks: What is wrong with a domain without one: "has no weight".
     """
-    found = [unknown(d, domains, where) for d in given if d not in domains]
-    return found + [f"{where}: domain {d!r} {lacks}" for d in domains if d not in given]
+    problems = [unknown(d, domains, where) for d in given if d not in domains]
+    return problems + [f"{where}: domain {d!r} {lacks}" for d in domains if d not in given]
 
 
 @functools.cache
@@ -148,9 +148,9 @@ def mismatch(value: Any, hint: Any, where: str) -> list[str]:
     if hint is Any or (value is None and type(None) in inner):
         return []
     if origin is Annotated:
-        found = mismatch(value, inner[0], where)
-        limits = [note for note in inner[1:] if isinstance(note, Limits) and not found]
-        return found + [f"{where}: {problem}" for n in limits if (problem := n.problem(value))]
+        problems = mismatch(value, inner[0], where)
+        limits = [note for note in inner[1:] if isinstance(note, Limits) and not problems]
+        return problems + [f"{where}: {problem}" for n in limits if (problem := n.problem(value))]
     if origin in (Union, types.UnionType):
         return mismatch(value, next(one for one in inner if one is not type(None)), where)
     if origin is tuple and isinstance(value, list | tuple):

@@ -22,7 +22,7 @@ def is_required(field: dataclasses.Field[Any]) -> bool:
 
 def meanings(kind: type[Any]) -> dict[str, str]:
     """What the settings of a dataclass mean: the docstring below each field, by its name."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         if "__dataclass_fields__" not in vars(base):
             continue
@@ -35,8 +35,8 @@ def meanings(kind: type[Any]) -> dict[str, str]:
         for field, below in itertools.pairwise(body):
             if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
                 words = str(getattr(below.value, "value", ""))
-                found[ast.unparse(field.target)] = " ".join(words.split())
-    return found
+                result[ast.unparse(field.target)] = " ".join(words.split())
+    return result
 
 
 def settings_of(kind: type[Any]) -> Iterator[tuple[str, str | None, str]]:

@@ -68,27 +68,27 @@ def contradictions(signals: Signals, K: int) -> list[str]:
     given = {n: v for n, v in vars(signals).items() if v is not None and n not in numbers}
     if signals.statistics is not None:
         given |= {f"statistics.{n}": v for n, v in vars(signals.statistics).items()}
-    found = []
+    problems = []
     for name, value in given.items():
         if not isinstance(value, np.ndarray):
             kind = f"{type(value).__module__}.{type(value).__name__}"
-            found.append(f"{name} is a {kind}: give a NumPy array")
+            problems.append(f"{name} is a {kind}: give a NumPy array")
         elif value.shape != ((K, K) if name == "gram_KxK" else (K,)):
-            found.append(f"{name} has the shape {value.shape}, but the state is of {K} domains")
+            problems.append(f"{name} has the shape {value.shape}, but the state is of {K} domains")
         elif name in LOSSES:
-            found += [
+            problems += [
                 f"{name} of the run's domain {k + 1} is {value[k]:g}: training diverges, lower its "
                 "learning rate"
                 for k in np.flatnonzero(np.isinf(value))
             ]
-    if found or signals.count_K is None:
-        return found
+    if problems or signals.count_K is None:
+        return problems
     count_K, b = signals.count_K, signals.batch_rows
     if (count_K < 0).any():
-        found.append(f"count_K: {count_K.tolist()} holds a negative count")
+        problems.append(f"count_K: {count_K.tolist()} holds a negative count")
     if count_K.sum() != b:
-        found.append(
+        problems.append(
             f"count_K: {count_K.tolist()} sums to {count_K.sum():g}, but the batch has {b} rows "
             "(batch_rows)"
         )
-    return found
+    return problems

@@ -179,11 +179,11 @@ class _RowLosses:
 
         with in_mode(model, training=False), trainer.compute_loss_context_manager():
             for row in rows.split(batch, 1)[:COMPARED]:
-                own, found = (float(without_gradient(model, f, row)) for f in (own_loss, self))
+                own, result = (float(without_gradient(model, f, row)) for f in (own_loss, self))
                 # The Trainer's is NaN for a row without targets.
-                if not (math.isnan(own) or abs(found - own) <= tolerance * max(1, abs(own))):
+                if not (math.isnan(own) or abs(result - own) <= tolerance * max(1, abs(own))):
                     raise InputError(
-                        f"the loss of a row is {own:.6g} by the Trainer and {found:.6g} by its "
+                        f"the loss of a row is {own:.6g} by the Trainer and {result:.6g} by its "
                         "logits and labels: other targets, label_smoothing_factor, class weights "
                         "or an auxiliary loss? Give attach(row_losses=...), a function of outputs "
                         "and labels, with the losses that the method is to see"
@@ -196,10 +196,10 @@ def _weighing(trainer: Trainer, mixing: Mixing, losses: OutputLosses) -> Callabl
     """The Trainer's `compute_loss_func`: the sum of the domains' mean losses by their factors."""
 
     def weighed(outputs: Any, labels: Tensor, num_items_in_batch: Any = None) -> Tensor:
-        found = mixing.weigh(losses(outputs, labels))
+        result = mixing.weigh(losses(outputs, labels))
         # The Trainer multiplies by the processes where it counts tokens over all of them.
         averages = trainer.args.average_tokens_across_devices and num_items_in_batch is not None
-        return found / trainer.args.world_size if averages else found
+        return result / trainer.args.world_size if averages else result
 
     return weighed
 
@@ -213,7 +213,7 @@ def _training_step(
     def step(model: nn.Module, inputs: Rows, *args: Any, **kwargs: Any) -> Tensor:
         nonlocal compares
         batch = rows.to(inputs, trainer.args.device)
-        found: list[Tensor] = []
+        result: list[Tensor] = []
         if compares:
             losses.compare(model, batch)
             compares = False
@@ -229,14 +229,14 @@ def _training_step(
         def note(module: nn.Module, _: Any, outputs: Any) -> None:
             if module.training and torch.is_grad_enabled() and logits_of(outputs) is not None:
                 with torch.no_grad():
-                    found[:] = [losses.of_outputs(outputs, losses.inputs(batch)["labels"])]
+                    result[:] = [losses.of_outputs(outputs, losses.inputs(batch)["labels"])]
 
         if not (needs.losses or needs.losses_after):
             return plain(model, inputs, *args, **kwargs)
         with trainer.model.register_forward_hook(note):
             loss = plain(model, inputs, *args, **kwargs)
         # Fused losses leave no logits.
-        mixing.record(found[0] if found else without_gradient(model, losses, batch))
+        mixing.record(result[0] if result else without_gradient(model, losses, batch))
         return loss
 
     return step

@@ -126,21 +126,21 @@ class Training:
         """Reasons why batches of this recipe give no variance of every domain's gradient."""
         if need is None:
             return []
-        found = []
+        result = []
         rows, setting = (need.rows, "rows") if need.fresh else (self.rows, "training.rows")
         if rows <= self.statistics_microbatch:
-            found.append(
+            result.append(
                 f"it measures {rows} rows of a domain ({setting}) in micro-batches of "
                 f"{self.statistics_microbatch} (training.statistics_microbatch), but a variance "
                 "needs two: lower the latter"
             )
         if not need.fresh and self.rows < need.rows * K:
-            found.append(
+            result.append(
                 f"batch: training measures the {self.rows} rows of a batch (training.rows), too "
                 f"few for {need.rows} (rows) of each of {K} domains: raise training.rows, lower "
                 "rows, or take batch: fresh"
             )
-        return found
+        return result
 
 
 @dataclasses.dataclass(frozen=True)

@@ -44,13 +44,13 @@ def fit(finder: Refitter, swarm: Swarm, *, resamples: int = 100, seed: int = 0) 
     Raises:
         InputError: the rows do not suffice.
     """
-    found = finder.find(swarm.domains, swarm.runs, swarm.losses)
+    result = finder.find(swarm.domains, swarm.runs, swarm.losses)
     random, drawn = np.random.default_rng(seed), []
     for _ in range(resamples):
         rows = random.integers(0, len(swarm.runs), len(swarm.runs))
         runs = [dataclasses.replace(swarm.runs[n], name=f"{i:05}") for i, n in enumerate(rows)]
         try:
-            drawn.append(finder.refitted(swarm.domains, runs, swarm.losses, found))
+            drawn.append(finder.refitted(swarm.domains, runs, swarm.losses, result))
         except InputError:
             # A draw can miss a direction that all rows span: the warning counts such draws.
             continue
@@ -58,34 +58,34 @@ def fit(finder: Refitter, swarm: Swarm, *, resamples: int = 100, seed: int = 0) 
     spread = len(drawn) > 1
     nothing_K = np.full(len(swarm.domains), np.nan)
     return Fit(
-        found=found,
+        found=result,
         standard_error_K=drawn_SxK.std(axis=0, ddof=1) if spread else nothing_K,
         low_K=np.quantile(drawn_SxK, 0.05, axis=0) if spread else nothing_K,
         high_K=np.quantile(drawn_SxK, 0.95, axis=0) if spread else nothing_K,
         resamples=len(drawn),
-        warnings=tuple(_warnings(found.diagnostics, len(swarm.runs), len(drawn), resamples)),
+        warnings=tuple(_warnings(result.diagnostics, len(swarm.runs), len(drawn), resamples)),
     )
 
 
 def _warnings(diagnostics: dict[str, Any], rows: int, fitted: int, resamples: int) -> list[str]:
-    found = []
+    result = []
     if "held_out_spearman" in diagnostics:
         correlation, explained = diagnostics["held_out_spearman"], diagnostics["held_out_r_squared"]
         by_chance = CHANCE / np.sqrt(rows - 1)
         if correlation is None or correlation < by_chance or explained <= 0:
             scores = ["none" if v is None else f"{v:.2f}" for v in (correlation, explained)]
-            found.append(
+            result.append(
                 f"the fit explains nothing: on held-out rows its rank correlation is {scores[0]} "
                 f"(noise gives up to {by_chance:.2f} with {rows} rows) and its R2 {scores[1]}; do "
                 "not use the mixture: add rows, train them for longer, or choose another target"
             )
     else:
-        found.append("nothing was fitted: the mixture is that of one row, with its noise")
+        result.append("nothing was fitted: the mixture is that of one row, with its noise")
     if diagnostics.get("outside_proxies"):
-        found.append("the mixture lies outside of all averages of the rows: it is extrapolated")
+        result.append("the mixture lies outside of all averages of the rows: it is extrapolated")
     if fitted < resamples / 2:
-        found.append(
+        result.append(
             f"only {fitted} of {resamples} resampled tables could be fitted: the uncertainty is "
             "too small; add rows"
         )
-    return found
+    return result

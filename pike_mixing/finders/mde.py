@@ -119,11 +119,11 @@ class Features:
 
     def slope(self, weights_K: Floats) -> Floats:
         """Derivatives of f_i by w_k, [I, K]: - mean p_k / sum_j w_j p_j."""
-        found = []
+        result = []
         for p in self.log_probability:
             ratio_ExK = np.exp(p - p.max(axis=1, keepdims=True))
-            found.append(-(ratio_ExK / (ratio_ExK @ weights_K)[:, None]).mean(axis=0))
-        return np.stack(found)
+            result.append(-(ratio_ExK / (ratio_ExK @ weights_K)[:, None]).mean(axis=0))
+        return np.stack(result)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Line:
 
 def _experts(domains: tuple[str, ...], runs: Sequence[Proxy]) -> list[Proxy]:
     """The runs of one domain alone, in the order of the domains."""
-    found: list[Proxy] = []
+    result: list[Proxy] = []
     for k, domain in enumerate(domains):
         own = [r for r in runs if r.weights_K is not None and r.weights_K[k] == 1]
         if len(own) != 1:
@@ -150,8 +150,8 @@ def _experts(domains: tuple[str, ...], runs: Sequence[Proxy]) -> list[Proxy]:
             )
         if own[0].token_loss is None:
             raise InputError(f"proxy {own[0].name} has no losses of tokens: evaluate with them")
-        found += own
-    return found
+        result += own
+    return result
 
 
 def _ridge(feature_NxC: Floats, left_N: Floats, penalty: float) -> Line:
@@ -188,7 +188,7 @@ def _predicted(features: Features, line: Line, weights_K: Floats) -> tuple[float
 
 def _lowest(features: Features, line: Line, starts: Sequence[Floats]) -> Floats:
     """The mixture of the lowest prediction, by SLSQP from each start; never worse than the best."""
-    found = list(starts)
+    result = list(starts)
     for start_K in starts:
         bounds = [(0.0, 1.0)] * len(start_K)
         done = slsqp.minimise(
@@ -196,5 +196,5 @@ def _lowest(features: Features, line: Line, starts: Sequence[Floats]) -> Floats:
         )
         at_K = np.maximum(done.x, 0)
         if np.isfinite(at_K).all() and at_K.sum() > 0:
-            found.append(at_K / at_K.sum())
-    return min(found, key=lambda w: _predicted(features, line, w)[0])
+            result.append(at_K / at_K.sum())
+    return min(result, key=lambda w: _predicted(features, line, w)[0])

@@ -53,16 +53,16 @@ class ADO(Method):
 
     def problems(self) -> list[str]:
         """A window without a middle, and a first fit before its points are there."""
-        found = [] if self.window % 2 else ["window: must be odd"]
+        problems = [] if self.window % 2 else ["window: must be odd"]
         fewest = self.ignore + (FEWEST - 1) * self.stride
         if self.first < fewest:
-            found.append(
+            problems.append(
                 f"first: the first fit needs {FEWEST} points, one in {self.stride} steps, "
                 f"behind the {self.ignore} ignored: at least {fewest}"
             )
         if self.first < self.window - 1:
-            found.append(f"first: the first fit needs a whole window: {self.window - 1}")
-        return found
+            problems.append(f"first: the first fit needs a whole window: {self.window - 1}")
+        return problems
 
     def needs(self) -> Needs:
         """The batch's losses and counts."""

@@ -66,11 +66,11 @@ def cross_entropy(
         )[0]
     rows, factor_DxV = chunk(len(target_N), len(embedding_VxD)), embedding_VxD.to(dtype).T
     pieces = zip(hidden_NxD.to(dtype).split(rows), target_N.split(rows), strict=True)
-    found = [
+    result = [
         F.cross_entropy((hidden @ factor_DxV).float(), target, reduction="none")
         for hidden, target in pieces
     ]
-    return torch.cat(found)
+    return torch.cat(result)
 
 
 def weighted(
@@ -94,10 +94,10 @@ def weighted(
     Returns:
         The sum, a scalar, and the losses in nats, without gradient.
     """
-    found: tuple[Tensor, Tensor] = _Weighted.apply(  # type: ignore[no-untyped-call]
+    result: tuple[Tensor, Tensor] = _Weighted.apply(  # type: ignore[no-untyped-call]
         hidden_NxD, embedding_VxD, target_N, weight_N, dtype, chips
     )
-    return found
+    return result
 
 
 class _Weighted(torch.autograd.Function):

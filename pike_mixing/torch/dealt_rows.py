@@ -46,19 +46,19 @@ class DealtRows:
 
     def domains(self, size: int, *, with_variance: bool) -> list[DomainRows]:
         """The rows by domain, see `StepRows`."""
-        found, at = [], 0
+        result, at = [], 0
         for R in self.count_K.tolist():
             n = math.ceil(R / size)
             whole = with_variance and (n > 1 or self._passes.fixed)
             own, weight_R = slice(at, at + R), torch.ones(R, device=self._device)
             batch = rows_.select(self._batch, own)
-            found.append(DomainRows(self._passes.pieces(batch, weight_R, size, whole=whole), R, n))
+            result.append(DomainRows(self._passes.pieces(batch, weight_R, size, whole=whole), R, n))
             at += R
-        return found
+        return result
 
-    def joined(self, found: Sequence[tuple[Piece, Tensor]]) -> Tensor:
+    def joined(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
         """A number of each row, in their order."""
-        own = [(numbers[: piece.size], piece.counts) for piece, numbers in found]
+        own = [(numbers[: piece.size], piece.counts) for piece, numbers in parts]
         return parallel.join_rows(own, int(self.count_K.sum()), self._passes.group)
 
     def means(self, joined: Tensor) -> Floats:

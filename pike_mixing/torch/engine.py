@@ -124,15 +124,15 @@ class Engine:
 
     def _measure_fresh(self, due: StatisticsNeed) -> FreshStatistics:
         count_K = self.counts(self.step).clip(min=due.rows)
-        began, found, gram_KxK = time.perf_counter(), [], None
+        began, result, gram_KxK = time.perf_counter(), [], None
         passes, model = self.gradient.passes, self.gradient.model
         with passes.undisturbed(model, training=True):
             for _ in range(due.estimates):
                 rows = self._source.rows_of("statistics", self.fresh_positions_K, count_K)
                 self.fresh_positions_K = self.fresh_positions_K + count_K
                 statistics, gram_KxK = self.gradient.fresh(rows, inner_products=due.inner_products)
-                found.append(statistics)
-        mean = Statistics.averaged(found)
+                result.append(statistics)
+        mean = Statistics.averaged(result)
         b = self._source.batch_rows
         self._show(Signals(self.step, b, statistics=mean, gram_KxK=gram_KxK))
         return FreshStatistics(mean, time.perf_counter() - began)

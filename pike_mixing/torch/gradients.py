@@ -116,13 +116,13 @@ def own_rows(pieces_K: Sequence[Sequence[Rows]], group: Group = None) -> list[Do
             f"processes {lacking} have no rows to measure, but others have: give each some, of any "
             "domain"
         )
-    found = []
+    result = []
     for k, (pieces, sizes) in enumerate(zip(pieces_K, sizes_K, strict=True)):
         own = [Piece(p, torch.ones(s), s, 1.0) for p, s in zip(pieces, sizes, strict=True)]
         lacks = int(passes_WxK[:, k].max()) - len(own)
         own += [Piece(spare, torch.zeros(1), 1, 0.0)] * lacks
-        found.append(DomainRows(own, int(rows_WxK[:, k].sum()), int(passes_WxK[:, k].sum())))
-    return found
+        result.append(DomainRows(own, int(rows_WxK[:, k].sum()), int(passes_WxK[:, k].sum())))
+    return result
 
 
 def measured(
@@ -147,20 +147,20 @@ def measured(
             does not keep, the next domain's gradient takes the memory of.
         with_variance: Whether the variances are wanted; without them, they are NaN.
     """
-    found: list[Tensor | None] = [None] * len(rows_K)
+    result: list[Tensor | None] = [None] * len(rows_K)
     with parallel.unsynchronized(model) as plain, torch.enable_grad():
         for k, of_domain in enumerate(rows_K):
             if not of_domain.rows:
                 continue
-            parts, found[k] = domain_gradient(
+            parts, result[k] = domain_gradient(
                 plain, target, passes, of_domain, with_variance=with_variance
             )
             passes.settle()
             if use is not None:
                 use(k, parts)
             del parts
-    table_3xK = np.full((3, len(found)), np.nan)
-    for k, numbers_3 in enumerate(found):
+    table_3xK = np.full((3, len(result)), np.nan)
+    for k, numbers_3 in enumerate(result):
         if numbers_3 is not None:
             table_3xK[:, k] = passes.on_host(numbers_3).numpy()
     squared_norm_K, variance_K, loss_K = table_3xK

@@ -116,8 +116,8 @@ def _cross_entropy(logits_NxV: Tensor, target_N: Tensor) -> Tensor:
 
     No other copy of the logits is made than their gradient: single chunks of tokens are float32.
     """
-    found: Tensor = _CrossEntropy.apply(logits_NxV, target_N)  # type: ignore[no-untyped-call]
-    return found
+    result: Tensor = _CrossEntropy.apply(logits_NxV, target_N)  # type: ignore[no-untyped-call]
+    return result
 
 
 class _CrossEntropy(torch.autograd.Function):
@@ -126,11 +126,11 @@ class _CrossEntropy(torch.autograd.Function):
         ctx.save_for_backward(logits_NxV, target_N)
         rows = chunked_loss.chunk(*logits_NxV.shape)
         pieces = zip(logits_NxV.split(rows), target_N.split(rows), strict=True)
-        found = [
+        result = [
             functional.cross_entropy(logits.float(), target, ignore_index=IGNORED, reduction="none")
             for logits, target in pieces
         ]
-        return torch.cat(found)
+        return torch.cat(result)
 
     @staticmethod
     @once_differentiable

@@ -51,9 +51,9 @@ def gathered(numbers: Sequence[float], group: Group = None) -> Tensor:
     if world_size(group) == 1:
         return mine[None]
     mine = mine.to(device(group))
-    found = [torch.empty_like(mine) for _ in range(world_size(group))]
-    dist.all_gather(found, mine, group=group)
-    return torch.stack(found).cpu()
+    result = [torch.empty_like(mine) for _ in range(world_size(group))]
+    dist.all_gather(result, mine, group=group)
+    return torch.stack(result).cpu()
 
 
 def sharded_units(model: nn.Module) -> list[nn.Module]:
@@ -88,17 +88,17 @@ def whole_parameters(model: nn.Module, units: Sequence[nn.Module]) -> list[Tenso
     Raises:
         InputError: parameters are cut in another way as well.
     """
-    found = {id(p): p for p in model.parameters() if not in_shards(p)}
+    result = {id(p): p for p in model.parameters() if not in_shards(p)}
     for unit in units:
         unit.unshard()  # type: ignore[operator]
-        found |= {id(p): p for p in model.parameters() if not in_shards(p)}
+        result |= {id(p): p for p in model.parameters() if not in_shards(p)}
         unit.reshard()  # type: ignore[operator]
-    if len([p for p in found.values() if p.requires_grad]) != len(trained(model)):
+    if len([p for p in result.values() if p.requires_grad]) != len(trained(model)):
         raise InputError(
             "the model's parameters are DTensors even where fully_shard has put them together "
             "(tensor parallelism): gradient statistics are not measured of such a model"
         )
-    return [p for p in found.values() if p.requires_grad]
+    return [p for p in result.values() if p.requires_grad]
 
 
 def divisor(units: Sequence[nn.Module], group: Group) -> float:

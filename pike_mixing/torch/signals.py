@@ -77,6 +77,6 @@ def _mean(value_K: Floats, weight_K: Floats, group: Group) -> Floats:
 
 
 def _sum(numbers: Floats, group: Group) -> Floats:
-    found = torch.from_numpy(numbers.astype(np.float64)).to(parallel.device(group))
-    parallel.sum_([found], group)
-    return found.cpu().numpy()
+    result = torch.from_numpy(numbers.astype(np.float64)).to(parallel.device(group))
+    parallel.sum_([result], group)
+    return result.cpu().numpy()

@@ -23,8 +23,8 @@ FORMAT = 1
 def as_json(value: Any) -> Any:
     """The value as JSON holds it; of what it cannot hold, the type's name."""
 
-    def other(found: Any) -> Any:
-        return found.tolist() if hasattr(found, "tolist") else str(type(found))
+    def other(value: Any) -> Any:
+        return value.tolist() if hasattr(value, "tolist") else str(type(value))
 
     return json.loads(json.dumps(value, default=other, skipkeys=True))
 
@@ -42,10 +42,10 @@ def refuse_unfit(state: Any, same: Mapping[str, Any]) -> None:
     Raises:
         InputError: it is not; each value is named, with the reason.
     """
-    found = state.get("format") if isinstance(state, Mapping) else None
-    if found != FORMAT:
+    result = state.get("format") if isinstance(state, Mapping) else None
+    if result != FORMAT:
         raise InputError(
-            f"state.format: {found}, but this version of the library reads {FORMAT}: go on with "
+            f"state.format: {result}, but this version of the library reads {FORMAT}: go on with "
             "the version that wrote the state, or begin anew"
         )
     values = _values({n: value for n, value in state.items() if n not in ("digests", "digest")})

@@ -38,7 +38,7 @@ class StepRows(Protocol):
     def domains(self, size: int, *, with_variance: bool) -> list[DomainRows]:
         """The rows by domain, in micro-batches of a size."""
 
-    def joined(self, found: Sequence[tuple[Piece, Tensor]]) -> Tensor:
+    def joined(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
         """What `means` needs of numbers of each row, by piece: summed over the processes."""
 
     def means(self, joined: Tensor) -> Floats:
@@ -175,7 +175,7 @@ class StepGradient:
     def _weighted(
         self, seen: Signals, rows: StepRows, share_K: Floats, c_K: Floats | None
     ) -> StepResult:
-        target, passes, found = self.target, self.passes, []
+        target, passes, result = self.target, self.passes, []
         passes.clear(target.parameters)
         with parallel.unsynchronized(self.model) as plain:
             for piece in rows.pieces(share_K):
@@ -187,9 +187,9 @@ class StepGradient:
                 with passes.timed("backward"):
                     weighted.backward()
                 passes.settle()
-                found.append((piece, loss_B))
+                result.append((piece, loss_B))
         target.sum_gradients([p.grad for p in target.parameters if p.grad is not None])
-        joined, norm = rows.joined(found), self._clip()
+        joined, norm = rows.joined(result), self._clip()
         # One transfer, and so one wait for the device.
         numbers = passes.on_host(torch.cat([joined.flatten(), norm[None].to(joined)]).double())
         seen = dataclasses.replace(seen, loss_K=rows.means(numbers[:-1]))
@@ -213,7 +213,7 @@ class StepGradient:
 
     def means(self, of_rows: Callable[[nn.Module, Rows], Tensor], rows: StepRows) -> Floats:
         """Means by domain of a number of each row, at the current weights and without gradients."""
-        found = []
+        result = []
         with (
             self.passes.undisturbed(self.model, training=False),
             parallel.unsynchronized(self.model) as plain,
@@ -221,9 +221,9 @@ class StepGradient:
             for piece in rows.pieces():
                 number_B = of_rows(plain, piece.rows)
                 self.passes.settle()
-                found.append((piece, number_B))
+                result.append((piece, number_B))
         free_weights(self.target.units)
-        return rows.means(self.passes.on_host(rows.joined(found)))
+        return rows.means(self.passes.on_host(rows.joined(result)))
 
     def _measured(
         self,

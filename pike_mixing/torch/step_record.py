@@ -82,13 +82,13 @@ class StepRecord:
                 pieces += rows.split(rows.select(batch, own), size)
         return gradients.own_rows(pieces_K, self.group)
 
-    def joined(self, found: Sequence[tuple[Piece, Tensor]]) -> Tensor:
+    def joined(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
         """Sums of numbers by domain over all processes, then rows (2K)."""
-        return self._sums([numbers for _, numbers in found])
+        return self._sums([numbers for _, numbers in parts])
 
-    def _sums(self, found: Sequence[Tensor]) -> Tensor:
+    def _sums(self, parts: Sequence[Tensor]) -> Tensor:
         sums_2xK = np.zeros((2, len(self.count_K)))
-        for domain_B, number_B in zip(self.domains_of, found, strict=True):
+        for domain_B, number_B in zip(self.domains_of, parts, strict=True):
             np.add.at(sums_2xK[0], domain_B, number_B.double().cpu().numpy())
             np.add.at(sums_2xK[1], domain_B, 1)
         sums_2K = torch.from_numpy(sums_2xK.flatten()).to(parallel.device(self.group))

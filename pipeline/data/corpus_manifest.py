@@ -28,8 +28,8 @@ def folders(place: Path, stages: Collection[str]) -> list[Path]:
     """The folder itself where it holds a manifest, or all below it with one of such a stage."""
     if (place / atomic_files.MANIFEST).is_file():
         return [place]
-    found = sorted(place.rglob(atomic_files.MANIFEST))
-    return [path.parent for path in found if manifests.stage_of(path) in stages]
+    result = sorted(place.rglob(atomic_files.MANIFEST))
+    return [path.parent for path in result if manifests.stage_of(path) in stages]
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
@@ -94,9 +94,9 @@ def refuse_other_tokenizer(folder: Path, manifest: dict[str, Any]) -> None:
         path = folder / name
         if path.suffix != ".model":
             continue
-        found = atomic_files.sha256(path) if path.is_file() else recorded
-        if {recorded, found} != {packed_with}:
+        result = atomic_files.sha256(path) if path.is_file() else recorded
+        if {recorded, result} != {packed_with}:
             raise InputError(
                 f"{folder} was packed with the tokenizer of SHA-256 {packed_with}, but {path} has "
-                f"{found if found != packed_with else recorded}: pack it anew"
+                f"{result if result != packed_with else recorded}: pack it anew"
             )

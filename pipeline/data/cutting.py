@@ -17,8 +17,8 @@ Refusal = Callable[[int | None], Exception]
 
 def characters(how: str) -> int | None:
     """N of "N characters"; None of any other text."""
-    found = re.fullmatch("([1-9][0-9]*) characters", how)
-    return int(found[1]) if found else None
+    match = re.fullmatch("([1-9][0-9]*) characters", how)
+    return int(match[1]) if match else None
 
 
 def problems(how: str) -> list[str]:
@@ -49,10 +49,10 @@ def cut(stream: TextIO, how: str, too_long: Refusal) -> Iterator[tuple[int | Non
             raise too_long(None)
         yield None, text
     else:
-        found = lines(stream, too_long)
+        result = lines(stream, too_long)
         if how == "paragraphs":
-            found = _paragraphs(found, too_long)
-        yield from ((number, text.rstrip("\r\n")) for number, text in found)
+            result = _paragraphs(result, too_long)
+        yield from ((number, text.rstrip("\r\n")) for number, text in result)
 
 
 def lines(stream: TextIO, too_long: Refusal) -> Iterator[tuple[int, str]]:
@@ -63,10 +63,10 @@ def lines(stream: TextIO, too_long: Refusal) -> Iterator[tuple[int, str]]:
         yield number, line
 
 
-def _paragraphs(found: Iterable[tuple[int, str]], too_long: Refusal) -> Iterator[tuple[int, str]]:
+def _paragraphs(lines: Iterable[tuple[int, str]], too_long: Refusal) -> Iterator[tuple[int, str]]:
     held: list[str] = []
     begun = size = 0
-    for number, line in found:
+    for number, line in lines:
         if line.strip():
             begun = begun if held else number
             held.append(line)

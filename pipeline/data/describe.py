@@ -24,10 +24,10 @@ def corpus(given: Sequence[str | Path], *, format: Format = "table") -> str:
     """
     rows: list[Row] = []
     for name in given:
-        found = folders(Path(name), ("pack",))
-        if not found:
+        result = folders(Path(name), ("pack",))
+        if not result:
             raise InputError(f"{name} holds no corpus: name a folder such as results/corpora")
-        rows += [row for folder in found for row in _rows(folder)]
+        rows += [row for folder in result for row in _rows(folder)]
     least = sorted({n for row in rows for n in row["lengths"]})
     if format == "csv":
         for row in rows:

@@ -73,11 +73,11 @@ def domains(
         folder.mkdir()
         sizes_C = _written(folder, names, place_N, _read(source))
         (folder / SECTIONS).write_text(_sections(names, out.resolve()))
-        asked = {"files": files, "documents": documents, "field": field}
+        settings = {"files": files, "documents": documents, "field": field}
         made_from.write_manifest(
             folder / atomic_files.MANIFEST,
             stage="domains",
-            settings=asked | {"clusters": clusters, "seed": seed},
+            settings=settings | {"clusters": clusters, "seed": seed},
             inputs=[],
             given=inputs,
             files=[folder / name for name in (*map(_file, names), SECTIONS)],

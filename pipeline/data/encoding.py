@@ -53,11 +53,11 @@ def batches(listed: list[Path]) -> list[DocumentBatch]:
     Raises:
         InputError: a file that is not readable as Parquet.
     """
-    found = []
+    result = []
     for path in listed:
         with store.opened(path) as file:
-            found += [DocumentBatch(path, group) for group in range(file.num_row_groups)]
-    return found
+            result += [DocumentBatch(path, group) for group in range(file.num_row_groups)]
+    return result
 
 
 def encode(batch: DocumentBatch, encoder: Tokenizer, hygiene: Hygiene = UNTOUCHED) -> Encoded:

@@ -99,16 +99,18 @@ class HuggingFaceSettings:
 
     def problems(self) -> list[str]:
         """Files that are named in two ways, or of validation in another way than the others."""
-        found = []
+        problems = []
         if self.data_files and self.config:
-            found.append("data_files: stand instead of config; leave one of them out")
+            problems.append("data_files: stand instead of config; leave one of them out")
         if self.validation_data_files and not self.data_files:
-            found.append("validation_data_files: stand beside data_files; write validation_split")
+            problems.append(
+                "validation_data_files: stand beside data_files; write validation_split"
+            )
         if self.validation_split and self.data_files:
-            found.append("validation_split: data_files have none; write validation_data_files")
+            problems.append("validation_split: data_files have none; write validation_data_files")
         if self.validation_bytes and not (self.validation_data_files or self.validation_split):
-            found.append("validation_bytes: name validation_data_files or validation_split")
-        return found
+            problems.append("validation_bytes: name validation_data_files or validation_split")
+        return problems
 
     def validation(self) -> Self | None:
         """The source of the validation text, where it is named."""

@@ -165,10 +165,10 @@ def _opened(reading: Reading, newline: str) -> Iterator[TextIO]:
 
 def _parquet(reading: Reading) -> Iterator[Document]:
     with reading.named(), pq.ParquetFile(reading.path) as file:
-        asked = _asked(file.schema_arrow, reading)
+        wanted = _wanted(file.schema_arrow, reading)
         number = 0
-        for batch in file.iter_batches(batch_size=_ROWS, columns=asked):
-            columns = [_values(batch.column(name)) for name in asked]
+        for batch in file.iter_batches(batch_size=_ROWS, columns=wanted):
+            columns = [_values(batch.column(name)) for name in wanted]
             for value, *identity in zip(*columns, strict=True):
                 number += 1
                 if value is not None and len(value) > cutting.LIMIT:
@@ -177,7 +177,7 @@ def _parquet(reading: Reading) -> Iterator[Document]:
                 yield from reading.documents([*identity, None][0], value, place)
 
 
-def _asked(columns: pa.Schema, reading: Reading) -> list[str]:
+def _wanted(columns: pa.Schema, reading: Reading) -> list[str]:
     """The text's column and, where it can name documents, that of the ids."""
     path, field = reading.place, reading.field
     _column(dict.fromkeys(columns.names), field, path)
@@ -214,8 +214,8 @@ def _values(column: pa.Array) -> Iterator[Any]:
 
 def _column(record: dict[str, object], field: str, place: str) -> object:
     if field not in record:
-        found = ", ".join(map(repr, record)) or "none"
-        raise InputError(f"{place}: no column {field!r}; columns: {found}: name one in `field`")
+        result = ", ".join(map(repr, record)) or "none"
+        raise InputError(f"{place}: no column {field!r}; columns: {result}: name one in `field`")
     return record[field]
 
 

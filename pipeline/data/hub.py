@@ -67,35 +67,35 @@ class HuggingFace(HuggingFaceSettings):
     def _listed(self) -> list[str]:
         """Paths of the files within the repository."""
         try:
-            found = self._of_config() if self.data_files is None else self._matching()
+            result = self._of_config() if self.data_files is None else self._matching()
         except hub_downloads.FAILURES as error:
             what = f"the list of files of {self.dataset} at {self.revision}"
             raise hub_downloads.unreachable(what, error, REMEDY) from error
-        if not found:
+        if not result:
             raise InputError(
                 f"dataset {self.dataset!r} at {self.revision} has no file for "
                 f"{self.data_files or [self.config, self.split]}: check the patterns"
             )
-        unknown = [path for path in found if formats.suffix(path) not in formats.FORMATS]
+        unknown = [path for path in result if formats.suffix(path) not in formats.FORMATS]
         if unknown:
             raise InputError(
                 f"dataset {self.dataset!r}: {', '.join(unknown[:3])}: formats are told by suffix: "
                 f"{', '.join(formats.FORMATS)}; name other files in data_files"
             )
         root = f"datasets/{self.dataset}@{self.revision}/"
-        return [path.removeprefix("hf://").removeprefix(root) for path in dict.fromkeys(found)]
+        return [path.removeprefix("hf://").removeprefix(root) for path in dict.fromkeys(result)]
 
     def _matching(self) -> list[str]:
         """Files that fit a pattern, pattern by pattern."""
         # A file system that knows nothing of earlier calls.
         fs = HfFileSystem(skip_instance_cache=True)
-        found: list[str] = []
+        result: list[str] = []
         for pattern in self.data_files or ():
             place = f"datasets/{self.dataset}@{self.revision}/{pattern}"
             ask = functools.partial(fs.glob, place, detail=True)
             matches: Any = hub_downloads.with_retries(ask, f"{self.dataset}: {pattern}")
-            found += [name for name in sorted(matches) if matches[name]["type"] == "file"]
-        return found
+            result += [name for name in sorted(matches) if matches[name]["type"] == "file"]
+        return result
 
     def _of_config(self) -> list[str]:
         """Paths of a configuration's files, as `datasets` finds them."""

@@ -51,14 +51,14 @@ class Local(LocalSettings):
         Raises:
             InputError: a pattern without a file, or a file of an unknown format.
         """
-        found = sorted(file_patterns.all_files(self.files, "files"))
-        unknown = [name for name in found if formats.suffix(name) not in formats.FORMATS]
+        result = sorted(file_patterns.all_files(self.files, "files"))
+        unknown = [name for name in result if formats.suffix(name) not in formats.FORMATS]
         if unknown:
             known = ", ".join(formats.FORMATS)
             first = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")
             raise InputError(f"files: {first}: formats are told by suffix: {known}")
-        common = os.path.commonpath([Path(name).absolute().parent for name in found])
-        return [(Path(name), Path(os.path.relpath(name, common)).as_posix()) for name in found]
+        common = os.path.commonpath([Path(name).absolute().parent for name in result])
+        return [(Path(name), Path(os.path.relpath(name, common)).as_posix()) for name in result]
 
     def _refuse_uncut(self, listed: list[tuple[Path, str]]) -> None:
         """Stops at files that `documents` does not fit."""

@@ -47,7 +47,7 @@ def occurring(hash_N: Hashes, corpus: Corpus, width: int) -> npt.NDArray[np.bool
     table of their leading bits sorts out nearly all windows before any search.
     """
     known, place_N = np.unique(hash_N, return_inverse=True)
-    found = np.zeros(len(known), bool)
+    result = np.zeros(len(known), bool)
     bits = min(max(len(known) * 16, 2**10).bit_length(), 26)
     shift = np.uint64(64 - bits)
     possible = np.zeros(2**bits, bool)
@@ -57,8 +57,8 @@ def occurring(hash_N: Hashes, corpus: Corpus, width: int) -> npt.NDArray[np.bool
         hash_T = window_hashes(corpus.span(start, stop), width)
         likely_T = hash_T[possible[hash_T >> shift]]
         at = np.minimum(np.searchsorted(known, likely_T), len(known) - 1)
-        found[at[known[at] == likely_T]] = True
-    return found[place_N]
+        result[at[known[at] == likely_T]] = True
+    return result[place_N]
 
 
 def _joined(left: Hashes, left_width: int, right: Hashes, right_width: int) -> Hashes:

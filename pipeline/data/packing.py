@@ -203,9 +203,9 @@ def _doubts(
 ) -> Iterator[str]:
     """What is odd about the validation text, and no mistake."""
     validation, tokens = facts["validation"], sum(split["tokens"] for split in facts.values())
-    share, asked = validation["tokens"] / tokens, chosen.validation_share
-    if validation["documents"] < FEW_DOCUMENTS or not (own or share > asked / 2):
-        longer = f"{store.more(source)}, or set a larger packing.validation_share ({asked})"
+    share, expected = validation["tokens"] / tokens, chosen.validation_share
+    if validation["documents"] < FEW_DOCUMENTS or not (own or share > expected / 2):
+        longer = f"{store.more(source)}, or set a larger packing.validation_share ({expected})"
         yield (
             f"domain {source.name!r}: little text is for validation: {validation['documents']:,} "
             f"documents, {validation['tokens']:,} of {tokens:,} tokens ({share:.1%}), so that "

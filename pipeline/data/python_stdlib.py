@@ -66,14 +66,14 @@ class Python:
         Raises:
             InputError: this Python lacks the topic.
         """
-        found = False
+        result = False
         for name, text in TOPICS[self.topic](skipped):
-            found = True
+            result = True
             if text.strip():
                 yield Document(name, text)
             else:
                 skipped["blank"] += 1
-        if not found:
+        if not result:
             raise InputError(
                 f"topic {self.topic!r}: this Python ({_version()}) lacks it: choose another, or "
                 "install a full Python"
@@ -97,12 +97,12 @@ def code(root: Path, excluded: frozenset[str], skipped: Counter[str]) -> Iterato
 def docstrings(root: Path, excluded: frozenset[str], skipped: Counter[str]) -> Iterator[Text]:
     """The docstrings of each module below `root`, in the order of the file, blank lines between."""
     for name, tree in _modules(root, excluded, skipped):
-        found = [
+        result = [
             (getattr(node, "lineno", 0), docstring)
             for node in ast.walk(tree)
             if (docstring := _docstring(node)) is not None
         ]
-        yield name, "\n\n".join(inspect.cleandoc(docstring) for _, docstring in sorted(found))
+        yield name, "\n\n".join(inspect.cleandoc(docstring) for _, docstring in sorted(result))
 
 
 def texts(root: Path, suffix: str, skipped: Counter[str]) -> Iterator[Text]:
@@ -146,12 +146,12 @@ def _version() -> str:
 
 def _files(root: Path, suffix: str, excluded: frozenset[str]) -> list[Path]:
     """Files in the order of their relative names; excluded folders are not entered."""
-    found: dict[str, Path] = {}
+    result: dict[str, Path] = {}
     for folder, inner, names in os.walk(root):
         inner[:] = [name for name in inner if name not in excluded]
         matching = (Path(folder, name) for name in names if name.endswith(suffix))
-        found.update((file.relative_to(root).as_posix(), file) for file in matching)
-    return [found[name] for name in sorted(found)]
+        result.update((file.relative_to(root).as_posix(), file) for file in matching)
+    return [result[name] for name in sorted(result)]
 
 
 def _modules(

@@ -225,9 +225,9 @@ class Corpus:
         pieces = [self._shards[s][first:last] for s, first, last in self._pieces(start, stop)]
         if not pieces:
             return np.empty(0, np.int64)
-        found = np.concatenate(pieces).astype(np.int64)
-        self._refuse_foreign(found)
-        return found
+        result = np.concatenate(pieces).astype(np.int64)
+        self._refuse_foreign(result)
+        return result
 
     def _refuse_foreign(self, tokens: Tokens) -> None:
         """A model's embedding has no row for an id that no piece of the tokenizer has."""
@@ -256,11 +256,11 @@ class Corpus:
 def _mapped(path: Path) -> mmap.mmap:
     """A file to be read here and there: only the pages that are touched are loaded."""
     with path.open("rb") as file:
-        found = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        result = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     # Rows are read in random order; the kernel's read-ahead would load 500 times the bytes.
     if hasattr(mmap, "MADV_RANDOM"):
-        found.madvise(mmap.MADV_RANDOM)
-    return found
+        result.madvise(mmap.MADV_RANDOM)
+    return result
 
 
 def _ask_for(file: mmap.mmap, start: int, stop: int) -> None:

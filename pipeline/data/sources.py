@@ -36,8 +36,8 @@ def kind(name: object, where: str) -> type[Source]:
     """
     if not isinstance(name, str) or name not in SOURCES:
         raise InputError(unknown(str(name), SOURCES, f"{where}.kind"))
-    found: type[Source] = optional_imports.import_optional(SOURCES[name], f"{where}.kind", name)
-    return found
+    result: type[Source] = optional_imports.import_optional(SOURCES[name], f"{where}.kind", name)
+    return result
 
 
 def parse(values: dict[str, Any], where: str) -> Source:

@@ -159,9 +159,11 @@ def _given(path: Path, sha256: str | None, where: str, key: str) -> bytes:
     """The content of a model file that a setting names."""
     if not path.is_file():
         raise InputError(f"{where}.{key}: {path} does not exist (from {Path.cwd()})")
-    found = atomic_files.sha256(path)
-    if sha256 is not None and found != sha256.lower():
-        raise InputError(f"{where}.sha256: {path} has SHA-256 {found}, not {sha256}: fetch it anew")
+    result = atomic_files.sha256(path)
+    if sha256 is not None and result != sha256.lower():
+        raise InputError(
+            f"{where}.sha256: {path} has SHA-256 {result}, not {sha256}: fetch it anew"
+        )
     content = path.read_bytes()
     _load(content, f"{where}.{key}: {path}")
     return content
@@ -202,14 +204,14 @@ def _sentences(
     # Lines: SentencePiece's trainer wants no line break within a sentence.
     lines = (line for taken in texts.values() for text in taken for line in text.split("\n"))
     sentences = [line for line in lines if line.strip()]
-    found = len(set().union(*sentences)) if sentences else 0
-    if not found:
+    result = len(set().union(*sentences)) if sentences else 0
+    if not result:
         more = dict.fromkeys(map(store.more, sources))
         raise InputError(f"{where}: no training text in {sampled}: {'; '.join(more)}")
-    if chosen.model == "char" and chosen.vocabulary < found + SPECIAL_PIECES + 2:
+    if chosen.model == "char" and chosen.vocabulary < result + SPECIAL_PIECES + 2:
         raise InputError(
-            f"{where}.vocabulary: {found} different characters, the special pieces, a space and a "
-            f"line break need {found + SPECIAL_PIECES + 2}, not {chosen.vocabulary}: raise it"
+            f"{where}.vocabulary: {result} different characters, the special pieces, a space and a "
+            f"line break need {result + SPECIAL_PIECES + 2}, not {chosen.vocabulary}: raise it"
         )
     return sentences, sampled
 

@@ -65,33 +65,33 @@ class Answers:
 
 
 def ask(
-    model: Transformer, asked: QuestionSet, *, batch_tokens: int, device: torch.device
+    model: Transformer, questions: QuestionSet, *, batch_tokens: int, device: torch.device
 ) -> Answers:
     """Asks the model all items and grades it.
 
     Args:
         model: On the device already.
-        asked: The items.
+        questions: The items.
         batch_tokens: Tokens per forward pass.
         device: Where the model is.
 
     Raises:
         InputError: a likelihood is no finite number, or a token is none of the model's.
     """
-    questions = [Question(item.context_C, item.candidates) for item in asked.items]
-    questions += [Question(item.unconditional_C, item.candidates) for item in asked.items]
+    scored = [Question(item.context_C, item.candidates) for item in questions.items]
+    scored += [Question(item.unconditional_C, item.candidates) for item in questions.items]
     try:
-        found = score(model, questions, batch_tokens=batch_tokens, device=device)
+        result = score(model, scored, batch_tokens=batch_tokens, device=device)
     except InputError as error:
-        way = f"{asked.task}, {asked.shots}-shot, {asked.formulation}"
+        way = f"{questions.task}, {questions.shots}-shot, {questions.formulation}"
         raise InputError(f"{way}: {error}") from None
-    sums = [one.sums for one in found]
-    return grade(asked, sums[: len(asked.items)], sums[len(asked.items) :])
+    sums = [one.sums for one in result]
+    return grade(questions, sums[: len(questions.items)], sums[len(questions.items) :])
 
 
-def grade(asked: QuestionSet, sums: list[Floats], alone: list[Floats]) -> Answers:
+def grade(questions: QuestionSet, sums: list[Floats], alone: list[Floats]) -> Answers:
     """Picks and accuracies, from each item's log-likelihoods behind its context and alone."""
-    items = asked.items
+    items = questions.items
     columns = {
         SUM: np.concatenate(sums),
         ALONE: np.concatenate(alone),
@@ -100,15 +100,15 @@ def grade(asked: QuestionSet, sums: list[Floats], alone: list[Floats]) -> Answer
         "bytes": np.array([length for item in items for length in item.bytes]),
     }
     scores = {}
-    for name in asked.metrics:
+    for name in questions.metrics:
         if name == "overlap":
-            scores[name] = asked.overlap
+            scores[name] = questions.overlap
         else:
             needed, function = SCORES[name]
             scores[name] = function(*(columns[n] for n in needed))
     candidates_I, gold_I = np.array([len(told) for told in sums]), np.array([i.gold for i in items])
     clusters = [item.cluster for item in items]
-    by_item = np.split(scores[asked.metrics[0]], np.cumsum(candidates_I)[:-1])
+    by_item = np.split(scores[questions.metrics[0]], np.cumsum(candidates_I)[:-1])
     return Answers(
         sums,
         alone,
@@ -119,13 +119,13 @@ def grade(asked: QuestionSet, sums: list[Floats], alone: list[Floats]) -> Answer
     )
 
 
-def accuracies(asked: QuestionSet, told: Answers) -> list[tuple[Any, ...]]:
+def accuracies(questions: QuestionSet, told: Answers) -> list[tuple[Any, ...]]:
     """Task, shots, formulation, metric, value and error in percent, examples."""
-    way = (asked.task, asked.shots, asked.formulation)
-    return [(*way, metric, *value, len(asked.items)) for metric, value in told.accuracy.items()]
+    way = (questions.task, questions.shots, questions.formulation)
+    return [(*way, metric, *value, len(questions.items)) for metric, value in told.accuracy.items()]
 
 
-def choices(asked: QuestionSet, told: Answers) -> list[tuple[Any, ...]]:
+def choices(questions: QuestionSet, told: Answers) -> list[tuple[Any, ...]]:
     """Of every item all that a score needs, so that each is a query.
 
     Task, shots, formulation, item, document (the cluster), gold, pick, then lists over candidates:
@@ -133,7 +133,7 @@ def choices(asked: QuestionSet, told: Answers) -> list[tuple[Any, ...]]:
     (these two without the space in front; empty of items that are made of tokens); then the
     demonstrations that stood in the context.
     """
-    way = (asked.task, asked.shots, asked.formulation)
+    way = (questions.task, questions.shots, questions.formulation)
     picks = told.pick_I.tolist()
     return [
         (
@@ -141,5 +141,7 @@ def choices(asked: QuestionSet, told: Answers) -> list[tuple[Any, ...]]:
             [len(tokens) for tokens in item.candidates],
             *(list(item.characters), list(item.bytes), item.shots),
         )
-        for item, pick, sums, alone in zip(asked.items, picks, told.sums, told.alone, strict=True)
+        for item, pick, sums, alone in zip(
+            questions.items, picks, told.sums, told.alone, strict=True
+        )
     ]

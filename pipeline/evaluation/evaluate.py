@@ -59,16 +59,16 @@ def evaluate(
             a loss that is no finite number.
     """
     values = atomic_files.read_json(settings)
-    asked = validate(Evaluation, values, str(settings))
+    evaluation = validate(Evaluation, values, str(settings))
     record, work = manifests.of_run(run)
     devices.keep_freed_memory()
     place = devices.pick(device, any_shape=True)
     pieces = Tokenizer(tokenizer)
-    domains = prepared(asked, work, corpora, pieces)
-    benchmarks = downstream(asked, tasks, pieces, work.training.length)
+    domains = prepared(evaluation, work, corpora, pieces)
+    benchmarks = downstream(evaluation, tasks, pieces, work.training.length)
     questions = [several for domain in domains for several in domain.questions()]
     questions += [one.questions() for one in benchmarks]
-    steps = record["checkpoints"] if asked.checkpoints == "all" else record["checkpoints"][-1:]
+    steps = record["checkpoints"] if evaluation.checkpoints == "all" else record["checkpoints"][-1:]
     with (
         atomic_files.atomic_write(run / "evaluations", "evaluate") as out,
         Progress(f"evaluate {record['run']}", total=len(steps), unit="checkpoint") as bar,
@@ -80,7 +80,7 @@ def evaluate(
                 pieces.vocabulary, tokenizer, folder
             )
             with _named(f"{record['run']}, step {step}"):
-                rows = _asked(model.to(place), domains, questions, asked, place)
+                rows = _evaluate(model.to(place), domains, questions, evaluation, place)
             written += rows.write(out / f"step{step}", step)
             bar.add(1, step=step)
         folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
@@ -106,7 +106,7 @@ def _named(model: str) -> Iterator[None]:
         raise InputError(f"{model}: {error}") from None
 
 
-def _asked(
+def _evaluate(
     model: Transformer,
     domains: Sequence[Domain],
     questions: Sequence[QuestionSet],
@@ -145,7 +145,7 @@ def _facts(domains: Sequence[Domain], benchmarks: Sequence[Downstream]) -> dict[
         },
         "tasks": {
             **{d.task: d.items.facts() for d in domains if d.items is not None},
-            **{b.benchmark.asked.name: b.facts() for b in benchmarks},
+            **{b.benchmark.spec.name: b.facts() for b in benchmarks},
         },
         "skipped": {d.task: d.skipped for d in domains if d.skipped is not None},
     }

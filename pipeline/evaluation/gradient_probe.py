@@ -58,13 +58,13 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
             checkpoints, or a gradient that is not finite.
     """
     values = atomic_files.read_json(settings)
-    asked = validate(Probe, values, str(settings))
+    probe = validate(Probe, values, str(settings))
     record, work = manifests.of_run(run)
     devices.keep_freed_memory()
     place = devices.pick(device)
-    rows_by_domain, pieces = _rows(asked, work, corpora)
+    rows_by_domain, pieces = _rows(probe, work, corpora)
     rows_by_domain = [rows.to(devices.of_rows(place)) for rows in rows_by_domain]
-    steps = record["checkpoints"] if asked.checkpoints == "all" else record["checkpoints"][-1:]
+    steps = record["checkpoints"] if probe.checkpoints == "all" else record["checkpoints"][-1:]
     with (
         atomic_files.atomic_write(run / "probes", "probe") as out,
         Progress(f"probe {record['run']}", total=len(steps), unit="checkpoint") as bar,
@@ -73,14 +73,14 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
         for step in steps:
             folder = run / "checkpoints" / f"step{step}"
             model = checkpoint.load_model(folder).refuse_other_tokenizer(pieces, corpora, folder)
-            found = _measured(
+            result = _measured(
                 model.to(place),
                 rows_by_domain,
-                asked.microbatch,
+                probe.microbatch,
                 work.domains,
                 f"{record['run']}, step {step}",
             )
-            _write(out / f"step{step}.parquet", step, work.domains, found)
+            _write(out / f"step{step}.parquet", step, work.domains, result)
             bar.add(1, step=step)
         folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
         folders += [corpora / domain for domain in work.domains]
@@ -126,26 +126,26 @@ def similarities(gram_KxK: Floats, squared_norm_unbiased_K: Floats) -> dict[str,
     return {n: gram_KxK / np.where(by_KxK > 0, by_KxK, np.nan) for n, by_KxK in by.items()}
 
 
-def _rows(asked: Probe, work: parsing.Run, corpora: Path) -> tuple[list[Tensor], int]:
+def _rows(probe: Probe, work: parsing.Run, corpora: Path) -> tuple[list[Tensor], int]:
     """Rows of each domain, spread evenly over its split, and the tokenizer's pieces.
 
     They are a function of corpora and settings alone, hence the same for every method.
     """
-    found, pieces, length = [], 0, work.training.length
+    result, pieces, length = [], 0, work.training.length
     for domain in work.domains:
-        corpus = Corpus.open(corpora / domain, asked.split, verify=True)
+        corpus = Corpus.open(corpora / domain, probe.split, verify=True)
         pieces = max(pieces, corpus.vocabulary)
         total = corpus.rows(length)
         if total < 1:
             raise InputError(
-                f"domain {domain!r} has {corpus.tokens:,} {asked.split} tokens in "
+                f"domain {domain!r} has {corpus.tokens:,} {probe.split} tokens in "
                 f"{corpus.folder}, fewer than one row of {length} tokens and a target: give it "
                 "more text, or probe the other split"
             )
-        count = min(total, asked.rows)
+        count = min(total, probe.rows)
         tokens_RxL1 = corpus.read(np.arange(count) * total // count, length)
-        found.append(torch.from_numpy(tokens_RxL1))
-    return found, pieces
+        result.append(torch.from_numpy(tokens_RxL1))
+    return result, pieces
 
 
 def _measured(
@@ -170,13 +170,13 @@ def _measured(
     return similarities(gram_KxK, measured.squared_norm_unbiased_K)
 
 
-def _write(path: Path, step: int, domains: Sequence[str], found: Mapping[str, Floats]) -> None:
+def _write(path: Path, step: int, domains: Sequence[str], columns: Mapping[str, Floats]) -> None:
     pairs = list(itertools.combinations(range(len(domains)), 2))
     rows = [
         {"step": step, "domain_a": domains[a], "domain_b": domains[b]}
         | {
             n: None if np.isnan(value_KxK[a, b]) else value_KxK[a, b]
-            for n, value_KxK in found.items()
+            for n, value_KxK in columns.items()
         }
         for a, b in pairs
     ]

@@ -121,8 +121,8 @@ class HarnessModel(LM):  # type: ignore[misc]
         before. The document start stands before the first token; the end is not scored.
         """
         windows = [self._windows(request.args[0]) for request in requests]
-        found = iter(self._scored([window for text in windows for window in text]))
-        return [float(sum(next(found)[0] for _ in text)) for text in windows]
+        result = iter(self._scored([window for text in windows for window in text]))
+        return [float(sum(next(result)[0] for _ in text)) for text in windows]
 
     def generate_until(self, requests: Sequence[Instance], disable_tqdm: bool = False) -> list[str]:
         """Refuses: these models score texts.
@@ -151,12 +151,12 @@ class HarnessModel(LM):  # type: ignore[misc]
             behind.setdefault(context, []).append(number)
         questions = [Question(c, [pairs[n][1] for n in told]) for c, told in behind.items()]
         scores = score(self.model, questions, batch_tokens=self.batch_tokens, device=self._device)
-        found = {
+        result = {
             number: (float(value), bool(greedy))
             for told, one in zip(behind.values(), scores, strict=True)
             for number, value, greedy in zip(told, one.sums, one.greedy, strict=True)
         }
-        return [found[number] for number in range(len(pairs))]
+        return [result[number] for number in range(len(pairs))]
 
     def _encoded(self, requests: Sequence[Instance]) -> Iterator[tuple[Tokens, Tokens]]:
         """Context and continuation of each request in tokens."""

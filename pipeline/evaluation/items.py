@@ -56,7 +56,7 @@ class DomainItems:
     digest: str
     """SHA-256 over all of it: two evaluations with equal digests asked the same."""
 
-    def asked(self, eos: int) -> list[Item]:
+    def as_asked(self, eos: int) -> list[Item]:
         """The items as they are asked; candidates alone stand behind the end of a document."""
         columns = zip(
             *(self.names, self.documents, self.gold_I.tolist()),
@@ -79,11 +79,11 @@ class DomainItems:
 
     def shortage(self, choice: Choice) -> str | None:
         """Why there are too few items for a task, or None. A task is never padded."""
-        found = len(set(self.documents))
-        if found >= FEWEST_DOCUMENTS:
+        result = len(set(self.documents))
+        if result >= FEWEST_DOCUMENTS:
             return None
         return (
-            f"items could be made from {found} validation documents, {FEWEST_DOCUMENTS} are the "
+            f"items could be made from {result} validation documents, {FEWEST_DOCUMENTS} are the "
             f"fewest: each needs {choice.document_tokens} tokens with text that does not occur in "
             "the training split"
         )
@@ -122,14 +122,14 @@ def build(
     """
     passages = _passages(held_out, train, choice, word_start_V)
     of_each = [_from_passage(passage, passages, choice) for passage in passages]
-    found: list[_Item] = []
-    while of_each and len(found) < choice.items:
+    result: list[_Item] = []
+    while of_each and len(result) < choice.items:
         # Those that have given one as often as the others, until there are enough.
         given = ((document, next(document, None)) for document in of_each)
         turn = [*itertools.islice((pair for pair in given if pair[1]), choice.items)]
         of_each = [document for document, _ in turn]
-        found += [item for _, item in turn if item]
-    return _packed(found[: choice.items], choice)
+        result += [item for _, item in turn if item]
+    return _packed(result[: choice.items], choice)
 
 
 def _passages(
@@ -148,12 +148,12 @@ def _passages(
         start = int(end_D[document] - text_D[document] - 1)
         token_PxT.append(held_out.span(start, start + min(int(text_D[document]), MOST_TOKENS_READ)))
     words = bool(token_PxT) and word_start_V[np.concatenate(token_PxT)].mean() >= FEWEST_WORD_STARTS
-    found = []
+    result = []
     for key, token_T in zip(hash_P, token_PxT, strict=False):
         hash_S = window_hashes(token_T, choice.candidate)
         may_S = word_start_V[token_T[: len(hash_S)]] if words else np.ones(len(hash_S), bool)
-        found.append(_Passage(f"{key:016x}", token_T, np.flatnonzero(may_S), hash_S[may_S]))
-    return _unseen(found, train, choice.candidate)
+        result.append(_Passage(f"{key:016x}", token_T, np.flatnonzero(may_S), hash_S[may_S]))
+    return _unseen(result, train, choice.candidate)
 
 
 def _unseen(passages: Sequence[_Passage], train: Corpus, width: int) -> list[_Passage]:

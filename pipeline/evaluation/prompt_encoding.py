@@ -56,8 +56,8 @@ def encoded(benchmark: Benchmark, tokenizer: Tokenizer, length: int) -> list[Ite
         InputError: a question does not fit alone, a candidate has no token, or a context ends
             inside a token; each names the item.
     """
-    asked, prompts, solved = benchmark.asked, benchmark.prompts, benchmark.solved
-    start: Tokens = (tokenizer.eos,) if asked.document_start else ()
+    spec, prompts, solved = benchmark.spec, benchmark.prompts, benchmark.solved
+    start: Tokens = (tokenizer.eos,) if spec.document_start else ()
     unconditional = {
         text: start + _tuple(tokens) if text else (tokenizer.eos,)
         for text in {prompt.unconditional for prompt in prompts}
@@ -70,7 +70,7 @@ def encoded(benchmark: Benchmark, tokenizer: Tokenizer, length: int) -> list[Ite
         for first in range(0, len(waiting), ITEMS_AT_ONCE):
             numbers = waiting[first : first + ITEMS_AT_ONCE]
             some = [prompts[n] for n in numbers]
-            names = [f"{asked.name}, item {benchmark.rows[n].id}" for n in numbers]
+            names = [f"{spec.name}, item {benchmark.rows[n].id}" for n in numbers]
             cuts = _cut(some, solved[dropped:], tokenizer, names)
             for n, (context, candidates) in zip(numbers, cuts, strict=True):
                 if len(start) + len(context) + max(map(len, candidates)) - 1 > length:
@@ -89,7 +89,7 @@ def encoded(benchmark: Benchmark, tokenizer: Tokenizer, length: int) -> list[Ite
                     shots=len(solved) - dropped,
                 )
         waiting = too_long
-        if not waiting or (asked.overflow == "refuse" and solved):
+        if not waiting or (spec.overflow == "refuse" and solved):
             break
     if waiting:
         raise _too_long(benchmark, waiting, length)
@@ -129,13 +129,13 @@ def _cut(
 
 
 def _too_long(benchmark: Benchmark, waiting: Sequence[int], length: int) -> InputError:
-    asked = benchmark.asked
+    spec = benchmark.spec
     first = benchmark.rows[waiting[0]].id
     advice = "train with a longer context, or leave the rows out"
-    if asked.overflow == "refuse" and asked.shots:
+    if spec.overflow == "refuse" and spec.shots:
         advice = "lower shots, or set overflow: drop"
     return InputError(
-        f"{asked.name}: {len(waiting)} prompts do not fit into the {length} tokens that the model "
+        f"{spec.name}: {len(waiting)} prompts do not fit into the {length} tokens that the model "
         f"reads at once (item {first} is the first): {advice}"
     )
 

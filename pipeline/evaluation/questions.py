@@ -45,7 +45,7 @@ class Domain:
         """The task, or nothing: candidates behind their contexts, without demonstrations."""
         if self.items is None:
             return []
-        items = self.items.asked(self.held_out.eos)
+        items = self.items.as_asked(self.held_out.eos)
         return [QuestionSet(self.task, 0, "pmi", CONTINUATION, items)]
 
 
@@ -58,44 +58,46 @@ class Downstream:
 
     def questions(self) -> QuestionSet:
         """What the model is asked."""
-        asked = self.benchmark.asked
-        return QuestionSet(asked.task, asked.shots, asked.formulation, DOWNSTREAM, self.items)
+        spec = self.benchmark.spec
+        return QuestionSet(spec.task, spec.shots, spec.formulation, DOWNSTREAM, self.items)
 
     def facts(self) -> dict[str, Any]:
         """What a manifest says of it."""
-        asked = self.benchmark.asked
-        short = sum(item.shots < asked.shots for item in self.items)
+        shots = self.benchmark.spec.shots
+        short = sum(item.shots < shots for item in self.items)
         return {**self.benchmark.facts(), "items_with_fewer_shots": short}
 
 
-def prepared(asked: Evaluation, work: Run, corpora: Path, tokenizer: Tokenizer) -> list[Domain]:
+def prepared(
+    evaluation: Evaluation, work: Run, corpora: Path, tokenizer: Tokenizer
+) -> list[Domain]:
     """Windows and items of each domain.
 
     Raises:
         InputError: a corpus is missing, damaged, too short or of another tokenizer; an item would
             be longer than what the model was trained on.
     """
-    length = work.training.length
-    if asked.choice and asked.choice.context + asked.choice.candidate - 1 > length:
+    length, choice = work.training.length, evaluation.choice
+    if choice and choice.context + choice.candidate - 1 > length:
         raise InputError(
-            f"choice: {asked.choice.context} tokens of context and {asked.choice.candidate} of a "
-            f"candidate do not fit into the {length} tokens that {work.scenario} was trained "
-            "with: lower evaluation.choice.context"
+            f"choice: {choice.context} tokens of context and {choice.candidate} of a candidate do "
+            f"not fit into the {length} tokens that {work.scenario} was trained with: lower "
+            "evaluation.choice.context"
         )
-    word_start_V = word_starts(tokenizer) if asked.choice else None
+    word_start_V = word_starts(tokenizer) if choice else None
     return [
-        _domain(name, asked, length, corpora / name, tokenizer, word_start_V)
-        for name in asked.domains or work.domains
+        _domain(name, evaluation, length, corpora / name, tokenizer, word_start_V)
+        for name in evaluation.domains or work.domains
     ]
 
 
 def downstream(
-    asked: Evaluation, folder: Path | None, tokenizer: Tokenizer, length: int
+    evaluation: Evaluation, folder: Path | None, tokenizer: Tokenizer, length: int
 ) -> list[Downstream]:
     """The questions of the downstream tasks.
 
     Args:
-        asked: Settings.
+        evaluation: Settings.
         folder: Where the tasks were fetched to.
         tokenizer: The model's.
         length: Tokens of the rows that it was trained on.
@@ -104,13 +106,14 @@ def downstream(
         InputError: tasks are asked and no folder is given; a task is not fetched, damaged, of
             another schema or has too few demonstrations; or a question does not fit.
     """
-    if not asked.tasks:
+    if not evaluation.tasks:
         return []
     if folder is None:
         raise InputError(
-            f"{asked.tasks[0].name} is asked: name the folder of the fetched tasks with --tasks"
+            f"{evaluation.tasks[0].name} is asked: name the folder of the fetched tasks with "
+            "--tasks"
         )
-    loaded = [benchmark.load(folder, one) for one in asked.tasks]
+    loaded = [benchmark.load(folder, one) for one in evaluation.tasks]
     return [Downstream(one, prompt_encoding.encoded(one, tokenizer, length)) for one in loaded]
 
 
@@ -128,7 +131,7 @@ def word_starts(tokenizer: Tokenizer) -> npt.NDArray[np.bool_]:
 
 def _domain(
     name: str,
-    asked: Evaluation,
+    evaluation: Evaluation,
     length: int,
     folder: Path,
     tokenizer: Tokenizer,
@@ -140,13 +143,13 @@ def _domain(
             f"{folder} was not packed with {tokenizer.path}: give the tokenizer that packed it, or "
             "pack it anew"
         )
-    windows = perplexity.windows(held_out, length, asked.rows)
-    if asked.choice is None:
+    windows = perplexity.windows(held_out, length, evaluation.rows)
+    if evaluation.choice is None:
         return Domain(name, held_out, windows, None, None)
     assert word_start_V is not None
     train = Corpus.open(folder, "train", verify=True)
-    made = items.build(held_out, train, asked.choice, word_start_V)
-    shortage = made.shortage(asked.choice)
+    made = items.build(held_out, train, evaluation.choice, word_start_V)
+    shortage = made.shortage(evaluation.choice)
     if shortage is not None:
         log.warning("continuation-%s is skipped: %s", name, shortage)
     return Domain(name, held_out, windows, None if shortage else made, shortage)

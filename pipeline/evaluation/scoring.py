@@ -78,7 +78,7 @@ def score(
     candidates = [[np.asarray(c, np.int64) for c in q.candidates] for q in questions]
     assert all(map(len, contexts)), "nothing predicts the first token of a candidate"
     assert all(len(c) for several in candidates for c in several), "a candidate has no token"
-    found: dict[int, Score] = {}
+    result: dict[int, Score] = {}
     with torch.inference_mode():
         for group in shared_contexts.groups(contexts):
             prefix_P = torch.from_numpy(group.prefix_P).to(device)
@@ -88,8 +88,8 @@ def score(
             for batch in _batches([P + len(r.token_L) for r in rows], batch_tokens):
                 scores = _scored(model, [rows[i] for i in batch], shared, P, device)
                 for i, one in zip(batch, scores, strict=True):
-                    found[group.members[i]] = one
-    in_order = [found[index] for index in range(len(questions))]
+                    result[group.members[i]] = one
+    in_order = [result[index] for index in range(len(questions))]
     for index, one in enumerate(in_order):
         if not np.isfinite(one.sums).all():
             raise InputError(

@@ -135,14 +135,14 @@ def load_model(folder: Path) -> Transformer:
     shape = validate(settings.Model, manifest["model"], f"{folder}/{atomic_files.MANIFEST}: model")
     with torch.device("meta"):
         model = Transformer(shape, manifest["vocabulary"])
-    found = load_file(folder / MODEL)
+    result = load_file(folder / MODEL)
     own = model.state_dict()
-    if {n: t.shape for n, t in found.items()} != {n: t.shape for n, t in own.items()}:
+    if {n: t.shape for n, t in result.items()} != {n: t.shape for n, t in own.items()}:
         raise InputError(
             f"{folder / atomic_files.MANIFEST} describes a model of other shapes than {MODEL}: "
             f"delete {folder} and train again"
         )
-    model.load_state_dict(found, assign=True)
+    model.load_state_dict(result, assign=True)
     return model.eval()
 
 
@@ -176,8 +176,8 @@ def restore(
             is named. Model and optimizer are as they were.
     """
     manifest = _checked(folder, MODEL, TRAINING)
-    if identity is not None and (found := made_from.differences(manifest["identity"], identity)):
-        told = "; ".join(map(str, found))
+    if identity is not None and (result := made_from.differences(manifest["identity"], identity)):
+        told = "; ".join(map(str, result))
         raise InputError(f"{folder} is of another run: {told}: train in a folder of its own")
     # A corpus's manifest says how many pieces there are, and no fingerprint is over that.
     if manifest["vocabulary"] != model.vocabulary:
@@ -215,10 +215,10 @@ def resumable(checkpoints: Path, identity: Any, every: int) -> Path | None:
     those behind a missing one of the checkpoints that are kept `every` so many steps: it is made
     again on the way. What another identity differs in is logged once.
     """
-    found = atomic_files.steps(checkpoints)
-    gap = next(step for step in itertools.count(step=every) if step not in found)
+    result = atomic_files.steps(checkpoints)
+    gap = next(step for step in itertools.count(step=every) if step not in result)
     others: list[made_from.Difference] = []
-    for folder in [path for step, path in reversed(found.items()) if step < gap]:
+    for folder in [path for step, path in reversed(result.items()) if step < gap]:
         try:
             manifest = _checked(folder, MODEL, TRAINING)
         except InputError as error:

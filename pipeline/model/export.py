@@ -51,12 +51,12 @@ def _tokenizer(run: Path, manifest: dict[str, Any]) -> Path:
     """The model file that the run's corpora were packed with."""
     corpus = hf_card.corpus_manifests(run, manifest)[0]
     packed = manifests.read(corpus, "pack")
-    found = [corpus.parent / name for name in packed["inputs"] if name.endswith(".model")]
+    result = [corpus.parent / name for name in packed["inputs"] if name.endswith(".model")]
     wanted = packed["tokenizer"]["sha256"]
-    for path in found:
+    for path in result:
         if path.is_file() and atomic_files.sha256(path) == wanted:
             return path
     raise InputError(
-        f"the tokenizer of {corpus.parent} is not at {', '.join(map(str, found))} any more: put "
+        f"the tokenizer of {corpus.parent} is not at {', '.join(map(str, result))} any more: put "
         f"the file of SHA-256 {wanted} there"
     )

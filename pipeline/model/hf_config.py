@@ -79,8 +79,8 @@ def weights(model: Transformer) -> dict[str, Tensor]:
     """
     ours, shape = model.state_dict(), model.shape
     heads = _heads(shape)
-    found = {"model.embed_tokens.weight": ours["embedding.weight"]}
-    found |= _with_bias("model.final_layernorm", ours["norm.weight"])
+    result = {"model.embed_tokens.weight": ours["embedding.weight"]}
+    result |= _with_bias("model.final_layernorm", ours["norm.weight"])
     for layer in range(shape.layers):
         for name, theirs in NAMES.items():
             weight = ours[f"blocks.{layer}.{name}.weight"]
@@ -89,8 +89,8 @@ def weights(model: Transformer) -> dict[str, Tensor]:
             elif name == "attention.out":
                 missing = heads * shape.head_width - weight.shape[1]
                 weight = torch.nn.functional.pad(weight, (0, missing))
-            found |= _with_bias(f"model.layers.{layer}.{theirs}", weight)
-    return {name: tensor.contiguous() for name, tensor in found.items()}
+            result |= _with_bias(f"model.layers.{layer}.{theirs}", weight)
+    return {name: tensor.contiguous() for name, tensor in result.items()}
 
 
 def _with_bias(name: str, weight: Tensor) -> dict[str, Tensor]:

@@ -103,8 +103,8 @@ def _compared_tokens(folder: Path, ours: Tokenizer) -> int:
     special = {ours.eos, ours.unknown, ours.padding}
     pieces = [number for number in range(ours.vocabulary) if number not in special]
     texts = [ours.decode(draw.choices(pieces, k=PIECES)) for _ in range(TEXTS)]
-    found = theirs(texts, add_special_tokens=False)["input_ids"]
-    both = zip(ours.encode(texts), found, texts, strict=True)
+    result = theirs(texts, add_special_tokens=False)["input_ids"]
+    both = zip(ours.encode(texts), result, texts, strict=True)
     wrong = [text for expected, tokens, text in both if expected.tolist() != tokens]
     # Cuts of the same score are rare, but a text of random pieces may hold one.
     if len(wrong) > TEXTS // 20:

@@ -69,13 +69,13 @@ def _model(proto: Any, path: Path) -> models.Model:
 def _merges(scores: list[tuple[str, float]]) -> list[tuple[str, str]]:
     """The pairs that make each piece, in the order in which SentencePiece would join them."""
     numbers = {piece: number for number, (piece, _) in enumerate(scores)}
-    found = [
+    result = [
         (-score, numbers[piece[:cut]], numbers[piece[cut:]], piece, cut)
         for piece, score in scores
         for cut in range(1, len(piece))
         if piece[:cut] in numbers and piece[cut:] in numbers
     ]
-    return [(piece[:cut], piece[cut:]) for *_, piece, cut in sorted(found)]
+    return [(piece[:cut], piece[cut:]) for *_, piece, cut in sorted(result)]
 
 
 def _normalizer(spec: Any) -> normalizers.Normalizer:

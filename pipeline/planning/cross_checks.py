@@ -71,17 +71,17 @@ def problems(config: Config, origin: str) -> list[str]:
 def _of_grids(config: Config, origin: str) -> list[str]:
     """Grids whose methods do not set what they choose, or that have a mixture's name."""
     grids, mixtures = config.get("grids", {}), config.get("mixtures", {})
-    found = [
+    result = [
         f"{origin}: grids.{name}: a mixture has this name, too: rename one"
         for name in grids.keys() & mixtures.keys()
     ]
     for name, grid in grids.items():
-        found += [
+        result += [
             f"{origin}: grids.{name}.settings: methods.{method} sets no {setting!r}: set it there"
             for method, setting in itertools.product(grid["methods"], grid["settings"])
             if setting not in config["methods"].get(method, {})
         ]
-    return found
+    return result
 
 
 def _uses(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
@@ -127,25 +127,27 @@ def _uses_of_tasks(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str
 
 def _misfits(config: Config, origin: str) -> list[str]:
     whole = validation.validate(Experiment, config, origin, together=False)
-    found = schema.contradictions(whole, origin)
-    found += [f"{origin}: {problem}" for problem in _too_long(config)]
+    problems = schema.contradictions(whole, origin)
+    problems += [f"{origin}: {problem}" for problem in _too_long(config)]
     every = dependencies.closure(config, dependencies.asked(config))
     pairs = {(r.scenario, r.method): dependencies.recipe(config, r) for r in every}
     for scenario, values in config["scenarios"].items():
         pairs |= {(scenario, method): values["training"] for method in values.get("methods", {})}
-    found += [f"{origin}: {problem}" for problem in _of_targets(config)]
+    problems += [f"{origin}: {problem}" for problem in _of_targets(config)]
     for name, values in config.get("mixtures", {}).items():
         if not {"swarm", "methods"} & values.keys():
-            found.append(f"{origin}: mixtures.{name}: swarm or methods: name what it is found from")
+            problems.append(
+                f"{origin}: mixtures.{name}: swarm or methods: name what it is found from"
+            )
         where = f"{origin}: mixtures.{name}.options"
-        found += check(finders.kind(values["finder"]), values.get("options", {}), where)
-    found += paper_roles.problems(config, origin)
-    found += [f"{origin}: {problem}" for problem in _asked_twice(config)]
-    found += [f"{origin}: {problem}" for problem in _headline(config)]
+        problems += check(finders.kind(values["finder"]), values.get("options", {}), where)
+    problems += paper_roles.problems(config, origin)
+    problems += [f"{origin}: {problem}" for problem in _asked_twice(config)]
+    problems += [f"{origin}: {problem}" for problem in _headline(config)]
     for (scenario, method), recipe in sorted(pairs.items()):
-        found += _of_method(config, origin, scenario, method, whole.training[recipe])
-    found += _unselected(config, origin, every)
-    return [*found, *sorted(output_needs.problems(config, origin, every))]
+        problems += _of_method(config, origin, scenario, method, whole.training[recipe])
+    problems += _unselected(config, origin, every)
+    return [*problems, *sorted(output_needs.problems(config, origin, every))]
 
 
 def _too_long(config: Config) -> Iterable[str]:
@@ -195,12 +197,12 @@ def _asked_twice(config: Config) -> Iterable[str]:
 def _headline(config: Config) -> Iterable[str]:
     """A headline formulation in which no downstream task is asked: tables would be empty."""
     entries = [entry for each in config["evaluation"].values() for entry in each.get("tasks", [])]
-    asked = sorted({formulation for entry in entries for formulation in entry["formulations"]})
+    requested = sorted({formulation for entry in entries for formulation in entry["formulations"]})
     headline = config.get("paper", {}).get("headline")
-    if headline and asked and headline not in asked:
+    if headline and requested and headline not in requested:
         yield (
             f"paper.headline: no task is asked in the formulation {headline!r}: name one of "
-            f"{', '.join(asked)}, or add it to evaluation"
+            f"{', '.join(requested)}, or add it to evaluation"
         )
 
 
@@ -239,10 +241,10 @@ def _unselected(
     config: Config, origin: str, every: Sequence[dependencies.RunName]
 ) -> Iterable[str]:
     """What tables and figures select and no run has: they would be refused after all training."""
-    asked = set(dependencies.asked(config))
+    requested = set(dependencies.asked(config))
     for section in ("tables", "figures"):
         for name, selection in config[section].items():
-            chosen = [run.by_key() for run in dependencies.selected(every, asked, selection)]
+            chosen = [run.by_key() for run in dependencies.selected(every, requested, selection)]
             for key, values in selection.items():
                 there = {run[key] for run in chosen}
                 for value in values:

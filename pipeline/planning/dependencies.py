@@ -69,14 +69,14 @@ def asked(config: Config) -> list[RunName]:
 
 
 def selected(
-    every: Iterable[RunName], asked: Collection[RunName], selection: Mapping[str, Sequence[Any]]
+    every: Iterable[RunName], requested: Collection[RunName], selection: Mapping[str, Sequence[Any]]
 ) -> list[RunName]:
     """The runs that a table or figure selects, in their order.
 
     Of those that only serve others it selects the ones whose methods it names.
     """
     named = selection.get("methods", ())
-    keyed = [(run, run.by_key()) for run in every if run in asked or run.method in named]
+    keyed = [(run, run.by_key()) for run in every if run in requested or run.method in named]
     return [run for run, by in keyed if all(by[key] in v for key, v in selection.items())]
 
 
@@ -149,14 +149,14 @@ def tuned(config: Config, scenario: str, method: str) -> dict[str, list[Any]]:
 
 def search(config: Config, name: str) -> Config:
     """The mixture or the grid of this name: what other runs find."""
-    found: Config = {**config.get("mixtures", {}), **config.get("grids", {})}[name]
-    return found
+    result: Config = {**config.get("mixtures", {}), **config.get("grids", {})}[name]
+    return result
 
 
 def mixture(config: Config, run: RunName) -> MixtureName | None:
     """The mixture or the grid that a run takes from other runs."""
-    asked = method_settings(config, run.scenario, run.method)
-    named = asked.get("mixture", asked.get("grid"))
+    requested = method_settings(config, run.scenario, run.method)
+    named = requested.get("mixture", requested.get("grid"))
     if named is None:
         return None
     values = search(config, named)
@@ -165,14 +165,14 @@ def mixture(config: Config, run: RunName) -> MixtureName | None:
     return MixtureName(run.scenario, model, named, _seeds(values, swarm.get("seed", run.seed))[0])
 
 
-def proxies_of(config: Config, found: MixtureName) -> list[RunName]:
+def proxies_of(config: Config, mixture: MixtureName) -> list[RunName]:
     """The proxies of a mixture, or the runs of a grid."""
-    values = search(config, found.mixture)
+    values = search(config, mixture.mixture)
     swarm = [name for name, (s, _) in members(config).items() if s == values.get("swarm")]
     return [
-        RunName(found.scenario, found.model, method, seed)
+        RunName(mixture.scenario, mixture.model, method, seed)
         for method in [*swarm, *values.get("methods", [])]
-        for seed in _seeds(values, found.seed)
+        for seed in _seeds(values, mixture.seed)
     ]
 
 
@@ -203,7 +203,7 @@ def closure(config: Config, wanted: Iterable[RunName]) -> list[RunName]:
     Raises:
         InputError: a run stands on itself.
     """
-    found: dict[RunName, None] = dict.fromkeys(wanted)
+    result: dict[RunName, None] = dict.fromkeys(wanted)
     sound: set[RunName] = set()
 
     def visit(run: RunName, above: tuple[RunName, ...]) -> None:
@@ -215,11 +215,11 @@ def closure(config: Config, wanted: Iterable[RunName]) -> list[RunName]:
                 f"scenario {run.scenario!r}: methods stand on each other in a circle: {chain}: "
                 "a reference and a mixture's proxies must not need what is made from them"
             )
-        found.setdefault(run)
+        result.setdefault(run)
         for other in required_runs(config, run):
             visit(other, (*above, run))
         sound.add(run)
 
-    for run in list(found):
+    for run in list(result):
         visit(run, ())
-    return list(found)
+    return list(result)

@@ -120,8 +120,8 @@ def needs(rule: str) -> Needs:
     kind = registry.kind(rule)
     if kind.needs is Method.needs:
         return Needs()
-    asked: Needs = kind(**required(rule)).needs()
-    return asked
+    needs: Needs = kind(**required(rule)).needs()
+    return needs
 
 
 def required(rule: str) -> dict[str, Any]:

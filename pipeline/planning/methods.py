@@ -193,7 +193,7 @@ def refuse_at_start(
     """
     named = sorted({m["finder"] for m in mixtures} & FINDERS.keys())
     missing = [finders.uninstalled(name) for name in named]
-    found = [problem for problem in missing if problem]
+    problems = [problem for problem in missing if problem]
     own = [run for run in runs if run["rule"] not in RULES]
     if own and importlib.util.find_spec("torch") is None:
         log.warning("without torch here, each training job checks its own method")
@@ -201,6 +201,6 @@ def refuse_at_start(
     for run in own:
         where = f"methods.{run['method_name']} in scenario {run['scenario']}"
         recipe = validate(settings.Training, run["training"], f"{where}: training")
-        found += misfits(run["rule"], planned(run), run["domains"], recipe, where)
-    if found:
-        raise InputError("\n".join(dict.fromkeys(found)))
+        problems += misfits(run["rule"], planned(run), run["domains"], recipe, where)
+    if problems:
+        raise InputError("\n".join(dict.fromkeys(problems)))

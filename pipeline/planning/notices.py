@@ -11,18 +11,18 @@ from pipeline.planning.plan import Plan
 def used(plan: Plan) -> dict[str, set[str]]:
     """By section, the names that a run, or something behind one, uses."""
     config, runs = plan.config, [RunName.parse(run) for run in plan.runs]
-    found = {f"{key}s": {getattr(r, key) for r in runs} for key in ("scenario", "model", "method")}
-    found["training"] = {dependencies.recipe(config, run) for run in runs}
-    chosen = [config["scenarios"][name] for name in found["scenarios"]]
+    result = {f"{key}s": {getattr(r, key) for r in runs} for key in ("scenario", "model", "method")}
+    result["training"] = {dependencies.recipe(config, run) for run in runs}
+    chosen = [config["scenarios"][name] for name in result["scenarios"]]
     for section, key in {"tokenizers": "tokenizer", "evaluation": "evaluation"}.items():
-        found[section] = {scenario[key] for scenario in chosen}
-    found["probe"] = {scenario["probe"] for scenario in chosen if "probe" in scenario}
+        result[section] = {scenario[key] for scenario in chosen}
+    result["probe"] = {scenario["probe"] for scenario in chosen if "probe" in scenario}
     searches = {name.split("/")[2] for name in plan.mixtures}
-    found |= {"mixtures": searches, "grids": searches, "tasks": set(plan.tasks)}
-    found["swarms"] = {dependencies.search(config, name).get("swarm", "") for name in searches}
-    found["sources"] = {corpus.partition("/")[2] for corpus in plan.corpora}
-    found["sources"].update(s for t in found["tokenizers"] for s in plan.tokenizer_sources[t])
-    return found
+    result |= {"mixtures": searches, "grids": searches, "tasks": set(plan.tasks)}
+    result["swarms"] = {dependencies.search(config, name).get("swarm", "") for name in searches}
+    result["sources"] = {corpus.partition("/")[2] for corpus in plan.corpora}
+    result["sources"].update(s for t in result["tokenizers"] for s in plan.tokenizer_sources[t])
+    return result
 
 
 def unused(plan: Plan, own: Mapping[str, Any]) -> list[str]:

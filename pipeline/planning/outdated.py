@@ -134,19 +134,19 @@ class Comparison:
 
         What was made of files, under the same settings, stands without them.
         """
-        found, used = dict[str, None](), notices.used(self._plan)
+        result, used = dict[str, None](), notices.used(self._plan)
         for rule, name in self._every():
             section = MADE[rule].section
             absent = [path for path in self.reads(rule, name).given if not Path(path).is_file()]
             if not absent or name not in used.get(section, {name}) or self._stands(rule, name):
                 continue
             where = "packing.hygiene.decontaminate" if rule == "pack" else f"{section}.{name}"
-            found |= {
+            result |= {
                 f"{self._plan.origin}: {where}: there is no file {path} ({Path.cwd()}): put it "
                 "there, or correct the path": None
                 for path in absent
             }
-        return [*found]
+        return [*result]
 
     def _stands(self, rule: str, name: str) -> bool:
         """Whether a piece of work was made under today's settings."""

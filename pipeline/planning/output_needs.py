@@ -30,8 +30,8 @@ class Selected:
 
     def compared(self, role: str) -> str | None:
         """The method that others are compared with: the `baseline` or the `oracle`."""
-        found: str | None = self.config.get("compare", {}).get(role, getattr(Compare, role))
-        return found
+        result: str | None = self.config.get("compare", {}).get(role, getattr(Compare, role))
+        return result
 
 
 Need = Callable[[Selected], str]
@@ -43,8 +43,8 @@ def _evaluated(of: Selected) -> str:
 
 
 def _items(of: Selected) -> str:
-    asked = any(one.get("choice") or one.get("tasks") for one in of.evaluations())
-    return "" if asked else "no evaluation of its runs asks items: add choice or tasks to one"
+    requested = any(one.get("choice") or one.get("tasks") for one in of.evaluations())
+    return "" if requested else "no evaluation of its runs asks items: add choice or tasks to one"
 
 
 def _followed(of: Selected) -> str:
@@ -81,9 +81,9 @@ def _beside(role: str) -> Need:
         if (named := of.compared(role)) is None:
             return f"it shows differences to compare.{role}: name a method there"
         pairs = ({run, run._replace(method=named)} for run in of.runs if run.method != named)
-        found = any(pair <= of.held for pair in pairs)
+        result = any(pair <= of.held for pair in pairs)
         needed = f"it needs runs of {named} (compare.{role}) and of another method"
-        return "" if found else f"{needed}, of one scenario, model and seed: add them"
+        return "" if result else f"{needed}, of one scenario, model and seed: add them"
 
     return lacks
 
@@ -165,12 +165,12 @@ def problems(config: Config, origin: str, every: Sequence[RunName]) -> Iterator[
         origin: Where it was set, for messages.
         every: Its runs, those that serve others too.
     """
-    asked = frozenset(dependencies.asked(config))
+    requested = frozenset(dependencies.asked(config))
     evaluated = frozenset(dependencies.evaluated(config, every))
     for section, needs in NEEDS.items():
         for name in needs.keys() & config[section].keys():
-            chosen = dependencies.selected(every, asked, config[section][name])
+            chosen = dependencies.selected(every, requested, config[section][name])
             held = evaluated if name in plan.OF_ALL else evaluated & {*chosen}
             # What selects no run is told where selections are judged.
-            if chosen and (lacks := needs[name](Selected(config, chosen, held, asked))):
+            if chosen and (lacks := needs[name](Selected(config, chosen, held, requested))):
                 yield f"{origin}: {section}.{name} would be empty: {lacks}, or take it out"

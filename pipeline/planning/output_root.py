@@ -32,23 +32,23 @@ def claim(plan: Plan) -> Settings:
     path, here = Path(plan.results, "experiment.json"), Path.cwd().resolve()
     if not Path(plan.results).resolve().is_relative_to(here):
         stamp |= {"clone": str(here), "settings": atomic_files.digest(plan.config)}
-    found = {**stamp, **_stamp(path)}
-    if any(found[name] != stamp[name] for name in ("experiment", "configuration")):
+    result = {**stamp, **_stamp(path)}
+    if any(result[name] != stamp[name] for name in ("experiment", "configuration")):
         raise InputError(
-            f"{plan.results}/ belongs to the experiment {found['experiment']!r} of "
-            f"{found['configuration']}, not to {stamp['experiment']!r} of {plan.origin}: give this "
-            f"configuration its own folder (results: ...), or, if it replaces the other for good, "
-            f"delete {path}"
+            f"{plan.results}/ belongs to the experiment {result['experiment']!r} of "
+            f"{result['configuration']}, not to {stamp['experiment']!r} of {plan.origin}: give "
+            f"this configuration its own folder (results: ...), or, if it replaces the other for "
+            f"good, delete {path}"
         )
     shared = {"clone", "settings"} & stamp.keys()
-    if shared and all(found[name] != stamp[name] for name in shared):
+    if shared and all(result[name] != stamp[name] for name in shared):
         raise InputError(
-            f"{plan.results}/ was begun by the clone {found['clone']}, whose {plan.origin} has "
+            f"{plan.results}/ was begun by the clone {result['clone']}, whose {plan.origin} has "
             f"other settings than the one of {here}: give this clone a folder of its own "
             "(results: ...), or make both configurations equal; if that clone was moved here or is "
             f"gone, delete {path}: what was made under other settings is then made again"
         )
-    return stamp | {name: found[name] for name in shared - {"settings"}}
+    return stamp | {name: result[name] for name in shared - {"settings"}}
 
 
 def refuse_file(results: str) -> None:
@@ -64,13 +64,13 @@ def refuse_file(results: str) -> None:
 
 def _stamp(path: Path) -> Settings:
     """What stands in the root's stamp; nothing where there is none."""
-    found = atomic_files.read_json(path) if path.exists() else {}
-    if not isinstance(found, dict) or not all(isinstance(v, str | dict) for v in found.values()):
+    result = atomic_files.read_json(path) if path.exists() else {}
+    if not isinstance(result, dict) or not all(isinstance(v, str | dict) for v in result.values()):
         raise InputError(
             f"{path} does not say which experiment the folder holds: give another (results:) "
             "or move the file away"
         )
-    return found
+    return result
 
 
 def write_settings(plan: Plan, pythons: Mapping[str, str] | None = None) -> None:

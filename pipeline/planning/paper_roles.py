@@ -55,15 +55,15 @@ def pairs(config: Config) -> list[tuple[str, str, str]]:
     Args:
         config: A configuration; one without sections plays nothing.
     """
-    found = []
+    result = []
     for section, kind in KINDS.items():
         cast = config.get("paper", {}).get(section, {})
         taken = {name for played in cast.values() for name in _listed(played)}
         for ours in _ours(config, section):
             alone = [] if ours in taken else [ours]
             played = _listed(cast[ours]) if ours in cast else alone
-            found += [(kind, ours, name) for name in played if name in published()[kind]]
-    return found
+            result += [(kind, ours, name) for name in played if name in published()[kind]]
+    return result
 
 
 def _ours(config: Config, section: str) -> list[str]:
@@ -71,13 +71,13 @@ def _ours(config: Config, section: str) -> list[str]:
     if section != "tasks":
         return list(config.get(section, {}))
     domains = list(config.get("sources", {}))
-    asked = [
+    requested = [
         task
         for evaluation in config.get("evaluation", {}).values()
         for entry in evaluation.get("tasks", [])
         for task in entry["tasks"]
     ]
-    return list(dict.fromkeys([*domains, *(f"{CONTINUATION}{d}" for d in domains), *asked]))
+    return list(dict.fromkeys([*domains, *(f"{CONTINUATION}{d}" for d in domains), *requested]))
 
 
 def _listed(played: str | list[str]) -> list[str]:

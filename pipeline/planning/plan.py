@@ -92,8 +92,8 @@ class Plan:
 
     def asked_tasks(self, runs: Iterable[str]) -> list[str]:
         """Downstream tasks that the evaluations of these runs ask."""
-        asked = (self.evaluations.get(run, {}).get("tasks", []) for run in runs)
-        return sorted({one["task"] for tasks in asked for one in tasks})
+        requested = (self.evaluations.get(run, {}).get("tasks", []) for run in runs)
+        return sorted({one["task"] for tasks in requested for one in tasks})
 
     def work(self) -> dict[str, Collection[str]]:
         """Names of what each rule of the workflow makes, in the order of the data's way."""
@@ -213,7 +213,7 @@ class Plan:
     @functools.cached_property
     def _needed(self) -> dict[tuple[str, str], tuple[str, ...]]:
         """The runs that each table and figure needs, in the order of the plan."""
-        every, asked = map(RunName.parse, self.runs), set(map(RunName.parse, self.asked))
+        every, requested = map(RunName.parse, self.runs), set(map(RunName.parse, self.asked))
         listed, outputs = list(every), {"table": self.tables, "figure": self.figures}
 
         def needed(kind: str, name: str, wanted: Settings) -> tuple[str, ...]:
@@ -221,7 +221,7 @@ class Plan:
                 return ()
             if kind == "table" and name in OF_ALL:
                 return tuple(self.runs)
-            return tuple(map(str, dependencies.selected(listed, asked, wanted)))
+            return tuple(map(str, dependencies.selected(listed, requested, wanted)))
 
         return {
             (kind, name): needed(kind, name, values["selection"])

@@ -24,8 +24,8 @@ def items(plan: Plan, run: str) -> list[int]:
     evaluation = plan.evaluations.get(run, {})
     choice = evaluation.get("choice")
     own = [] if choice is None else [choice["items"]] * len(plan.runs[run]["domains"])
-    asked = {entry["task"] for entry in evaluation.get("tasks", [])}
-    return own + [_known_items()[task] for task in sorted(asked) if task in _known_items()]
+    requested = {entry["task"] for entry in evaluation.get("tasks", [])}
+    return own + [_known_items()[task] for task in sorted(requested) if task in _known_items()]
 
 
 def by_items(counts: list[int]) -> float | None:
@@ -53,13 +53,13 @@ def rows(plan: Plan) -> list[tuple[str, ...]]:
             seeds[scenario, model, method] += 1
             first.setdefault((scenario, model), run)
     alike = Counter((scenario, model, n) for (scenario, model, _), n in seeds.items())
-    found: list[tuple[str, ...]] = [
+    result: list[tuple[str, ...]] = [
         ("against " + baseline, "methods", "seeds", "seed SDs", "items", "points by items")
     ]
     for (scenario, model, n), methods in alike.items():
         counts = items(plan, first[scenario, model])
         error = by_items(counts)
-        found.append(
+        result.append(
             (
                 f"{scenario}/{model}",
                 str(methods),
@@ -69,7 +69,7 @@ def rows(plan: Plan) -> list[tuple[str, ...]]:
                 "" if error is None else f"{detectable(0.0, 2, error):.1f}",
             )
         )
-    return found
+    return result
 
 
 NOTE = (

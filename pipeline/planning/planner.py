@@ -40,8 +40,8 @@ def alone(path: Path) -> Settings:
     loaded = strict_yaml.load(text, str(path))
     if not isinstance(loaded, dict):
         kind = "list" if isinstance(loaded, list) else "single value"
-        found = "is empty" if loaded is None else f"holds a {kind}"
-        raise InputError(f"{path} {found}: a configuration is a mapping, such as config.yaml")
+        result = "is empty" if loaded is None else f"holds a {kind}"
+        raise InputError(f"{path} {result}: a configuration is a mapping, such as config.yaml")
     return loaded
 
 
@@ -161,11 +161,11 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
     if problems:
         raise InputError("\n".join(problems))
     own = copy.deepcopy(dict(config))
-    asked = dependencies.asked(own)
-    every = dependencies.closure(own, asked)
-    found = {run: m for run in every if (m := dependencies.mixture(own, run)) is not None}
+    requested = dependencies.asked(own)
+    every = dependencies.closure(own, requested)
+    result = {run: m for run in every if (m := dependencies.mixture(own, run)) is not None}
     references_of = {run: r for run in every if (r := dependencies.reference(own, run)) is not None}
-    wanted = set(asked)
+    wanted = set(requested)
     runs = {str(run): stage_settings.run_settings(own, run) for run in every}
     evaluations = {
         str(run): stage_settings.evaluation(own, run, asked=run in wanted)
@@ -191,14 +191,14 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
         },
         corpora=used,
         runs=runs,
-        asked=tuple(map(str, asked)),
+        asked=tuple(map(str, requested)),
         references={str(run): str(other) for run, other in references_of.items()},
-        found={str(run): str(mixture) for run, mixture in found.items()},
-        mixtures={str(m): stage_settings.mixture_settings(own, m, runs) for m in found.values()},
+        found={str(run): str(mixture) for run, mixture in result.items()},
+        mixtures={str(m): stage_settings.mixture_settings(own, m, runs) for m in result.values()},
         evaluations=evaluations,
         probes={
             str(run): probed
-            for run in asked
+            for run in requested
             if (probed := stage_settings.probe(own, run)) is not None
         },
         tasks={

@@ -120,13 +120,13 @@ def passes(values: Settings) -> float:
     """Forward passes over a batch that one update costs: 3 of Mix, a backward pass being two."""
     needs, recipe = methods.needs(values), values["training"]
     batches = len(values["domains"]) / recipe["rows"]
-    found = 3.0 + needs.weighs_losses + needs.losses_after + 2 * needs.reference
+    result = 3.0 + needs.weighs_losses + needs.losses_after + 2 * needs.reference
     if needs.statistics and needs.statistics.fresh:
         each = 3 * max(1.0, needs.statistics.rows * batches)
-        found += needs.statistics.estimates * each / needs.statistics.every
+        result += needs.statistics.estimates * each / needs.statistics.every
     if needs.validation:
-        found += needs.validation.rows * batches / needs.validation.every
-    return found + bool(recipe.get("activation_checkpointing"))
+        result += needs.validation.rows * batches / needs.validation.every
+    return result + bool(recipe.get("activation_checkpointing"))
 
 
 def of_run(

@@ -27,8 +27,8 @@ WILDCARDS = {
 
 def files_of(settings: Settings | None) -> list[str]:
     """Paths or patterns of the user's own files that a source or tokenizer reads."""
-    asked = settings or {}
-    named = [asked.get(key) or [] for key in ("files", "validation_files", "path")]
+    fields = settings or {}
+    named = [fields.get(key) or [] for key in ("files", "validation_files", "path")]
     return [path for one in named for path in ([one] if isinstance(one, str) else one)]
 
 
@@ -57,8 +57,8 @@ class Reads(NamedTuple):
 
     def paths(self) -> list[str]:
         """All that other jobs made."""
-        found = self.made.values()
-        return [path for one in found for path in ([one] if isinstance(one, str) else one)]
+        result = self.made.values()
+        return [path for one in result for path in ([one] if isinstance(one, str) else one)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,8 +77,8 @@ class RuleInputs:
         Raises:
             InputError: the plan has no such job.
         """
-        found = getattr(self, f"_{rule}")(name)
-        return found if isinstance(found, Reads) else Reads(found, [])
+        result = getattr(self, f"_{rule}")(name)
+        return result if isinstance(result, Reads) else Reads(result, [])
 
     def _download(self, source: str) -> Reads:
         return Reads({}, _matching(files_of(self.plan.named("sources", source))))
@@ -109,12 +109,12 @@ class RuleInputs:
     def _pretrain(self, run: str) -> dict[str, Any]:
         """Manifests of corpora, and what other runs left for it."""
         plan, values = self.plan, self.plan.named("runs", run)
-        found: dict[str, Any] = {"corpora": self._corpora(run, values["domains"])}
+        result: dict[str, Any] = {"corpora": self._corpora(run, values["domains"])}
         if run in plan.references:
-            found["reference"] = plan.manifest("pretrain", plan.references[run])
+            result["reference"] = plan.manifest("pretrain", plan.references[run])
         if run in plan.found:
-            found["mixture"] = plan.manifest("mixture", plan.found[run])
-        return found
+            result["mixture"] = plan.manifest("mixture", plan.found[run])
+        return result
 
     def _mixture(self, mixture: str) -> dict[str, Any]:
         """Manifests of the runs that it is found from and, where it reads losses, evaluations."""
@@ -170,9 +170,9 @@ class RuleInputs:
     def run_arguments(self, wildcards: Wildcards, input: Mapping[str, Any]) -> list[str]:
         """Arguments that name a run's corpora, and what other runs left for it."""
         reference, mixture = input.get("reference"), input.get("mixture")
-        found = ["--corpora", self.corpora_folder(wildcards)]
-        found += ["--reference", str(Path(reference).parent)] if reference else []
-        return [*found, *(["--mixture", str(mixture)] if mixture else [])]
+        result = ["--corpora", self.corpora_folder(wildcards)]
+        result += ["--reference", str(Path(reference).parent)] if reference else []
+        return [*result, *(["--mixture", str(mixture)] if mixture else [])]
 
     @asked_often
     def corpora_folder(self, wildcards: Wildcards) -> str:

@@ -44,16 +44,16 @@ def problems(config: Mapping[str, Any], origin: str) -> list[str]:
             f"the workflow needs the clone of its repository, but this `pike` is a copy in "
             f"{PATH.parents[2]}: in the clone, run `{install('hub')}`, and then .venv/bin/pike"
         )
-    found = []
+    problems = []
     try:
         validation.validate(Experiment, config, origin, together=False)
     except InputError as error:
-        found = str(error).splitlines()
+        problems = str(error).splitlines()
     named = config.get("methods")
     for name, values in named.items() if isinstance(named, Mapping) else ():
         if isinstance(values, Mapping):
-            found += methods.problems(values, f"{origin}.methods.{name}")
-    return _in_file(found, origin)
+            problems += methods.problems(values, f"{origin}.methods.{name}")
+    return _in_file(problems, origin)
 
 
 def contradictions(config: Experiment, origin: str) -> list[str]:

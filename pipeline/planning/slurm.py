@@ -50,12 +50,12 @@ def mend_plugin() -> None:
 
     async def asked(command: str, logger: Any) -> tuple[dict[str, str], float]:
         nonlocal known
-        found, seconds = await query(command, logger)
-        known = None if found is None else set(found)
-        if found is None:
+        result, seconds = await query(command, logger)
+        known = None if result is None else set(result)
+        if result is None:
             logger.warning("Slurm says nothing of the jobs: they are taken to go on")
         # A job of which an answer says nothing stays as it is.
-        return found or {}, seconds or 0.0
+        return result or {}, seconds or 0.0
 
     async def checked(self: Any, jobs: list[Any]) -> AsyncIterator[Any]:
         async for job in check(self, jobs):

@@ -40,10 +40,10 @@ def evaluation(config: Settings, run: dependencies.RunName, *, asked: bool) -> S
         named["checkpoints"] = "last"
     if not asked:
         named |= {"checkpoints": "last", "choice": None, "tasks": []}
-    found: Settings = ordered(named)
-    if "tasks" in found:
-        found["tasks"] = [one for entry in found["tasks"] for one in _ways(entry)]
-    return found
+    result: Settings = ordered(named)
+    if "tasks" in result:
+        result["tasks"] = [one for entry in result["tasks"] for one in _ways(entry)]
+    return result
 
 
 def probe(config: Settings, run: dependencies.RunName) -> Settings | None:
@@ -53,8 +53,8 @@ def probe(config: Settings, run: dependencies.RunName) -> Settings | None:
         return None
     values = dict(config["probe"][named])
     chosen = {key: values.pop(key) for key in ("methods", "models") if key in values}
-    found: Settings = ordered(values)
-    return found if _among(chosen, run) else None
+    result: Settings = ordered(values)
+    return result if _among(chosen, run) else None
 
 
 def _among(chosen: Mapping[str, Any], run: dependencies.RunName) -> bool:

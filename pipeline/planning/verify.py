@@ -55,10 +55,10 @@ def verify(given: Sequence[str | Path], *, workers: int | None = None, format: s
         InputError: nothing to verify; or everything that is changed, missing or foreign, each with
             the command that makes it again.
     """
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     broken: set[Path] = set()
-    kept = [one for name in given for one in _manifests(Path(name), found, broken)]
-    if not kept and not found:
+    kept = [one for name in given for one in _manifests(Path(name), result, broken)]
+    if not kept and not result:
         named = ", ".join(map(str, given))
         raise InputError(f"{named}: no manifest is there: name a folder such as results")
     every = [file for one in kept for file in one.files]
@@ -66,17 +66,17 @@ def verify(given: Sequence[str | Path], *, workers: int | None = None, format: s
     with Progress("verify", total=round(size / 1e6), unit="MB") as progress:
         for file, problem in checksums.problems(checksums.altered, every, workers):
             if problem:
-                found[problem] = None
+                result[problem] = None
                 broken.add(file.path)
             progress.add(file.bytes / 1e6)
     known = checksums.Memory(checksums.MEMORY)
     for one in kept:
-        found |= dict.fromkeys(_unlike(one, known, broken))
+        result |= dict.fromkeys(_unlike(one, known, broken))
     for name in given:
-        found |= dict.fromkeys(_missing(Path(name), broken))
-        found |= dict.fromkeys(_foreign(Path(name), kept, broken))
-    if found:
-        raise InputError(_told([*found], len(every)))
+        result |= dict.fromkeys(_missing(Path(name), broken))
+        result |= dict.fromkeys(_foreign(Path(name), kept, broken))
+    if result:
+        raise InputError(_told([*result], len(every)))
     facts = [
         {
             "folder": str(one.path.parent),
@@ -91,7 +91,7 @@ def verify(given: Sequence[str | Path], *, workers: int | None = None, format: s
     return presentation.shown(format, facts, lambda: "\n".join([*_lines(facts), end]))
 
 
-def _manifests(place: Path, found: dict[str, None], broken: set[Path]) -> Iterator[_Kept]:
+def _manifests(place: Path, seen: dict[str, None], broken: set[Path]) -> Iterator[_Kept]:
     """The manifests of a folder; what is no whole one is added to the problems and the broken."""
     for path in sorted(place.rglob("*.json")):
         of_files = bool({"tokenizers", "mixtures"} & {*path.absolute().parts})
@@ -104,7 +104,7 @@ def _manifests(place: Path, found: dict[str, None], broken: set[Path]) -> Iterat
         try:
             yield _kept(path)
         except InputError as problem:
-            found[str(problem)] = None
+            seen[str(problem)] = None
             broken.add(path)
 
 
@@ -192,9 +192,9 @@ def _foreign(place: Path, kept: Sequence[_Kept], broken: set[Path]) -> Iterator[
             yield f"{path} is foreign: no manifest lists it: delete it, or put it elsewhere"
 
 
-def _told(found: list[str], total: int) -> str:
-    more = [f"... and {len(found) - _MANY:,} more"] if len(found) > _MANY else []
-    return "\n".join([f"{len(found):,} problems in {total:,} files:", *found[:_MANY], *more])
+def _told(problems: list[str], total: int) -> str:
+    more = [f"... and {len(problems) - _MANY:,} more"] if len(problems) > _MANY else []
+    return "\n".join([f"{len(problems):,} problems in {total:,} files:", *problems[:_MANY], *more])
 
 
 def _lines(facts: list[dict[str, Any]]) -> list[str]:

@@ -34,8 +34,8 @@ def of(row: Row) -> Cell:
     marked = {mark for mark in marks.NOTES if row.get(mark)}
     if row.get("above_chance") is False:
         marked.add("faint")
-    found = frozenset(marked)
-    return Cell(row["value"], row["error"], shown, found, published, row.get("runs", ()))
+    result = frozenset(marked)
+    return Cell(row["value"], row["error"], shown, result, published, row.get("runs", ()))
 
 
 def number(value: float | None, error: float | None, decimals: int) -> str:

@@ -30,13 +30,13 @@ def fill(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _judge(connection: duckdb.DuckDBPyConnection) -> None:
     """Fills claim_tests: a p-value for each claim with seeds enough, by Holm."""
-    found = connection.execute(
+    result = connection.execute(
         "select claim, margin, seed_stderr, item_stderr, seeds, documents, p from weighed_cells "
         "where side = 'ours' qualify coalesce("
         "min(seeds) over (partition by claim) >= least_seeds_of_claims(), true) "
         "order by claim, margin, cell"
     ).fetchall()
-    groups = itertools.groupby(found, key=lambda row: row[0])
+    groups = itertools.groupby(result, key=lambda row: row[0])
     tested = {
         claim: claim_p([(row[1], cell_p(*row[1:])) for row in rows]) for claim, rows in groups
     }
@@ -77,9 +77,9 @@ def _tests(connection: duckdb.DuckDBPyConnection) -> None:
 
     A mean is left out where the two methods have not answered the same tasks with the same seeds.
     """
-    found = sorted(_tasks(connection), key=comparisons.place)
+    result = sorted(_tasks(connection), key=comparisons.place)
     kept, rows = comparisons.mean_tasks(connection), []
-    for block, same in itertools.groupby(found, key=lambda c: c.block):
+    for block, same in itertools.groupby(result, key=lambda c: c.block):
         tested = list(same)
         tasks = len({c.task for c in tested if (c.block[0], c.task) in kept})
         rows += [

@@ -51,9 +51,9 @@ class Comparison:
         return [percent(value) for value in (middle, self.estimate.stderr, *ends)]
 
 
-def place(found: Comparison) -> tuple[Block, str, str, str]:
+def place(comparison: Comparison) -> tuple[Block, str, str, str]:
     """By what comparisons are sorted."""
-    return found.block, found.method, found.against, found.task
+    return comparison.block, comparison.method, comparison.against, comparison.task
 
 
 def fill(connection: duckdb.DuckDBPyConnection) -> None:
@@ -61,8 +61,8 @@ def fill(connection: duckdb.DuckDBPyConnection) -> None:
 
     p_holm is corrected over a block: all methods and tasks, and their mean, under one metric.
     """
-    found, kept = sorted(_tasks(connection), key=place), mean_tasks(connection)
-    for _, block in itertools.groupby(found, key=lambda c: c.block):
+    result, kept = sorted(_tasks(connection), key=place), mean_tasks(connection)
+    for _, block in itertools.groupby(result, key=lambda c: c.block):
         tested = list(block)
         family = [*tested, *means(tested, kept)]
         adjusted = paired.holm([c.p for c in family])
@@ -89,19 +89,19 @@ def compared(
     """One comparison per metric; p is over seeds and documents, that of one seed exact."""
     scenario, model, task, shots, formulation = group
     for metric, sum_SxG in pairs.sums.items():
-        found = paired.estimate(sum_SxG, pairs.count_G)
+        result = paired.estimate(sum_SxG, pairs.count_G)
         yield Comparison(
             block=(scenario, model, shots, formulation, metric),
             task=task,
             method=method,
             against=against,
-            estimate=found,
+            estimate=result,
             by_seed_S=tuple(math.fsum(row_G) / pairs.items for row_G in sum_SxG),
             seeds=tuple(pairs.seeds),
             p=paired.tested(sum_SxG, pairs.count_G),
             other=pairs.other[metric],
             examples=pairs.items,
-            documents=found.clusters,
+            documents=result.clusters,
             discordance=float(pairs.squares[metric].mean()),
             design_effect=_design_effect(sum_SxG, pairs, metric),
         )
@@ -135,12 +135,12 @@ def means(block: Sequence[Comparison], kept: Container[tuple[str, str]]) -> Iter
         same = list(part)
         if len(same) < len(tasks) or len({c.seeds for c in same}) > 1:
             continue
-        found = paired.averaged([c.estimate for c in same], [c.by_seed_S for c in same])
+        result = paired.averaged([c.estimate for c in same], [c.by_seed_S for c in same])
         yield replace(
             same[0],
             task=MEAN,
-            estimate=found,
-            p=paired.p_value(found),
+            estimate=result,
+            p=paired.p_value(result),
             other=float(np.mean([c.other for c in same])),
             examples=sum(c.examples for c in same),
             documents=sum(c.documents for c in same),
@@ -149,17 +149,26 @@ def means(block: Sequence[Comparison], kept: Container[tuple[str, str]]) -> Iter
         )
 
 
-def _row(found: Comparison) -> list[Any]:
+def _row(comparison: Comparison) -> list[Any]:
     """A row of accuracy_tests: differences in percentage points."""
-    scenario, model, shots, formulation, metric = found.block
-    estimate, seed_sd = found.estimate, found.estimate.of_seeds
+    scenario, model, shots, formulation, metric = comparison.block
+    estimate, seed_sd = comparison.estimate, comparison.estimate.of_seeds
     return [
-        *(scenario, model, found.task, shots, formulation, metric, found.method, found.against),
-        *(*found.points(), found.p, found.p_holm),
-        *(estimate.seeds, found.examples, found.documents),
-        percent(found.discordance),
+        *(
+            scenario,
+            model,
+            comparison.task,
+            shots,
+            formulation,
+            metric,
+            comparison.method,
+            comparison.against,
+        ),
+        *(*comparison.points(), comparison.p, comparison.p_holm),
+        *(estimate.seeds, comparison.examples, comparison.documents),
+        percent(comparison.discordance),
         percent(None if seed_sd is None else seed_sd * math.sqrt(estimate.seeds)),
-        found.design_effect,
+        comparison.design_effect,
     ]
 
 

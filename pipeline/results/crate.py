@@ -57,12 +57,12 @@ def crate(results: Path, *, out: Path) -> str:
             "name": "The configuration and the runs that it makes",
             "encodingFormat": "application/json",
         })  # fmt: skip
-        found = [
+        result = [
             (made.add_dataset if path.is_dir() else made.add_file)(path, f"results/{path.name}")
             for path in (results / name for name in RESULTS)
         ]
         made.root_dataset["mentions"] = made.add_action(
-            workflow, object=[given], result=found, properties=_run(results / RESULTS[0])
+            workflow, object=[given], result=result, properties=_run(results / RESULTS[0])
         )
         made.write(partial)
     return f"{out}: {sum(path.is_file() for path in out.rglob('*')):,} files"

@@ -12,7 +12,7 @@ ALL = 0.9
 """From this weight on one domain has, for the eye, all."""
 
 
-def losses(found: list[Row], baseline: str) -> list[Panel]:
+def losses(rows: list[Row], baseline: str) -> list[Panel]:
     """Validation loss: a panel per domain, a line per method, the range over seeds as a band."""
     titles = {"uniform": "uniform guess", "unigram": "unigram counts", "floor": "entropy floor"}
     return [
@@ -23,7 +23,7 @@ def losses(found: list[Row], baseline: str) -> list[Panel]:
             references=[(t, part[0][n]) for n, t in titles.items() if part[0][n] is not None],
             y_limits=_loss_limits(part),
         )
-        for place, part in _groups(found, "scenario", "model", "domain")
+        for place, part in _groups(rows, "scenario", "model", "domain")
     ]
 
 
@@ -41,15 +41,15 @@ def _loss_limits(part: list[Row]) -> tuple[float, float]:
     return bottom - 0.12 * room, top + 0.12 * room
 
 
-def differences(found: list[Row], baseline: str) -> list[Panel]:
+def differences(rows: list[Row], baseline: str) -> list[Panel]:
     """Validation loss minus the baseline's at the same step: where the curves differ."""
     level = {
         (row["scenario"], row["model"], row["domain"], row["step"]): row["nll"]
-        for row in found
+        for row in rows
         if row["method"] == baseline
     }
     compared = []
-    for row in found:
+    for row in rows:
         place = row["scenario"], row["model"], row["domain"], row["step"]
         if row["method"] != baseline and place in level:
             compared.append({**row, "difference": row["nll"] - level[place]})
@@ -74,9 +74,9 @@ def _difference_limits(part: list[Row]) -> tuple[float, float]:
     return max(-limit, min(values)) - 0.1 * limit, min(limit, max(values)) + 0.1 * limit
 
 
-def weights(found: list[Row], _: str) -> list[Panel]:
+def weights(rows: list[Row], _: str) -> list[Panel]:
     """Sampling weights: a panel per method, a line per domain."""
-    parts = _groups(found, "scenario", "model", "method")
+    parts = _groups(rows, "scenario", "model", "method")
     highest = [max(row["weight"] for row in part) for _, part in parts]
     # One scale for all panels, except those that reach (nearly) 1: they get the whole range.
     common = max((top for top in highest if top < ALL), default=1.0)
@@ -91,10 +91,10 @@ def weights(found: list[Row], _: str) -> list[Panel]:
     ]
 
 
-def similarities(found: list[Row], _baseline: str) -> list[Panel]:
+def similarities(rows: list[Row], _baseline: str) -> list[Panel]:
     """Cosine, noise-corrected cosine and ratio: a row of panels per method, a line per pair."""
     # Pairs count from 0 within their scenario, so that each has its own colour.
-    for _, part in _groups(found, "scenario"):
+    for _, part in _groups(rows, "scenario"):
         order = {p: i for i, p in enumerate(sorted({row["pair_position"] for row in part}))}
         for row in part:
             row["pair_position"] = order[row["pair_position"]]
@@ -107,7 +107,7 @@ def similarities(found: list[Row], _baseline: str) -> list[Panel]:
             references=[("", 0.0)],
             y_limits=(-limit, limit),
         )
-        for place, part in _groups(found, "scenario", "model", "method")
+        for place, part in _groups(rows, "scenario", "model", "method")
         for column, label, limit in (
             ("cosine", "cosine of gradients", 1.05),
             ("cosine_corrected", "cosine, noise taken out", 1.05),
@@ -116,13 +116,13 @@ def similarities(found: list[Row], _baseline: str) -> list[Panel]:
     ]
 
 
-def gradients(found: list[Row], _: str) -> list[Panel]:
+def gradients(rows: list[Row], _: str) -> list[Panel]:
     """Squared norm, variance and noise scale: a row of panels per method, a line per domain."""
     return [
         _panel(
             place, label, _lines(part, column, "domain", positive=True), column=column, scale="log"
         )
-        for place, part in _groups(found, "scenario", "model", "method")
+        for place, part in _groups(rows, "scenario", "model", "method")
         for column, label in (
             ("squared_norm_unbiased", "squared norm (unbiased)"),
             ("variance", "variance of one row"),
@@ -131,12 +131,12 @@ def gradients(found: list[Row], _: str) -> list[Panel]:
     ]
 
 
-def lengths(found: list[Row], _: str) -> list[Panel]:
+def lengths(rows: list[Row], _: str) -> list[Panel]:
     """Documents by their length: a panel per scenario, a line per domain."""
     label = "tokens of a document, as a power of 2"
     return [
         Panel(slug(name), name, "", "documents", label, "share of documents", _shares(part))
-        for (name,), part in _groups(found, "scenario")
+        for (name,), part in _groups(rows, "scenario")
     ]
 
 
@@ -151,14 +151,14 @@ def _shares(part: list[Row]) -> list[Series]:
     return lines
 
 
-def declared(found: list[Row], _: str) -> list[Panel]:
+def declared(rows: list[Row], _: str) -> list[Panel]:
     """Panels that the view itself lays out: place, labels, lines and limits are columns of it.
 
     Bands (low, high), a line of reference and limits (bottom, top) are optional; a view that has a
     lower limit alone leaves the upper one to the highest value.
     """
     panels = []
-    for (scenario, model, name), part in _groups(found, "scenario", "model", "panel"):
+    for (scenario, model, name), part in _groups(rows, "scenario", "model", "panel"):
         first, limits = part[0], None
         if (bottom := first.get("bottom")) is not None:
             limits = bottom, first.get("top") or 1.1 * max(row["value"] for row in part)
@@ -179,12 +179,12 @@ def declared(found: list[Row], _: str) -> list[Panel]:
     return panels
 
 
-def example(found: list[Row], _: str) -> list[Panel]:
+def example(rows: list[Row], _: str) -> list[Panel]:
     """Example 1: the loss, its simulation's 95% interval as a band, and the share of task 1."""
-    if not found:
+    if not rows:
         return []
-    loss = _lines(found, "loss", "mixture", band=_with_ends)
-    share = _lines(found, "share", "mixture")
+    loss = _lines(rows, "loss", "mixture", band=_with_ends)
+    share = _lines(rows, "share", "mixture")
     title = "share of task 1"
     return [
         Panel("loss", "", "", "expected loss", STEP, "expected loss", loss, scale="log"),
@@ -192,10 +192,10 @@ def example(found: list[Row], _: str) -> list[Panel]:
     ]
 
 
-def _groups(found: Iterable[Row], *columns: str) -> list[tuple[tuple[Any, ...], list[Row]]]:
+def _groups(rows: Iterable[Row], *columns: str) -> list[tuple[tuple[Any, ...], list[Row]]]:
     """Rows by the values of the columns; groups and rows keep the order of the view."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in found:
+    for row in rows:
         groups.setdefault(tuple(row[column] for column in columns), []).append(row)
     return list(groups.items())
 

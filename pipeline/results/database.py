@@ -49,9 +49,9 @@ def build(settings: Path, out: Path) -> None:
         duckdb.connect(str(partial)) as connection,
     ):
         connection.execute(views.schema())
-        found = fill(connection, experiment)
+        result = fill(connection, experiment)
     under = records.database_settings(dataclasses.asdict(experiment))
-    sealed.write(out, "database", under, found.manifests, [out])
+    sealed.write(out, "database", under, result.manifests, [out])
 
 
 @contextlib.contextmanager
@@ -75,15 +75,15 @@ def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> linea
     Raises:
         InputError: a record or manifest is missing, truncated or altered.
     """
-    found = lineage.read(experiment)
+    result = lineage.read(experiment)
     connection.execute("begin")
     _names(connection, experiment)
-    _corpora(connection, found)
+    _corpora(connection, result)
     fill_paper(connection, experiment.config)
     loader = record_loader.Loader(connection)
     with Progress("database", total=len(experiment.runs), unit="run") as progress:
         for run, record in experiment.runs.items():
-            _run(connection, run, record, found)
+            _run(connection, run, record, result)
             if record.trained:
                 loader.training(run, record)
             if record.evaluations:
@@ -98,9 +98,9 @@ def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> linea
     comparisons.fill(connection)
     claim_tests.fill(connection)
     speedups.fill(connection)
-    _lineage(connection, found)
+    _lineage(connection, result)
     connection.execute("commit")
-    return found
+    return result
 
 
 def _defaults() -> Iterator[list[str]]:
@@ -137,7 +137,7 @@ def _texts(value: object) -> list[str]:
 
 
 def _run(
-    connection: duckdb.DuckDBPyConnection, run: str, record: RunRecord, found: lineage.Lineage
+    connection: duckdb.DuckDBPyConnection, run: str, record: RunRecord, recorded: lineage.Lineage
 ) -> None:
     values: dict[str, Any] = record.settings
     known = {
@@ -148,15 +148,15 @@ def _run(
         "seed": values["seed"],
         "tokenizer": values["tokenizer"],
         "mixture": record.mixture,
-        **(_trained if record.trained else _planned)(run, values, found),
+        **(_trained if record.trained else _planned)(run, values, recorded),
     }
     marks = ", ".join("?" * len(known))
     connection.execute(f"insert into runs ({', '.join(known)}) values ({marks})", [*known.values()])
 
 
-def _trained(run: str, _: Mapping[str, Any], found: lineage.Lineage) -> dict[str, Any]:
+def _trained(run: str, _: Mapping[str, Any], recorded: lineage.Lineage) -> dict[str, Any]:
     """What the manifest of a finished run says of it."""
-    made = found.artifacts[f"run/{run}"]
+    made = recorded.artifacts[f"run/{run}"]
     keys = ("steps", "tokens", "parameters", "data_fingerprint", "device", "wall_seconds",
             "tokens_per_second", "resumes")  # fmt: skip
     if missing := sorted({*keys} - made.facts.keys()):
@@ -172,10 +172,10 @@ def _trained(run: str, _: Mapping[str, Any], found: lineage.Lineage) -> dict[str
     }
 
 
-def _planned(run: str, values: Mapping[str, Any], found: lineage.Lineage) -> dict[str, Any]:
+def _planned(run: str, values: Mapping[str, Any], recorded: lineage.Lineage) -> dict[str, Any]:
     """Of a run that is not trained: what its settings and its tokenizer say of it."""
     first = f"corpus/{values['tokenizer']}/{values['domains'][0]}"
-    vocabulary = found.artifacts[first].facts["tokenizer"]["vocabulary"]
+    vocabulary = recorded.artifacts[first].facts["tokenizer"]["vocabulary"]
     recipe = validate(Training, values["training"], f"{run}: training")
     return {
         "settings": atomic_files.canonical(values),
@@ -185,8 +185,8 @@ def _planned(run: str, values: Mapping[str, Any], found: lineage.Lineage) -> dic
     }
 
 
-def _corpora(connection: duckdb.DuckDBPyConnection, found: lineage.Lineage) -> None:
-    for name, made in found.artifacts.items():
+def _corpora(connection: duckdb.DuckDBPyConnection, recorded: lineage.Lineage) -> None:
+    for name, made in recorded.artifacts.items():
         if not name.startswith("corpus/"):
             continue
         _, tokenizer, source = name.split("/")
@@ -227,9 +227,9 @@ def fill_paper(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any])
     insert(connection, "defaults", _defaults())
 
 
-def _lineage(connection: duckdb.DuckDBPyConnection, found: lineage.Lineage) -> None:
+def _lineage(connection: duckdb.DuckDBPyConnection, recorded: lineage.Lineage) -> None:
     rows = []
-    for made in sorted(found.artifacts.values(), key=lambda artifact: artifact.name):
+    for made in sorted(recorded.artifacts.values(), key=lambda artifact: artifact.name):
         row = [made.name, made.path, made.sha256, made.produced_by, list(made.inputs)]
         row += [None if made.settings is None else atomic_files.canonical(made.settings)]
         row += [made.code_fingerprint, made.code_commit]

@@ -96,8 +96,8 @@ class Experiment:
 
     def section(self, name: str) -> dict[str, Any]:
         """A section of the configuration by its name; empty when it is not there."""
-        found = self.config.get(name, {})
-        return found if isinstance(found, dict) else {}
+        result = self.config.get(name, {})
+        return result if isinstance(result, dict) else {}
 
 
 def read(path: Path) -> Experiment:

@@ -50,20 +50,20 @@ def write(settings: Path, database: Path, out: Path) -> None:
     places = ownership.siblings(out, (".svg", ".png", ".json"), "figure", [settings, database])
     connection = connect_ours(database)
     try:
-        found = rows(connection, view, figure.selection, str(settings))
+        result = rows(connection, view, figure.selection, str(settings))
         baseline = connection.execute("select baseline from experiment").fetchall()[0][0]
         doubts = marks.doubts(connection, str(settings))
     finally:
         connection.close()
     if kind.of_baseline and "methods" not in figure.selection:
-        found = [row for row in found if row["method"] == baseline] or found
+        result = [row for row in result if row["method"] == baseline] or result
     signs = {place: marks.signs(marked) for place, marked in doubts.items()}
-    for row in found:
+    for row in result:
         row["sign"] = signs.get((row.get("scenario"), row.get("model"), row.get("method")), "")
     # A line of a method ends with its sign; a panel of one has it in its title.
     panels = [
         dataclasses.replace(p, title=p.title + signs.get((p.scenario, p.model, p.title), ""))
-        for p in kind.panels(found, baseline)
+        for p in kind.panels(result, baseline)
     ]
     if not panels:
         raise InputError(
@@ -71,7 +71,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
             "select others, or take it out of `figures` in the configuration"
         )
     data = drawing.draw(figure.name, panels, kind.columns, out)
-    signed = {mark for mark, sign in marks.SIGNS.items() if any(sign in r["sign"] for r in found)}
+    signed = {mark for mark, sign in marks.SIGNS.items() if any(sign in r["sign"] for r in result)}
     caption = " ".join([views.caption(view), *marks.notes(signed)])
     facts = {"name": figure.name, "caption": caption, "lines": kind.lines, "view": view}
     with atomic_files.atomic_write(places[".json"], "figure") as partial:

@@ -82,8 +82,8 @@ def _small(picture: ElementTree.Element) -> str:
     return re.sub(r"\s+", " ", text).replace(' "', '"').replace("> <", "><").replace(" />", "/>")
 
 
-def _tenth(found: re.Match[str]) -> str:
-    return f"{float(found[0]):.1f}".removesuffix(".0")
+def _tenth(match: re.Match[str]) -> str:
+    return f"{float(match[0]):.1f}".removesuffix(".0")
 
 
 def _unwrapped(element: ElementTree.Element) -> list[ElementTree.Element]:
@@ -124,9 +124,9 @@ def _own(
 
 def _references(group: ElementTree.Element) -> set[str]:
     """Ids that elements of the group point to."""
-    found = set()
+    result = set()
     for element in group.iter():
         if HREF in element.attrib:
-            found.add(element.attrib[HREF][1:])
-        found.update(re.findall(r"url\(#([^)]+)\)", element.get("clip-path", "")))
-    return found
+            result.add(element.attrib[HREF][1:])
+        result.update(re.findall(r"url\(#([^)]+)\)", element.get("clip-path", "")))
+    return result

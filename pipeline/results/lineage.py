@@ -73,10 +73,10 @@ def read(experiment: Experiment) -> Lineage:
         InputError: one is missing or not whole; the message says what to run.
     """
     lineage, root = Lineage(), Path(experiment.results)
-    found = list(_manifests(experiment))
-    owners, sums = _owners(found)
-    lineage.manifests += [m.path for m in found if not m.name.startswith("checkpoint/")]
-    for manifest in found:
+    result = list(_manifests(experiment))
+    owners, sums = _owners(result)
+    lineage.manifests += [m.path for m in result if not m.name.startswith("checkpoint/")]
+    for manifest in result:
         inputs, here = [], manifest.path.parent
         read = {_absolute(here / name): sha for name, sha in manifest.content["inputs"].items()}
         read |= {_absolute(Path(name)): sha for name, sha in manifest.content["given"].items()}
@@ -153,10 +153,10 @@ def _manifests(experiment: Experiment) -> Iterator[_Found]:
         own = content.get(keys.get(stage, ""), expected)
         if own != expected:
             raise InputError(f"{place} is of {own!r}, not of {expected!r}: {remake}")
-        found = _Found(name, Path(place), content)
-        yield found
+        result = _Found(name, Path(place), content)
+        yield result
         if stage == "pretrain":
-            yield from _checkpoints(found)
+            yield from _checkpoints(result)
 
 
 def _checkpoints(run: _Found) -> Iterator[_Found]:
@@ -179,7 +179,7 @@ def _checkpoints(run: _Found) -> Iterator[_Found]:
         yield _Found(f"checkpoint/{name}/step{step}", path, content)
 
 
-def _owners(found: list[_Found]) -> tuple[dict[str, str], dict[str, str]]:
+def _owners(records: list[_Found]) -> tuple[dict[str, str], dict[str, str]]:
     """Which artifact each file belongs to, and the SHA-256 that the file has now.
 
     A manifest is hashed here; the files that it lists have the sums it gives them, since hashing
@@ -187,11 +187,11 @@ def _owners(found: list[_Found]) -> tuple[dict[str, str], dict[str, str]]:
     """
     owners: dict[str, str] = {}
     sums: dict[str, str] = {}
-    for manifest in found:
+    for manifest in records:
         for relative, facts in manifest.content["files"].items():
             place = _absolute(manifest.path.parent / relative)
             owners[place], sums[place] = manifest.name, facts["sha256"]
-    for manifest in found:
+    for manifest in records:
         place = _absolute(manifest.path)
         owners[place], sums[place] = manifest.name, atomic_files.sha256(manifest.path)
     return owners, sums

@@ -77,8 +77,8 @@ def doubts(
     Raises:
         InputError: the database is of an earlier version.
     """
-    found: dict[tuple[str | None, ...], set[str]] = {}
+    result: dict[tuple[str | None, ...], set[str]] = {}
     for row in selection.rows(connection, "doubts", {}, where):
         key = row["scenario"], row["model"], row["method"]
-        found.setdefault(key, set()).add(row["mark"])
-    return found
+        result.setdefault(key, set()).add(row["mark"])
+    return result

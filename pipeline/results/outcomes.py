@@ -130,23 +130,23 @@ def read(connection: duckdb.DuckDBPyConnection, group: Group, *, every: bool = F
         group: One of `groups`.
         every: All checkpoints, not the last of each run alone.
     """
-    found = connection.sql(ROWS, params=[*group, every]).to_arrow_table().combine_chunks()
-    asked = {name for (name,) in connection.execute(METRICS, list(group)).fetchall()}
-    own = [found[name].to_pylist() for name in ("method", "seed", "step", "trained")]
+    result = connection.sql(ROWS, params=[*group, every]).to_arrow_table().combine_chunks()
+    requested = {name for (name,) in connection.execute(METRICS, list(group)).fetchall()}
+    own = [result[name].to_pylist() for name in ("method", "seed", "step", "trained")]
     keys = list(zip(*own, strict=True))
     runs = list(dict.fromkeys(keys))
     place = {key: i for i, key in enumerate(runs)}
     run_N = np.array([place[key] for key in keys])
-    texts = zip(found["item"].to_pylist(), found["gold"].to_pylist(), strict=True)
+    texts = zip(result["item"].to_pylist(), result["gold"].to_pylist(), strict=True)
     names_I, item_N = np.unique([f"{item} {gold}" for item, gold in texts], return_inverse=True)
     document_I = np.empty(len(names_I), np.int64)
-    document_I[item_N] = np.unique(found["cluster"].to_pylist(), return_inverse=True)[1]
-    candidates_N = _lengths(found["sum_log_likelihood"])
+    document_I[item_N] = np.unique(result["cluster"].to_pylist(), return_inverse=True)[1]
+    candidates_N = _lengths(result["sum_log_likelihood"])
     candidates_I = np.empty(len(names_I))
     candidates_I[item_N] = candidates_N
     graded = {}
-    for name, points_N in _graded(found, candidates_N).items():
-        if name in asked:
+    for name, points_N in _graded(result, candidates_N).items():
+        if name in requested:
             graded[name] = np.full((len(runs), len(names_I)), np.nan)
             graded[name][run_N, item_N] = points_N
     return Outcomes(
@@ -158,20 +158,20 @@ def read(connection: duckdb.DuckDBPyConnection, group: Group, *, every: bool = F
     )
 
 
-def _graded(found: "pa.Table", candidates_N: Ints) -> dict[str, Floats]:
+def _graded(table: "pa.Table", candidates_N: Ints) -> dict[str, Floats]:
     """Points of every row under every metric whose lists are there."""
-    present = {n for needed, _ in SCORES.values() for n in needed} & set(found.column_names)
+    present = {n for needed, _ in SCORES.values() for n in needed} & set(table.column_names)
     columns = {
-        name: found[name]
+        name: table[name]
         .combine_chunks()
         .flatten()
         .to_numpy(zero_copy_only=False)
         .astype(np.float64)
         for name in present
         # Tasks that have no use for a list leave it empty.
-        if np.array_equal(_lengths(found[name]), candidates_N)
+        if np.array_equal(_lengths(table[name]), candidates_N)
     }
-    gold_N = found["gold"].to_numpy()
+    gold_N = table["gold"].to_numpy()
     return {
         name: points(score(*(columns[n] for n in needed)), candidates_N, gold_N)
         for name, (needed, score) in SCORES.items()

@@ -123,8 +123,8 @@ def power(
     paired = math.ceil(design_effect * paired_items(share, discordance / 100, power, level))
     count = None if seed_sd is None else paired_seeds(given, seed_sd, power, level)
     facts: dict[str, Any] = {"paired_items": paired, "unpaired_items": alone, "seeds": count}
-    asked: dict[str, Any] = {"difference": given, "power": power, "level": level}
-    return presentation.shown(format, asked | facts, lambda: _told(**asked, **facts))
+    arguments: dict[str, Any] = {"difference": given, "power": power, "level": level}
+    return presentation.shown(format, arguments | facts, lambda: _told(**arguments, **facts))
 
 
 def _told(

@@ -115,7 +115,7 @@ def accuracies(connection: duckdb.DuckDBPyConnection, scenario: str, model: str)
 
     Each formulation is shown under the score that it is named after, or the paper's (per token).
     """
-    found = query(
+    result = query(
         connection,
         "select t.* from baseline_tests as t join methods as m on t.method = m.method "
         "where t.scenario = ? and t.model = ? and t.task = 'mean' "
@@ -125,7 +125,7 @@ def accuracies(connection: duckdb.DuckDBPyConnection, scenario: str, model: str)
         *(scenario, model),
     )
     blocks = []
-    for _, same in itertools.groupby(found, key=lambda row: (row["formulation"], row["shots"])):
+    for _, same in itertools.groupby(result, key=lambda row: (row["formulation"], row["shots"])):
         rows = list(same)
         shown = [row for row in rows if row["metric"] == rows[0]["metric"]]
         label = (
@@ -138,14 +138,14 @@ def accuracies(connection: duckdb.DuckDBPyConnection, scenario: str, model: str)
 
 def methods(connection: duckdb.DuckDBPyConnection, rules: Mapping[str, str]) -> list[Row]:
     """Every method that ran: name, what its rule does in a sentence, its scenarios by settings."""
-    found = query(
+    result = query(
         connection,
         "select r.method, r.scenario, any_value(r.settings) as settings from runs as r "
         "join methods as m using (method) join scenarios as s using (scenario) "
         "group by r.method, r.scenario, m.position, s.position order by m.position, s.position",
     )
     rows: dict[str, Row] = {}
-    for row in found:
+    for row in result:
         settings = json.loads(row["settings"])
         given = {**settings["method"], **settings.get("tuned", {})}
         values = ", ".join(f"{k} {_plain(v)}" for k, v in given.items())
@@ -162,12 +162,12 @@ def _plain(value: Any) -> str:
 
 def claims(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """The paper's claims with what our runs say of them, by verdict; none without runs in parts."""
-    found = query(connection, "select claim, statement, published_verdict, verdict from claims")
+    result = query(connection, "select claim, statement, published_verdict, verdict from claims")
     order = ("supported", "contradicted", "not significant", "too few seeds", "not run")
-    if all(row["verdict"] == "not run" for row in found):
+    if all(row["verdict"] == "not run" for row in result):
         return []
     return [
-        {"verdict": verdict, "claims": [row for row in found if row["verdict"] == verdict]}
+        {"verdict": verdict, "claims": [row for row in result if row["verdict"] == verdict]}
         for verdict in order
     ]
 
@@ -179,7 +179,7 @@ def anchor(runs: Sequence[str]) -> str | None:
 
 def made(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """How each number was made: runs by scenario, model and method, down to text and code."""
-    found = query(
+    result = query(
         connection,
         "select r.*, l.inputs, l.sha256 as manifest_sha256, e.sha256 as evaluation_sha256, "
         "e.code_fingerprint as evaluation_code from runs as r "
@@ -190,7 +190,7 @@ def made(connection: duckdb.DuckDBPyConnection) -> list[Row]:
         "order by s.position, r.model, m.position, r.seed",
     )
     groups: dict[str, Row] = {}
-    for row in found:
+    for row in result:
         key = anchor([row["run"]]) or ""
         name = row["run"].rpartition("/")[0]
         settings = json.loads(row["settings"])
@@ -241,11 +241,11 @@ def alarms(connection: duckdb.DuckDBPyConnection) -> list[Row]:
 
 def versions(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Versions that the manifests name, each once: `torch 2.13.0`."""
-    found = connection.execute(
+    result = connection.execute(
         "select distinct json_extract(facts, '$.versions') from lineage "
         "where json_exists(facts, '$.versions')"
     ).fetchall()
-    return sorted({f"{k} {v}" for (text,) in found for k, v in json.loads(text).items()})
+    return sorted({f"{k} {v}" for (text,) in result for k, v in json.loads(text).items()})
 
 
 def deviations() -> list[dict[str, str]]:
@@ -254,11 +254,11 @@ def deviations() -> list[dict[str, str]]:
     Their sections have a paragraph `Deviation from the paper: ...`.
     """
     text = DECISIONS.read_text(encoding="utf-8") if DECISIONS.is_file() else ""
-    found = []
+    result = []
     for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         stated = re.search(r"^Deviation from the paper: (.+?)(?:\n\n|\Z)", section, re.M | re.S)
         if stated is not None:
             what = " ".join(stated[1].split())
             title = section.partition("\n")[0]
-            found.append({"title": title, "what": what[0].upper() + what[1:]})
-    return found
+            result.append({"title": title, "what": what[0].upper() + what[1:]})
+    return result

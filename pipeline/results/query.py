@@ -101,20 +101,20 @@ def _add_stale(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
         )
     columns = ", ".join(f"{name} text" for name in outdated.Stale._fields)
     connection.execute(f"create temp table stale ({columns})")
-    if found := sorted(list(one) for one in compared.every()):
-        connection.executemany("insert into stale values (?, ?, ?, ?)", found)
+    if result := sorted(list(one) for one in compared.every()):
+        connection.executemany("insert into stale values (?, ?, ?, ?)", result)
 
 
 def _warn_of_age(database: Path) -> None:
     """Tells in a line where files that a database was made from have changed since."""
     known = checksums.Memory(checksums.MEMORY)
     today = made_from.Today()
-    found = made_from.of_finished(made_from.beside(database), "database", today, known)
-    if found:
-        more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+    result = made_from.of_finished(made_from.beside(database), "database", today, known)
+    if result:
+        more = f" and {len(result) - 1:,} more" if len(result) > 1 else ""
         log.warning(
             "%s is older than what lies on disk (%s%s): `snakemake --cores 2 %s` makes it anew",
-            *(database, found[0].what, more, database),
+            *(database, result[0].what, more, database),
         )
 
 

@@ -148,7 +148,7 @@ class Loader:
 
 def _steps(folder: Path, listed: Iterable[str], remake: str) -> list[int]:
     """The n of all `step{n}` that paths begin with; step 1000 comes after step 200."""
-    found = {int(digits[1]) for name in listed if (digits := re.match(r"step(\d+)", name))}
-    if not found:
+    steps = {int(digits[1]) for name in listed if (digits := re.match(r"step(\d+)", name))}
+    if not steps:
         raise InputError(f"{folder / atomic_files.MANIFEST} lists no record of any step: {remake}")
-    return sorted(found)
+    return sorted(steps)

@@ -160,25 +160,25 @@ def _content(
 
 def differences(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], list[Row]]:
     """Differences of the mean loss to the baseline, by scenario and model, by method."""
-    found = query(
+    result = query(
         connection,
         "select d.* from method_differences as d join methods as m on d.method = m.method "
         "join scenarios as s on d.scenario = s.scenario "
         "join experiment as e on d.against = e.baseline "
         "where d.nll_high is not null order by s.position, d.model, m.position",
     )
-    groups = itertools.groupby(found, key=lambda row: (row["scenario"], row["model"]))
+    groups = itertools.groupby(result, key=lambda row: (row["scenario"], row["model"]))
     return {place: list(rows) for place, rows in groups}
 
 
 def _verdicts(scenarios: list[Row], compared: Mapping[tuple[str, str], list[Row]]) -> list[Row]:
     """The verdicts of scenarios and models that have something to compare; all if none has."""
-    found = [
+    result = [
         {**verdict, "place": f"{scenario['name']} / {verdict['model']}"}
         for scenario in scenarios
         for verdict in scenario["verdicts"]
     ]
-    return [row for row in found if (row["scenario"], row["model"]) in compared] or found
+    return [row for row in result if (row["scenario"], row["model"]) in compared] or result
 
 
 def picture(

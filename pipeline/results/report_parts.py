@@ -34,16 +34,16 @@ def table(path: Path) -> dict[str, Any]:
         InputError: its manifest does not vouch for it.
     """
     sealed.refuse_altered(path, "table")
-    found = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+    result = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
     view = views.of(f"table_{path.stem}")
     return {
         "name": path.stem,
         "view": view,
         "caption": views.caption(view),
-        "notes": marks.notes([m for m in marks.NOTES if any(row[m] == "1" for row in found)]),
+        "notes": marks.notes([m for m in marks.NOTES if any(row[m] == "1" for row in result)]),
         "blocks": [
-            _block([row for row in found if row["section"] == section])
-            for section in dict.fromkeys(row["section"] for row in found)
+            _block([row for row in result if row["section"] == section])
+            for section in dict.fromkeys(row["section"] for row in result)
         ],
     }
 
@@ -73,18 +73,18 @@ def _block(rows: list[dict[str, str]]) -> dict[str, Any]:
 
 def _header(text: str) -> tuple[str, str]:
     """A column's name and its unit."""
-    found = re.fullmatch(r"(.*) \((.*)\)", text)
-    return (found[1], found[2]) if found else (text, "")
+    match = re.fullmatch(r"(.*) \((.*)\)", text)
+    return (match[1], match[2]) if match else (text, "")
 
 
 def _cell(row: dict[str, str]) -> dict[str, Any]:
     value, _, error = row["shown"].partition(" ± ")
-    found = [mark for mark in marks.NOTES if row[mark] == "1"]
+    result = [mark for mark in marks.NOTES if row[mark] == "1"]
     return {
         "value": value,
         "error": error,
-        "signs": marks.signs(found) if value else "",
-        **{mark: mark in found for mark in marks.NOTES},
+        "signs": marks.signs(result) if value else "",
+        **{mark: mark in result for mark in marks.NOTES},
     }
 
 

@@ -90,7 +90,7 @@ def rows(
     if view not in known:
         raise InputError(unknown(view, known, f"{where}.query"))
     columns = [name for name, *_ in connection.execute(f"describe {view}").fetchall()]
-    found = query(connection, f"select * from {view}")
+    result = query(connection, f"select * from {view}")
     problems: list[str] = []
     for key, wanted in selection.items():
         column, place = RUN_COLUMNS.get(key, key), f"{where}.selection.{key}"
@@ -109,7 +109,7 @@ def rows(
                 )
         elif column not in columns:
             problems.append(unknown(key, [*RUN_COLUMNS, *columns], f"{where}.selection"))
-        found = [row for row in found if row.get(column) is None or row[column] in wanted]
+        result = [row for row in result if row.get(column) is None or row[column] in wanted]
     if problems:
         raise InputError("\n".join(problems))
-    return found
+    return result

@@ -146,15 +146,15 @@ def speedup(
         target_B = (target_BxS * weight_BxS).sum(axis=1)
         return lasting_reach(curve_BxT, target_B, tokens_T), target_B
 
-    (found,), (target,) = reached(False)
+    (result,), (target,) = reached(False)
     drawn_B, _ = reached(True)
     with np.errstate(divide="ignore"):
         ratio_B = np.where(np.isnan(drawn_B), 0.0, budget / drawn_B)
-        ratio = None if np.isnan(found) else float(budget / found)
+        ratio = None if np.isnan(result) else float(budget / result)
     low, high = np.quantile(ratio_B, [0.025, 0.975], method="inverted_cdf")
     return Speedup(
         target=float(-target if higher else target),
-        tokens=None if np.isnan(found) else float(found),
+        tokens=None if np.isnan(result) else float(result),
         baseline_tokens=budget,
         ratio=ratio,
         low=float(low) or None,
@@ -189,16 +189,23 @@ def fill(connection: duckdb.DuckDBPyConnection) -> None:
         for method in dict.fromkeys(c.method for c in checkpoints):
             if method == known[0]:
                 continue
-            found = speedup(parts, checkpoints, method, known[0], *place, higher=higher)
-            if found is not None:
-                rows.append([*place, *quantity, method, known[0], *_values(found, higher)])
+            result = speedup(parts, checkpoints, method, known[0], *place, higher=higher)
+            if result is not None:
+                rows.append([*place, *quantity, method, known[0], *_values(result, higher)])
     insert(connection, "speedups", rows)
 
 
-def _values(found: Speedup, percent: bool) -> list[Any]:
-    target = 100 * found.target if percent else found.target
-    row = [target, found.tokens, found.baseline_tokens, found.ratio, found.low, found.high]
-    return [*row, found.reached, found.p, found.seeds]
+def _values(speedup: Speedup, percent: bool) -> list[Any]:
+    target = 100 * speedup.target if percent else speedup.target
+    row = [
+        target,
+        speedup.tokens,
+        speedup.baseline_tokens,
+        speedup.ratio,
+        speedup.low,
+        speedup.high,
+    ]
+    return [*row, speedup.reached, speedup.p, speedup.seeds]
 
 
 Curves = tuple[tuple[str, str], tuple[Any, ...], list[TaskCurve], list[CheckpointKey]]
@@ -207,8 +214,8 @@ Curves = tuple[tuple[str, str], tuple[Any, ...], list[TaskCurve], list[Checkpoin
 
 def _losses(connection: duckdb.DuckDBPyConnection) -> Iterator[Curves]:
     """Curves of the mean loss; documents of one name and length are one, as in paired_domains."""
-    found = connection.execute("select scenario, domain, target from domains").fetchall()
-    targets = {(scenario, domain): target for scenario, domain, target in found}
+    result = connection.execute("select scenario, domain, target from domains").fetchall()
+    targets = {(scenario, domain): target for scenario, domain, target in result}
     places = "select distinct scenario, model from runs order by all"
     for scenario, model in connection.execute(places).fetchall():
         rows = connection.execute(DOCUMENTS, [scenario, model]).df()

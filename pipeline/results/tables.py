@@ -125,53 +125,53 @@ def read(table: TableSettings, database: Path, where: str) -> list[TableSection]
     """
     connection = connect_ours(database)
     try:
-        found = rows(connection, table.view, table.selection, where)
+        result = rows(connection, table.view, table.selection, where)
         made, doubts = _runs(connection), marks.doubts(connection, where)
     finally:
         connection.close()
-    if not found:
+    if not result:
         raise InputError(
             f"{where}: table {table.name!r} is empty: no selected run has what it shows; select "
             "others, or take it out of `tables` in the configuration"
         )
-    missing = [name for name in COLUMNS if name not in found[0]]
+    missing = [name for name in COLUMNS if name not in result[0]]
     if missing:
         raise InputError(
             f"{where}: the view {table.view} gives no cells, it lacks {', '.join(missing)}: name "
             "one that describes a table"
         )
-    for row in found:
+    for row in result:
         row |= {name: row.get(name) for name in OPTIONAL}
         key = row["scenario"], row["model"], row.get("method")
         row |= {"runs": made.get(key, ()), **dict.fromkeys(doubts.get(key, ()), True)}
         row["one_seed"] = row["error"] is not None and len(row["runs"]) == 1
-    sections = dict.fromkeys(row["section"] for row in found)
-    return [block([row for row in found if row["section"] == name]) for name in sections]
+    sections = dict.fromkeys(row["section"] for row in result)
+    return [block([row for row in result if row["section"] == name]) for name in sections]
 
 
 def _runs(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str | None, ...], tuple[str, ...]]:
     """The runs of all seeds by scenario, model and method."""
-    found = connection.execute(
+    result = connection.execute(
         "select scenario, model, method, list(run order by seed) from runs group by all"
     )
-    return {(s, model, method): tuple(names) for s, model, method, names in found.fetchall()}
+    return {(s, model, method): tuple(names) for s, model, method, names in result.fetchall()}
 
 
-def block(found: list[Row]) -> TableSection:
+def block(rows: list[Row]) -> TableSection:
     """One section's grid. Rows and columns are sorted by position, then by label."""
-    columns = sorted({(row["column_position"], row["column_label"], header(row)) for row in found})
-    places = sorted({(row["row_position"], row["row_label"], row["kind"]) for row in found})
+    columns = sorted({(row["column_position"], row["column_label"], header(row)) for row in rows})
+    places = sorted({(row["row_position"], row["row_label"], row["kind"]) for row in rows})
     grid: dict[tuple[str, str], Cell] = {}
-    for row in found:
+    for row in rows:
         grid[row["row_label"], header(row)] = of(row)
     for _, _, title in columns:
-        _mark_best(grid, [row for row in found if header(row) == title], title)
+        _mark_best(grid, [row for row in rows if header(row) == title], title)
     headers = tuple(title for _, _, title in columns)
     lines = tuple(
         Line(label, kind, {h: grid[label, h] for h in headers if (label, h) in grid})
         for _, label, kind in places
     )
-    section, scenario, model = (found[0][name] for name in ("section", "scenario", "model"))
+    section, scenario, model = (rows[0][name] for name in ("section", "scenario", "model"))
     return TableSection(section, scenario, model, headers, lines)
 
 

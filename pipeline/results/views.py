@@ -54,9 +54,9 @@ def add(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
 def texts() -> dict[str, str]:
     """SQL of every view by name; folders only put files together."""
     paths = sorted(SQL.rglob("*.sql"))
-    found = {path.stem: path.read_text(encoding="utf-8") for path in paths}
-    assert len(found) == len(paths), "two views have one name"
-    return {name: text for name, text in found.items() if name not in SCHEMA}
+    result = {path.stem: path.read_text(encoding="utf-8") for path in paths}
+    assert len(result) == len(paths), "two views have one name"
+    return {name: text for name, text in result.items() if name not in SCHEMA}
 
 
 def ordered(*wanted: str) -> list[str]:
@@ -98,10 +98,10 @@ def sources(sql: str) -> set[str]:
 def base_tables(view: str) -> set[str]:
     """The base tables that a view stands on, through any number of views and derived tables."""
     known, created = texts(), set(re.findall(r"create table (\w+)", schema()))
-    found, waiting = set(), [view]
+    result, waiting = set(), [view]
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found.add(name)
+        if name not in result:
+            result.add(name)
             waiting.extend(sources(known[name]) if name in known else DERIVED.get(name, ()))
-    return found & created
+    return result & created

@@ -95,9 +95,9 @@ def _output(path: Path, stage: str, inputs: Sequence[Path]) -> Iterator[None]:
 def _sweep(path: Path) -> None:
     """Removes what killed processes left of an output in the making."""
     left = re.compile(rf"\.{re.escape(path.name)}((\.\d+)?\.part(\..+)?|\.\d+\.old)")
-    for found in path.parent.iterdir():
-        if left.fullmatch(found.name):
-            remove(found)
+    for result in path.parent.iterdir():
+        if left.fullmatch(result.name):
+            remove(result)
 
 
 def sync(path: Path) -> None:
@@ -134,8 +134,8 @@ def stamp(path: Path) -> Stamp:
 
     The time of the inode's last change guards the others: `cp -p`, `touch` or rsync cannot set it.
     """
-    found = path.stat()
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    result = path.stat()
+    return result.st_ino, result.st_size, result.st_mtime_ns, result.st_ctime_ns
 
 
 def canonical(value: Any) -> str:
@@ -179,10 +179,10 @@ def read_mapping(path: Path) -> dict[str, Any]:
     Raises:
         InputError: as `read_json`, or it is something else.
     """
-    found = read_json(path)
-    if not isinstance(found, dict):
+    result = read_json(path)
+    if not isinstance(result, dict):
         raise InputError(f"{path} holds no mapping of settings: check the path")
-    return found
+    return result
 
 
 def _refuse_constant(name: str) -> None:

@@ -35,20 +35,20 @@ def sealed(folder: Path, manifest: dict[str, Any], remedy: str) -> list[Sealed]:
 def resized(file: Sealed) -> str | None:
     """What is wrong with a file's size, or None."""
     try:
-        found = file.path.stat().st_size
+        result = file.path.stat().st_size
     except (FileNotFoundError, NotADirectoryError):
         return f"{file.path} is missing, though the manifest lists it: {file.remedy}"
-    if found != file.bytes:
-        return f"{file.path} has {found:,} bytes, the manifest says {file.bytes:,}: {file.remedy}"
+    if result != file.bytes:
+        return f"{file.path} has {result:,} bytes, the manifest says {file.bytes:,}: {file.remedy}"
     return None
 
 
 def altered(file: Sealed) -> str | None:
     """What is wrong with a file's size or content, or None."""
-    found = resized(file)
-    if found is None and atomic_files.sha256(file.path) != file.sha256:
-        found = f"{file.path} was changed: its SHA-256 is not the manifest's: {file.remedy}"
-    return found
+    result = resized(file)
+    if result is None and atomic_files.sha256(file.path) != file.sha256:
+        result = f"{file.path} was changed: its SHA-256 is not the manifest's: {file.remedy}"
+    return result
 
 
 def problems(
@@ -80,8 +80,8 @@ def refuse_damaged(listed: Iterable[Sealed], *, content: bool) -> None:
     Raises:
         InputError: all of them, each with what to do.
     """
-    found = problems(altered if content else resized, listed)
-    if told := [problem for _, problem in found if problem]:
+    result = problems(altered if content else resized, listed)
+    if told := [problem for _, problem in result if problem]:
         raise InputError("\n".join(told))
 
 
@@ -101,8 +101,8 @@ class Memory:
         self._path, self._changed = path, False
         self._known: dict[str, Any] = {}
         with contextlib.suppress(InputError, OSError):
-            found = atomic_files.read_json(path)
-            self._known = found if isinstance(found, dict) else {}
+            result = atomic_files.read_json(path)
+            self._known = result if isinstance(result, dict) else {}
 
     def sha256(self, path: Path) -> str:
         """Hex SHA-256 of a file's bytes."""
@@ -140,8 +140,8 @@ class Watched:
         """
         for file, before in self._stamps.items():
             now = _stamp(file)
-            if now != before and (found := altered(file)):
-                raise InputError(f"{found} (it was changed while it was read)")
+            if now != before and (result := altered(file)):
+                raise InputError(f"{result} (it was changed while it was read)")
             self._stamps[file] = now
 
 

@@ -63,14 +63,14 @@ def _of_files(folder: str) -> str:
 
 def closure(*modules: str) -> set[str]:
     """The modules and every one near them that they import, directly or through others."""
-    found: set[str] = set()
+    result: set[str] = set()
     waiting = list(modules)
     while waiting:
         module = waiting.pop()
-        if module not in found:
-            found.add(module)
+        if module not in result:
+            result.add(module)
             waiting.extend(imports(module))
-    return {m for m in found if _path(m).name != "__init__.py" or not is_first_party(m)}
+    return {m for m in result if _path(m).name != "__init__.py" or not is_first_party(m)}
 
 
 def named(modules: Iterable[str]) -> set[str]:
@@ -120,12 +120,12 @@ def commit() -> str | None:
 @functools.cache
 def imports(module: str) -> frozenset[str]:
     """Modules near a module that it imports, those inside functions included."""
-    found = {name for name in _read(module)[1] if near(name, module)}
+    result = {name for name in _read(module)[1] if near(name, module)}
     if not is_first_party(module):
         # Who imports a.b.c runs the packages a and a.b, too.
-        parts = [name.split(".") for name in (*found, module)]
-        found |= {".".join(p[:n]) for p in parts for n in range(1, len(p)) if near(p[0], module)}
-    return frozenset(filter(exists, found))
+        parts = [name.split(".") for name in (*result, module)]
+        result |= {".".join(p[:n]) for p in parts for n in range(1, len(p)) if near(p[0], module)}
+    return frozenset(filter(exists, result))
 
 
 def near(name: str, module: str) -> bool:

@@ -185,8 +185,8 @@ def peak_memory(device: torch.device) -> int:
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     if device.type == "xla" and os.environ["PJRT_DEVICE"] != "CPU" and chips.count(device) == 1:
-        found = _xla(".core.xla_model").get_memory_info(device)
-        return int(found["peak_bytes_used"])
+        result = _xla(".core.xla_model").get_memory_info(device)
+        return int(result["peak_bytes_used"])
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return held if platform.system() == "Darwin" else 1024 * held
 

@@ -105,9 +105,9 @@ def all_reduce_max(number: int) -> int:
     """The highest of the processes' numbers."""
     if parallel.world_size() == 1:
         return number
-    found = torch.tensor(number)
-    dist.all_reduce(found, dist.ReduceOp.MAX)
-    return int(found)
+    result = torch.tensor(number)
+    dist.all_reduce(result, dist.ReduceOp.MAX)
+    return int(result)
 
 
 def broadcast_from_main(make: Callable[[], T]) -> T:

@@ -18,13 +18,13 @@ def all_files(patterns: Iterable[str], where: str) -> list[str]:
     Raises:
         InputError: a pattern without a file, or a name that is not UTF-8.
     """
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     for pattern in patterns:
         if not (matches := files(pattern)):
             hint = f": name its files: {pattern}/**" if Path(pattern).is_dir() else ""
             raise InputError(f"{where}: no file matches {pattern!r} from {Path.cwd()}{hint}")
-        found.update(dict.fromkeys(matches))
-    return [*found]
+        result.update(dict.fromkeys(matches))
+    return [*result]
 
 
 def files(pattern: str) -> list[str]:
@@ -37,13 +37,13 @@ def files(pattern: str) -> list[str]:
     Raises:
         InputError: a file whose name is not UTF-8, which no record can hold.
     """
-    found = sorted(name for name in _matches(pattern) if Path(name).is_file())
-    for name in found:
+    result = sorted(name for name in _matches(pattern) if Path(name).is_file())
+    for name in result:
         try:
             name.encode()
         except UnicodeEncodeError:
             raise InputError(f"the name of the file {name!r} is not UTF-8: rename it") from None
-    return found
+    return result
 
 
 def _matches(pattern: str) -> set[str]:

@@ -26,7 +26,7 @@ def main() -> None:
     with socket.socket(socket.AF_UNIX) as server:
         try:
             server.connect(f"\0{name}/{command[3]}")
-            accepted = peer(server)[1] == os.getuid() and _asked(server, command)
+            accepted = peer(server)[1] == os.getuid() and _request(server, command)
         except OSError:
             accepted = False
         if accepted:
@@ -40,7 +40,7 @@ def peer(connection: socket.socket) -> tuple[int, ...]:
     return struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
 
 
-def _asked(server: socket.socket, command: list[str]) -> bool:
+def _request(server: socket.socket, command: list[str]) -> bool:
     """Sends the command, with all that it takes over from this process; whether it is run."""
     folder = os.getcwd()  # noqa: PTH109 - pathlib takes as long to import as all the rest
     server.sendall(json.dumps([command, folder, dict(os.environ)]).encode())

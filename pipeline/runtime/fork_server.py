@@ -108,9 +108,9 @@ class _Jobs:
         while self._waiting.get_map():
             for key, _ in self._waiting.select():
                 # Another one of this turn may have done away with it.
-                if self._waiting.get_map().get(key.fd) is key and (asked := key.data()):
+                if self._waiting.get_map().get(key.fd) is key and (request := key.data()):
                     self._leave()
-                    return asked
+                    return request
         return None
 
     def _await(self, file: Any, then: Callable[[], Request | None]) -> None:
@@ -153,11 +153,11 @@ class _Jobs:
             if len(files) < 3:
                 raise ValueError("no descriptor is free")
             command, folder, environment = json.loads(said)
-            asked = Request(command, folder, environment, files)
-            if difference := self._imported.difference(asked):
+            request = Request(command, folder, environment, files)
+            if difference := self._imported.difference(request):
                 raise ValueError(f"{difference} differs")
             if not (number := os.fork()):
-                return asked
+                return request
             self._watch(number, client)
         except Exception as error:
             # Whatever it is, the other jobs go on.
@@ -217,19 +217,19 @@ class _Jobs:
             os.dup2(nothing.fileno(), 2)
 
 
-def _become(asked: Request, server: int) -> None:
+def _become(request: Request, server: int) -> None:
     """Takes on what is the client's. A killed server takes its forks with it."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != server:
         os.kill(os.getpid(), signal.SIGKILL)
-    for place, file in enumerate(asked.files):
+    for place, file in enumerate(request.files):
         os.dup2(file, place)
         os.close(file)
     assert isinstance(sys.stdout, io.TextIOWrapper)
     sys.stdout.reconfigure(line_buffering=os.isatty(1))
-    for name in os.environ.keys() - asked.environment:
+    for name in os.environ.keys() - request.environment:
         del os.environ[name]
-    os.environ.update(asked.environment)
+    os.environ.update(request.environment)
 
 
 def main() -> None:
@@ -237,11 +237,11 @@ def main() -> None:
     name, *pairs = sys.argv[1:]
     modules, server = dict(pair.split("=") for pair in pairs), os.getpid()
     imported = Imported(dict.fromkeys(modules.values()))
-    asked = _Jobs([f"{name}/{command}" for command in modules], imported).serve()
-    if asked is None:
+    request = _Jobs([f"{name}/{command}" for command in modules], imported).serve()
+    if request is None:
         return
-    _become(asked, server)
-    sys.argv[1:] = asked.command[3:]
+    _become(request, server)
+    sys.argv[1:] = request.command[3:]
     try:
         runpy.run_module("pipeline", run_name="__main__", alter_sys=True)
     except SystemExit as ended:

@@ -88,9 +88,9 @@ def _make(folder: Path) -> None:
     """Makes the folder of the locks, in which nobody else may put a file or a link."""
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-    found = folder.lstat()
-    ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
-    if not ours or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    result = folder.lstat()
+    ours = stat.S_ISDIR(result.st_mode) and result.st_uid == os.getuid()
+    if not ours or result.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise InputError(
             f"{folder}, where the locks of GPUs lie, is no folder that this user alone may write: "
             "have its owner remove it, or set TMPDIR to a folder of your own"

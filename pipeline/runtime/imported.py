@@ -44,13 +44,13 @@ class Imported:
         gc.collect()
         gc.freeze()
 
-    def difference(self, asked: Request) -> str | None:
+    def difference(self, request: Request) -> str | None:
         """What a process of its own would find otherwise; None if nothing."""
-        variables = _changed(self._environment, _alike(asked.environment))
+        variables = _changed(self._environment, _alike(request.environment))
         files = _changed(self._files, _stamps())
         differs = {
-            "the interpreter": asked.command[:3] != [sys.executable, "-m", "pipeline"],
-            "the folder": asked.folder != self._folder,
+            "the interpreter": request.command[:3] != [sys.executable, "-m", "pipeline"],
+            "the folder": request.folder != self._folder,
             f"{', '.join(variables)} of the environment": bool(variables),
             ", ".join(files): bool(files),
             "the number of threads": len([*Path("/proc/self/task").iterdir()]) > 1,
@@ -69,13 +69,13 @@ def _stamps() -> dict[str, tuple[int, ...]]:
     # What Python and the code fingerprints remember is no source.
     kept = ((folder, names) for folder, _, names in tree if not folder.endswith("__pycache__"))
     sources = (f"{folder}/{name}" for folder, names in kept for name in names)
-    found: dict[str, tuple[int, ...]] = {}
+    result: dict[str, tuple[int, ...]] = {}
     for source in (sysconfig.get_path("purelib"), *sources):
         # One may be replaced just now.
         with contextlib.suppress(FileNotFoundError):
             at = os.stat(source)  # noqa: PTH116 - hundreds of them at each request
-            found[source] = (at.st_ino, at.st_size, at.st_mtime_ns)
-    return found
+            result[source] = (at.st_ino, at.st_size, at.st_mtime_ns)
+    return result
 
 
 def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -105,11 +105,11 @@ def _exec_srun(nodes: int, arguments: Sequence[str]) -> NoReturn:
 
 def _hosts(job: str) -> list[str]:
     """Names of the nodes of a Slurm job."""
-    nodes = _asked("squeue", "--noheader", "--jobs", job, "--format", "%N").strip()
-    return _asked("scontrol", "show", "hostnames", nodes).split()
+    nodes = _run("squeue", "--noheader", "--jobs", job, "--format", "%N").strip()
+    return _run("scontrol", "show", "hostnames", nodes).split()
 
 
-def _asked(*command: str) -> str:
+def _run(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 

@@ -147,8 +147,8 @@ def versions(
     Returns:
         None where that interpreter is not on this machine.
     """
-    asked = modules if stage in COPYING else code_fingerprint.closure(*modules)
-    return package_versions.of(asked, python)
+    closure = modules if stage in COPYING else code_fingerprint.closure(*modules)
+    return package_versions.of(closure, python)
 
 
 def of_finished(
@@ -171,16 +171,16 @@ def of_finished(
     if not path.is_file():
         return None
     try:
-        found = manifests.read(path, stage)
+        result = manifests.read(path, stage)
     except InputError as damage:
         return [Difference("manifest", str(damage), "a whole one")]
-    places = {name: os.path.normpath(path.parent / name) for name in found["inputs"]}
+    places = {name: os.path.normpath(path.parent / name) for name in result["inputs"]}
     lacking = set(map(os.path.normpath, today.inputs)).difference(places.values())
-    before = {"settings": found["settings"], "inputs": found["inputs"], "given": found["given"]}
+    before = {"settings": result["settings"], "inputs": result["inputs"], "given": result["given"]}
     now = {
-        "settings": found["settings"] if today.settings is None else today.settings,
-        "inputs": {n: known.present(place) or found["inputs"][n] for n, place in places.items()},
-        "given": found["given"],
+        "settings": result["settings"] if today.settings is None else today.settings,
+        "inputs": {n: known.present(place) or result["inputs"][n] for n, place in places.items()},
+        "given": result["given"],
     }
     now["inputs"] |= {os.path.relpath(one, path.parent): "an input" for one in lacking}
     given = {name: known.present(name) for name in today.given or ()}
@@ -188,16 +188,16 @@ def of_finished(
         now["given"] = given
     for key, value in (("code", today.code), ("versions", today.versions)):
         if value is not None:
-            before[key] = found[key]["fingerprint"] if key == "code" else found[key]
+            before[key] = result[key]["fingerprint"] if key == "code" else result[key]
             now[key] = value
-    before["loaded"] = loaded = found["code"]["loaded"]
+    before["loaded"] = loaded = result["code"]["loaded"]
     now["loaded"] = {name: code_fingerprint.of_module(name) for name in loaded}
-    return [*differences(before, now), *_damaged(path.parent, found)]
+    return [*differences(before, now), *_damaged(path.parent, result)]
 
 
-def _damaged(folder: Path, found: dict[str, Any]) -> Iterator[Difference]:
+def _damaged(folder: Path, manifest: dict[str, Any]) -> Iterator[Difference]:
     """Files of a piece of work that are gone, or of another size than they were."""
-    for file in checksums.sealed(folder, found, "it is made again"):
+    for file in checksums.sealed(folder, manifest, "it is made again"):
         if problem := checksums.resized(file):
             name = file.path.relative_to(folder).as_posix()
             if file.path.exists() or not name.startswith(SPARED):

@@ -140,30 +140,30 @@ def read(path: Path, stage: str, remedy: str = "make it anew") -> dict[str, Any]
     Raises:
         InputError: it is missing, is of another stage, or lacks something: all that it lacks.
     """
-    found = atomic_files.read_json(path)
-    if not isinstance(found, dict) or found.get("stage") != stage:
+    result = atomic_files.read_json(path)
+    if not isinstance(result, dict) or result.get("stage") != stage:
         raise InputError(f"{path} is not the manifest of the stage {stage!r}: {remedy}")
-    require(found, STAGES[stage], path, remedy)
+    require(result, STAGES[stage], path, remedy)
     if stage == "pretrain":
-        _refuse_contradiction(found, path, remedy)
-    return found
+        _refuse_contradiction(result, path, remedy)
+    return result
 
 
-def _refuse_contradiction(found: Mapping[str, Any], path: Path, remedy: str) -> None:
+def _refuse_contradiction(manifest: Mapping[str, Any], path: Path, remedy: str) -> None:
     """Stops at a run whose manifest says something else than its settings."""
-    own = found["settings"]
+    own = manifest["settings"]
     name = f"{own['scenario']}/{own['model_name']}/{own['method_name']}/seed{own['seed']}"
     expected = {"run": name, "domains": own["domains"], "steps": own["training"]["steps"]}
     for key, value in expected.items():
-        if found[key] != value:
+        if manifest[key] != value:
             raise InputError(
-                f"{path} says {key} {found[key]!r}, but its settings say {value!r}: {remedy}"
+                f"{path} says {key} {manifest[key]!r}, but its settings say {value!r}: {remedy}"
             )
-    kept = found["checkpoints"]
-    if kept != sorted(set(kept)) or kept[-1:] != [found["steps"]]:
+    kept = manifest["checkpoints"]
+    if kept != sorted(set(kept)) or kept[-1:] != [manifest["steps"]]:
         raise InputError(
             f"{path} lists the checkpoints {kept}, which do not end with the run's last step "
-            f"{found['steps']} in order: {remedy}"
+            f"{manifest['steps']} in order: {remedy}"
         )
 
 
@@ -173,19 +173,19 @@ def stage_of(path: Path) -> str | None:
     Raises:
         InputError: the file is not JSON.
     """
-    found = atomic_files.read_json(path)
-    stage = found.get("stage") if isinstance(found, dict) else None
+    result = atomic_files.read_json(path)
+    stage = result.get("stage") if isinstance(result, dict) else None
     return stage if isinstance(stage, str) else None
 
 
-def require(found: Any, kind: Any, path: Path, remedy: str) -> None:
+def require(content: Any, kind: Any, path: Path, remedy: str) -> None:
     """Stops at a file's content that is not of a type.
 
     Raises:
         InputError: every key that is missing or of another type, and what to do.
     """
     try:
-        validate(kind, found, "", extra="ignore")
+        validate(kind, content, "", extra="ignore")
     except InputError as error:
         told = "; ".join(line.lstrip(".: ") for line in str(error).splitlines())
         raise InputError(f"{path} is not whole ({told}): {remedy}") from None
@@ -198,13 +198,13 @@ def of_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
         InputError: the run is not finished, or its manifest is not whole or contradicts itself.
     """
     path = folder / atomic_files.MANIFEST
-    found = read(path, "pretrain", "train the run again")
-    last = folder / "checkpoints" / f"step{found['steps']}" / atomic_files.MANIFEST
+    result = read(path, "pretrain", "train the run again")
+    last = folder / "checkpoints" / f"step{result['steps']}" / atomic_files.MANIFEST
     trained = atomic_files.read_json(last) if last.is_file() else None
     identity = trained.get("identity") if isinstance(trained, dict) else None
-    if isinstance(identity, dict) and identity.get("run") != found["settings"]:
+    if isinstance(identity, dict) and identity.get("run") != result["settings"]:
         raise InputError(f"{path} is not of the run whose checkpoints lie there: train it again")
-    return found, validate(settings.Run, found["settings"], f"{path}: settings")
+    return result, validate(settings.Run, result["settings"], f"{path}: settings")
 
 
 def of_checkpoint(folder: Path) -> dict[str, Any]:
@@ -214,8 +214,8 @@ def of_checkpoint(folder: Path) -> dict[str, Any]:
         InputError: it is missing, not whole, or of another step.
     """
     path, remedy = folder / atomic_files.MANIFEST, f"delete {folder} and train again"
-    found: dict[str, Any] = atomic_files.read_json(path)
-    require(found, CHECKPOINT, path, remedy)
-    if re.fullmatch(r"step\d+", folder.name) and folder.name != f"step{found['step']}":
-        raise InputError(f"{path} says step {found['step']}, but lies in {folder.name}: {remedy}")
-    return found
+    result: dict[str, Any] = atomic_files.read_json(path)
+    require(result, CHECKPOINT, path, remedy)
+    if re.fullmatch(r"step\d+", folder.name) and folder.name != f"step{result['step']}":
+        raise InputError(f"{path} says step {result['step']}, but lies in {folder.name}: {remedy}")
+    return result

@@ -119,8 +119,8 @@ def _foreign(path: Path, stage: str) -> list[str]:
 
 def _names(folder: Path) -> list[str]:
     """All that lies below a folder but its mark and folders, with paths relative to it."""
-    found = (p for p in folder.rglob("*") if p.is_symlink() or not p.is_dir())
-    names = (path.relative_to(folder).as_posix() for path in found)
+    result = (p for p in folder.rglob("*") if p.is_symlink() or not p.is_dir())
+    names = (path.relative_to(folder).as_posix() for path in result)
     return sorted(name for name in names if name != MARK)
 
 

@@ -38,12 +38,12 @@ def of(modules: Iterable[str], python: str | None = None) -> dict[str, str] | No
 def _installed(python: str | None) -> dict[str, str] | None:
     """Versions of all packages that compute, in this environment or an interpreter's own."""
     if python is not None:
-        asked = (
+        program = (
             f"from {__name__} import _installed; import json; print(json.dumps(_installed(None)))"
         )
         try:
             done = subprocess.run(
-                [python, "-c", asked],
+                [python, "-c", program],
                 cwd=code_fingerprint.ROOT,
                 capture_output=True,
                 text=True,
@@ -52,8 +52,8 @@ def _installed(python: str | None) -> dict[str, str] | None:
         except (OSError, subprocess.CalledProcessError):
             return None
         return dict(json.loads(done.stdout))
-    found = {}
+    result = {}
     for package in COMPUTING.values():
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[package] = importlib.metadata.version(package)
-    return found
+            result[package] = importlib.metadata.version(package)
+    return result

@@ -108,14 +108,14 @@ def handle_signals(
         highest: Makes one number of those of several processes.
         alone: Whether nobody hands signals on.
     """
-    asked = SignalState(highest, alone=alone)
+    signals = SignalState(highest, alone=alone)
     if threading.current_thread() is not threading.main_thread():
-        yield asked
+        yield signals
         return
     numbers = (*STOPS, signal.Signals[f"SIG{save_on}"])
-    before = {number: signal.signal(number, asked.note) for number in numbers}
+    before = {number: signal.signal(number, signals.note) for number in numbers}
     try:
-        yield asked
+        yield signals
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

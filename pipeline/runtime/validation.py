@@ -46,8 +46,8 @@ def validate(
     except ValidationError as error:
         told = [_told(one, kind, where) for one in error.errors(include_url=False)]
         raise InputError("\n".join(told)) from None
-    if together and (found := contradictions(made, where)):
-        raise InputError("\n".join(found))
+    if together and (problems := contradictions(made, where)):
+        raise InputError("\n".join(problems))
     return made
 
 
@@ -58,8 +58,8 @@ def contradictions(made: Any, where: str) -> list[str]:
     is_settings = dataclasses.is_dataclass(made)
     own = made.problems() if is_settings and hasattr(made, "problems") else []
     within = vars(made) if is_settings else made if isinstance(made, dict) else {}
-    found = [p for name, one in within.items() for p in contradictions(one, f"{where}.{name}")]
-    return [f"{where}.{problem}" for problem in own] + found
+    problems = [p for name, one in within.items() for p in contradictions(one, f"{where}.{name}")]
+    return [f"{where}.{problem}" for problem in own] + problems
 
 
 @functools.cache

@@ -44,8 +44,8 @@ def sign_flip(sum_G: npt.ArrayLike) -> float:
         one_X = np.zeros(2 * size * times + 1)
         one_X[:: 2 * size] = binomial_pmf(times)
         weight_X = np.convolve(weight_X, one_X)
-    reach, found = len(weight_X) // 2, abs(sum(units))
-    tails = weight_X[: reach - found + 1].sum() + weight_X[reach + found :].sum()
+    reach, result = len(weight_X) // 2, abs(sum(units))
+    tails = weight_X[: reach - result + 1].sum() + weight_X[reach + result :].sum()
     return min(1.0, float(tails))
 
 
@@ -144,54 +144,54 @@ def averaged(estimates: Sequence[Estimate], by_seed_TxS: npt.ArrayLike) -> Estim
     )
 
 
-def half_width(found: Estimate, level: float = LEVEL) -> float | None:
+def half_width(estimate: Estimate, level: float = LEVEL) -> float | None:
     """Half of the interval that holds the true difference with probability 1 - level.
 
     Each part has its own quantile, Student's t with S - 1 degrees for the seeds and with G - 1 for
     the documents:  half^2 = (t(S - 1) * of_seeds)^2 + (t(G - 1) * of_items)^2, as in the view
     seed_differences. At two seeds t is 12.7: two numbers say little about their spread.
     """
-    if found.of_items is None:
+    if estimate.of_items is None:
         return None
-    items = t_quantile(level, found.clusters - 1) * found.of_items
-    if not found.of_seeds:
+    items = t_quantile(level, estimate.clusters - 1) * estimate.of_items
+    if not estimate.of_seeds:
         return items
-    return math.hypot(t_quantile(level, found.seeds - 1) * found.of_seeds, items)
+    return math.hypot(t_quantile(level, estimate.seeds - 1) * estimate.of_seeds, items)
 
 
-def p_value(found: Estimate) -> float | None:
+def p_value(estimate: Estimate) -> float | None:
     """The level at which the interval of `half_width` touches zero."""
-    size = abs(found.difference)
-    if found.of_items is None:
+    size = abs(estimate.difference)
+    if estimate.of_items is None:
         return None
     if size == 0:
         return 1.0
-    if not found.of_seeds:
-        return t_tail(size / found.of_items, found.clusters - 1) if found.of_items else 0.0
-    high = size / found.of_seeds
-    if found.of_items == 0:
-        return t_tail(high, found.seeds - 1)
+    if not estimate.of_seeds:
+        return t_tail(size / estimate.of_items, estimate.clusters - 1) if estimate.of_items else 0.0
+    high = size / estimate.of_seeds
+    if estimate.of_items == 0:
+        return t_tail(high, estimate.seeds - 1)
     # Regula falsi (Illinois) for the seeds' quantile at which the half width is the difference.
-    low, at_low, at_high = 0.0, -size, _excess(found, high)
+    low, at_low, at_high = 0.0, -size, _excess(estimate, high)
     for _ in range(60):
         middle = high - at_high * (high - low) / (at_high - at_low)
-        value = _excess(found, middle)
+        value = _excess(estimate, middle)
         if value > 0:
             high, at_high, at_low = middle, value, at_low / 2
         else:
             low, at_low, at_high = middle, value, at_high / 2
         if abs(value) < 1e-9 * size:
             break
-    return t_tail(middle, found.seeds - 1)
+    return t_tail(middle, estimate.seeds - 1)
 
 
-def _excess(found: Estimate, t: float) -> float:
+def _excess(estimate: Estimate, t: float) -> float:
     """Half width less the difference, at the level of which t is the seeds' quantile."""
-    assert found.of_seeds is not None
-    assert found.of_items is not None
-    level = max(t_tail(t, found.seeds - 1), 1e-300)
-    items = t_quantile(level, found.clusters - 1) * found.of_items
-    return math.hypot(t * found.of_seeds, items) - abs(found.difference)
+    assert estimate.of_seeds is not None
+    assert estimate.of_items is not None
+    level = max(t_tail(t, estimate.seeds - 1), 1e-300)
+    items = t_quantile(level, estimate.clusters - 1) * estimate.of_items
+    return math.hypot(t * estimate.of_seeds, items) - abs(estimate.difference)
 
 
 def tested(sum_SxG: npt.ArrayLike, count_G: npt.ArrayLike) -> float | None:
@@ -201,10 +201,10 @@ def tested(sum_SxG: npt.ArrayLike, count_G: npt.ArrayLike) -> float | None:
     of `estimate`; where nothing varies, it has no error to go by and documents are flipped too.
     """
     difference_SxG = np.asarray(sum_SxG, np.float64)
-    found = estimate(difference_SxG, count_G)
-    if found.seeds == 1 or found.stderr == 0:
-        return sign_flip([math.fsum(row_S) / found.seeds for row_S in difference_SxG.T])
-    return p_value(found)
+    result = estimate(difference_SxG, count_G)
+    if result.seeds == 1 or result.stderr == 0:
+        return sign_flip([math.fsum(row_S) / result.seeds for row_S in difference_SxG.T])
+    return p_value(result)
 
 
 def stream(*names: str) -> np.random.Generator:

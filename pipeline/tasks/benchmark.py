@@ -62,7 +62,7 @@ class Benchmark:
     """The rows of a task and the demonstrations that stand before each of them."""
 
     task: Task
-    asked: TaskSpec
+    spec: TaskSpec
     rows: list[Row]
     shots: list[Row]
     """Demonstrations in their order."""
@@ -72,13 +72,13 @@ class Benchmark:
     @functools.cached_property
     def prompts(self) -> list[formats.Prompt]:
         """The question about each row, demonstrations left out."""
-        formulation = self.asked.formulation
+        formulation = self.spec.formulation
         return [formats.prompt(row, self.task.style, formulation) for row in self.rows]
 
     @functools.cached_property
     def solved(self) -> list[str]:
         """The demonstrations' texts."""
-        formulation = self.asked.formulation
+        formulation = self.spec.formulation
         return [formats.demonstration(row, self.task.style, formulation) for row in self.shots]
 
     @property
@@ -107,39 +107,39 @@ class Benchmark:
         return digest.hexdigest()
 
 
-def load(folder: Path, asked: TaskSpec) -> Benchmark:
+def load(folder: Path, spec: TaskSpec) -> Benchmark:
     """Rows and demonstrations of a fetched task.
 
     Args:
         folder: Where tasks were fetched to; the task's own folder is inside.
-        asked: What to ask.
+        spec: What to ask.
 
     Raises:
         InputError: the task is unknown, not fetched, damaged, of another schema or without labels;
             or there are too few demonstrations.
     """
-    task = registry.find(asked.task)
-    split = asked.split or task.split
+    task = registry.find(spec.task)
+    split = spec.split or task.split
     if split not in (task.split, *task.further_splits):
         known = ", ".join((task.split, *task.further_splits))
-        raise InputError(f"{asked.name}: there is no split {split!r} to ask (splits: {known})")
+        raise InputError(f"{spec.name}: there is no split {split!r} to ask (splits: {known})")
     place = folder / task.name
     manifest = _manifest(place, task)
-    found = records(place, split, manifest)
-    count = min(asked.items or task.items or len(found), len(found))
-    rows = list(_rows(task, split, found, range(count), asked.leave_out))
+    result = records(place, split, manifest)
+    count = min(spec.items or task.items or len(result), len(result))
+    rows = list(_rows(task, split, result, range(count), spec.leave_out))
     if not rows:
-        raise InputError(f"{asked.name}: no row of {split} is left to ask: shorten leave_out")
-    _refuse_twins(asked, rows)
+        raise InputError(f"{spec.name}: no row of {split} is left to ask: shorten leave_out")
+    _refuse_twins(spec, rows)
     if task.curated:
         solved = records(place, DEMONSTRATIONS, manifest)
         listed = _rows(task, DEMONSTRATIONS, solved, range(len(solved)))
         candidates = demonstrations.curated(task, listed)
     else:
-        behind = list(_rows(task, split, found, range(count, len(found)), asked.leave_out))
-        candidates = demonstrations.hashed(task, rows, behind, asked.demonstrations_seed)
-    shots = demonstrations.chosen(task, rows, candidates, asked.shots)
-    return Benchmark(task, asked, rows, shots, place / atomic_files.MANIFEST)
+        behind = list(_rows(task, split, result, range(count, len(result)), spec.leave_out))
+        candidates = demonstrations.hashed(task, rows, behind, spec.demonstrations_seed)
+    shots = demonstrations.chosen(task, rows, candidates, spec.shots)
+    return Benchmark(task, spec, rows, shots, place / atomic_files.MANIFEST)
 
 
 def records(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[Record]:
@@ -166,28 +166,28 @@ def _manifest(place: Path, task: Task) -> Mapping[str, Any]:
             f"{path} does not exist: {task.name} was not fetched; do it with "
             f"`pike fetch {task.name} --out {place.parent}`"
         )
-    found = manifests.read(path, "fetch", "fetch it anew")
-    if found["task"] != task.name:
+    result = manifests.read(path, "fetch", "fetch it anew")
+    if result["task"] != task.name:
         raise InputError(f"{path} is not the manifest of {task.name}: fetch it anew")
-    return found
+    return result
 
 
 def _rows(
     task: Task,
     split: str,
-    found: Sequence[Record],
+    records: Sequence[Record],
     numbers: Iterable[int],
     leave_out: Sequence[str] = (),
 ) -> Iterator[Row]:
     for number in numbers:
         if (place := f"{split}:{number}") not in leave_out:
             try:
-                yield task.row(found[number], place)
+                yield task.row(records[number], place)
             except InputError as error:
                 raise InputError(f"{task.name} {error}") from None
 
 
-def _refuse_twins(asked: TaskSpec, rows: Sequence[Row]) -> None:
+def _refuse_twins(spec: TaskSpec, rows: Sequence[Row]) -> None:
     twins = [name for name, count in Counter(row.id for row in rows).items() if count > 1]
     if twins:
-        raise InputError(f"{asked.name}: {twins[0]!r} names more than one row: fetch it anew")
+        raise InputError(f"{spec.name}: {twins[0]!r} names more than one row: fetch it anew")

@@ -21,29 +21,29 @@ def curated(task: Task, rows: Iterable[Row]) -> list[Row]:
     Raises:
         InputError: some are not there.
     """
-    found: dict[str, Row] = {}
+    result: dict[str, Row] = {}
     for row in rows:
-        found.setdefault(row.key, row)
-    missing = [key for key in task.curated if key not in found]
+        result.setdefault(row.key, row)
+    missing = [key for key in task.curated if key not in result]
     if missing:
         raise InputError(
             f"{task.name}: {len(missing)} of {len(task.curated)} demonstrations are not in the "
             f"{task.curated_split} split ({missing[0]!r} is the first): it is another version of "
             "the data set; fetch the pinned one"
         )
-    return [found[key] for key in task.curated]
+    return [result[key] for key in task.curated]
 
 
-def hashed(task: Task, asked: Sequence[Row], behind: Sequence[Row], seed: int) -> list[Row]:
+def hashed(task: Task, evaluated: Sequence[Row], behind: Sequence[Row], seed: int) -> list[Row]:
     """All rows that may be demonstrations, in the order of their hash.
 
     Args:
         task: Gives the language, which enters the hash.
-        asked: Rows that are evaluated.
+        evaluated: Rows that are evaluated.
         behind: Rows that are not; those of an asked row's article or video are left out.
         seed: Another one gives another order.
     """
-    taken = {row.cluster for row in asked}
+    taken = {row.cluster for row in evaluated}
     free = [row for row in behind if row.cluster not in taken]
 
     def place(row: Row) -> str:
@@ -53,7 +53,9 @@ def hashed(task: Task, asked: Sequence[Row], behind: Sequence[Row], seed: int) -
     return sorted(free, key=place)
 
 
-def chosen(task: Task, asked: Sequence[Row], candidates: Sequence[Row], shots: int) -> list[Row]:
+def chosen(
+    task: Task, evaluated: Sequence[Row], candidates: Sequence[Row], shots: int
+) -> list[Row]:
     """The first `shots` of the candidates.
 
     Raises:
@@ -65,7 +67,7 @@ def chosen(task: Task, asked: Sequence[Row], candidates: Sequence[Row], shots: i
             "demonstrations: lower shots" + ("" if task.curated else ", or items")
         )
     taken = list(candidates[:shots])
-    questions = {row.query for row in asked}
+    questions = {row.query for row in evaluated}
     for row in taken:
         if row.query in questions:
             raise InputError(

@@ -55,8 +55,8 @@ def fetch(names: Sequence[str], *, out: Path, revision: str | None, taken: Seque
 
 def _files(task: Task, taken: Sequence[str]) -> dict[str, Path]:
     """The user's own files by split."""
-    found = dict(text.partition("=")[::2] for text in taken)
-    for split, path in found.items():
+    result = dict(text.partition("=")[::2] for text in taken)
+    for split, path in result.items():
         if split not in task.dataset.files:
             known = ", ".join(task.dataset.files)
             raise InputError(
@@ -64,10 +64,10 @@ def _files(task: Task, taken: Sequence[str]) -> dict[str, Path]:
                 f"(splits: {known})"
             )
     needed = {task.split, *([task.curated_split] if task.curated_split else [])}
-    if found and needed - found.keys():
-        missing = ", ".join(sorted(needed - found.keys()))
+    if result and needed - result.keys():
+        missing = ", ".join(sorted(needed - result.keys()))
         raise InputError(f"--from: {task.name} also needs a file for: {missing}")
-    return {split: Path(path) for split, path in found.items()}
+    return {split: Path(path) for split, path in result.items()}
 
 
 def _fetch(task: Task, place: Path, revision: str | None, own: Mapping[str, Path]) -> str:
@@ -122,14 +122,14 @@ def _downloaded(task: Task, split: str, revision: str) -> Path:
 def _known(path: Path, expected: str | None, task: Task) -> str:
     if not path.is_file():
         raise InputError(f"--from: {path} does not exist (from {Path.cwd()})")
-    found = atomic_files.sha256(path)
-    if expected is not None and found != expected:
+    result = atomic_files.sha256(path)
+    if expected is not None and result != expected:
         raise InputError(
-            f"{task.name}: {path} has SHA-256 {found}, not {expected}: it is another version of "
+            f"{task.name}: {path} has SHA-256 {result}, not {expected}: it is another version of "
             "the data set, or damaged; fetch it anew, or name its revision with --revision to "
             "take it all the same"
         )
-    return found
+    return result
 
 
 def read(path: Path) -> Iterator[Record]:
@@ -169,23 +169,23 @@ def _asked(task: Task, split: str, records: Sequence[Record]) -> Iterator[Row | 
 
 def _unusable(task: Task, split: str, records: Sequence[Record]) -> dict[str, str]:
     """Rows that cannot be asked, and why; where they are many the schema is refused."""
-    asked = enumerate(_asked(task, split, records))
-    found = {f"{split}:{n}": reason for n, reason in asked if isinstance(reason, str)}
+    rows = enumerate(_asked(task, split, records))
+    result = {f"{split}:{n}": reason for n, reason in rows if isinstance(reason, str)}
     if not records:
         raise InputError(f"{task.name}: the split {split} is empty: give another file")
-    if len(found) > UNUSABLE_SHARE * len(records):
+    if len(result) > UNUSABLE_SHARE * len(records):
         raise InputError(
-            f"{task.name}: {len(found)} of {len(records)} rows of {split} cannot be asked; the "
-            f"first: {next(iter(found.values()))}"
+            f"{task.name}: {len(result)} of {len(records)} rows of {split} cannot be asked; the "
+            f"first: {next(iter(result.values()))}"
         )
-    return found
+    return result
 
 
 def _curated(task: Task, records: Sequence[Record]) -> list[Record]:
     """The records of the curated demonstrations, in the list's order."""
-    asked = _asked(task, str(task.curated_split), records)
+    rows = _asked(task, str(task.curated_split), records)
     stored = [
-        (row, record) for row, record in zip(asked, records, strict=True) if isinstance(row, Row)
+        (row, record) for row, record in zip(rows, records, strict=True) if isinstance(row, Row)
     ]
     of_key = {row.key: record for row, record in reversed(stored)}
     chosen = demonstrations.curated(task, [row for row, _ in stored])

@@ -20,26 +20,26 @@ def value(record: Mapping[str, Any], name: str, place: str) -> Any:
 
 def text(record: Mapping[str, Any], name: str, place: str) -> str:
     """A text with something in it, without surrounding blanks."""
-    found = maybe_text(record, name, place)
-    if not found:
+    result = maybe_text(record, name, place)
+    if not result:
         raise InputError(f"{place}: {name!r} is blank: {_ADVICE}")
-    return found
+    return result
 
 
 def maybe_text(record: Mapping[str, Any], name: str, place: str) -> str:
     """A text that may be blank, without surrounding blanks."""
-    found = value(record, name, place)
-    if not isinstance(found, str):
-        raise InputError(f"{place}: {name!r} is {found!r:.80}, not a text: {_ADVICE}")
-    return found.strip()
+    result = value(record, name, place)
+    if not isinstance(result, str):
+        raise InputError(f"{place}: {name!r} is {result!r:.80}, not a text: {_ADVICE}")
+    return result.strip()
 
 
 def texts(record: Mapping[str, Any], name: str, place: str) -> tuple[str, ...]:
     """A list of at least two texts, none of them blank."""
-    found = value(record, name, place)
-    if not isinstance(found, list) or len(found) < 2:
-        raise InputError(f"{place}: {name!r} is {found!r:.80}, not a list of options: {_ADVICE}")
-    named = dict(enumerate(found))
+    result = value(record, name, place)
+    if not isinstance(result, list) or len(result) < 2:
+        raise InputError(f"{place}: {name!r} is {result!r:.80}, not a list of options: {_ADVICE}")
+    named = dict(enumerate(result))
     return tuple(text({f"{name}[{n}]": named[n]}, f"{name}[{n}]", place) for n in named)
 
 
@@ -49,23 +49,23 @@ def index(record: Mapping[str, Any], name: str, place: str, options: int) -> int
     Raises:
         InputError: the split has no labels, or there is no such option.
     """
-    found = value(record, name, place)
-    if found in ("", -1, "-1"):
+    result = value(record, name, place)
+    if result in ("", -1, "-1"):
         raise InputError(f"{place}: {name!r} is hidden: this split has no labels, take another")
-    number = int(found) if str(found).strip().isdecimal() and not isinstance(found, bool) else -1
+    number = int(result) if str(result).strip().isdecimal() and not isinstance(result, bool) else -1
     if not 0 <= number < options:
         raise InputError(
-            f"{place}: {name!r} is {found!r}, but there are options 0 to {options - 1}: {_ADVICE}"
+            f"{place}: {name!r} is {result!r}, but there are options 0 to {options - 1}: {_ADVICE}"
         )
     return number
 
 
 def number(record: Mapping[str, Any], name: str, place: str) -> int:
     """A whole number."""
-    found = value(record, name, place)
-    if not isinstance(found, int) or isinstance(found, bool):
-        raise InputError(f"{place}: {name!r} is {found!r:.80}, not a whole number: {_ADVICE}")
-    return found
+    result = value(record, name, place)
+    if not isinstance(result, int) or isinstance(result, bool):
+        raise InputError(f"{place}: {name!r} is {result!r:.80}, not a whole number: {_ADVICE}")
+    return result
 
 
 _ADVICE = "this is not the task's data set, fetch it with `pike fetch`"

@@ -54,8 +54,8 @@ def prompt(row: Row, style: Style, formulation: Formulation) -> Prompt:
 
 def demonstration(row: Row, style: Style, formulation: Formulation) -> str:
     """A question with its right answer."""
-    asked = prompt(row, style, formulation)
-    return asked.context + asked.candidates[row.gold]
+    question = prompt(row, style, formulation)
+    return question.context + question.candidates[row.gold]
 
 
 def joined(demonstrations: Sequence[str], context: str) -> str:

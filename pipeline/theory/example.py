@@ -81,11 +81,11 @@ def static_losses(setting: ExampleSetting, share_N: Floats) -> Floats:
     kept_Nx2 = (1 - setting.eta * _weights(share_N)) ** 2
     added_Nx1 = setting.eta**2 * _noise(share_N, setting)[:, None]
     second_Nx2 = np.tile(vector(*setting.start) ** 2, (len(share_N), 1))
-    found = [second_Nx2.sum(axis=1) / 2]
+    result = [second_Nx2.sum(axis=1) / 2]
     for _ in range(setting.steps):
         second_Nx2 = kept_Nx2 * second_Nx2 + added_Nx1
-        found.append(second_Nx2.sum(axis=1) / 2)
-    return np.stack(found)
+        result.append(second_Nx2.sum(axis=1) / 2)
+    return np.stack(result)
 
 
 def simulated(

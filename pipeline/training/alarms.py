@@ -29,15 +29,15 @@ class Alarms:
         coefficient_K: Floats | None = None,
     ) -> list[Alarm]:
         """The alarms that one step raises; they are logged too."""
-        self.state, found = self.watch.after_step(
+        self.state, result = self.watch.after_step(
             self.state, step, weights_K, count_K, positions_K, coefficient_K
         )
-        return _logged(found)
+        return _logged(result)
 
     def of_statistics(self, step: int, measured: Statistics) -> list[Alarm]:
         """The alarms that gradient statistics raise; they are logged too."""
-        self.state, found = self.watch.after_statistics(self.state, step, measured)
-        return _logged(found)
+        self.state, result = self.watch.after_statistics(self.state, step, measured)
+        return _logged(result)
 
 
 def of_run(method: Method, work: Run, epoch_rows_K: Floats) -> Alarms:

@@ -60,14 +60,14 @@ class Search:
     def problems(self) -> list[str]:
         """Domains or mixtures that do not fit each other."""
         twice = sorted({d for d in self.domains if self.domains.count(d) > 1})
-        found = [f"domains: {d!r} is named twice" for d in twice]
+        problems = [f"domains: {d!r} is named twice" for d in twice]
         for name, proxy in self.proxies.items():
             weights, where = proxy.weights_by_domain, f"proxies.{name}.weights_by_domain"
             if weights is None:
                 continue
-            found += [unknown(d, self.domains, where) for d in weights if d not in self.domains]
-            found += [f"{where}: {d!r} is missing" for d in self.domains if d not in weights]
-        return found + ([] if self.domains else ["domains: name at least one"])
+            problems += [unknown(d, self.domains, where) for d in weights if d not in self.domains]
+            problems += [f"{where}: {d!r} is missing" for d in self.domains if d not in weights]
+        return problems + ([] if self.domains else ["domains: name at least one"])
 
 
 def find(settings: Path, out: Path) -> None:
@@ -84,41 +84,41 @@ def find(settings: Path, out: Path) -> None:
             damaged or of other domains, or runs from which the finder cannot find a mixture.
     """
     values = atomic_files.read_json(settings)
-    asked = validate(Search, values, str(settings))
-    grid = asked.finder == GRID
-    finder = None if grid else registry.build(asked.finder, asked.options, f"{settings}: options")
-    folders = [Path(proxy.folder) for proxy in asked.proxies.values()]
+    search = validate(Search, values, str(settings))
+    grid = search.finder == GRID
+    finder = None if grid else registry.build(search.finder, search.options, f"{settings}: options")
+    folders = [Path(proxy.folder) for proxy in search.proxies.values()]
     ownership.refuse(out, "mixture", [settings, *folders])
     # The order in which proxies are listed must not decide between equals or fill the folds.
     reads = finder.reads if finder else "losses"
-    read = [_read(name, asked.proxies[name], asked, reads) for name in sorted(asked.proxies)]
+    read = [_read(name, search.proxies[name], search, reads) for name in sorted(search.proxies)]
     proxies = [proxy for proxy, _ in read]
-    facts = _mixture(finder, asked, proxies) if finder else _best(asked, proxies)
+    facts = _mixture(finder, search, proxies) if finder else _best(search, proxies)
     made_from.write_manifest(
         out,
         stage="mixture",
         settings=values,
         inputs=[path for _, paths in read for path in paths],
         files=[],
-        modules=[__name__] if grid else registry.modules(asked.finder),
+        modules=[__name__] if grid else registry.modules(search.finder),
         facts=facts,
         alone=True,
     )
 
 
-def _mixture(finder: Finder, asked: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
-    found = finder.find(asked.domains, proxies)
-    weights = dict(zip(asked.domains, found.weights_K.tolist(), strict=True))
-    return {"weights_by_domain": weights, "diagnostics": found.diagnostics}
+def _mixture(finder: Finder, search: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
+    result = finder.find(search.domains, proxies)
+    weights = dict(zip(search.domains, result.weights_K.tolist(), strict=True))
+    return {"weights_by_domain": weights, "diagnostics": result.diagnostics}
 
 
-def _best(asked: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
+def _best(search: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
     """What the runs with the lowest mean loss, weighed by the target, give; else the first.
 
     Runs that give the same differ in their seed.
     """
-    target = asked.options.get("target", dict.fromkeys(asked.domains, 1.0))
-    weights_K = by_domain.placed(target, asked.domains, "target", "weight")
+    target = search.options.get("target", dict.fromkeys(search.domains, 1.0))
+    weights_K = by_domain.placed(target, search.domains, "target", "weight")
     losses = {
         p.name: float(np.average(p.loss_K, weights=weights_K))
         for p in proxies
@@ -126,7 +126,7 @@ def _best(asked: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
     }
     alike: dict[str, list[str]] = {}
     for name in losses:
-        alike.setdefault(json.dumps(asked.proxies[name].gives, sort_keys=True), []).append(name)
+        alike.setdefault(json.dumps(search.proxies[name].gives, sort_keys=True), []).append(name)
     means = {names[0]: float(np.mean([losses[n] for n in names])) for names in alike.values()}
     finite = {name: mean for name, mean in means.items() if math.isfinite(mean)}
     if not finite:
@@ -135,12 +135,12 @@ def _best(asked: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
         )
     best = min(finite, key=lambda name: finite[name])
     told = {"run": best, "losses": {n: v if math.isfinite(v) else None for n, v in losses.items()}}
-    return {"weights_by_domain": {}, "chosen": asked.proxies[best].gives, "diagnostics": told}
+    return {"weights_by_domain": {}, "chosen": search.proxies[best].gives, "diagnostics": told}
 
 
-def _read(name: str, source: ProxyRun, asked: Search, reads: str) -> tuple[Proxy, list[Path]]:
+def _read(name: str, source: ProxyRun, search: Search, reads: str) -> tuple[Proxy, list[Path]]:
     """One proxy and the manifests that were read for it."""
-    folder, domains = Path(source.folder), asked.domains
+    folder, domains = Path(source.folder), search.domains
     path = folder / atomic_files.MANIFEST
     if not path.is_file():
         raise InputError(f"proxy {name}: {path} does not exist: train the run to its end first")
@@ -211,15 +211,15 @@ def _evaluated(
     record = manifests.read(folder / atomic_files.MANIFEST, "evaluate", again)
     _refuse_other_file(path, folder, record, again)
     columns = pq.read_table(path, columns=["step", "domain", "nll"]).to_pydict()
-    found = dict(zip(columns["domain"], columns["nll"], strict=True))
-    missing = [d for d in domains if d not in found]
+    result = dict(zip(columns["domain"], columns["nll"], strict=True))
+    missing = [d for d in domains if d not in result]
     if missing:
         raise InputError(
             f"proxy {name} was not evaluated on {', '.join(missing)}: a mixture needs the loss of "
             f"every domain; {again} with these domains"
         )
     assert set(columns["step"]) == {steps}
-    return [found[d] for d in domains]
+    return [result[d] for d in domains]
 
 
 def _state(name: str, folder: Path) -> dict[str, npt.NDArray[Any]]:

@@ -126,11 +126,11 @@ def _too_little(corpora: dict[str, Corpus], work: settings.Run) -> list[str]:
 def _refuse_unneeded(
     work: settings.Run, method: Method, reference: Path | None, mixture: Path | None
 ) -> None:
-    asked = {
+    requested = {
         "reference": (method.needs().reference, reference),
         "mixture": (work.method.get("mixture") is not None or bool(work.tuned), mixture),
     }
-    for name, (needed, given) in asked.items():
+    for name, (needed, given) in requested.items():
         if needed and given is None:
             raise InputError(
                 f"method {work.method_name!r} needs {name} {work.method.get(name)!r}: give it "
@@ -178,12 +178,12 @@ def _found_weights(mixture: Path, work: settings.Run) -> dict[str, float]:
 
 def _reference(folder: Path, work: settings.Run) -> tuple[Transformer, str]:
     """The model after the last step of a finished run, and the checksum of its weights."""
-    found, _ = reading.of_run(folder)
-    known = set(found["domains"])
+    result, _ = reading.of_run(folder)
+    known = set(result["domains"])
     if not set(work.domains) <= known:
         raise InputError(
             f"{folder}: the reference was trained on {', '.join(sorted(known))}, but the run on "
             f"{', '.join(work.domains)}: they must share the domains"
         )
-    model = checkpoint.load_model(folder / "checkpoints" / f"step{found['steps']}")
-    return model.requires_grad_(False), found["weights_sha256"]
+    model = checkpoint.load_model(folder / "checkpoints" / f"step{result['steps']}")
+    return model.requires_grad_(False), result["weights_sha256"]

@@ -22,8 +22,8 @@ SECONDS = 1.0
 
 def places(folder: Path) -> dict[int, Path]:
     """A run's files of live rows, by the step of the part before."""
-    found = (folder / "live").glob("since-step*.jsonl")
-    numbers = {path.stem.removeprefix("since-step"): path for path in found}
+    result = (folder / "live").glob("since-step*.jsonl")
+    numbers = {path.stem.removeprefix("since-step"): path for path in result}
     return {int(n): numbers[n] for n in sorted(filter(str.isdecimal, numbers), key=int)}
 
 

@@ -181,8 +181,8 @@ class Records:
         """
         parts = {number: part for number, part in self._parts().items() if number <= step}
         columns = [self._read(part, "steps")["step"] for part in parts.values()]
-        found = [number for column in columns for number in column.to_pylist()]
-        if step not in parts or found != list(range(step)):
+        result = [number for column in columns for number in column.to_pylist()]
+        if step not in parts or result != list(range(step)):
             raise InputError(
                 f"{self._folder / 'parts'} does not hold all records up to step {step}: delete "
                 f"{self._folder / 'checkpoints'} to train the run anew"
@@ -192,17 +192,17 @@ class Records:
         """A table of a part."""
         path = part / f"{name}.parquet"
         try:
-            found = pq.read_table(path)
+            result = pq.read_table(path)
         except (pa.ArrowException, OSError) as error:
-            found, problem = None, str(error).splitlines()[0]
+            result, problem = None, str(error).splitlines()[0]
         else:
-            problem = f"its columns are {', '.join(found.schema.names)}"
-        if found is None or found.schema.remove_metadata() != TABLES[name]:
+            problem = f"its columns are {', '.join(result.schema.names)}"
+        if result is None or result.schema.remove_metadata() != TABLES[name]:
             raise InputError(
                 f"{path} is not a whole table of {name} ({problem}): delete "
                 f"{self._folder / 'checkpoints'} to train the run anew"
             )
-        return found
+        return result
 
     def _timings(self) -> list[dict[str, Value]]:
         return [{"phase": phase, "seconds": s} for phase, s in self.clock.seconds.items()]

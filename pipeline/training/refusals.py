@@ -61,18 +61,18 @@ def refuse_untrainable(
         raise InputError("\n".join(problems))
 
 
-def refuse_few(asked: int, device: torch.device) -> None:
+def refuse_few(requested: int, device: torch.device) -> None:
     """Makes sure that as many processes or chips are here as were asked for.
 
     Raises:
         InputError: there are fewer.
     """
-    found = parallel.world_size() * chips.count(device)
-    if found < asked:
+    result = parallel.world_size() * chips.count(device)
+    if result < requested:
         raise InputError(
-            f"{asked} processes or chips were asked for (--processes, or `processes` under "
-            f"set-resources of pretrain), and {devices.describe(device)} is {found}: ask for "
-            f"{found}"
+            f"{requested} processes or chips were asked for (--processes, or `processes` under "
+            f"set-resources of pretrain), and {devices.describe(device)} is {result}: ask for "
+            f"{result}"
         )
 
 

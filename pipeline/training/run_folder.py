@@ -80,20 +80,20 @@ class RunFolder:
             InputError: the disk is full, or records are missing.
         """
         at = fresh()
-        found = distributed.broadcast_from_main(self._resumable)
-        if found is not None:
-            at = checkpoint.restore(found, self.model, self.optimizer, device, self.identity)
-            log.info("going on from %s", found)
+        result = distributed.broadcast_from_main(self._resumable)
+        if result is not None:
+            at = checkpoint.restore(result, self.model, self.optimizer, device, self.identity)
+            log.info("going on from %s", result)
         if distributed.is_main_process():
             # What the run makes again, and what killed processes left.
             for left in (atomic_files.MANIFEST, ".*.part", "*/.*.part"):
                 for path in self.folder.glob(left):
                     atomic_files.remove(path)
-            if found is None:
+            if result is None:
                 self._begin_anew()
             else:
                 self._drop_after(at.step)
-        if found is None:
+        if result is None:
             self.save(at)
         if distributed.is_main_process():
             self._note_start(at.step)
@@ -103,12 +103,12 @@ class RunFolder:
         """The checkpoint to go on from, or None; the folder is one of a run's own."""
         _refuse_foreign(self.folder)
         every = self.work.training.checkpoint_every
-        found = checkpoint.resumable(self.checkpoints, self.identity, every)
-        if found is not None:
-            self.records.refuse_gaps(int(found.name.removeprefix("step")))
+        result = checkpoint.resumable(self.checkpoints, self.identity, every)
+        if result is not None:
+            self.records.refuse_gaps(int(result.name.removeprefix("step")))
             if (self.folder / "starts.json").exists():
                 self._starts()
-        return found
+        return result
 
     def _drop_after(self, step: int) -> None:
         """Deletes what lies behind the checkpoint to go on from.
@@ -174,9 +174,9 @@ class RunFolder:
 
     def _drop_but(self, step: int, newest: int) -> None:
         """Deletes the checkpoints that only serve to go on, but for the newest up to `step`."""
-        found = atomic_files.steps(self.checkpoints)
-        spared = [number for number in found if number <= step][-newest:]
-        for number, folder in found.items():
+        result = atomic_files.steps(self.checkpoints)
+        spared = [number for number in result if number <= step][-newest:]
+        for number, folder in result.items():
             if number not in spared and not self._kept(number):
                 atomic_files.remove(folder)
 
@@ -242,7 +242,7 @@ class RunFolder:
 
 def _refuse_foreign(folder: Path) -> None:
     """Refuses a folder in which training would clear away what no training wrote."""
-    found = [
+    result = [
         entry
         for name, pattern in _OURS.items()
         for entry in (folder / name).glob("*")
@@ -252,9 +252,9 @@ def _refuse_foreign(folder: Path) -> None:
     with contextlib.suppress(InputError):
         values = atomic_files.read_json(manifest)
         if not isinstance(values, dict) or values.get("stage") != "pretrain":
-            found.append(manifest)
-    if found:
+            result.append(manifest)
+    if result:
         raise InputError(
-            f"{folder} holds {', '.join(map(str, found[:3]))}, which no training wrote: put "
+            f"{folder} holds {', '.join(map(str, result[:3]))}, which no training wrote: put "
             "run.json into a folder of its own"
         )

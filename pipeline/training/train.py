@@ -107,12 +107,12 @@ def pretrain(
     with (
         errors.explain_disk_errors(run.parent),
         leases as held,
-        signal_handler.handle_signals(save_on, distributed.all_reduce_max, alone=alone) as asked,
+        signal_handler.handle_signals(save_on, distributed.all_reduce_max, alone=alone) as signals,
         contextlib.ExitStack() as opened,
     ):
         given = inputs.read_inputs(work, method, corpora, reference, mixture)
         refusals.refuse_few(processes, place)
-        training = _Training(work, method, values, given, place, held, asked, shard)
+        training = _Training(work, method, values, given, place, held, signals, shard)
         if peak_flops is not None:
             training.meter.peak = peak_flops
         if tensorboard and distributed.is_main_process():
@@ -138,11 +138,11 @@ class _Training:
         given: inputs.Inputs,
         device: torch.device,
         held: run_lock.Lease,
-        asked: signal_handler.SignalState | None = None,
+        signals: signal_handler.SignalState | None = None,
         shard: bool = False,
     ) -> None:
         self.work, self.values, self.given = work, values, given
-        self.device, self.asked = device, asked or signal_handler.SignalState()
+        self.device, self.signals = device, signals or signal_handler.SignalState()
         self.chips, self.shard = chips.count(device), shard
         refusals.refuse_untrainable(work, method, device, shard=shard)
         recipe = work.training
@@ -221,11 +221,11 @@ class _Training:
                     at.alarms = self.watch.state
                     shares = " ".join(f"{w:.2f}" for w in weights_K.tolist())
                     bar.add(tokens, loss=f"{loss:.3f}", weights=shares)
-                if self.asked.checkpoint_requested() or self.folder.due(at.step):
+                if self.signals.checkpoint_requested() or self.folder.due(at.step):
                     self.given.refuse_changed()
                     self.folder.save(at)
                 if at.step < recipe.steps:
-                    self.asked.end()
+                    self.signals.end()
         data = atomic_files.digest(self.given.identity["corpora"])
         code = modules(self.work.rule)
         epochs = self.train_rows.epochs(at.positions_K)

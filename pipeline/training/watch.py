@@ -87,15 +87,15 @@ def rows(folder: Path, table: str, parts: int | None = None) -> Rows:
     if (folder / atomic_files.MANIFEST).exists():
         return _stored(folder / f"{table}.parquet")
     written = atomic_files.steps(folder / "parts")
-    found: Rows = []
+    result: Rows = []
     for part in list(written.values())[-parts if parts else None :]:
         # A part without the table, or one that is gone since it was listed.
         with contextlib.suppress(FileNotFoundError):
-            found += _stored(part / f"{table}.parquet")
+            result += _stored(part / f"{table}.parquet")
     newest = max(written, default=0)
     for step, path in live_log.places(folder).items():
-        found += _live(path, table) if step >= newest else []
-    return found
+        result += _live(path, table) if step >= newest else []
+    return result
 
 
 def _stored(path: Path) -> Rows:
@@ -111,13 +111,13 @@ def _live(path: Path, table: str) -> Rows:
     except FileNotFoundError:
         return []
     # The last line may be half written, and after a kill the next one follows it without a break.
-    found = []
+    result = []
     for line in lines:
         with contextlib.suppress(ValueError):
             row = json.loads(line) if line.endswith(b"\n") else None
             if isinstance(row, dict) and row.pop("table", None) == table:
-                found.append(row)
-    return found
+                result.append(row)
+    return result
 
 
 def _state(folder: Path) -> str:
@@ -219,8 +219,8 @@ def _coloured(state: str) -> str:
     return presentation.painted(state, colour)
 
 
-def _mean(found: Rows, column: str) -> float:
-    values = [row[column] for row in found if row[column] is not None]
+def _mean(recent: Rows, column: str) -> float:
+    values = [row[column] for row in recent if row[column] is not None]
     return sum(values) / len(values) if values else math.nan
 
 

@@ -34,7 +34,7 @@ TEMPLATES: dict[str, dict[str, str]] = {
 
 def definitions(one: Benchmark) -> tuple[dict[str, Any], dict[str, Any]]:
     """A benchmark as a task of the harness, and its candidates alone as another."""
-    asked, task = one.asked, one.task
+    asked, task = one.spec, one.task
     plain = asked.formulation == "cf"
     hellaswag = task.name.startswith("hellaswag")
     told = TEMPLATES["hellaswag" if hellaswag else task.name]
@@ -75,7 +75,7 @@ def _records(one: Benchmark) -> tuple[list[Any], list[Any]]:
     folder, manifest = one.manifest.parent, atomic_files.read_json(one.manifest)
     found = fetched.records(folder, one.task.split, manifest)
     if one.task.curated:
-        solved = fetched.records(folder, fetched.DEMONSTRATIONS, manifest)[: one.asked.shots]
+        solved = fetched.records(folder, fetched.DEMONSTRATIONS, manifest)[: one.spec.shots]
     else:
         solved = [found[int(row.id.rpartition(":")[2])] for row in one.shots]
     parts = found[: len(one.rows)], solved

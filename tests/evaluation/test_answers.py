@@ -114,7 +114,7 @@ def test_overlap_counts_tokens_shared_with_the_context():
 
 def of_corpus(packed, documents, **choice):
     made = items.build(*packed(documents), Choice(**{"candidate": 4, **choice}), ALL)
-    return QuestionSet("continuation-x", 0, "pmi", CONTINUATION, made.asked(EOS))
+    return QuestionSet("continuation-x", 0, "pmi", CONTINUATION, made.as_asked(EOS))
 
 
 def noise(packed, count=300):

@@ -90,7 +90,7 @@ def by_harness(lm, asked, tokenizer):
     # Its index of fifteen thousand tasks takes half a minute and is not needed.
     none = TaskManager(include_defaults=False)
     found = lm_eval.simple_evaluate(lm, tasks=tasks, task_manager=none, bootstrap_iters=0)
-    return [told_of(found, one.asked.name, tokenizer) for one in asked]
+    return [told_of(found, one.spec.name, tokenizer) for one in asked]
 
 
 def told_of(found, name, tokenizer):
@@ -156,7 +156,7 @@ def test_the_harness_gives_our_accuracies_on_every_task(benchmarks, tokenizers, 
         ours = by_us(model, one, tokenizer)
         for side in sides:
             theirs = side[number]
-            assert theirs.accuracy == pytest.approx(ours.accuracy, abs=1e-9), one.asked.name
-            assert theirs.picks == ours.picks, one.asked.name
+            assert theirs.accuracy == pytest.approx(ours.accuracy, abs=1e-9), one.spec.name
+            assert theirs.picks == ours.picks, one.spec.name
             for a, b in zip(theirs.sums, ours.sums, strict=True):
                 np.testing.assert_allclose(a, b, atol=1e-4, rtol=0)
