@@ -9,9 +9,9 @@ Shapes: K domains, as in `pike_mixing.signals`.
 
 import abc
 import inspect
-from typing import Self
+from typing import Literal, Self
 
-from pike_mixing.apportion import apportion
+from pike_mixing.apportion import apportion, systematic
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.settings import CheckedSettings
@@ -23,6 +23,9 @@ from pike_mixing.signals import State as State
 from pike_mixing.signals import Statistics as Statistics
 from pike_mixing.signals import StatisticsNeed as StatisticsNeed
 from pike_mixing.signals import ValidationNeed as ValidationNeed
+
+Rounding = Literal["largest-remainder", "systematic"]
+"""From weights to whole rows: a method's own way, or right on average over the steps."""
 
 
 class Method(CheckedSettings, abc.ABC):
@@ -94,3 +97,10 @@ class Method(CheckedSettings, abc.ABC):
     def proposed(self, statistics: Statistics, b: int) -> dict[str, float]:
         """Settings by name, each of which alone would move one domain's odds by 10 % an update."""
         return {}
+
+
+def counts(method: Method, state: State, step: int, b: int, rounding: Rounding) -> Ints:
+    """Rows b_K (int64) of each domain in a step's batch of b rows."""
+    if rounding == "systematic":
+        return systematic(method.weights(state, step), b, step)
+    return method.allocate(state, step, b)

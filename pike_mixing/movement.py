@@ -16,12 +16,11 @@ Shapes: K domains.
 
 import logging
 import math
-from collections.abc import Callable
 
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.interface import Method, Needs, State, Statistics
+from pike_mixing.interface import Method, Needs, Rounding, State, Statistics, counts
 
 log = logging.getLogger("pike")
 
@@ -48,8 +47,7 @@ class Movement:
         steps: int,
         window: int,
         name: str = "the method",
-        counts: Callable[[State, int], Ints] | None = None,
-        systematic: bool = False,
+        rounding: Rounding = "largest-remainder",
     ) -> None:
         """Remembers the start.
 
@@ -61,13 +59,10 @@ class Movement:
             steps: Of the run.
             window: Steps in which a method is to move a row at least.
             name: What messages call the method.
-            counts: Rows of each domain that a state of the method gives at a step; those of its
-                `allocate` when absent.
-            systematic: Whether they are rounded systematically, which hides no row.
+            rounding: From weights to counts; a systematic one hides no row.
         """
         self.method, self.domains, self.rows, self.steps = method, domains, rows, steps
-        self.window, self.name, self.systematic = window, name, systematic
-        self.counts = counts or (lambda state, step: method.allocate(state, step, rows))
+        self.window, self.name, self.rounding = window, name, rounding
         self.start = method.init(domains, seed)
 
     def init(self) -> State:
@@ -112,7 +107,9 @@ class Movement:
         if _moved(state) >= max(1, self.steps / self.window):
             return {}, None
         apart_K = np.abs(weights_K - self.method.weights(self.start, step))
-        by_counts = np.abs(count_K - self.counts(self.start, step))
+        by_counts = np.abs(
+            count_K - counts(self.method, self.start, step, self.rows, self.rounding)
+        )
         by_coefficients = np.full_like(apart_K, -1.0)
         if chosen_K is not None:
             share_K = np.nan_to_num(chosen_K) / np.nansum(np.abs(chosen_K))
@@ -179,7 +176,7 @@ class Movement:
         times = 1 / self.rows / change if change > NOISE else 0
         if own and times > 1:
             advice[0] += f" by about {shown(times)} times"
-        if not self.systematic and by_weights >= 1:
+        if self.rounding != "systematic" and by_weights >= 1:
             advice.append(
                 f"or round systematically (largest remainders hid {shown(by_weights)} rows)"
             )

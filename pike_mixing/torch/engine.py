@@ -15,16 +15,21 @@ Shapes: K domains.
 
 import dataclasses
 import time
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from pike_mixing.apportion import systematic
 from pike_mixing.arrays import Ints
-from pike_mixing.interface import Method, Signals, State, Statistics, StatisticsNeed
+from pike_mixing.interface import (
+    Method,
+    Rounding,
+    Signals,
+    State,
+    Statistics,
+    StatisticsNeed,
+    counts,
+)
 from pike_mixing.torch.step_gradient import StepGradient, StepResult, StepRows
-
-Rounding = Literal["largest-remainder", "systematic"]
 
 
 class RowSource(Protocol):
@@ -58,13 +63,6 @@ class FreshStatistics(NamedTuple):
     statistics: Statistics
     seconds: float
     """Wall seconds that they took."""
-
-
-def counts(method: Method, state: State, step: int, b: int, rounding: Rounding) -> Ints:
-    """Rows b_K of each domain in a step's batch of b rows."""
-    if rounding == "systematic":
-        return systematic(method.weights(state, step), b, step)
-    return method.allocate(state, step, b)
 
 
 class Engine:

@@ -40,9 +40,9 @@ from torch.utils.data import default_collate
 
 from pike_mixing import tracking
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Facts, Method, Statistics
+from pike_mixing.interface import Facts, Method, Rounding, Statistics
 from pike_mixing.torch import fitness, parallel, rows, states
-from pike_mixing.torch.engine import Engine, Rounding
+from pike_mixing.torch.engine import Engine
 from pike_mixing.torch.losses import RowLosses
 from pike_mixing.torch.mixed_dataset import MixedDataset
 from pike_mixing.torch.mixed_loader import MixedLoader

@@ -7,7 +7,6 @@ from pike_mixing.alarms import Alarm, Watch
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Method, Needs, Statistics
 from pike_mixing.movement import Movement, moves
-from pike_mixing.torch.engine import counts
 from pipeline.settings import Run
 
 log = logging.getLogger("pike")
@@ -58,8 +57,7 @@ def of_run(method: Method, work: Run, epoch_rows_K: Floats) -> Alarms:
         steps=recipe.steps,
         window=limits.window,
         name=work.method_name,
-        counts=lambda state, step: counts(method, state, step, recipe.rows, recipe.rounding),
-        systematic=recipe.rounding == "systematic",
+        rounding=recipe.rounding,
     )
     return Alarms(
         Watch(

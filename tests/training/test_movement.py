@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load, save
 
-from pike_mixing import registry
+from pike_mixing import interface, registry
 from pike_mixing.alarms import AlarmLimits, Watch
-from pike_mixing.apportion import systematic
 from pike_mixing.interface import Statistics
 from pike_mixing.movement import FIELDS, Movement, moves
 from pipeline import settings
@@ -31,14 +30,12 @@ def begun(rule="pike", method=PIKE, domains=DOMAINS, **training):
     )
     model = settings.Model(layers=1, width=8, heads=2, head_width=4)
     work = settings.Run("s", "tiny", "any", 0, domains, "t", model, recipe, rule, method)
-    rule, b = registry.build(rule, method, "method"), recipe.rows
+    rule = registry.build(rule, method, "method")
 
     def counts(state, step):
-        if recipe.rounding == "systematic":
-            return systematic(rule.weights(state, step), b, step)
-        return rule.allocate(state, step, b)
+        return interface.counts(rule, state, step, recipe.rows, recipe.rounding)
 
-    return alarms.of_run(rule, work, np.full(len(domains), 1e9), counts), counts
+    return alarms.of_run(rule, work, np.full(len(domains), 1e9)), counts
 
 
 def weights(*values):
@@ -246,7 +243,7 @@ def test_a_loop_of_ones_own_is_told_too():
     for step in range(4):
         # The method's own counts, as no others were given: 4 rows each.
         state, alarms = watch.after_step(
-            state, step, weights(1 / 3, 1 / 3, 1 / 3), movement.counts(movement.start, step)
+            state, step, weights(1 / 3, 1 / 3, 1 / 3), method.allocate(movement.start, step, 12)
         )
         told += alarms
     assert [(a.step, a.kind) for a in told] == [(3, "never-moved")]
