@@ -109,9 +109,9 @@ def _listening(target: Target, passes: Passes, listens: bool) -> Iterator[Callab
 
     No gradient is copied: each is read where the pass has made it.
     """
-    heard = target.arriving if listens else []
+    watched = target.arriving if listens else []
     # Terms that are kept one by one would lie between gradients and break up a CPU's memory.
-    terms = torch.zeros(sum(1 + p.numel() // PIECE_NUMBERS for p in heard), device=target.device)
+    terms = torch.zeros(sum(1 + p.numel() // PIECE_NUMBERS for p in watched), device=target.device)
     arrived: set[int] = set()
     written = 0
 
@@ -139,7 +139,7 @@ def _listening(target: Target, passes: Passes, listens: bool) -> Iterator[Callab
         written = 0
         return squared_norm
 
-    handles = [p.register_hook(functools.partial(listen, i)) for i, p in enumerate(heard)]
+    handles = [p.register_hook(functools.partial(listen, i)) for i, p in enumerate(watched)]
     try:
         yield take
     finally:

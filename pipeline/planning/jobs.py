@@ -30,7 +30,7 @@ SECONDS = {"fetch": 300.0, "mixture": 300.0, "database": 600.0, "table": 60.0}
 SECONDS |= {"database_of_selection": 600.0, "figure": 120.0, "report": 120.0}
 DISK_BYTES = dict.fromkeys(SECONDS, 2**26) | {"probe": 2**20, "mixture": 2**20, "table": 2**20}
 DISK_BYTES |= {"tokenizer": 2**28}
-"""Of jobs that all take alike."""
+"""Seconds and bytes on disk of rules whose jobs all take about the same."""
 SMALL_SOURCE = 50_000_000
 """Bytes of a source that says nothing of its size."""
 

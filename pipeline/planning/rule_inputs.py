@@ -32,7 +32,7 @@ def files_of(settings: Settings | None) -> list[str]:
     return [path for one in named for path in ([one] if isinstance(one, str) else one)]
 
 
-def asked_often(function: F) -> F:
+def with_signature_at_hand(function: F) -> F:
     """A function whose signature is at hand: Snakemake asks for it before each of many calls."""
     vars(function)["__signature__"] = inspect.signature(function)
     return function
@@ -166,7 +166,7 @@ class RuleInputs:
         own = [f"{split}={path}" for split, path in values.get("files", {}).items()]
         return [*revision, *(["--from", *own] if own else [])]
 
-    @asked_often
+    @with_signature_at_hand
     def run_arguments(self, wildcards: Wildcards, input: Mapping[str, Any]) -> list[str]:
         """Arguments that name a run's corpora, and what other runs left for it."""
         reference, mixture = input.get("reference"), input.get("mixture")
@@ -174,7 +174,7 @@ class RuleInputs:
         result += ["--reference", str(Path(reference).parent)] if reference else []
         return [*result, *(["--mixture", str(mixture)] if mixture else [])]
 
-    @asked_often
+    @with_signature_at_hand
     def corpora_folder(self, wildcards: Wildcards) -> str:
         """Folder of the corpora of a run's tokenizer."""
         tokenizer = self.plan.named("runs", wildcards.run)["tokenizer"]

@@ -8,7 +8,7 @@ from pike_mixing.errors import InputError
 from pipeline.planning.jobs import DISK_BYTES, Job, Jobs
 from pipeline.planning.plan import Plan
 from pipeline.planning.profile import TRAINS, Profile
-from pipeline.planning.rule_inputs import asked_often
+from pipeline.planning.rule_inputs import with_signature_at_hand
 from pipeline.runtime import accelerators, launch
 
 Wildcards = Any
@@ -53,9 +53,11 @@ class RuleResources:
         gpu = gpus if self._of_rule(rule).device.memory else 0
         disk = DISK_BYTES.get(rule)
         return {
-            "mem_mb": asked_often(lambda wildcards, attempt: job(wildcards).memory_mb(attempt)),
+            "mem_mb": with_signature_at_hand(
+                lambda wildcards, attempt: job(wildcards).memory_mb(attempt)
+            ),
             "disk_mb": math.ceil(disk / 1e6) if disk else disk_mb,
-            "runtime": asked_often(runtime),
+            "runtime": with_signature_at_hand(runtime),
             **({"gpu": gpu} if rule in TRAINS else {}),
             **(self._steps() if rule == "pretrain" and self._nodes > 1 else {}),
         }
@@ -87,12 +89,12 @@ class RuleResources:
                 "processes of a run evenly: change `processes` or `nodes`"
             )
 
-    @asked_often
+    @with_signature_at_hand
     def processes(self, wildcards: Wildcards) -> int:
         """How many processes train a run, each on a device: what the profile or the model asks."""
         return self._jobs["pretrain"].job("pretrain", wildcards.run).devices
 
-    @asked_often
+    @with_signature_at_hand
     def process_arguments(self, wildcards: Wildcards, resources: Any) -> list[str]:
         """Arguments that say how a run is shared out.
 

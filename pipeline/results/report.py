@@ -112,10 +112,10 @@ def _content(
     figures: Path,
 ) -> dict[str, Any]:
     doubts = marks.doubts(connection, "report")
-    tabled, of_paper = report_parts.apart(
+    tabled, of_paper = report_parts.ours_and_of_paper(
         [report_parts.table(tables / f"{n}.csv") for n in _names(named.tables, tables, ".md")]
     )
-    drawn, drawn_of_paper = report_parts.apart(
+    drawn, drawn_of_paper = report_parts.ours_and_of_paper(
         [report_parts.figure(figures, name) for name in _names(named.figures, figures, ".svg")]
     )
     front = [report_parts.legend(f) for name in FRONT for f in drawn if f["name"] == name]

@@ -18,11 +18,13 @@ def titled(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=\d)", " ", name).capitalize()
 
 
-def apart(made: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def ours_and_of_paper(
+    artifacts: list[dict[str, Any]],
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Our own tables or figures, and those of the paper, each in the experiment's order."""
     ours: list[dict[str, Any]] = []
     paper: list[dict[str, Any]] = []
-    for one in made:
+    for one in artifacts:
         (paper if re.fullmatch(r"(table|figure)\d+", one["name"]) else ours).append(one)
     return ours, paper
 

@@ -80,7 +80,7 @@ def refuse_nan(result: StepResult, domains: Sequence[str], folder: Path) -> None
     """Makes sure that a step's losses and norm are numbers.
 
     Args:
-        result: What the backward pass left.
+        result: What the backward pass gave.
         domains: Names of the domains.
         folder: The run's folder, for the message.
 

@@ -45,7 +45,7 @@ class RunFolder:
 
     def __init__(
         self,
-        held: run_lock.Lease,
+        lease: run_lock.Lease,
         work: settings.Run,
         identity: dict[str, Any],
         model: Transformer,
@@ -54,15 +54,15 @@ class RunFolder:
         """Opens the folder.
 
         Args:
-            held: The lease.
+            lease: The lease.
             work: The run's settings.
             identity: All that the run is a function of.
             model: What is trained.
             optimizer: Its optimizer.
         """
-        self.held, self.work, self.identity = held, work, identity
+        self.lease, self.work, self.identity = lease, work, identity
         self.model, self.optimizer = model, optimizer
-        self.folder = held.folder
+        self.folder = lease.folder
         self.checkpoints = self.folder / "checkpoints"
         self.records = Records(self.folder, work.domains)
         if not distributed.is_main_process():
@@ -79,25 +79,25 @@ class RunFolder:
         Raises:
             InputError: the disk is full, or records are missing.
         """
-        at = fresh()
+        state = fresh()
         result = distributed.broadcast_from_main(self._resumable)
         if result is not None:
-            at = checkpoint.restore(result, self.model, self.optimizer, device, self.identity)
+            state = checkpoint.restore(result, self.model, self.optimizer, device, self.identity)
             log.info("going on from %s", result)
         if distributed.is_main_process():
             # What the run makes again, and what killed processes left.
-            for left in (atomic_files.MANIFEST, ".*.part", "*/.*.part"):
-                for path in self.folder.glob(left):
+            for leftover in (atomic_files.MANIFEST, ".*.part", "*/.*.part"):
+                for path in self.folder.glob(leftover):
                     atomic_files.remove(path)
             if result is None:
                 self._begin_anew()
             else:
-                self._drop_after(at.step)
+                self._drop_after(state.step)
         if result is None:
-            self.save(at)
+            self.save(state)
         if distributed.is_main_process():
-            self._note_start(at.step)
-        return at
+            self._note_start(state.step)
+        return state
 
     def _resumable(self) -> Path | None:
         """The checkpoint to go on from, or None; the folder is one of a run's own."""
@@ -147,7 +147,7 @@ class RunFolder:
         recipe = self.work.training
         return step % recipe.checkpoint_every == 0 or step == recipe.steps
 
-    def save(self, at: checkpoint.TrainState) -> None:
+    def save(self, state: checkpoint.TrainState) -> None:
         """Begins to write the records and then the checkpoint of this moment.
 
         The run goes on meanwhile; it waits where the checkpoint before is not written yet.
@@ -157,14 +157,14 @@ class RunFolder:
                 folder.
         """
         if distributed.is_main_process():
-            self.held.confirm()
+            self.lease.confirm()
         with self.records.timed("checkpoint"):
             # Two copies of all states would not always fit: the one before goes first.
             self.writer.wait()
-            rows = self.records.drain(at.step)
-            taken = checkpoint.snapshot(self.model, self.optimizer, at, self.identity)
+            rows = self.records.drain(state.step)
+            taken = checkpoint.snapshot(self.model, self.optimizer, state, self.identity)
             if distributed.is_main_process():
-                self.writer.start(functools.partial(self._write, at.step, rows, taken))
+                self.writer.start(functools.partial(self._write, state.step, rows, taken))
 
     def _write(self, step: int, rows: Rows, taken: checkpoint.Snapshot) -> None:
         """Writes both, in this order, and drops what they make superfluous."""
@@ -205,7 +205,7 @@ class RunFolder:
         work, recipe = self.work, self.work.training
         with self.records.timed("checkpoint"):
             self.writer.wait()
-        self.held.confirm()
+        self.lease.confirm()
         self._drop_but(recipe.steps, newest=1)
         kept = atomic_files.steps(self.checkpoints)
         sums = {path / checkpoint.MODEL: checkpoint.weights_sha256(path) for path in kept.values()}

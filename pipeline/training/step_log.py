@@ -24,8 +24,8 @@ class StepLog:
 
     def add_step(
         self,
-        at: TrainState,
-        left: StepResult,
+        state: TrainState,
+        result: StepResult,
         weights_K: Floats,
         count_K: Ints,
         *,
@@ -36,33 +36,33 @@ class StepLog:
         """Adds a step.
 
         Args:
-            at: Where the run stands; its number of steps is not raised yet.
-            left: What the backward pass left.
+            state: Where the run stands; its number of steps is not raised yet.
+            result: What the backward pass gave.
             weights_K: Sampling weights of the batch.
             count_K: Its rows by domain.
             loss: Its loss.
             rate: The learning rate.
             seconds: What the step took.
         """
-        step, records, chosen_K = at.step, self._records, left.coefficient_K
+        step, records, chosen_K = state.step, self._records, result.coefficient_K
         records.add(
             "steps",
             step=step,
             tokens=(step + 1) * self._recipe.rows * self._recipe.length,
             loss=loss,
             learning_rate=rate,
-            gradient_norm=left.norm,
+            gradient_norm=result.norm,
             seconds=seconds,
             **self._meter.of(seconds)._asdict(),
         )
-        records.add_domains("domain_losses", step, loss=left.losses)
+        records.add_domains("domain_losses", step, loss=result.losses)
         records.add_domains("weights", step, weight=weights_K, count=count_K)
         if chosen_K is not None:
             records.add_domains("coefficients", step, coefficient=chosen_K)
-        self._warn(self._watch.after_step(step, weights_K, count_K, at.positions_K, chosen_K))
-        if left.seen.statistics is not None:
+        self._warn(self._watch.after_step(step, weights_K, count_K, state.positions_K, chosen_K))
+        if result.seen.statistics is not None:
             # Their time is the pass's own.
-            self.add_statistics(step, left.seen.statistics, math.nan)
+            self.add_statistics(step, result.seen.statistics, math.nan)
         records.stream.after_step()
 
     def add_statistics(self, step: int, measured: Statistics, seconds: float) -> None:

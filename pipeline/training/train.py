@@ -106,13 +106,13 @@ def pretrain(
     alone = parallel.world_size() == 1
     with (
         errors.explain_disk_errors(run.parent),
-        leases as held,
+        leases as lease,
         signal_handler.handle_signals(save_on, distributed.all_reduce_max, alone=alone) as signals,
         contextlib.ExitStack() as opened,
     ):
         given = inputs.read_inputs(work, method, corpora, reference, mixture)
         refusals.refuse_few(processes, place)
-        training = _Training(work, method, values, given, place, held, signals, shard)
+        training = _Training(work, method, values, given, place, lease, signals, shard)
         if peak_flops is not None:
             training.meter.peak = peak_flops
         if tensorboard and distributed.is_main_process():
@@ -137,7 +137,7 @@ class _Training:
         values: dict[str, Any],
         given: inputs.Inputs,
         device: torch.device,
-        held: run_lock.Lease,
+        lease: run_lock.Lease,
         signals: signal_handler.SignalState | None = None,
         shard: bool = False,
     ) -> None:
@@ -172,7 +172,7 @@ class _Training:
             self.optimizer = adamw.adamw(self.model, recipe)
         epoch_rows = [corpus.rows(recipe.length) for corpus in given.corpora.values()]
         self.watch = alarms.of_run(method, work, np.array(epoch_rows, dtype=float))
-        self.folder = RunFolder(held, work, identity, self.model, self.optimizer)
+        self.folder = RunFolder(lease, work, identity, self.model, self.optimizer)
         self.records = self.folder.records
         self.meter = Meter(self.model, work, device)
         self.log = StepLog(recipe, self.records, self.watch, self.meter)
@@ -200,35 +200,37 @@ class _Training:
 
     def run(self) -> None:
         """From the last checkpoint to the manifest."""
-        at, recipe = self.folder.begin(self.device, self._fresh), self.work.training
+        state, recipe = self.folder.begin(self.device, self._fresh), self.work.training
         if self.shard and self.chips > 1:
             chips.shard(self.model, self.optimizer)
-        self.watch.state = at.alarms
-        self.engine.resume(at.step, at.method, at.positions_K, at.statistics_positions_K)
+        self.watch.state = state.alarms
+        self.engine.resume(
+            state.step, state.method, state.positions_K, state.statistics_positions_K
+        )
         label = f"{self.work.scenario}/{self.work.method_name}/seed{self.work.seed}"
         tokens = recipe.rows * recipe.length
         with Progress(
             label,
             total=recipe.steps * tokens,
             unit="token",
-            done=at.step * tokens,
+            done=state.step * tokens,
             quiet=not distributed.is_main_process(),
         ) as bar:
-            while at.step < recipe.steps:
+            while state.step < recipe.steps:
                 with self.records.timed("loop"):
-                    loss, weights_K = self._step(at)
-                    at.step += 1
-                    at.alarms = self.watch.state
+                    loss, weights_K = self._step(state)
+                    state.step += 1
+                    state.alarms = self.watch.state
                     shares = " ".join(f"{w:.2f}" for w in weights_K.tolist())
                     bar.add(tokens, loss=f"{loss:.3f}", weights=shares)
-                if self.signals.checkpoint_requested() or self.folder.due(at.step):
+                if self.signals.checkpoint_requested() or self.folder.due(state.step):
                     self.given.refuse_changed()
-                    self.folder.save(at)
-                if at.step < recipe.steps:
+                    self.folder.save(state)
+                if state.step < recipe.steps:
                     self.signals.end()
         data = atomic_files.digest(self.given.identity["corpora"])
         code = modules(self.work.rule)
-        epochs = self.train_rows.epochs(at.positions_K)
+        epochs = self.train_rows.epochs(state.positions_K)
         log.info("%s: epochs of %s", label, ", ".join(f"{d} {e:.2f}" for d, e in epochs.items()))
         if distributed.is_main_process():
             self.folder.finish(self.values, self.given.manifests, data, code, epochs, self.device)
@@ -243,31 +245,33 @@ class _Training:
             alarms=self.watch.state,
         )
 
-    def _step(self, at: checkpoint.TrainState) -> tuple[float, Floats]:
+    def _step(self, state: checkpoint.TrainState) -> tuple[float, Floats]:
         """One iteration of Algorithm `alg: main`, lines 4-12, with any method in PiKE's place."""
         began, recipe, timed = time.perf_counter(), self.work.training, self.records.timed
         engine = self.engine
         fresh = engine.measure()
         if fresh is not None:
-            self.log.add_statistics(at.step, *fresh)
-        weights_K = self.method.weights(engine.state, at.step)
-        left = engine.backward()
+            self.log.add_statistics(state.step, *fresh)
+        weights_K = self.method.weights(engine.state, state.step)
+        result = engine.backward()
         with timed("optimizer"):
-            refusals.refuse_nan(left, self.work.domains, self.folder.folder)
-            rate = learning_rate(at.step, recipe)
+            refusals.refuse_nan(result, self.work.domains, self.folder.folder)
+            rate = learning_rate(state.step, recipe)
             adamw.set_rate(self.optimizer, rate)
             self.optimizer.step()
             devices.mark_step(self.device)
         with timed("method"):
-            engine.observe(left)
-        at.method, at.positions_K = engine.state, engine.positions_K
-        at.statistics_positions_K = engine.fresh_positions_K
-        count_K = left.seen.count_K
+            engine.observe(result)
+        state.method, state.positions_K = engine.state, engine.positions_K
+        state.statistics_positions_K = engine.fresh_positions_K
+        count_K = result.seen.count_K
         assert count_K is not None
-        loss = float(np.nansum(left.losses * count_K / recipe.rows))
+        loss = float(np.nansum(result.losses * count_K / recipe.rows))
         seconds = time.perf_counter() - began
         with timed("records"):
-            self.log.add_step(at, left, weights_K, count_K, loss=loss, rate=rate, seconds=seconds)
+            self.log.add_step(
+                state, result, weights_K, count_K, loss=loss, rate=rate, seconds=seconds
+            )
         return loss, weights_K
 
 

@@ -12,8 +12,8 @@ from pipeline.planning import forked_jobs, methods, notices, outdated, output_ro
 from pipeline.planning import planner, profile, rule_inputs, rule_resources, slurm
 
 
-def told(function, *arguments):
-    """What a function answers; a user's mistake is told without a traceback."""
+def explained(function, *arguments):
+    """What a function answers; a user's mistake is explained without a traceback."""
     try:
         return function(*arguments)
     except InputError as mistake:
@@ -22,11 +22,11 @@ def told(function, *arguments):
 
 slurm.ignore_checkpoint_signals()
 FILES = workflow.overwrite_configfiles or workflow.configfiles
-PROFILE = told(profile.of_workflow, workflow.resource_settings)
+PROFILE = explained(profile.of_workflow, workflow.resource_settings)
 # Snakemake reads the files as YAML 1.1, we as 1.2: `config` is ours from here on.
 PATHS = [Path(os.path.relpath(f)) for f in FILES]
-PLAN, config = told(planner.of_workflow, PATHS, workflow.config_settings.config)
-told(output_root.claim, PLAN)
+PLAN, config = explained(planner.of_workflow, PATHS, workflow.config_settings.config)
+explained(output_root.claim, PLAN)
 
 RESULTS = PLAN.results
 FINAL = "manifest.json"
@@ -43,7 +43,7 @@ PYTHONS = {rule: own for rule in outdated.MADE if (own := PROFILE.of(rule, "pyth
 COMPARED = outdated.Comparison(PLAN, PYTHONS, forced)
 READS = COMPARED.inputs
 if workflow.is_main_process:
-    told(COMPARED.refuse_missing)
+    explained(COMPARED.refuse_missing)
 
 # The interpreter and the device are resources: where a job runs is not what it computes, and
 # profiles set them per rule (set-resources).
@@ -69,9 +69,9 @@ onstart:
         slurm.mend_plugin()
     # A dry run and a report import no class of the user's and need no finder's packages.
     if "pretrain" in rules:
-        told(methods.refuse_at_start, PLAN.runs.values(), PLAN.mixtures.values())
-    for told_of in notices.unused(PLAN, config):
-        logger.warning(told_of)
+        explained(methods.refuse_at_start, PLAN.runs.values(), PLAN.mixtures.values())
+    for notice in notices.unused(PLAN, config):
+        logger.warning(notice)
     # The workflow inside a cluster's job does not start like this, so that it tries nothing again.
     retries = workflow.execution_settings.retries
     for rule, tries in TAKES.further_tries().items():
@@ -91,11 +91,11 @@ def reads(rule):
     `--rerun-triggers mtime` keeps such work. Snakemake takes braces in a name for a wildcard: such
     a file of the user's is not declared, but read and compared like the others."""
 
-    def found(wildcards):
+    def inputs(wildcards):
         triggers = {trigger.name for trigger in workflow.rerun_triggers}
         compare = workflow.is_main_process and "PARAMS" in triggers
-        read = told(COMPARED.reads, rule, name := "/".join(wildcards))
-        if compare and told(COMPARED.outdated, rule, name):
+        read = explained(COMPARED.reads, rule, name := "/".join(wildcards))
+        if compare and explained(COMPARED.outdated, rule, name):
             workflow.dag.forcefiles.add(PLAN.manifest(rule, name))
 
         def input_of(path):
@@ -108,4 +108,4 @@ def reads(rule):
             for kind, one in {**read.made, "given": given}.items()
         }
 
-    return rule_inputs.asked_often(found)
+    return rule_inputs.with_signature_at_hand(inputs)
