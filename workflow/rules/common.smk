@@ -69,7 +69,9 @@ onstart:
         slurm.mend_plugin()
     # A dry run and a report import no class of the user's and need no finder's packages.
     if "pretrain" in rules:
-        explained(methods.refuse_at_start, PLAN.runs.values(), PLAN.mixtures.values())
+        explained(
+            methods.refuse_at_start, PLAN.runs.values(), PLAN.mixtures.values()
+        )
     for notice in notices.unused(PLAN, config):
         logger.warning(notice)
     # The workflow inside a cluster's job does not start like this, so that it tries nothing again.
