@@ -246,7 +246,7 @@ def test_names_become_titles(name, title):
 
 def test_the_papers_own_come_apart_from_ours():
     made = [{"name": name} for name in ("table1", "costs", "figure3", "table_of_ours", "claims")]
-    ours, paper = report_parts.apart(made)
+    ours, paper = report_parts.ours_and_of_paper(made)
     assert [one["name"] for one in ours] == ["costs", "table_of_ours", "claims"]
     assert [one["name"] for one in paper] == ["table1", "figure3"]
 
