@@ -1,7 +1,6 @@
 """Mixing methods: which domains fill the next batch, and how their losses add up.
 
-    from pike_mixing import PiKE as PiKE
-    from pike_mixing import Signals as Signals
+    from pike_mixing import PiKE, Signals
     method = PiKE(zeta1=0.05, zeta2=0.005, every=40)
     state = method.init(("en", "hi", "de"), seed=0)
     counts_K = method.allocate(state, step=0, b=256)

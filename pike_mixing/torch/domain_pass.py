@@ -21,6 +21,7 @@ from pike_mixing.numerics.gradient_moments import variance_of_rows
 from pike_mixing.torch import parallel
 from pike_mixing.torch.inner_products import PIECE_NUMBERS, products, total
 from pike_mixing.torch.passes import DomainRows, Passes, Target
+from pike_mixing.torch.rows import Rows
 
 
 class DomainGradient(NamedTuple):
@@ -47,7 +48,7 @@ def domain_gradient(
         rows: The domain's rows.
         with_variance: Whether the variance is wanted.
     """
-    R, n, divisor, number = rows.rows, rows.passes, target.divisor, passes.number
+    R, n, number = rows.rows, rows.passes, passes.number
     # A program that measures one micro-batch, and finds NaN, is the one that measures several.
     listens = with_variance and (n > 1 or passes.fixed)
     count, freedom = number(R), number(n - 1 if n > 1 else math.nan)
@@ -55,23 +56,12 @@ def domain_gradient(
     weighted_squares = torch.zeros_like(loss)
     with _listening(target, passes, listens) as squares, _apart(target, passes):
         for piece in rows.pieces:
-            weight_B = piece.weight_B / count
-            with passes.timed("forward"):
-                weighted, loss_B = passes.weighted(
-                    model, piece.rows, weight_B if divisor == 1 else weight_B * divisor
-                )
-            if not weighted.requires_grad:
-                raise InputError(
-                    "the loss has no graph to the model's parameters: is loss_fn under "
-                    "torch.no_grad, or does it detach?"
-                )
-            with passes.timed("backward"):
-                weighted.backward()
+            loss_B = backward_pass(model, target, passes, piece.rows, piece.weight_B / count)
             own = (loss_B.double() * piece.weight_B.to(loss_B.device)).sum() / count
             loss += own.to(loss.device)
             if listens:
                 # What arrives is s / R of the micro-batch's mean gradient.
-                weighted_squares += squares() * number(R**2 / piece.size / divisor**2)
+                weighted_squares += squares() * number(R**2 / piece.size / target.divisor**2)
             passes.settle()
         parts = [_part(p) for p in target.parameters]
     target.sum_gradients(parts)
@@ -82,6 +72,37 @@ def domain_gradient(
         variance = variance_of_rows(weighted_squares, squared_norm, count, freedom)
     passes.settle()
     return DomainGradient(parts, torch.stack([squared_norm, variance, loss]))
+
+
+def backward_pass(
+    model: nn.Module, target: Target, passes: Passes, batch: Rows, weight_B: Tensor
+) -> Tensor:
+    """Adds the gradient of the weighted sum of B rows' losses to the parameters'.
+
+    Args:
+        model: The model at the current weights, without its DistributedDataParallel.
+        target: Its parameters.
+        passes: How passes are made.
+        batch: The B rows.
+        weight_B: Weight of each row's loss.
+
+    Returns:
+        The losses (B), without a graph.
+
+    Raises:
+        InputError: the loss does not lead to the parameters.
+    """
+    scaled_B = weight_B if target.divisor == 1 else weight_B * target.divisor
+    with passes.timed("forward"):
+        weighted, loss_B = passes.weighted(model, batch, scaled_B)
+    if not weighted.requires_grad:
+        raise InputError(
+            "the loss has no graph to the model's parameters: is loss_fn under torch.no_grad, or "
+            "does it detach?"
+        )
+    with passes.timed("backward"):
+        weighted.backward()
+    return loss_B
 
 
 def _part(parameter: Tensor) -> Tensor:

@@ -118,9 +118,9 @@ class Mixing(Engine):
             optimizer=optimizer,
             max_norm=max_norm,
         )
-        source = StreamRows(dataset, collate_fn, statistics_micro_batch, group)
+        source = StreamRows(dataset, collate_fn, statistics_micro_batch, passes.group)
         super().__init__(method, source, gradient, rounding)
-        self.dataset, self.latency, self.group = dataset, latency, group
+        self.dataset, self.latency, self.group = dataset, latency, passes.group
         self.loss_fn = loss_fn.loss_fn if isinstance(loss_fn, Passes) else loss_fn
         self._collate_fn = collate_fn
         self._prepared = -1
@@ -361,6 +361,8 @@ def _passes(
     loss_fn: RowLosses | Passes | None, excess_fn: RowLosses | None, group: Group
 ) -> Passes:
     if isinstance(loss_fn, Passes):
+        if excess_fn is not None or group not in (None, loss_fn.group):
+            raise InputError("loss_fn: Passes have an excess_fn and a group: give them there")
         return loss_fn
     excess = None if excess_fn is None else _on_device(excess_fn)
     return Passes(_on_device(loss_fn or _no_losses), excess, group)

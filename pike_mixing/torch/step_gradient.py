@@ -22,6 +22,7 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Signals, State, Statistics
 from pike_mixing.torch import gradients, parallel
+from pike_mixing.torch.domain_pass import backward_pass
 from pike_mixing.torch.passes import DomainRows, Passes, Piece, Target, free_weights
 from pike_mixing.torch.rows import Rows
 
@@ -179,13 +180,7 @@ class StepGradient:
         passes.clear(target.parameters)
         with parallel.unsynchronized(self.model) as plain:
             for piece in rows.pieces(share_K):
-                weight_B = (
-                    piece.weight_B if target.divisor == 1 else piece.weight_B * target.divisor
-                )
-                with passes.timed("forward"):
-                    weighted, loss_B = passes.weighted(plain, piece.rows, weight_B)
-                with passes.timed("backward"):
-                    weighted.backward()
+                loss_B = backward_pass(plain, target, passes, piece.rows, piece.weight_B)
                 passes.settle()
                 result.append((piece, loss_B))
         target.sum_gradients([p.grad for p in target.parameters if p.grad is not None])

@@ -161,7 +161,8 @@ def declared(rows: list[Row], _: str) -> list[Panel]:
     for (scenario, model, name), part in _groups(rows, "scenario", "model", "panel"):
         first, limits = part[0], None
         if (bottom := first.get("bottom")) is not None:
-            limits = bottom, first.get("top") or 1.1 * max(row["value"] for row in part)
+            top = first.get("top")
+            limits = bottom, 1.1 * max(row["value"] for row in part) if top is None else top
         height = first.get("reference")
         panels.append(
             Panel(

@@ -140,7 +140,9 @@ def _locked(path: Path) -> IO[bytes]:
         except OSError as error:
             if error.errno not in file_locks.WITHOUT_LOCKS:
                 raise
-            path.unlink()
+            # Locks may be lacking for a moment only: a file that says who holds it stays.
+            if not path.stat().st_size:
+                path.unlink()
             raise InputError(
                 f"{path.parent} lies on a file system without locks (flock: {error}): mount it "
                 "with them, or give a results folder elsewhere"

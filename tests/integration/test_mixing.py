@@ -12,6 +12,7 @@ from pike_mixing import ADO, FAMO, Fixed, PiKE
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, ValidationNeed
 from pike_mixing.torch import MixedDataset, Mixing, causal_excess, causal_losses
+from pike_mixing.torch.passes import Passes
 
 DOMAINS = {"a": [float(i) for i in range(40)], "b": [100.0 + i for i in range(40)]}
 
@@ -221,6 +222,10 @@ def test_a_state_is_json_and_that_of_the_step():
         (lambda: mixing_of("pikee"), "pike"),
         (lambda: mixing_of("pike"), "zeta1"),
         (lambda: Mixing(PIKE, DOMAINS), "give a MixedDataset, not a dict"),
+        (
+            lambda: Mixing(PIKE, MixedDataset(DOMAINS, 4), None, Passes(losses), excess_fn=losses),
+            "Passes have an excess_fn and a group: give them there",
+        ),
     ],
 )
 def test_mistakes_are_told(do, said):

@@ -40,6 +40,11 @@ def test_a_view_says_where_its_lines_and_limits_are():
     assert (second.key, second.position, second.low) == ("other", -1, None)
 
 
+def test_an_upper_limit_of_zero_is_one():
+    (panel,) = curves.declared([row(0, -1.0, bottom=-2.0, top=0.0)], "mix")
+    assert panel.y_limits == (-2.0, 0.0)
+
+
 def accuracies(connection, run, *values, task="continuation-code"):
     for step, value in enumerate(values):
         insert(

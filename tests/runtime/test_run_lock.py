@@ -173,6 +173,11 @@ def test_a_file_system_without_locks_is_refused(tmp_path, monkeypatch, number):
     with pytest.raises(InputError, match=told), run_lock.acquire(tmp_path):
         pass
     assert list(tmp_path.iterdir()) == []
+    # Of another, who holds it since before.
+    (tmp_path / "lease.json").write_text("{}")
+    with pytest.raises(InputError, match=told), run_lock.acquire(tmp_path):
+        pass
+    assert (tmp_path / "lease.json").read_text() == "{}"
 
 
 def test_a_link_in_the_place_of_a_lease_is_not_written_through(tmp_path):
