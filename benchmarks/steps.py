@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_leaves
 from benchmarks import measure
 from pike_mixing import registry
 from pike_mixing.arrays import Ints
-from pike_mixing.interface import Facts
+from pike_mixing.interface import RunFacts
 from pike_mixing.torch.dealt_rows import DealtRows
 from pike_mixing.torch.engine import Engine
 from pike_mixing.torch.step_gradient import StepGradient
@@ -48,13 +48,13 @@ class Stepper:
         self, rule: str, values: dict[str, Any], size: Size, K: int, microbatch: int | None = None
     ) -> None:
         names = tuple(f"domain {number}" for number in range(K))
-        facts = Facts(
+        facts = RunFacts(
             tokens_by_domain=dict.fromkeys(names, 1e6),
             budget_tokens=1e6,
             mixture=dict.fromkeys(names, 1 / K),
         )
         self.size = size
-        self.method = registry.build(rule, values, f"benchmark: {rule}").informed(facts)
+        self.method = registry.build(rule, values, f"benchmark: {rule}").for_run(facts)
         self.needs = self.method.needs()
         self.model = initialised(size.model, size.vocabulary, 0)
         recipe = measure.steady(size.rows, size.length)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from pike_mixing.alarms import Alarm as Alarm
     from pike_mixing.alarms import Watch as Watch
     from pike_mixing.errors import InputError as InputError
-    from pike_mixing.interface import Facts as Facts
     from pike_mixing.interface import Method as Method
     from pike_mixing.interface import Needs as Needs
+    from pike_mixing.interface import RunFacts as RunFacts
     from pike_mixing.interface import Signals as Signals
     from pike_mixing.interface import State as State
     from pike_mixing.interface import Statistics as Statistics
@@ -96,7 +96,7 @@ _PLACES = {place.partition(":")[2]: place for place in RULES.values()} | {
     "Watch": "pike_mixing.alarms:Watch",
     "Movement": "pike_mixing.movement:Movement",
     "InputError": "pike_mixing.errors:InputError",
-    "Facts": "pike_mixing.interface:Facts",
+    "RunFacts": "pike_mixing.interface:RunFacts",
     "Method": "pike_mixing.interface:Method",
     "Needs": "pike_mixing.interface:Needs",
     "Signals": "pike_mixing.interface:Signals",

@@ -13,7 +13,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS, table
 from pike_mixing.finders import fit as fitting
 from pike_mixing.finders import registry as finder_registry
-from pike_mixing.finders.interface import Refitter
+from pike_mixing.finders.interface import RefittableFinder, Swarm
 from pike_mixing.settings_text import lines_of, wrapped
 
 MISTAKE = 2
@@ -73,7 +73,7 @@ def fitted(arguments: argparse.Namespace) -> str:
         for name, weight in _pairs(arguments.target, "--target", 1.0).items()
     }
     settings = {"target": target} | _pairs(arguments.set, "--set", None)
-    finder = cast(Refitter, finder_registry.build(arguments.finder, settings, "--set"))
+    finder = cast(RefittableFinder, finder_registry.build(arguments.finder, settings, "--set"))
     swarm = table.read(
         arguments.table, list(target), weight=arguments.weight_prefix, loss=arguments.loss_prefix
     )
@@ -99,7 +99,7 @@ def _pairs(texts: Sequence[str], option: str, default: float | None) -> dict[str
     return result
 
 
-def _json(arguments: argparse.Namespace, swarm: table.Swarm, fit: fitting.Fit) -> str:
+def _json(arguments: argparse.Namespace, swarm: Swarm, fit: fitting.Fit) -> str:
     def named(values_K: Any) -> dict[str, float | None]:
         values = [None if math.isnan(v) else v for v in values_K.tolist()]
         return dict(zip(swarm.domains, values, strict=True))
@@ -108,24 +108,24 @@ def _json(arguments: argparse.Namespace, swarm: table.Swarm, fit: fitting.Fit) -
         {
             "finder": arguments.finder,
             "rows": len(swarm.runs),
-            "mixture": named(fit.found.weights_K),
+            "mixture": named(fit.result.weights_K),
             "standard_error": named(fit.standard_error_K),
             "low": named(fit.low_K),
             "high": named(fit.high_K),
             "resamples": fit.resamples,
             "warnings": fit.warnings,
-            "diagnostics": fit.found.diagnostics,
+            "diagnostics": fit.result.diagnostics,
         },
         indent=2,
         allow_nan=False,
     )
 
 
-def _text(arguments: argparse.Namespace, swarm: table.Swarm, fit: fitting.Fit) -> str:
+def _text(arguments: argparse.Namespace, swarm: Swarm, fit: fitting.Fit) -> str:
     width = max(len("domain"), *map(len, swarm.domains))
     lines = [f"{arguments.finder}: {len(swarm.runs)} rows, {len(swarm.domains)} domains", ""]
     lines.append(f"{'domain':<{width}}  weight   error     5 %    95 %")
-    columns = (fit.found.weights_K, fit.standard_error_K, fit.low_K, fit.high_K)
+    columns = (fit.result.weights_K, fit.standard_error_K, fit.low_K, fit.high_K)
     for name, *values in zip(swarm.domains, *columns, strict=True):
         lines.append(f"{name:<{width}}" + "".join(f"  {value:6.4f}" for value in values))
     lines += ["", f"error, 5 % and 95 %: of {fit.resamples} tables drawn from the rows"]
@@ -137,7 +137,7 @@ def _text(arguments: argparse.Namespace, swarm: table.Swarm, fit: fitting.Fit) -
         "best_proxy_loss": "loss of the best row",
         "loss": "loss of the row",
     }
-    diagnostics = fit.found.diagnostics
+    diagnostics = fit.result.diagnostics
     for name, words in said.items():
         if isinstance(value := diagnostics.get(name), float):
             lines.append(f"{words}: {value:.4g}")

@@ -123,7 +123,13 @@ class Watch(AlarmLimits):
     def after_statistics(
         self, state: State, step: int, measured: Statistics
     ) -> tuple[State, list[Alarm]]:
-        """The next state, and the alarms that gradient statistics raise."""
+        """The next state, and the alarms that gradient statistics raise.
+
+        Args:
+            state: The state before.
+            step: 0-based step.
+            measured: Gradient statistics [K].
+        """
         state = dict(state)
         if self.movement is not None:
             state |= self.movement.measured(state, step, measured)

@@ -7,7 +7,7 @@ import numpy as np
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.limits import Proportions
-from pike_mixing.settings import mismatch, misplaced, plain
+from pike_mixing.settings import domain_problems, plain, value_problems
 
 
 def uniform(k: int) -> Floats:
@@ -20,12 +20,17 @@ def shares(values: Mapping[str, float] | None, domains: tuple[str, ...], setting
 
     The DoReMi weights as printed in Table `tab: glam-dataset-overview`, for one, sum to 1.04.
 
+    Args:
+        values: Non-negative numbers by domain, in any unit.
+        domains: The K domains, in the order of the result.
+        setting: Name of the setting, for messages.
+
     Raises:
         InputError: a value names no domain of the run or is no share, or a domain has none.
     """
     if values is None:
         return uniform(len(domains))
-    if problems := mismatch(plain(values), Proportions, setting):
+    if problems := value_problems(plain(values), Proportions, setting):
         raise InputError("\n".join(problems))
     placed_K = placed(values, domains, setting, "weight")
     return placed_K / placed_K.sum()
@@ -34,7 +39,13 @@ def shares(values: Mapping[str, float] | None, domains: tuple[str, ...], setting
 def log_shares(
     values: Mapping[str, float] | None, domains: tuple[str, ...], setting: str
 ) -> Floats:
-    """Logarithms of the `shares`; a domain of share 0 stays at -infinity."""
+    """Logarithms of the `shares`; a domain of share 0 stays at -infinity.
+
+    Args:
+        values: As for `shares`.
+        domains: The K domains.
+        setting: Name of the setting, for messages.
+    """
     with np.errstate(divide="ignore"):
         return np.log(shares(values, domains, setting))
 
@@ -64,6 +75,6 @@ def placed(
     Raises:
         InputError: a value names no domain of the run, or a domain has none.
     """
-    if problems := misplaced(values, domains, setting, f"has no {what}"):
+    if problems := domain_problems(values, domains, setting, f"has no {what}"):
         raise InputError("\n".join(problems))
     return np.array([values[d] for d in domains], dtype=np.float64)

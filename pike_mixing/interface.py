@@ -15,9 +15,9 @@ from pike_mixing.apportion import apportion, systematic
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.settings import CheckedSettings
-from pike_mixing.signal_checks import judging
-from pike_mixing.signals import Facts as Facts
+from pike_mixing.signal_checks import checked
 from pike_mixing.signals import Needs as Needs
+from pike_mixing.signals import RunFacts as RunFacts
 from pike_mixing.signals import Signals as Signals
 from pike_mixing.signals import State as State
 from pike_mixing.signals import Statistics as Statistics
@@ -49,9 +49,9 @@ class Method(CheckedSettings, abc.ABC):
                 )
         for name in ("loss_weights", "combine", "observe"):
             if name in vars(cls):
-                setattr(cls, name, judging(name, vars(cls)[name]))
+                setattr(cls, name, checked(name, vars(cls)[name]))
 
-    def informed(self, facts: Facts) -> Self:
+    def for_run(self, facts: RunFacts) -> Self:
         """The method with what its settings left to the run; called once, before `init`.
 
         Raises:
@@ -76,7 +76,13 @@ class Method(CheckedSettings, abc.ABC):
         return state["weights_K"]
 
     def allocate(self, state: State, step: int, b: int) -> Ints:
-        """Rows b_K (int64) of each domain in a step's batch of b rows: by largest remainder."""
+        """Rows b_K (int64) of each domain in a step's batch of b rows: by largest remainder.
+
+        Args:
+            state: The method's state.
+            step: 0-based step.
+            b: Rows of the batch.
+        """
         return apportion(self.weights(state, step), b)
 
     def loss_weights(self, state: State, signals: Signals) -> Floats | None:
@@ -100,7 +106,15 @@ class Method(CheckedSettings, abc.ABC):
 
 
 def counts(method: Method, state: State, step: int, b: int, rounding: Rounding) -> Ints:
-    """Rows b_K (int64) of each domain in a step's batch of b rows."""
+    """Rows b_K (int64) of each domain in a step's batch of b rows.
+
+    Args:
+        method: A rule with its settings.
+        state: Its state.
+        step: 0-based step.
+        b: Rows of the batch.
+        rounding: From weights to whole rows.
+    """
     if rounding == "systematic":
         return systematic(method.weights(state, step), b, step)
     return method.allocate(state, step, b)

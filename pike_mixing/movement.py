@@ -80,7 +80,13 @@ class Movement:
         }
 
     def measured(self, state: State, step: int, statistics: Statistics) -> State:
-        """What statistics change in the state; the first ones tell which coefficients would act."""
+        """What statistics change in the state; the first ones tell which coefficients would act.
+
+        Args:
+            state: The state before.
+            step: 0-based step.
+            statistics: Gradient statistics [K].
+        """
         measured_5xK = np.stack([getattr(statistics, name) for name in FIELDS])
         if int(state["due_1"][0]) >= 0:
             return {"measured_5xK": measured_5xK}

@@ -4,10 +4,14 @@ A field is the one definition of its setting: name, type, limits (`pike_mixing.l
 and the docstring below it.
 """
 
+import ast
 import dataclasses
 import difflib
 import functools
+import inspect
+import itertools
 import sys
+import textwrap
 import types
 import typing
 from collections.abc import Collection, Iterable, Mapping
@@ -15,7 +19,6 @@ from typing import Annotated, Any, Literal, NotRequired, TypeVar, Union, cast, g
 
 from pike_mixing.errors import InputError
 from pike_mixing.limits import WIDEST, Limits
-from pike_mixing.settings_text import default, is_required, meanings
 
 T = TypeVar("T")
 
@@ -51,9 +54,14 @@ def check(kind: Any, values: Mapping[str, Any], where: str) -> list[str]:
 
     Values beyond their limits hide nothing of what `problems` of the class says; those of a wrong
     type do, as it could not be asked.
+
+    Args:
+        kind: A dataclass that inherits `CheckedSettings`.
+        values: By field name.
+        where: Where they were set, for messages.
     """
-    problems = mismatches(kind, values, where)
-    if problems and mismatches(kind, values, where, limits=False):
+    problems = field_problems(kind, values, where)
+    if problems and field_problems(kind, values, where, limits=False):
         return problems
     made = object.__new__(kind)  # `__post_init__` has not run.
     vars(made).update({field.name: default(field) for field in dataclasses.fields(kind)})
@@ -61,7 +69,7 @@ def check(kind: Any, values: Mapping[str, Any], where: str) -> list[str]:
     return problems + [f"{where}.{problem}" for problem in made.problems()]
 
 
-def mismatches(
+def field_problems(
     kind: Any, values: Mapping[str, Any], where: str, *, limits: bool = True
 ) -> list[str]:
     """Every unknown, missing or wrong value by itself; `problems` of the class is not asked.
@@ -73,12 +81,12 @@ def mismatches(
         limits: Whether values beyond their limits are wrong, or those of a wrong type alone.
     """
     if not isinstance(values, Mapping):
-        return [f"{where}: {unfit(values, Mapping)}"]
+        return [f"{where}: {type_message(values, Mapping)}"]
     fields, hints = {f.name: f for f in dataclasses.fields(kind)}, hints_of(kind, limits)
     problems = [unknown(name, fields, where) for name in values if name not in fields]
     for name, field in fields.items():
         if name in values:
-            problems += mismatch(values[name], hints[name], f"{where}.{name}")
+            problems += value_problems(values[name], hints[name], f"{where}.{name}")
         elif is_required(field):
             problems.append(missing(kind, name, where))
     return problems
@@ -104,14 +112,26 @@ class CheckedSettings:
 
 
 def missing(kind: Any, name: str, where: str) -> str:
-    """Message for a required setting that is not there, with what it means."""
+    """Message for a required setting that is not there, with what it means.
+
+    Args:
+        kind: The dataclass.
+        name: The field.
+        where: Where it is missing.
+    """
     hint = hints_of(kind)[name]
     meant = None if dataclasses.is_dataclass(hint) else meanings(kind).get(name)
     return f"{where}: {name} is missing: {meant or _described(hint)}"
 
 
 def unknown(name: str, known: Iterable[str], where: str) -> str:
-    """Message for a name that does not exist, with the nearest one that does."""
+    """Message for a name that does not exist, with the nearest one that does.
+
+    Args:
+        name: What was written.
+        known: The names that there are.
+        where: Where it was written.
+    """
     names = sorted(known)
     hint = _nearest(name, names) or f"known: {', '.join(names)}"
     return f"{where}: {name!r} is unknown: {hint}"
@@ -123,7 +143,9 @@ def _nearest(name: object, names: Iterable[str]) -> str:
     return f"did you mean {lowered[near[0]]!r}?" if near else ""
 
 
-def misplaced(given: Iterable[str], domains: Collection[str], where: str, lacks: str) -> list[str]:
+def domain_problems(
+    given: Iterable[str], domains: Collection[str], where: str, lacks: str
+) -> list[str]:
     """Messages for values by domain that name no domain, and for domains without a value.
 
     Args:
@@ -142,32 +164,41 @@ def hints_of(kind: Any, limits: bool = True) -> dict[str, Any]:
     return typing.get_type_hints(kind, include_extras=limits)
 
 
-def mismatch(value: Any, hint: Any, where: str) -> list[str]:
-    """What is wrong with a value of a type, which may say limits."""
+def value_problems(value: Any, hint: Any, where: str) -> list[str]:
+    """What is wrong with a value of a type, which may say limits.
+
+    Args:
+        value: A plain value.
+        hint: An annotation, as of a field.
+        where: Where it was set, for messages.
+    """
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any or (value is None and type(None) in inner):
         return []
     if origin is Annotated:
-        problems = mismatch(value, inner[0], where)
+        problems = value_problems(value, inner[0], where)
         limits = [note for note in inner[1:] if isinstance(note, Limits) and not problems]
         return problems + [f"{where}: {problem}" for n in limits if (problem := n.problem(value))]
     if origin in (Union, types.UnionType):
-        return mismatch(value, next(one for one in inner if one is not type(None)), where)
+        return value_problems(value, next(one for one in inner if one is not type(None)), where)
     if origin is tuple and isinstance(value, list | tuple):
-        return [p for n, v in enumerate(value) for p in mismatch(v, inner[0], f"{where}[{n}]")]
+        return [
+            p for n, v in enumerate(value) for p in value_problems(v, inner[0], f"{where}[{n}]")
+        ]
     if origin in (dict, Mapping) and isinstance(value, Mapping):
-        names = [p for name in value for p in mismatch(name, inner[0], f"{where}: the name")]
-        items = value.items()
-        return names + [p for k, v in items for p in mismatch(v, inner[1], f"{where}.{k}")]
-    return [] if fits(value, hint) else [f"{where}: {unfit(value, hint)}"]
+        names = [p for name in value for p in value_problems(name, inner[0], f"{where}: the name")]
+        return names + [
+            p for k, v in value.items() for p in value_problems(v, inner[1], f"{where}.{k}")
+        ]
+    return [] if fits(value, hint) else [f"{where}: {type_message(value, hint)}"]
 
 
-def bare(hint: Any) -> Any:
+def without_limits(hint: Any) -> Any:
     """A type without its limits and None."""
     if get_origin(hint) in (Annotated, NotRequired):
-        return bare(get_args(hint)[0])
+        return without_limits(get_args(hint)[0])
     if get_origin(hint) in (Union, types.UnionType):
-        return next(bare(one) for one in get_args(hint) if one is not type(None))
+        return next(without_limits(one) for one in get_args(hint) if one is not type(None))
     return hint
 
 
@@ -182,14 +213,14 @@ def fits(value: object, hint: Any) -> bool:
     return isinstance(hint, type) and isinstance(value, hint)
 
 
-def unfit(value: object, hint: Any) -> str:
+def type_message(value: object, hint: Any) -> str:
     """Why a value is not of a type that it does not fit, and how to write it where that is known.
 
     Args:
         value: The value.
         hint: int, float, str, bool, a Literal, or a container; limits and None aside.
     """
-    hint, way_out = bare(hint), ""
+    hint, way_out = without_limits(hint), ""
     if hint in (int, float) and type(value) is int:
         return f"must lie between -{WIDEST} and {WIDEST}"
     if isinstance(value, str) and get_origin(hint) is Literal:
@@ -203,7 +234,7 @@ def unfit(value: object, hint: Any) -> str:
 
 
 def _described(hint: Any) -> str:
-    hint = bare(hint)
+    hint = without_limits(hint)
     if get_origin(hint) is Literal:
         return "one of " + ", ".join(map(repr, get_args(hint)))
     if dataclasses.is_dataclass(hint):
@@ -213,3 +244,33 @@ def _described(hint: Any) -> str:
     names |= {tuple: "a list", list: "a list", dict: "a mapping", Mapping: "a mapping"}
     kind = get_origin(hint) or hint
     return names.get(kind) or f"of type {kind.__name__}"
+
+
+def default(field: dataclasses.Field[Any]) -> Any:
+    """What a setting is where it is not set; `dataclasses.MISSING` where it must be."""
+    factory = field.default_factory
+    return field.default if factory is dataclasses.MISSING else factory()
+
+
+def is_required(field: dataclasses.Field[Any]) -> bool:
+    """Whether a setting has no default."""
+    return default(field) is dataclasses.MISSING
+
+
+def meanings(kind: type[Any]) -> dict[str, str]:
+    """What the settings of a dataclass mean: the docstring below each field, by its name."""
+    result: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        if "__dataclass_fields__" not in vars(base):
+            continue
+        try:
+            source = inspect.getsource(base)
+        except (OSError, TypeError):
+            # A class that was made while the program runs.
+            continue
+        body = cast(ast.ClassDef, ast.parse(textwrap.dedent(source)).body[0]).body
+        for field, below in itertools.pairwise(body):
+            if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
+                words = str(getattr(below.value, "value", ""))
+                result[ast.unparse(field.target)] = " ".join(words.split())
+    return result

@@ -1,42 +1,11 @@
-"""What a dataclass says of its settings, and how a terminal shows it."""
+"""How a terminal shows the settings of a dataclass."""
 
-import ast
 import dataclasses
-import inspect
-import itertools
 import textwrap
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
-
-def default(field: dataclasses.Field[Any]) -> Any:
-    """What a setting is where it is not set; `dataclasses.MISSING` where it must be."""
-    factory = field.default_factory
-    return field.default if factory is dataclasses.MISSING else factory()
-
-
-def is_required(field: dataclasses.Field[Any]) -> bool:
-    """Whether a setting has no default."""
-    return default(field) is dataclasses.MISSING
-
-
-def meanings(kind: type[Any]) -> dict[str, str]:
-    """What the settings of a dataclass mean: the docstring below each field, by its name."""
-    result: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
-        if "__dataclass_fields__" not in vars(base):
-            continue
-        try:
-            source = inspect.getsource(base)
-        except (OSError, TypeError):
-            # A class that was made while the program runs.
-            continue
-        body = cast(ast.ClassDef, ast.parse(textwrap.dedent(source)).body[0]).body
-        for field, below in itertools.pairwise(body):
-            if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
-                words = str(getattr(below.value, "value", ""))
-                result[ast.unparse(field.target)] = " ".join(words.split())
-    return result
+from pike_mixing.settings import default, is_required, meanings
 
 
 def settings_of(kind: type[Any]) -> Iterator[tuple[str, str | None, str]]:
@@ -57,7 +26,13 @@ def lines_of(kind: type[Any]) -> list[str]:
 
 
 def wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
-    """Text in lines of 96 characters at most."""
+    """Text in lines of 96 characters at most.
+
+    Args:
+        text: One paragraph.
+        indent: Begins each line.
+        first: Begins the first line instead.
+    """
     begin = indent if first is None else first
     return textwrap.wrap(text, 96, initial_indent=begin, subsequent_indent=indent)
 

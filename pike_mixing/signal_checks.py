@@ -15,7 +15,7 @@ LOSSES = ("loss_K", "loss_after_K", "excess_K", "validation_loss_K")
 """Those of `Signals`."""
 
 
-def judging(
+def checked(
     name: str, hook: Callable[[Any, State, Signals], T]
 ) -> Callable[[Any, State, Signals], T]:
     """The hook of this name, which refuses such signals with an InputError that tells them all."""
@@ -34,7 +34,13 @@ def judging(
 
 
 def missing(needs: Needs, hook: str, signals: Signals) -> list[str]:
-    """Signals that a hook must be given at this step and is not."""
+    """Signals that a hook must be given at this step and is not.
+
+    Args:
+        needs: Of the method.
+        hook: loss_weights, combine or observe.
+        signals: Those of the step.
+    """
     early = signals.statistics is not None or signals.validation_loss_K is not None
     if hook == "observe" and early and signals.count_K is None:
         # Measured before the batch was drawn.

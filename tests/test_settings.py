@@ -9,8 +9,7 @@ from pike_mixing.alarms import AlarmLimits
 from pike_mixing.errors import InputError
 from pike_mixing.interface import StatisticsNeed
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveFloat, PositiveInt, Share
-from pike_mixing.settings import CheckedSettings, fits, parse, unknown
-from pike_mixing.settings_text import meanings
+from pike_mixing.settings import CheckedSettings, fits, meanings, parse, unknown
 from pipeline import settings
 from pipeline.runtime.validation import OrOne, validate
 

@@ -1,13 +1,12 @@
 """The average weights of one proxy run: how DoReMi and DoGE hand on what they learned."""
 
 import dataclasses
-from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
 from pike_mixing.errors import InputError
-from pike_mixing.finders.interface import Found, Proxy
+from pike_mixing.finders.interface import FinderResult, Reads, Swarm
 from pike_mixing.numerics.effective import effective_domains
 from pike_mixing.settings import CheckedSettings
 
@@ -20,24 +19,22 @@ class Average(CheckedSettings):
     """DoReMi (arXiv 2305.10429, Algorithm 1, last line) and DoGE (arXiv 2310.15393)."""
 
     about: ClassVar[str] = "The weights of one proxy run, averaged over its steps."
-    reads: ClassVar[Literal["losses", "state", "predictions"]] = "state"
+    reads: ClassVar[Reads] = "state"
     packages: ClassVar[tuple[str, ...]] = ()
 
-    def find(
-        self, domains: tuple[str, ...], runs: Sequence[Proxy], losses: tuple[str, ...] | None = None
-    ) -> Found:
+    def find(self, swarm: Swarm) -> FinderResult:
         """The state's `average_K`, divided by its sum.
 
         Raises:
             InputError: not exactly one run, or a run whose method keeps no average, or an average
                 that is no mixture of these domains.
         """
-        if len(runs) != 1:
+        if len(swarm.runs) != 1:
             raise InputError(
-                f"{len(runs)} proxy runs are given, the finder 'average' reads exactly one: name "
-                "the one whose weights are wanted"
+                f"{len(swarm.runs)} proxy runs are given, the finder 'average' reads exactly one: "
+                "name the one whose weights are wanted"
             )
-        (run,) = runs
+        (run,) = swarm.runs
         average_K = (run.state or {}).get(AVERAGE)
         if average_K is None:
             raise InputError(
@@ -45,13 +42,13 @@ class Average(CheckedSettings):
                 "average their weights (doremi, doge) can be read by the finder 'average'"
             )
         average_K = np.asarray(average_K, dtype=np.float64)
-        whole = average_K.shape == (len(domains),) and np.isfinite(average_K).all()
+        whole = average_K.shape == (len(swarm.domains),) and np.isfinite(average_K).all()
         if not whole or (average_K < 0).any() or not average_K.sum() > 0:
             raise InputError(
                 f"proxy {run.name}: {AVERAGE} = {average_K.tolist()} is no mixture of "
-                f"{len(domains)} domains: train the proxy again"
+                f"{len(swarm.domains)} domains: train the proxy again"
             )
         weights_K = average_K / average_K.sum()
-        return Found(
+        return FinderResult(
             weights_K, {"run": run.name, "effective_domains": effective_domains(weights_K)}
         )

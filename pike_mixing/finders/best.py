@@ -4,15 +4,12 @@ Shapes: K domains, N proxy runs, M different mixtures.
 """
 
 import dataclasses
-from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
-from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
-from pike_mixing.finders import swarm
-from pike_mixing.finders.interface import Found, Proxy
+from pike_mixing.finders.interface import FinderResult, Reads, Swarm
 from pike_mixing.limits import Proportions
 from pike_mixing.numerics.effective import effective_domains
 from pike_mixing.settings import CheckedSettings
@@ -23,15 +20,13 @@ class Best(CheckedSettings):
     """No model of the loss: what was not trained cannot be found."""
 
     about: ClassVar[str] = "The mixture of the proxy run that ended with the lowest mean loss."
-    reads: ClassVar[Literal["losses", "state", "predictions"]] = "losses"
+    reads: ClassVar[Reads] = "losses"
     packages: ClassVar[tuple[str, ...]] = ()
 
     target: Proportions | None = None
     """Weight of each domain's loss in the mean, divided by their sum; 1/K when absent."""
 
-    def find(
-        self, domains: tuple[str, ...], runs: Sequence[Proxy], losses: tuple[str, ...] | None = None
-    ) -> Found:
+    def find(self, swarm: Swarm) -> FinderResult:
         """The mixture with the lowest sum_i u_i L_i.
 
         Runs of the same mixture (other seeds) count as one, with the mean of their losses: else
@@ -40,19 +35,18 @@ class Best(CheckedSettings):
         Raises:
             InputError: no runs, or one without a static mixture or with a loss that is not finite.
         """
-        runs = sorted(runs, key=lambda run: run.name)
-        weights_NxK, loss_NxK = swarm.arrays(runs)
-        target_K = by_domain.shares(self.target, losses or domains, "target")
+        runs = sorted(swarm.runs, key=lambda run: run.name)
+        weights_NxK, loss_NxM = dataclasses.replace(swarm, runs=runs).arrays()
         mixtures, place_N = np.unique(weights_NxK, axis=0, return_inverse=True)
         place_N = place_N.ravel()  # NumPy 2.0 alone gives a column.
-        loss_M = np.bincount(place_N, loss_NxK @ target_K) / np.bincount(place_N)
+        loss_M = np.bincount(place_N, loss_NxM @ swarm.target(self.target)) / np.bincount(place_N)
         name_M = [
             next(run.name for run, place in zip(runs, place_N, strict=True) if place == mixture)
             for mixture in range(len(mixtures))
         ]
         order = sorted(range(len(mixtures)), key=lambda mixture: (loss_M[mixture], name_M[mixture]))
         first, second = order[0], order[1] if len(order) > 1 else None
-        return Found(
+        return FinderResult(
             mixtures[first],
             {
                 "run": name_M[first],
@@ -66,12 +60,6 @@ class Best(CheckedSettings):
             },
         )
 
-    def refitted(
-        self,
-        domains: tuple[str, ...],
-        runs: Sequence[Proxy],
-        losses: tuple[str, ...] | None,
-        found: Found,
-    ) -> Floats:
+    def refit(self, swarm: Swarm, result: FinderResult) -> Floats:
         """The best of these runs."""
-        return self.find(domains, runs, losses).weights_K
+        return self.find(swarm).weights_K

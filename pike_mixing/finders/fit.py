@@ -7,8 +7,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders.interface import Found, Refitter
-from pike_mixing.finders.table import Swarm
+from pike_mixing.finders.interface import FinderResult, RefittableFinder, Swarm
 
 CHANCE = 1.645
 """Of losses that are noise, one fit in twenty is correlated by more than this over sqrt(N - 1)."""
@@ -18,8 +17,8 @@ CHANCE = 1.645
 class Fit:
     """A mixture with its uncertainty."""
 
-    found: Found
-    """What the finder found on all rows."""
+    result: FinderResult
+    """The finder's mixture from all rows."""
     standard_error_K: Floats
     """Standard deviation of the weights over resampled rows; NaN where they could not be fitted."""
     low_K: Floats
@@ -32,7 +31,7 @@ class Fit:
     """Why not to trust the mixture."""
 
 
-def fit(finder: Refitter, swarm: Swarm, *, resamples: int = 100, seed: int = 0) -> Fit:
+def fit(finder: RefittableFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 0) -> Fit:
     """The finder's mixture, and the spread of the mixtures of rows drawn with replacement.
 
     Args:
@@ -44,13 +43,13 @@ def fit(finder: Refitter, swarm: Swarm, *, resamples: int = 100, seed: int = 0) 
     Raises:
         InputError: the rows do not suffice.
     """
-    result = finder.find(swarm.domains, swarm.runs, swarm.losses)
+    result = finder.find(swarm)
     random, drawn = np.random.default_rng(seed), []
     for _ in range(resamples):
         rows = random.integers(0, len(swarm.runs), len(swarm.runs))
         runs = [dataclasses.replace(swarm.runs[n], name=f"{i:05}") for i, n in enumerate(rows)]
         try:
-            drawn.append(finder.refitted(swarm.domains, runs, swarm.losses, result))
+            drawn.append(finder.refit(dataclasses.replace(swarm, runs=runs), result))
         except InputError:
             # A draw can miss a direction that all rows span: the warning counts such draws.
             continue
@@ -58,7 +57,7 @@ def fit(finder: Refitter, swarm: Swarm, *, resamples: int = 100, seed: int = 0) 
     spread = len(drawn) > 1
     nothing_K = np.full(len(swarm.domains), np.nan)
     return Fit(
-        found=result,
+        result=result,
         standard_error_K=drawn_SxK.std(axis=0, ddof=1) if spread else nothing_K,
         low_K=np.quantile(drawn_SxK, 0.05, axis=0) if spread else nothing_K,
         high_K=np.quantile(drawn_SxK, 0.95, axis=0) if spread else nothing_K,

@@ -1,13 +1,20 @@
-"""What a finder is given and what it gives back.
+"""What a finder reads and what it returns.
 
-Shapes: K domains, N proxy runs.
+Shapes: K domains, M losses, N proxy runs.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
+import numpy as np
+
+from pike_mixing import by_domain
 from pike_mixing.arrays import Array, Floats
+from pike_mixing.errors import InputError
+
+Reads = Literal["losses", "state", "predictions"]
+"""What a finder reads of a proxy beside its mixture; predictions: losses, and those of tokens."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +26,7 @@ class Proxy:
     weights_K: Floats | None = None
     """The static mixture that it trained on, summing to 1; None when its weights moved."""
     loss_K: Floats | None = None
-    """Validation loss of each domain, or of each of the finder's `losses`, after the last step,
-    nats per token."""
+    """Validation loss of each of the swarm's `losses` after the last step, nats per token."""
     state: Mapping[str, Array] | None = None
     """State of its mixing method after the last step."""
     token_loss: Sequence[Floats] | None = None
@@ -28,7 +34,54 @@ class Proxy:
 
 
 @dataclass(frozen=True)
-class Found:
+class Swarm:
+    """Proxy runs of the same domains."""
+
+    domains: tuple[str, ...]
+    """Names of the weights."""
+    runs: Sequence[Proxy]
+    losses: tuple[str, ...] = ()
+    """Names of the losses that a target weighs; those of the domains when empty."""
+
+    def __post_init__(self) -> None:
+        """Names the losses."""
+        object.__setattr__(self, "losses", self.losses or self.domains)
+
+    def arrays(
+        self, at_least: int = 1, because: str = "there is nothing to choose from"
+    ) -> tuple[Floats, Floats]:
+        """Mixtures [N, K] and losses [N, M].
+
+        Raises:
+            InputError: fewer runs than `at_least`; the message gives `because` as the reason. Or a
+                run without a static mixture, or whose loss is no finite number.
+        """
+        if len(self.runs) < at_least:
+            raise InputError(
+                f"{len(self.runs)} proxy run(s) are too few, at least {at_least} are needed: "
+                f"{because}; add proxy runs"
+            )
+        for run in self.runs:
+            if run.weights_K is None:
+                raise InputError(
+                    f"proxy {run.name} has no static mixture: only runs whose weights never change "
+                    "can be compared by their weights; leave it out"
+                )
+            if run.loss_K is None or not np.isfinite(run.loss_K).all():
+                raise InputError(
+                    f"proxy {run.name} has a loss that is no finite number: the run has diverged; "
+                    "leave it out, or train it again with a lower training.peak_learning_rate"
+                )
+        weights, losses = zip(*((run.weights_K, run.loss_K) for run in self.runs), strict=True)
+        return np.array(weights, dtype=np.float64), np.array(losses, dtype=np.float64)
+
+    def target(self, target: Mapping[str, float] | None) -> Floats:
+        """Weight of each loss [M] in the target, divided by their sum; 1/M when absent."""
+        return by_domain.shares(target, self.losses, "target")
+
+
+@dataclass(frozen=True)
+class FinderResult:
     """A mixture, and what tells how far to trust it."""
 
     weights_K: Floats
@@ -42,20 +95,12 @@ class Finder(Protocol):
 
     about: ClassVar[str]
     """What it does, in one sentence."""
-    reads: ClassVar[Literal["losses", "state", "predictions"]]
-    """What it reads of a proxy beside its mixture; predictions: losses, and those of tokens."""
+    reads: ClassVar[Reads]
     packages: ClassVar[tuple[str, ...]]
     """What `find` imports beside NumPy: packages of the extra `finders`."""
 
-    def find(
-        self, domains: tuple[str, ...], runs: Sequence[Proxy], losses: tuple[str, ...] | None = None
-    ) -> Found:
+    def find(self, swarm: Swarm) -> FinderResult:
         """The mixture that the runs speak for.
-
-        Args:
-            domains: Names of the weights.
-            runs: The proxy runs.
-            losses: Names of the losses, which `target` weighs; the domains when absent.
 
         Raises:
             InputError: the runs do not suffice.
@@ -63,16 +108,10 @@ class Finder(Protocol):
         ...
 
 
-class Refitter(Finder, Protocol):
+class RefittableFinder(Finder, Protocol):
     """A finder of mixtures from losses, whose fit can be repeated on other runs."""
 
-    def refitted(
-        self,
-        domains: tuple[str, ...],
-        runs: Sequence[Proxy],
-        losses: tuple[str, ...] | None,
-        found: Found,
-    ) -> Floats:
+    def refit(self, swarm: Swarm, result: FinderResult) -> Floats:
         """The mixture of other runs, fitted as the one that was found: no new cross-validation.
 
         Raises:

@@ -115,5 +115,5 @@ def _start(weights_NxK: Floats, loss_N: Floats, c: float) -> Floats:
     equations are weighed by L - c.
     """
     rest_N = loss_N - c
-    found_K = np.linalg.lstsq(rest_N[:, None] * weights_NxK, rest_N * np.log(rest_N))[0]
-    return np.asarray(found_K, dtype=np.float64)
+    s_K = np.linalg.lstsq(rest_N[:, None] * weights_NxK, rest_N * np.log(rest_N))[0]
+    return np.asarray(s_K, dtype=np.float64)

@@ -18,15 +18,15 @@ Shapes: K domains, I losses, N proxy runs, E tokens of one domain, C features.
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import mixmin, slsqp, swarm, validation
-from pike_mixing.finders.interface import Found, Proxy
+from pike_mixing.finders import mixmin, slsqp, validation
+from pike_mixing.finders.interface import FinderResult, Proxy, Reads, Swarm
 from pike_mixing.limits import Limits, Proportions
 from pike_mixing.numerics.effective import effective_domains
 from pike_mixing.settings import CheckedSettings
@@ -43,7 +43,7 @@ class MDE(CheckedSettings):
         "Predicts the loss of a mixture from the averaged predictions of models of one domain "
         "each, corrected by a regression on proxies of mixtures."
     )
-    reads: ClassVar[Literal["losses", "state", "predictions"]] = "predictions"
+    reads: ClassVar[Reads] = "predictions"
     packages: ClassVar[tuple[str, ...]] = ("scipy",)
 
     target: Proportions | None = None
@@ -55,45 +55,40 @@ class MDE(CheckedSettings):
     seed: int = 0
     """Seed of the parts."""
 
-    def find(
-        self, domains: tuple[str, ...], runs: Sequence[Proxy], losses: tuple[str, ...] | None = None
-    ) -> Found:
+    def find(self, swarm: Swarm) -> FinderResult:
         """The mixture of the lowest prediction.
 
-        Args:
-            domains: Names of the weights.
-            runs: One expert for each domain, of weight 1, with `token_loss`; and proxies of
-                mixtures, three at least.
-            losses: Names of the losses; the domains when absent.
+        The runs are one expert for each domain, of weight 1, with `token_loss`; and proxies of
+        mixtures, three at least.
 
         Raises:
             InputError: a domain without an expert or with several, or too few proxies.
         """
-        experts = _experts(domains, runs)
+        experts = _experts(swarm)
         because = "a regression needs three mixtures beside those of one domain each"
-        weights_NxK, loss_NxI = swarm.arrays(runs, at_least=len(domains) + 3, because=because)
-        target_I = by_domain.shares(self.target, losses or domains, "target")
+        weights_NxK, loss_NxI = swarm.arrays(len(swarm.domains) + 3, because)
+        target_I = swarm.target(self.target)
         target_N = loss_NxI @ target_I
         features = Features(experts, target_I)
         feature_NxC, base_N = features.of(weights_NxK)
         line, penalty = self._fit(feature_NxC, target_N - base_N)
         held_out_N = np.empty_like(target_N)
-        for rest, part in validation.folds(len(runs), self.folds, self.seed):
+        for rest, part in validation.folds(len(target_N), self.folds, self.seed):
             other, _ = self._fit(feature_NxC[rest], target_N[rest] - base_N[rest])
             held_out_N[part] = base_N[part] + other.of(feature_NxC[part])
-        uniform_K = by_domain.uniform(len(domains))
+        uniform_K = by_domain.uniform(len(swarm.domains))
         order = np.argsort(base_N + line.of(feature_NxC), kind="stable")[: self.starts]
-        found_K = _lowest(features, line, [*weights_NxK[order], uniform_K])
-        return Found(
-            found_K,
+        weights_K = _lowest(features, line, [*weights_NxK[order], uniform_K])
+        return FinderResult(
+            weights_K,
             {
-                "runs": len(runs),
+                "runs": len(target_N),
                 "penalty": penalty,
                 **validation.held_out(held_out_N, target_N),
-                "predicted_loss": _predicted(features, line, found_K)[0],
+                "predicted_loss": _predicted(features, line, weights_K)[0],
                 "predicted_loss_uniform": _predicted(features, line, uniform_K)[0],
                 "best_proxy_loss": float(target_N.min()),
-                "effective_domains": effective_domains(found_K),
+                "effective_domains": effective_domains(weights_K),
             },
         )
 
@@ -138,11 +133,11 @@ class Line:
         return self.b + feature_SxC @ self.c_C
 
 
-def _experts(domains: tuple[str, ...], runs: Sequence[Proxy]) -> list[Proxy]:
+def _experts(swarm: Swarm) -> list[Proxy]:
     """The runs of one domain alone, in the order of the domains."""
     result: list[Proxy] = []
-    for k, domain in enumerate(domains):
-        own = [r for r in runs if r.weights_K is not None and r.weights_K[k] == 1]
+    for k, domain in enumerate(swarm.domains):
+        own = [r for r in swarm.runs if r.weights_K is not None and r.weights_K[k] == 1]
         if len(own) != 1:
             raise InputError(
                 f"{len(own)} proxies train on {domain!r} alone, one is needed for each domain: "

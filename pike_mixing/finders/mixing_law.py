@@ -6,16 +6,15 @@ Shapes: K domains, N proxy runs.
 """
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import law, swarm, validation
-from pike_mixing.finders.interface import Found, Proxy
+from pike_mixing.finders import law, validation
+from pike_mixing.finders.interface import FinderResult, Reads, Swarm
 from pike_mixing.finders.program import Program, solve
 from pike_mixing.limits import (
     Limits,
@@ -40,7 +39,7 @@ class MixingLaw(CheckedSettings):
         "Fits how each domain's loss falls with the mixture, and solves for the best mixture that "
         "stays near a prior."
     )
-    reads: ClassVar[Literal["losses", "state", "predictions"]] = "losses"
+    reads: ClassVar[Reads] = "losses"
     packages: ClassVar[tuple[str, ...]] = ("scipy",)
 
     target: Proportions | None = None
@@ -71,9 +70,7 @@ class MixingLaw(CheckedSettings):
             return []
         return ["epochs: give epochs, tokens_by_domain and budget_tokens, or none of them"]
 
-    def find(
-        self, domains: tuple[str, ...], runs: Sequence[Proxy], losses: tuple[str, ...] | None = None
-    ) -> Found:
+    def find(self, swarm: Swarm) -> FinderResult:
         """The optimum of the program, proved to be one.
 
         Raises:
@@ -81,14 +78,14 @@ class MixingLaw(CheckedSettings):
                 not positive, caps without room for a mixture, or a fit or a program that does not
                 converge.
         """
-        K, losses = len(domains), losses or domains
-        weights_NxK, loss_NxK = self._arrays(K, runs)
-        program = self._program(domains, losses, weights_NxK, loss_NxK)
+        domains, losses = swarm.domains, swarm.losses
+        weights_NxK, loss_NxK = self._arrays(swarm)
+        program = self._program(swarm, weights_NxK, loss_NxK)
         laws = program.laws
         weights_K, residual = solve(program)
-        uniform_K, full_K = by_domain.uniform(K), weights_K >= program.cap_K - 1e-9
+        uniform_K, full_K = by_domain.uniform(len(domains)), weights_K >= program.cap_K - 1e-9
         diagnostics = {
-            "runs": len(runs),
+            "runs": len(loss_NxK),
             **self._validated(losses, weights_NxK, loss_NxK, program.target_K),
             "predicted_loss": program.loss(weights_K),
             "predicted_loss_by_domain": _named(losses, laws.losses(weights_K[None])[0]),
@@ -105,49 +102,37 @@ class MixingLaw(CheckedSettings):
                 for d, c, b, t_K in zip(losses, laws.c_K, laws.b_K, laws.t_KxK, strict=True)
             },
         }
-        return Found(weights_K, diagnostics)
+        return FinderResult(weights_K, diagnostics)
 
-    def refitted(
-        self,
-        domains: tuple[str, ...],
-        runs: Sequence[Proxy],
-        losses: tuple[str, ...] | None,
-        found: Found,
-    ) -> Floats:
+    def refit(self, swarm: Swarm, result: FinderResult) -> Floats:
         """The same settings on these runs."""
-        weights_NxK, loss_NxK = swarm.arrays(runs)
+        weights_NxK, loss_NxK = swarm.arrays()
         _refuse_flat(weights_NxK)
-        return solve(self._program(domains, losses or domains, weights_NxK, loss_NxK))[0]
+        return solve(self._program(swarm, weights_NxK, loss_NxK))[0]
 
-    def _program(
-        self,
-        domains: tuple[str, ...],
-        losses: tuple[str, ...],
-        weights_NxK: Floats,
-        loss_NxM: Floats,
-    ) -> Program:
+    def _program(self, swarm: Swarm, weights_NxK: Floats, loss_NxM: Floats) -> Program:
         return Program(
             laws=law.fit(weights_NxK, loss_NxM, starts=self.starts, huber=self.huber),
-            target_K=by_domain.shares(self.target, losses, "target"),
+            target_K=swarm.target(self.target),
             kl=self.kl,
-            prior_K=by_domain.shares(self.prior, domains, "prior"),
-            cap_K=self._caps(domains),
+            prior_K=by_domain.shares(self.prior, swarm.domains, "prior"),
+            cap_K=self._caps(swarm.domains),
         )
 
-    def _arrays(self, K: int, runs: Sequence[Proxy]) -> tuple[Floats, Floats]:
+    def _arrays(self, swarm: Swarm) -> tuple[Floats, Floats]:
+        K = len(swarm.domains)
         # A part of the cross-validation is left out, and K + 1 coefficients still need K + 1 runs.
         count = K + 1
         while validation.remaining(count, self.folds) < K + 1:
             count += 1
         weights_NxK, loss_NxK = swarm.arrays(
-            runs,
-            at_least=count,
-            because=f"each of {K} laws has {K + 1} coefficients and {self.folds} parts take turns "
+            count,
+            f"each of {K} laws has {K + 1} coefficients and {self.folds} parts take turns "
             "in being held out",
         )
         if (loss_NxK <= 0).any():
             raise InputError("the proxies' losses must be positive: they are nats per token")
-        for rest, _ in validation.folds(len(runs), self.folds, self.seed):
+        for rest, _ in validation.folds(len(loss_NxK), self.folds, self.seed):
             _refuse_flat(weights_NxK[rest])
         return weights_NxK, loss_NxK
 

@@ -28,7 +28,7 @@ STEPS = 100_000
 
 
 @dataclass(frozen=True)
-class Mixed:
+class MixMinResult:
     """The mixture of lowest mixed loss."""
 
     weights_K: Floats
@@ -45,7 +45,7 @@ def find(
     *,
     tolerance: float = TOLERANCE,
     steps: int = STEPS,
-) -> Mixed:
+) -> MixMinResult:
     """The mixture that minimises L(w), by w_k <- w_k S_k / sum_j w_j S_j from equal weights.
 
     S = - grad L; the denominator is mean_e 1 / length_e. This is the EM step for the shares of a
@@ -80,7 +80,9 @@ def find(
         slope_K = (share_E / mixed_E) @ ratio_ExK
         gap = float(slope_K.max() - share_E.sum())
         if gap <= tolerance:
-            return Mixed(weights_K, float(-share_E @ (np.log(mixed_E) + highest_E)), max(gap, 0.0))
+            return MixMinResult(
+                weights_K, float(-share_E @ (np.log(mixed_E) + highest_E)), max(gap, 0.0)
+            )
         weights_K = weights_K * slope_K / share_E.sum()
     raise InputError(
         f"the mixture is up to {gap:.2g} nats above the minimum after {steps} steps: raise steps, "

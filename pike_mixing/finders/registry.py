@@ -26,6 +26,11 @@ def kind(finder: str) -> type[Any]:
 def build(finder: str, values: Mapping[str, Any], where: str) -> Finder:
     """The finder of this name with its settings, ready to find.
 
+    Args:
+        finder: A name of `FINDERS`.
+        values: Plain JSON values by setting.
+        where: Where they were set, for messages.
+
     Raises:
         InputError: unknown finder, settings that do not fit it (all of them in one message), or a
             package that it needs is not installed.

@@ -7,15 +7,14 @@ Shapes: K domains, N proxy runs, S drawn mixtures.
 """
 
 import dataclasses
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
-from pike_mixing.finders import swarm, validation
-from pike_mixing.finders.interface import Found, Proxy
+from pike_mixing.finders import validation
+from pike_mixing.finders.interface import FinderResult, Reads, Swarm
 from pike_mixing.limits import Limits, PositiveFloat, PositiveInt, PositiveProportions, Proportions
 from pike_mixing.numerics.effective import effective_domains
 from pike_mixing.settings import CheckedSettings
@@ -35,7 +34,7 @@ class RegMix(CheckedSettings):
         "Learns the loss from the mixture by boosted trees, and averages the best of many "
         "mixtures drawn at random."
     )
-    reads: ClassVar[Literal["losses", "state", "predictions"]] = "losses"
+    reads: ClassVar[Reads] = "losses"
     packages: ClassVar[tuple[str, ...]] = ("lightgbm", "scipy")
 
     target: Proportions | None = None
@@ -80,26 +79,22 @@ class RegMix(CheckedSettings):
             return []
         return [f"kept: must not be more than samples ({self.samples})"]
 
-    def find(
-        self, domains: tuple[str, ...], runs: Sequence[Proxy], losses: tuple[str, ...] | None = None
-    ) -> Found:
+    def find(self, swarm: Swarm) -> FinderResult:
         """The mean of the drawn mixtures with the lowest predicted sum_i u_i L_i.
 
         Raises:
             InputError: too few proxies, or one without a static mixture or a finite loss.
         """
-        weights_NxK, loss_NxK = swarm.arrays(
-            runs, at_least=self._at_least(), because=self._reason()
-        )
-        target_N = loss_NxK @ by_domain.shares(self.target, losses or domains, "target")
+        weights_NxK, loss_NxM = swarm.arrays(self._at_least(), self._reason())
+        target_N = loss_NxM @ swarm.target(self.target)
         trees, rounds = self._fit(weights_NxK, target_N)
-        weights_K, averaged = self._searched(trees, domains)
-        uniform_K = by_domain.uniform(len(domains))
+        weights_K, averaged = self._searched(trees, swarm.domains)
+        uniform_K = by_domain.uniform(len(swarm.domains))
         predicted_2 = _predicted(trees, np.stack([weights_K, uniform_K]))
-        return Found(
+        return FinderResult(
             weights_K,
             {
-                "runs": len(runs),
+                "runs": len(target_N),
                 **self._validated(weights_NxK, target_N),
                 "trees": rounds,
                 "averaged": averaged,
@@ -110,20 +105,16 @@ class RegMix(CheckedSettings):
             },
         )
 
-    def refitted(
-        self,
-        domains: tuple[str, ...],
-        runs: Sequence[Proxy],
-        losses: tuple[str, ...] | None,
-        found: Found,
-    ) -> Floats:
+    def refit(self, swarm: Swarm, result: FinderResult) -> Floats:
         """With as many trees; at most 10,000 mixtures are drawn, and the same share is kept."""
-        weights_NxK, loss_NxK = swarm.arrays(runs)
-        target_N = loss_NxK @ by_domain.shares(self.target, losses or domains, "target")
-        trees = self._trained(weights_NxK, target_N, found.diagnostics["trees"])
+        weights_NxK, loss_NxM = swarm.arrays()
+        target_N = loss_NxM @ swarm.target(self.target)
+        trees = self._trained(weights_NxK, target_N, result.diagnostics["trees"])
         samples = min(self.samples, 10_000)
         kept = max(self.kept * samples // self.samples, 1)
-        return dataclasses.replace(self, samples=samples, kept=kept)._searched(trees, domains)[0]
+        return dataclasses.replace(self, samples=samples, kept=kept)._searched(
+            trees, swarm.domains
+        )[0]
 
     def _searched(self, trees: "lgb.Booster", domains: tuple[str, ...]) -> tuple[Floats, int]:
         """The mean of the drawn mixtures with the lowest scores, and how many they are."""

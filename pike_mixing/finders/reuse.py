@@ -38,27 +38,27 @@ def kept(old: Mapping[str, float], changed: Collection[str] = ()) -> dict[str, f
 
 
 def expanded(
-    found: Mapping[str, float], virtual: str, within: Mapping[str, float]
+    mixture: Mapping[str, float], virtual: str, within: Mapping[str, float]
 ) -> dict[str, float]:
     """The mixture of all domains: the virtual domain's weight goes to its domains by their ratios.
 
     The proxies' mixtures are expanded in the same way before they are trained.
 
     Args:
-        found: Mixture of the virtual domain and the changed or new ones.
+        mixture: Of the virtual domain and the changed or new ones.
         virtual: Name of the virtual domain in it.
         within: Weights within the virtual domain, from `kept`.
 
     Raises:
         InputError: there is no such virtual domain, or a domain is in both.
     """
-    if virtual not in found:
-        raise InputError(unknown(virtual, found, "virtual"))
-    rest = {domain: weight for domain, weight in found.items() if domain != virtual}
+    if virtual not in mixture:
+        raise InputError(unknown(virtual, mixture, "virtual"))
+    rest = {domain: weight for domain, weight in mixture.items() if domain != virtual}
     twice = sorted(rest.keys() & within.keys())
     if twice:
         raise InputError(
-            f"found: {', '.join(twice)} also lies within {virtual!r}: name it in `changed` of "
+            f"mixture: {', '.join(twice)} also lies within {virtual!r}: name it in `changed` of "
             "`kept`, or give the new domain another name"
         )
-    return {domain: found[virtual] * weight for domain, weight in within.items()} | rest
+    return {domain: mixture[virtual] * weight for domain, weight in within.items()} | rest

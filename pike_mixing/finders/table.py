@@ -9,36 +9,23 @@ Shapes: K domains, M losses, N rows.
 import contextlib
 import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders.interface import Proxy
+from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.settings import unknown
 
 TOLERANCE = 0.01
 """Weights of a row may sum to 1 within this: many write them with three digits."""
 
 
-@dataclass(frozen=True)
-class Swarm:
-    """The runs of a table."""
-
-    domains: tuple[str, ...]
-    """Names of the weights, in the order of the columns."""
-    losses: tuple[str, ...]
-    """Names of the losses that the target weighs."""
-    runs: tuple[Proxy, ...]
-    """One for each row, named by its number; weights divided by their sum."""
-
-
 def read(
     path: Path, target: Sequence[str], *, weight: str = "weight/", loss: str = "loss/"
 ) -> Swarm:
-    """The runs of a table.
+    """The runs of a table, each named by its row's number, its weights divided by their sum.
 
     Args:
         path: A CSV file with a header, or a Parquet file (`.parquet`).
@@ -74,7 +61,7 @@ def read(
         Proxy(f"row {n:05}", weights_K=weights_K / weights_K.sum(), loss_K=loss_M)
         for n, (weights_K, loss_M) in enumerate(zip(weights_NxK, loss_NxM, strict=True), 1)
     )
-    return Swarm(domains, losses, runs)
+    return Swarm(domains, runs, losses)
 
 
 def _refuse_no_mixture(path: Path, weights_NxK: Floats) -> None:

@@ -11,6 +11,11 @@ from pike_mixing.arrays import Floats, Ints
 def folds(runs: int, count: int, seed: int) -> list[tuple[Ints, Ints]]:
     """Splits `runs` proxies into `count` parts of nearly equal size, in an order of the seed's.
 
+    Args:
+        runs: Number of proxies.
+        count: Parts at most.
+        seed: Of the order.
+
     Returns:
         For each part the indices of the proxies outside it and inside it, in ascending order.
         One proxy per part (leave one out) when there are no more proxies than parts.

@@ -102,7 +102,15 @@ def _diagonal(entry_KxSx3: Floats) -> Floats:
 def objective(
     law_KxSx3: Floats, x_T: Floats, y_KxT: Floats, low_3: Floats, high_3: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Objective_KxS, gradient_KxSx3, and a positive Hessian_KxSx3x3 that bounds its curvature."""
+    """Objective_KxS, gradient_KxSx3, and a positive Hessian_KxSx3x3 that bounds its curvature.
+
+    Args:
+        law_KxSx3: a, c and alpha of S laws for each domain.
+        x_T: log n of the points.
+        y_KxT: Log losses (nats) there.
+        low_3: Bounds from below.
+        high_3: Bounds from above.
+    """
     a, c, alpha = np.moveaxis(law_KxSx3[..., None], 2, 0)
     power = a - alpha * x_T
     # Share of the power law in the loss: the derivative of logaddexp by its first argument.

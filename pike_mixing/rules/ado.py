@@ -104,6 +104,11 @@ class ADO(Method):
 
         slope_k = max(alpha_k, 0.05) reducible_k / n;  rho ~ mu h^0.5 slope, at least `min_weight`;
         w = 0.9 average + 0.1 rho;  average <- average + (rho - average) / (t + 1).
+
+        Args:
+            state: With the laws [K, 3].
+            rows: n, rows of all domains so far.
+            t: 0-based step.
         """
         alpha_K = state["law_Kx3"][:, 2].clip(min=0.05)
         slope_K = alpha_K * scaling_law.reducible(state["law_Kx3"], rows) / rows
@@ -117,7 +122,13 @@ class ADO(Method):
         }
 
     def remembered(self, state: State, loss_K: Floats, step: int) -> State:
-        """The state with a step's losses; a domain without rows repeats its last loss."""
+        """The state with a step's losses; a domain without rows repeats its last loss.
+
+        Args:
+            state: The state before.
+            loss_K: Nats per token; NaN without rows.
+            step: 0-based step.
+        """
         recent_WxK = state["recent_WxK"]
         last_K = recent_WxK[-1] if len(recent_WxK) else np.full_like(loss_K, np.nan)
         recent_WxK = np.concatenate([recent_WxK, filled(loss_K, last_K)[None]])[-self.window :]
@@ -136,7 +147,14 @@ class ADO(Method):
         return state | {"step_T": step_T, "smooth_TxK": smooth_TxK}
 
     def smoothed(self, state: State, step: int, begin: int, end: int) -> tuple[Ints, Floats]:
-        """Steps and smoothed losses of those places of the window that are points of a fit."""
+        """Steps and smoothed losses of those places of the window that are points of a fit.
+
+        Args:
+            state: With the last W losses [W, K].
+            step: 0-based step of the last of them.
+            begin: First place in the window.
+            end: The place behind the last one.
+        """
         place = np.arange(begin, end)
         step_P = step - self.window + 1 + place
         point_P = (step_P >= self.ignore) & ((step_P - self.ignore) % state["stride"] == 0)
@@ -150,6 +168,11 @@ class ADO(Method):
         """The law of each domain, from the history and the end of the last window.
 
         A loop that began to observe too late to have enough points keeps the laws that it has.
+
+        Args:
+            state: With history and window.
+            step: 0-based step.
+            b: Rows of a batch.
         """
         if len(state["recent_WxK"]) < self.window:
             return state["law_Kx3"]

@@ -116,13 +116,13 @@ def aligned(gram_KxK: Floats, squared_K: Floats, target_K: Floats, *, normalise:
     """
     known_K = np.isfinite(gram_KxK.diagonal()) & np.isfinite(squared_K)
     gram_PxP, target_P = gram_KxK[known_K][:, known_K], target_K[known_K]
-    found_K = np.full(len(target_K), np.nan)
+    influence_K = np.full(len(target_K), np.nan)
     if not target_P.sum() > 0:
-        return found_K
+        return influence_K
     target_P = target_P / target_P.sum()
     noise_P = gram_PxP.diagonal() - squared_K[known_K]
-    found_K[known_K] = gram_PxP @ target_P - noise_P * target_P
+    influence_K[known_K] = gram_PxP @ target_P - noise_P * target_P
     if normalise:
         length = np.sqrt(max(target_P @ gram_PxP @ target_P, 0))
-        found_K /= length * np.sqrt(gram_PxP.diagonal()).mean()
-    return found_K
+        influence_K /= length * np.sqrt(gram_PxP.diagonal()).mean()
+    return influence_K

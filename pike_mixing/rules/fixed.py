@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 
 from pike_mixing import by_domain
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Facts, Method, State
+from pike_mixing.interface import Method, RunFacts, State
 from pike_mixing.limits import Proportions
 
 
@@ -29,7 +29,7 @@ class Fixed(Method):
             return ["weights_by_domain: give either these or a mixture, not both"]
         return []
 
-    def informed(self, facts: Facts) -> Self:
+    def for_run(self, facts: RunFacts) -> Self:
         """The same rule with the weights of the mixture that it names."""
         if self.mixture is None:
             return self
@@ -39,6 +39,6 @@ class Fixed(Method):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The normalised weights."""
-        assert self.weights_by_domain is not None, "a mixture's weights come through `informed`"
+        assert self.weights_by_domain is not None, "a mixture's weights come through `for_run`"
         weights_K = by_domain.shares(self.weights_by_domain, domains, "weights_by_domain")
         return {"weights_K": weights_K}

@@ -31,7 +31,7 @@ from pike_mixing import by_domain
 from pike_mixing.apportion import systematic
 from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Facts, Method, Needs, Signals, State, StatisticsNeed
+from pike_mixing.interface import Method, Needs, RunFacts, Signals, State, StatisticsNeed
 from pike_mixing.limits import PositiveFloat, PositiveInt, PositiveShare, Proportions, VarianceRows
 from pike_mixing.numerics.divergence import step_towards
 from pike_mixing.numerics.shrinkage import root_mean_square, shrunk
@@ -87,7 +87,7 @@ class ScaleFreePiKE(Method):
     batch_tokens: PositiveFloat | None = None
     """Tokens of a training batch, rows x length; the run's own when absent."""
 
-    def informed(self, facts: Facts) -> Self:
+    def for_run(self, facts: RunFacts) -> Self:
         """T_0, sizes and batch of the run, where they were not set."""
         if facts.steps is None:
             return self
@@ -166,6 +166,11 @@ class ScaleFreePiKE(Method):
         """Log v after a step towards log tau, among domains measured now and those read over.
 
         Those measured share what the prior gives them together; those neither keep their weight.
+
+        Args:
+            state: With both measures of each domain.
+            worth_K: u over its largest.
+            measured_K: Whether a domain was measured twice and not read over.
         """
         log_prior_K, log_v_K = state["log_prior_K"], state["log_weights_K"].copy()
         updated_K = measured_K | ((state["epochs_K"] > 1) & np.isfinite(log_prior_K))
@@ -192,6 +197,11 @@ def with_losses(state: State, loss_K: Floats, count_K: Ints) -> State:
     The n-th row of a domain has the weight n^3 in its early loss, n^7 in its late one. Half of the
     squared difference of two rows is their variance, and more where the loss falls; that of batches
     of b and c rows is divided by (1/b + 1/c) / 2, and its mean is weighed by n.
+
+    Args:
+        state: The state before.
+        loss_K: Mean losses of the batch's rows, nats per token.
+        count_K: Those rows.
     """
     seen_K = np.isfinite(loss_K) & (count_K > 0)
     loss_P, count_P = loss_K[seen_K], count_K[seen_K]

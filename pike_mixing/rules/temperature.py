@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from pike_mixing import by_domain
-from pike_mixing.interface import Facts, Method, State
+from pike_mixing.interface import Method, RunFacts, State
 from pike_mixing.limits import PositiveFloat
 from pike_mixing.numerics.softmax import softmax
 
@@ -24,7 +24,7 @@ class Temperature(Method):
     tokens_by_domain: dict[str, PositiveFloat] | None = None
     """Training tokens of each domain under the run's tokenizer; its corpora's own when absent."""
 
-    def informed(self, facts: Facts) -> Self:
+    def for_run(self, facts: RunFacts) -> Self:
         """The same rule with the run's sizes where none were written down."""
         tokens_by_domain = self.tokens_by_domain or dict(facts.tokens_by_domain)
         return dataclasses.replace(self, tokens_by_domain=tokens_by_domain)

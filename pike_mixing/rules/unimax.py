@@ -8,7 +8,7 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Facts, Method, State
+from pike_mixing.interface import Method, RunFacts, State
 from pike_mixing.limits import PositiveFloat
 
 
@@ -31,7 +31,7 @@ class UniMax(Method):
     budget_tokens: PositiveFloat | None = None
     """Tokens of the whole run, rows x length x steps; the run's own when absent."""
 
-    def informed(self, facts: Facts) -> Self:
+    def for_run(self, facts: RunFacts) -> Self:
         """The same rule with the run's sizes and budget where none were written down."""
         return dataclasses.replace(
             self,
@@ -51,6 +51,11 @@ def capped(tokens_K: Floats, budget: float, epochs: float) -> Floats:
     """Weights of the split: from the smallest up, each takes an equal part of what is left.
 
     Sizes 1 and 9, a budget of 10, two epochs: the first takes its 2, the second the 8 left.
+
+    Args:
+        tokens_K: Sizes of the corpora.
+        budget: Tokens of the run.
+        epochs: Times that a corpus may be read.
     """
     taken_K, left = np.zeros_like(tokens_K), budget
     order = tokens_K.argsort().tolist()

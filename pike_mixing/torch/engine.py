@@ -78,7 +78,7 @@ class Engine:
         """Begins before step 0.
 
         Args:
-            method: A rule with settings, informed of the run's facts.
+            method: A rule with settings, after `for_run`.
             rows: Where rows come from.
             gradient: The passes over the model.
             rounding: From weights to counts: the method's own way, or one that evens out.

@@ -1,13 +1,13 @@
 """Whether a training loop gives what a method wants."""
 
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Facts, Method
+from pike_mixing.interface import Method, RunFacts
 from pike_mixing.registry import make
 
 
 def fit(
     method: Method | str,
-    facts: Facts | None,
+    facts: RunFacts | None,
     *,
     has_losses: bool,
     has_excess: bool,
@@ -29,7 +29,7 @@ def fit(
     if not isinstance(method, Method):
         name = method.__name__ if isinstance(method, type) else "ScaleFreePiKE"
         raise InputError(f"method: {method!r} is none with settings: give, for one, {name}(...)")
-    method = method if facts is None else method.informed(facts)
+    method = method if facts is None else method.for_run(facts)
     needs, name = method.needs(), type(method).__name__
     if needs.moments_per_domain and not has_moments:
         raise InputError(

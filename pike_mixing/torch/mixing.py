@@ -40,7 +40,7 @@ from torch.utils.data import default_collate
 
 from pike_mixing import tracking
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Facts, Method, Rounding, Statistics
+from pike_mixing.interface import Method, Rounding, RunFacts, Statistics
 from pike_mixing.torch import fitness, parallel, rows, states
 from pike_mixing.torch.engine import Engine
 from pike_mixing.torch.losses import RowLosses
@@ -68,7 +68,7 @@ class Mixing(Engine):
         statistics_micro_batch: int = 1,
         latency: int = 0,
         rounding: Rounding = "largest-remainder",
-        facts: Facts | None = None,
+        facts: RunFacts | None = None,
         excess_fn: RowLosses | None = None,
         optimizer: Any = None,
         max_norm: float = math.inf,

@@ -8,7 +8,7 @@ from typing import Any
 from pike_mixing import RULES
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders import registry as finders
-from pike_mixing.settings import check, misplaced, unknown
+from pike_mixing.settings import check, domain_problems, unknown
 from pipeline.planning import dependencies, methods, output_needs, paper_roles, schema
 from pipeline.planning.configuration import Experiment
 from pipeline.runtime import validation
@@ -167,7 +167,7 @@ def _of_targets(config: Config) -> Iterable[str]:
     """Targets that do not weigh all domains of their scenario, or where others are evaluated."""
     for name, scenario in config["scenarios"].items():
         if (target := scenario.get("target")) is not None:
-            yield from misplaced(
+            yield from domain_problems(
                 target, scenario["domains"], f"scenarios.{name}.target", "has no weight"
             )
             if config["evaluation"][scenario["evaluation"]].get("domains"):
@@ -234,7 +234,7 @@ def _of_method(
     for key in ("target", "prior"):
         if (given := mixture.get("options", {}).get(key)) is not None:
             at = f"{origin}: mixtures.{values['mixture']}.options.{key} in scenario {scenario}"
-            yield from misplaced(given, domains, at, "is missing")
+            yield from domain_problems(given, domains, at, "is missing")
 
 
 def _unselected(

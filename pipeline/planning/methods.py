@@ -18,8 +18,8 @@ from pike_mixing import RULES, registry
 from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders import registry as finders
-from pike_mixing.interface import Facts, Method, Needs
-from pike_mixing.settings import mismatches, unknown
+from pike_mixing.interface import Method, Needs, RunFacts
+from pike_mixing.settings import field_problems, unknown
 from pipeline import settings
 from pipeline.planning import method_catalogue
 from pipeline.runtime import code_fingerprint
@@ -103,7 +103,7 @@ def needs(run: Mapping[str, Any]) -> Needs:
 
 @functools.cache
 def _needs(rule: str, settings: str, names: tuple[str, ...], steps: int) -> Needs:
-    return _built(rule, settings).informed(_facts(names, 1, steps)).needs()
+    return _built(rule, settings).for_run(_facts(names, 1, steps)).needs()
 
 
 @functools.cache
@@ -112,10 +112,10 @@ def _built(rule: str, settings: str) -> Method:
     return registry.build(rule, json.loads(settings), "")
 
 
-def _facts(names: tuple[str, ...], budget: int, steps: int) -> Facts:
+def _facts(names: tuple[str, ...], budget: int, steps: int) -> RunFacts:
     """As if all corpora were of one size and other runs had found equal weights."""
     equal = dict.fromkeys(names, 1 / len(names))
-    return Facts(equal, budget_tokens=budget, mixture=equal, steps=steps)
+    return RunFacts(equal, budget_tokens=budget, mixture=equal, steps=steps)
 
 
 def planned(run: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def problems(values: Mapping[str, Any], where: str) -> list[str]:
     if "grid" in values and rule in RULES:
         # What the grid gives is judged in each scenario.
         given = method_catalogue.required(rule) | given
-    return mismatches(registry.kind(rule), given, where, limits=False) if rule in RULES else []
+    return field_problems(registry.kind(rule), given, where, limits=False) if rule in RULES else []
 
 
 def misfits(
@@ -169,7 +169,7 @@ def misfits(
     names = tuple(domains)
     facts = _facts(names, recipe.rows * recipe.length * recipe.steps, recipe.steps)
     try:
-        method = _built(rule, json.dumps(given)).informed(facts)
+        method = _built(rule, json.dumps(given)).for_run(facts)
         method.init(names, seed=0)
     except InputError as error:
         lines = str(error).splitlines()

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from pike_mixing.errors import InputError, install
-from pike_mixing.settings_text import meanings
+from pike_mixing.settings import meanings
 from pipeline.planning import methods
 from pipeline.planning.configuration import Experiment
 from pipeline.runtime import validation

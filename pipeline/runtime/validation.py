@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import bare, hints_of, missing, unfit, unknown
+from pike_mixing.settings import hints_of, missing, type_message, unknown, without_limits
 
 T = TypeVar("T")
 Extra = Literal["forbid", "ignore"]
@@ -76,8 +76,8 @@ def _told(error: Any, kind: Any, where: str) -> str:
     if told in ("missing", "unexpected_keyword_argument"):
         place, settings = _place(kind, loc[:-1], where)
         if told == "missing":
-            return missing(bare(settings), loc[-1], place)
-        return unknown(loc[-1], hints_of(bare(settings)), place)
+            return missing(without_limits(settings), loc[-1], place)
+        return unknown(loc[-1], hints_of(without_limits(settings)), place)
     place, hint = _place(kind, loc, where)
     if told.startswith("union_tag"):
         kinds = _kinds(hint)
@@ -86,7 +86,7 @@ def _told(error: Any, kind: Any, where: str) -> str:
         return unknown(error["ctx"]["tag"], kinds, f"{place}.kind")
     if told == "json_invalid":
         return f"{place}: it holds a character that no text has: take it out ({cause})"
-    return f"{place}: {cause or unfit(error['input'], Mapping if _kinds(hint) else hint)}"
+    return f"{place}: {cause or type_message(error['input'], Mapping if _kinds(hint) else hint)}"
 
 
 def _place(kind: Any, loc: Sequence[Any], where: str) -> tuple[str, Any]:
@@ -96,7 +96,7 @@ def _place(kind: Any, loc: Sequence[Any], where: str) -> tuple[str, Any]:
         if kinds := _kinds(hint):
             hint = kinds[part]
             continue
-        hint = bare(hint)
+        hint = without_limits(hint)
         if get_origin(hint) in (tuple, list):
             where, hint = f"{where}[{part}]", get_args(hint)[0]
         elif get_origin(hint) is None:

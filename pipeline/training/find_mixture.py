@@ -20,7 +20,7 @@ from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import registry
-from pike_mixing.finders.interface import Finder, Proxy
+from pike_mixing.finders.interface import Finder, Proxy, Swarm
 from pike_mixing.limits import Proportions
 from pike_mixing.settings import unknown
 from pipeline.runtime import atomic_files, made_from, manifests, ownership
@@ -107,7 +107,7 @@ def find(settings: Path, out: Path) -> None:
 
 
 def _mixture(finder: Finder, search: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
-    result = finder.find(search.domains, proxies)
+    result = finder.find(Swarm(search.domains, proxies))
     weights = dict(zip(search.domains, result.weights_K.tolist(), strict=True))
     return {"weights_by_domain": weights, "diagnostics": result.diagnostics}
 

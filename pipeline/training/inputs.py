@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Facts, Method
+from pike_mixing.interface import Method, RunFacts
 from pike_mixing.limits import Proportions
-from pike_mixing.settings import mismatch, misplaced
+from pike_mixing.settings import domain_problems, value_problems
 from pipeline import settings
 from pipeline.data.corpus_manifest import refuse_other_tokenizer
 from pipeline.data.shards import Corpus
@@ -41,9 +41,9 @@ class Inputs:
         for corpus in self.corpora.values():
             corpus.watched.refuse_changed()
 
-    def facts(self, recipe: settings.Training) -> Facts:
+    def facts(self, recipe: settings.Training) -> RunFacts:
         """What a method may ask of the run."""
-        return Facts(
+        return RunFacts(
             tokens_by_domain={d: c.tokens for d, c in self.corpora.items()},
             budget_tokens=recipe.rows * recipe.length * recipe.steps,
             mixture=self.mixture,
@@ -170,8 +170,8 @@ def _found_weights(mixture: Path, work: settings.Run) -> dict[str, float]:
     """The weights of a found mixture, one for each domain of the run."""
     weights: dict[str, float] = reading.read(mixture, "mixture")["weights_by_domain"]
     where = f"{mixture}: weights_by_domain"
-    problems = misplaced(weights, work.domains, where, "has no weight")
-    if problems := problems + mismatch(weights, Proportions, where):
+    problems = domain_problems(weights, work.domains, where, "has no weight")
+    if problems := problems + value_problems(weights, Proportions, where):
         raise InputError("\n".join(problems))
     return weights
 

@@ -146,7 +146,7 @@ class _Training:
         self.chips, self.shard = chips.count(device), shard
         refusals.refuse_untrainable(work, method, device, shard=shard)
         recipe = work.training
-        self.method = method = method.informed(given.facts(recipe))
+        self.method = method = method.for_run(given.facts(recipe))
         limits = {"train": recipe.max_epochs, "statistics": None, "comparison": None}
         mixtures = {
             purpose: Mixture(given.corpora, recipe.length, work.seed, purpose, max_epochs=limit)

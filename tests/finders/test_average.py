@@ -4,7 +4,7 @@ from numpy.testing import assert_allclose
 
 from pike_mixing.errors import InputError
 from pike_mixing.finders.average import Average
-from pike_mixing.finders.interface import Proxy
+from pike_mixing.finders.interface import Proxy, Swarm
 
 DOMAINS = ("code", "prose")
 
@@ -14,7 +14,7 @@ def proxy(average, name="doremi"):
 
 
 def test_the_average_is_the_mixture():
-    found = Average().find(DOMAINS, [proxy([0.75, 0.25])])
+    found = Average().find(Swarm(DOMAINS, [proxy([0.75, 0.25])]))
     assert_allclose(found.weights_K, [0.75, 0.25])
     assert found.diagnostics["run"] == "doremi"
     # exp of the entropy: 4 / 27^(1/4) = 1.7548 domains.
@@ -22,22 +22,22 @@ def test_the_average_is_the_mixture():
 
 
 def test_rounding_is_divided_away():
-    assert_allclose(Average().find(DOMAINS, [proxy([1.5, 0.5])]).weights_K.sum(), 1)
+    assert_allclose(Average().find(Swarm(DOMAINS, [proxy([1.5, 0.5])])).weights_K.sum(), 1)
 
 
 def test_exactly_one_run_is_read():
     with pytest.raises(InputError, match="2 proxy runs are given, the finder 'average' reads"):
-        Average().find(DOMAINS, [proxy([0.5, 0.5]), proxy([0.5, 0.5], "other")])
+        Average().find(Swarm(DOMAINS, [proxy([0.5, 0.5]), proxy([0.5, 0.5], "other")]))
     with pytest.raises(InputError, match="0 proxy runs are given"):
-        Average().find(DOMAINS, [])
+        Average().find(Swarm(DOMAINS, []))
 
 
 def test_a_run_without_an_average_is_refused():
     with pytest.raises(InputError, match="proxy mix: its method's state has no average_K"):
-        Average().find(DOMAINS, [Proxy("mix", state={"weights_K": np.ones(2) / 2})])
+        Average().find(Swarm(DOMAINS, [Proxy("mix", state={"weights_K": np.ones(2) / 2})]))
 
 
 @pytest.mark.parametrize("average", [[0.5, 0.3, 0.2], [np.nan, 1], [-0.5, 1.5], [0, 0]])
 def test_an_average_that_is_no_mixture_is_refused(average):
     with pytest.raises(InputError, match="is no mixture of 2 domains"):
-        Average().find(DOMAINS, [proxy(average)])
+        Average().find(Swarm(DOMAINS, [proxy(average)]))

@@ -16,7 +16,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import table
 from pike_mixing.finders.best import Best
 from pike_mixing.finders.fit import fit
-from pike_mixing.finders.interface import Found
+from pike_mixing.finders.interface import FinderResult, Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
 from pike_mixing.finders.regmix import RegMix
 
@@ -59,12 +59,12 @@ def asked(path, *options):
 def test_the_mixture_is_the_finders_own(swarm, finder, suffix):
     runs = proxies(noise=0.02)
     read = table.read(swarm(runs, suffix), DOMAINS)
-    found = fit(finder, read, resamples=0).found
+    found = fit(finder, read, resamples=0).result
     named = [
         dataclasses.replace(run, name=f"row {n:05}", weights_K=run.weights_K / run.weights_K.sum())
         for n, run in enumerate(runs, 1)
     ]
-    own = finder.find(DOMAINS, named)
+    own = finder.find(Swarm(DOMAINS, named))
     assert_array_equal(found.weights_K, own.weights_K)
     assert found.diagnostics == own.diagnostics
 
@@ -119,7 +119,7 @@ def test_the_uncertainty_of_the_best_row_by_hand(tmp_path):
     header = ["weight/en", "weight/de", "loss/en"]
     path = write(tmp_path / "s.csv", [[1, 0, 1.0], [0, 1, 2.0]], header)
     found = fit(Best(), table.read(path, ["en"]), resamples=2000)
-    assert found.found.weights_K.tolist() == [1, 0]
+    assert found.result.weights_K.tolist() == [1, 0]
     # The standard deviation of a draw with probability 1/4: sqrt(3)/4.
     assert found.standard_error_K == pytest.approx(3**0.5 / 4, abs=0.02)
     assert found.low_K.tolist() == [0, 0]
@@ -206,10 +206,10 @@ class Said:
 
     diagnostics: dict
 
-    def find(self, domains, runs, losses):
-        return Found(np.array([0.5, 0.5]), self.diagnostics)
+    def find(self, swarm):
+        return FinderResult(np.array([0.5, 0.5]), self.diagnostics)
 
-    def refitted(self, domains, runs, losses, found):
+    def refit(self, swarm, found):
         raise InputError("too few")
 
 
@@ -227,7 +227,7 @@ class Said:
 def test_what_is_warned_of(spearman, r_squared, outside, expected):
     scores = {"held_out_spearman": spearman, "held_out_r_squared": r_squared}
     finder = Said(scores | {"outside_proxies": outside})
-    swarm = table.Swarm(("a", "b"), ("a",), tuple(proxies(26)))
+    swarm = Swarm(("a", "b"), proxies(26), ("a",))
     told = fit(finder, swarm, resamples=0).warnings
     assert len(told) == len(expected)
     assert all(a.startswith(b) for a, b in zip(told, expected, strict=True))

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from pike_mixing.errors import InputError
-from pike_mixing.finders.interface import Proxy
+from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.mde import MDE, Features
 
 DOMAINS = ("code", "prose", "web")
@@ -56,7 +56,7 @@ def test_features_by_hand():
 @pytest.mark.parametrize("target", [{"code": 2, "prose": 5, "web": 3}, None])
 def test_the_mixture_of_words_is_the_target_itself(target):
     # The cross-entropy of words drawn by sum u_k p_k is lowest for the model of that mixture.
-    found = MDE(target=target).find(DOMAINS, swarm())
+    found = MDE(target=target).find(Swarm(DOMAINS, swarm()))
     expected_K = np.array([0.2, 0.5, 0.3]) if target else np.full(3, 1 / 3)
     assert_allclose(found.weights_K, expected_K, atol=0.03)
     assert found.diagnostics["predicted_loss"] == pytest.approx(
@@ -72,7 +72,7 @@ def bent(loss_SxK, weights_SxK):
 
 @pytest.mark.slow
 def test_the_regression_mends_what_the_features_miss():
-    found = MDE().find(DOMAINS, swarm(16, bent))
+    found = MDE().find(Swarm(DOMAINS, swarm(16, bent)))
     weights_SxK = grid()
     true_S = bent(losses(weights_SxK), weights_SxK).mean(axis=1)
     mine = bent(losses(found.weights_K[None]), found.weights_K[None]).mean()
@@ -87,7 +87,7 @@ def test_noise_leads_back_to_the_features_alone():
     def noisy(loss_SxK, weights_SxK):
         return loss_SxK + np.random.default_rng(2).normal(0, 3, loss_SxK.shape)
 
-    found = MDE().find(DOMAINS, swarm(12, noisy))
+    found = MDE().find(Swarm(DOMAINS, swarm(12, noisy)))
     assert found.diagnostics["penalty"] >= 10
     assert_allclose(found.weights_K, np.full(3, 1 / 3), atol=0.1)
 
@@ -95,9 +95,9 @@ def test_noise_leads_back_to_the_features_alone():
 def test_what_is_missing_is_named():
     runs = swarm()
     with pytest.raises(InputError, match="0 proxies train on 'prose' alone, one is needed"):
-        MDE().find(DOMAINS, [r for r in runs if r.name != "01"])
+        MDE().find(Swarm(DOMAINS, [r for r in runs if r.name != "01"]))
     with pytest.raises(InputError, match=r"5 proxy run.* are too few, at least 6"):
-        MDE().find(DOMAINS, runs[:5])
+        MDE().find(Swarm(DOMAINS, runs[:5]))
     runs[2] = dataclasses.replace(runs[2], token_loss=None)
     with pytest.raises(InputError, match="proxy 02 has no losses of tokens"):
-        MDE().find(DOMAINS, runs)
+        MDE().find(Swarm(DOMAINS, runs))

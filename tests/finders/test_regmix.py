@@ -6,6 +6,7 @@ from known_law import DOMAINS, LAWS, optimum, proxies
 from numpy.testing import assert_allclose, assert_array_equal
 
 from pike_mixing.errors import InputError
+from pike_mixing.finders.interface import Swarm
 from pike_mixing.finders.regmix import RegMix
 
 UNIFORM = np.full(3, 1 / 3)
@@ -26,14 +27,14 @@ def test_the_mixture_takes_most_of_what_can_be_gained(count, share):
     0.007 and 0.024 for 50.
     """
     _, lowest = optimum(target_K=TARGET_K)
-    found = RegMix(target=TARGET, samples=20_000).find(DOMAINS, proxies(count))
+    found = RegMix(target=TARGET, samples=20_000).find(Swarm(DOMAINS, proxies(count)))
     assert true_loss(found.weights_K) - lowest < share * (true_loss(UNIFORM) - lowest)
 
 
 @pytest.mark.slow
 def test_the_same_proxies_give_the_same_bits():
     first, again = (
-        RegMix(rounds=150, samples=2000).find(DOMAINS, proxies(noise=0.02)) for _ in range(2)
+        RegMix(rounds=150, samples=2000).find(Swarm(DOMAINS, proxies(noise=0.02))) for _ in range(2)
     )
     assert_array_equal(first.weights_K, again.weights_K)
     assert first.diagnostics == again.diagnostics
@@ -42,19 +43,20 @@ def test_the_same_proxies_give_the_same_bits():
 @pytest.mark.slow
 def test_the_seed_decides_the_draw():
     one, two = (
-        RegMix(rounds=150, samples=2000, kept=8, seed=s).find(DOMAINS, proxies()) for s in (0, 1)
+        RegMix(rounds=150, samples=2000, kept=8, seed=s).find(Swarm(DOMAINS, proxies()))
+        for s in (0, 1)
     )
     assert np.abs(one.weights_K - two.weights_K).max() > 1e-6
 
 
 def test_lightgbms_own_least_leaf_is_refused_for_few_proxies():
     with pytest.raises(InputError, match="split of the rest needs 40 runs"):
-        RegMix(min_data_in_leaf=20).find(DOMAINS, proxies(24))
+        RegMix(min_data_in_leaf=20).find(Swarm(DOMAINS, proxies(24)))
 
 
 def test_ties_are_all_averaged():
     # One tree of few leaves gives the draws a handful of scores.
-    found = RegMix(samples=2000, kept=1, rounds=1).find(DOMAINS, proxies(24))
+    found = RegMix(samples=2000, kept=1, rounds=1).find(Swarm(DOMAINS, proxies(24)))
     assert found.diagnostics["averaged"] > 20
 
 
@@ -62,7 +64,7 @@ def test_what_was_held_out_decides_the_number_of_trees():
     # Losses that are noise alone: no number of trees predicts them.
     rng = np.random.default_rng(0)
     runs = [dataclasses.replace(run, loss_K=rng.normal(3, 1, 3)) for run in proxies(40)]
-    found = RegMix(rounds=150, samples=2000).find(DOMAINS, runs)
+    found = RegMix(rounds=150, samples=2000).find(Swarm(DOMAINS, runs))
     assert found.diagnostics["trees"] < 100
     assert found.diagnostics["held_out_r_squared"] < 0.1
 
@@ -70,7 +72,9 @@ def test_what_was_held_out_decides_the_number_of_trees():
 def test_the_draw_follows_the_prior():
     runs = [dataclasses.replace(run, loss_K=np.full(3, 2.0)) for run in proxies(24)]
     prior = {"code": 0.6, "prose": 0.3, "talk": 0.1}
-    found = RegMix(rounds=150, prior=prior, concentration=20, samples=5000).find(DOMAINS, runs)
+    found = RegMix(rounds=150, prior=prior, concentration=20, samples=5000).find(
+        Swarm(DOMAINS, runs)
+    )
     # Nothing to learn: all draws tie, and their mean is the prior.
     assert found.diagnostics["averaged"] == 5000
     assert_allclose(found.weights_K, [0.6, 0.3, 0.1], atol=0.01)
@@ -80,5 +84,5 @@ def test_the_draw_follows_the_prior():
 @pytest.mark.slow
 def test_too_few_proxies_are_counted():
     with pytest.raises(InputError, match=r"9 proxy run\(s\) are too few, at least 10 are needed"):
-        RegMix().find(DOMAINS, proxies(9))
-    RegMix(samples=200).find(DOMAINS, proxies(10))
+        RegMix().find(Swarm(DOMAINS, proxies(9)))
+    RegMix(samples=200).find(Swarm(DOMAINS, proxies(10)))

@@ -9,7 +9,7 @@ from torch import nn
 
 from pike_mixing import METHODS, AdaTask, DoReMi, registry
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Facts
+from pike_mixing.interface import RunFacts
 from pike_mixing.torch import MixedDataset, Mixing, PerDomainAdamW
 from pipeline.planning import method_catalogue
 
@@ -38,7 +38,7 @@ def mixing_of(rule):
     }
     dataset = MixedDataset(rows, ROWS, micro_batch=6, steps=STEPS)
     sizes = dict.fromkeys(NAMES, 100.0)
-    facts = Facts(sizes, budget_tokens=ROWS * STEPS, mixture=dict.fromkeys(NAMES, 1.0))
+    facts = RunFacts(sizes, budget_tokens=ROWS * STEPS, mixture=dict.fromkeys(NAMES, 1.0))
     if rule in MOMENTS:
         optimizer = PerDomainAdamW(model.parameters(), len(NAMES), lr=0.05)
     else:

@@ -10,7 +10,7 @@ import pytest
 from pike_mixing import METHODS, registry
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, StatisticsNeed
-from pike_mixing.settings_text import meanings
+from pike_mixing.settings import meanings
 from pipeline import settings
 from pipeline.planning import methods, planner, stages
 from pipeline.runtime import code_fingerprint

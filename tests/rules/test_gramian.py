@@ -1,7 +1,5 @@
 """What holds for every surgeon, those to come included."""
 
-import math
-
 import arrays
 import numpy as np
 import pytest
@@ -58,13 +56,6 @@ def combined(surgeon, gradient_KxD, **others):
 
 
 @every_surgeon
-def test_rows_are_those_of_mix_and_the_gramian_is_asked_for(surgeon):
-    state = surgeon.init(("en", "hi", "de"), 0)
-    assert surgeon.allocate(state, 5, 8).tolist() == [3, 3, 2]
-    assert surgeon.needs().gramian
-
-
-@every_surgeon
 @few
 @given(st.integers(1, 6), st.integers(0, 9))
 def test_identical_gradients_give_the_update_of_mix(surgeon, K, step):
@@ -115,13 +106,6 @@ def test_an_absent_domain_has_no_coefficient_and_no_say(surgeon, gradient_KxD, d
 
 
 @every_surgeon
-def test_a_batch_without_gradients_has_no_update(surgeon):
-    nothing = np.full((2, 2), np.nan)
-    given_nothing = Signals(step=0, batch_rows=4, gram_KxK=nothing)
-    assert surgeon.combine(surgeon.init(("en", "hi"), 0), given_nothing).tolist() == [0, 0]
-
-
-@every_surgeon
 def test_a_domain_with_nothing_to_say_is_left_out(surgeon):
     gradient_KxD = np.array([[1.0, 2], [0, 0]], dtype=np.float64)
     assert combined(surgeon, gradient_KxD).tolist() == pytest.approx([1, 0])
@@ -153,15 +137,6 @@ def test_rounding_of_nearly_identical_gradients_does_no_harm(surgeon, seed, K):
     coefficient_K = surgeon.combine(surgeon.init(NAMES[:K], 3), noisy)
     assert coefficient_K.sum().item() == pytest.approx(1, rel=1e-2)
     assert coefficient_K.min() >= 0
-
-
-@every_surgeon
-@pytest.mark.parametrize("bad", [math.inf, math.nan])
-def test_a_gramian_of_no_numbers_is_refused(surgeon, bad):
-    gram_KxK = np.array([[1.0, bad], [bad, 1.0]], dtype=np.float64)
-    broken = Signals(step=7, batch_rows=4, loss_K=np.ones(2), gram_KxK=gram_KxK)
-    with pytest.raises(InputError, match=r"step 7.*learning_rate"):
-        surgeon.combine(surgeon.init(("en", "hi"), 0), broken)
 
 
 def test_a_sound_gramian_stays_bit_by_bit():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pike_mixing import METHODS, registry
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Facts, Needs, Signals, Statistics
+from pike_mixing.interface import Needs, RunFacts, Signals, Statistics
 from pipeline.planning import method_catalogue
 
 DOMAINS = ("code", "prose", "tables", "unicode", "web")
@@ -57,8 +57,8 @@ def build(name, domains=DOMAINS, **changes):
     rule = name.split()[0]
     values = method_catalogue.required(rule) | VARIANTS.get(name, {}) | changes
     sizes = {domain: 10.0 * len(domain) for domain in domains}
-    facts = Facts(sizes, budget_tokens=100.0, mixture=sizes)
-    return registry.build(rule, values, rule).informed(facts)
+    facts = RunFacts(sizes, budget_tokens=100.0, mixture=sizes)
+    return registry.build(rule, values, rule).for_run(facts)
 
 
 ADAPTIVE = [name for name in ALL if build(name).needs() != Needs()]

@@ -16,13 +16,6 @@ def test_without_a_conflict_the_smallest_gradient_gets_all():
     assert combined(MGDA(), matrix([1, 0], [2, 1])).tolist() == [1, 0]
 
 
-def test_the_update_improves_every_domain():
-    gradient_KxD = matrix([1, 0, 0.2], [-0.5, 1, 0], [0.3, -0.9, 1])
-    update_D = combined(MGDA(), gradient_KxD) @ gradient_KxD
-    # Its product with each gradient in use is its own squared length.
-    assert (gradient_KxD @ update_D).tolist() == pytest.approx([float(update_D @ update_D)] * 3)
-
-
 @pytest.mark.parametrize(
     ("normalise", "expected"),
     [

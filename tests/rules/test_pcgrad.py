@@ -37,12 +37,3 @@ def test_the_gramian_is_enough(seed, K, step):
     update_D = combined(PCGrad(scale="reference"), gradient_KxD, step=step, seed=3) @ gradient_KxD
     expected_D = by_the_algorithm(gradient_KxD, order)
     assert_close(update_D, expected_D, rtol=1e-9, atol=1e-9)
-
-
-def test_the_order_changes_from_step_to_step_and_comes_back():
-    gradient_KxD = matrix([1, 0.2], [-1, 1], [-0.5, -1])
-    found = [tuple(combined(PCGrad(), gradient_KxD, step=step).tolist()) for step in range(20)]
-    assert len(set(found)) > 1
-    assert found == [
-        tuple(combined(PCGrad(), gradient_KxD, step=step).tolist()) for step in range(20)
-    ]

@@ -8,7 +8,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Facts, Signals, Statistics
+from pike_mixing.interface import RunFacts, Signals, Statistics
 from pike_mixing.numerics.divergence import step_towards
 from pike_mixing.numerics.shrinkage import shrunk
 from pike_mixing.rules.scale_free_pike import (
@@ -139,8 +139,8 @@ def test_the_slope_of_noise_has_the_variance_that_is_stated():
 
 
 def test_sizes_and_batch_are_those_of_the_run():
-    run = Facts({"code": 100, "prose": 1}, 80, steps=10)
-    method = ScaleFreePiKE().informed(run)
+    run = RunFacts({"code": 100, "prose": 1}, 80, steps=10)
+    method = ScaleFreePiKE().for_run(run)
     assert_close(method.init(("code", "prose"), 0)["epochs_of_batch_K"], np.array([0.08, 8]))
     assert_close(ScaleFreePiKE().init(("code",), 0)["epochs_of_batch_K"], np.zeros(1))
     with pytest.raises(InputError, match="batch_tokens: the size of a batch is not known"):
@@ -204,11 +204,11 @@ def test_a_step_ends_where_its_divergence_reaches_the_bound():
 
 
 def test_updates_are_spread_over_the_run_where_its_length_is_known():
-    known = Facts({"code": 1}, 1, steps=450)
-    assert ScaleFreePiKE().informed(known).needs().statistics.every == 22
-    assert ScaleFreePiKE().informed(Facts({"code": 1}, 1, steps=9)).every == 1
-    assert ScaleFreePiKE(every=7).informed(known).every == 7
-    assert ScaleFreePiKE().informed(Facts({"code": 1}, 1)).needs().statistics.first == 100
+    known = RunFacts({"code": 1}, 1, steps=450)
+    assert ScaleFreePiKE().for_run(known).needs().statistics.every == 22
+    assert ScaleFreePiKE().for_run(RunFacts({"code": 1}, 1, steps=9)).every == 1
+    assert ScaleFreePiKE(every=7).for_run(known).every == 7
+    assert ScaleFreePiKE().for_run(RunFacts({"code": 1}, 1)).needs().statistics.first == 100
 
 
 def windows_of(K, count=8):

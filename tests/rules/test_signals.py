@@ -82,17 +82,6 @@ def test_a_signal_that_a_method_needs_at_a_step_is_missed(hook, method, given, m
     assert [line.split()[3] for line in lines] == missing
 
 
-def test_statistics_are_of_as_many_domains_as_the_state():
-    three = Statistics(*[vector(1, 1, 1)] * 5)
-    message = refusal("observe", PiKE(zeta1=1, zeta2=1), statistics=three)
-    assert "statistics.variance_K has the shape (3,), but the state is of 2 domains" in message
-
-
-def test_a_gramian_is_square():
-    message = refusal("combine", PCGrad(), gram_KxK=vector(1, 1))
-    assert "gram_KxK has the shape (2,), but the state is of 2 domains" in message
-
-
 def test_a_tensor_is_refused_by_name():
     method = ADO()
     signals = Signals(0, 4, count_K=np.array([2, 2]), loss_K=torch.ones(2))

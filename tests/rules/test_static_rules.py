@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pike_mixing import by_domain
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Facts, Needs, Signals
+from pike_mixing.interface import Needs, RunFacts, Signals
 from pike_mixing.rules.fixed import Fixed
 from pike_mixing.rules.mix import Mix
 from pike_mixing.rules.one_random import Random
@@ -70,7 +70,7 @@ def test_rows_by_hand(method, domains, step, b, expected):
         (Fixed, ["give either these or a mixture"]),
         (lambda: Fixed({"en": 1}, mixture="doremi"), ["give either these or a mixture"]),
         (
-            lambda: Fixed(mixture="doremi").informed(Facts({}, 100)),
+            lambda: Fixed(mixture="doremi").for_run(RunFacts({}, 100)),
             ["'doremi' were not given to the run"],
         ),
         (lambda: by_domain.sizes(None, ("en",)), ["the sizes of the corpora are not known: give"]),
@@ -89,7 +89,7 @@ def test_what_a_rule_cannot_mix_is_refused(made, messages):
 
 
 def test_a_mixture_that_other_runs_found_takes_the_place_of_written_weights():
-    found = Fixed(mixture="doremi").informed(Facts({}, 100, mixture={"en": 0.75, "hi": 0.25}))
+    found = Fixed(mixture="doremi").for_run(RunFacts({}, 100, mixture={"en": 0.75, "hi": 0.25}))
     assert found == Fixed({"en": 0.75, "hi": 0.25})
 
 
@@ -142,9 +142,9 @@ def test_weights_are_a_root_of_the_sizes(temperature, tokens, expected):
 
 def test_the_run_fills_in_the_sizes_that_nobody_wrote_down():
     found = {"en": 3.0, "hi": 1.0}
-    assert Temperature().informed(Facts(found, 100)).tokens_by_domain == found
+    assert Temperature().for_run(RunFacts(found, 100)).tokens_by_domain == found
     written = Temperature(tokens_by_domain={"en": 1, "hi": 1})
-    assert written.informed(Facts(found, 100)) == written
+    assert written.for_run(RunFacts(found, 100)) == written
 
 
 @few
@@ -154,7 +154,3 @@ def test_a_larger_corpus_never_gets_less_whatever_the_unit(tokens, temperature, 
     weights_K = weights(temperature, *tokens)
     assert weights_K.tolist() == sorted(weights_K, reverse=True)
     assert_close(weights(temperature, *[n * factor for n in tokens]), weights_K)
-
-
-def test_sizes_are_found_by_name():
-    assert by_domain.sizes({"hi": 2, "en": 5}, ("en", "hi")).tolist() == [5, 2]

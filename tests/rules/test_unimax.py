@@ -8,7 +8,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Facts
+from pike_mixing.interface import RunFacts
 from pike_mixing.rules.unimax import UniMax, capped
 
 VECTORS = Path(__file__).parent / "vectors"
@@ -41,10 +41,10 @@ def test_a_run_longer_than_all_epochs_keeps_the_proportions():
 
 
 def test_the_run_fills_in_what_nobody_wrote_down():
-    filled = UniMax().informed(Facts({"en": 9, "hi": 1}, 10))
+    filled = UniMax().for_run(RunFacts({"en": 9, "hi": 1}, 10))
     assert filled == UniMax(tokens_by_domain={"en": 9, "hi": 1}, budget_tokens=10)
     written = UniMax(tokens_by_domain={"en": 1}, budget_tokens=5)
-    assert written.informed(Facts({"en": 9}, 10)) == written
+    assert written.for_run(RunFacts({"en": 9}, 10)) == written
 
 
 def test_sizes_and_budget_are_asked_for():

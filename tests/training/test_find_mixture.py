@@ -10,7 +10,7 @@ from known_law import DOMAINS, LAWS, mixtures
 from numpy.testing import assert_allclose
 
 from pike_mixing.errors import InputError
-from pike_mixing.finders.interface import Proxy
+from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
 from pipeline.evaluation.output_tables import TABLES
 from pipeline.model import checkpoint
@@ -131,7 +131,7 @@ def test_a_swarm_becomes_a_mixture(tmp_path):
         Proxy(f"{n:02}", weights_K=w, loss_K=loss)
         for n, (w, loss) in enumerate(zip(weights_NxK, LAWS.losses(weights_NxK), strict=True))
     ]
-    expected_K = MixingLaw().find(DOMAINS, runs).weights_K
+    expected_K = MixingLaw().find(Swarm(DOMAINS, runs)).weights_K
     assert list(record["weights_by_domain"]) == list(DOMAINS)
     assert_allclose(list(record["weights_by_domain"].values()), expected_K, atol=1e-9)
     assert sum(record["weights_by_domain"].values()) == pytest.approx(1)
