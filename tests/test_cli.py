@@ -170,7 +170,7 @@ def test_the_version_is_shown(capsys):
         (["power", "--difference", "1", "--seed-sd", "inf"], "--seed-sd: 'inf' is not a number"),
         (["pretrain", "r", "--corpora", "c", "--wait", "soon"], "argument --wait: 'soon' is not a"),
         (["query", "x", "--fromat", "json"], "pike query: error: option: '--fromat' is unknown: "),
-        (["compare", "a", "b", "c"], "pike compare: error: c is too much"),
+        (["theory", "--out", "o", "c"], "pike theory: error: c is too much"),
     ],
 )
 def test_an_argument_that_nothing_can_be_done_with_is_named(arguments, expected, capsys):
@@ -186,8 +186,6 @@ def test_an_argument_that_nothing_can_be_done_with_is_named(arguments, expected,
         (["methods", "PiKE"], "pike methods: rule: 'PiKE' is unknown: did you mean 'pike'?"),
         (["plan", "--config", "."], "pike plan: . cannot be read (Is a directory): check --conf"),
         (["plan", "--config", "none"], "pike plan: none does not exist: check --config\n"),
-        (["compare", "a", "b"], "pike compare: FIRST: a does not exist: "),
-        (["compare", "a", "b"], "\nSECOND: b does not exist: "),
         (
             ["pretrain", "r", "--corpora", "c", "--nodes", "2", "--device", "xla"],
             "pike pretrain: device xla trains on one node, and nodes: 2 was asked for",

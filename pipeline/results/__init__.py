@@ -25,7 +25,6 @@
     headline     database                       -> docs/results.md and its figure
     query, why   questions put to the database
     frames       tables and views               -> data frames
-    compare      two databases                  -> what differs
 
 Nothing here imports torch, and only `record_loader` and `lineage` read the folders of runs.
 """

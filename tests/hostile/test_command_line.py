@@ -61,7 +61,6 @@ WORDS = [
     ("why: a slash behind", "why run/words/tiny/mix/seed0/", "run/words/tiny/mix/seed0"),
     ("query: a folder as database", "query 'select 1' --database results", "results"),
     ("verify: an empty name", "verify ''", "FOLDER", "empty"),
-    ("compare: one", "compare results/pike.duckdb", "SECOND"),
 ]
 TRIALS = [Trial(bad, command, tuple(says)) for bad, command, *says in WORDS]
 

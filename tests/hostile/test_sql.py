@@ -59,8 +59,6 @@ DATABASES = [
 COMMANDS = {
     "query": "query 'select 1' --database own.duckdb",
     "why": "why run/words/tiny/mix/seed0 --database own.duckdb",
-    "compare, first": "compare own.duckdb results/pike.duckdb",
-    "compare, second": "compare results/pike.duckdb own.duckdb",
     "table": "table results/settings/tables/perplexity.json --database own.duckdb --out own.md",
     "figure": "figure results/settings/figures/losses.json --database own.duckdb --out own.svg",
 }

@@ -40,7 +40,7 @@ class Trial:
     edits: tuple[Edit, ...] = ()
 
 
-SLOW = ("compare", "database", "figure", "report", "theory")
+SLOW = ("database", "figure", "report", "theory")
 """Commands that take a third of a second or more."""
 
 

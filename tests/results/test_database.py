@@ -1,3 +1,6 @@
+import shutil
+
+import documented
 import duckdb
 import pyarrow.parquet as pq
 import pytest
@@ -252,3 +255,17 @@ def test_a_database_of_somebody_is_not_replaced(small, tmp_path):
     with pytest.raises(InputError, match=r"mine\.duckdb is there already, and no \.made-by there"):
         database.build(small, mine)
     assert mine.read_bytes() == before
+
+
+def test_the_pages_query_compares_two_databases(made, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("here", "there"):
+        shutil.copy(made / "pike.duckdb", f"{name}.duckdb")
+    own = "run = 'real/tiny/mix/seed0' and step = 40 and domain = 'code'"
+    with duckdb.connect("there.duckdb") as connection:
+        connection.execute(f"update perplexities set nll = nll + 1 where {own}")
+    (query,) = documented.blocks("docs/running.md", "sql")
+    with duckdb.connect() as connection:
+        ((*place, here, there),) = connection.execute(query).fetchall()
+    assert place == ["real/tiny/mix/seed0", 40, "code"]
+    assert there == pytest.approx(here + 1)

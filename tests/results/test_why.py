@@ -2,9 +2,9 @@ import json
 
 import duckdb
 import pytest
+from pipeline.results.compare_databases import compare
 
 from pike_mixing.errors import InputError
-from pipeline.results.compare_databases import compare
 from pipeline.results.why import why
 from pipeline.runtime import atomic_files
 

@@ -70,9 +70,6 @@ create macro shown_lower(seeds, high) as seeds >= least_seeds() and high < 0;
 create macro shown_higher(seeds, p_holm, difference) as
     p_holm < level() and seeds >= least_seeds() and difference > 0;
 
--- Two databases differ in a number, by its test or else by its interval; seeds of both are the same.
-create macro shown_different(p_holm, low, high) as coalesce(p_holm < level(), low > 0 or high < 0);
-
 -- A corrected test in words that claim no more than its numbers.
 create macro test_in_words(seeds, p_holm, difference) as case
     when p_holm is null then 'too few documents to tell'
