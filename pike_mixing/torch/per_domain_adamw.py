@@ -11,7 +11,7 @@ Memory beside the model: 2 K gradients for the moments, one for the gradient, on
 """
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -35,8 +35,9 @@ class PerDomainAdamW(Uncompiled):
     """theta <- theta - lr (decay theta + sum_k c_k mhat_k / (sqrt(vhat_k) + eps)).
 
     m_k and v_k are Adam's moments of the gradients of domain k alone, with the bias corrections of
-    the domain's own number of gradients. State of a parameter: `exp_avg` and `exp_avg_sq`, the K
-    moments stacked in front of its shape, and `step`, the K numbers of gradients.
+    the domain's own number of gradients. State of a parameter: `step`, the K numbers of gradients,
+    and for each domain k that had rows `exp_avg_k` and `exp_avg_sq_k`, in shards where the
+    parameter is (FSDP2). With several processes each takes the gradient of all rows.
     """
 
     def __init__(
@@ -62,16 +63,22 @@ class PerDomainAdamW(Uncompiled):
         rates = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         super().__init__(params, rates)
         self.domains = domains
-        self._taken: list[tuple[int, float]] = []
+        # A part of the state: a checkpoint may fall between `take` and `step`.
+        self.param_groups[0]["taken"] = []
 
     @torch.no_grad()
     def take(self, domain: int, coefficient: float) -> None:
         """Moves a domain's moments by the gradient that lies in the parameters.
 
+        A domain is taken once a step: a training that goes on from a checkpoint within a step takes
+        it again, and nothing happens.
+
         Args:
-            domain: Index of the domain; at most once a step.
+            domain: Index of the domain.
             coefficient: c_k of the domain in the next step.
         """
+        if domain in (k for k, _ in self._taken):
+            return
         for group in self.param_groups:
             beta1, beta2 = group["betas"]
             parameters = _trained(group)
@@ -85,9 +92,23 @@ class PerDomainAdamW(Uncompiled):
                 step += 1
         self._taken.append((domain, coefficient))
 
+    @property
+    def _taken(self) -> list[tuple[int, float]]:
+        taken: list[tuple[int, float]] = self.param_groups[0]["taken"]
+        return taken
+
     @torch.no_grad()
-    def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Decays the parameters and moves them along the moments of the domains just taken."""
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Decays the parameters and moves them along the moments of the domains just taken.
+
+        Args:
+            closure: What makes the trainer's own pass, whose gradient has no part in it.
+
+        Returns:
+            What the closure returns.
+        """
+        with torch.enable_grad():
+            result = None if closure is None else closure()
         assert self._taken, "no domain's gradient was taken since the last step"
         for group in self.param_groups:
             beta1, beta2 = group["betas"]
@@ -104,6 +125,7 @@ class PerDomainAdamW(Uncompiled):
                 rate = group["lr"] * coefficient / (1 - beta1**n)
                 torch._foreach_addcdiv_(parameters, means, denominators, -rate)
         self._taken.clear()
+        return result
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Like every optimizer's, with the numbers of gradients on the CPU, where they are read."""
@@ -114,17 +136,16 @@ class PerDomainAdamW(Uncompiled):
     def _moments(
         self, parameters: list[Tensor], domain: int
     ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-        """The domain's views into the stacked moments, which begin at 0."""
-        for p in parameters:
-            if not self.state[p]:
-                stack = (self.domains, *p.shape)
-                self.state[p]["exp_avg"] = torch.zeros(stack, dtype=p.dtype, device=p.device)
-                self.state[p]["exp_avg_sq"] = torch.zeros(stack, dtype=p.dtype, device=p.device)
-                self.state[p]["step"] = torch.zeros(self.domains, dtype=torch.int64)
+        """The domain's own, which begin at 0."""
+        names = (f"exp_avg_{domain}", f"exp_avg_sq_{domain}")
         states = [self.state[p] for p in parameters]
-        names = ("exp_avg", "exp_avg_sq", "step")
-        means, squares, steps = ([state[name][domain] for state in states] for name in names)
-        return means, squares, steps
+        for p, state in zip(parameters, states, strict=True):
+            state.setdefault("step", torch.zeros(self.domains, dtype=torch.int64))
+            for name in names:
+                if name not in state:
+                    state[name] = torch.zeros_like(p)
+        means, squares = ([state[name] for state in states] for name in names)
+        return means, squares, [state["step"][domain] for state in states]
 
 
 def _trained(group: dict[str, Any]) -> list[Tensor]:

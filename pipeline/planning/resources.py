@@ -159,8 +159,7 @@ def of_run(
     room, needed = device.memory - passing(1), 1
     if room > 0:
         needed = max(1, math.ceil(state / room))
-    alone = methods.needs(values).moments_per_domain
-    devices = min(max(needed, processes), 1 if alone else rows)
+    devices = min(max(needed, processes), rows)
     sharded = needed > 1 and devices > 1
     each = (state / devices if sharded else state) + passing(
         min(microbatch, math.ceil(rows / devices))

@@ -44,11 +44,6 @@ def refuse_untrainable(
         )
     if n > recipe.rows:
         problems.append(f"{n} processes, but training.rows of {recipe.rows}: start fewer")
-    if n > 1 and needs.moments_per_domain:
-        problems.append(
-            f"{named} keeps moments for each domain, which one process alone can do: start it "
-            "without torchrun"
-        )
     if shard and recipe.compile:
         problems.append("--shard does not go with training.compile: leave one of them")
     if devices.compiles(device) and needs.moments_per_domain:

@@ -99,8 +99,8 @@ def test_a_domain_that_was_away_keeps_its_moments_and_its_corrections():
     assert x_D.item() - before == pytest.approx(-0.5)
     state = optimizer.state[x_D]
     assert state["step"].tolist() == [1, 1]
-    assert state["exp_avg"].tolist() == [[0.5], [2.0]]
-    assert state["exp_avg_sq"].tolist() == [[0.5], [8.0]]
+    assert [state[f"exp_avg_{k}"].item() for k in range(2)] == [0.5, 2.0]
+    assert [state[f"exp_avg_sq_{k}"].item() for k in range(2)] == [0.5, 8.0]
 
 
 def test_decay_happens_once_a_step_and_apart_from_the_moments():

@@ -119,8 +119,8 @@ def replicated(tmp_path_factory, write_run, torchrun):
     return trained_by_two(tmp_path_factory.mktemp("replicated"), write_run, torchrun, REPLICATED)
 
 
-def trained_by_two(folder, write_run, torchrun, options):
-    run = write_run(folder, training=TRAINING, **PIKE)
+def trained_by_two(folder, write_run, torchrun, options, training=TRAINING, **method):
+    run = write_run(folder, training=training, **(method or PIKE))
     done = torchrun(run, *options)
     assert done.returncode == 0, done.stderr
     return folder
@@ -137,10 +137,10 @@ def same(folder, expected):
                 wanted.rel = 1e-5
             assert ours[column].to_pylist() == wanted, (table, column)
     ours, theirs = (
-        checkpoint.load_model(place / "checkpoints" / "step80").state_dict()
+        checkpoint.load_model(max(atomic_files.steps(place / "checkpoints").items())[1])
         for place in (folder, expected)
     )
-    torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(ours.state_dict(), theirs.state_dict(), rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -155,10 +155,23 @@ def test_two_processes_with_shards_train_as_one_does(tmp_path, write_run, torchr
     same(trained_by_two(tmp_path, write_run, torchrun, SHARDED), alone)
 
 
-def cut_off(folder, place):
+@pytest.mark.slow
+def test_moments_of_each_domain_are_those_of_one_process(tmp_path, write_run, torchrun, corpora):
+    """Whole, and in shards that go on from a checkpoint of whole ones."""
+    method = {"training": {**TRAINING, "steps": 8, "checkpoint_every": 4}, "rule": "adatask"}
+    run = write_run(tmp_path / "alone", **method)
+    train.pretrain(run, corpora, device="cpu", threads=1)
+    for name, options in {"whole": REPLICATED, "shards": SHARDED}.items():
+        same(trained_by_two(tmp_path / name, write_run, torchrun, options, **method), run.parent)
+    begun = cut_off(tmp_path / "whole", tmp_path / "begun", "step8")
+    assert torchrun(begun, *SHARDED).returncode == 0
+    same(begun.parent, run.parent)
+
+
+def cut_off(folder, place, last="step80"):
     """A copy of a run as it stood when it was killed behind its checkpoint of step 40."""
     shutil.copytree(folder, place)
-    shutil.rmtree(place / "checkpoints" / "step80")
+    shutil.rmtree(place / "checkpoints" / last)
     (place / atomic_files.MANIFEST).unlink()
     return place / "run.json"
 
@@ -251,10 +264,10 @@ def test_signals_to_torchrun_end_all_after_one_checkpoint_and_the_command_goes_o
 
 @pytest.mark.slow
 def test_a_mistake_of_all_is_said_once(make_run, torchrun):
-    done = torchrun(make_run(rule="adatask"))
+    done = torchrun(make_run(training={"rows": 1}))
     assert done.returncode != 0
     assert done.stderr.count("pike pretrain: ") == 1
-    assert "keeps moments for each domain, which one process alone can do" in done.stderr
+    assert "2 processes, but training.rows of 1" in done.stderr
 
 
 @pytest.mark.slow
