@@ -33,9 +33,6 @@ STILL_LONGER = {
     "pipeline/planning/plan.py experiment",
     "pipeline/planning/planner.py plan",
     "pipeline/planning/resources.py of_run",
-    "pipeline/results/drawing.py _fill",
-    "pipeline/results/report.py _content",
-    "pipeline/results/speedups.py speedup",
     "pipeline/training/train.py __init__",
 }
 """Files and functions from before these rules. Whoever shortens one deletes its line."""

@@ -7,7 +7,7 @@
     outcomes     scores of items                -> points, under every normalisation
     comparisons  all methods, all tasks         -> the table accuracy_tests
     speedups     curves of two methods          -> the table speedups
-    claim_tests  what the paper claims          -> mean_accuracy_tests, pairs, claim_tests
+    claim_tests  what the paper claims          -> pairs, claim_tests
     power        a difference to be shown       -> how many items, or seeds, it takes
     database     records + lineage + views      -> one DuckDB file
     selection    a view + what is selected      -> rows
@@ -15,7 +15,7 @@
     tables       rows of cells                  -> .md, .csv, .tex
     sealed       what a stage of results made   -> its manifest; what was changed is refused
     marks        what bold, grey, underlined mean
-    curves       rows of curves                 -> panels
+    curves       rows of curves                 -> panels of lines (panels.py)
     drawing      panels                         -> .svg, .png
     figures      a kind of figure, by its name  -> .svg, .png, .json
     inline       .svg                           -> pieces of a page

@@ -1,16 +1,13 @@
-"""The tests behind the verdicts on claims: the tables mean_accuracy_tests, pairs and claim_tests.
+"""The tests behind the verdicts on claims: the tables pairs and claim_tests.
 
 Which numbers decide a claim stands in sql/weighed_cells.sql, what follows from it in claims.sql.
 """
 
 import itertools
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import duckdb
 
-from pipeline.results import comparisons, outcomes
-from pipeline.results.comparisons import Comparison, percent
 from pipeline.results.record_loader import insert
 from pipeline.statistics import paired
 
@@ -19,10 +16,9 @@ MANY = 10_000
 
 
 def fill(connection: duckdb.DuckDBPyConnection) -> None:
-    """Makes the three tables anew; no views, since dozens of claims ask for these rows."""
-    for table in ("mean_accuracy_tests", "pairs", "claim_tests"):
+    """Makes both tables anew; no views, since dozens of claims ask for these rows."""
+    for table in ("pairs", "claim_tests"):
         connection.execute(f"delete from {table}")
-    _tests(connection)
     for side in ("printed_pairs", "measured_pairs"):
         connection.execute(f"insert into pairs by name select * from {side}")
     _judge(connection)
@@ -70,47 +66,3 @@ def claim_p(cells: Sequence[tuple[float, float]]) -> float:
     """
     outside = [p for margin, p in cells if margin <= 0]
     return min(1.0, len(cells) * min(outside)) if outside else max(p for _, p in cells)
-
-
-def _tests(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fills mean_accuracy_tests: the pairs of claimed_pairs under the headline score of each task.
-
-    A mean is left out where the two methods have not answered the same tasks with the same seeds.
-    """
-    result = sorted(_tasks(connection), key=comparisons.place)
-    kept, rows = comparisons.mean_tasks(connection), []
-    for block, same in itertools.groupby(result, key=lambda c: c.block):
-        tested = list(same)
-        tasks = len({c.task for c in tested if (c.block[0], c.task) in kept})
-        rows += [
-            [*block, mean.method, mean.against, *mean.points(), mean.p, len(mean.seeds), tasks,
-             mean.documents, percent(mean.other), percent(mean.estimate.of_seeds),
-             percent(mean.estimate.of_items)]
-            for mean in comparisons.means(tested, kept)
-        ]  # fmt: skip
-    insert(connection, "mean_accuracy_tests", rows)
-
-
-def _tasks(connection: duckdb.DuckDBPyConnection) -> Iterator[Comparison]:
-    """Each pair of methods on each task that both answered."""
-    headline = connection.execute(
-        "select distinct task, shots, formulation, metric from headline_accuracies"
-    ).fetchall()
-    wanted: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
-    sql = (
-        "select distinct scenario, model, method, against from claimed_pairs "
-        "where quantity in ('accuracy', 'transfer') order by all"
-    )
-    for scenario, model, *pair in connection.execute(sql).fetchall():
-        wanted[scenario, model].append(tuple(pair))
-    for group in outcomes.groups(connection):
-        pairs = wanted.get(group[:2], [])
-        metrics = {metric for *asked, metric in headline if tuple(asked) == group[2:]}
-        if not metrics or not pairs:
-            continue
-        answered = outcomes.read(connection, group)
-        for method, against in pairs:
-            apart = outcomes.differences(answered, method, against)
-            if apart is not None:
-                made = comparisons.compared(apart, group, method, against)
-                yield from (c for c in made if c.block[-1] in metrics)

@@ -1,8 +1,9 @@
-"""The paired test of every method against the baseline, on every task: the table accuracy_tests."""
+"""Paired tests of accuracies, task by task and of their mean: the table accuracy_tests."""
 
 import itertools
 import math
-from collections.abc import Container, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +18,11 @@ from pipeline.statistics.paired import Estimate, Floats
 
 MEAN = "mean"
 """What stands for the task in the rows of the mean over tasks."""
+HEADLINE = "select distinct task, shots, formulation, metric from headline_accuracies"
+CLAIMED = """
+    select distinct scenario, model, method, against from claimed_pairs
+    where quantity in ('accuracy', 'transfer') order by all
+"""
 
 Block = tuple[str, str, int, str, str]
 """Scenario, model, shots, formulation, metric: one section of the table of accuracies."""
@@ -59,28 +65,38 @@ def place(comparison: Comparison) -> tuple[Block, str, str, str]:
 def fill(connection: duckdb.DuckDBPyConnection) -> None:
     """Fills accuracy_tests from the tables choices, accuracies, runs and experiment.
 
-    p_holm is corrected over a block: all methods and tasks, and their mean, under one metric.
+    p_holm is corrected over a block: all methods and tasks, and their mean, under one metric,
+    against the baseline and the oracle. Other pairs are those of claims, which correct their own.
     """
-    result, kept = sorted(_tasks(connection), key=place), mean_tasks(connection)
+    known = connection.execute("select baseline, oracle from experiment").fetchone()
+    references = dict.fromkeys(name for name in known or () if name is not None)
+    result = sorted(_tasks(connection, references), key=place)
+    kept = mean_tasks(connection)
     for _, block in itertools.groupby(result, key=lambda c: c.block):
         tested = list(block)
         family = [*tested, *means(tested, kept)]
-        adjusted = paired.holm([c.p for c in family])
+        adjusted = paired.holm([c.p if c.against in references else None for c in family])
         rows = [_row(replace(c, p_holm=p)) for c, p in zip(family, adjusted, strict=True)]
         insert(connection, "accuracy_tests", rows)
 
 
-def _tasks(connection: duckdb.DuckDBPyConnection) -> Iterator[Comparison]:
-    """Every method against the baseline, and the oracle where there is one, on every task."""
-    known = connection.execute("select baseline, oracle from experiment").fetchone()
-    others = list(dict.fromkeys(name for name in known or () if name is not None))
+def _tasks(
+    connection: duckdb.DuckDBPyConnection, references: Collection[str]
+) -> Iterator[Comparison]:
+    """Every method against the references, and the pairs of claims under headline scores."""
+    headline = set(connection.execute(HEADLINE).fetchall())
+    claimed: dict[tuple[str, ...], list[tuple[str, str]]] = defaultdict(list)
+    for scenario, model, *pair in connection.execute(CLAIMED).fetchall():
+        claimed[scenario, model].append(tuple(pair))
     for group in outcomes.groups(connection):
         answered = outcomes.read(connection, group)
         methods = dict.fromkeys(run.method for run in answered.runs)
-        for method, against in itertools.product(methods, others):
+        main = [p for p in itertools.product(methods, references) if p[0] != p[1]]
+        for method, against in dict.fromkeys([*main, *claimed[group[:2]]]):
             pairs = outcomes.differences(answered, method, against)
-            if method != against and pairs is not None:
-                yield from compared(pairs, group, method, against)
+            for one in compared(pairs, group, method, against) if pairs else ():
+                if against in references or (*group[2:], one.block[-1]) in headline:
+                    yield one
 
 
 def compared(
@@ -151,24 +167,16 @@ def means(block: Sequence[Comparison], kept: Container[tuple[str, str]]) -> Iter
 
 def _row(comparison: Comparison) -> list[Any]:
     """A row of accuracy_tests: differences in percentage points."""
-    scenario, model, shots, formulation, metric = comparison.block
+    scenario, model, *asked = comparison.block
     estimate, seed_sd = comparison.estimate, comparison.estimate.of_seeds
     return [
-        *(
-            scenario,
-            model,
-            comparison.task,
-            shots,
-            formulation,
-            metric,
-            comparison.method,
-            comparison.against,
-        ),
+        *(scenario, model, comparison.task, *asked, comparison.method, comparison.against),
         *(*comparison.points(), comparison.p, comparison.p_holm),
         *(estimate.seeds, comparison.examples, comparison.documents),
         percent(comparison.discordance),
         percent(None if seed_sd is None else seed_sd * math.sqrt(estimate.seeds)),
         comparison.design_effect,
+        *map(percent, (comparison.other, seed_sd, estimate.of_items)),
     ]
 
 

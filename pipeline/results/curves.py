@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pipeline.results.drawing import Panel, Series, slug
+from pipeline.results.panels import Panel, Series, slug
 from pipeline.results.selection import Row
 
 STEP = "step"

@@ -6,20 +6,20 @@ recolour it, hide a line or show its values. Equal panels give equal bytes.
 
 import itertools
 import math
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from pipeline.results.panels import Panel, Series, slug
 from pipeline.runtime import atomic_files
 
 # Told apart by people with any colour vision, and at least 3 : 1 against white and #16181d.
@@ -32,6 +32,7 @@ INK = "#767b84"
 # constrained layout) takes as long as drawing does, and gives panels of one row different sizes.
 PANEL_WIDTH, PANEL_HEIGHT, LEGEND_LINE = 3.3, 2.3, 0.24
 LEFT, RIGHT, TOP, BOTTOM = 0.74, 0.1, 0.32, 0.46
+AXES_WIDTH, AXES_HEIGHT = PANEL_WIDTH - LEFT - RIGHT, PANEL_HEIGHT - TOP - BOTTOM
 # Room of a legend's entry: its line with the gaps about it, and one letter of its text.
 LEGEND_MARK, LEGEND_LETTER = 0.55, 0.068
 # Letters of a title that fit beside each other.
@@ -42,14 +43,12 @@ STYLE: dict[Any, Any] = {
     "axes.labelsize": 8.5,
     "axes.spines.right": False,
     "axes.spines.top": False,
-    "axes.titlecolor": INK,
     "axes.titlelocation": "left",
     "axes.titlesize": 10,
     "axes.titleweight": "bold",
     "font.family": "DejaVu Sans",
     "font.size": 8.5,
     "legend.frameon": False,
-    "legend.labelcolor": INK,
     "lines.linewidth": 1.6,
     "lines.solid_capstyle": "round",
     "svg.fonttype": "none",
@@ -57,45 +56,6 @@ STYLE: dict[Any, Any] = {
     "xtick.color": INK,
     "ytick.color": INK,
 }
-
-
-Pair = tuple[float, float]
-
-
-@dataclass(frozen=True)
-class Series:
-    """One line."""
-
-    key: str
-    """The entry of the legend that it belongs to: a method, a domain or a pair of domains."""
-    position: int
-    """Place of the key among all keys: gives the colour, the same in every figure; -1: ink."""
-    x: Sequence[float]
-    y: Sequence[float | None]
-    low: Sequence[float | None] | None = None
-    """With `high` a band, such as the standard error; None leaves a gap."""
-    high: Sequence[float | None] | None = None
-    sign: str = ""
-    """Stands at the line's end: why its numbers are doubtful."""
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One pair of axes."""
-
-    name: str
-    """A slug that is unique in its figure: real--tiny--code."""
-    scenario: str
-    model: str
-    title: str
-    x_label: str
-    y_label: str
-    series: Sequence[Series]
-    references: Sequence[tuple[str, float]] = ()
-    """Labels and heights of dashed horizontal lines."""
-    scale: str = "linear"
-    """`linear` or `log`; what spans less than a decade is drawn on a linear scale all the same."""
-    y_limits: tuple[float, float] | None = None
 
 
 def style(position: int) -> tuple[str, Any]:
@@ -129,28 +89,22 @@ def draw(name: str, panels: Sequence[Panel], columns: int, out: Path) -> dict[st
     with mpl.rc_context({**STYLE, "svg.hashsalt": name}):
         # At 72 dots per inch the canvas has the units of the SVG.
         figure = Figure(figsize=size, dpi=72)
-        FigureCanvasAgg(figure)
         handles = [
-            Line2D([], [], color=colour, linestyle=dashes, label=key)
-            for key, (colour, dashes) in styles.items()
+            Line2D([], [], color=c, linestyle=d, label=key) for key, (c, d) in styles.items()
         ]
         figure.legend(handles=handles, loc="upper left", ncols=across)
-        places = []
+        grid, places = _grid(figure, lines, columns), []
         for i, panel in enumerate(cells):
             if panel is not None:
-                corner = i % columns * PANEL_WIDTH, (lines - 1 - i // columns) * PANEL_HEIGHT
-                axes = figure.add_axes(_rectangle(corner, size))
+                axes = figure.add_subplot(grid[i])
                 _fill(axes, panel, f"{name}--{panel.name}")
-                places.append(_place(axes, corner, size[1]))
+                places.append(_place(axes, 72 * size[1]))
         _save(figure, out)
+    dashed = ("" if d == "-" else " ".join(f"{v:g}" for v in d[1]) for _, d in styles.values())
     return {
         "legend": [
-            {
-                "key": key,
-                "colour": colour,
-                "dashes": "" if dashes == "-" else " ".join(f"{v:g}" for v in dashes[1]),
-            }
-            for key, (colour, dashes) in styles.items()
+            {"key": key, "colour": colour, "dashes": dashes}
+            for (key, (colour, _)), dashes in zip(styles.items(), dashed, strict=True)
         ],
         "panels": [
             {"id": f"{name}--{panel.name}", **_numbers(panel, name), **place}
@@ -159,20 +113,28 @@ def draw(name: str, panels: Sequence[Panel], columns: int, out: Path) -> dict[st
     }
 
 
+def _grid(figure: Figure, lines: int, columns: int) -> GridSpec:
+    """Places of the panels' axes, all of one size, from the figure's lower edge up."""
+    width, height = figure.get_size_inches()
+    return figure.add_gridspec(
+        lines, columns, left=LEFT / width, right=1 - RIGHT / width, bottom=BOTTOM / height,
+        top=(lines * PANEL_HEIGHT - TOP) / height,
+        wspace=(LEFT + RIGHT) / AXES_WIDTH, hspace=(TOP + BOTTOM) / AXES_HEIGHT,
+    )  # fmt: skip
+
+
 def _cells(panels: Sequence[Panel], columns: int) -> list[Panel | None]:
     """The grid, row by row: scenarios and models with several panels begin rows of their own.
 
     Titles name the scenario or the model where there are several.
     """
-    several = [len({getattr(p, n) for p in panels}) > 1 for n in ("scenario", "model")]
-    groups = {(panel.scenario, panel.model) for panel in panels}
-    own_rows = len(panels) > len(groups)
+    several = [len(set(names)) > 1 for names in zip(*(p.place for p in panels), strict=True)]
+    own_rows = len(panels) > len({panel.place for panel in panels})
     cells: list[Panel | None] = []
     for before, panel in zip([None, *panels], panels, strict=False):
-        moved = before and (before.scenario, before.model) != (panel.scenario, panel.model)
-        if own_rows and moved:
+        if own_rows and before and before.place != panel.place:
             cells += [None] * (-len(cells) % columns)
-        names = itertools.compress((panel.scenario, panel.model), several)
+        names = itertools.compress(panel.place, several)
         before_title = [name for name in names if not panel.title.startswith(f"{name}: ")]
         cells.append(replace(panel, title=": ".join([*before_title, panel.title])))
     return cells + [None] * (-len(cells) % columns)
@@ -199,9 +161,18 @@ def _fill(axes: Axes, panel: Panel, gid: str) -> None:
         _log_scale(axes, panel)
     axes.grid(axis="y", color=INK, alpha=0.18, linewidth=0.6)
     axes.set_axisbelow(True)
-    lowest = min((v for s in panel.series for v in s.y if v is not None), default=0.0)
+    _references(axes, panel, gid)
+    for series in panel.series:
+        _line(axes, series, f"{gid}--{slug(series.key)}")
+    if panel.y_limits is not None:
+        axes.set_ylim(*panel.y_limits)
+
+
+def _references(axes: Axes, panel: Panel, gid: str) -> None:
+    """Dashed horizontal lines and their labels."""
     for i, (_, height) in enumerate(panel.references):
         axes.axhline(height, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), gid=f"{gid}--line{i}")
+    lowest = min((v for s in panel.series for v in s.y if v is not None), default=0.0)
     for label, height in _reference_labels(panel):
         # Losses fall: above them the right is free, and below them the left.
         below = height <= lowest
@@ -216,22 +187,22 @@ def _fill(axes: Axes, panel: Panel, gid: str) -> None:
             fontsize=7.5,
             annotation_clip=True,
         )
-    for series in panel.series:
-        colour, dashes = style(series.position)
-        x, y = list(series.x), np.array(series.y, float)  # None is a gap.
-        axes.plot(
-            x, y, color=colour, linestyle=dashes, marker="o" if len(x) <= 12 else None,
-            markersize=3, gid=f"{gid}--{slug(series.key)}", zorder=3 - (series.position < 0),
-        )  # fmt: skip
-        if series.sign:
-            axes.annotate(series.sign, (x[-1], y[-1]), (2, 0), textcoords="offset points",
-                          color=colour, va="center", fontsize=9, annotation_clip=True)  # fmt: skip
-        if series.low is not None and series.high is not None:
-            low, high = np.array(series.low, float), np.array(series.high, float)
-            band = f"{gid}--{slug(series.key)}--range"
-            axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0, gid=band)
-    if panel.y_limits is not None:
-        axes.set_ylim(*panel.y_limits)
+
+
+def _line(axes: Axes, series: Series, gid: str) -> None:
+    """One line, with its sign and its band."""
+    colour, dashes = style(series.position)
+    x, y = list(series.x), np.array(series.y, float)  # None is a gap.
+    axes.plot(
+        x, y, color=colour, linestyle=dashes, marker="o" if len(x) <= 12 else None,
+        markersize=3, gid=gid, zorder=3 - (series.position < 0),
+    )  # fmt: skip
+    if series.sign:
+        axes.annotate(series.sign, (x[-1], y[-1]), (2, 0), textcoords="offset points",
+                      color=colour, va="center", fontsize=9, annotation_clip=True)  # fmt: skip
+    if series.low is not None and series.high is not None:
+        low, high = np.array(series.low, float), np.array(series.high, float)
+        axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0, gid=f"{gid}--range")
 
 
 def _log_scale(axes: Axes, panel: Panel) -> None:
@@ -245,25 +216,13 @@ def _log_scale(axes: Axes, panel: Panel) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def slug(text: str) -> str:
-    """The text as a part of an id: letters, digits, dots, dashes and underscores."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text)
-
-
-def _rectangle(corner: Pair, size: Pair) -> tuple[float, float, float, float]:
-    """Left, bottom, width and height of a panel's axes, in shares of the figure."""
-    width, height = PANEL_WIDTH - LEFT - RIGHT, PANEL_HEIGHT - TOP - BOTTOM
-    left, bottom = corner[0] + LEFT, corner[1] + BOTTOM
-    return left / size[0], bottom / size[1], width / size[0], height / size[1]
-
-
-def _place(axes: Axes, corner: Pair, height: float) -> dict[str, Any]:
+def _place(axes: Axes, height: float) -> dict[str, Any]:
     """Where a panel, its axes and its data lie; in the SVG's units, y downwards."""
     inner = axes.get_window_extent()
-    box = (corner[0], height - corner[1] - PANEL_HEIGHT, PANEL_WIDTH, PANEL_HEIGHT)
-    edges = (inner.x0, 72 * height - inner.y1, inner.x1, 72 * height - inner.y0)
+    edges = (inner.x0, height - inner.y1, inner.x1, height - inner.y0)
+    box = (edges[0] - 72 * LEFT, edges[1] - 72 * TOP, 72 * PANEL_WIDTH, 72 * PANEL_HEIGHT)
     return {
-        "box": [round(72 * v, 2) for v in box],
+        "box": [round(float(v), 2) for v in box],
         "axes": [round(float(v), 2) for v in edges],
         "x_limits": list(map(float, axes.get_xlim())),
         "y_limits": list(map(float, axes.get_ylim())),
@@ -283,7 +242,7 @@ def _numbers(panel: Panel, name: str) -> dict[str, Any]:
         for series in panel.series
     ]
     references = [[label, _short(height)] for label, height in panel.references]
-    return {**plain, "references": references, "series": lines}
+    return plain | {"references": references, "series": lines}
 
 
 def _short(value: float | None) -> float | None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 from pipeline.results import curves, drawing, marks, sealed, views
-from pipeline.results.drawing import Panel
+from pipeline.results.panels import Panel
 from pipeline.results.selection import Row, connect_ours, rows
 from pipeline.runtime import atomic_files, ownership
 from pipeline.runtime.validation import validate

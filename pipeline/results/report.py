@@ -111,7 +111,7 @@ def _content(
     tables: Path,
     figures: Path,
 ) -> dict[str, Any]:
-    doubts = marks.doubts(connection, "report")
+    """What the pages show, by name."""
     tabled, of_paper = report_parts.ours_and_of_paper(
         [report_parts.table(tables / f"{n}.csv") for n in _names(named.tables, tables, ".md")]
     )
@@ -120,6 +120,25 @@ def _content(
     )
     front = [report_parts.legend(f) for name in FRONT for f in drawn if f["name"] == name]
     own = [figure for figure in drawn if figure["name"] not in FRONT]
+    doubts, compared = marks.doubts(connection, "report"), differences(connection)
+    scenarios = [
+        _scenario(connection, named, scenario, doubts, tabled, own)
+        for scenario in named.scenarios()
+    ]
+    return _facts(connection, named) | {
+        "verdicts": _verdicts(scenarios, compared),
+        "picture": picture(compared, doubts, named.methods()),
+        "scenarios": scenarios,
+        "figures": {"index": front, "tables": own, "paper": drawn_of_paper},
+        "paper": {"tables": of_paper, "figures": [report_parts.legend(f) for f in drawn_of_paper]},
+        "over_all": [table for table in tabled if table["name"] in OVER_ALL],
+        "checks": [table for table in tabled if table["name"] in CHECKS],
+        "general": [t for t in _part(tabled, "") if t["name"] not in CHECKS + OVER_ALL],
+    }
+
+
+def _facts(connection: duckdb.DuckDBPyConnection, named: experiment.Experiment) -> dict[str, Any]:
+    """What the database says of the experiment as a whole."""
     (overview,) = query(
         connection,
         "select count(*) as runs, count(distinct method) as methods, "
@@ -127,35 +146,17 @@ def _content(
         "sum(tokens) as tokens, sum(wall_seconds) as seconds, "
         "list_sort(list(distinct device)) as devices from runs",
     )
-    compared = differences(connection)
-    scenarios = [
-        _scenario(connection, named, scenario, doubts, tabled, own)
-        for scenario in named.scenarios()
-    ]
     methods = provenance.methods(connection, named.rules)
+    parts = ("claims", "made", "sources", "code", "versions", "alarms")
     return {
         "name": named.experiment,
         "baseline": named.baseline,
         "names": [row["method"] for row in methods],
         "overview": overview,
-        "verdicts": _verdicts(scenarios, compared),
-        "picture": picture(compared, doubts, named.methods()),
-        "scenarios": scenarios,
         "methods": methods,
-        "figures": {"index": front, "tables": own, "paper": drawn_of_paper},
-        "paper": {"tables": of_paper, "figures": [report_parts.legend(f) for f in drawn_of_paper]},
-        "claims": provenance.claims(connection),
-        "over_all": [table for table in tabled if table["name"] in OVER_ALL],
-        "checks": [table for table in tabled if table["name"] in CHECKS],
-        "general": [t for t in _part(tabled, "") if t["name"] not in CHECKS + OVER_ALL],
         "config": yaml.safe_dump(named.config, sort_keys=False, allow_unicode=True, width=96),
-        "made": provenance.made(connection),
-        "sources": provenance.sources(connection),
-        "code": provenance.code(connection),
-        "versions": provenance.versions(connection),
-        "alarms": provenance.alarms(connection),
         "deviations": provenance.deviations(),
-    }
+    } | {part: getattr(provenance, part)(connection) for part in parts}
 
 
 def differences(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], list[Row]]:

@@ -3,8 +3,10 @@
 Shapes: R checkpoints, S seeds, T steps, G documents of one domain or task, B draws.
 """
 
+import dataclasses
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -113,60 +115,73 @@ def speedup(
     Returns:
         None where the two have no seed, no two steps of all seeds or no document in common.
     """
-    row = {(c.method, c.seed, c.step): i for i, c in enumerate(checkpoints)}
-    seeds = sorted(s for s in _seeds(checkpoints, method) if s in _seeds(checkpoints, against))
-    shared = [{c.step for c in checkpoints if (c.method, c.seed) == (method, s)} for s in seeds]
-    steps = sorted(set.intersection(*shared)) if shared else []
-    last = {
-        s: max(c.step for c in checkpoints if (c.method, c.seed) == (against, s)) for s in seeds
-    }
-    used = [row[method, s, t] for s in seeds for t in steps]
-    used += [row[against, s, last[s]] for s in seeds]
-    kept, weight_K = [_shared(part, used) for part in parts], [part.weight for part in parts]
-    if len(steps) < 2 or not kept or not all(count_G.size for _, _, count_G in kept):
+    curves = _curves(checkpoints, method, against)
+    if curves is None or not parts:
         return None
-    tokens_T = np.mean([[checkpoints[row[method, s, t]].tokens for t in steps] for s in seeds], 0)
-    budget = math.fsum(checkpoints[row[against, s, last[s]]].tokens for s in seeds) / len(seeds)
-
-    def reached(draws: bool) -> tuple[Floats, Floats]:
-        # Means over the documents, as they are (one row) or drawn anew: B x R.
-        means = [
-            paired.bootstrap(sum_RxG, count_G, *names, name)
-            if draws
-            else sum_RxG.sum(axis=1)[None] / count_G.sum()
-            for name, sum_RxG, count_G in kept
-        ]
-        value_BxR = np.average(means, 0, weight_K)
-        value_BxR = -value_BxR if higher else value_BxR
-        curve_BxSxT = value_BxR[:, : -len(seeds)].reshape(-1, len(seeds), len(steps))
-        target_BxS = value_BxR[:, -len(seeds) :]
-        alike_BxS = np.full((1, len(seeds)), 1 / len(seeds))
-        weight_BxS = paired.seed_weights(len(seeds), *names) if draws else alike_BxS
-        curve_BxT = np.einsum("bst,bs->bt", curve_BxSxT, weight_BxS)
-        target_B = (target_BxS * weight_BxS).sum(axis=1)
-        return lasting_reach(curve_BxT, target_B, tokens_T), target_B
-
-    (result,), (target,) = reached(False)
-    drawn_B, _ = reached(True)
+    sign, weight_K = -1 if higher else 1, [part.weight for part in parts]
+    kept = [_shared(part, curves.rows) for part in parts]
+    if not all(count_G.size for _, _, count_G in kept):
+        return None
+    exact = [sum_RxG.sum(axis=1)[None] / count_G.sum() for _, sum_RxG, count_G in kept]
+    drawn = [paired.bootstrap(sum_RxG, count_G, *names, name) for name, sum_RxG, count_G in kept]
+    alike_1xS = np.full((1, curves.seeds), 1 / curves.seeds)
+    (reach,), (target,) = curves.reached(sign * np.average(exact, 0, weight_K), alike_1xS)
+    weight_BxS = paired.seed_weights(curves.seeds, *names)
+    reach_B, _ = curves.reached(sign * np.average(drawn, 0, weight_K), weight_BxS)
     with np.errstate(divide="ignore"):
-        ratio_B = np.where(np.isnan(drawn_B), 0.0, budget / drawn_B)
-        ratio = None if np.isnan(result) else float(budget / result)
+        ratio_B = np.where(np.isnan(reach_B), 0.0, curves.budget / reach_B)
+        ratio = None if np.isnan(reach) else float(curves.budget / reach)
     low, high = np.quantile(ratio_B, [0.025, 0.975], method="inverted_cdf")
     return Speedup(
-        target=float(-target if higher else target),
-        tokens=None if np.isnan(result) else float(result),
-        baseline_tokens=budget,
+        target=float(sign * target),
+        tokens=None if np.isnan(reach) else float(reach),
+        baseline_tokens=curves.budget,
         ratio=ratio,
         low=float(low) or None,
         high=float(high) or None,
-        reached=float(np.isfinite(drawn_B).mean()),
+        reached=float(np.isfinite(reach_B).mean()),
         p=min(1.0, 2 * max(1 / len(ratio_B), min((ratio_B <= 1).mean(), (ratio_B >= 1).mean()))),
-        seeds=len(seeds),
+        seeds=curves.seeds,
     )
 
 
-def _seeds(checkpoints: Sequence[CheckpointKey], method: str) -> set[int]:
-    return {c.seed for c in checkpoints if c.method == method}
+@dataclass(frozen=True)
+class _Curves:
+    """The checkpoints of two methods that are compared, over the S seeds of both."""
+
+    rows: list[int]
+    """Those of the method, by seed and step, then the baseline's last of each seed."""
+    seeds: int
+    tokens_T: Floats
+    """Trained tokens of the method's checkpoints, mean over seeds."""
+    budget: float
+    """Those of the baseline's last."""
+
+    def reached(self, value_BxR: Floats, weight_BxS: Floats) -> tuple[Floats, Floats]:
+        """Tokens until the target is reached, and the target, by draw; lower values are better."""
+        steps = len(self.tokens_T)
+        curve_BxSxT = value_BxR[:, : -self.seeds].reshape(-1, self.seeds, steps)
+        curve_BxT = np.einsum("bst,bs->bt", curve_BxSxT, weight_BxS)
+        target_B = (value_BxR[:, -self.seeds :] * weight_BxS).sum(axis=1)
+        return lasting_reach(curve_BxT, target_B, self.tokens_T), target_B
+
+
+def _curves(checkpoints: Sequence[CheckpointKey], method: str, against: str) -> _Curves | None:
+    """What is compared of two methods; None without a common seed or two common steps."""
+    row = {(c.method, c.seed, c.step): i for i, c in enumerate(checkpoints)}
+    steps_of: dict[tuple[str, int], set[int]] = defaultdict(set)
+    for c in checkpoints:
+        steps_of[c.method, c.seed].add(c.step)
+    seeds = sorted(s for name, s in steps_of if name == method and (against, s) in steps_of)
+    shared = [steps_of[method, s] for s in seeds]
+    steps = sorted(set.intersection(*shared)) if shared else []
+    if len(steps) < 2:
+        return None
+    of_method = [[row[method, s, t] for t in steps] for s in seeds]
+    ends = [row[against, s, max(steps_of[against, s])] for s in seeds]
+    tokens_T = np.mean([[checkpoints[i].tokens for i in rows] for rows in of_method], 0)
+    budget = math.fsum(checkpoints[i].tokens for i in ends) / len(seeds)
+    return _Curves([*itertools.chain(*of_method), *ends], len(seeds), tokens_T, budget)
 
 
 def _shared(part: TaskCurve, used: list[int]) -> tuple[str, Floats, Floats]:
@@ -191,21 +206,10 @@ def fill(connection: duckdb.DuckDBPyConnection) -> None:
                 continue
             result = speedup(parts, checkpoints, method, known[0], *place, higher=higher)
             if result is not None:
-                rows.append([*place, *quantity, method, known[0], *_values(result, higher)])
+                values = dataclasses.asdict(result)
+                values["target"] *= 100 if higher else 1
+                rows.append([*place, *quantity, method, known[0], *values.values()])
     insert(connection, "speedups", rows)
-
-
-def _values(speedup: Speedup, percent: bool) -> list[Any]:
-    target = 100 * speedup.target if percent else speedup.target
-    row = [
-        target,
-        speedup.tokens,
-        speedup.baseline_tokens,
-        speedup.ratio,
-        speedup.low,
-        speedup.high,
-    ]
-    return [*row, speedup.reached, speedup.p, speedup.seeds]
 
 
 Curves = tuple[tuple[str, str], tuple[Any, ...], list[TaskCurve], list[CheckpointKey]]

@@ -14,7 +14,6 @@ SCHEMA = ("schema", "verdict_rules")
 DERIVED = {
     "accuracy_tests": ("accuracies", "choices"),
     "claim_tests": ("weighed_cells",),
-    "mean_accuracy_tests": ("accuracies", "choices"),
     "pairs": ("printed_pairs", "measured_pairs"),
     "speedups": ("accuracies", "choices", "documents"),
 }

@@ -7,7 +7,7 @@ import duckdb
 import pytest
 from played import insert
 
-from pipeline.results import claim_tests, database, views
+from pipeline.results import claim_tests, comparisons, database, views
 
 pytestmark = pytest.mark.slow
 
@@ -77,9 +77,16 @@ def perplexities(connection, run, **values):
         )  # fmt: skip
 
 
+def fill(connection):
+    """What the database makes of records, for the claims."""
+    connection.execute("delete from accuracy_tests")
+    comparisons.fill(connection)
+    claim_tests.fill(connection)
+
+
 def judged(connection, claim, columns):
     """Columns of one claim, after what the database makes of its records."""
-    claim_tests.fill(connection)
+    fill(connection)
     return one(connection, claim, columns)
 
 
@@ -235,17 +242,20 @@ def test_a_claim_is_decided_by_all_its_comparisons(ours, right, columns, expecte
 
 def test_means_over_tasks_are_tested_by_pair(ours):
     shares(ours, mix=items(18, 2), round_robin=items(8, 12), random=items(6, 14))
-    claim_tests.fill(ours)
-    tests = "select method, against, difference, seeds, tasks from mean_accuracy_tests order by all"
+    fill(ours)
+    tests = (
+        "select against, difference, seeds, examples, p_holm from accuracy_tests "
+        "where task = 'mean' and method = 'mix' order by all"
+    )
     assert ours.execute(tests).fetchall() == [
-        ("mix", "random", pytest.approx(60), 3, 2),
-        ("mix", "round-robin", pytest.approx(50), 3, 2),
+        ("random", pytest.approx(60), 3, 40, None),
+        ("round-robin", pytest.approx(50), 3, 40, None),
     ]
 
 
 def test_one_correction_for_all_claims(ours):
     shares(ours, mix=items(18, 2), round_robin=items(8, 12), random=items(6, 14))
-    claim_tests.fill(ours)
+    fill(ours)
     tests = dict(ours.execute("select claim, p from claim_tests").fetchall())
     # Two claims compare these three methods; both are decided by Round-Robin.
     assert set(tests) == {"mix-over-others", "mix-over-others-table1"}
@@ -269,7 +279,7 @@ def test_gains_are_shares_of_the_same_seeds(ours):
         answer(ours, runs["random"], task, [1] * 8 + [0] * 12)
         answer(ours, more, task, [1] * 2 + [0] * 18)
     gain = "select value from pairs where side = 'ours' and method = 'mix' and against = 'random'"
-    claim_tests.fill(ours)
+    fill(ours)
     # 12 / 8, whatever the seed of Random that Mix has not.
     assert ours.execute(f"{gain} and quantity = 'accuracy'").fetchall() == [(pytest.approx(50),)]
 
@@ -285,7 +295,7 @@ def test_perplexities_are_shares_of_the_same_seeds(ours):
                     ours, "documents", run=run, step=10, domain=domain, document=document,
                     nll=nll / 2, tokens=20, bytes=40,
                 )  # fmt: skip
-    claim_tests.fill(ours)
+    fill(ours)
     gain = "select value from pairs where side = 'ours' and method = 'mix' and against = 'random'"
     (found,) = ours.execute(f"{gain} and quantity = 'perplexity'").fetchall()
     assert found == (pytest.approx(100 * (1 - math.exp(-0.1))),)
@@ -313,8 +323,8 @@ def test_a_mean_needs_all_tasks_of_both(ours):
     answer(ours, runs["random"], "hellaswag_en", [1, 0, 0, 0])
     answer(ours, runs["round-robin"], "hellaswag_en", [1, 0, 0, 0])
     answer(ours, runs["round-robin"], "hellaswag_hi", [1, 0, 0, 0])
-    claim_tests.fill(ours)
-    tests = "select against from mean_accuracy_tests"
+    fill(ours)
+    tests = "select against from accuracy_tests where task = 'mean' and method = 'mix'"
     assert ours.execute(tests).fetchall() == [("round-robin",)]
 
 

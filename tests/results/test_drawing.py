@@ -1,7 +1,7 @@
 import pytest
 
 from pipeline.results import drawing
-from pipeline.results.drawing import Panel, Series
+from pipeline.results.panels import Panel, Series, slug
 
 
 def panel(name="s--m--a", **more):
@@ -40,7 +40,7 @@ def test_equal_panels_give_equal_bytes(tmp_path):
 
 def test_a_band_may_have_gaps(tmp_path):
     """An error over documents is unknown where a domain has a single one."""
-    series = [drawing.Series("mix", 0, [0, 10], [3.0, 2.0], [None, None], [None, None])]
+    series = [Series("mix", 0, [0, 10], [3.0, 2.0], [None, None], [None, None])]
     drawing.draw("losses", [panel(series=series)], 3, tmp_path / "a.svg")
     assert 'id="losses--s--m--a--mix"' in (tmp_path / "a.svg").read_text(encoding="utf-8")
 
@@ -99,4 +99,4 @@ def test_a_log_scale_is_used_where_values_span_a_decade(tmp_path, values, scale)
 
 
 def test_names_become_parts_of_ids():
-    assert drawing.slug("code and prose") == "code-and-prose"
+    assert slug("code and prose") == "code-and-prose"

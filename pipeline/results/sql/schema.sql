@@ -77,27 +77,17 @@ create table choices (
 );
 
 -- Made when the database is built, from the above: each method's last accuracy minus that of
--- `against` (the baseline, and the oracle where there is one) on the same items and seeds, in
--- percentage points; task `mean` is the mean over tasks. low and high: 95% interval. p: two-sided,
--- paired. p_holm: p corrected over all methods and tasks of the same scenario, model, shots,
--- formulation and metric. discordance: percent of items on which the two differ. seed_sd: standard
+-- `against` (the baseline; the oracle where there is one; methods that a claim compares, claimed_pairs) on
+-- the same items and seeds, in percentage points; task `mean` is the mean over mean_tasks. low and high:
+-- 95% interval. p: two-sided, paired. p_holm: p corrected over all methods and tasks of the same scenario,
+-- model, shots, formulation and metric, null for pairs of claims alone. other: the accuracy of `against`. discordance: percent of items on which the two differ. seed_sd: standard
 -- deviation of the seeds' differences. design_effect: by how much items that share documents
 -- inflate the variance. docs/decisions.md, 0019, says which test and why.
 create table accuracy_tests (
     scenario text, model text, task text, shots integer, formulation text, metric text,
     method text, against text, difference double, stderr double, low double, high double,
     p double, p_holm double, seeds integer, examples bigint, documents bigint,
-    discordance double, seed_sd double, design_effect double
-);
-
--- Made when the database is built, of methods that a claim of the paper compares (claimed_pairs): the
--- mean accuracy over tasks (mean_tasks), minus that of `against` on the same items and
--- seeds, in percentage points; low and high: 95% interval; p: two-sided, paired, not corrected. other: the mean
--- accuracy of `against` on these, in percent.
-create table mean_accuracy_tests (
-    scenario text, model text, shots integer, formulation text, metric text, method text,
-    against text, difference double, stderr double, low double, high double, p double,
-    seeds integer, tasks integer, documents bigint, other double, seed_stderr double,
+    discordance double, seed_sd double, design_effect double, other double, seed_stderr double,
     item_stderr double
 );
 

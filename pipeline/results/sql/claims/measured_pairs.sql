@@ -1,8 +1,12 @@
 -- What printed_pairs has of the paper, of ours: means over the seeds that both methods have, with the error
 -- over seeds (seed_stderr) and that over documents or items, which all seeds share (item_stderr); low and
--- high: the 95% interval of both. Accuracies are those of mean_accuracy_tests, asked with as many
+-- high: the 95% interval of both. Accuracies are those of accuracy_tests, asked with as many
 -- demonstrations as the paper's, or with the number that stands in for it (paper_columns).
-with asked as (
+with headline as (
+    select distinct shots, formulation, metric from headline_accuracies
+),
+
+asked as (
     select distinct scenario, published_scenario, printed_shots, shots
     from paper_columns
     where metric = 'accuracy' and task = 'average' and shots is not null
@@ -26,7 +30,8 @@ accuracies as (
         t.seeds,
         t.documents,
         t.scenario as our_scenario
-    from mean_accuracy_tests as t
+    from accuracy_tests as t
+    join headline as h using (shots, formulation, metric)
     join played_parts as a using (scenario, model, method)
     join played_parts as b
         on t.scenario = b.scenario and t.model = b.model and t.against = b.method
@@ -35,6 +40,7 @@ accuracies as (
     join asked as q
         on t.scenario = q.scenario and a.published_scenario = q.published_scenario
         and t.shots = q.shots
+    where t.task = 'mean'
 ),
 
 summed as (

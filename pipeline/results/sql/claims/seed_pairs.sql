@@ -1,5 +1,5 @@
 -- Two of our methods beside each other, seed by seed, with the paper's names of both. quantity is that of
--- printed_pairs, but for accuracies (mean_accuracy_tests), and
+-- printed_pairs, but for accuracies (accuracy_tests), and
 --   weight  how many points more of the last quarter's rows the method draws from the domain whose gradient
 --           has the greatest variance in the other's run
 --   memory  by how many percent the most memory that a run held is more
