@@ -25,7 +25,7 @@ class Cell:
 EMPTY = Cell(None, None, "")
 
 
-def of(row: Row) -> Cell:
+def cell_of(row: Row) -> Cell:
     """A cell as a view gives it; `pipeline.results.tables` names the columns."""
     shown = row.get("text") or number(row["value"], row["error"], row["decimals"])
     published = row.get("published")
@@ -39,7 +39,13 @@ def of(row: Row) -> Cell:
 
 
 def number(value: float | None, error: float | None, decimals: int) -> str:
-    """A value with its error, in fixed decimals; nothing for a missing value."""
+    """A value with its error, in fixed decimals; nothing for a missing value.
+
+    Args:
+        value: Missing where nothing is to be shown.
+        error: Shown behind ±, if there is one.
+        decimals: Digits behind the point.
+    """
     if not finite(value):
         return ""
     text = f"{value:,.{decimals}f}"

@@ -49,7 +49,16 @@ def cell_p(
     documents: int | None = None,
     known: float | None = None,
 ) -> float:
-    """The level at which the interval of one number touches the bound that lies `margin` away."""
+    """The level at which the interval of one number touches the bound that lies `margin` away.
+
+    Args:
+        margin: How far inside its bound the number lies; negative: outside.
+        of_seeds: Its standard error from the spread of seeds, in the same unit.
+        of_items: That from the choice of documents or items.
+        seeds: How many seeds it is over.
+        documents: How many documents; absent: so many that their error is as good as known.
+        known: A p-value of its own test, which is taken as it is.
+    """
     if known is not None:
         return known
     estimate = paired.Estimate(margin, of_seeds, of_items or 0.0, seeds or 1, documents or MANY)

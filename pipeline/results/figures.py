@@ -46,7 +46,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
     values = atomic_files.read_json(settings)
     figure = validate(FigureSettings, values, str(settings))
     kind = KINDS[figure.kind or figure.name]
-    view = views.of(f"figure_{figure.kind or figure.name}")
+    view = views.view_of(f"figure_{figure.kind or figure.name}")
     places = ownership.siblings(out, (".svg", ".png", ".json"), "figure", [settings, database])
     connection = connect_ours(database)
     try:

@@ -104,7 +104,7 @@ def read(experiment: Experiment) -> Lineage:
         ("figure", "svg", experiment.figures),
     ):
         for name, settings in (given or _one_per_view(kind)).items():
-            stood_on = _stands_on(experiment, views.of(f"{kind}_{name}"), settings)
+            stood_on = _stands_on(experiment, views.view_of(f"{kind}_{name}"), settings)
             present = tuple(n for n in stood_on if n in lineage.artifacts)
             place = f"{kind}s/{name}.{suffix}"
             made = Artifact(f"{kind}/{name}", place, None, kind, present, settings)

@@ -12,7 +12,7 @@ from typing import Any
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import presentation
-from pipeline.statistics.detectable import found
+from pipeline.statistics.detectable import detection_probability
 from pipeline.statistics.distributions import NORMAL, normal_quantile
 
 MOST_SEEDS = 10_000
@@ -43,8 +43,12 @@ def paired_items(difference: float, discordance: float, power: float, level: flo
         n = (z(level) sqrt(q) + z(power) sqrt(q - D^2))^2 / D^2
 
     At D = 0.01, q = 0.1, power 0.8 and level 0.05: (0.6198 + 0.2660)^2 / 0.0001 = 7,847.
-    Arguments are those of `unpaired_items`, but q, the share of items on which just one of the two
-    is right, at least D.
+
+    Args:
+        difference: D, the difference to be shown, a share of 1.
+        discordance: q, the share of items on which just one of the two is right, at least D.
+        power: Probability that the test finds it.
+        level: Two-sided level of the test.
     """
     null = normal_quantile(level) * math.sqrt(discordance)
     other = NORMAL.inv_cdf(power) * math.sqrt(discordance - difference**2)
@@ -57,6 +61,12 @@ def paired_seeds(difference: float, seed_sd: float, power: float, level: float) 
     The smallest number at which the test over seeds (`pipeline.statistics.detectable`) finds the
     difference with probability `power`. D = SD, power 0.8, level 0.05: 10, where it is 0.803.
 
+    Args:
+        difference: D, the difference to be shown.
+        seed_sd: Standard deviation of the seeds' differences, in the same unit.
+        power: Probability that the test finds it.
+        level: Two-sided level of the test.
+
     Raises:
         InputError: more than `MOST_SEEDS` would be needed.
     """
@@ -64,7 +74,7 @@ def paired_seeds(difference: float, seed_sd: float, power: float, level: float) 
         return 2
 
     def enough(seeds: int) -> bool:
-        return found(difference, seed_sd, seeds, 0.0, level) >= power
+        return detection_probability(difference, seed_sd, seeds, 0.0, level) >= power
 
     if not enough(MOST_SEEDS):
         raise InputError(f"more than {MOST_SEEDS:,} seeds would be needed: ask for more difference")
@@ -124,10 +134,10 @@ def power(
     count = None if seed_sd is None else paired_seeds(given, seed_sd, power, level)
     facts: dict[str, Any] = {"paired_items": paired, "unpaired_items": alone, "seeds": count}
     arguments: dict[str, Any] = {"difference": given, "power": power, "level": level}
-    return presentation.shown(format, arguments | facts, lambda: _told(**arguments, **facts))
+    return presentation.shown(format, arguments | facts, lambda: _text(**arguments, **facts))
 
 
-def _told(
+def _text(
     difference: float,
     power: float,
     level: float,

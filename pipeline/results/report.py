@@ -187,7 +187,13 @@ def picture(
     doubts: Mapping[tuple[str | None, ...], set[str]],
     methods: list[str],
 ) -> Row:
-    """The differences as a grid: a row per method, a column per scenario and model."""
+    """The differences as a grid: a row per method, a column per scenario and model.
+
+    Args:
+        compared: What `differences` gives.
+        doubts: What `marks.doubts` gives.
+        methods: The methods in their order.
+    """
     columns: list[Row] = []
     grid: dict[tuple[str, ...], Row] = {}
     signed: set[str] = set()
@@ -223,7 +229,7 @@ def _scenario(
     tabled: list[dict[str, Any]],
     drawn: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    def of(sql: str) -> list[Row]:
+    def own(sql: str) -> list[Row]:
         return [r for r in query(connection, sql) if r["scenario"] == scenario]
 
     verdicts = [
@@ -233,7 +239,7 @@ def _scenario(
             "sentence": provenance.sentence(row),
             "aside": provenance.aside(row),
         }
-        for row in of("select * from best_methods")
+        for row in own("select * from best_methods")
     ]
     for verdict in verdicts:
         model = verdict["model"]
@@ -248,7 +254,7 @@ def _scenario(
         "name": scenario,
         "about": about.get("about", "") if isinstance(about, dict) else "",
         "verdicts": verdicts,
-        "corpora": of(
+        "corpora": own(
             "select distinct r.scenario, d.position, c.* from corpora as c "
             "join runs as r on c.tokenizer = r.tokenizer "
             "join domains as d on r.scenario = d.scenario and c.source = d.domain "

@@ -37,7 +37,7 @@ def table(path: Path) -> dict[str, Any]:
     """
     sealed.refuse_altered(path, "table")
     result = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
-    view = views.of(f"table_{path.stem}")
+    view = views.view_of(f"table_{path.stem}")
     return {
         "name": path.stem,
         "view": view,

@@ -75,6 +75,11 @@ def lasting_reach(value_BxT: Floats, target_B: Floats, tokens_T: npt.ArrayLike) 
 
     Straight lines between checkpoints: 5 after 100 tokens and 3 after 200 reach 4.5 after 125. Of
     several crossings the last counts: what is lost again was not gained.
+
+    Args:
+        value_BxT: The curves at each checkpoint; lower is better.
+        target_B: The target of each.
+        tokens_T: Trained tokens of the checkpoints, rising.
     """
     at_T = np.asarray(tokens_T, np.float64)
     above_BxT = value_BxT > target_B[:, None]

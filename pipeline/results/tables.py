@@ -38,7 +38,7 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pipeline.results import marks, sealed, views
-from pipeline.results.cells import EMPTY, Cell, finite, number, of
+from pipeline.results.cells import EMPTY, Cell, cell_of, finite, number
 from pipeline.results.selection import Row, connect_ours, rows
 from pipeline.runtime import atomic_files, ownership
 from pipeline.runtime.validation import validate
@@ -64,7 +64,7 @@ class TableSettings:
     @property
     def view(self) -> str:
         """The view that gives its cells."""
-        return self.query or views.of(f"table_{self.name}")
+        return self.query or views.view_of(f"table_{self.name}")
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,11 @@ def write(settings: Path, database: Path, out: Path) -> None:
 def read(table: TableSettings, database: Path, where: str) -> list[TableSection]:
     """The table's blocks, best values marked.
 
+    Args:
+        table: The settings.
+        database: The experiment's database.
+        where: Where the settings stand, for messages.
+
     Raises:
         InputError: no such view or column, a view that gives no cells, or nothing selected.
     """
@@ -163,7 +168,7 @@ def block(rows: list[Row]) -> TableSection:
     places = sorted({(row["row_position"], row["row_label"], row["kind"]) for row in rows})
     grid: dict[tuple[str, str], Cell] = {}
     for row in rows:
-        grid[row["row_label"], header(row)] = of(row)
+        grid[row["row_label"], header(row)] = cell_of(row)
     for _, _, title in columns:
         _mark_best(grid, [row for row in rows if header(row) == title], title)
     headers = tuple(title for _, _, title in columns)

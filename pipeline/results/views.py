@@ -76,7 +76,7 @@ def ordered(*wanted: str) -> list[str]:
     return list(TopologicalSorter(dict(sorted(uses.items()))).static_order())
 
 
-def of(output: str) -> str:
+def view_of(output: str) -> str:
     """The view of a table or figure: `table_perplexity`, or `table1` for `table_table1`."""
     return output if output in texts() else output.partition("_")[2]
 

@@ -19,7 +19,7 @@ POWER, LEVEL = 0.8, 0.05
 
 
 @functools.lru_cache(maxsize=256)
-def found(
+def detection_probability(
     difference: float, seed_sd: float, seeds: int, item_stderr: float, level: float = LEVEL
 ) -> float:
     """Probability that the test finds a true difference, with its sign.
@@ -72,11 +72,11 @@ def detectable(
     if not scale:
         return 0.0
     low, high = 0.0, scale
-    while found(high, seed_sd, seeds, item_stderr, level) < power:
+    while detection_probability(high, seed_sd, seeds, item_stderr, level) < power:
         low, high = high, 2 * high
     while high - low > 1e-4 * high:
         middle = (low + high) / 2
-        if found(middle, seed_sd, seeds, item_stderr, level) < power:
+        if detection_probability(middle, seed_sd, seeds, item_stderr, level) < power:
             low = middle
         else:
             high = middle

@@ -34,6 +34,11 @@ def points(score_C: Floats, candidates_I: Ints, gold_I: Ints) -> Floats:
 
     A rule that gives all candidates one score gets exactly chance, and none gains from answering
     the first. Scores 1, 3, 3 with the second true: 1/2.
+
+    Args:
+        score_C: The candidates' scores.
+        candidates_I: How many candidates each item has.
+        gold_I: The index of the true one.
     """
     start_I = np.cumsum(candidates_I) - candidates_I
     best_C = np.repeat(np.maximum.reduceat(score_C, start_I), candidates_I) == score_C

@@ -68,6 +68,12 @@ def constants(problem: Problem, theta_D: Floats, delta: float, b: int) -> Consta
 
     beta is 1 - 2 c (K - 1), with which the theorem holds for weights of 0 too; without conflict it
     is 1, as the paper's.
+
+    Args:
+        problem: The losses.
+        theta_D: The start.
+        delta: The target of the squared gradient.
+        b: Rows of a batch.
     """
     K = len(problem.variance_K)
     axes_KxD = problem.axes_KxRxD[:, 0]
@@ -101,6 +107,11 @@ def runs(seeds: int, paths: int, generator: np.random.Generator) -> list[Row]:
     Step sizes: that of the method's own theorem, and of this times 1, 2, 4 ... the one that gets
     there first. reached: the first step at which the mean over paths is at most delta; null: not
     seen. bound: the paper's, where it is on this target and this step size; else null.
+
+    Args:
+        seeds: Paths of conceptual PiKE.
+        paths: Paths of uniform mixing.
+        generator: Where the noise is drawn from.
     """
     rows = []
     for problem, start_D in problems():
@@ -144,6 +155,16 @@ def steps_until(
     generator: np.random.Generator,
 ) -> dict[str, int | None]:
     """Runs a method until both targets are reached, or for `horizon` steps.
+
+    Args:
+        problem: The losses.
+        start_D: Where all paths begin.
+        known: The constants of both bounds.
+        method: `conceptual PiKE` or `uniform`.
+        eta: Step size.
+        paths: N.
+        horizon: The most steps.
+        generator: Where the noise is drawn from.
 
     Returns:
         By target: the first step at which the mean over paths is at most delta; null where that

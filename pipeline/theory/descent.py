@@ -98,7 +98,14 @@ def bounds(problem: Problem, theta_D: Floats, weights_K: Floats, eta: float, b: 
 
 
 def best_weights(problem: Problem, theta_D: Floats, eta: float, b: int) -> Floats:
-    """Conceptual PiKE's weights at a point (`eq:relax_problem`): the minimiser of `plain`."""
+    """Conceptual PiKE's weights at a point (`eq:relax_problem`): the minimiser of `plain`.
+
+    Args:
+        problem: The losses.
+        theta_D: The point.
+        eta: Step size.
+        b: Rows of the batch.
+    """
     gradient_KxD, statistics = problem.gradients(theta_D[None])[0], problem.statistics(theta_D)
     K, c = len(gradient_KxD), conflict(gradient_KxD)
     constants = (problem.smoothness_of_sum(), eta, 1 - c * (K - 2))

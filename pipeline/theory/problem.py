@@ -97,7 +97,14 @@ class Problem:
         return theta_NxD - eta * (gradient_NxD + spread_N[..., None] * noise_NxD)
 
     def expected(self, theta_D: Floats, weights_K: Floats, eta: float, b: int) -> float:
-        """E[L] after that step, from the Taylor series of quadratic losses, which ends."""
+        """E[L] after that step, from the Taylor series of quadratic losses, which ends.
+
+        Args:
+            theta_D: The point.
+            weights_K: The b_k / b.
+            eta: Step size.
+            b: Rows of the batch.
+        """
         assert self.shape == "quadratic", "the series of log cosh does not end"
         step_D = -eta * weights_K @ self.gradients(theta_D[None])[0]
         noise = eta**2 * float(weights_K @ self.variance_K) / b / len(theta_D)
@@ -128,6 +135,11 @@ def leaning(name: str, variance_K: Floats, cosine: float) -> Problem:
 
     Gradients are multiples of the a_k of either sign, so everywhere they are |cosine| / 2
     conflicted and |cosine| aligned.
+
+    Args:
+        name: Its name.
+        variance_K: The sigma_k^2.
+        cosine: Of any two axes, above -1 / (K - 1).
     """
     gram_KxK = (1 - cosine) * np.eye(len(variance_K)) + cosine
     axes_KxD = np.linalg.cholesky(gram_KxK).astype(np.float64)

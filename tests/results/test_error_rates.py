@@ -9,7 +9,7 @@ import pytest
 from pipeline.results import claim_tests, comparisons, views
 from pipeline.results.outcomes import Differences
 from pipeline.statistics import paired
-from pipeline.statistics.detectable import detectable, found
+from pipeline.statistics.detectable import detectable, detection_probability
 
 TIMES = 1000
 TWO_SIGMA = 2 * (0.05 * 0.95 / TIMES) ** 0.5
@@ -143,7 +143,7 @@ def test_all_claims_together_err_in_one_of_twenty():
 def test_detectable_differences(seeds, by_hand):
     # Ten seeds, one standard deviation: 80.3 % by the noncentral t.
     assert detectable(1.0, seeds) == pytest.approx(by_hand, rel=1e-3)
-    assert found(1.0, 1.0, 10, 0.0) == pytest.approx(0.803, abs=5e-4)
+    assert detection_probability(1.0, 1.0, 10, 0.0) == pytest.approx(0.803, abs=5e-4)
     # Without a spread of seeds it is that of a normal test, 1.960 + 0.842.
     assert detectable(1e-9, seeds, 1.0) == pytest.approx(2.802, rel=1e-3)
 
