@@ -65,6 +65,21 @@ def signs(marked: Collection[str]) -> str:
     return "".join(sign for mark, sign in SIGNS.items() if mark in marked)
 
 
+def escaped(text: str) -> str:
+    """Plain text as LaTeX."""
+    special = {c: f"\\{c}" for c in "&%$#_{}"} | {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "±": r"$\pm$",
+        RING: r"\textdegree{}",
+        SIGNS["collapsed"]: r"\dag{}",
+        SIGNS["unmoved"]: r"\S{}",
+        SIGNS["one_seed"]: r"$^1$",
+    }
+    return "".join(special.get(character, character) for character in text)
+
+
 def doubts(
     connection: duckdb.DuckDBPyConnection, where: str
 ) -> Mapping[tuple[str | None, ...], set[str]]:

@@ -272,34 +272,23 @@ def comma_separated(blocks: list[TableSection]) -> str:
 
 def latex(table: TableSettings, blocks: list[TableSection]) -> str:
     """A `table` environment with one `tabular` per section; needs booktabs and xcolor."""
-    lines = [r"\begin{table}", r"\centering", rf"\caption{{{escaped(views.caption(table.view))}}}"]
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{marks.escaped(views.caption(table.view))}}}",
+    ]
     lines.append(rf"\label{{tab:{table.name}}}")
     for part in blocks:
-        lines += [rf"\par\medskip {escaped(part.section)}\par\smallskip"]
+        lines += [rf"\par\medskip {marks.escaped(part.section)}\par\smallskip"]
         sides = "".join("l" if part.words(h) else "r" for h in part.headers)
         lines += [rf"\begin{{tabular}}{{l{sides}}}", r"\toprule"]
-        lines += [" & ".join(["", *map(escaped, part.headers)]) + r" \\", r"\midrule"]
+        lines += [" & ".join(["", *map(marks.escaped, part.headers)]) + r" \\", r"\midrule"]
         before = part.lines[0].kind
-        for label, kind, texts in _texts(part, marks.LATEX, escaped):
+        for label, kind, texts in _texts(part, marks.LATEX, marks.escaped):
             if kind != before:
                 lines.append(r"\midrule")
             before = kind
-            lines.append(" & ".join([escaped(label), *texts]) + r" \\")
+            lines.append(" & ".join([marks.escaped(label), *texts]) + r" \\")
         lines += [r"\bottomrule", r"\end{tabular}"]
-    lines += [rf"\par\smallskip {escaped(note)}" for note in marks.notes(_marks(blocks))]
+    lines += [rf"\par\smallskip {marks.escaped(note)}" for note in marks.notes(_marks(blocks))]
     return "\n".join([*lines, r"\end{table}", ""])
-
-
-def escaped(text: str) -> str:
-    """Plain text as LaTeX."""
-    special = {c: f"\\{c}" for c in "&%$#_{}"} | {
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "±": r"$\pm$",
-        marks.RING: r"\textdegree{}",
-        marks.SIGNS["collapsed"]: r"\dag{}",
-        marks.SIGNS["unmoved"]: r"\S{}",
-        marks.SIGNS["one_seed"]: r"$^1$",
-    }
-    return "".join(special.get(character, character) for character in text)
