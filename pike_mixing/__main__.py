@@ -1,30 +1,31 @@
-"""The command line of the library: `python -m pike_mixing fit`, `python -m pike_mixing methods`."""
+"""The command line of the library: rules, and tools for mixtures from proxy runs."""
 
 import argparse
-import json
-import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pike_mixing import METHODS, registry
 from pike_mixing.errors import InputError
-from pike_mixing.finders import FINDERS, table
-from pike_mixing.finders import fit as fitting
+from pike_mixing.finders import FINDERS, commands, proposals, table
 from pike_mixing.finders import registry as finder_registry
-from pike_mixing.finders.interface import RefittableFinder, Swarm
 from pike_mixing.settings_text import lines_of, wrapped
+from pike_mixing.swarms import catalogue
+from pike_mixing.swarms.fetch import fetch
 
 MISTAKE = 2
 """Exit code of a mistake of the user's."""
+TABLE_FINDERS = [name for name in FINDERS if name not in ("average", "mde")]
+ABOUT_TABLE = "CSV or Parquet: a row for each run; or the name of a swarm in the package: regmix"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the process's exit code."""
     parsed = _parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], str] = parsed.run
     try:
-        print(methods(parsed.rule) if parsed.command == "methods" else fitted(parsed))
+        print(command(parsed))
     except InputError as error:
         print(f"pike_mixing {parsed.command}: {error}", file=sys.stderr)
         return MISTAKE
@@ -33,124 +34,95 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m pike_mixing", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    command = commands.add_parser("methods", help="list the rules with their settings")
-    command.add_argument("rule", nargs="?", help="one of them, or a finder")
-    command = commands.add_parser(
-        "fit", help="a mixture from a table of proxy runs", description=table.__doc__
-    )
-    finders = [n for n in FINDERS if n not in ("average", "mde")]
-    command.add_argument("finder", help=f"{', '.join(finders)}")
-    command.add_argument("table", type=Path, help="CSV or Parquet: a row for each run")
-    about = "losses to lower, with their weights in the mean: --target code prose=2"
-    command.add_argument("--target", nargs="+", required=True, metavar="LOSS[=WEIGHT]", help=about)
-    about = "a setting of the finder: --set samples=20000"
-    command.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help=about)
-    command.add_argument("--weight-prefix", default="weight/", help="default: weight/")
-    command.add_argument("--loss-prefix", default="loss/", help="default: loss/")
-    about = "tables drawn from the rows for the uncertainty (default: 100)"
-    command.add_argument("--resamples", type=int, default=100, help=about)
-    command.add_argument("--seed", type=int, default=0, help="of the draws (default: 0)")
-    command.add_argument("--format", choices=("text", "json"), default="text")
+    commands_ = parser.add_subparsers(dest="command", required=True)
+
+    def command(name: str, run: Callable[[argparse.Namespace], str], about: str) -> Any:
+        made = commands_.add_parser(name, help=about, description=about)
+        made.set_defaults(run=run)
+        return made
+
+    rules = command("methods", methods, "list the rules with their settings")
+    rules.add_argument("rule", nargs="?", help="one of them, or a finder")
+    _fit_options(command("fit", commands.fitted, "a mixture from a table of proxy runs"))
+    saved = command("predict", commands.predicted, "the loss of a mixture, by a saved predictor")
+    saved.add_argument("predictor", type=Path, help="a file that `fit --save` wrote")
+    saved.add_argument("--mixture", nargs="+", required=True, metavar="DOMAIN=WEIGHT")
+    saved.add_argument("--format", choices=("text", "json"), default="text")
+    _design_options(command("design", proposals.designed, "the next mixtures to train, as CSV"))
+    kept = command("reuse", proposals.reused, "a mixture's ratios where domains come and go")
+    kept.add_argument("--old", nargs="+", required=True, metavar="DOMAIN=WEIGHT")
+    about = "domains of the old mixture that are removed, revised or split"
+    kept.add_argument("--changed", nargs="*", default=[], metavar="DOMAIN", help=about)
+    about = "mixture of the virtual domain, which stands for all that stay, and of the others"
+    kept.add_argument("--new", nargs="+", default=[], metavar="DOMAIN=WEIGHT", help=about)
+    kept.add_argument("--virtual", default="old", help="name of the virtual domain (default: old)")
+    tables = command("swarms", swarms, "list the public tables of proxy runs, or fetch one")
+    tables.add_argument("name", nargs="?", help="the one to fetch")
+    tables.add_argument("--to", type=Path, default=Path(), help="folder (default: this one)")
+    about = "address of the repository's files elsewhere: file:///folder"
+    tables.add_argument("--from", dest="base", help=about)
     return parser
 
 
-def fitted(arguments: argparse.Namespace) -> str:
-    """The mixture that a finder finds for a table.
+def _table_options(command: Any) -> None:
+    about = "the second file of a pair in Olmix's form, whose first is the table: losses by run"
+    command.add_argument("--metrics", type=Path, help=about)
+    about = "only rows with these values: --where parameters=1e6 set=train"
+    command.add_argument("--where", nargs="+", default=[], metavar="COLUMN=VALUE", help=about)
+    command.add_argument("--weight-prefix", default="weight/", help="default: weight/")
+    command.add_argument("--loss-prefix", default="loss/", help="default: loss/")
+    about = "a setting of the finder: --set samples=20000"
+    command.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help=about)
+    command.add_argument("--seed", type=int, default=0, help="of all draws (default: 0)")
 
-    Raises:
-        InputError: wrong options, or a table from which nothing can be found.
-    """
-    if arguments.resamples < 0 or arguments.seed < 0:
-        raise InputError("--resamples and --seed: must not be negative")
-    reads = (
-        finder_registry.kind(arguments.finder).reads if arguments.finder in FINDERS else "losses"
+
+def _fit_options(command: Any) -> None:
+    command.description = table.__doc__
+    command.add_argument("finder", help=f"{', '.join(TABLE_FINDERS)}")
+    command.add_argument("table", type=Path, help=ABOUT_TABLE)
+    about = (
+        "losses to lower, with their weights in the mean: --target code prose=2; may be repeated"
     )
-    if reads != "losses":
-        raise InputError(f"the finder {arguments.finder!r} reads the {reads} of a run, not a table")
-    target = {
-        name.removeprefix(arguments.loss_prefix): weight
-        for name, weight in _pairs(arguments.target, "--target", 1.0).items()
-    }
-    settings = {"target": target} | _pairs(arguments.set, "--set", None)
-    finder = cast(RefittableFinder, finder_registry.build(arguments.finder, settings, "--set"))
-    swarm = table.read(
-        arguments.table, list(target), weight=arguments.weight_prefix, loss=arguments.loss_prefix
+    command.add_argument(
+        "--target", nargs="+", action="append", required=True, metavar="LOSS[=WEIGHT]", help=about
     )
-    fit = fitting.fit(finder, swarm, resamples=arguments.resamples, seed=arguments.seed)
-    return (
-        _json(arguments, swarm, fit) if arguments.format == "json" else _text(arguments, swarm, fit)
-    )
+    _table_options(command)
+    about = "tables drawn from the rows for the uncertainty (default: 100)"
+    command.add_argument("--resamples", type=int, default=100, help=about)
+    command.add_argument("--test", type=Path, help="a table to judge the predictions on")
+    command.add_argument("--test-metrics", type=Path, help="its second file, as --metrics")
+    about = "only its rows with these values"
+    command.add_argument("--test-where", nargs="+", default=[], metavar="COLUMN=VALUE", help=about)
+    command.add_argument("--save", type=Path, help="JSON file to keep the predictor in")
+    command.add_argument("--format", choices=("text", "json"), default="text")
 
 
-def _pairs(texts: Sequence[str], option: str, default: float | None) -> dict[str, Any]:
-    """NAME=VALUE, values as in JSON; a text that is none stands for itself."""
-    result: dict[str, Any] = {}
-    for text in texts:
-        name, given, value = text.partition("=")
-        if (not given and default is None) or not name:
-            raise InputError(f"{option}: {text!r} is not NAME=VALUE")
-        if name in result:
-            raise InputError(f"{option}: {name!r} is given twice")
-        try:
-            result[name] = json.loads(value) if given else default
-        except json.JSONDecodeError:
-            result[name] = value
-    return result
+def _design_options(command: Any) -> None:
+    command.add_argument("table", type=Path, nargs="?", help=f"what is there: {ABOUT_TABLE}")
+    about = "names, where there is no table yet"
+    command.add_argument("--domains", nargs="+", default=[], metavar="DOMAIN", help=about)
+    command.add_argument("--count", type=int, required=True, help="how many mixtures")
+    kinds = ("dirichlet", "d-optimal", "informative")
+    about = "drawn at random; for the whole law; for the place of the optimum (default: d-optimal)"
+    command.add_argument("--kind", choices=kinds, default="d-optimal", help=about)
+    command.add_argument("--target", nargs="+", metavar="LOSS[=WEIGHT]", help="as for fit")
+    command.add_argument("--finder", default="mixing-law", help="default: mixing-law")
+    about = "largest weights: --cap wiki=0.1"
+    command.add_argument("--cap", nargs="+", default=[], metavar="DOMAIN=WEIGHT", help=about)
+    about = "mean of the mixtures that are drawn; equal when absent"
+    command.add_argument("--prior", nargs="+", default=[], metavar="DOMAIN=WEIGHT", help=about)
+    about = "of the Dirichlet distribution; 1 draws evenly (default: 1)"
+    command.add_argument("--concentration", type=float, default=1.0, help=about)
+    _table_options(command)
 
 
-def _json(arguments: argparse.Namespace, swarm: Swarm, fit: fitting.Fit) -> str:
-    def named(values_K: Any) -> dict[str, float | None]:
-        values = [None if math.isnan(v) else v for v in values_K.tolist()]
-        return dict(zip(swarm.domains, values, strict=True))
-
-    return json.dumps(
-        {
-            "finder": arguments.finder,
-            "rows": len(swarm.runs),
-            "mixture": named(fit.result.weights_K),
-            "standard_error": named(fit.standard_error_K),
-            "low": named(fit.low_K),
-            "high": named(fit.high_K),
-            "resamples": fit.resamples,
-            "warnings": fit.warnings,
-            "diagnostics": fit.result.diagnostics,
-        },
-        indent=2,
-        allow_nan=False,
-    )
-
-
-def _text(arguments: argparse.Namespace, swarm: Swarm, fit: fitting.Fit) -> str:
-    width = max(len("domain"), *map(len, swarm.domains))
-    lines = [f"{arguments.finder}: {len(swarm.runs)} rows, {len(swarm.domains)} domains", ""]
-    lines.append(f"{'domain':<{width}}  weight   error     5 %    95 %")
-    columns = (fit.result.weights_K, fit.standard_error_K, fit.low_K, fit.high_K)
-    for name, *values in zip(swarm.domains, *columns, strict=True):
-        lines.append(f"{name:<{width}}" + "".join(f"  {value:6.4f}" for value in values))
-    lines += ["", f"error, 5 % and 95 %: of {fit.resamples} tables drawn from the rows"]
-    said = {
-        "held_out_spearman": "rank correlation on held-out rows",
-        "held_out_r_squared": "R2 on held-out rows",
-        "predicted_loss": "predicted loss of the mixture",
-        "predicted_loss_uniform": "predicted loss of equal weights",
-        "best_proxy_loss": "loss of the best row",
-        "loss": "loss of the row",
-    }
-    diagnostics = fit.result.diagnostics
-    for name, words in said.items():
-        if isinstance(value := diagnostics.get(name), float):
-            lines.append(f"{words}: {value:.4g}")
-    return "\n".join(lines + [f"WARNING: {warning}" for warning in fit.warnings])
-
-
-def methods(name: str | None = None) -> str:
+def methods(arguments: argparse.Namespace) -> str:
     """All rules with their settings, or one rule or finder.
 
     Raises:
         InputError: there is none of this name.
     """
-    kinds = dict(METHODS)
+    kinds, name = dict(METHODS), arguments.rule
     if name is not None:
         kinds = {name: (finder_registry if name in FINDERS else registry).kind(name)}
     return "\n\n".join(_described(*item) for item in kinds.items())
@@ -158,6 +130,23 @@ def methods(name: str | None = None) -> str:
 
 def _described(name: str, kind: type[Any]) -> str:
     return "\n".join([name, *wrapped(kind.about, "  "), *lines_of(kind)])
+
+
+def swarms(arguments: argparse.Namespace) -> str:
+    """The public swarms, or where a fetched one lies.
+
+    Raises:
+        InputError: there is none of this name, or it cannot be had.
+    """
+    if arguments.name is not None:
+        return str(fetch(arguments.name, arguments.to, arguments.base))
+    lines = []
+    for name, swarm in catalogue.TABLES.items():
+        place = "in the package" if name in catalogue.PACKAGED else "to fetch"
+        if set(swarm.files()) > catalogue.digests(name).keys():
+            place = "not pinned"
+        lines += [f"{name} ({place}, {swarm.licence})", *wrapped(swarm.about, "  ")]
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

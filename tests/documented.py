@@ -18,7 +18,7 @@ HOW = [
     (r"\.venv/bin/snakemake ", "new"),
     (r"\.venv/bin/pike( methods| plan .*)?", "new"),
     (r"\.venv/bin/pike (query|why|watch) ", "finished"),
-    (r"(cut|python -m pike_mixing) ", "library"),
+    (r"python -m pike_mixing ", "library"),
     (r"\.venv/bin/pike export ", "not run: test_hf_export.py, where transformers is installed"),
     (r"\.venv/bin/pike pretrain ", "not run: test_throughput.py trains with --profile"),
     (r"(HF_HUB_OFFLINE=1 )?\.venv/bin/pike fetch ", "not run: the Hub; test_fetch.py has a copy"),

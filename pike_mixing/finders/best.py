@@ -4,11 +4,12 @@ Shapes: K domains, N proxy runs, M different mixtures.
 """
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pike_mixing.arrays import Floats
+from pike_mixing.errors import InputError
 from pike_mixing.finders.interface import FinderResult, Reads, Swarm
 from pike_mixing.limits import Proportions
 from pike_mixing.numerics.effective import effective_domains
@@ -58,8 +59,40 @@ class Best(CheckedSettings):
                 "mixtures": len(mixtures),
                 "effective_domains": effective_domains(mixtures[first]),
             },
+            BestRun(mixtures[first]),
         )
 
-    def refit(self, swarm: Swarm, result: FinderResult) -> Floats:
+    def fit(self, swarm: Swarm) -> "BestRun":
         """The best of these runs."""
-        return self.find(swarm).weights_K
+        return BestRun(self.find(swarm).weights_K)
+
+    def refit(self, swarm: Swarm, result: FinderResult) -> "BestRun":
+        """The best of these runs."""
+        return self.fit(swarm)
+
+    def restore(self, swarm: Swarm, record: dict[str, Any]) -> "BestRun":
+        """The run of a record."""
+        return BestRun(np.array(record["weights"]))
+
+
+@dataclasses.dataclass(frozen=True)
+class BestRun:
+    """A mixture; no other one's loss is predicted."""
+
+    weights_K: Floats
+
+    def losses(self, weights_SxK: Floats) -> Floats:
+        """There are none.
+
+        Raises:
+            InputError: always.
+        """
+        raise InputError("the finder 'best' predicts no losses: take another finder")
+
+    def optimum(self) -> Floats:
+        """The mixture."""
+        return self.weights_K
+
+    def record(self) -> dict[str, Any]:
+        """Its weights."""
+        return {"weights": self.weights_K.tolist()}

@@ -1,13 +1,13 @@
 """A mixture from a swarm, and how far to trust it: error by resampling, correlation held out."""
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders.interface import FinderResult, RefittableFinder, Swarm
+from pike_mixing.finders import validation
+from pike_mixing.finders.interface import FinderResult, Swarm, SwarmFinder
 
 CHANCE = 1.645
 """Of losses that are noise, one fit in twenty is correlated by more than this over sqrt(N - 1)."""
@@ -15,23 +15,38 @@ CHANCE = 1.645
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """A mixture with its uncertainty."""
+    """A mixture with its uncertainty; S resampled tables could be fitted."""
 
     result: FinderResult
     """The finder's mixture from all rows."""
-    standard_error_K: Floats
-    """Standard deviation of the weights over resampled rows; NaN where they could not be fitted."""
-    low_K: Floats
-    """5 % of the resampled weights are lower."""
-    high_K: Floats
-    """5 % of them are higher."""
-    resamples: int
-    """How many of the resampled tables could be fitted."""
+    optimum_SxK: Floats
+    """The mixtures of the resampled rows."""
+    gain_S: Floats
+    """How far below that of equal weights each of their fits predicts the loss of the result, nats
+    per token; NaN of a finder that predicts none."""
     warnings: tuple[str, ...]
     """Why not to trust the mixture."""
 
+    @property
+    def resamples(self) -> int:
+        """How many of the resampled tables could be fitted."""
+        return len(self.optimum_SxK)
 
-def fit(finder: RefittableFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 0) -> Fit:
+    @property
+    def standard_error(self) -> Floats:
+        """Standard deviation of the weights over them; NaN where fewer than two were fitted."""
+        if self.resamples < 2:
+            return np.full(len(self.result.weights_K), np.nan)
+        return np.asarray(self.optimum_SxK.std(axis=0, ddof=1))
+
+    def quantile(self, share: float) -> Floats:
+        """Weights [K] below which this share of the resampled ones lies; NaN as above."""
+        if self.resamples < 2:
+            return np.full(len(self.result.weights_K), np.nan)
+        return np.asarray(np.quantile(self.optimum_SxK, share, axis=0))
+
+
+def fit(finder: SwarmFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 0) -> Fit:
     """The finder's mixture, and the spread of the mixtures of rows drawn with replacement.
 
     Args:
@@ -44,47 +59,51 @@ def fit(finder: RefittableFinder, swarm: Swarm, *, resamples: int = 100, seed: i
         InputError: the rows do not suffice.
     """
     result = finder.find(swarm)
-    random, drawn = np.random.default_rng(seed), []
+    K, random = len(swarm.domains), np.random.default_rng(seed)
+    two_2xK = np.stack([result.weights_K, np.full(K, 1 / K)])
+    optima, gains = [], []
     for _ in range(resamples):
         rows = random.integers(0, len(swarm.runs), len(swarm.runs))
         runs = [dataclasses.replace(swarm.runs[n], name=f"{i:05}") for i, n in enumerate(rows)]
         try:
-            drawn.append(finder.refit(dataclasses.replace(swarm, runs=runs), result))
+            predictor = finder.refit(dataclasses.replace(swarm, runs=runs), result)
+            optima.append(predictor.optimum())
         except InputError:
             # A draw can miss a direction that all rows span: the warning counts such draws.
             continue
-    drawn_SxK = np.array(drawn).reshape(len(drawn), len(swarm.domains))
-    spread = len(drawn) > 1
-    nothing_K = np.full(len(swarm.domains), np.nan)
+        if "held_out_rmse" in result.diagnostics:
+            gains.append(float(np.diff(predictor.losses(two_2xK)).item()))
     return Fit(
         result=result,
-        standard_error_K=drawn_SxK.std(axis=0, ddof=1) if spread else nothing_K,
-        low_K=np.quantile(drawn_SxK, 0.05, axis=0) if spread else nothing_K,
-        high_K=np.quantile(drawn_SxK, 0.95, axis=0) if spread else nothing_K,
-        resamples=len(drawn),
-        warnings=tuple(_warnings(result.diagnostics, len(swarm.runs), len(drawn), resamples)),
+        optimum_SxK=np.array(optima).reshape(len(optima), K),
+        gain_S=np.array(gains),
+        warnings=tuple(_warnings(swarm, result, len(optima), resamples)),
     )
 
 
-def _warnings(diagnostics: dict[str, Any], rows: int, fitted: int, resamples: int) -> list[str]:
-    result = []
+def _warnings(swarm: Swarm, result: FinderResult, fitted: int, resamples: int) -> list[str]:
+    diagnostics, rows = result.diagnostics, len(swarm.runs)
+    problems = []
     if "held_out_spearman" in diagnostics:
         correlation, explained = diagnostics["held_out_spearman"], diagnostics["held_out_r_squared"]
         by_chance = CHANCE / np.sqrt(rows - 1)
         if correlation is None or correlation < by_chance or explained <= 0:
             scores = ["none" if v is None else f"{v:.2f}" for v in (correlation, explained)]
-            result.append(
+            problems.append(
                 f"the fit explains nothing: on held-out rows its rank correlation is {scores[0]} "
                 f"(noise gives up to {by_chance:.2f} with {rows} rows) and its R2 {scores[1]}; do "
                 "not use the mixture: add rows, train them for longer, or choose another target"
             )
+        if validation.outside(result.weights_K, swarm.arrays()[0]):
+            problems.append(
+                "the mixture lies outside of all averages of the rows: it is extrapolated; train "
+                "it before you rely on it (`design` proposes runs)"
+            )
     else:
-        result.append("nothing was fitted: the mixture is that of one row, with its noise")
-    if diagnostics.get("outside_proxies"):
-        result.append("the mixture lies outside of all averages of the rows: it is extrapolated")
+        problems.append("nothing was fitted: the mixture is that of one row, with its noise")
     if fitted < resamples / 2:
-        result.append(
+        problems.append(
             f"only {fitted} of {resamples} resampled tables could be fitted: the uncertainty is "
             "too small; add rows"
         )
-    return result
+    return problems

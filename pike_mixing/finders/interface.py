@@ -31,6 +31,10 @@ class Proxy:
     """State of its mixing method after the last step."""
     token_loss: Sequence[Floats] | None = None
     """For each of the losses, that of each validation token, nats: of proxies of one domain."""
+    parameters: float | None = None
+    """Size of its model, where the table says it."""
+    tokens: float | None = None
+    """Tokens that it was trained on, where the table says it."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,26 @@ class Swarm:
         return by_domain.shares(target, self.losses, "target")
 
 
+class Predictor(Protocol):
+    """What a finder has fitted to a swarm."""
+
+    def losses(self, weights_SxK: Floats) -> Floats:
+        """The predicted loss of the target for each mixture [S], nats per token."""
+        ...
+
+    def optimum(self) -> Floats:
+        """The mixture [K] that is found.
+
+        Raises:
+            InputError: the search did not reach it.
+        """
+        ...
+
+    def record(self) -> dict[str, Any]:
+        """JSON values from which `SwarmFinder.restore` makes the same predictor."""
+        ...
+
+
 @dataclass(frozen=True)
 class FinderResult:
     """A mixture, and what tells how far to trust it."""
@@ -88,6 +112,8 @@ class FinderResult:
     """Not negative, summing to 1."""
     diagnostics: dict[str, Any]
     """JSON values by name; losses and errors in nats per token."""
+    predictor: Predictor | None = None
+    """What was fitted, of finders that fit."""
 
 
 class Finder(Protocol):
@@ -108,13 +134,30 @@ class Finder(Protocol):
         ...
 
 
-class RefittableFinder(Finder, Protocol):
-    """A finder of mixtures from losses, whose fit can be repeated on other runs."""
+class SwarmFinder(Finder, Protocol):
+    """A finder of mixtures from losses, whose fit can be repeated on other runs, and kept."""
 
-    def refit(self, swarm: Swarm, result: FinderResult) -> Floats:
-        """The mixture of other runs, fitted as the one that was found: no new cross-validation.
+    def fit(self, swarm: Swarm) -> Predictor:
+        """What is fitted to the runs, without errors on held-out ones.
 
         Raises:
             InputError: the runs do not suffice.
+        """
+        ...
+
+    def refit(self, swarm: Swarm, result: FinderResult) -> Predictor:
+        """What is fitted to other runs, in the way of a result: no new cross-validation.
+
+        Raises:
+            InputError: the runs do not suffice.
+        """
+        ...
+
+    def restore(self, swarm: Swarm, record: dict[str, Any]) -> Predictor:
+        """The predictor of a record.
+
+        Args:
+            swarm: Domains and losses, as at its fit; runs are not read.
+            record: What `record` of the predictor gave.
         """
         ...

@@ -27,9 +27,6 @@ from pike_mixing.limits import (
 from pike_mixing.numerics.effective import effective_domains
 from pike_mixing.settings import CheckedSettings
 
-OUTSIDE = 1e-6
-"""A mixture further than this from every average of the proxies' mixtures lies outside of them."""
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MixingLaw(CheckedSettings):
@@ -80,7 +77,7 @@ class MixingLaw(CheckedSettings):
         """
         domains, losses = swarm.domains, swarm.losses
         weights_NxK, loss_NxK = self._arrays(swarm)
-        program = self._program(swarm, weights_NxK, loss_NxK)
+        program = self.fit(swarm)
         laws = program.laws
         weights_K, residual = solve(program)
         uniform_K, full_K = by_domain.uniform(len(domains)), weights_K >= program.cap_K - 1e-9
@@ -95,24 +92,36 @@ class MixingLaw(CheckedSettings):
             "kl_to_prior": program.divergence(weights_K),
             "kkt_residual": residual,
             "capped": [d for d, full in zip(domains, full_K, strict=True) if full],
-            "outside_proxies": outside(weights_K, weights_NxK),
+            "outside_proxies": validation.outside(weights_K, weights_NxK),
             "effective_domains": effective_domains(weights_K),
             "laws": {
                 d: {"c": float(c), "b": float(b), "t": _named(domains, t_K)}
                 for d, c, b, t_K in zip(losses, laws.c_K, laws.b_K, laws.t_KxK, strict=True)
             },
         }
-        return FinderResult(weights_K, diagnostics)
+        return FinderResult(weights_K, diagnostics, program)
 
-    def refit(self, swarm: Swarm, result: FinderResult) -> Floats:
-        """The same settings on these runs."""
+    def fit(self, swarm: Swarm) -> Program:
+        """The laws alone, without errors on held-out proxies."""
         weights_NxK, loss_NxK = swarm.arrays()
         _refuse_flat(weights_NxK)
-        return solve(self._program(swarm, weights_NxK, loss_NxK))[0]
+        return self._program(swarm, self._laws(weights_NxK, loss_NxK))
 
-    def _program(self, swarm: Swarm, weights_NxK: Floats, loss_NxM: Floats) -> Program:
+    def refit(self, swarm: Swarm, result: FinderResult) -> Program:
+        """The same settings on these runs."""
+        return self.fit(swarm)
+
+    def restore(self, swarm: Swarm, record: dict[str, Any]) -> Program:
+        """The program of a record's laws, with these settings."""
+        arrays = {name: np.array(values) for name, values in record.items()}
+        return self._program(swarm, law.Laws(**arrays))
+
+    def _laws(self, weights_NxK: Floats, loss_NxM: Floats) -> law.Laws:
+        return law.fit(weights_NxK, loss_NxM, starts=self.starts, huber=self.huber)
+
+    def _program(self, swarm: Swarm, laws: law.Laws) -> Program:
         return Program(
-            laws=law.fit(weights_NxK, loss_NxM, starts=self.starts, huber=self.huber),
+            laws=laws,
             target_K=swarm.target(self.target),
             kl=self.kl,
             prior_K=by_domain.shares(self.prior, swarm.domains, "prior"),
@@ -148,7 +157,7 @@ class MixingLaw(CheckedSettings):
         """Errors on proxies that the fit has not seen; those that it has seen beside them."""
         held_out_NxK = np.empty_like(loss_NxK)
         for rest, part in validation.folds(len(loss_NxK), self.folds, self.seed):
-            laws = law.fit(weights_NxK[rest], loss_NxK[rest], starts=self.starts, huber=self.huber)
+            laws = self._laws(weights_NxK[rest], loss_NxK[rest])
             held_out_NxK[part] = laws.losses(weights_NxK[part])
         predicted_N, actual_N = held_out_NxK @ target_K, loss_NxK @ target_K
         errors = [validation.rmse(held_out_NxK[:, k], loss_NxK[:, k]) for k in range(len(losses))]
@@ -165,17 +174,6 @@ def _refuse_flat(weights_NxK: Floats) -> None:
             f"the proxies' mixtures span {rank} of {K} directions: the law cannot tell the "
             "domains' effects apart; add proxy runs with other mixtures, drawn at random"
         )
-
-
-def outside(weights_K: Floats, weights_NxK: Floats) -> bool:
-    """Whether a mixture is no average of the proxies' mixtures: the law is then extrapolated.
-
-    Non-negative multiples of mixtures that add up to a mixture are an average: all sum to 1.
-    """
-    from scipy import optimize
-
-    _, distance = optimize.nnls(weights_NxK.T, weights_K)
-    return bool(distance > OUTSIDE)
 
 
 def _named(domains: tuple[str, ...], values_K: Floats) -> dict[str, float]:

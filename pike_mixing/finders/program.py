@@ -11,6 +11,7 @@ Shapes: K domains.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +43,18 @@ class Program:
     def loss(self, weights_K: Floats) -> float:
         """The objective without the divergence, nats per token."""
         return float(self.laws.losses(weights_K[None])[0] @ self.target_K)
+
+    def losses(self, weights_SxK: Floats) -> Floats:
+        """`loss` of each mixture [S]."""
+        return self.laws.losses(weights_SxK) @ self.target_K
+
+    def optimum(self) -> Floats:
+        """The weights of `solve`."""
+        return solve(self)[0]
+
+    def record(self) -> dict[str, Any]:
+        """The laws; the rest are settings of the finder."""
+        return {name: array.tolist() for name, array in vars(self.laws).items()}
 
     def slope(self, weights_K: Floats) -> Floats:
         """Gradient of `loss`."""

@@ -85,46 +85,49 @@ class RegMix(CheckedSettings):
         Raises:
             InputError: too few proxies, or one without a static mixture or a finite loss.
         """
-        weights_NxK, loss_NxM = swarm.arrays(self._at_least(), self._reason())
-        target_N = loss_NxM @ swarm.target(self.target)
-        trees, rounds = self._fit(weights_NxK, target_N)
-        weights_K, averaged = self._searched(trees, swarm.domains)
+        weights_NxK, target_N = self._arrays(swarm)
+        trees = self.fit(swarm)
+        weights_K, averaged = trees.searched()
         uniform_K = by_domain.uniform(len(swarm.domains))
-        predicted_2 = _predicted(trees, np.stack([weights_K, uniform_K]))
+        predicted_2 = trees.losses(np.stack([weights_K, uniform_K]))
         return FinderResult(
             weights_K,
             {
                 "runs": len(target_N),
                 **self._validated(weights_NxK, target_N),
-                "trees": rounds,
+                "trees": trees.booster.num_trees(),
                 "averaged": averaged,
                 "predicted_loss": float(predicted_2[0]),
                 "predicted_loss_uniform": float(predicted_2[1]),
                 "best_proxy_loss": float(target_N.min()),
                 "effective_domains": effective_domains(weights_K),
             },
+            trees,
         )
 
-    def refit(self, swarm: Swarm, result: FinderResult) -> Floats:
+    def fit(self, swarm: Swarm) -> "Trees":
+        """The trees alone, without errors on held-out proxies."""
+        booster = self._fit(*self._arrays(swarm))
+        return Trees(booster, self, swarm.domains)
+
+    def refit(self, swarm: Swarm, result: FinderResult) -> "Trees":
         """With as many trees; at most 10,000 mixtures are drawn, and the same share is kept."""
         weights_NxK, loss_NxM = swarm.arrays()
         target_N = loss_NxM @ swarm.target(self.target)
-        trees = self._trained(weights_NxK, target_N, result.diagnostics["trees"])
+        booster = self._trained(weights_NxK, target_N, result.diagnostics["trees"])
         samples = min(self.samples, 10_000)
         kept = max(self.kept * samples // self.samples, 1)
-        return dataclasses.replace(self, samples=samples, kept=kept)._searched(
-            trees, swarm.domains
-        )[0]
+        return Trees(booster, dataclasses.replace(self, samples=samples, kept=kept), swarm.domains)
 
-    def _searched(self, trees: "lgb.Booster", domains: tuple[str, ...]) -> tuple[Floats, int]:
-        """The mean of the drawn mixtures with the lowest scores, and how many they are."""
-        prior_K = by_domain.shares(self.prior, domains, "prior")
-        drawn_SxK = np.random.default_rng(self.seed).dirichlet(
-            self.concentration * len(domains) * prior_K, self.samples
-        )
-        score_S = _predicted(trees, drawn_SxK)
-        chosen_S = score_S <= np.partition(score_S, self.kept - 1)[self.kept - 1]
-        return drawn_SxK[chosen_S].mean(axis=0), int(chosen_S.sum())
+    def restore(self, swarm: Swarm, record: dict[str, Any]) -> "Trees":
+        """The trees of a record, with these settings."""
+        import lightgbm as lgb
+
+        return Trees(lgb.Booster(model_str=record["model"]), self, swarm.domains)
+
+    def _arrays(self, swarm: Swarm) -> tuple[Floats, Floats]:
+        weights_NxK, loss_NxM = swarm.arrays(self._at_least(), self._reason())
+        return weights_NxK, loss_NxM @ swarm.target(self.target)
 
     def _at_least(self) -> int:
         # The outer cross-validation leaves one part out; the inner one needs whole parts of the
@@ -141,7 +144,7 @@ class RegMix(CheckedSettings):
             f"rest needs {2 * self.min_data_in_leaf} runs"
         )
 
-    def _fit(self, weights_NxK: Floats, target_N: Floats) -> "tuple[lgb.Booster, int]":
+    def _fit(self, weights_NxK: Floats, target_N: Floats) -> "lgb.Booster":
         """Trees on all the proxies, as many as do best on held-out ones.
 
         The number is that with the lowest mean squared error over the parts; 1 tree at least.
@@ -156,7 +159,7 @@ class RegMix(CheckedSettings):
             callbacks=[lgb.early_stopping(self.patience, verbose=False)],
         )
         rounds = 1 + int(np.argmin(np.asarray(scores["valid l2-mean"])))
-        return self._trained(weights_NxK, target_N, rounds), rounds
+        return self._trained(weights_NxK, target_N, rounds)
 
     def _trained(self, weights_NxK: Floats, target_N: Floats, rounds: int) -> "lgb.Booster":
         import lightgbm as lgb
@@ -185,9 +188,41 @@ class RegMix(CheckedSettings):
         """Errors on proxies that saw neither the trees nor the choice of their number."""
         predicted_N = np.empty_like(target_N)
         for rest, part in validation.folds(len(target_N), self.folds, self.seed):
-            trees, _ = self._fit(weights_NxK[rest], target_N[rest])
-            predicted_N[part] = _predicted(trees, weights_NxK[part])
+            booster = self._fit(weights_NxK[rest], target_N[rest])
+            predicted_N[part] = _predicted(booster, weights_NxK[part])
         return validation.held_out(predicted_N, target_N)
+
+
+@dataclasses.dataclass(frozen=True)
+class Trees:
+    """Boosted trees, and the search among mixtures that are drawn at random."""
+
+    booster: "lgb.Booster"
+    finder: RegMix
+    domains: tuple[str, ...]
+
+    def losses(self, weights_SxK: Floats) -> Floats:
+        """The prediction for each mixture [S], nats per token."""
+        return _predicted(self.booster, weights_SxK)
+
+    def optimum(self) -> Floats:
+        """The mean of the drawn mixtures with the lowest predictions."""
+        return self.searched()[0]
+
+    def record(self) -> dict[str, Any]:
+        """LightGBM's text of the trees."""
+        return {"model": self.booster.model_to_string()}
+
+    def searched(self) -> tuple[Floats, int]:
+        """The optimum, and how many drawn mixtures it is the mean of."""
+        finder = self.finder
+        prior_K = by_domain.shares(finder.prior, self.domains, "prior")
+        drawn_SxK = np.random.default_rng(finder.seed).dirichlet(
+            finder.concentration * len(self.domains) * prior_K, finder.samples
+        )
+        score_S = self.losses(drawn_SxK)
+        chosen_S = score_S <= np.partition(score_S, finder.kept - 1)[finder.kept - 1]
+        return drawn_SxK[chosen_S].mean(axis=0), int(chosen_S.sum())
 
 
 def _data(weights_NxK: Floats, target_N: Floats) -> "lgb.Dataset":
@@ -196,5 +231,5 @@ def _data(weights_NxK: Floats, target_N: Floats) -> "lgb.Dataset":
     return lgb.Dataset(weights_NxK, target_N, free_raw_data=False)
 
 
-def _predicted(trees: "lgb.Booster", weights_SxK: Floats) -> Floats:
-    return np.asarray(trees.predict(weights_SxK, num_threads=1), dtype=np.float64)
+def _predicted(booster: "lgb.Booster", weights_SxK: Floats) -> Floats:
+    return np.asarray(booster.predict(weights_SxK, num_threads=1), dtype=np.float64)

@@ -1,13 +1,18 @@
-"""A swarm of proxy runs from a table of one's own: CSV, or Parquet where pyarrow is installed.
+"""A swarm of proxy runs from a table: one's own CSV or Parquet (with pyarrow), or a public one.
 
 A row is a run. Columns `weight/<domain>` hold its mixture, columns `loss/<name>` its losses after
-the last step; other columns are not read. Other prefixes can be named.
+the last step; `parameters` and `tokens` its size, where they are there. Other columns are read only
+to choose rows. Runs of one mixture are repeats. Other prefixes can be named.
+
+Olmix's form is a pair of files: one holds the mixtures, the other the losses, a row for a run in
+both, joined by a column that both have (`run`, else `index`).
 
 Shapes: K domains, M losses, N rows.
 """
 
 import contextlib
 import csv
+import gzip
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,27 +22,38 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.settings import unknown
+from pike_mixing.swarms.catalogue import KEYS, LABELS
 
 TOLERANCE = 0.01
 """Weights of a row may sum to 1 within this: many write them with three digits."""
+Columns = dict[str, list[object]]
 
 
 def read(
-    path: Path, target: Sequence[str], *, weight: str = "weight/", loss: str = "loss/"
+    path: Path,
+    losses: Sequence[str] | None = None,
+    *,
+    metrics: Path | None = None,
+    where: Mapping[str, str] | None = None,
+    weight: str = "weight/",
+    loss: str = "loss/",
 ) -> Swarm:
     """The runs of a table, each named by its row's number, its weights divided by their sum.
 
     Args:
-        path: A CSV file with a header, or a Parquet file (`.parquet`).
-        target: Names of the losses to read, with or without the prefix.
+        path: A CSV file with a header (also `.csv.gz`), or a Parquet file (`.parquet`).
+        losses: Names of the losses to read, with or without the prefix; all when absent.
+        metrics: The second file of a pair, whose first is `path`; columns have no prefixes then.
+        where: Values by column: only rows that have all of them are read.
         weight: Prefix of the columns of weights.
         loss: Prefix of the columns of losses.
 
     Raises:
-        InputError: the file cannot be read, a column is missing or named twice, a value is no
-            finite number, or a row's weights are no mixture.
+        InputError: a file cannot be read, a column is missing or named twice, a value is no finite
+            number, or a row's weights are no mixture.
     """
-    columns = _parquet(path) if path.suffix == ".parquet" else _csv(path)
+    columns = _columns(path) if metrics is None else _joined(path, metrics, weight, loss)
+    rows = _chosen(path, columns, where or {})
     domains = tuple(name.removeprefix(weight) for name in columns if name.startswith(weight))
     if len(domains) < 2:
         raise InputError(
@@ -45,57 +61,116 @@ def read(
             f"needed: name them {weight}<domain>, or name your own prefix (--weight-prefix)"
         )
     known = [name.removeprefix(loss) for name in columns if name.startswith(loss)]
-    losses = tuple(name.removeprefix(loss) for name in target)
-    missing = [name for name in losses if name not in known]
+    names = tuple(known if losses is None else (name.removeprefix(loss) for name in losses))
     if not known:
         raise InputError(
             f"{path}: no column begins with {loss!r}: name them {loss}<name>, or name your own "
             "prefix (--loss-prefix)"
         )
-    if missing:
+    if missing := [name for name in names if name not in known]:
         raise InputError("\n".join(unknown(name, known, f"{path}: target") for name in missing))
-    weights_NxK = _numbers(path, columns, [weight + name for name in domains])
-    loss_NxM = _numbers(path, columns, [loss + name for name in losses])
-    _refuse_no_mixture(path, weights_NxK)
-    runs = tuple(
-        Proxy(f"row {n:05}", weights_K=weights_K / weights_K.sum(), loss_K=loss_M)
-        for n, (weights_K, loss_M) in enumerate(zip(weights_NxK, loss_NxM, strict=True), 1)
-    )
-    return Swarm(domains, runs, losses)
+    weights_NxK = _numbers(path, columns, rows, [weight + name for name in domains])
+    loss_NxM = _numbers(path, columns, rows, [loss + name for name in names])
+    _refuse_no_mixture(path, weights_NxK, rows)
+    sizes = {
+        name: _numbers(path, columns, rows, [name])[:, 0].tolist()
+        for name in ("parameters", "tokens")
+        if name in columns
+    }
+    runs = [
+        Proxy(
+            f"row {row + 1:05}",
+            weights_K=weights_NxK[n] / weights_NxK[n].sum(),
+            loss_K=loss_NxM[n],
+            **{name: values[n] for name, values in sizes.items()},
+        )
+        for n, row in enumerate(rows)
+    ]
+    return Swarm(domains, runs, names)
 
 
-def _refuse_no_mixture(path: Path, weights_NxK: Floats) -> None:
+def _chosen(path: Path, columns: Columns, where: Mapping[str, str]) -> list[int]:
+    """The rows that have these values: equal as numbers, or as texts."""
+    if missing := [name for name in where if name not in columns]:
+        raise InputError("\n".join(unknown(name, columns, f"{path}: where") for name in missing))
+    rows = range(len(next(iter(columns.values()))))
+    result = [n for n in rows if all(_same(columns[name][n], v) for name, v in where.items())]
+    if not result:
+        raise InputError(f"{path}: no row has {dict(where)}: check the values")
+    return result
+
+
+def _same(value: object, wanted: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return float(str(value)) == float(wanted)
+    return str(value) == wanted
+
+
+def _joined(ratios: Path, metrics: Path, weight: str, loss: str) -> Columns:
+    """A pair of files as one table, in the order of the first."""
+    first, second = _columns(ratios), _columns(metrics)
+    key = next((name for name in KEYS if name in first and name in second), None)
+    if key is None:
+        raise InputError(f"{ratios}, {metrics}: both need a column {' or '.join(KEYS)}: add one")
+    problems = []
+    for path, columns in ((ratios, first), (metrics, second)):
+        names = columns[key]
+        if twice := {name for name in names if names.count(name) > 1}:
+            name = min(map(str, twice))
+            problems.append(f"{path}: {key} {name!r} is there twice: leave one out")
+    place = {name: n for n, name in enumerate(second[key])}
+    problems += [
+        f"{metrics}: {key} {name!r} of {ratios.name} is missing: leave it out"
+        for name in first[key]
+        if name not in place
+    ]
+    _refuse(problems)
+    order = [place[name] for name in first[key]]
+    result = {key: first[key]}
+    result |= {weight + name: values for name, values in first.items() if name not in LABELS}
+    return result | {
+        loss + name: [values[n] for n in order]
+        for name, values in second.items()
+        if name not in LABELS
+    }
+
+
+def _refuse_no_mixture(path: Path, weights_NxK: Floats, rows: list[int]) -> None:
     total_N = weights_NxK.sum(axis=1)
     negative = np.flatnonzero(weights_NxK.min(axis=1) < 0)
-    problems = [f"row {n + 1}: a weight is negative: give each domain's share" for n in negative]
+    problems = [
+        f"{path}: row {rows[n] + 1}: a weight is negative: give each domain's share"
+        for n in negative
+    ]
     problems += [
-        f"row {n + 1}: the weights sum to {total_N[n]:.4g}, not 1: give each domain's share"
+        f"{path}: row {rows[n] + 1}: the weights sum to {total_N[n]:.4g}, not 1: give each "
+        "domain's share"
         for n in np.flatnonzero(np.abs(total_N - 1) > TOLERANCE)
     ]
-    _refuse(path, problems)
+    _refuse(problems)
 
 
-def _refuse(path: Path, problems: list[str]) -> None:
+def _refuse(problems: list[str]) -> None:
     """Raises the first problems of a table: of a thousand rows all may be wrong alike."""
     if problems:
-        shown = [f"{path}: {problem}" for problem in problems[:5]]
-        more = [f"{path}: {len(problems) - 5} more"] if len(problems) > 5 else []
-        raise InputError("\n".join(shown + more))
+        more = [f"{len(problems) - 5} more"] if len(problems) > 5 else []
+        raise InputError("\n".join(problems[:5] + more))
 
 
-def _numbers(path: Path, columns: Mapping[str, Sequence[object]], names: list[str]) -> Floats:
-    values_NxM = np.full((len(next(iter(columns.values()))), len(names)), np.nan)
-    problems = []
+def _numbers(path: Path, columns: Columns, rows: list[int], names: list[str]) -> Floats:
+    """Finite numbers of these rows and columns [N, M]."""
+    values_NxM, problems = np.full((len(rows), len(names)), np.nan), []
     for m, name in enumerate(names):
-        for n, value in enumerate(columns[name]):
+        for n, row in enumerate(rows):
+            value = columns[name][row]
             with contextlib.suppress(ValueError):
                 values_NxM[n, m] = float(str(value))
             if not np.isfinite(values_NxM[n, m]):
                 shown = "nothing" if value in (None, "") else repr(value)
                 problems.append(
-                    f"row {n + 1}: {name} is {shown}, no finite number: leave the row out"
+                    f"{path}: row {row + 1}: {name} is {shown}, no finite number: leave the row out"
                 )
-    _refuse(path, problems)
+    _refuse(problems)
     return values_NxM
 
 
@@ -105,28 +180,34 @@ def _refuse_twice(path: Path, names: list[str]) -> None:
         raise InputError(f"{path}: the column {twice[0]!r} is there twice: rename one")
 
 
-def _csv(path: Path) -> dict[str, list[str]]:
+def _columns(path: Path) -> Columns:
+    return _parquet(path) if path.suffix == ".parquet" else _csv(path)
+
+
+def _csv(path: Path) -> Columns:
+    opened = gzip.open if path.suffix == ".gz" else open
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
             header, *rows = [row for row in csv.reader(file) if row] or [[]]
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}: check the path") from None
+    except (OSError, EOFError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{path} cannot be read: {why}: check the path") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} is no CSV in UTF-8: {error}: write it anew") from None
     header = [name.strip() for name in header]
     _refuse_twice(path, header)
     ragged = [
-        f"row {n}: {len(row)} values for {len(header)} columns: mend it"
+        f"{path}: row {n}: {len(row)} values for {len(header)} columns: mend it"
         for n, row in enumerate(rows, 1)
         if len(row) != len(header)
     ]
-    _refuse(path, ragged)
+    _refuse(ragged)
     if not rows:
         raise InputError(f"{path} has no rows: give a header and a row for each run")
     return {name: [row[m] for row in rows] for m, name in enumerate(header)}
 
 
-def _parquet(path: Path) -> dict[str, list[object]]:
+def _parquet(path: Path) -> Columns:
     try:
         from pyarrow import ArrowInvalid, parquet
     except ModuleNotFoundError:

@@ -7,6 +7,9 @@ import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
 
+OUTSIDE = 1e-6
+"""A mixture further than this from every average of the proxies' mixtures lies outside of them."""
+
 
 def folds(runs: int, count: int, seed: int) -> list[tuple[Ints, Ints]]:
     """Splits `runs` proxies into `count` parts of nearly equal size, in an order of the seed's.
@@ -26,6 +29,17 @@ def folds(runs: int, count: int, seed: int) -> list[tuple[Ints, Ints]]:
         (np.flatnonzero(part_N != part), np.flatnonzero(part_N == part))
         for part in range(min(runs, count))
     ]
+
+
+def outside(weights_K: Floats, weights_NxK: Floats) -> bool:
+    """Whether a mixture is no average of the proxies' mixtures: what is fitted then extrapolates.
+
+    Non-negative multiples of mixtures that add up to a mixture are an average: all sum to 1.
+    """
+    from scipy import optimize
+
+    _, distance = optimize.nnls(weights_NxK.T, weights_K)
+    return bool(distance > OUTSIDE)
 
 
 def remaining(runs: int, count: int) -> int:

@@ -7,7 +7,8 @@ from numpy.testing import assert_allclose
 
 from pike_mixing.errors import InputError
 from pike_mixing.finders.interface import Proxy, Swarm
-from pike_mixing.finders.mixing_law import MixingLaw, outside
+from pike_mixing.finders.mixing_law import MixingLaw
+from pike_mixing.finders.validation import outside
 
 
 @pytest.mark.slow

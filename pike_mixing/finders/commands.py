@@ -1,0 +1,175 @@
+"""The commands `fit` and `predict`."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, cast
+
+import numpy as np
+
+from pike_mixing import by_domain
+from pike_mixing.arrays import Floats
+from pike_mixing.errors import InputError
+from pike_mixing.finders import options, saved, scores, table
+from pike_mixing.finders.fit import Fit, fit
+from pike_mixing.finders.interface import Swarm, SwarmFinder
+from pike_mixing.swarms import catalogue
+
+SAID = {
+    "held_out_spearman": "rank correlation on held-out rows",
+    "held_out_r_squared": "R2 on held-out rows",
+    "predicted_loss": "predicted loss of the mixture",
+    "predicted_loss_uniform": "predicted loss of equal weights",
+    "best_proxy_loss": "loss of the best row",
+    "loss": "loss of the row",
+}
+"""Diagnostics that are printed, and what they are."""
+
+
+def fitted(arguments: argparse.Namespace) -> str:
+    """The mixture that a finder finds for a table, for each target.
+
+    Raises:
+        InputError: wrong options, or a table from which nothing can be found.
+    """
+    if arguments.resamples < 0 or arguments.seed < 0:
+        raise InputError("--resamples and --seed: must not be negative")
+    if arguments.save and len(arguments.target) > 1:
+        raise InputError("--save: a file holds one predictor: give --target once")
+    parts = [_fitted(arguments, names) for names in arguments.target]
+    if arguments.format == "json":
+        values = parts[0] if len(parts) == 1 else {"targets": parts}
+        return json.dumps(values, indent=2, allow_nan=False)
+    return "\n\n".join(_text(part) for part in parts)
+
+
+def _fitted(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
+    """What is said of one target, as JSON values."""
+    target = options.target_of(arguments, names)
+    finder = options.finder_of(arguments, target)
+    swarm = options.swarm_of(arguments, list(target))
+    result = fit(finder, swarm, resamples=arguments.resamples, seed=arguments.seed)
+    values = {
+        "finder": arguments.finder,
+        "target": target,
+        "rows": len(swarm.runs),
+        "mixture": _named(swarm, result.result.weights_K),
+        "standard_error": _named(swarm, result.standard_error),
+        "low": _named(swarm, result.quantile(0.05)),
+        "high": _named(swarm, result.quantile(0.95)),
+        "resamples": result.resamples,
+        "gain": _gain(result),
+        "warnings": result.warnings,
+        "diagnostics": result.result.diagnostics,
+    }
+    if arguments.test is not None:
+        values["test"] = _tested(arguments, swarm, finder, result)
+    if arguments.save is not None:
+        record = saved.record(arguments.finder, finder, swarm, result.result)
+        arguments.save.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    return values
+
+
+def _named(swarm: Swarm, values_K: Floats) -> dict[str, float | None]:
+    values = [None if np.isnan(value) else value for value in values_K.tolist()]
+    return dict(zip(swarm.domains, values, strict=True))
+
+
+def _gain(result: Fit) -> dict[str, float] | None:
+    """By how much the mixture is predicted to lower the loss of equal weights, with 90 %."""
+    diagnostics = result.result.diagnostics
+    if "predicted_loss" not in diagnostics or len(result.gain_S) < 2:
+        return None
+    low, high = np.quantile(result.gain_S, [0.05, 0.95]).tolist()
+    value = diagnostics["predicted_loss_uniform"] - diagnostics["predicted_loss"]
+    return {"value": value, "low": low, "high": high}
+
+
+def _tested(
+    arguments: argparse.Namespace, swarm: Swarm, finder: SwarmFinder, result: Fit
+) -> dict[str, Any]:
+    """Predictions for another table, judged by its losses."""
+    other = table.read(
+        catalogue.located(arguments.test),
+        swarm.losses,
+        metrics=arguments.test_metrics,
+        where=options.texts(arguments.test_where, "--test-where"),
+        weight=arguments.weight_prefix,
+        loss=arguments.loss_prefix,
+    )
+    if set(other.domains) != set(swarm.domains):
+        raise InputError(
+            f"{arguments.test}: its domains are {', '.join(other.domains)}, but the fit is of "
+            f"{', '.join(swarm.domains)}: give both tables the same"
+        )
+    weights_NxK, loss_NxM = other.arrays()
+    order = [other.domains.index(domain) for domain in swarm.domains]
+    assert result.result.predictor is not None
+    predicted_N = result.result.predictor.losses(weights_NxK[:, order])
+    # The settings, `target` among them, are those of the finder's class.
+    actual_N = loss_NxM @ swarm.target(cast(Any, finder).target)
+    return asdict(scores.judge(predicted_N, actual_N, seed=arguments.seed))
+
+
+def _text(values: dict[str, Any]) -> str:
+    domains = values["mixture"]
+    width = max(len("domain"), *map(len, domains))
+    target = " ".join(f"{n}={w:g}" for n, w in values["target"].items())
+    lines = [f"{values['finder']}: {values['rows']} rows, {len(domains)} domains, target {target}"]
+    lines += ["", f"{'domain':<{width}}  weight   error     5 %    95 %"]
+    for name in domains:
+        columns = [values[c][name] for c in ("mixture", "standard_error", "low", "high")]
+        shown = (f"  {float('nan') if v is None else v:6.4f}" for v in columns)
+        lines.append(f"{name:<{width}}" + "".join(shown))
+    lines += ["", f"error, 5 % and 95 %: of {values['resamples']} tables drawn from the rows"]
+    for name, words in SAID.items():
+        if isinstance(value := values["diagnostics"].get(name), float):
+            lines.append(f"{words}: {value:.4g}")
+    if gain := values["gain"]:
+        lines.append(
+            f"predicted gain over equal weights: {gain['value']:.4g} "
+            f"({gain['low']:.4g} to {gain['high']:.4g})"
+        )
+    if test := values.get("test"):
+        lines.append(f"on {test['runs']} test rows, with 95 % over rows:")
+        for name, words in (
+            ("spearman", "rank correlation"),
+            ("regret", "loss of the row predicted best, above the lowest"),
+            ("slope", "measured nats per predicted nat"),
+        ):
+            one = test[name]
+            lines.append(f"  {words}: {one['value']:.3f} ({one['low']:.3f} to {one['high']:.3f})")
+        lines.append(f"  that of a row at random: {test['regret_of_chance']:.3f}")
+    return "\n".join(lines + [f"WARNING: {warning}" for warning in values["warnings"]])
+
+
+def predicted(arguments: argparse.Namespace) -> str:
+    """The loss that a saved predictor gives a mixture, or each mixture of a table.
+
+    Raises:
+        InputError: no predictor, or no mixture of its domains.
+    """
+    predictor = saved.load(arguments.predictor)
+    domains = predictor.domains
+    weights = options.by_domain(arguments.mixture, "--mixture", domains)
+    weights_K = by_domain.shares(dict.fromkeys(domains, 0.0) | weights, domains, "--mixture")
+    optimum_K = np.array([predictor.optimum[domain] for domain in domains])
+    uniform_K = by_domain.uniform(len(domains))
+    losses = predictor.predictor.losses(np.stack([weights_K, optimum_K, uniform_K]))
+    values = {
+        "loss": float(losses[0]),
+        "loss_of_optimum": float(losses[1]),
+        "loss_of_equal_weights": float(losses[2]),
+        "held_out_rmse": predictor.held_out_rmse,
+        "extrapolates": predictor.outside(weights_K),
+    }
+    if arguments.format == "json":
+        return json.dumps(values, indent=2)
+    lines = [
+        f"predicted loss: {losses[0]:.4f} (typical error {predictor.held_out_rmse:.4f})",
+        f"of the mixture that was found: {losses[1]:.4f}, of equal weights: {losses[2]:.4f}",
+    ]
+    if values["extrapolates"]:
+        lines.append("WARNING: the mixture lies outside of all averages of the measured rows")
+    return "\n".join(lines)

@@ -1,0 +1,154 @@
+"""Which mixtures to train next: at random, D-optimal, or most informative; and what they show.
+
+The D-optimal and the informative design take the loss for linear in the mixture, L = s . w + noise,
+which exponential laws and trees are nearly over a part of the simplex. With mixtures X trained, a
+fit knows s with the covariance noise^2 (X'X)^-1, whatever the losses are; so what a run would show
+is known before it is trained.
+
+    d-optimal     lowers the volume of that covariance: the whole law is wanted
+    informative   lowers the variance of predictions where the optimum may lie: among the optima of
+                  resampled tables
+
+Both choose among mixtures drawn from a Dirichlet distribution, one after the other, and then
+exchange each in turn for a better one until none is.
+
+Shapes: K domains, n mixtures to propose, N mixtures trained, C candidates, S possible optima.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from pike_mixing.arrays import Floats
+from pike_mixing.errors import InputError
+
+Kind = Literal["dirichlet", "d-optimal", "informative"]
+CANDIDATES = 2000
+"""Mixtures among which is chosen."""
+ROUNDS = 20
+"""Exchanges of each mixture at most."""
+RIDGE = 1e-3
+"""Of a direction that nothing has tried, part of a run: it keeps the matrix invertible."""
+SURE = 1.96
+"""Standard errors of a difference that is seen in 19 of 20 cases."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Where mixtures are drawn from."""
+
+    prior_K: Floats
+    """Mean of the Dirichlet distribution, before the caps."""
+    cap_K: Floats
+    """Largest weight of each domain; infinite without one."""
+    concentration: float = 1.0
+    """Its parameters are concentration K prior: with equal parts, 1 draws evenly."""
+
+    def mixtures(self, count: int, seed: int) -> Floats:
+        """Mixtures [count, K]; what is above a cap goes to the others in their proportions.
+
+        Raises:
+            InputError: the caps leave less than a whole mixture.
+        """
+        if self.cap_K.sum() < 1 - 1e-9:
+            raise InputError(f"--cap: the caps sum to {self.cap_K.sum():.3g}: raise them")
+        alpha_K = self.concentration * len(self.prior_K) * self.prior_K
+        drawn = np.random.default_rng(seed).dirichlet(alpha_K, count)
+        return np.stack([capped(weights_K, self.cap_K) for weights_K in drawn])
+
+
+def capped(weights_K: Floats, cap_K: Floats) -> Floats:
+    """The mixture with no weight above its cap: w = min(cap, factor w), with one factor for all."""
+    weights_K, full_K = weights_K.copy(), np.zeros(len(weights_K), dtype=bool)
+    while (weights_K > cap_K + 1e-12).any():
+        full_K |= weights_K > cap_K
+        weights_K[full_K] = cap_K[full_K]
+        rest = weights_K[~full_K].sum()
+        left = 1 - cap_K[full_K].sum()
+        share_K = weights_K[~full_K] / rest if rest > 0 else 1 / (~full_K).sum()
+        weights_K[~full_K] = left * share_K
+    return weights_K
+
+
+def propose(
+    kind: Kind,
+    count: int,
+    draw: Draw,
+    trained_NxK: Floats,
+    optimum_SxK: Floats | None = None,
+    *,
+    seed: int = 0,
+) -> Floats:
+    """The next mixtures [n, K].
+
+    Args:
+        kind: How they are chosen.
+        count: n.
+        draw: Where candidates are drawn from.
+        trained_NxK: What is there already; no rows when nothing is.
+        optimum_SxK: Where the optimum may lie; needed by informative.
+        seed: Of the candidates.
+
+    Raises:
+        InputError: caps without room, or an informative design without possible optima.
+    """
+    if kind == "dirichlet":
+        return draw.mixtures(count, seed)
+    if kind == "informative" and (optimum_SxK is None or len(optimum_SxK) < 2):
+        raise InputError("an informative design needs a table that can be fitted: name one")
+    candidate_CxK = draw.mixtures(CANDIDATES, seed)
+    start_KxK = _information(trained_NxK)
+    chosen: list[int] = []
+    for _ in range(count):
+        chosen.append(_best(kind, start_KxK, candidate_CxK, chosen, optimum_SxK))
+    for _ in range(ROUNDS):
+        before = list(chosen)
+        for place in range(count):
+            others = chosen[:place] + chosen[place + 1 :]
+            chosen[place] = _best(kind, start_KxK, candidate_CxK, others, optimum_SxK)
+        if chosen == before:
+            break
+    return candidate_CxK[chosen]
+
+
+def resolution(optimum_SxK: Floats, trained_NxK: Floats, noise: float) -> float:
+    """The smallest difference of loss between possible optima that a fit would see, nats per token.
+
+    It is 1.96 standard errors of a predicted difference from their mean, root mean square over
+    them; with the same X, more noise or fewer runs make it larger.
+
+    Args:
+        optimum_SxK: Mixtures among which is to be decided.
+        trained_NxK: All mixtures that are or will be trained.
+        noise: Standard deviation of a run's loss around the fit, nats per token.
+    """
+    inverse_KxK = np.linalg.inv(_information(trained_NxK))
+    apart_SxK = optimum_SxK - optimum_SxK.mean(axis=0)
+    variance_S = np.einsum("sk,kj,sj->s", apart_SxK, inverse_KxK, apart_SxK)
+    return float(SURE * noise * np.sqrt(variance_S.mean()))
+
+
+def _information(trained_NxK: Floats) -> Floats:
+    return trained_NxK.T @ trained_NxK + RIDGE * np.eye(trained_NxK.shape[1])
+
+
+def _best(
+    kind: Kind,
+    start_KxK: Floats,
+    candidate_CxK: Floats,
+    others: list[int],
+    optimum_SxK: Floats | None,
+) -> int:
+    """The candidate that adds most to what is trained and the others that are chosen."""
+    other_MxK = candidate_CxK[others]
+    inverse_KxK = np.linalg.inv(start_KxK + other_MxK.T @ other_MxK)
+    reach_CxK = candidate_CxK @ inverse_KxK
+    own_C = (reach_CxK * candidate_CxK).sum(axis=1)
+    if kind == "d-optimal" or optimum_SxK is None:
+        # |M + x x'| = |M| (1 + x' M^-1 x).
+        return int(own_C.argmax())
+    # (M + x x')^-1 = M^-1 - M^-1 x x' M^-1 / (1 + x' M^-1 x).
+    apart_SxK = optimum_SxK - optimum_SxK.mean(axis=0)
+    gain_C = ((reach_CxK @ apart_SxK.T) ** 2).sum(axis=1) / (1 + own_C)
+    return int(gain_C.argmax())

@@ -1,0 +1,82 @@
+"""The commands `design` and `reuse`: which mixtures to train next."""
+
+import argparse
+import csv
+import io
+import json
+import sys
+
+import numpy as np
+
+from pike_mixing import by_domain
+from pike_mixing.errors import InputError
+from pike_mixing.finders import design, options, reuse
+from pike_mixing.finders.fit import fit
+
+
+def designed(arguments: argparse.Namespace) -> str:
+    """The next mixtures to train, as CSV; on stderr, what they would show.
+
+    Raises:
+        InputError: wrong options, caps without room, or a table that an informative design cannot
+            be fitted to.
+    """
+    if arguments.count < 1:
+        raise InputError("--count: must be at least 1")
+    swarm, result = None, None
+    if arguments.table is not None:
+        target = options.target_of(arguments, arguments.target or [])
+        swarm = options.swarm_of(arguments, list(target))
+        if target:
+            result = fit(options.finder_of(arguments, target), swarm, seed=arguments.seed)
+    domains = swarm.domains if swarm else tuple(arguments.domains)
+    if len(domains) < 2:
+        raise InputError("--domains: name two at least, or give a table")
+    trained_NxK = swarm.arrays()[0] if swarm else np.empty((0, len(domains)))
+    optimum_SxK = None if result is None else result.optimum_SxK
+    new_NxK = design.propose(
+        arguments.kind,
+        arguments.count,
+        _draw(arguments, domains),
+        trained_NxK,
+        optimum_SxK,
+        seed=arguments.seed,
+    )
+    noise = None if result is None else result.result.diagnostics.get("held_out_rmse")
+    if optimum_SxK is not None and noise is not None:
+        before, after = (
+            design.resolution(optimum_SxK, mixtures, noise)
+            for mixtures in (trained_NxK, np.concatenate([trained_NxK, new_NxK]))
+        )
+        # Beside the table, which is read by programs.
+        sys.stderr.write(
+            f"differences between possible optima that a fit sees: {before:.4g} nats with "
+            f"{len(trained_NxK)} runs, {after:.4g} with {arguments.count} more\n"
+        )
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([arguments.weight_prefix + domain for domain in domains])
+    writer.writerows([f"{value:.6f}" for value in weights_K] for weights_K in new_NxK)
+    return text.getvalue().rstrip()
+
+
+def _draw(arguments: argparse.Namespace, domains: tuple[str, ...]) -> design.Draw:
+    caps = options.by_domain(arguments.cap, "--cap", domains)
+    prior = options.by_domain(arguments.prior, "--prior", domains)
+    return design.Draw(
+        by_domain.shares(prior, domains, "--prior") if prior else by_domain.uniform(len(domains)),
+        np.array([float(caps.get(domain, np.inf)) for domain in domains]),
+        arguments.concentration,
+    )
+
+
+def reused(arguments: argparse.Namespace) -> str:
+    """An old mixture's ratios where domains come and go, or the new mixture of all domains.
+
+    Raises:
+        InputError: a domain that is not there, or no ratios that could be kept.
+    """
+    within = reuse.kept(options.pairs(arguments.old, "--old"), arguments.changed)
+    if arguments.new:
+        within = reuse.expanded(options.pairs(arguments.new, "--new"), arguments.virtual, within)
+    return json.dumps(within, indent=2)

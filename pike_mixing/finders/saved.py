@@ -1,0 +1,92 @@
+"""Fitted predictors as JSON files: no pickle, and the same predictions to the last bit."""
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from pike_mixing.arrays import Floats
+from pike_mixing.errors import InputError
+from pike_mixing.finders import registry, validation
+from pike_mixing.finders.interface import FinderResult, Predictor, Swarm, SwarmFinder
+
+FORMAT = "pike-mixing predictor 1"
+"""First value of a file."""
+
+
+@dataclass(frozen=True)
+class SavedPredictor:
+    """A predictor, and what tells how far to trust it."""
+
+    finder: str
+    settings: dict[str, Any]
+    domains: tuple[str, ...]
+    losses: tuple[str, ...]
+    """Names of the losses that the target weighs."""
+    measured_NxK: Floats
+    """Mixtures of the runs that it was fitted to."""
+    optimum: dict[str, float]
+    """The mixture that was found, by domain."""
+    held_out_rmse: float | None
+    """Of losses that no fit has seen, nats per token."""
+    predictor: Predictor
+
+    def outside(self, weights_K: Floats) -> bool:
+        """Whether a mixture is no average of those that were measured: then it extrapolates."""
+        return validation.outside(weights_K, self.measured_NxK)
+
+
+def record(name: str, finder: SwarmFinder, swarm: Swarm, result: FinderResult) -> dict[str, Any]:
+    """JSON values of what a finder has fitted.
+
+    Args:
+        name: The finder's, in `FINDERS`.
+        finder: It, with its settings.
+        swarm: What it was fitted to.
+        result: What it found.
+
+    Raises:
+        InputError: it fitted nothing.
+    """
+    if result.predictor is None or "held_out_rmse" not in result.diagnostics:
+        raise InputError(f"the finder {name!r} predicts no losses: there is nothing to save")
+    return {
+        "format": FORMAT,
+        "finder": name,
+        "settings": dataclasses.asdict(cast(Any, finder)),
+        "domains": list(swarm.domains),
+        "losses": list(swarm.losses),
+        "measured": swarm.arrays()[0].tolist(),
+        "optimum": dict(zip(swarm.domains, result.weights_K.tolist(), strict=True)),
+        "held_out_rmse": result.diagnostics["held_out_rmse"],
+        "predictor": result.predictor.record(),
+    }
+
+
+def load(path: Path) -> SavedPredictor:
+    """The predictor of a file.
+
+    Raises:
+        InputError: it cannot be read, or is no predictor that this version knows.
+    """
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}: check the path") from None
+    if not isinstance(values, dict) or values.get("format") != FORMAT:
+        raise InputError(f"{path} is no saved predictor ({FORMAT}): make it with `fit --save`")
+    finder = cast(SwarmFinder, registry.build(values["finder"], values["settings"], str(path)))
+    domains, losses = tuple(values["domains"]), tuple(values["losses"])
+    return SavedPredictor(
+        finder=values["finder"],
+        settings=values["settings"],
+        domains=domains,
+        losses=losses,
+        measured_NxK=np.array(values["measured"]),
+        optimum=values["optimum"],
+        held_out_rmse=values["held_out_rmse"],
+        predictor=finder.restore(Swarm(domains, (), losses), values["predictor"]),
+    )

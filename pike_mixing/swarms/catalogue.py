@@ -1,0 +1,144 @@
+"""Which public swarms there are: where, at which revision, with which licence and SHA-256.
+
+`TABLES` is the one list; `SHA256SUMS` beside it holds the digests of their files. A file that is
+not in it has not been seen by whoever wrote the entry, and is refused until somebody adds it.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pike_mixing.errors import InputError
+from pike_mixing.settings import unknown
+
+KEYS = ("run", "index")
+"""Columns that join a pair of files, the first that both have."""
+LABELS = ("", "Unnamed: 0", "run", "name", "index")
+"""Columns of a pair that are neither a domain nor a loss."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A pair of files of a repository: mixtures, and losses of the same runs."""
+
+    ratios: str
+    metrics: str
+    labels: dict[str, str] = field(default_factory=dict)
+    """Values of further columns of all its rows: set, parameters, tokens."""
+
+
+@dataclass(frozen=True)
+class PublicSwarm:
+    """Tables of one repository at one commit."""
+
+    about: str
+    repository: str
+    """Of GitHub: owner/name."""
+    revision: str
+    licence: str
+    """SPDX identifier."""
+    parts: tuple[Part, ...]
+    ratio_prefix: str = ""
+    """Begins the columns of mixtures in the repository's files, and is taken off."""
+    metric_prefix: str = ""
+    metric_suffix: str = ""
+
+    def files(self) -> list[str]:
+        """Paths in the repository: the licence, and each part's."""
+        return ["LICENSE", *(p for part in self.parts for p in (part.ratios, part.metrics))]
+
+    def url(self, path: str) -> str:
+        """Where a file of the repository lies."""
+        return f"https://raw.githubusercontent.com/{self.repository}/{self.revision}/{path}"
+
+
+def _regmix(name: str, size: str, parameters: str, tokens: str) -> Part:
+    labels = {"set": name, "parameters": parameters, "tokens": tokens}
+    files = (f"data/{name}_mixture_{size}.csv", f"data/{name}_pile_loss_{size}.csv")
+    return Part(*files, labels)
+
+
+def _olmix(name: str) -> Part:
+    return Part(f"{name}_ratios.csv", f"{name}_metrics.csv", {"parameters": "3e7"})
+
+
+def _marin(name: str) -> Part:
+    path = f"experiments/domain_phase_mix/exploratory/{name}/{name}.csv"
+    return Part(path, path, {"parameters": "6e7"})
+
+
+TABLES = {
+    "regmix": PublicSwarm(
+        about="RegMix (arXiv 2407.01492): 17 domains of the Pile, 13 validation losses; 768 runs "
+        "of 1M parameters (512 train, 256 test), 256 of 60M, 64 of 1B",
+        repository="sail-sg/regmix",
+        revision="b004d3a3f39846dcec6b3740da22bcd1ba95a5d0",
+        licence="MIT",
+        parts=(
+            _regmix("train", "1m", "1e6", "1e9"),
+            _regmix("test", "1m", "1e6", "1e9"),
+            _regmix("test", "60m", "6e7", "1e9"),
+            _regmix("test", "1B", "1e9", "2.5e10"),
+        ),
+        ratio_prefix="train_the_pile_",
+        metric_prefix="metric/the_pile_",
+        metric_suffix="_val_loss",
+    ),
+    "olmix-dclm": PublicSwarm(
+        about="Olmix (arXiv 2602.12237): 24 topics of DCLM, 127 runs of 30M parameters, bits per "
+        "byte of downstream tasks",
+        repository="allenai/olmix",
+        revision="dd2900f8f1b67a248acded26fbd898190d796be9",
+        licence="Apache-2.0",
+        parts=(_olmix("dclm"),),
+    ),
+    "olmix-full": PublicSwarm(
+        about="Olmix: 512 runs that mix all its sources anew, 30M parameters",
+        repository="allenai/olmix",
+        revision="d6f852def112182441c43a5861528e29653ac675",
+        licence="Apache-2.0",
+        parts=(_olmix("full_recomputation"),),
+    ),
+    "olmix-reuse": PublicSwarm(
+        about="Olmix: 64 runs in which old ratios are one virtual domain, 30M parameters",
+        repository="allenai/olmix",
+        revision="d6f852def112182441c43a5861528e29653ac675",
+        licence="Apache-2.0",
+        parts=(_olmix("full_reuse_update_5_seed_0"),),
+    ),
+    "marin-two-phase": PublicSwarm(
+        about="marin: mixtures of two phases, 60M parameters",
+        repository="marin-community/marin",
+        revision="d72c16b84365ffdfe534425b7c9bcb993d0961a4",
+        licence="Apache-2.0",
+        parts=(_marin("two_phase_many"),),
+    ),
+}
+"""Public swarms by name."""
+SHA256SUMS = Path(__file__).parent / "SHA256SUMS"
+PACKAGED = ("regmix",)
+"""Those that the package holds itself."""
+
+
+def table(name: str) -> PublicSwarm:
+    """The public swarm of this name.
+
+    Raises:
+        InputError: there is none.
+    """
+    if name not in TABLES:
+        raise InputError(unknown(name, TABLES, "swarm"))
+    return TABLES[name]
+
+
+def digests(name: str) -> dict[str, str]:
+    """The recorded SHA-256 of a swarm's files, by path."""
+    lines = SHA256SUMS.read_text(encoding="utf-8").splitlines()
+    pairs = [line.split("  ", 1) for line in lines]
+    return {p.removeprefix(f"{name}/"): d for d, p in pairs if p.startswith(f"{name}/")}
+
+
+def located(path: Path) -> Path:
+    """The file of a table: the path itself, or of a name in `PACKAGED` the package's own file."""
+    if not path.exists() and str(path) in PACKAGED:
+        return Path(__file__).parent / f"{path}.csv.gz"
+    return path

@@ -1,0 +1,167 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+from known_law import DOMAINS, optimum, proxies
+
+from pike_mixing.__main__ import main
+from pike_mixing.errors import InputError
+from pike_mixing.finders.design import Draw, capped, propose, resolution
+from pike_mixing.finders.fit import fit
+from pike_mixing.finders.interface import Swarm
+from pike_mixing.finders.mixing_law import MixingLaw
+
+FREE = Draw(np.full(3, 1 / 3), np.full(3, np.inf))
+NOTHING = np.empty((0, 3))
+
+
+def test_what_is_above_a_cap_goes_to_the_others_in_proportion():
+    # 0.6 to 0.5: 0.1 goes to 0.3 and 0.1 as 3 : 1.
+    weights_K = capped(np.array([0.6, 0.3, 0.1]), np.array([0.5, 1, 1]))
+    assert weights_K.tolist() == pytest.approx([0.5, 0.375, 0.125])
+    # Then the second is above its own.
+    weights_K = capped(np.array([0.6, 0.3, 0.1]), np.array([0.5, 0.35, 1]))
+    assert weights_K.tolist() == pytest.approx([0.5, 0.35, 0.15])
+    assert capped(np.array([1.0, 0, 0]), np.array([0.4, 1, 1])).tolist() == [0.4, 0.3, 0.3]
+
+
+@effort(max_examples=30, deadline=None)
+@given(st.lists(st.floats(0.05, 1), min_size=3, max_size=6), st.integers(0, 99))
+def test_caps_hold_and_weights_sum_to_one(caps, seed):
+    cap_K = np.array(caps) / min(1, sum(caps))
+    draw = Draw(np.full(len(caps), 1 / len(caps)), cap_K)
+    drawn_NxK = draw.mixtures(20, seed)
+    assert (drawn_NxK <= cap_K + 1e-9).all()
+    np.testing.assert_allclose(drawn_NxK.sum(axis=1), 1)
+
+
+def test_a_d_optimal_design_of_three_runs_goes_to_the_corners():
+    # |X'X| of three mixtures is largest for the identity.
+    chosen_NxK = propose("d-optimal", 3, FREE, NOTHING)
+    assert sorted(chosen_NxK.argmax(axis=1).tolist()) == [0, 1, 2]
+    assert chosen_NxK.max(axis=1).min() > 0.9
+    # Where two corners are trained, the third is next.
+    (next_K,) = propose("d-optimal", 1, FREE, np.eye(3)[:2])
+    assert next_K.argmax() == 2
+
+
+def test_a_d_optimal_design_tells_more_than_a_random_one():
+    def volume(chosen_NxK):
+        return np.linalg.det(chosen_NxK.T @ chosen_NxK)
+
+    optimal = volume(propose("d-optimal", 8, FREE, NOTHING))
+    assert all(optimal > volume(FREE.mixtures(8, seed)) for seed in range(20))
+
+
+def test_what_runs_show_by_hand():
+    # Optima (1, 0) and (0, 1), each trained 4 times with noise 0.1: a coefficient's standard error
+    # is 0.1 / 2; of (s_1 - s_2) / 2 it is 0.1 / 2 / sqrt 2.
+    trained = np.repeat(np.eye(2), 4, axis=0)
+    shown = resolution(np.eye(2), trained, 0.1)
+    assert shown == pytest.approx(1.96 * 0.05 / 2**0.5, rel=1e-3)
+    assert resolution(np.eye(2), np.concatenate([trained] * 4), 0.1) == pytest.approx(
+        shown / 2, rel=1e-3
+    )
+
+
+@pytest.mark.slow
+def test_an_informative_design_sees_smaller_differences_and_lowers_the_regret():
+    swarm = Swarm(DOMAINS, proxies(10, noise=0.05))
+    result = fit(MixingLaw(kl=0), swarm, resamples=30)
+    trained_NxK, noise = swarm.arrays()[0], result.result.diagnostics["held_out_rmse"]
+    shown = {
+        kind: resolution(
+            result.optimum_SxK,
+            np.concatenate([trained_NxK, propose(kind, 6, FREE, trained_NxK, result.optimum_SxK)]),
+            noise,
+        )
+        for kind in ("dirichlet", "d-optimal", "informative")
+    }
+    assert shown["informative"] <= shown["d-optimal"]
+    assert shown["informative"] < shown["dirichlet"]
+    assert shown["dirichlet"] < resolution(result.optimum_SxK, trained_NxK, noise)
+
+
+def test_designs_that_cannot_be_made_are_refused(capsys):
+    with pytest.raises(InputError, match="needs a table that can be fitted"):
+        propose("informative", 2, FREE, NOTHING)
+    with pytest.raises(InputError, match=r"the caps sum to 0\.9"):
+        Draw(np.full(3, 1 / 3), np.full(3, 0.3)).mixtures(2, 0)
+    assert main(["design", "--count", "3"]) == 2
+    assert "--domains: name two at least" in capsys.readouterr().err
+    assert main(["design", "--domains", "a", "b", "--count", "3", "--cap", "c=1"]) == 2
+    assert "--cap: 'c' is unknown" in capsys.readouterr().err
+
+
+def test_the_command_prints_a_table_that_fit_reads(tmp_path, capsys):
+    command = ["design", "--domains", "en", "de", "--count", "4", "--cap", "en=0.4"]
+    assert main(command) == 0
+    header, *rows = capsys.readouterr().out.split()
+    assert header == "weight/en,weight/de"
+    weights = [[float(value) for value in row.split(",")] for row in rows]
+    assert len(weights) == 4
+    assert all(en <= 0.4 and en + de == pytest.approx(1, abs=1e-5) for en, de in weights)
+
+
+@pytest.mark.slow
+def test_a_saved_predictor_says_the_same_and_warns_when_it_extrapolates(tmp_path, capsys):
+    path, saved = tmp_path / "swarm.csv", tmp_path / "predictor.json"
+    runs = proxies(24, noise=0.01)
+    rows = [[*run.weights_K.tolist(), *run.loss_K.tolist()] for run in runs]
+    header = [f"weight/{d}" for d in DOMAINS] + [f"loss/{d}" for d in DOMAINS]
+    path.write_text("\n".join(",".join(map(str, row)) for row in [header, *rows]))
+    for finder in ("mixing-law", "regmix"):
+        command = ["fit", finder, str(path), "--target", *DOMAINS, "--resamples", "3"]
+        command += ["--test", str(path), "--save", str(saved), "--format", "json"]
+        assert main(command) == 0
+        said = json.loads(capsys.readouterr().out)
+        assert said["test"]["spearman"]["value"] > 0.9
+        assert said["gain"]["low"] <= said["gain"]["high"]
+        mixture = [f"{name}={weight!r}" for name, weight in said["mixture"].items()]
+        assert main(["predict", str(saved), "--format", "json", "--mixture", *mixture]) == 0
+        predicted = json.loads(capsys.readouterr().out)
+        assert predicted["loss"] == predicted["loss_of_optimum"]
+        assert predicted["loss"] == pytest.approx(said["diagnostics"]["predicted_loss"], abs=1e-12)
+        assert main(["predict", str(saved), "--mixture", "code=1"]) == 0
+        assert "WARNING: the mixture lies outside" in capsys.readouterr().out
+    command = ["design", str(path), "--count", "2", "--kind", "informative", "--target", *DOMAINS]
+    assert main(command) == 0
+    said = capsys.readouterr()
+    _, first, _ = said.out.splitlines()
+    assert said.err.startswith("differences between possible optima that a fit sees: ")
+    assert np.abs(np.array(first.split(","), dtype=float) - optimum()[0]).max() < 1
+
+
+def test_several_targets_are_fitted_each_by_itself(tmp_path, capsys):
+    path = tmp_path / "s.csv"
+    path.write_text("weight/a,weight/b,loss/x,loss/y\n1,0,1,4\n0,1,2,2\n")
+    command = ["fit", "best", str(path), "--target", "x", "--target", "y", "--resamples", "0"]
+    assert main([*command, "--format", "json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)["targets"]
+    assert first["mixture"] == {"a": 1, "b": 0}
+    assert second["mixture"] == {"a": 0, "b": 1}
+    assert main([*command, "--save", str(tmp_path / "p")]) == 2
+    assert "--save: a file holds one predictor" in capsys.readouterr().err
+    assert main(["fit", "best", str(path), "--target", "x", "--save", str(tmp_path / "p")]) == 2
+    assert "'best' predicts no losses" in capsys.readouterr().err
+    (tmp_path / "p").write_text("{}")
+    assert main(["predict", str(tmp_path / "p"), "--mixture", "a=1"]) == 2
+    assert "is no saved predictor" in capsys.readouterr().err
+
+
+def test_an_old_mixture_is_reused(capsys):
+    old = ["--old", "code=0.5", "prose=0.3", "web=0.2", "--changed", "web"]
+    assert main(["reuse", *old]) == 0
+    assert json.loads(capsys.readouterr().out) == pytest.approx({"code": 5 / 8, "prose": 3 / 8})
+    assert main(["reuse", *old, "--new", "old=0.4", "web=0.35", "maths=0.25"]) == 0
+    expected = {"code": 0.25, "prose": 0.15, "web": 0.35, "maths": 0.25}
+    assert json.loads(capsys.readouterr().out) == pytest.approx(expected)
+
+
+def test_the_design_is_a_function_of_the_seed():
+    chosen = [propose("d-optimal", 3, FREE, NOTHING, seed=seed) for seed in (1, 1, 2)]
+    assert np.array_equal(chosen[0], chosen[1])
+    assert not np.array_equal(chosen[0], chosen[2])

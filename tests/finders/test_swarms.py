@@ -1,0 +1,153 @@
+"""Public swarms: fetched by pinned hashes, and those of the package."""
+
+import csv
+import gzip
+import hashlib
+
+import numpy as np
+import pytest
+
+from pike_mixing.__main__ import main
+from pike_mixing.errors import InputError
+from pike_mixing.finders import table
+from pike_mixing.swarms import catalogue
+from pike_mixing.swarms.catalogue import Part, PublicSwarm
+from pike_mixing.swarms.fetch import fetch
+
+RATIOS = "index,mix_en,mix_de\n1,0.5,0.5\n2,0.25,0.75\n"
+METRICS = "index,m/en_val,m/de_val\n2,3.5,1.5\n1,3,2\n"
+
+
+@pytest.fixture
+def mirror(tmp_path, monkeypatch):
+    """A folder of a repository's files, and the entry of the catalogue that pins them."""
+    folder = tmp_path / "mirror"
+    folder.mkdir()
+    files = {"LICENSE": "take it", "a.csv": RATIOS, "b.csv": METRICS}
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    swarm = PublicSwarm(
+        about="two runs",
+        repository="some/where",
+        revision="0" * 40,
+        licence="MIT",
+        parts=(Part("a.csv", "b.csv", {"parameters": "1e6"}),),
+        ratio_prefix="mix_",
+        metric_prefix="m/",
+        metric_suffix="_val",
+    )
+    monkeypatch.setitem(catalogue.TABLES, "two", swarm)
+    sums = tmp_path / "SHA256SUMS"
+    digests = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
+    sums.write_text("".join(f"{digest}  two/{name}\n" for name, digest in digests.items()))
+    monkeypatch.setattr(catalogue, "SHA256SUMS", sums)
+    return folder
+
+
+def test_a_swarm_is_fetched_into_the_one_form_with_its_licence(mirror, tmp_path, capsys):
+    assert main(["swarms", "two", "--to", str(tmp_path), "--from", mirror.as_uri()]) == 0
+    path = tmp_path / "two.csv.gz"
+    assert capsys.readouterr().out.strip() == str(path)
+    assert (tmp_path / "two.LICENSE").read_text() == "take it"
+    swarm = table.read(path)
+    assert (swarm.domains, swarm.losses) == (("en", "de"), ("en", "de"))
+    assert [run.loss_K.tolist() for run in swarm.runs] == [[3, 2], [3.5, 1.5]]
+    assert [run.parameters for run in swarm.runs] == [1e6, 1e6]
+    first = path.read_bytes()
+    assert fetch("two", tmp_path, mirror.as_uri()).read_bytes() == first
+
+
+def test_another_file_is_refused_and_nothing_is_written(mirror, tmp_path):
+    (mirror / "b.csv").write_text(METRICS.replace("3.5", "3.6"))
+    with pytest.raises(InputError, match=r"b\.csv has the SHA-256 .* it is another file"):
+        fetch("two", tmp_path / "out", mirror.as_uri())
+    (mirror / "a.csv").unlink()
+    with pytest.raises(InputError, match=r"a\.csv cannot be had: .*--from file:///folder"):
+        fetch("two", tmp_path / "out", mirror.as_uri())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_swarm_that_nobody_has_pinned_is_refused_by_name(tmp_path):
+    with pytest.raises(InputError, match="'marin-two-phase': nobody has recorded the SHA-256 of L"):
+        fetch("marin-two-phase", tmp_path)
+    with pytest.raises(InputError, match="swarm: 'regmx' is unknown: did you mean 'regmix'"):
+        fetch("regmx", tmp_path)
+
+
+def test_the_list_says_what_is_there(capsys):
+    assert main(["swarms"]) == 0
+    said = capsys.readouterr().out
+    assert "regmix (in the package, MIT)" in said
+    assert "olmix-dclm (to fetch, Apache-2.0)" in said
+    assert "marin-two-phase (not pinned, Apache-2.0)" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("where", "runs", "tokens"),
+    [
+        ({"parameters": "1e6", "set": "train"}, 512, 1e9),
+        ({"parameters": "1000000", "set": "test"}, 256, 1e9),
+        ({"parameters": "6e7"}, 256, 1e9),
+        ({"parameters": "1e9"}, 64, 2.5e10),
+    ],
+)
+def test_the_packages_swarm_has_its_runs(where, runs, tokens):
+    for name in catalogue.PACKAGED:
+        path = catalogue.located(catalogue.Path(name))
+        assert (path.parent / f"{name}.LICENSE").is_file()
+    swarm = table.read(path, where=where)
+    assert (len(swarm.runs), len(swarm.domains), len(swarm.losses)) == (runs, 17, 13)
+    assert {run.tokens for run in swarm.runs} == {tokens}
+    weights_NxK, loss_NxM = swarm.arrays()
+    np.testing.assert_allclose(weights_NxK.sum(axis=1), 1)
+    assert (loss_NxM.min(), loss_NxM.max()) > (0.5, 2)
+
+
+def pair(tmp_path, ratios, metrics):
+    (tmp_path / "ratios.csv").write_text(ratios)
+    (tmp_path / "metrics.csv").write_text(metrics)
+    return tmp_path / "ratios.csv", tmp_path / "metrics.csv"
+
+
+def test_a_pair_in_olmixs_form_is_joined_by_its_run(tmp_path):
+    ratios, metrics = pair(
+        tmp_path,
+        ",run,name,index,web,code\n0,aa,x-0,0,0.75,0.25\n1,bb,x-1,1,0.5,0.5\n",
+        ",run,name,index,easy,hard\n0,bb,x-1,1,2,4\n1,aa,x-0,0,1,3\n2,cc,x-2,2,9,9\n",
+    )
+    swarm = table.read(ratios, ["hard"], metrics=metrics)
+    assert swarm.domains == ("web", "code")
+    assert [run.weights_K.tolist() for run in swarm.runs] == [[0.75, 0.25], [0.5, 0.5]]
+    assert [run.loss_K.tolist() for run in swarm.runs] == [[3], [4]]
+
+
+@pytest.mark.parametrize(
+    ("ratios", "metrics", "message"),
+    [
+        ("run,a,b\nx,1,0\n", "run,l\ny,1\n", "run 'x' of ratios.csv is missing"),
+        ("run,a,b\nx,1,0\nx,0,1\n", "run,l\nx,1\n", "run 'x' is there twice"),
+        ("run,a,b\nx,1,0\n", "name,l\nx,1\n", "both need a column run or index"),
+    ],
+)
+def test_a_pair_that_cannot_be_joined_is_refused(tmp_path, ratios, metrics, message):
+    one, other = pair(tmp_path, ratios, metrics)
+    with pytest.raises(InputError, match=message):
+        table.read(one, metrics=other)
+
+
+def test_rows_are_chosen_by_numbers_and_texts(tmp_path):
+    path = tmp_path / "s.csv.gz"
+    rows = [["set", "n", "weight/a", "weight/b", "loss/l"], ["x", "1e6", 1, 0, 1]]
+    rows += [["y", "1000000", 0, 1, 2], ["x", "2", 0.5, 0.5, 3]]
+    with gzip.open(path, "wt", newline="") as file:
+        csv.writer(file).writerows(rows)
+    assert [r.name for r in table.read(path, where={"n": "1000000"}).runs] == [
+        "row 00001",
+        "row 00002",
+    ]
+    assert [r.name for r in table.read(path, where={"set": "x", "n": "2"}).runs] == ["row 00003"]
+    with pytest.raises(InputError, match="no row has"):
+        table.read(path, where={"set": "z"})
+    with pytest.raises(InputError, match="where: 'sett' is unknown: did you mean 'set'"):
+        table.read(path, where={"sett": "x"})
