@@ -33,9 +33,7 @@ help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 setup: $(READY) ## Make the environment in .venv (TORCH=cuda for NVIDIA GPUs, EXTRAS=hf,slurm for more)
-# lm-eval needs an older python-dateutil: held to ours, pip takes years-old versions of what asks for it.
-	$(if $(EXTRAS),grep -v '^python-dateutil==' $(VENV)/constraints.txt > $(VENV)/constraints-extras.txt)
-	$(if $(EXTRAS),$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints-extras.txt --editable '.[$(EXTRAS)]')
+	$(if $(EXTRAS),$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints.txt --editable '.[$(EXTRAS)]')
 
 $(READY): pyproject.toml constraints-cpu.txt $(HASHED)
 	grep -v $(if $(filter cuda,$(TORCH)),'^torch==','^#') constraints-cpu.txt | \
@@ -119,7 +117,9 @@ site: $(READY) ## Build the documentation as a site: build/site/index.html
 	$(BIN)/python -m sphinx -q -W --keep-going -c docs . build/site
 
 bench: $(READY) ## Measure beside other packages, and record under benchmarks/results (hours; 20 GB of disk)
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints.txt --editable '.[bench,hub,lm-eval]'
+	# lm_eval needs an older python-dateutil: held to ours, pip takes years-old versions of what asks for it.
+	grep -v '^python-dateutil==' $(VENV)/constraints.txt > $(VENV)/constraints-bench.txt
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints-bench.txt --editable '.[bench,hub]'
 	# The requirements of these would take other packages back to older versions.
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --requirement benchmarks/peers.txt
 	set -e; for name in planning mixing packing reading memory loss firing training scoring estimators page; do \

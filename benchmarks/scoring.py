@@ -3,7 +3,7 @@
     python -m benchmarks.scoring [--items 8] [--rounds 5] [--models small base]
 
 The peer is the harness's Hugging Face back end, eight rows at a time, on a model of transformers
-with the same weights (extras `[lm-eval]` and `[bench]`). Both get the same token ids, which are
+with the same weights (extra `[bench]`). Both get the same token ids, which are
 random; lengths are log-normal around medians near those of the real data sets in a vocabulary of
 32,000, demonstrations as long as the first seven of OLMES's lists. Ratios carry over to real text,
 seconds do not. Each is timed by the clock beside the other of the same round.

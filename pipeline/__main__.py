@@ -19,9 +19,12 @@ from pipeline.runtime import launch, presentation, run_lock, signal_handler
 MISTAKE = 2
 """Exit code of what the user can mend; 1 is our fault, `signal_handler.STOPPED` a signal's."""
 
-EXTRAS = {"lm_eval": "lm-eval", "transformers": "hf", "tokenizers": "hf", "google": "hf"} | {
-    "tensorboard": "tensorboard",
+EXTRAS = {
+    "google": "hf",
     "sklearn": "domains",
+    "tensorboard": "tensorboard",
+    "tokenizers": "hf",
+    "transformers": "hf",
 }
 """Packages that one command alone needs, and the extra that installs each."""
 
@@ -47,10 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if package not in EXTRAS:
             raise
         advice = f"in the clone, run `{install(EXTRAS[package])}`"
-        advice = f"{package} is not installed: {advice}"
-        if {"-h", "--help"} & set(words):
-            return _shown(f"{cli.parsers()[1][command].format_help()}\n{advice}")
-        _told(command, advice)
+        _told(command, f"{package} is not installed: {advice}")
         return MISTAKE
     except signal_handler.Interrupted as ended:
         _told(command, str(ended))

@@ -87,9 +87,7 @@ def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
         dest="command", required=True, metavar="COMMAND", help="one of those below"
     )
     for command in declared:
-        # No character begins options of the harness here: all of them are its own.
-        how: Any = {"add_help": False, "prefix_chars": "\0"} if command.name == "lm-eval" else {}
-        own = choices.add_parser(command.name, description=command.about, **how)
+        own = choices.add_parser(command.name, description=command.about)
         own.set_defaults(place=command.place)
         for name, about, options in command.arguments:
             own.add_argument(name, help=about, **options)
@@ -215,9 +213,6 @@ def commands() -> list[Command]:
             _option("--from", "files of the data set that are here already", dest="taken",
                     metavar="SPLIT=FILE", nargs="+", default=[]),
             by="pipeline.tasks.fetch:fetch"),
-        _command("run", "lm-eval", "run lm-evaluation-harness, to which a checkpoint is "
-            "--model pike", ("given", "its own arguments", {"nargs": argparse.REMAINDER}),
-            by="pipeline.evaluation.harness:run"),
         _command("run", "export", "write a run's model as a directory that transformers loads",
             _given("RUN", "the folder of a finished run"), out,
             _option("--step", "its checkpoint (default: the last)", type=_whole(0)),

@@ -228,31 +228,7 @@ def test_a_fault_of_ours_shows_its_traceback(monkeypatch):
         __main__.main(["why", "table"])
 
 
-def test_the_harness_gets_its_options_as_they_stand():
-    given = ["--model", "pike", "--help", "-o", "out", "task"]
-    assert cli.chosen(["lm-eval", *given])["given"] == given
-
-
-@pytest.mark.slow
-def test_a_missing_extra_is_named():
-    done = without("lm_eval", "lm-eval", "ls")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.endswith(
-        "pike lm-eval: lm_eval is not installed: in the clone, run `make setup EXTRAS=lm-eval`\n"
-    )
-
-
-@pytest.mark.slow
-def test_help_of_a_command_that_lacks_its_extra_names_it():
-    done = without("lm_eval", "lm-eval", "--help")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("usage: pike lm-eval")
-    assert done.stdout.endswith("run `make setup EXTRAS=lm-eval`\n")
-
-
-@pytest.mark.parametrize(
-    "command", [c for c in cli.commands() if c.name != "lm-eval"], ids=lambda command: command.name
-)
+@pytest.mark.parametrize("command", cli.commands(), ids=lambda command: command.name)
 def test_the_arguments_of_a_command_are_those_of_its_function(command):
     module, _, name = (command.place or stages.STAGES[command.name]).partition(":")
     try:

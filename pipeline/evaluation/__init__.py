@@ -13,8 +13,4 @@ gradient_probe    how alike the domains' gradients are: `pike probe`
 Of downstream tasks (`pipeline.tasks` says what is asked):
 
 prompt_encoding   prompts -> tokens, cut where a candidate begins
-
-And with another's code:
-
-harness       lm-evaluation-harness with our checkpoints as a model of it: `pike lm-eval`
 """

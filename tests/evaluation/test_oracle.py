@@ -1,9 +1,8 @@
 """Our downstream tasks beside lm-evaluation-harness, item by item.
 
-Every task's stand-in is asked with 0 and 7 demonstrations in three formulations, three times:
+Every task's stand-in is asked with 0 and 7 demonstrations in three formulations, twice:
 
     ours    pipeline.tasks, pipeline.evaluation: what `pike evaluate` does
-    pike    the harness, with our model through `pike lm-eval`'s adapter
     hf      the harness with its Hugging Face back end, on a model of transformers that has the
             same weights
 
@@ -37,8 +36,6 @@ from lm_eval.api.task import ConfigurableTask
 from lm_eval.models.huggingface import HFLM
 from lm_eval.tasks import TaskManager
 from twin import persimmon, pieces
-
-from pipeline.evaluation.harness import HarnessModel
 
 LENGTH = 4096
 
@@ -146,17 +143,11 @@ def test_the_harness_gives_our_accuracies_on_every_task(benchmarks, tokenizers, 
         for formulation in ("cf", "mcf", "hyb")
     ]
     assert len(ways) == 7 * 2 * 3
-    adapter = HarnessModel(
-        checkpoint=str(step), tokenizer=str(tokenizer.path), length=LENGTH, device="cpu"
-    )
     twin, tokens = persimmon(model, length=LENGTH), pieces(tokenizer)
     back_end = HFLM(pretrained=twin, tokenizer=tokens, add_bos_token=True, batch_size=8)
-    sides = [by_harness(lm, ways, tokenizer) for lm in (adapter, back_end)]
-    for number, one in enumerate(ways):
+    for one, theirs in zip(ways, by_harness(back_end, ways, tokenizer), strict=True):
         ours = by_us(model, one, tokenizer)
-        for side in sides:
-            theirs = side[number]
-            assert theirs.accuracy == pytest.approx(ours.accuracy, abs=1e-9), one.spec.name
-            assert theirs.picks == ours.picks, one.spec.name
-            for a, b in zip(theirs.sums, ours.sums, strict=True):
-                np.testing.assert_allclose(a, b, atol=1e-4, rtol=0)
+        assert theirs.accuracy == pytest.approx(ours.accuracy, abs=1e-9), one.spec.name
+        assert theirs.picks == ours.picks, one.spec.name
+        for a, b in zip(theirs.sums, ours.sums, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-4, rtol=0)
