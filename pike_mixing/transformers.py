@@ -57,7 +57,7 @@ def attach(
         method: A rule with settings, or the name of one without.
         datasets: By domain; their rows are what `data_collator` takes.
         row_losses: The loss of each row, which is not compared; when absent, `of_outputs`.
-        options: Further arguments of `Mixing`: statistics_micro_batch, rounding, facts.
+        options: Further arguments of `Mixing`: statistics_micro_batch, excess_fn, optimizer, ...
 
     Returns:
         The mixing, whose `weights` and `metrics()` may be looked at.

@@ -272,7 +272,7 @@ class Mixing(Engine):
                 "end_step: no step has begun: take its rows from mixing.data_loader, or call "
                 "mixing.backward() in a loop over mixing.steps()"
             )
-        wants = needs.losses or needs.losses_after or result.coefficient_K is not None
+        wants = needs.losses or needs.losses_after or needs.weighs()
         if wants and not self.complete:
             raise InputError(
                 f"end_step: {len(at.losses)} of {len(at.domains_of)} micro-batches of step "

@@ -63,22 +63,16 @@ class PerDomainAdamW(Uncompiled):
         rates = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         super().__init__(params, rates)
         self.domains = domains
-        # A part of the state: a checkpoint may fall between `take` and `step`.
-        self.param_groups[0]["taken"] = []
+        self._taken: list[tuple[int, float]] = []
 
     @torch.no_grad()
     def take(self, domain: int, coefficient: float) -> None:
         """Moves a domain's moments by the gradient that lies in the parameters.
 
-        A domain is taken once a step: a training that goes on from a checkpoint within a step takes
-        it again, and nothing happens.
-
         Args:
-            domain: Index of the domain.
+            domain: Index of the domain; at most once a step.
             coefficient: c_k of the domain in the next step.
         """
-        if domain in (k for k, _ in self._taken):
-            return
         for group in self.param_groups:
             beta1, beta2 = group["betas"]
             parameters = _trained(group)
@@ -91,11 +85,6 @@ class PerDomainAdamW(Uncompiled):
             for step in steps:
                 step += 1
         self._taken.append((domain, coefficient))
-
-    @property
-    def _taken(self) -> list[tuple[int, float]]:
-        taken: list[tuple[int, float]] = self.param_groups[0]["taken"]
-        return taken
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

@@ -137,7 +137,8 @@ class StepGradient:
         """
         needs, count_K = method.needs(), rows.count_K
         seen = Signals(step, int(count_K.sum()), count_K=count_K)
-        if leaves:
+        if leaves or needs.moments_per_domain:
+            # What a trainer left of the step before is no part of a domain's gradient.
             for p in self.target.parameters:
                 p.grad = None
         if needs.moments_per_domain:

@@ -10,10 +10,10 @@ from torch import nn
 from torch.nn import functional
 
 from pike_mixing import registry
-from pike_mixing.torch import MixedDataset, Mixing
+from pike_mixing.torch import MixedDataset, Mixing, parallel
 from pipeline import settings
 from pipeline.data.shards import Corpus
-from pipeline.model import adamw
+from pipeline.model import adamw, checkpoint
 from pipeline.model.learning_rate import learning_rate
 from pipeline.model.transformer import initialised
 from pipeline.runtime import atomic_files
@@ -44,6 +44,8 @@ METHODS: dict[str, dict[str, object]] = {
     "famo": {"rate": 0.5},
     "gradnorm": {"first": 1, "rate": 0.5},
     "fixed": {"weights_by_domain": {"easy": 0.7, "hard": 0.3}},
+    "doremi": {"reference": "mix", "rate": 2.0},
+    "adatask": {},
 }
 
 
@@ -84,11 +86,15 @@ class Net(nn.Module):
         return found
 
 
-def logits_losses(outputs, labels):
-    """Loss of each row, of the model's outputs."""
+def token_losses(outputs, labels):
     return functional.cross_entropy(
         outputs["logits"].float().transpose(1, 2), labels[:, 1:], reduction="none"
-    ).mean(dim=1)
+    )
+
+
+def logits_losses(outputs, labels):
+    """Loss of each row, of the model's outputs."""
+    return token_losses(outputs, labels).mean(dim=1)
 
 
 def row_losses(model, batch):
@@ -98,15 +104,26 @@ def row_losses(model, batch):
 class Way:
     """What a training loop needs: model, optimizer, schedule, data, mixing."""
 
-    def __init__(self, run, corpora, micro_batch, world=1):
+    def __init__(self, run, corpora, micro_batch, world=1, reference=None):
+        """Reads a run.
+
+        Args:
+            run: Its `run.json`.
+            corpora: Folder of the corpora.
+            micro_batch: Rows of a pass of one process.
+            world: Processes.
+            reference: Folder of the checkpoint of the reference, for DoReMi.
+        """
         work = validate(settings.Run, atomic_files.read_json(run), "run.json")
         self.recipe = recipe = work.training
         opened = {d: Corpus.open(corpora / d, "train", verify=False) for d in work.domains}
         pieces = next(iter(opened.values())).vocabulary
         net = initialised(work.model, work.model.padded_vocabulary(pieces), work.seed)
         self.model = Net(net.configure(recipe))
-        self.optimize()
+        self.reference = reference and Net(checkpoint.load_model(reference))
         self.method = registry.build(work.rule, work.method, "run.json")
+        self.has_moments = self.method.needs().moments_per_domain
+        self.optimize()
         self.domains = {d: Rows(c, recipe.length) for d, c in opened.items()}
         self.seed, self.micro_batch, self.world = work.seed, micro_batch, world
         self.accumulation = ROWS // micro_batch // world
@@ -114,7 +131,11 @@ class Way:
 
     def optimize(self):
         """Optimizer and schedule of the model's parameters."""
-        self.optimizer, recipe = adamw.adamw(self.model, self.recipe), self.recipe
+        recipe = self.recipe
+        if self.has_moments:
+            self.optimizer = adamw.per_domain_adamw(self.model, recipe, len(DOMAINS))
+        else:
+            self.optimizer = adamw.adamw(self.model, recipe)
         first = recipe.initial_learning_rate
         self.schedule = torch.optim.lr_scheduler.LambdaLR(
             self.optimizer, lambda step: learning_rate(step, recipe) / first
@@ -124,11 +145,32 @@ class Way:
         dataset = MixedDataset(
             self.domains, ROWS, seed=self.seed, micro_batch=self.micro_batch, steps=STEPS
         )
-        size = self.recipe.statistics_microbatch
-        made = Mixing(
-            self.method, dataset, model, row_losses, statistics_micro_batch=size, **options
+        return self.watched(
+            Mixing(self.method, dataset, model, row_losses, **self.options(), **options)
         )
-        return self.watched(made)
+
+    def options(self):
+        """What the method and the recipe want of a mixing."""
+        size = self.recipe.statistics_microbatch
+        made = {"statistics_micro_batch": size, "excess_fn": self.reference and self.excess}
+        if self.has_moments:
+            made |= {"optimizer": self.optimizer, "max_norm": self.recipe.clip_norm}
+        return made
+
+    def excess(self, model, batch):
+        """Of each row's losses over the reference's, clipped token by token."""
+        ours, theirs = (
+            token_losses(one(input_ids=batch["input_ids"]), batch["labels"])
+            for one in (model, self.reference)
+        )
+        return (ours - theirs).clamp(min=0).mean(dim=1)
+
+    def outcome(self):
+        """Weights and counts of every step, and the trained model."""
+        tensors = self.model.state_dict().items()
+        names = (name.removeprefix("module.").removeprefix("net.") for name, _ in tensors)
+        whole = (parallel.full_tensor(t.detach()).clone() for _, t in tensors)
+        return self.seen, dict(zip(names, whole, strict=True))
 
     def watched(self, mixing):
         """Notes weights and counts of every step."""
@@ -161,7 +203,7 @@ def plain(way):
             way.schedule.step()
             way.optimizer.zero_grad()
             mixing.end_step()
-    return way.seen
+    return way.outcome()
 
 
 def trainer(way, folder, **changed):
@@ -188,8 +230,7 @@ def trainer(way, folder, **changed):
         data_collator=default_data_collator,
         optimizers=(way.optimizer, way.schedule),
     )
-    size = way.recipe.statistics_microbatch
-    options = {"row_losses": logits_losses, "statistics_micro_batch": size}
+    options = {"row_losses": logits_losses, **way.options()}
     way.mix = way.watched(attach(made, way.method, way.domains, **options))
     return made
 
@@ -198,7 +239,7 @@ def trained(way, folder):
     made = trainer(way, folder)
     made.train()
     way.logged = [entry for entry in made.state.log_history if "loss" in entry]
-    return way.seen
+    return way.outcome()
 
 
 def lightning_module(way, mixing):
@@ -271,13 +312,37 @@ def lightning(way, folder, **changed):
     module = lightning_module(way, mixing)
     made = lightning_trainer(way, mixing, folder, **changed)
     made.fit(module, datamodule=MixingDataModule(mixing))
-    return way.seen
+    return way.outcome()
+
+
+TORCHRUN = {"TORCHELASTIC_RUN_ID": "none", "GROUP_RANK": "0", "LOCAL_WORLD_SIZE": "2"}
+"""The environment of a process that torchrun has started."""
 
 
 def distributed_lightning(way, folder):
-    # As torchrun would have started it.
-    os.environ |= {"TORCHELASTIC_RUN_ID": "none", "GROUP_RANK": "0", "LOCAL_WORLD_SIZE": "2"}
+    os.environ |= TORCHRUN
     return lightning(way, folder, devices=2, strategy="ddp")
+
+
+def fabric(way):
+    from lightning.fabric import Fabric
+
+    if way.world > 1:
+        os.environ |= TORCHRUN
+    made = Fabric(accelerator="cpu", devices=way.world, strategy="ddp" if way.world > 1 else "auto")
+    made.launch()
+    model, optimizer = made.setup(way.model, way.optimizer)
+    mixing = way.mixing(model)
+    for batch in mixing.data_loader():
+        with made.no_backward_sync(model, enabled=not mixing.last):
+            made.backward(mixing.loss(model, batch))
+        if mixing.complete:
+            way.clip()
+            optimizer.step()
+            way.schedule.step()
+            optimizer.zero_grad()
+            mixing.end_step()
+    return way.outcome()
 
 
 def accelerated(way):
@@ -298,7 +363,7 @@ def accelerated(way):
         if accelerator.sync_gradients:
             way.schedule.step()
             mixing.end_step()
-    return way.seen
+    return way.outcome()
 
 
 def distributed_plain(way):

@@ -56,7 +56,10 @@ def left(method, given, **options):
     net = initialised(SHAPE, 12, 0)
     found, optimizer = step(net, given, method, **options)
     moments = method.needs().moments_per_domain
-    kept = [optimizer.state[p]["exp_avg"] if moments else p.grad for p in net.parameters()]
+    kept = [p.grad for p in net.parameters()]
+    if moments:
+        states = [optimizer.state[p] for p in net.parameters()]
+        kept = [state[name] for state in states for name in sorted(state) if "exp_avg_" in name]
     return found, torch.cat([part.flatten() for part in kept])
 
 
