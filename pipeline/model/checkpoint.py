@@ -196,10 +196,7 @@ def restore(
     model.load_state_dict(sharded)
     for number, values in state.items():
         for field, value in values.items():
-            own, parameter = value.to(device), parameters[number]
-            # A number of steps for each domain may have the shape of a parameter.
-            counts = field == "step"
-            values[field] = own if counts else distributed.distribute_like(own, parameter)
+            values[field] = distributed.distribute_like(value.to(device), parameters[number])
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state, "param_groups": groups})
     return TrainState(

@@ -120,8 +120,9 @@ def broadcast_from_main(make: Callable[[], T]) -> T:
 
 
 def distribute_like(tensor: Tensor, parameter: Tensor) -> Tensor:
-    """A whole tensor, cut into shards as a parameter of its shape is."""
-    if not parallel.in_shards(parameter) or tensor.shape != parameter.shape:
+    """A whole tensor, cut into shards as a parameter of its shape and type is."""
+    same = (tensor.shape, tensor.dtype) == (parameter.shape, parameter.dtype)
+    if not parallel.in_shards(parameter) or not same:
         return tensor
     from torch.distributed.tensor import DTensor, distribute_tensor
 
