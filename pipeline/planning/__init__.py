@@ -10,7 +10,7 @@ planner, plan               a configuration      -> the plan: all that it asks f
 records                     a plan               -> the places of manifests, a database's inputs
 stages                      a stage's name       -> its function, the code that it depends on
 output_root                 a plan               -> its folder, settings files
-notices, output_needs       a plan               -> names that nothing uses, outputs without a cell
+notices                     a plan               -> names that nothing uses
 outdated                    a plan, manifests    -> what the plan would make otherwise
 verify                      results              -> what is changed, missing or foreign
 jobs, resources, cost       a plan               -> every job with what it takes: `pike plan`

@@ -9,7 +9,7 @@ from pike_mixing import RULES
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders import registry as finders
 from pike_mixing.settings import check, domain_problems, unknown
-from pipeline.planning import dependencies, methods, output_needs, paper_roles, schema
+from pipeline.planning import dependencies, methods, paper_roles, schema
 from pipeline.planning.configuration import Experiment
 from pipeline.runtime import validation
 from pipeline.runtime.code_fingerprint import PACKAGE
@@ -146,8 +146,8 @@ def _misfits(config: Config, origin: str) -> list[str]:
     problems += [f"{origin}: {problem}" for problem in _headline(config)]
     for (scenario, method), recipe in sorted(pairs.items()):
         problems += _of_method(config, origin, scenario, method, whole.training[recipe])
-    problems += _unselected(config, origin, every)
-    return [*problems, *sorted(output_needs.problems(config, origin, every))]
+    problems += [f"{origin}: {problem}" for problem in _without_oracle(config)]
+    return [*problems, *_unselected(config, origin, every)]
 
 
 def _too_long(config: Config) -> Iterable[str]:
@@ -235,6 +235,13 @@ def _of_method(
         if (given := mixture.get("options", {}).get(key)) is not None:
             at = f"{origin}: mixtures.{values['mixture']}.options.{key} in scenario {scenario}"
             yield from domain_problems(given, domains, at, "is missing")
+
+
+def _without_oracle(config: Config) -> Iterable[str]:
+    """Tables of regret to an oracle that no setting names."""
+    if config.get("compare", {}).get("oracle") is None:
+        for name in sorted({"ladder", "leaderboard"} & config["tables"].keys()):
+            yield f"tables.{name}: it shows regret to an oracle: name a method in compare.oracle"
 
 
 def _unselected(

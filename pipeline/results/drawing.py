@@ -6,6 +6,7 @@ recolour it, hide a line or show its values. Equal panels give equal bytes.
 
 import itertools
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from matplotlib.gridspec import GridSpec
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from pipeline.results import views
 from pipeline.results.panels import Panel, Series, slug
 from pipeline.runtime import atomic_files
 
@@ -71,18 +73,18 @@ def draw(name: str, panels: Sequence[Panel], columns: int, out: Path) -> dict[st
 
     Args:
         name: The figure's name: the prefix of all ids in the SVG.
-        panels: At least one.
+        panels: Without any, the picture says so.
         columns: Panels in a row.
         out: A path of the figure, with any suffix.
 
     Returns:
         The panels' places in the SVG and their numbers, for a page that shows values.
     """
-    columns = min(columns, len(panels))
+    columns = max(1, min(columns, len(panels)))
     cells = _cells(panels, columns)
-    lines = len(cells) // columns
+    lines = max(1, len(cells) // columns)
     styles = {s.key: style(s.position) for panel in panels for s in panel.series}
-    entry = LEGEND_MARK + LEGEND_LETTER * max(map(len, styles))
+    entry = LEGEND_MARK + LEGEND_LETTER * max(map(len, styles), default=0)
     across = max(1, min(2 * columns, int(columns * PANEL_WIDTH / entry)))
     legend_lines = math.ceil(len(styles) / across)
     size = columns * PANEL_WIDTH, lines * PANEL_HEIGHT + legend_lines * LEGEND_LINE + 0.1
@@ -93,6 +95,8 @@ def draw(name: str, panels: Sequence[Panel], columns: int, out: Path) -> dict[st
             Line2D([], [], color=c, linestyle=d, label=key) for key, (c, d) in styles.items()
         ]
         figure.legend(handles=handles, loc="upper left", ncols=across)
+        if not panels:
+            figure.text(0.5, 0.5, textwrap.fill(views.EMPTY, 40), ha="center", va="center")
         grid, places = _grid(figure, lines, columns), []
         for i, panel in enumerate(cells):
             if panel is not None:

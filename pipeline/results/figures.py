@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 from pipeline.results import curves, drawing, marks, sealed, views
 from pipeline.results.panels import Panel
@@ -41,7 +40,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
         out: Any of the three files; the others are written beside it.
 
     Raises:
-        InputError: wrong settings, no database, or nothing selected.
+        InputError: wrong settings, or no database.
     """
     values = atomic_files.read_json(settings)
     figure = validate(FigureSettings, values, str(settings))
@@ -65,14 +64,10 @@ def write(settings: Path, database: Path, out: Path) -> None:
         dataclasses.replace(p, title=p.title + signs.get((p.scenario, p.model, p.title), ""))
         for p in kind.panels(result, baseline)
     ]
-    if not panels:
-        raise InputError(
-            f"{settings}: figure {figure.name!r} is empty: no selected run has what it shows; "
-            "select others, or take it out of `figures` in the configuration"
-        )
     data = drawing.draw(figure.name, panels, kind.columns, out)
     signed = {mark for mark, sign in marks.SIGNS.items() if any(sign in r["sign"] for r in result)}
-    caption = " ".join([views.caption(view), *marks.notes(signed)])
+    empty = [] if panels else [views.EMPTY]
+    caption = " ".join([views.caption(view), *empty, *marks.notes(signed)])
     facts = {"name": figure.name, "caption": caption, "lines": kind.lines, "view": view}
     with atomic_files.atomic_write(places[".json"], "figure") as partial:
         text = json.dumps({**facts, **data}, allow_nan=False)

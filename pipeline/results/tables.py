@@ -101,7 +101,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
         out: Any of the three files; the others are written beside it.
 
     Raises:
-        InputError: wrong settings, no database, or nothing selected.
+        InputError: wrong settings, or no database.
     """
     inputs, values = [settings, database], atomic_files.read_json(settings)
     table = validate(TableSettings, values, str(settings))
@@ -118,7 +118,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
 
 
 def read(table: TableSettings, database: Path, where: str) -> list[TableSection]:
-    """The table's blocks, best values marked.
+    """The table's blocks, best values marked; none where no selected run has what it shows.
 
     Args:
         table: The settings.
@@ -126,7 +126,7 @@ def read(table: TableSettings, database: Path, where: str) -> list[TableSection]
         where: Where the settings stand, for messages.
 
     Raises:
-        InputError: no such view or column, a view that gives no cells, or nothing selected.
+        InputError: no such view or column, or a view that gives no cells.
     """
     connection = connect_ours(database)
     try:
@@ -134,12 +134,7 @@ def read(table: TableSettings, database: Path, where: str) -> list[TableSection]
         made, doubts = _runs(connection), marks.doubts(connection, where)
     finally:
         connection.close()
-    if not result:
-        raise InputError(
-            f"{where}: table {table.name!r} is empty: no selected run has what it shows; select "
-            "others, or take it out of `tables` in the configuration"
-        )
-    missing = [name for name in COLUMNS if name not in result[0]]
+    missing = [name for name in COLUMNS if result and name not in result[0]]
     if missing:
         raise InputError(
             f"{where}: the view {table.view} gives no cells, it lacks {', '.join(missing)}: name "
@@ -214,6 +209,7 @@ def _marks(blocks: list[TableSection]) -> set[str]:
 def markdown(table: TableSettings, blocks: list[TableSection]) -> str:
     """A table of GitHub's Markdown per section, under the caption."""
     lines = [f"# {table.name}", "", views.caption(table.view), ""]
+    lines += [] if blocks else [views.EMPTY, ""]
     for part in blocks:
         lines += [f"## {part.section}", ""]
         lines.append(_piped(["", *part.headers]))
@@ -278,6 +274,7 @@ def latex(table: TableSettings, blocks: list[TableSection]) -> str:
         rf"\caption{{{marks.escaped(views.caption(table.view))}}}",
     ]
     lines.append(rf"\label{{tab:{table.name}}}")
+    lines += [] if blocks else [views.EMPTY]
     for part in blocks:
         lines += [rf"\par\medskip {marks.escaped(part.section)}\par\smallskip"]
         sides = "".join("l" if part.words(h) else "r" for h in part.headers)

@@ -11,6 +11,9 @@ SQL = Path(__file__).parent / "sql"
 SCHEMA = ("schema", "verdict_rules")
 """Files that are no view."""
 
+EMPTY = "Empty: no selected run has what it shows."
+"""What a table or figure without a cell says."""
+
 DERIVED = {
     "accuracy_tests": ("accuracies", "choices"),
     "claim_tests": ("weighed_cells",),

@@ -411,6 +411,15 @@ def test_downstream_tasks_that_there_are_not_or_twice_are_refused(small):
     assert len(lines(small)) == 2
 
 
+def test_a_table_of_regret_without_an_oracle_is_refused(small):
+    small["tables"] = {"ladder": {}, "perplexity": {}}
+    assert lines(small) == [
+        "config.yaml: tables.ladder: it shows regret to an oracle: name a method in compare.oracle"
+    ]
+    small["compare"] = {"oracle": "pike"}
+    assert lines(small) == []
+
+
 def test_what_shows_the_theory_alone_needs_no_run(small):
     small["tables"] = {"audit": {}, "costs": {"methods": ["mix"]}}
     small["figures"] = {"figure3": {}}

@@ -78,7 +78,6 @@ def test_svg_names_every_line(shown):
     [
         ({"name": "loses"}, "did you mean 'losses'"),
         ({"name": "x", "kind": "losses", "selection": {"scenarios": ["reel"]}}, "mean 'real'"),
-        ({"name": "gradients", "selection": {"methods": ["mix"]}}, "is empty"),
     ],
 )
 def test_wrong_settings_are_refused(made, tmp_path, values, message):

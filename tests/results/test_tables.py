@@ -200,7 +200,6 @@ def test_accuracy_table_shows_chance_and_items(shown):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"name": "gradients", "selection": {"methods": ["mix"]}}, "is empty: no selected run"),
         ({"name": "x", "query": "best_methods"}, "gives no cells, it lacks section"),
         ({"name": "perplexities"}, "'perplexities' is unknown"),
         ({"name": "costs", "caption": "x"}, "'caption' is unknown"),

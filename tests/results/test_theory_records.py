@@ -119,12 +119,6 @@ def test_the_table_of_the_theory_says_what_was_checked(built, tmp_path):
     assert above["orthogonal"] == 0
 
 
-def test_figure_3_without_the_theory_is_refused(made, tmp_path):
-    atomic_files.write_json(tmp_path / "figure3.json", {"name": "figure3", "selection": {}})
-    with pytest.raises(InputError, match="'figure3' is empty"):
-        figures.write(tmp_path / "figure3.json", made / "pike.duckdb", tmp_path / "out.svg")
-
-
 def test_an_experiment_of_nothing_is_refused(tmp_path):
     with pytest.raises(InputError, match="runs: is empty"):
         database.build(settings(tmp_path, None), tmp_path / "pike.duckdb")
