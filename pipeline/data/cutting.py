@@ -22,11 +22,9 @@ def characters(how: str) -> int | None:
 
 
 def problems(how: str) -> list[str]:
-    """Why a file cannot be cut so; empty when it can."""
-    size = characters(how)
-    if size is None and how not in ("file", "paragraphs", "lines"):
-        return [f"{how!r} is none of file, paragraphs, lines and, for example, 2000 characters"]
-    return [f"{how!r}: at most {LIMIT // 4} characters"] if (size or 0) > LIMIT // 4 else []
+    """Why no file can be cut so; empty when it can."""
+    limit = LIMIT // 4
+    return [f"{how!r}: at most {limit} characters"] if (characters(how) or 0) > limit else []
 
 
 def cut(stream: TextIO, how: str, too_long: Refusal) -> Iterator[tuple[int | None, str]]:

@@ -25,6 +25,7 @@ from pike_mixing.errors import InputError
 from pipeline.data.local import Local
 from pipeline.data.source_interface import Document
 from pipeline.runtime import atomic_files, made_from
+from pipeline.runtime.validation import validate
 
 SECTIONS = "domains.yaml"
 WORDS = 50_000
@@ -63,9 +64,7 @@ def domains(
         InputError: files that cannot be read, documents too few or without words.
     """
     files = tuple(str(name) for name in given)
-    source = Local(files=files, documents=documents, field=field)
-    if problems := source.problems():
-        raise InputError("\n".join(problems))
+    source = validate(Local, {"files": files, "documents": documents, "field": field}, "domains")
     inputs = [path for path, _ in source.paths()]
     place_N, terms_C = clustered((d.text for d in _read(source)), clusters, seed)
     names = [f"cluster-{c + 1}" for c in range(clusters)]

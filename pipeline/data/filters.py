@@ -4,8 +4,6 @@ Legend of shapes: G n-grams of items, N n-grams of a text, W words of a text.
 """
 
 import functools
-import gzip
-import json
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -13,14 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
 from pipeline.data.ngrams import window_hashes
 from pipeline.data.packing_settings import Decontamination
 from pipeline.data.splits import text_hash
-from pipeline.runtime import file_patterns
+from pipeline.runtime import file_patterns, record_files
 
 _WORD = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|\w+")
 """A word, or one character of a script that writes no blanks between words."""
@@ -44,8 +40,9 @@ def item_ngrams(chosen: Decontamination) -> npt.NDArray[np.uint64]:
         InputError: no file, one that cannot be read, or no text of enough words in all of them.
     """
     listed = paths(chosen)
-    texts = (text for path in listed for record in _records(path) for text in record)
-    hashes = [ngrams(text, chosen.ngram) for text in texts]
+    remedy = "packing.hygiene.decontaminate.files takes .jsonl, .jsonl.gz, .parquet and .txt"
+    items = (item for path in listed for item in record_files.read(path, remedy))
+    hashes = [ngrams(text, chosen.ngram) for item in items for text in _texts(item)]
     hash_G = np.unique(np.concatenate([*hashes, np.empty(0, np.uint64)]))
     if not len(hash_G):
         raise InputError(
@@ -70,26 +67,6 @@ def ngrams(text: str, length: int) -> npt.NDArray[np.uint64]:
 
 
 _hashed = functools.lru_cache(maxsize=2**18)(text_hash)
-
-
-def _records(path: Path) -> Iterator[list[str]]:
-    """The texts of each item."""
-    try:
-        if path.suffix == ".parquet":
-            for batch in pq.ParquetFile(path).iter_batches():
-                yield from (list(_texts(record)) for record in batch.to_pylist())
-            return
-        opened = gzip.open if path.suffix == ".gz" else open
-        with opened(path, "rt", encoding="utf-8") as lines:
-            if path.suffix == ".txt":
-                yield from ([line] for line in lines if line.strip())
-            else:
-                yield from (list(_texts(json.loads(line))) for line in lines if line.strip())
-    except (OSError, EOFError, ValueError, pa.ArrowInvalid) as error:
-        raise InputError(
-            f"packing.hygiene.decontaminate.files: {path} cannot be read ({error}): items are in "
-            ".jsonl, .jsonl.gz, .parquet or .txt"
-        ) from error
 
 
 def _texts(value: object) -> Iterator[str]:

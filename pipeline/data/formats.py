@@ -3,14 +3,15 @@
 A reader takes a `Reading`: a file and what is to be told of it.
 """
 
+import codecs
 import contextlib
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, TextIO
+from typing import TextIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,7 +22,6 @@ from pipeline.data import cutting
 from pipeline.data.file_settings import Utf8Policy
 from pipeline.data.source_interface import Document
 
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _CHUNK = 2**20
 _ROWS = 64
 """Records of Parquet that are held at once."""
@@ -35,8 +35,6 @@ class Reading:
     """The file's name, which begins the ids of documents without one."""
     place: str
     """Where it lies, for messages."""
-    remedy: str
-    """What to do when it cannot be read."""
     field: str
     """Column of the text."""
     invalid_utf8: Utf8Policy
@@ -45,8 +43,6 @@ class Reading:
     """The file on this disk."""
     skipped: Counter[str]
     """Documents left out, by reason."""
-    shorter: str
-    """What to do with a document that is too long."""
     cut: str = "file"
     """How a text file is cut into documents: see `pipeline.data.cutting.cut`."""
 
@@ -59,15 +55,18 @@ class Reading:
         """
         try:
             yield
-        except (OSError, pa.ArrowException, EOFError) as error:
-            raise InputError(f"{self.place} cannot be read: {error}: {self.remedy}") from error
+        except (OSError, pa.ArrowException, EOFError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"{self.place} cannot be read: {error}: fetch or make it anew, name another "
+                "`field`, or leave it out"
+            ) from error
 
     def too_long(self, number: int | None) -> InputError:
         """What to tell of a document, or of a line, that is too long."""
         where = self.place if number is None else f"{self.place}:{number}"
         return InputError(
-            f"{where} is longer than {cutting.LIMIT:,} characters, the limit of a document: "
-            f"{self.shorter}"
+            f"{where} is longer than {cutting.LIMIT:,} characters, the limit of a document: write "
+            "`documents: 2000 characters` for text files, cut other files, or leave it out"
         )
 
     def documents(self, identity: object, value: object, place: str) -> Iterator[Document]:
@@ -130,16 +129,13 @@ def _json_lines(reading: Reading) -> Iterator[Document]:
                 continue
             try:
                 record = json.loads(text)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise InputError(f"{place}: malformed JSON ({error}): mend the line") from None
-            except RecursionError:
-                raise InputError(f"{place}: JSON is nested too deeply: mend the line") from None
-            if not isinstance(record, dict):
-                raise InputError(f"{place}: {text!r:.80} is not a JSON object")
-            value = _column(record, reading.field, place)
-            yield from reading.documents(record.get("id"), value, place)
+            columns = record if isinstance(record, dict) else {}
+            _refuse_missing(reading.field, columns, place)
+            yield from reading.documents(columns.get("id"), columns[reading.field], place)
     if not number:
-        raise InputError(f"{reading.place} unpacks to nothing: leave it out of `files`")
+        raise InputError(f"{reading.place} holds nothing: leave it out of `files`")
 
 
 @contextlib.contextmanager
@@ -155,68 +151,45 @@ def _opened(reading: Reading, newline: str) -> Iterator[TextIO]:
     codec = {".gz": "gzip", ".zst": "zstd"}.get(PurePosixPath(reading.name).suffix)
     with reading.named(), pa.input_stream(str(reading.path), compression=codec) as raw:
         stream = io.BufferedReader(raw, _CHUNK)
-        if stream.peek(2).startswith(_UTF16):
-            raise InputError(
-                f"{reading.place} is UTF-16 (it begins with its byte order mark): convert it, as "
-                "with iconv -f UTF-16 -t UTF-8"
-            )
+        if stream.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            raise InputError(f"{reading.place} is UTF-16: convert it (iconv -f UTF-16 -t UTF-8)")
         yield io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline)
 
 
 def _parquet(reading: Reading) -> Iterator[Document]:
     with reading.named(), pq.ParquetFile(reading.path) as file:
-        wanted = _wanted(file.schema_arrow, reading)
+        names = file.schema_arrow.names
+        _refuse_missing(reading.field, names, reading.place)
+        if twice := {reading.field, "id"} & {name for name in names if names.count(name) > 1}:
+            raise InputError(f"{reading.place} has several columns {twice}: rename all but one")
+        wanted = [reading.field, *({"id"} & {*names} - {reading.field})]
         number = 0
         for batch in file.iter_batches(batch_size=_ROWS, columns=wanted):
-            columns = [_values(batch.column(name)) for name in wanted]
-            for value, *identity in zip(*columns, strict=True):
+            texts = map(_text_of, _contents(batch.column(reading.field)))
+            ids = batch.column("id").to_pylist() if "id" in wanted[1:] else [None] * len(batch)
+            for value, identity in zip(texts, ids, strict=True):
                 number += 1
                 if value is not None and len(value) > cutting.LIMIT:
                     raise reading.too_long(number)
-                place = f"{reading.name}:{number}"
-                yield from reading.documents([*identity, None][0], value, place)
+                yield from reading.documents(identity, value, f"{reading.name}:{number}")
 
 
-def _wanted(columns: pa.Schema, reading: Reading) -> list[str]:
-    """The text's column and, where it can name documents, that of the ids."""
-    path, field = reading.place, reading.field
-    _column(dict.fromkeys(columns.names), field, path)
-    if columns.names.count(field) > 1:
-        raise InputError(f"{path} has several columns {field!r}: name another in `field`")
-    kind = columns.field(field).type
-    if not _is_text(_unfolded(kind)):
-        raise InputError(
-            f"{path}: column {field!r} is of type {kind}, not text: name another in `field`"
-        )
-    if field == "id" or columns.names.count("id") != 1:
-        return [field]
-    kind = _unfolded(columns.field("id").type)
-    return [field, "id"] if _is_text(kind) or pa.types.is_integer(kind) else [field]
-
-
-def _unfolded(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _values(column: pa.Array) -> Iterator[Any]:
-    """Numbers or texts; pyarrow does not check that a text column holds UTF-8."""
+def _contents(column: pa.Array) -> list[bytes | None]:
+    """A text column's bytes: pyarrow does not check that they are UTF-8."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if not _is_text(column.type):
-        return (value.as_py() for value in column)
-    contents = (value.as_py() for value in pc.cast(column, pa.large_binary()))
-    return (None if c is None else c.decode(errors="surrogateescape") for c in contents)
+    contents: list[bytes | None] = pc.cast(column, pa.large_binary()).to_pylist()
+    return contents
 
 
-def _column(record: dict[str, object], field: str, place: str) -> object:
-    if field not in record:
-        result = ", ".join(map(repr, record)) or "none"
-        raise InputError(f"{place}: no column {field!r}; columns: {result}: name one in `field`")
-    return record[field]
+def _text_of(content: bytes | None) -> str | None:
+    return None if content is None else content.decode(errors="surrogateescape")
+
+
+def _refuse_missing(field: str, columns: Collection[str], place: str) -> None:
+    if field not in columns:
+        listed = ", ".join(map(repr, columns)) or "none"
+        raise InputError(f"{place}: no column {field!r}; columns: {listed}: name one in `field`")
 
 
 def suffix(name: str) -> str:

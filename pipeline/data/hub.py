@@ -47,12 +47,10 @@ class HuggingFace(HuggingFaceSettings):
             reading = formats.Reading(
                 name=path,
                 place=f"{path} of {self.dataset} at {self.revision}",
-                remedy="take another revision, or leave the file out of data_files",
                 field=self.field,
                 invalid_utf8=self.invalid_utf8,
                 path=fetched,
                 skipped=skipped,
-                shorter="leave the file out of data_files",
             )
             yield from formats.documents(reading)
 

@@ -31,11 +31,18 @@ class Local(LocalSettings):
         listed = self.paths()
         self._refuse_uncut(listed)
         for path, name in listed:
-            before = _state(path)
-            if not before[0]:
-                raise InputError(f"{path} is empty: leave it out of `files`")
-            yield from formats.documents(self._reading(path, name, skipped))
-            if _state(path) != before:
+            reading = formats.Reading(
+                name=name,
+                place=str(path),
+                field=self.field,
+                invalid_utf8=self.invalid_utf8,
+                path=path,
+                skipped=skipped,
+                cut=self.documents,
+            )
+            before = atomic_files.stamp(path)
+            yield from formats.documents(reading)
+            if atomic_files.stamp(path) != before:
                 raise InputError(f"{path} was changed while it was read: start again")
 
     def facts(self, documents_sha256: str) -> dict[str, Any]:
@@ -69,43 +76,15 @@ class Local(LocalSettings):
                 "its own: leave `documents` out, or name only text files in `files`"
             )
         (path, _), *further = listed
-        if not (further or other) and self.documents == "file" and _state(path)[0]:
+        if not (further or other) and self.documents == "file":
             raise InputError(
                 f"{path} is the only file, and a text file is one document, of which a corpus "
                 f"needs some to train on and some for validation: {CUT}, or name more files"
             )
 
-    def _reading(self, path: Path, name: str, skipped: Counter[str]) -> formats.Reading:
-        return formats.Reading(
-            name=name,
-            place=str(path),
-            remedy="fetch or make it anew",
-            field=self.field,
-            invalid_utf8=self.invalid_utf8,
-            path=path,
-            skipped=skipped,
-            shorter=self._shorter(name),
-            cut=self.documents,
-        )
-
-    def _shorter(self, name: str) -> str:
-        """What to do with a document of a file that is too long."""
-        if formats.suffix(name) not in formats.TEXT:
-            return "cut it into several"
-        return CUT if self.documents == "file" else "write `documents: 2000 characters`"
-
 
 def _identities(source: Local) -> list[dict[str, Any]]:
     return [
-        {"file": name, "bytes": _state(path)[0], "sha256": atomic_files.sha256(path)}
+        {"file": name, "bytes": path.stat().st_size, "sha256": atomic_files.sha256(path)}
         for path, name in source.paths()
     ]
-
-
-def _state(path: Path) -> tuple[int, int]:
-    """Size and time of a file's content."""
-    try:
-        facts = path.stat()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error}: fetch or make it anew") from error
-    return facts.st_size, facts.st_mtime_ns

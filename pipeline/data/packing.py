@@ -7,8 +7,9 @@ import contextlib
 import functools
 import logging
 import math
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.errors import InputError
-from pipeline.data import dataset_card, encoding, filters, worker_pool
+from pipeline.data import dataset_card, encoding, filters
 from pipeline.data import documents as store
 from pipeline.data.corpus_manifest import FORMAT, SPLITS, data_fingerprint
 from pipeline.data.encoding import UNTOUCHED
@@ -134,7 +135,7 @@ class _Work:
             encoding.encode, encoder=self._tokenizer, hygiene=self._chosen.hygiene
         )
         reading = encoding.batches(self._listed)
-        encoded = worker_pool.in_order(call, reading, workers)
+        encoded = _in_order(call, reading, workers)
         for read, batch in zip(reading, encoded, strict=True):
             self._add(batch, store.is_validation(read.path.name))
             progress.add(batch.read_bytes / 1e6, tokens=f"{self._splits['train'].tokens:,}")
@@ -174,6 +175,22 @@ class _Work:
         log.info("%s: left out: %s", self._listed[0].parent.name, ", ".join(told) or "none")
         # The floor is that of the text as it was made.
         return {"hygiene": {"dropped": dropped}, "floor_nats": None}
+
+
+def _in_order(
+    call: Callable[[encoding.DocumentBatch], encoding.Encoded],
+    work: Iterable[encoding.DocumentBatch],
+    workers: int,
+) -> Iterator[encoding.Encoded]:
+    """`call` of each batch, in order, so many at once: encoding happens outside Python's lock."""
+    waiting: deque[Future[encoding.Encoded]] = deque()
+    with ThreadPoolExecutor(workers) as pool:
+        for batch in work:
+            waiting.append(pool.submit(call, batch))
+            if len(waiting) > workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def _refuse(chosen: Packing, source: Path, facts: dict[str, dict[str, Any]]) -> None:

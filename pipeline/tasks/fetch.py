@@ -14,11 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from pike_mixing.errors import InputError
-from pipeline.runtime import atomic_files, made_from, optional_imports, ownership
+from pipeline.runtime import atomic_files, made_from, optional_imports, ownership, record_files
 from pipeline.tasks import demonstrations, registry
 from pipeline.tasks.benchmark import DEMONSTRATIONS
 from pipeline.tasks.task import Record, Row, Task
@@ -83,7 +80,9 @@ def _fetch(task: Task, place: Path, revision: str | None, own: Mapping[str, Path
         path = own.get(split) or _downloaded(task, split, revision)
         sha256 = _known(path, dataset.files[split].sha256 if pinned else None, task)
         sources[split] = {"path": path.name if own else dataset.files[split].path, "sha256": sha256}
-        kept[split] = list(read(path))
+        kept[split] = list(
+            record_files.read(path, "give the data set's own .parquet or .jsonl file")
+        )
         if split != task.curated_split:
             unusable.update(_unusable(task, split, kept[split]))
     if task.curated_split:
@@ -130,32 +129,6 @@ def _known(path: Path, expected: str | None, task: Task) -> str:
             "take it all the same"
         )
     return result
-
-
-def read(path: Path) -> Iterator[Record]:
-    """Records of a Parquet or JSONL file in stored order.
-
-    Raises:
-        InputError: it is neither, or is damaged.
-    """
-    if path.suffix == ".parquet":
-        try:
-            yield from pq.read_table(path).to_pylist()
-        except (pa.ArrowException, OSError) as error:
-            raise InputError(
-                f"{path} is not a whole Parquet file ({error}): fetch it anew"
-            ) from None
-        return
-    if path.suffix != ".jsonl":
-        raise InputError(f"{path} is neither .parquet nor .jsonl: give the data set's own file")
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-        try:
-            record = json.loads(line)
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise InputError(f"{path}:{number} is not JSON ({error}): fetch it anew") from None
-        if not isinstance(record, dict):
-            raise InputError(f"{path}:{number} is no record: give the data set's own file")
-        yield record
 
 
 def _asked(task: Task, split: str, records: Sequence[Record]) -> Iterator[Row | str]:

@@ -12,8 +12,8 @@ def value(record: Mapping[str, Any], name: str, place: str) -> Any:
     Raises:
         InputError: it is not.
     """
-    if name not in record:
-        known = ", ".join(map(repr, record))
+    if not isinstance(record, Mapping) or name not in record:
+        known = ", ".join(map(repr, record)) if isinstance(record, Mapping) else "none"
         raise InputError(f"{place}: no field {name!r} (fields: {known}): {_ADVICE}")
     return record[name]
 

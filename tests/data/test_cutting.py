@@ -98,12 +98,14 @@ def test_a_document_above_the_limit_is_refused_where_it_begins(monkeypatch, how,
 
 
 def test_what_is_no_way_to_cut_is_named():
+    def told(how):
+        with pytest.raises(InputError) as caught:
+            sources.parse({"kind": "local", "files": "*", "documents": how}, "sources.mine")
+        return str(caught.value)
+
     for how in ("file ", "paragraph", "0 characters", "-1 characters", "2000", "9e3 characters"):
-        assert cutting.problems(how) == [
-            f"{how!r} is none of file, paragraphs, lines and, for example, 2000 characters"
-        ]
-    assert cutting.problems("100000000 characters")[0].endswith("at most 67108864 characters")
-    assert not cutting.problems("67108864 characters")
+        assert f"sources.mine.documents: {how!r} is not file, paragraphs, lines or" in told(how)
+    assert told("100000000 characters").endswith("at most 67108864 characters")
 
 
 def download(folder, **values):
@@ -174,12 +176,12 @@ def test_files_become_documents(tmp_path, files, values, documents, skipped):
         (BROKEN, {"documents": "paragraphs"}, r"a\.txt:3: .*0xff.*invalid_utf8"),
         ({"a.txt": b"one\n\ntwo"}, {}, r"only file.*write `documents: paragraphs` \(or lines, or"),
         (OWN, {"documents": "lines"}, r"'lines' is for text files, but .*b\.jsonl has"),
-        (LONG, {}, r"a\.txt is longer than 1,000 characters.*documents: para"),
+        (LONG, {}, r"a\.txt is longer than 1,000 characters.*documents: 2000"),
         (LONG, {"documents": "lines"}, r"a\.txt:2 is longer .*documents: 2000 characters`"),
         (
             {"c.jsonl": b'{"text": "short"}\n' + json.dumps({"text": "x" * 1000}).encode()},
             {},
-            r"c\.jsonl:2 is longer .*cut it into several",
+            r"c\.jsonl:2 is longer .*cut other files",
         ),
     ],
 )

@@ -120,7 +120,7 @@ def test_wrong_settings_are_named(cleaned, chosen, message):
 
 def test_items_that_cannot_be_read_or_found_are_refused(cleaned, tmp_path):
     for name, content, message in (
-        ("a.jsonl", b"no json", r"a\.jsonl cannot be read"),
+        ("a.jsonl", b"no json", r"a\.jsonl:1 cannot be read"),
         ("b.parquet", b"no parquet", r"b\.parquet cannot be read"),
         ("c.jsonl.gz", gzip.compress(b'{"q": "a"}' * 99)[:-9], r"c\.jsonl\.gz cannot be read"),
         ("d.jsonl", b'{"q": "a b c"}', r"no item in .* has a text of 13 words"),

@@ -131,12 +131,12 @@ def test_a_checksum_that_is_not_the_pinned_one_is_refused(tmp_path, cache):
     [
         ("validation.jsonl", b'{"goal": "x"}\n' * 12, "12 of 12 rows of validation cannot be"),
         ("validation.jsonl", b"", "the split validation is empty"),
-        ("validation.jsonl", b'{"goal": \n', "validation.jsonl:1 is not JSON"),
-        ("validation.jsonl", b"[1]\n", "validation.jsonl:1 is no record"),
-        ("validation.jsonl", b"\xff\n", "validation.jsonl:1 is not JSON"),
+        ("validation.jsonl", b'{"goal": \n', "validation.jsonl:1 cannot be read"),
+        ("validation.jsonl", b"[1]\n", "1 of 1 rows of validation cannot be asked"),
+        ("validation.jsonl", b"\xff\n", "validation.jsonl cannot be read"),
         ("train.jsonl", b'{"goal": "a", "sol1": "b", "sol2": "c", "label": 0}\n', "7 of 7 demonst"),
-        ("validation.parquet", b"PAR1", "validation.parquet is not a whole Parquet file"),
-        ("validation.csv", b"a,b", "neither .parquet nor .jsonl"),
+        ("validation.parquet", b"PAR1", "validation.parquet cannot be read"),
+        ("validation.csv", b"a,b", "give the data set's own .parquet or .jsonl"),
     ],
 )
 def test_a_damaged_or_other_file_is_named(tmp_path, own, name, content, message):

@@ -1,0 +1,41 @@
+"""Records of other people's files: a row of Parquet, a line of JSON, a line of text."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pike_mixing.errors import InputError
+
+
+def read(path: Path, remedy: str) -> Iterator[Any]:
+    """The records of a file in their order, in bounded memory; blank lines are left out.
+
+    Args:
+        path: A .parquet, .jsonl or .txt file, the latter two also as .gz; of .txt a record is a
+            line, of every other suffix JSON is expected.
+        remedy: What to do when it cannot be read, for the message.
+
+    Raises:
+        InputError: it is missing or damaged, or is not what its suffix says.
+    """
+    place = str(path)
+    try:
+        if path.suffix == ".parquet":
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches():
+                    yield from batch.to_pylist()
+            return
+        packed = path.suffix == ".gz"
+        plain = (path.with_suffix("") if packed else path).suffix == ".txt"
+        with (gzip.open if packed else open)(path, "rt", encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                place = f"{path}:{number}"
+                if line.strip():
+                    yield line if plain else json.loads(line)
+    except (OSError, EOFError, ValueError, pa.ArrowException) as error:
+        raise InputError(f"{place} cannot be read ({error}): {remedy}") from error
