@@ -61,12 +61,12 @@ def play(connection, *pairs):
         insert(connection, "published_names", kind=kind, ours=ours, published=published)
 
 
-def train(connection, scenario, name, perplexity, *, accuracy=None, **settings):
+def train(connection, scenario, name, perplexity, *, accuracy=None, seed=0, **settings):
     """One run with the perplexities of its domains, and an accuracy by task."""
-    run = f"{scenario}/nano/{name}/seed0"
+    run = f"{scenario}/nano/{name}/seed{seed}"
     values = {"rule": name, "method": {}, "training": {"steps": 10, "rows": 4}, **settings}
     insert(
-        connection, "runs", run=run, scenario=scenario, model="nano", method=name, seed=0,
+        connection, "runs", run=run, scenario=scenario, model="nano", method=name, seed=seed,
         steps=10, tokens=1000, tokenizer="t", parameters=1_500_000, settings=json.dumps(values),
     )  # fmt: skip
     for place, (domain, value) in enumerate(perplexity.items()):

@@ -40,6 +40,26 @@ def test_ours_stand_in_the_papers_layout_and_its_own_rows_below(paper):
 
 
 @pytest.mark.slow
+def test_means_are_over_the_seeds_that_all_rows_of_a_column_have(paper):
+    for method, by_seed in {"mix": (8.0, 10.0, 30.0), "pike": (9.0, 7.0)}.items():
+        for seed, value in enumerate(by_seed):
+            train(paper, "symbols", method, {"easy": value}, seed=seed)
+    ours = next(iter(read(paper, "table1").values()))
+    cell = ours["Mix"]["easy as C4 (en)"]
+    assert (cell["value"], ours["Mix"]["seeds"]["value"]) == (9, 2)
+    assert cell["runs"] == ["symbols/nano/mix/seed0", "symbols/nano/mix/seed1"]
+
+
+@pytest.mark.slow
+def test_rows_without_a_common_seed_are_not_compared(paper):
+    for seed, method in enumerate(("mix", "pike")):
+        train(paper, "symbols", method, {"easy": 9.0 - seed}, seed=seed)
+    ours = next(iter(read(paper, "table1").values()))
+    cells = [row["easy as C4 (en)"] for row in ours.values()]
+    assert [(c["value"], c["better"]) for c in cells] == [(9, None), (8, None)]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("config", "shown"), [({}, 30), ({"paper": {"headline": "hyb"}}, 40)])
 def test_tasks_are_shown_by_the_headline_formulation(paper, config, shown):
     paper.execute("update experiment set config = ?", [json.dumps(config)])

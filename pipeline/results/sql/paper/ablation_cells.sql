@@ -18,7 +18,7 @@ labels as (
     join paper_names as n on n.kind = 'method' and starts_with(n.name, a.prefix)
 ),
 
-scores as (
+by_run as (
     select
         p.*,
         k."table",
@@ -28,10 +28,23 @@ scores as (
             select any_value(json_extract_string(r.settings, '$.method.zeta2'))
             from runs as r
             where r.scenario = p.scenario and r.model = p.model and r.method = p.method
-        ), p.method) end as column_label
-    from played_scores as p
+        ), p.method) end as column_label,
+        count(*) over (partition by k."table", p.scenario, p.model, p.metric, p.shots, p.seed) as methods
+    from run_scores as p
     join labels as k using (published_method)
     where p.task = 'average' and p.published_scenario = 'glam' and p.published_model = 'gpt2-large'
+),
+
+-- Over the seeds that most settings have.
+scores as (
+    select * exclude (run, seed, methods, value, error), count(*) as seeds, list(run order by seed) as runs,
+        avg(value order by seed) as value,
+        both_errors(stddev_samp(value order by seed), count(*), sqrt(avg(error ^ 2 order by seed))) as error
+    from (
+        select * from by_run
+        qualify methods = max(methods) over (partition by "table", scenario, model, metric, shots)
+    )
+    group by all
 ),
 
 asked as (
@@ -68,14 +81,14 @@ select
     column_position, column_label, value, error, if(metric = 'accuracy', 1, 2) as decimals,
     value = if(metric = 'accuracy', max(value) over same, min(value) over same)
         and count(*) over same > 1 as best,
-    published, 0 as block
+    published, runs, 0 as block
 from shown
 window same as (partition by "table", scenario, model, metric)
 union all by name
 select distinct
     "table", scenario, model, method, scenario || ' / ' || model as section, 'method' as kind,
     2 as row_position, 'seeds' as row_label, column_position, column_label, seeds as value,
-    0 as decimals, false as best, 0 as block
+    0 as decimals, false as best, runs, 0 as block
 from shown
 union all by name
 select

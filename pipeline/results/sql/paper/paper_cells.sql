@@ -1,6 +1,7 @@
 -- The cells of the paper's tables of scores (1, 2, 9, 10, 13, 14), in its layout: ours, and beside or
 -- below them the paper's.
 --
+-- Numbers of a column are over the seeds that all its rows have, so that means are compared on one set of seeds.
 -- beats: the paper's rule for underlining: PiKE or Balanced-PiKE, and better than Mix, Round-Robin and
 -- Random in its column. published: the paper's value, where the scenario is comparable; where none is,
 -- the paper's own rows follow in sections of their own, marked as they are printed.
@@ -16,12 +17,11 @@ models as (
     group by all
 ),
 
-cells as (
+by_run as (
     select
-        c."table", p.scenario, p.model, p.method, p.published_scenario, p.published_model,
-        p.published_method, p.single, p.metric, p.task, c.our_task, c.printed_shots, p.seeds, p.value, p.error,
-        p.significant, c.position as column_position, c.label as column_label
-    from played_scores as p
+        c."table", p.* exclude (our_task, shots, score, formulation, tasks), c.our_task, c.printed_shots, c.shots,
+        c.position as column_position, c.label as column_label
+    from run_scores as p
     join paper_columns as c
         on p.scenario = c.scenario and p.published_scenario = c.published_scenario
         and p.metric = c.metric and p.task = c.task
@@ -31,10 +31,54 @@ cells as (
         and p.published_model = t.model and p.published_method = t.method
 ),
 
+seeds_of as (
+    select "table", scenario, model, single, column_position, seed, count(distinct published_method) as methods
+    from by_run
+    group by all
+),
+
+-- Seeds that all rows of a column have; without one, its rows are not compared.
+common as (
+    select s.* exclude (methods)
+    from seeds_of as s
+    join (
+        select "table", scenario, model, single, column_position, count(distinct published_method) as methods
+        from by_run
+        group by all
+    ) as m using ("table", scenario, model, single, column_position, methods)
+),
+
+summed as (
+    select b.* exclude (run, seed, value, error), count(*) as seeds, list(b.run order by b.seed) as runs, avg(b.value order by b.seed) as value,
+        both_errors(stddev_samp(b.value order by b.seed), count(*), sqrt(avg(b.error ^ 2 order by b.seed))) as error
+    from by_run as b
+    where (b."table", b.scenario, b.model, b.single, b.column_position, b.seed) in (
+            select ("table", scenario, model, single, column_position, seed) from common
+        )
+        or (b."table", b.scenario, b.model, b.single, b.column_position) not in (
+            select ("table", scenario, model, single, column_position) from common
+        )
+    group by all
+),
+
+cells as (
+    select
+        c.*,
+        p.significant,
+        (c."table", c.scenario, c.model, c.single, c.column_position) in (
+            select ("table", scenario, model, single, column_position) from common
+        ) as compared
+    from summed as c
+    join played_scores as p
+        on c.scenario = p.scenario and c.model = p.model and c.published_scenario = p.published_scenario
+        and c.published_model = p.published_model and c.published_method = p.published_method
+        and c.metric = p.metric and c.task = p.task and c.shots is not distinct from p.shots
+),
+
 rivals as (
     select "table", scenario, model, column_position, min(value) as lowest, max(value) as highest
     from cells
-    where published_method in ('mix', 'round-robin', 'random')
+    where compared and published_method in ('mix', 'round-robin', 'random')
     group by all
     having count(distinct published_method) = 3
 ),
@@ -83,12 +127,13 @@ ours as (
         c.value,
         c.error,
         case when c.metric = 'accuracy' then 1 else shown_decimals('ppl', c.value, 2) end as decimals,
-        case when c.single or c.by_chance then null when c.metric = 'perplexity' then 'lower'
+        case when c.single or c.by_chance or not c.compared then null when c.metric = 'perplexity' then 'lower'
             else 'higher' end as better,
         c.significant,
         c.beats,
         c.published,
-        c.seeds
+        c.seeds,
+        c.runs
     from marked as c
     join models as m using (scenario, model)
     join paper_names as n on n.kind = 'scenario' and c.published_scenario = n.name
@@ -133,7 +178,7 @@ select * exclude (seeds), 'method' as kind, false as bold, 0 as block from ours
 union all by name
 select distinct on ("table", section, row_label)
     "table", scenario, model, method, section_position, size_position, section, row_position,
-    row_label, 'method' as kind, 9000 as column_position, 'seeds' as column_label, seeds as value,
+    row_label, 'method' as kind, 9000 as column_position, 'seeds' as column_label, seeds as value, runs,
     0 as decimals, false as significant, false as beats, false as bold, 0 as block
 from ours
 union all by name
