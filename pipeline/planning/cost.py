@@ -135,7 +135,7 @@ def _parts(work: jobs.Jobs) -> Iterator[str]:
 
     Without a line where all runs are of one kind.
     """
-    asked, hours = set(work.plan.asked), defaultdict[str, float](float)
+    requested, hours = set(work.plan.requested), defaultdict[str, float](float)
     runs = Counter[str]()
     rules = {
         "pretrain": work.plan.runs,
@@ -143,7 +143,7 @@ def _parts(work: jobs.Jobs) -> Iterator[str]:
         "probe": work.plan.probes,
     }
     for run, values in work.plan.runs.items():
-        part = f"seed {values['seed']}" if run in asked else "serving others"
+        part = f"seed {values['seed']}" if run in requested else "serving others"
         hours[part] += _hours(
             [work.job(rule, run) for rule, named in rules.items() if run in named]
         )

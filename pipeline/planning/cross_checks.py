@@ -129,7 +129,7 @@ def _misfits(config: Config, origin: str) -> list[str]:
     whole = validation.validate(Experiment, config, origin, together=False)
     problems = schema.contradictions(whole, origin)
     problems += [f"{origin}: {problem}" for problem in _too_long(config)]
-    every = dependencies.closure(config, dependencies.asked(config))
+    every = dependencies.closure(config, dependencies.requested_runs(config))
     pairs = {(r.scenario, r.method): dependencies.recipe(config, r) for r in every}
     for scenario, values in config["scenarios"].items():
         pairs |= {(scenario, method): values["training"] for method in values.get("methods", {})}
@@ -248,7 +248,7 @@ def _unselected(
     config: Config, origin: str, every: Sequence[dependencies.RunName]
 ) -> Iterable[str]:
     """What tables and figures select and no run has: they would be refused after all training."""
-    requested = set(dependencies.asked(config))
+    requested = set(dependencies.requested_runs(config))
     for section in ("tables", "figures"):
         for name, selection in config[section].items():
             chosen = [run.by_key() for run in dependencies.selected(every, requested, selection)]

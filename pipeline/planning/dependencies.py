@@ -57,7 +57,7 @@ class MixtureName(NamedTuple):
         return f"{self.scenario}/{self.model}/{self.mixture}/seed{self.seed}"
 
 
-def asked(config: Config) -> list[RunName]:
+def requested_runs(config: Config) -> list[RunName]:
     """The runs that a configuration asks for, each once, in its order."""
     return list(
         dict.fromkeys(
@@ -184,7 +184,10 @@ def _seeds(values: Config, other: int) -> Sequence[int]:
 def evaluated(config: Config, every: Iterable[RunName]) -> list[RunName]:
     """Of these runs those that are evaluated: asked for, or read by what finds a mixture."""
     mixtures = {found for run in every if (found := mixture(config, run))}
-    named = {*asked(config), *(run for found in mixtures for run in proxies_of(config, found))}
+    named = {
+        *requested_runs(config),
+        *(run for found in mixtures for run in proxies_of(config, found)),
+    }
     return [run for run in every if run in named]
 
 

@@ -48,7 +48,7 @@ class Plan:
     """By `{tokenizer}/{source}`."""
     runs: dict[str, Settings]
     """By `{scenario}/{model}/{method}/seed{n}`; the content of each `run.json`."""
-    asked: tuple[str, ...]
+    requested: tuple[str, ...]
     """Runs that the configuration asks for; the others only serve these."""
     references: dict[str, str]
     """The run whose model is a run's reference, by run."""
@@ -90,7 +90,7 @@ class Plan:
         further = self.evaluations.get(run, {}).get("domains") or []
         return list(dict.fromkeys([*own, *further]))
 
-    def asked_tasks(self, runs: Iterable[str]) -> list[str]:
+    def tasks_of(self, runs: Iterable[str]) -> list[str]:
         """Downstream tasks that the evaluations of these runs ask."""
         requested = (self.evaluations.get(run, {}).get("tasks", []) for run in runs)
         return sorted({one["task"] for tasks in requested for one in tasks})
@@ -175,7 +175,7 @@ class Plan:
             "corpora": {corpus: f"{self.results}/corpora/{corpus}" for corpus in corpora},
             "sources": {source: f"{self.results}/data/{source}" for source in sorted(read)},
             "tokenizers": {name: self.manifest("tokenizer", name) for name in tokenizers},
-            "tasks": {t: f"{self.results}/tasks/{t}" for t in self.asked_tasks(chosen) if trained},
+            "tasks": {t: f"{self.results}/tasks/{t}" for t in self.tasks_of(chosen) if trained},
             "theory": self.theory(names) if trained else None,
             "rules": self.rule_descriptions(),
             "tables": self.tables,
@@ -207,13 +207,13 @@ class Plan:
         # One of the claims is about Example 1.
         shown = {*STANDALONE["table"], "claims"} & self.tables.keys()
         shown |= set(STANDALONE["figure"]) & self.figures.keys()
-        whole = not names or set(names) >= set(self.asked)
+        whole = not names or set(names) >= set(self.requested)
         return f"{self.results}/theory" if shown and whole else None
 
     @functools.cached_property
     def _needed(self) -> dict[tuple[str, str], tuple[str, ...]]:
         """The runs that each table and figure needs, in the order of the plan."""
-        every, requested = map(RunName.parse, self.runs), set(map(RunName.parse, self.asked))
+        every, requested = map(RunName.parse, self.runs), set(map(RunName.parse, self.requested))
         listed, outputs = list(every), {"table": self.tables, "figure": self.figures}
 
         def needed(kind: str, name: str, wanted: Settings) -> tuple[str, ...]:
@@ -246,14 +246,14 @@ class Plan:
             return "theory"
         # The first table or figure that needs these runs names the database of all that do.
         first = next("-".join(output) for output, runs in self._needed.items() if runs == chosen)
-        return "asked" if chosen == self.asked else first
+        return "requested" if chosen == self.requested else first
 
     @functools.cached_property
     def selections(self) -> dict[str, tuple[str, ...]]:
         """The databases of some runs that tables and figures read, by name."""
         named = {self.selection(*output): runs for output, runs in self._needed.items()}
-        if len(self.asked) < len(self.runs):
-            named["asked"] = self.asked
+        if len(self.requested) < len(self.runs):
+            named["requested"] = self.requested
         return {name: chosen for name, chosen in named.items() if name is not None}
 
     def holding(self, selection: str | None) -> tuple[str, str]:
@@ -265,7 +265,7 @@ class Plan:
 
     def shown(self) -> tuple[str, str]:
         """Settings and database of the report: of the runs that were asked for."""
-        return self.holding("asked" if "asked" in self.selections else None)
+        return self.holding("requested" if "requested" in self.selections else None)
 
     def named_selection(self, name: str) -> tuple[str, ...]:
         """The runs of a database that holds some.

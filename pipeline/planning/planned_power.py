@@ -46,7 +46,7 @@ def rows(plan: Plan) -> list[tuple[str, ...]]:
     runs = {
         (v["scenario"], v["model_name"], v["method_name"], v["seed"]): run
         for run, v in plan.runs.items()
-        if run in plan.asked
+        if run in plan.requested
     }
     for (scenario, model, method, seed), run in runs.items():
         if method != baseline and (scenario, model, baseline, seed) in runs:

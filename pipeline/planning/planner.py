@@ -161,14 +161,14 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
     if problems:
         raise InputError("\n".join(problems))
     own = copy.deepcopy(dict(config))
-    requested = dependencies.asked(own)
+    requested = dependencies.requested_runs(own)
     every = dependencies.closure(own, requested)
     result = {run: m for run in every if (m := dependencies.mixture(own, run)) is not None}
     references_of = {run: r for run in every if (r := dependencies.reference(own, run)) is not None}
     wanted = set(requested)
     runs = {str(run): stage_settings.run_settings(own, run) for run in every}
     evaluations = {
-        str(run): stage_settings.evaluation(own, run, asked=run in wanted)
+        str(run): stage_settings.evaluation(own, run, requested=run in wanted)
         for run in dependencies.evaluated(own, every)
     }
     used = {
@@ -191,7 +191,7 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
         },
         corpora=used,
         runs=runs,
-        asked=tuple(map(str, requested)),
+        requested=tuple(map(str, requested)),
         references={str(run): str(other) for run, other in references_of.items()},
         found={str(run): str(mixture) for run, mixture in result.items()},
         mixtures={str(m): stage_settings.mixture_settings(own, m, runs) for m in result.values()},

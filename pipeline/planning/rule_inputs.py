@@ -131,7 +131,7 @@ class RuleInputs:
             "run": plan.manifest("pretrain", run),
             "tokenizer": f"{plan.results}/tokenizers/{values['tokenizer']}.model",
             "corpora": self._corpora(run, further),
-            "tasks": [plan.manifest("fetch", task) for task in plan.asked_tasks([run])],
+            "tasks": [plan.manifest("fetch", task) for task in plan.tasks_of([run])],
         }
 
     def _probe(self, run: str) -> dict[str, Any]:

@@ -33,12 +33,12 @@ def run_settings(config: Settings, run: dependencies.RunName) -> Settings:
     }
 
 
-def evaluation(config: Settings, run: dependencies.RunName, *, asked: bool) -> Settings:
+def evaluation(config: Settings, run: dependencies.RunName, *, requested: bool) -> Settings:
     """How a run is evaluated; of one that only serves others, the losses after its last step."""
     named = dict(config["evaluation"][config["scenarios"][run.scenario]["evaluation"]])
     if not _among(named.pop("curves", {}), run):
         named["checkpoints"] = "last"
-    if not asked:
+    if not requested:
         named |= {"checkpoints": "last", "choice": None, "tasks": []}
     result: Settings = ordered(named)
     if "tasks" in result:

@@ -65,9 +65,7 @@ def test_eight_chips_share_a_run():
     path = ROOT / "workflow/configs/paper.yaml"
     numbers, seconds = longest_training(cost.plan(path, devices=asked, format="json"))
     assert numbers == [1, 4, 8]
-    assert seconds[0] / seconds[1] == pytest.approx(4)
-    # Of eight the longest is AdaTask's, which one process trains alone: 141 of FAMO's 892 hours.
-    assert seconds[0] / seconds[2] == pytest.approx(892 / 141, rel=1e-3)
+    assert [seconds[0] / other for other in seconds[1:]] == pytest.approx([4, 8])
 
 
 def test_the_page_has_the_hours_of_the_paper():

@@ -48,7 +48,7 @@ def named(method, seed=5):
 def test_a_final_run_stands_on_its_proxy_and_the_proxy_on_its_reference(chained):
     plan = planner.plan(chained("doremi"), "config.yaml")
     assert list(plan.runs) == [named("doremi"), named("proxy"), named("mix")]
-    assert plan.asked == (named("doremi"),)
+    assert plan.requested == (named("doremi"),)
     assert plan.references == {named("proxy"): named("mix")}
     assert plan.found == {named("doremi"): named("doremi")}
     mixture = plan.mixtures[named("doremi")]
@@ -133,7 +133,7 @@ def test_a_swarm_has_its_own_seed_and_one_mixture_serves_all_seeds(chained):
 
 def test_runs_that_only_serve_others_are_evaluated_once_and_never_probed(chained):
     plan = planner.plan(chained("found", "doremi"), "config.yaml")
-    assert set(plan.probes) == set(plan.asked) == {named("found"), named("doremi")}
+    assert set(plan.probes) == set(plan.requested) == {named("found"), named("doremi")}
     # A figure draws curves of doremi.
     assert plan.evaluations[named("doremi")]["checkpoints"] == "all"
     member = plan.evaluations[named("small-001", 100)]
@@ -157,14 +157,14 @@ def test_a_table_that_names_only_seeds_of_a_swarm_selects_nothing_and_is_refused
 
 def test_tables_show_the_runs_that_were_asked_for(chained):
     plan = planner.plan(chained("found"), "config.yaml")
-    assert plan.selected("table", "perplexity") == plan.asked
-    assert plan.database("table", "perplexity") == "results/databases/asked.duckdb"
-    assert plan.selections == {"asked": plan.asked}
+    assert plan.selected("table", "perplexity") == plan.requested
+    assert plan.database("table", "perplexity") == "results/databases/requested.duckdb"
+    assert plan.selections == {"requested": plan.requested}
     assert plan.shown() == (
-        "results/settings/databases/asked.json",
-        "results/databases/asked.duckdb",
+        "results/settings/databases/requested.json",
+        "results/databases/requested.duckdb",
     )
-    shown = plan.experiment(plan.asked)
+    shown = plan.experiment(plan.requested)
     assert shown["mixtures"] == {
         named("found", 100): f"results/mixtures/{named('found', 100)}.json"
     }

@@ -48,8 +48,8 @@ def test_every_method_is_run_in_every_scenario_on_five_seeds(config):
     }
     assert len(config["scenarios"]) == 8
     assert "leaderboard" in plan.tables
-    assert len(plan.asked) == 8 * 5 * len(config["methods"].keys() - serving)
-    assert not {name.split("/")[2] for name in plan.asked} & serving
+    assert len(plan.requested) == 8 * 5 * len(config["methods"].keys() - serving)
+    assert not {name.split("/")[2] for name in plan.requested} & serving
     assert len(config["scenarios"]["twenty"]["domains"]) == 20
     # One effort for all grids: three runs on a seed that no comparison uses.
     for grid in config["grids"].values():
