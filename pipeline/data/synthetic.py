@@ -37,8 +37,8 @@ class Synthetic:
     and i alone, by counter-based hashing: raising `documents` changes none that were there.
     """
 
-    order: Annotated[int, Limits(at_least=0, at_most=2)]
-    """How many symbols the next one depends on: 0, 1 or 2."""
+    order: Annotated[int, Limits(at_least=0, at_most=6)]
+    """How many symbols the next one depends on: 0 to 6."""
     symbols: Annotated[int, Limits(at_least=2)]
     """Size of the alphabet, V."""
     successors: PositiveInt

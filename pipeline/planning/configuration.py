@@ -273,7 +273,8 @@ class Experiment:
     probe: dict[Name, Probed]
     """Named ways to probe the gradients of a run's checkpoints."""
     methods: Annotated[dict[Name, dict[str, Any]], Filled]
-    """Named mixing methods, each a rule (`rule`) with its settings, which `pike methods` lists."""
+    """Named mixing methods, each a rule (`rule`) with its settings, which `pike methods` lists;
+    `training` names a recipe of its own, such as one of more steps, and `grid` a search."""
     scenarios: Annotated[dict[Name, Scenario], Filled]
     """Named sets of domains with all that runs on them share."""
     runs: Annotated[tuple[Runs, ...], Filled]

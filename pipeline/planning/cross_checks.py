@@ -27,7 +27,10 @@ SELECTIONS = ("runs", "tables", "figures")
 USES = {
     "sources": ("tokenizers.*.sources", "evaluation.*.domains", "scenarios.*.domains"),
     "tokenizers": ("scenarios.*.tokenizer",),
-    "training": ("scenarios.*.training", "swarms.*.training"),
+    "training": (
+        *("scenarios.*.training", "swarms.*.training"),
+        *("methods.*.training", "scenarios.*.methods.*.training"),
+    ),
     "evaluation": ("scenarios.*.evaluation",),
     "probe": ("scenarios.*.probe",),
     "swarms": ("mixtures.*.swarm",),
@@ -132,7 +135,8 @@ def _misfits(config: Config, origin: str) -> list[str]:
     every = dependencies.closure(config, dependencies.requested_runs(config))
     pairs = {(r.scenario, r.method): dependencies.recipe(config, r) for r in every}
     for scenario, values in config["scenarios"].items():
-        pairs |= {(scenario, method): values["training"] for method in values.get("methods", {})}
+        named = (dependencies.RunName(scenario, "", m, 0) for m in values.get("methods", {}))
+        pairs |= {(scenario, run.method): dependencies.recipe(config, run) for run in named}
     problems += [f"{origin}: {problem}" for problem in _of_targets(config)]
     for name, values in config.get("mixtures", {}).items():
         if not {"swarm", "methods"} & values.keys():
@@ -212,7 +216,7 @@ def _of_method(
     """Settings with which a method cannot train in a scenario, and domains that it has not."""
     values = dict(dependencies.method_settings(config, scenario, method))
     domains, rule = config["scenarios"][scenario]["domains"], values.pop("rule")
-    values.pop("grid", None)
+    values = {key: value for key, value in values.items() if key not in methods.OF_PLAN}
     tuned = dependencies.tuned(config, scenario, method)
     values = methods.planned({"method": values, "tuned": tuned})
     where = f"{origin}: methods.{method} in scenario {scenario}"

@@ -123,12 +123,12 @@ def drawn(values: Config, swarm: str, place: int, domains: Iterable[str]) -> dic
 
 
 def recipe(config: Config, run: RunName) -> str:
-    """Name of the training recipe of a run: the scenario's, but for a swarm that has its own."""
-    if run.method not in config["methods"]:
-        swarm, _ = members(config)[run.method]
-        if "training" in config["swarms"][swarm]:
-            return str(config["swarms"][swarm]["training"])
-    return str(config["scenarios"][run.scenario]["training"])
+    """Name of the training recipe of a run: its method's or swarm's own, else the scenario's."""
+    if run.method in config["methods"]:
+        own = method_settings(config, run.scenario, run.method)
+    else:
+        own = config["swarms"][members(config)[run.method][0]]
+    return str(own.get("training", config["scenarios"][run.scenario]["training"]))
 
 
 def reference(config: Config, run: RunName) -> RunName | None:

@@ -27,6 +27,9 @@ from pipeline.runtime.validation import validate
 
 log = logging.getLogger("pike")
 
+OF_PLAN = ("rule", "grid", "training")
+"""Keys of a method that the plan reads; all others are settings of its rule."""
+
 
 def place(rule: str) -> str:
     """Where a rule's class is: `module:Class`.
@@ -143,7 +146,7 @@ def problems(values: Mapping[str, Any], where: str) -> list[str]:
         place(rule)
     except InputError as error:
         return [f"{where}.{error}"]
-    given = {name: value for name, value in values.items() if name not in ("rule", "grid")}
+    given = {name: value for name, value in values.items() if name not in OF_PLAN}
     if "grid" in values and rule in RULES:
         # What the grid gives is judged in each scenario.
         given = method_catalogue.required(rule) | given

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.finders import registry as finders
-from pipeline.planning import dependencies
+from pipeline.planning import dependencies, methods
 from pipeline.settings import GRID
 
 Settings = dict[str, Any]
@@ -28,7 +28,7 @@ def run_settings(config: Settings, run: dependencies.RunName) -> Settings:
         "model": ordered(config["models"][run.model]),
         "training": ordered(config["training"][dependencies.recipe(config, run)]),
         "rule": values["rule"],
-        "method": ordered({k: v for k, v in values.items() if k not in ("rule", "grid")}),
+        "method": ordered({k: v for k, v in values.items() if k not in methods.OF_PLAN}),
         **({"tuned": ordered(tuned)} if tuned else {}),
     }
 

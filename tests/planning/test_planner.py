@@ -100,6 +100,22 @@ def test_a_scenarios_own_settings_of_a_method_are_laid_over(small):
     assert plan.runs["stdlib/nano/pike/seed0"]["method"]["zeta1"] == 0.5
 
 
+def test_a_method_may_have_a_recipe_of_its_own(small):
+    small["training"]["double"] = {**small["training"]["symbols"], "steps": 480}
+    small["methods"]["longer"] = {"rule": "mix", "training": "double"}
+    small["runs"][0]["methods"] = ["mix", "longer"]
+    small["scenarios"]["stdlib"]["methods"] = {"longer": {"training": "text"}}
+    runs = planned(small).runs
+    steps = {name: run["training"]["steps"] for name, run in runs.items() if "seed0" in name}
+    assert steps == {
+        "stdlib/nano/mix/seed0": 200,
+        "stdlib/nano/longer/seed0": 200,
+        "symbols/nano/mix/seed0": 240,
+        "symbols/nano/longer/seed0": 480,
+    }
+    assert runs["symbols/nano/longer/seed0"]["method"] == {}
+
+
 def test_a_plan_does_not_follow_later_changes_of_the_configuration(small):
     plan = planned(small)
     small["models"]["nano"]["layers"] = 99
@@ -170,6 +186,7 @@ def test_every_stage_has_its_settings_file(small):
         ("scenarios.stdlib.domains", ["cod"], "code"),
         ("scenarios.stdlib.tokenizer", "stdlb", "stdlib"),
         ("scenarios.stdlib.methods", {"pikes": {}}, "pike"),
+        ("methods.pike.training", "texts", "text"),
         ("tokenizers.stdlib.sources", ["cod"], "code"),
         ("runs[0].scenarios", ["std-lib"], "stdlib"),
         ("tables.perplexity.methods", ["mixx"], "mix"),
