@@ -28,7 +28,7 @@ PAGES = {
 """The pages' files and titles."""
 FRONT = ("weights", "losses")
 """Figures that the first page shows."""
-OVER_ALL = ("leaderboard", "ladder")
+OVER_ALL = ("board", "leaderboard", "ladder")
 """Tables over all scenarios that the first page shows."""
 CHECKS = ("claims", "audit", "theory")
 """Tables about the paper that it does not have itself."""

@@ -1,0 +1,199 @@
+"""Scenarios drawn from a seed: sets of domains that nobody chose, on which methods are compared.
+
+Scenario i is a function of (stream, seed, i) alone. Development scenarios are for making rules,
+test scenarios for judging them once; their streams have nothing in common. What is drawn: number of
+domains (2 to 20), their sizes, and of each language order, symbols, successors and noise; whether
+languages share letters, are near-duplicates, or are so small that Mix reads them several times;
+whether text of a pool stands beside or in place of languages; whether a target weighs the losses.
+
+Every language has at least `LEAST_DOCUMENTS` validation documents of one length, so that none is
+more than 2 % of the tokens; texts of the pool are to have as many.
+"""
+
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pike_mixing.limits import Limits, NonNegativeInt
+from pipeline.data.synthetic import Synthetic
+from pipeline.planning.configuration import Name
+
+VALIDATION_SHARE = 0.2
+"""Share of documents that are kept for validation."""
+LEAST_DOCUMENTS = 200
+"""Validation documents of a domain."""
+DOCUMENTS = 1300
+"""Documents of a language at least: of 260 expected in validation, 200 are 4.2 deviations below."""
+DISTINCT_NATS = 16.0
+"""Entropy of a document at least: two in nine million are then alike."""
+KINDS = ("languages", "texts", "languages", "both")
+SYMBOLS = {0: (16, 64), 1: (12, 32), 2: (8, 16), 3: (6, 10), 4: (4, 6)}
+"""Least and most symbols of a language by its order: up to 1,296 contexts."""
+NOISES = (0.02, 0.05, 0.1, 0.2, 0.4)
+LENGTHS = (60, 100, 160)
+"""Symbols of a document, unless the domain is small."""
+REPETITIONS = (2, 4, 8, 16)
+"""How often Mix reads a small domain, where so few tokens fill `DOCUMENTS` documents."""
+FIRST_LETTER, LETTERS = 0x4E00, 64
+"""Letters that stand for themselves in every tokenizer (CJK ideographs), so many a language."""
+
+
+@dataclass(frozen=True)
+class DrawnScenarios:
+    """Which scenarios are drawn."""
+
+    stream: Literal["development", "test"]
+    """development: opened as often as one likes; test: opened once, by rules that are frozen."""
+    seed: NonNegativeInt
+    """Seed of the draws."""
+    number: Annotated[int, Limits(at_least=1, at_most=200)]
+    """How many; the odd ones (01, 03, ...) have a target."""
+    texts: dict[Name, dict[str, Any]] = field(default_factory=dict)
+    """Sources of text that domains are drawn from; absent: languages alone."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One scenario: its sources by name, all of its own, and what is drawn beside them."""
+
+    name: str
+    sources: dict[str, dict[str, Any]]
+    kind: str
+    """languages, texts or both."""
+    target: dict[str, int] | None
+    shared: bool
+    """Whether languages share letters."""
+    duplicates: int
+    """Languages that are nearly the same; 0 where none are."""
+    small: int
+    """Domains that Mix reads more than once."""
+
+    def about(self) -> str:
+        """One sentence for the report."""
+        count = len(self.sources)
+        what = {"languages": "languages", "texts": "text", "both": "languages and text"}[self.kind]
+        parts = [f"{count} domains of {what}"]
+        parts += ["in the same letters"] if self.shared else []
+        parts += [f"{self.duplicates} nearly alike"] if self.duplicates else []
+        parts += [f"{self.small} read more than once"] if self.small else []
+        weighed = sum(weight > 0 for weight in self.target.values()) if self.target else 0
+        parts += [f"{weighed} count{'s' if weighed == 1 else ''}"] if self.target else []
+        return ", ".join(parts)
+
+
+class _Stream:
+    """Draws of one scenario, by `random()` alone, whose numbers no version of Python changes."""
+
+    def __init__(self, *key: object) -> None:
+        self._random = random.Random(" ".join(map(str, key)))
+
+    def share(self) -> float:
+        return self._random.random()
+
+    def seed(self) -> int:
+        return int(self.share() * 10**9)
+
+    def among(self, values: Sequence[Any]) -> Any:
+        return values[int(self.share() * len(values))]
+
+    def whole(self, low: int, high: int) -> int:
+        """Evenly in the logarithm, both ends included."""
+        return min(high, int(low * ((high + 1) / low) ** self.share()))
+
+    def some(self, values: Sequence[Any], count: int) -> list[Any]:
+        """Some of the values, in their order."""
+        marked = sorted((self.share(), place) for place in range(len(values)))
+        return [values[place] for place in sorted(place for _, place in marked[:count])]
+
+
+def draw(chosen: DrawnScenarios, tokens: int) -> Iterator[Drawn]:
+    """The scenarios in their order.
+
+    Args:
+        chosen: Which.
+        tokens: Training tokens of a run, which sizes of domains are multiples of.
+    """
+    for number in range(chosen.number):
+        stream = _Stream(chosen.stream, chosen.seed, number)
+        yield _scenario(
+            f"{chosen.stream[0]}{chosen.seed}-{number:02d}", number, stream, chosen.texts, tokens
+        )
+
+
+def _scenario(
+    name: str, number: int, stream: _Stream, texts: Mapping[str, Any], tokens: int
+) -> Drawn:
+    kind = KINDS[number // 2 % len(KINDS)] if len(texts) > 1 else "languages"
+    count = stream.whole(2, 20)
+    written = {"languages": 0, "texts": count, "both": count // 2}[kind]
+    of_text = stream.some(list(texts), min(written, len(texts)))
+    alone = 0 if kind == "texts" else count - len(of_text)
+    count = alone + len(of_text)
+    shared, near, repeated = (stream.share() < each for each in (1 / 3, 1 / 4, 1 / 3))
+    duplicates = min(alone, stream.whole(2, 4)) if near and alone > 1 else 0
+    small = stream.some(range(alone), stream.whole(1, 2)) if repeated else []
+    sizes = [_size(stream, tokens, count, place in small) for place in range(alone)]
+    languages = _languages(stream, sizes, shared, duplicates)
+    sources = {f"{name}-{place:02d}": values for place, values in enumerate(languages)}
+    sources |= {f"{name}-{text}": dict(texts[text]) for text in of_text}
+    target = None
+    if number % 2:
+        weighed = stream.some(list(sources), stream.whole(1, max(1, count // 2)))
+        target = {d: stream.among((1, 1, 2, 3)) if d in weighed else 0 for d in sources}
+    return Drawn(name, sources, kind, target, shared and alone > 1, duplicates, len(small))
+
+
+def _size(stream: _Stream, tokens: int, count: int, small: bool) -> int:
+    """Training tokens of a domain: what Mix reads once up to the whole budget, or far less."""
+    once = math.ceil(tokens / count)
+    return once // stream.among(REPETITIONS) if small else stream.whole(once, tokens)
+
+
+def _languages(
+    stream: _Stream, sizes: Sequence[int], shared: bool, duplicates: int
+) -> Iterator[dict[str, Any]]:
+    """Settings of languages, the near-duplicates first.
+
+    Args:
+        stream: Of the scenario's draws.
+        sizes: Training tokens of each.
+        shared: Whether all have the same letters.
+        duplicates: How many are nearly the same.
+    """
+    letter, grammar = FIRST_LETTER, _grammar(stream)
+    family = {"family": stream.seed(), "overlap": 0.9}
+    for place, size in enumerate(sizes):
+        twin = place < duplicates
+        values = (grammar | family) if twin else _grammar(stream)
+        own = {"kind": "synthetic", **values, "alphabet": letter, "seed": stream.seed()}
+        yield own | _documents(stream, own, size)
+        # Near-duplicates have their letters in common, whatever the others have.
+        if not shared and place >= duplicates - 1:
+            letter += LETTERS
+
+
+def _grammar(stream: _Stream) -> dict[str, Any]:
+    order = stream.among(list(SYMBOLS))
+    symbols = stream.whole(*SYMBOLS[order])
+    successors = stream.whole(1, max(2, symbols // 2))
+    return {
+        "order": order,
+        "symbols": symbols,
+        "successors": successors,
+        "noise": stream.among(NOISES),
+    }
+
+
+def _documents(stream: _Stream, values: Mapping[str, Any], size: int) -> dict[str, int]:
+    """Number and length of a language's documents, of which `size` tokens are for training."""
+    language = Synthetic(
+        **{k: v for k, v in values.items() if k != "kind"}, documents=DOCUMENTS, length=1
+    )
+    least = math.ceil(DISTINCT_NATS / language.entropy_nats_per_character)
+    fitting = int(size / DOCUMENTS / (1 - VALIDATION_SHARE)) - 1
+    length = max(least, min(stream.among(LENGTHS), fitting))
+    # A token ends each document.
+    documents = math.ceil(size / (length + 1) / (1 - VALIDATION_SHARE))
+    return {"documents": max(DOCUMENTS, documents), "length": length}

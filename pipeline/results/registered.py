@@ -1,0 +1,251 @@
+"""What came of a registered benchmark: predictions beside outcomes, and where runs departed.
+
+The scenario is the unit of replication. With d_s the mean over seeds of a method's target loss
+minus another's in scenario s, S scenarios, mean d and standard deviation sd,
+
+    t = (d - margin) / (sd / sqrt(S)),   S - 1 degrees of freedom, two-sided,
+
+and Holm's procedure over all hypotheses of the file.
+"""
+
+import json
+import math
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from pipeline.planning import dependencies, method_costs, planner, registration, shorthand
+from pipeline.planning.dependencies import RunName
+from pipeline.planning.plan import Plan
+from pipeline.planning.registration import Registration
+from pipeline.results.selection import Row, connect_ours, query
+from pipeline.runtime import presentation
+from pipeline.statistics.distributions import t_quantile, t_tail
+from pipeline.statistics.paired import holm
+
+RULES = ("pike_mixing/rules", "pike_mixing/numerics", "pike_mixing/finders")
+"""What is frozen at the registration's commit."""
+NAMED = 3
+"""Names of a kind that a line lists."""
+SECTIONS = ("sources", "tokenizers", "evaluation", "scenarios")
+"""Sections of a configuration that runs stand on beside their own settings."""
+
+
+def registered(given: Path, database: Path | None = None, format: str = "text") -> str:
+    """Holds results against the registration that they were made for.
+
+    Args:
+        given: The registration.
+        database: That of the experiment; absent: where the registration's configuration has it.
+        format: text or json.
+
+    Raises:
+        InputError: the registration is wrong, or there is no database.
+    """
+    chosen = registration.read(given)
+    plan = planner.plan(shorthand.written_out(registration.configuration(chosen)), str(given))
+    connection = connect_ours(database or Path(plan.results, "pike.duckdb"))
+    try:
+        facts = {
+            "registration": str(given),
+            "status": chosen.status,
+            "date": chosen.date,
+            "deviations": [*_deviations(chosen, given), *_departures(chosen, plan, connection)],
+            "hypotheses": outcomes(chosen, query(connection, "from scenario_differences")),
+            "methods": list(_boards(chosen, plan, connection)),
+        }
+    finally:
+        connection.close()
+    return presentation.shown(format, facts, lambda: _text(facts, chosen))
+
+
+def outcomes(chosen: Registration, differences: Sequence[Row]) -> list[Row]:
+    """Each hypothesis with its outcome.
+
+    Args:
+        chosen: The registration.
+        differences: Rows of the view `scenario_differences`.
+    """
+    by_pair: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for row in differences:
+        by_pair[row["board"], row["method"], row["against"]].append(row["difference"])
+    result, p_H = [], []
+    for name, hypothesis in chosen.hypotheses.items():
+        key = (hypothesis.board, hypothesis.method, hypothesis.against)
+        mean, stderr, count = _summed(by_pair[key])
+        p = None
+        if stderr is not None and mean is not None:
+            t = (mean - hypothesis.margin) / stderr if stderr else math.inf
+            p = t_tail(t, count - 1) if math.isfinite(t) else 0.0
+        p_H.append(p)
+        half = None if stderr is None else t_quantile(0.05, count - 1) * stderr
+        result.append(
+            {"hypothesis": name, **vars(hypothesis), "scenarios": count}
+            | {"outcome": mean, "half": half, "p": p}
+        )
+    for row, p_holm in zip(result, holm(p_H), strict=True):
+        row |= {"p_holm": p_holm, "verdict": _verdict(row, p_holm, chosen.level)}
+    return result
+
+
+def _summed(values: Sequence[float]) -> tuple[float | None, float | None, int]:
+    """Mean over scenarios, its standard error, and how many there are."""
+    count = len(values)
+    mean = math.fsum(values) / count if count else None
+    if mean is None or count < 2:
+        return mean, None, count
+    squares = math.fsum((value - mean) ** 2 for value in values)
+    return mean, math.sqrt(squares / (count - 1) / count), count
+
+
+def _verdict(row: Row, p_holm: float | None, level: float) -> str:
+    if p_holm is None:
+        return "too few scenarios"
+    if p_holm >= level:
+        return "not shown"
+    lower = row["outcome"] < row["margin"]
+    return "as predicted" if lower == (row["direction"] == "lower") else "the opposite"
+
+
+def _deviations(chosen: Registration, given: Path) -> Iterator[str]:
+    """What the file itself departs in from a registration."""
+    if chosen.status == "draft":
+        yield f"{given} is a draft: nothing was registered before the runs"
+    if not _git(given.parent, "log", "-1", "--format=%H", "--", given.name):
+        yield f"{given} is in no commit"
+    elif _git(given.parent, "status", "--porcelain", "--", given.name):
+        yield f"{given} differs from what was committed"
+
+
+def _departures(
+    chosen: Registration, plan: Plan, connection: duckdb.DuckDBPyConnection
+) -> Iterator[str]:
+    """Runs and settings that are not as registered, and code that is not as frozen."""
+    runs = query(connection, "select run, settings, code_commit from runs order by run")
+    made = {row["run"]: json.loads(row["settings"]) for row in runs}
+    yield from _named("missing runs", [run for run in plan.runs if run not in made])
+    own = (f"{run}: {_differing(made[run], plan.runs[run])}" for run in plan.runs if run in made)
+    yield from _named("runs with other settings", [line for line in own if line[-1] != " "])
+    (row,) = query(connection, "select config from experiment")
+    config = json.loads(row["config"])
+    for section in SECTIONS:
+        wanted = plan.config[section]
+        names = [n for n, values in wanted.items() if config.get(section, {}).get(n) != values]
+        yield from _named(f"{section} with other settings", names)
+    origin = Path(plan.origin)
+    registering = _git(origin.parent, "log", "-1", "--format=%H", "--", origin.name)
+    for commit in sorted({str(row["code_commit"]) for row in runs}):
+        yield from _of_commit(chosen, origin.parent, registering, commit)
+
+
+def _of_commit(
+    chosen: Registration, folder: Path, registering: str | None, commit: str
+) -> Iterator[str]:
+    """How the code of some runs departs: its commit, and files that were frozen at another."""
+    clean = commit.removesuffix("+")
+    if clean != commit:
+        yield f"code of {clean[:12]} had changes that are in no commit"
+    if registering and _git(folder, "merge-base", "--is-ancestor", registering, clean) is None:
+        yield f"code of {clean[:12]} is not of after the registration ({registering[:12]})"
+    if chosen.commit:
+        places = [f":/{place}" for place in RULES]
+        changed = _git(folder, "diff", "--name-only", chosen.commit, clean, "--", *places)
+        if changed is None:
+            yield f"code of {clean[:12]} cannot be compared with {chosen.commit[:12]}: fetch both"
+        elif changed:
+            yield from _named(f"code of {clean[:12]}: rules that changed", changed.split())
+
+
+def _named(what: str, names: Sequence[str]) -> Iterator[str]:
+    if names:
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        yield f"{what}: {', '.join(names[:NAMED])}{more}"
+
+
+def _differing(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    keys = made.keys() | wanted.keys()
+    return " ".join(sorted(key for key in keys if made.get(key) != wanted.get(key)))
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """What git answers; None where it fails."""
+    command = ["git", "-C", str(folder), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
+def _boards(
+    chosen: Registration, plan: Plan, connection: duckdb.DuckDBPyConnection
+) -> Iterator[Row]:
+    """Methods of each board against Mix, with costs in runs of Mix."""
+    measured = "select scenario, method, avg(steps) as steps from steps_of_baseline group by all"
+    steps = {(r["scenario"], r["method"]): r["steps"] for r in query(connection, measured)}
+    named = "select distinct board, scenario from scenario_differences order by all"
+    scenarios: dict[str, list[str]] = defaultdict(list)
+    for row in query(connection, named):
+        scenarios[row["board"]].append(row["scenario"])
+    for row in query(connection, "from boards where against = 'mix' order by board, difference"):
+        if row["method"] not in chosen.compared(row["board"]):
+            continue
+        runs = [
+            RunName(s, chosen.size, row["method"], chosen.seeds[0]) for s in scenarios[row["board"]]
+        ]
+        here = [steps[run.scenario, run.method] / chosen.training["steps"] for run in runs]
+        columns = ("board", "method", "scenarios", "difference", "half", "worst", "worst_scenario")
+        yield {c: row[c] for c in columns} | _costs(chosen, plan, runs) | {"time here": _mean(here)}
+
+
+def _costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -> Row:
+    """Rows with and without the search, and time at the paper's size, each over those of Mix."""
+    base = chosen.training["steps"]
+
+    def rows(run: RunName) -> float:
+        values = plan.runs[str(run)]
+        return float(values["training"]["steps"] * method_costs.rows(values) / base)
+
+    equal = chosen.mix_for.get(runs[0].method)
+    others = [run._replace(method=equal.of) if equal else run for run in runs]
+    paper = [method_costs.at_paper_size(plan.runs[str(run)]) for run in others]
+    return {
+        "rows": _mean([rows(run) for run in runs]),
+        "with search": _mean(
+            [sum(map(rows, dependencies.closure(plan.config, [run]))) for run in runs]
+        ),
+        "time at the paper's size": _mean([method_costs.time(run) for run in paper]),
+    }
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _text(facts: Mapping[str, Any], chosen: Registration) -> str:
+    lines = [f"{facts['registration']}: {facts['status']} of {facts['date']}", ""]
+    lines += [f"deviation: {line}" for line in facts["deviations"]] or ["no deviations"]
+    lines += [f"exclusion: {line}" for line in chosen.exclusions] + [""]
+    for title, rows in (
+        (
+            f"Predictions and outcomes, nats; half of the 95% interval over scenarios; p by Holm "
+            f"over {len(chosen.hypotheses)}, level {chosen.level:g}",
+            facts["hypotheses"],
+        ),
+        (
+            "Methods against Mix, nats, not corrected for their number; costs in runs of Mix",
+            facts["methods"],
+        ),
+    ):
+        if rows:
+            cells = [[_rounded(value) for value in row.values()] for row in rows]
+            lines += [title, presentation.aligned(list(rows[0]), cells), ""]
+    return "\n".join(lines).rstrip()
+
+
+def _rounded(value: Any) -> Any:
+    return round(value, 4) if isinstance(value, float) else value

@@ -1,0 +1,41 @@
+-- Methods over drawn scenarios, with a target and without: the target loss minus that of the baseline, mean over
+-- scenarios of means over seeds, behind ± half of the 95% interval over scenarios, not corrected for the number of
+-- methods; the largest difference of a scenario; and the cost in steps of the baseline.
+--
+-- cost: the time of a run's steps, mean over scenarios and seeds; with others: with the runs that found its mixture
+-- or its settings.
+with costs as (
+    select d.board, c.model, c.method, avg(c.steps) as steps, avg(c.with_others) as with_others
+    from steps_of_baseline as c
+    join (select distinct board, scenario from scenario_differences) as d using (scenario)
+    group by d.board, c.model, c.method
+),
+
+cells as (
+    select b.board, b.model, b.method, b.difference as place, c.*
+    from boards as b
+    join experiment as e on b.against = e.baseline
+    left join costs as k using (board, model, method)
+    cross join lateral (values
+        (0, 'against ' || e.baseline, 'nats', b.difference, b.half, 3, 'lower', b.half is not null and b.difference + b.half < 0,
+            null),
+        (1, 'largest', 'nats', b.worst, null, 3, null, null, null),
+        (2, 'on', null, null, null, 0, null, null, b.worst_scenario),
+        (3, 'scenarios', null, b.scenarios, null, 0, null, null, null),
+        (4, 'seeds', null, b.seeds, null, 0, null, null, null),
+        (5, 'cost', 'steps of ' || e.baseline, k.steps, null, 0, null, null, null),
+        (6, 'with others', 'steps of ' || e.baseline, k.with_others, null, 0, null, null, null)
+    ) as c (column_position, column_label, unit, value, error, decimals, better, significant, text)
+)
+
+select
+    null as scenario,
+    model,
+    method,
+    board || ' / ' || model as section,
+    'method' as kind,
+    row_number() over (partition by board, model, column_position order by place, method) as row_position,
+    method as row_label,
+    * exclude (board, model, method, place) replace (coalesce(significant, false) as significant)
+from cells
+order by board, model, row_position, column_position

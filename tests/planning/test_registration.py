@@ -1,0 +1,162 @@
+"""A registration becomes a configuration that runs as it is."""
+
+import copy
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+
+from pike_mixing.errors import InputError
+from pipeline.planning import method_costs, planner, registration, shorthand
+from pipeline.runtime.validation import validate
+
+REGISTRATION = {
+    "benchmark": "board",
+    "status": "draft",
+    "date": "2026-11-24",
+    "scenarios": {
+        "stream": "development",
+        "seed": 0,
+        "number": 4,
+        "texts": {t: {"kind": "python", "topic": t} for t in ("code", "docstrings")},
+    },
+    "size": "pico",
+    "model": {"layers": 1, "width": 32, "heads": 2, "head_width": 16},
+    "training": {
+        "rows": 20,
+        "length": 64,
+        "steps": 200,
+        "warmup_steps": 20,
+        "checkpoint_every": 200,
+        "resume_every": 200,
+        "peak_learning_rate": 0.01,
+        "statistics_microbatch": 2,
+        "initial_learning_rate": 0.0,
+        "final_learning_rate": 0.0,
+    },
+    "evaluation_rows": 64,
+    "seeds": [0, 1],
+    "methods": {
+        "mix": {"rule": "mix"},
+        "pike": {"rule": "pike", "zeta1": 0.1, "zeta2": 0.01, "every": 20, "rows": 16},
+        "pike-tuned": {"rule": "pike", "zeta1": 0.1, "zeta2": 0.01, "every": 20, "grid": "zetas"},
+    },
+    "rows": ["mix", "pike", "pike-tuned"],
+    "grids": {"zetas": {"of": "pike", "values": {"zeta1": [0.1, 0.4]}, "seeds": [100]}},
+    "mix_for": {
+        "mix-time": {"of": "pike", "by": "time"},
+        "mix-search": {"of": "pike-tuned", "by": "rows", "search": True},
+    },
+    "hypotheses": {
+        "gain": {
+            "method": "pike",
+            "against": "mix",
+            "board": "no target",
+            "direction": "lower",
+            "expected": -0.01,
+        }
+    },
+}
+
+
+def made(**changes):
+    return validate(registration.Registration, {**REGISTRATION, **changes}, "mine.yaml")
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(REGISTRATION), encoding="utf-8")
+    return path
+
+
+@effort(max_examples=10, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(["development", "test"]))
+def test_every_configuration_is_sound_and_plans_what_is_registered(seed, stream):
+    scenarios = {**REGISTRATION["scenarios"], "seed": seed, "stream": stream}
+    config = shorthand.written_out(registration.configuration(made(scenarios=scenarios)))
+    plan = planner.plan(config, "mine.yaml")
+    # 2 scenarios without a target and 2 with one: 5 rows and 6, on 2 seeds; 2 runs of each grid.
+    assert len(plan.asked) == 2 * 2 * (5 + 6)
+    assert len(plan.runs) == len(plan.asked) + 4 * 2
+    for name in ("mix-time", "pike", "fixed-at-target"):
+        boards = {run.split("/")[0][-1] for run in plan.asked if f"/{name}/" in run}
+        assert boards == set("13" if name == "fixed-at-target" else "0123")
+
+
+def test_mix_for_the_same_cost_has_as_many_steps_as_the_other_method_costs():
+    config = registration.configuration(made())
+    for scenario in config["scenarios"].values():
+        # 16 rows of each domain every 20 steps, beside 20 rows a step.
+        measured = max(16 * len(scenario["domains"]), 20) / 20
+        steps = {
+            name: config["training"][scenario["methods"][name]["training"]]["steps"]
+            for name in ("mix-time", "mix-search")
+        }
+        assert steps["mix-time"] == pytest.approx(200 + 200 * measured / 20, abs=1)
+        # Its own run, of at least 8 rows a domain, and two of the grid, of 16.
+        own = max(8 * len(scenario["domains"]), 20) / 20
+        assert steps["mix-search"] == pytest.approx(600 + 10 * (own + 2 * measured), abs=1)
+
+
+def test_the_same_registration_gives_the_same_bytes(file, tmp_path):
+    said = registration.write(file, tmp_path / "one.yaml")
+    assert "d0-03" in said
+    registration.write(file, tmp_path / "two.yaml")
+    one, two = ((tmp_path / f"{n}.yaml").read_bytes() for n in ("one", "two"))
+    assert one == two
+    assert planner.read(tmp_path / "one.yaml")["results"] == "results/registered/board"
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        ("rows.0", "mixx", "mine.yaml.rows[0]: 'mixx' is unknown: did you mean 'mix'?"),
+        ("hypotheses.gain.method", "pik", "hypotheses.gain.method: 'pik' is unknown"),
+        ("hypotheses.gain.board", "all", "board"),
+        ("status", "registered", "commit: name the commit at which the rules are frozen"),
+        ("mix_for.mix-time.of", "pyke", "mix_for.mix-time.of: 'pyke' is unknown"),
+        ("training.steps", None, "training.steps is missing"),
+        ("methods.pike.zeta1", -1, "zeta1"),
+    ],
+)
+def test_a_wrong_registration_is_refused(tmp_path, place, value, message):
+    values = copy.deepcopy(REGISTRATION)
+    *parents, last = place.split(".")
+    node = values
+    for key in parents:
+        node = node[key]
+    if value is None:
+        del node[last]
+    else:
+        node[int(last) if last.isdecimal() else last] = value
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        registration.write(path, tmp_path / "out.yaml")
+    assert message in str(caught.value)
+    assert not (tmp_path / "out.yaml").exists()
+
+
+RUN = {
+    "rule": "scale-free-pike",
+    "method": {"rows": 16, "every": 10},
+    "domains": list("abcde"),
+    "training": {"rows": 20, "steps": 200},
+}
+
+
+def test_costs_here_and_at_the_papers_size():
+    # 80 rows every 10 steps beside 20: 0.4. Every 6,000 of 120,000 steps beside 256: none of a
+    # domain is measured on less than its share of a batch.
+    assert method_costs.rows(RUN) == pytest.approx(1.4)
+    assert method_costs.time(RUN) == pytest.approx(1.4)
+    paper = method_costs.at_paper_size(RUN)
+    assert paper["method"] == {"rows": 16, "every": 6000}
+    assert method_costs.time(paper) == pytest.approx(1 + 1 / 6000)
+    # Losses of 16 rows: rows are read, and passed forward alone.
+    skill = {**RUN, "rule": "skill-it", "method": {"rows": 16, "every": 10, "eta": 0.2}}
+    assert method_costs.rows(skill) == pytest.approx(1.4)
+    assert method_costs.time(skill) == pytest.approx(1 + 0.4 / 3)
