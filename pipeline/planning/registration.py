@@ -16,6 +16,7 @@ import yaml
 from pike_mixing.errors import InputError
 from pike_mixing.limits import Limits, PositiveInt
 from pike_mixing.settings import unknown
+from pipeline.data.tokenizer_settings import SPECIAL_PIECES
 from pipeline.planning import (
     dependencies,
     drawn_scenarios,
@@ -187,12 +188,13 @@ def _tokenizer(one: Drawn) -> dict[str, Any]:
         if values["kind"] == "synthetic"
         for letter in range(values["alphabet"], values["alphabet"] + values["symbols"])
     }
-    text = {"languages": 0, "both": 256, "texts": 509}[one.kind]
+    text = {"languages": 0, "both": 256, "texts": 507}[one.kind]
     return {
         "kind": "train",
         "sources": list(one.sources),
         "model": "unigram" if one.kind == "texts" else "char",
-        "vocabulary": len(letters) + text + 3,
+        # A space and a line break are pieces of every tokenizer.
+        "vocabulary": len(letters) + text + SPECIAL_PIECES + 2,
         "characters": 400_000,
         **({"newlines": True} if text else {}),
     }
