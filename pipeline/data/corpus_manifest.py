@@ -52,7 +52,14 @@ def manifest_of(folder: Path) -> dict[str, Any]:
 def sealed_split(
     folder: Path, split: str, manifest: dict[str, Any], dtype: np.dtype[Any]
 ) -> list[checksums.Sealed]:
-    """A split's shards and the list of its documents."""
+    """A split's shards and the list of its documents.
+
+    Args:
+        folder: The corpus.
+        split: train or validation.
+        manifest: The corpus's.
+        dtype: Of the tokens.
+    """
     remedy, documents = "pack it anew", documents_file(split)
     sealed = [
         checksums.Sealed(folder / s["file"], s["tokens"] * dtype.itemsize, s["sha256"], remedy)
@@ -67,14 +74,19 @@ def sealed_split(
 def refuse_contradiction(folder: Path, split: str, manifest: dict[str, Any]) -> None:
     """Stops at a manifest whose shards do not give its sums or its fingerprint.
 
+    Args:
+        folder: The corpus, for messages.
+        split: The split whose sum is compared.
+        manifest: The corpus's.
+
     Raises:
         InputError: which of them, and what to do.
     """
     splits, path = manifest["splits"], folder / atomic_files.MANIFEST
-    tokens, held = splits[split]["tokens"], sum(s["tokens"] for s in splits[split]["shards"])
-    if tokens != held:
+    tokens, summed = splits[split]["tokens"], sum(s["tokens"] for s in splits[split]["shards"])
+    if tokens != summed:
         raise InputError(
-            f"{path} says {tokens:,} {split} tokens, but its shards have {held:,}: pack it anew"
+            f"{path} says {tokens:,} {split} tokens, but its shards have {summed:,}: pack it anew"
         )
     shards = {name: part["shards"] for name, part in splits.items()}
     if manifest["fingerprint"] != data_fingerprint(manifest["dtype"], shards):

@@ -62,28 +62,28 @@ def lines(stream: TextIO, too_long: Refusal) -> Iterator[tuple[int, str]]:
 
 
 def _paragraphs(lines: Iterable[tuple[int, str]], too_long: Refusal) -> Iterator[tuple[int, str]]:
-    held: list[str] = []
+    waiting: list[str] = []
     begun = size = 0
     for number, line in lines:
         if line.strip():
-            begun = begun if held else number
-            held.append(line)
+            begun = begun if waiting else number
+            waiting.append(line)
             size += len(line)
             if size > LIMIT:
                 raise too_long(begun)
-        elif held:
-            yield begun, "".join(held)
-            held, size = [], 0
-    if held:
-        yield begun, "".join(held)
+        elif waiting:
+            yield begun, "".join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield begun, "".join(waiting)
 
 
 def _pieces(stream: TextIO, size: int) -> Iterator[str]:
-    held = stream.read(size + 1)
-    while len(held) > size:
-        blank = max(held.rfind(" ", 0, size), held.rfind("\n", 0, size))
+    waiting = stream.read(size + 1)
+    while len(waiting) > size:
+        blank = max(waiting.rfind(" ", 0, size), waiting.rfind("\n", 0, size))
         end = size if blank < 0 else blank + 1
-        yield held[:end]
-        held = held[end:] + stream.read(end)
-    if held:
-        yield held
+        yield waiting[:end]
+        waiting = waiting[end:] + stream.read(end)
+    if waiting:
+        yield waiting

@@ -33,10 +33,10 @@ def corpus(given: Sequence[str | Path], *, format: Format = "table") -> str:
         for row in rows:
             lengths = row.pop("lengths")
             row |= {f"documents_from_{n}_tokens": lengths.get(n, 0) for n in least}
-    return presentation.shown(format, rows, lambda: _told(rows, least))
+    return presentation.shown(format, rows, lambda: _text(rows, least))
 
 
-def _told(rows: list[Row], least: list[int]) -> str:
+def _text(rows: list[Row], least: list[int]) -> str:
     sizes = [name for name in rows[0] if name != "lengths"]
     longest = [{n: row["lengths"].get(n, 0) for n in least} for row in rows]
     keys = ("tokenizer", "domain", "split")

@@ -49,6 +49,11 @@ class Written:
 def write(documents: Iterable[Document], folder: Path, stem: str = TRAINING) -> Written:
     """Writes documents to one Parquet file, in bounded memory.
 
+    Args:
+        documents: In the order of the file.
+        folder: Where the file is made.
+        stem: The file's name without its suffix.
+
     Raises:
         InputError: the disk is full or not writable.
     """

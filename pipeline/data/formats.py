@@ -70,7 +70,13 @@ class Reading:
         )
 
     def documents(self, identity: object, value: object, place: str) -> Iterator[Document]:
-        """The document of a value, or none when it is null, blank or to be dropped."""
+        """The document of a value, or none when it is null, blank or to be dropped.
+
+        Args:
+            identity: The record's own id, a text or a number; anything else is none.
+            value: The text.
+            place: File and line, for messages and as the id of a document without one.
+        """
         if value is None:
             self.skipped["null"] += 1
             return

@@ -79,11 +79,11 @@ def pack(
         work.run(workers or cpus.available_cpus(), progress)
         facts = {name: split.close(encoder.unknown) for name, split in splits.items()}
         _refuse(chosen, documents, facts)
-        told = {**_facts(documents.name, source, encoder, splits, facts), **work.cleaned()}
-        told["warnings"] = list(_doubts(chosen, documents, facts, own=work.own))
-        for warning in told["warnings"]:
+        result = {**_facts(documents.name, source, encoder, splits, facts), **work.cleaned()}
+        result["warnings"] = list(_doubts(chosen, documents, facts, own=work.own))
+        for warning in result["warnings"]:
             log.warning("%s", warning)
-        (partial / "README.md").write_text(dataset_card.text(told), encoding="utf-8")
+        (partial / "README.md").write_text(dataset_card.text(result), encoding="utf-8")
         made_from.write_manifest(
             partial / atomic_files.MANIFEST,
             stage="pack",
@@ -92,7 +92,7 @@ def pack(
             given=[path for path in items if path.parent / atomic_files.MANIFEST not in inputs],
             files=sorted(partial.iterdir()),
             modules=[__name__],
-            facts=told,
+            facts=result,
             known={
                 partial / s["file"]: s["sha256"] for part in facts.values() for s in part["shards"]
             },
@@ -171,8 +171,8 @@ class _Work:
         if self._chosen.hygiene == UNTOUCHED:
             return {}
         dropped = dict(sorted(self._skipped.items()))
-        told = [f"{count:,} {reason}" for reason, count in dropped.items()]
-        log.info("%s: left out: %s", self._listed[0].parent.name, ", ".join(told) or "none")
+        result = [f"{count:,} {reason}" for reason, count in dropped.items()]
+        log.info("%s: left out: %s", self._listed[0].parent.name, ", ".join(result) or "none")
         # The floor is that of the text as it was made.
         return {"hygiene": {"dropped": dropped}, "floor_nats": None}
 

@@ -85,7 +85,13 @@ class Python:
 
 
 def code(root: Path, excluded: frozenset[str], skipped: Counter[str]) -> Iterator[Text]:
-    """Modules below `root` without docstrings and comments, as `ast.unparse` writes them."""
+    """Modules below `root` without docstrings and comments, as `ast.unparse` writes them.
+
+    Args:
+        root: The folder.
+        excluded: Names of folders that are not entered.
+        skipped: Counts files left out, by reason.
+    """
     for name, tree in _modules(root, excluded, skipped):
         for node in ast.walk(tree):
             if _docstring(node) is not None:
@@ -95,7 +101,13 @@ def code(root: Path, excluded: frozenset[str], skipped: Counter[str]) -> Iterato
 
 
 def docstrings(root: Path, excluded: frozenset[str], skipped: Counter[str]) -> Iterator[Text]:
-    """The docstrings of each module below `root`, in the order of the file, blank lines between."""
+    """The docstrings of each module below `root`, in the order of the file, blank lines between.
+
+    Args:
+        root: The folder.
+        excluded: Names of folders that are not entered.
+        skipped: Counts files left out, by reason.
+    """
     for name, tree in _modules(root, excluded, skipped):
         result = [
             (getattr(node, "lineno", 0), docstring)
@@ -106,7 +118,13 @@ def docstrings(root: Path, excluded: frozenset[str], skipped: Counter[str]) -> I
 
 
 def texts(root: Path, suffix: str, skipped: Counter[str]) -> Iterator[Text]:
-    """Files below `root` as they are."""
+    """Files below `root` as they are.
+
+    Args:
+        root: The folder.
+        suffix: How the files' names end.
+        skipped: Counts files left out, by reason.
+    """
     for file in _files(root, suffix, frozenset({"__pycache__"})):
         text = _decoded(file, skipped)
         if text is not None:

@@ -54,6 +54,14 @@ class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
         dtype: np.dtype[Any],
         shard_tokens: int,
     ) -> None:
+        """Begins a split.
+
+        Args:
+            folder: The corpus in the making.
+            split: train or validation.
+            dtype: Of the tokens, from `token_dtype`.
+            shard_tokens: Tokens in a file.
+        """
         assert shard_tokens >= 1
         self._folder, self._split, self._dtype = folder, split, dtype
         self._shard_tokens = shard_tokens
@@ -138,6 +146,11 @@ class Corpus:
         Sizes of all files, sums of tokens and the fingerprint are compared with the manifest at
         every open; the files' SHA-256, which takes 2.5 CPU-seconds a gigabyte, only when `verify`.
         Whatever makes a number verifies: training, evaluation and the probe.
+
+        Args:
+            folder: The corpus.
+            split: train or validation.
+            verify: Whether SHA-256 is compared.
 
         Raises:
             InputError: no manifest, one that contradicts itself, or missing, truncated or changed

@@ -71,8 +71,10 @@ def download(settings_file: Path, out: Path) -> None:
         file, facts = _write(source, partial, out.name, store.TRAINING)
         files = [file]
         if held_out is not None:
-            file, told = _write(held_out, partial, out.name, store.VALIDATION)
-            facts["validation"] = {name: told[name] for name in VALIDATION_FACTS if name in told}
+            file, others = _write(held_out, partial, out.name, store.VALIDATION)
+            facts["validation"] = {
+                name: others[name] for name in VALIDATION_FACTS if name in others
+            }
             files.append(file)
         made_from.write_manifest(
             partial / atomic_files.MANIFEST,

@@ -101,7 +101,7 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
         ownership.refuse(place, STAGE, inputs)
     sampled: dict[str, int] = {}
     if isinstance(chosen, File):
-        content = _given(Path(chosen.path), chosen.sha256, where, "path")
+        content = _model_content(Path(chosen.path), chosen.sha256, where, "path")
     elif isinstance(chosen, Hub):
         fetch = optional_imports.import_optional(
             "pipeline.runtime.hub_downloads:download", f"{where}.kind", "hub"
@@ -111,7 +111,7 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
             kind="model",
             remedy="fetch it yourself and give it with kind: file",
         )
-        content = _given(path, chosen.sha256, where, "file")
+        content = _model_content(path, chosen.sha256, where, "file")
     else:
         content, sampled = _train(chosen, sources, where)
     with atomic_files.atomic_write(out, STAGE, inputs) as partial:
@@ -135,6 +135,11 @@ def sample(folder: Path, characters: int, validation_share: float) -> list[str]:
 
     A function of the set of documents: neither their order nor a random stream matters. Memory
     holds no more than what is returned and one document.
+
+    Args:
+        folder: The documents.
+        characters: How many are taken at most.
+        validation_share: Share of documents kept for validation, which are left out.
     """
     nearest: list[tuple[int, str]] = []
     total = 0
@@ -155,7 +160,7 @@ def sample(folder: Path, characters: int, validation_share: float) -> list[str]:
     return texts
 
 
-def _given(path: Path, sha256: str | None, where: str, key: str) -> bytes:
+def _model_content(path: Path, sha256: str | None, where: str, key: str) -> bytes:
     """The content of a model file that a setting names."""
     if not path.is_file():
         raise InputError(f"{where}.{key}: {path} does not exist (from {Path.cwd()})")

@@ -90,7 +90,13 @@ def ask(
 
 
 def grade(questions: QuestionSet, sums: list[Floats], alone: list[Floats]) -> Answers:
-    """Picks and accuracies, from each item's log-likelihoods behind its context and alone."""
+    """Picks and accuracies, from each item's log-likelihoods behind its context and alone.
+
+    Args:
+        questions: The I items.
+        sums: Of each item: log p(candidate | context) in nats.
+        alone: Of each item: log p(candidate) without the question, in nats.
+    """
     items = questions.items
     columns = {
         SUM: np.concatenate(sums),
@@ -106,7 +112,10 @@ def grade(questions: QuestionSet, sums: list[Floats], alone: list[Floats]) -> An
         else:
             needed, function = SCORES[name]
             scores[name] = function(*(columns[n] for n in needed))
-    candidates_I, gold_I = np.array([len(told) for told in sums]), np.array([i.gold for i in items])
+    candidates_I, gold_I = (
+        np.array([len(result) for result in sums]),
+        np.array([i.gold for i in items]),
+    )
     clusters = [item.cluster for item in items]
     by_item = np.split(scores[questions.metrics[0]], np.cumsum(candidates_I)[:-1])
     return Answers(
@@ -119,13 +128,15 @@ def grade(questions: QuestionSet, sums: list[Floats], alone: list[Floats]) -> An
     )
 
 
-def accuracies(questions: QuestionSet, told: Answers) -> list[tuple[Any, ...]]:
+def accuracies(questions: QuestionSet, result: Answers) -> list[tuple[Any, ...]]:
     """Task, shots, formulation, metric, value and error in percent, examples."""
     way = (questions.task, questions.shots, questions.formulation)
-    return [(*way, metric, *value, len(questions.items)) for metric, value in told.accuracy.items()]
+    return [
+        (*way, metric, *value, len(questions.items)) for metric, value in result.accuracy.items()
+    ]
 
 
-def choices(questions: QuestionSet, told: Answers) -> list[tuple[Any, ...]]:
+def choices(questions: QuestionSet, result: Answers) -> list[tuple[Any, ...]]:
     """Of every item all that a score needs, so that each is a query.
 
     Task, shots, formulation, item, document (the cluster), gold, pick, then lists over candidates:
@@ -134,7 +145,7 @@ def choices(questions: QuestionSet, told: Answers) -> list[tuple[Any, ...]]:
     demonstrations that stood in the context.
     """
     way = (questions.task, questions.shots, questions.formulation)
-    picks = told.pick_I.tolist()
+    picks = result.pick_I.tolist()
     return [
         (
             *(*way, item.id, item.cluster, item.gold, pick, sums.tolist(), alone.tolist()),
@@ -142,6 +153,6 @@ def choices(questions: QuestionSet, told: Answers) -> list[tuple[Any, ...]]:
             *(list(item.characters), list(item.bytes), item.shots),
         )
         for item, pick, sums, alone in zip(
-            questions.items, picks, told.sums, told.alone, strict=True
+            questions.items, picks, result.sums, result.alone, strict=True
         )
     ]

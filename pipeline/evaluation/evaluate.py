@@ -130,9 +130,9 @@ def _evaluate(
             rows.add("token_losses", [(name, loss.nll_N.tolist())])
         rows.add("documents", ((name, *d) for d in zip(windows.documents, *sums, strict=True)))
     for one in questions:
-        told = answers.ask(model, one, batch_tokens=batch_tokens, device=device)
-        rows.add("accuracies", answers.accuracies(one, told))
-        rows.add("choices", answers.choices(one, told))
+        result = answers.ask(model, one, batch_tokens=batch_tokens, device=device)
+        rows.add("accuracies", answers.accuracies(one, result))
+        rows.add("choices", answers.choices(one, result))
     return rows
 
 

@@ -125,8 +125,8 @@ def build(
     result: list[_Item] = []
     while of_each and len(result) < choice.items:
         # Those that have given one as often as the others, until there are enough.
-        given = ((document, next(document, None)) for document in of_each)
-        turn = [*itertools.islice((pair for pair in given if pair[1]), choice.items)]
+        next_items = ((document, next(document, None)) for document in of_each)
+        turn = [*itertools.islice((pair for pair in next_items if pair[1]), choice.items)]
         of_each = [document for document, _ in turn]
         result += [item for _, item in turn if item]
     return _packed(result[: choice.items], choice)

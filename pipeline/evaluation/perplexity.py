@@ -62,6 +62,11 @@ def windows(corpus: Corpus, length: int, at_most: int) -> Windows:
     The first token of the stream is never a target, and what is left behind the last whole
     window is not scored.
 
+    Args:
+        corpus: The split that is scored.
+        length: Tokens L of a window.
+        at_most: Windows R.
+
     Raises:
         InputError: the split is shorter than one window.
     """
@@ -93,7 +98,14 @@ def windows(corpus: Corpus, length: int, at_most: int) -> Windows:
 def measure(
     model: Transformer, held_out: Windows, *, batch_tokens: int, device: torch.device
 ) -> Perplexity:
-    """Scores the windows and sums by document; see `summary` for the definitions."""
+    """Scores the windows and sums by document; see `summary` for the definitions.
+
+    Args:
+        model: On the device already.
+        held_out: The windows.
+        batch_tokens: Tokens per forward pass.
+        device: Where the model is.
+    """
     rows = max(1, batch_tokens // (held_out.tokens_RxL1.shape[1] - 1))
     with torch.inference_mode():
         nll_N = np.concatenate(

@@ -63,7 +63,7 @@ def encoded(benchmark: Benchmark, tokenizer: Tokenizer, length: int) -> list[Ite
         for text in {prompt.unconditional for prompt in prompts}
         for tokens in tokenizer.encode([text])
     }
-    made: dict[int, Item] = {}
+    result: dict[int, Item] = {}
     waiting = list(range(len(prompts)))
     for dropped in range(len(solved) + 1):
         too_long = []
@@ -77,7 +77,7 @@ def encoded(benchmark: Benchmark, tokenizer: Tokenizer, length: int) -> list[Ite
                     too_long.append(n)
                     continue
                 row, texts = benchmark.rows[n], [text[1:] for text in prompts[n].candidates]
-                made[n] = Item(
+                result[n] = Item(
                     id=row.id,
                     cluster=row.cluster,
                     gold=row.gold,
@@ -93,7 +93,7 @@ def encoded(benchmark: Benchmark, tokenizer: Tokenizer, length: int) -> list[Ite
             break
     if waiting:
         raise _too_long(benchmark, waiting, length)
-    return [made[n] for n in range(len(prompts))]
+    return [result[n] for n in range(len(prompts))]
 
 
 def _cut(

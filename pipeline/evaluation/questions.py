@@ -73,6 +73,12 @@ def prepared(
 ) -> list[Domain]:
     """Windows and items of each domain.
 
+    Args:
+        evaluation: Settings.
+        work: The run.
+        corpora: Folder of the packed corpora, one subfolder per domain.
+        tokenizer: The model's.
+
     Raises:
         InputError: a corpus is missing, damaged, too short or of another tokenizer; an item would
             be longer than what the model was trained on.
@@ -148,8 +154,8 @@ def _domain(
         return Domain(name, held_out, windows, None, None)
     assert word_start_V is not None
     train = Corpus.open(folder, "train", verify=True)
-    made = items.build(held_out, train, evaluation.choice, word_start_V)
-    shortage = made.shortage(evaluation.choice)
+    domain_items = items.build(held_out, train, evaluation.choice, word_start_V)
+    shortage = domain_items.shortage(evaluation.choice)
     if shortage is not None:
         log.warning("continuation-%s is skipped: %s", name, shortage)
-    return Domain(name, held_out, windows, None if shortage else made, shortage)
+    return Domain(name, held_out, windows, None if shortage else domain_items, shortage)

@@ -10,7 +10,7 @@ and what they share:
     registry         `TASKS`, and `find` for the languages that the table does not list
     fields           values of a data set's record, checked
     lettered         rows whose choices carry labels of their own (ARC, CommonsenseQA)
-    fetch, hub       data sets by pinned id and revision -> files with checksums: `pike fetch`
+    fetch            data sets by pinned id and revision -> files with checksums: `pike fetch`
     formats          row -> prompt, in three formulations
     demonstrations   which solved questions stand in front
     benchmark        settings, and a fetched task made ready to be asked

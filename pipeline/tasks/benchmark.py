@@ -102,8 +102,8 @@ class Benchmark:
         digest = hashlib.sha256()
         whole = [formats.joined(self.solved, prompt.context) for prompt in self.prompts]
         for row, text, prompt in zip(self.rows, whole, self.prompts, strict=True):
-            told = [row.id, text, *prompt.candidates, prompt.unconditional, row.gold]
-            digest.update(atomic_files.canonical(told).encode() + b"\n")
+            identity = [row.id, text, *prompt.candidates, prompt.unconditional, row.gold]
+            digest.update(atomic_files.canonical(identity).encode() + b"\n")
         return digest.hexdigest()
 
 
@@ -144,6 +144,11 @@ def load(folder: Path, spec: TaskSpec) -> Benchmark:
 
 def records(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[Record]:
     """The records of one file of a fetched task.
+
+    Args:
+        folder: The fetched task.
+        name: The file's name without its suffix.
+        manifest: The folder's.
 
     Raises:
         InputError: it is missing, or is not what was fetched.

@@ -58,6 +58,12 @@ def chosen(
 ) -> list[Row]:
     """The first `shots` of the candidates.
 
+    Args:
+        task: The task.
+        evaluated: The asked rows.
+        candidates: Rows that may be demonstrations, in their order.
+        shots: How many are taken.
+
     Raises:
         InputError: there are too few, or an asked question is among them.
     """

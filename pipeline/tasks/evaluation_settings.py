@@ -56,7 +56,7 @@ class Evaluation(EvaluationOptions):
 
     def problems(self) -> list[str]:
         """Ways of asking that are there twice."""
-        names = [asked.name for asked in self.tasks]
+        names = [task.name for task in self.tasks]
         twice = sorted({name for name in names if names.count(name) > 1})
         return [f"tasks: {name} is asked twice: keep one" for name in twice]
 

@@ -78,7 +78,7 @@ def _fetch(task: Task, place: Path, revision: str | None, own: Mapping[str, Path
     sources, unusable = {}, {}
     for split in own or dataset.files:
         path = own.get(split) or _downloaded(task, split, revision)
-        sha256 = _known(path, dataset.files[split].sha256 if pinned else None, task)
+        sha256 = _checked_sha256(path, dataset.files[split].sha256 if pinned else None, task)
         sources[split] = {"path": path.name if own else dataset.files[split].path, "sha256": sha256}
         kept[split] = list(
             record_files.read(path, "give the data set's own .parquet or .jsonl file")
@@ -103,7 +103,7 @@ def _fetch(task: Task, place: Path, revision: str | None, own: Mapping[str, Path
     if own:
         settings["files"] = {split: str(path) for split, path in own.items()}
     _write(place, kept, settings, facts, [*own.values()])
-    return _told(place, facts)
+    return _summary(place, facts)
 
 
 def _downloaded(task: Task, split: str, revision: str) -> Path:
@@ -118,7 +118,7 @@ def _downloaded(task: Task, split: str, revision: str) -> Path:
     return path
 
 
-def _known(path: Path, expected: str | None, task: Task) -> str:
+def _checked_sha256(path: Path, expected: str | None, task: Task) -> str:
     if not path.is_file():
         raise InputError(f"--from: {path} does not exist (from {Path.cwd()})")
     result = atomic_files.sha256(path)
@@ -131,7 +131,7 @@ def _known(path: Path, expected: str | None, task: Task) -> str:
     return result
 
 
-def _asked(task: Task, split: str, records: Sequence[Record]) -> Iterator[Row | str]:
+def _rows(task: Task, split: str, records: Sequence[Record]) -> Iterator[Row | str]:
     """The row of each record, or why it cannot be asked."""
     for number, record in enumerate(records):
         try:
@@ -142,7 +142,7 @@ def _asked(task: Task, split: str, records: Sequence[Record]) -> Iterator[Row | 
 
 def _unusable(task: Task, split: str, records: Sequence[Record]) -> dict[str, str]:
     """Rows that cannot be asked, and why; where they are many the schema is refused."""
-    rows = enumerate(_asked(task, split, records))
+    rows = enumerate(_rows(task, split, records))
     result = {f"{split}:{n}": reason for n, reason in rows if isinstance(reason, str)}
     if not records:
         raise InputError(f"{task.name}: the split {split} is empty: give another file")
@@ -156,7 +156,7 @@ def _unusable(task: Task, split: str, records: Sequence[Record]) -> dict[str, st
 
 def _curated(task: Task, records: Sequence[Record]) -> list[Record]:
     """The records of the curated demonstrations, in the list's order."""
-    rows = _asked(task, str(task.curated_split), records)
+    rows = _rows(task, str(task.curated_split), records)
     stored = [
         (row, record) for row, record in zip(rows, records, strict=True) if isinstance(row, Row)
     ]
@@ -192,16 +192,16 @@ def _write(
         )
 
 
-def _told(place: Path, facts: Mapping[str, Any]) -> str:
+def _summary(place: Path, facts: Mapping[str, Any]) -> str:
     rows = ", ".join(f"{count:,} rows of {name}" for name, count in facts["rows"].items())
-    told = [
+    lines = [
         f"{facts['task']}: {rows} in {place}",
         f"  from {facts['dataset']} at {facts['revision'] or 'a revision that was not named'}",
         f"  licence: {facts['licence']}",
     ]
     if facts["notice"]:
-        told.append(f"  {facts['notice']}")
+        lines.append(f"  {facts['notice']}")
     if facts["unusable"]:
-        told.append(f"  {len(facts['unusable'])} rows cannot be asked; put them into leave_out:")
-        told += [f"    {reason}" for reason in facts["unusable"].values()]
-    return "\n".join(told)
+        lines.append(f"  {len(facts['unusable'])} rows cannot be asked; put them into leave_out:")
+        lines += [f"    {reason}" for reason in facts["unusable"].values()]
+    return "\n".join(lines)

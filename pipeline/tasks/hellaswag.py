@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from pike_mixing.errors import InputError
-from pipeline.tasks import fields
+from pipeline.tasks.fields import Fields
 from pipeline.tasks.task import DataFile, DataSet, Record, Row, Style, Task
 
 STYLE = Style(label="", answer=False, instruction="Choose the best continuation:")
@@ -35,19 +35,20 @@ def row(record: Record, place: str) -> Row:
     `capitalize` also makes the rest of `ctx_b` lower case, German nouns included: the harnesses do
     it, and numbers are compared with theirs.
     """
-    first = fields.text(record, "ctx_a", place)
-    second = fields.maybe_text(record, "ctx_b", place).capitalize()
-    activity = fields.text(record, "activity_label", place)
-    endings = tuple(map(cleaned, fields.texts(record, "endings", place)))
+    fields = Fields(record, place)
+    first = fields.text("ctx_a")
+    second = fields.maybe_text("ctx_b").capitalize()
+    activity = fields.text("activity_label")
+    endings = tuple(map(cleaned, fields.texts("endings")))
     if len(endings) != ENDINGS or not all(endings):
         raise InputError(f"{place}: 'endings' are {len(endings)}, or blank: {ENDINGS} are needed")
-    source = fields.text(record, "source_id", place)
+    source = fields.text("source_id")
     return Row(
         id=place,
-        key=f"{source}|{fields.number(record, 'ind', place)}",
+        key=f"{source}|{fields.number('ind')}",
         query=cleaned(f"{activity}: {first} {second}"),
         options=endings,
-        gold=fields.index(record, "label", place, len(endings)),
+        gold=fields.index("label", len(endings)),
         cluster=source,
         origin=source.partition("~")[0],
     )
@@ -98,8 +99,8 @@ def translated(language: str) -> Task:
         """A record; where an ending is {"zh": ..., "en": ...}, the language's text is taken."""
         endings = record.get("endings")
         if isinstance(endings, list):
-            told = [e.get(language) if isinstance(e, Mapping) else e for e in endings]
-            record = {**record, "endings": told}
+            texts = [e.get(language) if isinstance(e, Mapping) else e for e in endings]
+            record = {**record, "endings": texts}
         return row(record, place)
 
     return Task(

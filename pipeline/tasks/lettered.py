@@ -3,21 +3,28 @@
 from collections.abc import Mapping
 
 from pike_mixing.errors import InputError
-from pipeline.tasks import fields
+from pipeline.tasks.fields import Fields
 from pipeline.tasks.task import Record, Row
 
 
 def row(record: Record, place: str, cluster: str = "id") -> Row:
-    """A question of ARC or CommonsenseQA; `cluster` is the field that names its cluster."""
+    """A question of ARC or CommonsenseQA; `cluster` is the field that names its cluster.
+
+    Args:
+        record: A row of the data set.
+        place: Split and number of the row, for messages.
+        cluster: The field that names the row's cluster.
+    """
     choices, gold = options(record, place)
-    name = fields.text(record, "id", place)
+    fields = Fields(record, place)
+    name = fields.text("id")
     return Row(
         id=name,
         key=name,
-        query=fields.text(record, "question", place),
+        query=fields.text("question"),
         options=choices,
         gold=gold,
-        cluster=fields.text(record, cluster, place),
+        cluster=fields.text(cluster),
     )
 
 
@@ -30,14 +37,16 @@ def options(record: Record, place: str) -> tuple[tuple[str, ...], int]:
     Raises:
         InputError: a wrong schema, a hidden key or one that is none of the labels.
     """
-    choices = fields.value(record, "choices", place)
+    fields = Fields(record, place)
+    choices = fields.value("choices")
     if not isinstance(choices, Mapping):
         raise InputError(f"{place}: 'choices' is {choices!r:.80}, not labels and texts")
-    texts = fields.texts(choices, "text", place)
-    labels = fields.texts(choices, "label", place)
+    listed = Fields(choices, place)
+    texts = listed.texts("text")
+    labels = listed.texts("label")
     if len(labels) != len(texts) or len(set(labels)) != len(labels):
         raise InputError(f"{place}: labels {', '.join(labels)} do not name {len(texts)} options")
-    key = fields.maybe_text(record, "answerKey", place)
+    key = fields.maybe_text("answerKey")
     if not key:
         raise InputError(f"{place}: 'answerKey' is hidden: this split has no labels, take another")
     if key not in labels:

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from pipeline.tasks import fields
+from pipeline.tasks.fields import Fields
 from pipeline.tasks.task import DataFile, DataSet, Record, Row, Style, Task
 
 
@@ -11,14 +11,15 @@ def row(record: Record, place: str) -> Row:
 
     One goal occurs in several rows with other ways: the goal is the cluster.
     """
-    goal = fields.text(record, "goal", place)
-    ways = tuple(fields.text(record, name, place) for name in ("sol1", "sol2"))
+    fields = Fields(record, place)
+    goal = fields.text("goal")
+    ways = tuple(fields.text(name) for name in ("sol1", "sol2"))
     return Row(
         id=place,
         key=goal,
         query=goal,
         options=ways,
-        gold=fields.index(record, "label", place, len(ways)),
+        gold=fields.index("label", len(ways)),
         cluster=hashlib.sha256(goal.encode()).hexdigest()[:16],
     )
 
