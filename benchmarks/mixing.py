@@ -152,7 +152,7 @@ def peak_bytes(rule: str, microbatch: int, like: Contender) -> int:
     """Peak of all live tensors over firing and other steps, the model's making included."""
     with Live() as live:
         one = Contender(rule, like.size, microbatch)
-        one.state = {key: value.clone() for key, value in like.state.items()}
+        one.engine.state = {key: value.copy() for key, value in like.engine.state.items()}
         for step in [one.first, *one.plain(0, 2)]:
             one.step(step)
     return live.peak

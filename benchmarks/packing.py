@@ -129,7 +129,7 @@ def cost(given: list[str]) -> float:
 
 def main() -> None:
     """Measures, prints and records."""
-    chosen = measure.arguments(__doc__, "packing", megabytes=150, rounds=3, workers=2)
+    chosen = measure.arguments(__doc__, "packing", megabytes=150.0, rounds=3, workers=2)
     # This process becomes the parent of processes whose own has ended.
     adopted = ctypes.CDLL(None, use_errno=True).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     assert adopted == 0, os.strerror(ctypes.get_errno())

@@ -1,0 +1,70 @@
+"""Each benchmark of `make bench` comes to its end on a small problem, and records its numbers."""
+
+import importlib
+import json
+import subprocess
+import sys
+from functools import partial
+
+import pytest
+
+from benchmarks import corpora, measure, scoring
+
+SMALL = {
+    "estimators": "--steps 10 --pool 16 --draws 4",
+    "firing": "--models nano --rounds 1",
+    "loss": "--sizes tiny --rounds 1",
+    "memory": "--gigabytes 0.001 --workers 1 --steps 1",
+    "mixing": "--models nano --rounds 1 --rules pike doremi pcgrad",
+    "reading": "--megatokens 2 --batches 1 --cold 1",
+    "scoring": "--models tiny --items 1 --rounds 1 --requests 400",
+    "training": "--sizes nano --rounds 1 --trainers ours",
+}
+
+
+TOKENIZER = {"vocabulary": 300, "characters": 20_000}
+
+
+@pytest.fixture
+def record(tmp_path, monkeypatch):
+    """Runs a benchmark with arguments; what it has recorded."""
+    monkeypatch.setattr(corpora, "TOKENIZER", corpora.TOKENIZER | TOKENIZER)
+
+    def run(name, arguments):
+        out = tmp_path / f"{name}.json"
+        monkeypatch.setattr("sys.argv", [name, "--out", str(out), *arguments.split()])
+        importlib.import_module(f"benchmarks.{name}").main()
+        return json.loads(out.read_text(encoding="utf-8"))
+
+    return run
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SMALL)
+def test_a_benchmark_ends(record, name, tmp_path, monkeypatch):
+    # The peer is not among the packages of the tests.
+    monkeypatch.setattr(scoring, "harness", lambda model: partial(scoring.ours, model))
+    arguments = SMALL[name]
+    if name == "estimators":
+        arguments += f" --page {tmp_path / 'page.md'}"
+    assert record(name, arguments)["machine"]["threads"] == 1
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_packing_ends(tmp_path):
+    """In a process of its own, which becomes the parent of all that lose theirs."""
+    out = tmp_path / "packing.json"
+    words = ["packing", "--out", str(out), *["--megabytes", "3", "--rounds", "1", "--workers", "1"]]
+    code = (
+        "import sys; from benchmarks import corpora, packing; "
+        f"corpora.TOKENIZER |= {TOKENIZER}; sys.argv = {words}; packing.main()"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=measure.ROOT, check=True, capture_output=True)
+    assert {"ours", "encode"} <= set(json.loads(out.read_text(encoding="utf-8"))["median"])
+
+
+@pytest.mark.workflow
+def test_the_benchmark_of_plans_ends(record):
+    found = record("planning", "--runs 9 --rounds 1")
+    assert found["jobs"] > 9
+    assert set(found["seconds"]) == {"ours", "almost empty"}
