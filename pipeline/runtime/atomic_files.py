@@ -58,10 +58,7 @@ def _place(partial: Path, path: Path, stage: str | None) -> None:
     if stage:
         # It may have been put there meanwhile.
         ownership.refuse(path, stage)
-        if partial.is_dir():
-            ownership.mark(partial, stage)
-        else:
-            ownership.append(path, stage, partial)
+        ownership.mark(path, stage, partial)
     for file in [*sorted(partial.rglob("*")), partial]:
         sync(file)
     if partial.is_dir() and path.exists():

@@ -1,16 +1,14 @@
 """Which files a stage made: what it may replace, and what it must leave alone.
 
-A folder bears the mark `.made-by`, with a line of JSON for each file: the stage, the file's name
-below the folder and, where the file is an output of its own, its SHA-256. A stage replaces a folder
-whose every file has its line, and a file whose line, in the mark beside it, is that of what it
-holds now. All else is somebody's. The mark stays where Snakemake deletes the declared outputs of a
-stage before it runs the stage again.
+A folder bears the mark `.made-by`, with a line for each file: the stage and the file's name below
+the folder. A stage replaces a folder whose every file has its line, and a file that has its line in
+the mark beside it. All else is somebody's. The mark stays where Snakemake deletes the declared
+outputs of a stage before it runs the stage again.
 """
 
-import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pike_mixing.errors import InputError
@@ -19,8 +17,6 @@ from pipeline.runtime import file_locks
 MARK = ".made-by"
 _MAKE_FILES = ("tokenizer", "mixture", "database", "table", "figure", "report")
 """Stages whose outputs are files; those of all others are folders."""
-_SHOWN = 3
-"""Files of somebody's that a message names."""
 
 
 def refuse(path: Path, stage: str, inputs: Sequence[Path] = ()) -> None:
@@ -33,8 +29,7 @@ def refuse(path: Path, stage: str, inputs: Sequence[Path] = ()) -> None:
 
     Raises:
         InputError: the place has no name, is a link, is a folder where the stage makes a file,
-            holds what the stage did not make, or is an input, holds one or lies in one; so with
-            the working folder, in which it may lie.
+            holds what the stage did not make, or is an input, holds one or lies in one.
     """
     if path.name in ("", ".."):
         raise InputError(f"{path} has no name of its own: give --out a file or folder to make")
@@ -43,15 +38,18 @@ def refuse(path: Path, stage: str, inputs: Sequence[Path] = ()) -> None:
             f"{path} is a symbolic link, through which nothing is written: give the place that it "
             "leads to, or another --out"
         )
-    _refuse_input(path, inputs)
+    # `Path.resolve` fails at a link that leads to itself.
+    place = Path(os.path.realpath(path))
+    for one in inputs:
+        read = Path(os.path.realpath(one))
+        if place == read or place in read.parents or read in place.parents:
+            raise InputError(f"{path} is, holds or lies in the input {one}: give another --out")
     if stage in _MAKE_FILES and path.is_dir():
         raise InputError(f"{path} is a folder, and `pike {stage}` makes a file: name one in --out")
-    foreign = _foreign(path, stage)
-    if foreign:
-        more = f" and {len(foreign) - _SHOWN} more" if len(foreign) > _SHOWN else ""
-        what = f"holds {', '.join(foreign[:_SHOWN])}{more}" if path.is_dir() else "is there already"
+    if foreign := _foreign(path, stage):
+        what = f"holds {foreign[0]}" if path.is_dir() else "is there already"
         raise InputError(
-            f"{path} {what}, and no {MARK} there says that `pike {stage}` made it so: give another "
+            f"{path} {what}, and no {MARK} there says that `pike {stage}` made it: give another "
             "--out, or move it away"
         )
 
@@ -80,60 +78,37 @@ def siblings(
     return places
 
 
-def append(path: Path, stage: str, content: Path) -> None:
-    """Marks a file that is to appear at `path` with what `content` holds now."""
-    _write(path.parent / MARK, [_line(stage, path.name, content)])
+def mark(path: Path, stage: str, content: Path) -> None:
+    """Marks what a stage is about to put at a path.
 
-
-def mark(folder: Path, stage: str) -> None:
-    """Marks a folder that is whole but for its mark."""
-    _write(folder / MARK, [_line(stage, name) for name in _names(folder)])
-
-
-def _refuse_input(path: Path, inputs: Sequence[Path]) -> None:
-    place = _resolved(path)
-    for given in [Path.cwd(), *inputs]:
-        read = _resolved(given)
-        if place == read or place in read.parents:
-            told = "the working folder" if given == Path.cwd() else f"the input {given}"
-            how = "is" if place == read else "holds"
-            raise InputError(f"{path} {how} {told}, which would be lost: give another --out")
-        if read in place.parents and given in inputs:
-            raise InputError(f"{path} lies in the input {given}: give an --out outside of it")
-
-
-def _resolved(path: Path) -> Path:
-    """The place that links lead to; `Path.resolve` fails at one that leads to itself."""
-    return Path(os.path.realpath(path))
+    Args:
+        path: The file or folder.
+        stage: Name of the command that made it.
+        content: Where it lies now: the mark of a folder is written there, of a file beside `path`.
+    """
+    folder, names = (content, _names(content)) if content.is_dir() else (path.parent, [path.name])
+    # One write at the end of the file: several processes may mark files of one folder. Each line
+    # begins with its line break, so that one which a full disk cut off spoils no other.
+    with open(folder / MARK, "ab", opener=file_locks.nofollow) as file:
+        file.write(b"".join(b"\n" + line for line in _lines(stage, names)))
 
 
 def _foreign(path: Path, stage: str) -> list[str]:
     """Names of the files at a place that the stage did not make."""
-    folder = path if path.is_dir() else path.parent
-    mark = folder / MARK
-    lines = set(mark.read_bytes().split(b"\n")) if mark.exists() else set()
-    if folder == path:
-        return [name for name in _names(folder) if _line(stage, name) not in lines]
-    return [path.name] if path.exists() and _line(stage, path.name, path) not in lines else []
+    is_folder = path.is_dir()
+    mark = (path if is_folder else path.parent) / MARK
+    names = _names(path) if is_folder else [path.name] if path.exists() else []
+    known = set(mark.read_bytes().split(b"\n")) if names and mark.exists() else set()
+    return [n for n, line in zip(names, _lines(stage, names), strict=True) if line not in known]
 
 
 def _names(folder: Path) -> list[str]:
     """All that lies below a folder but its mark and folders, with paths relative to it."""
-    result = (p for p in folder.rglob("*") if p.is_symlink() or not p.is_dir())
-    names = (path.relative_to(folder).as_posix() for path in result)
+    below = (p for p in folder.rglob("*") if p.is_symlink() or not p.is_dir())
+    names = (path.relative_to(folder).as_posix() for path in below)
     return sorted(name for name in names if name != MARK)
 
 
-def _line(stage: str, name: str, content: Path | None = None) -> bytes:
-    digest = None
-    if content:
-        with content.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return json.dumps([stage, name, digest]).encode()
-
-
-def _write(path: Path, lines: Sequence[bytes]) -> None:
-    # One write at the end of the file: several processes may mark files of one folder. Each line
-    # begins with its line break, so that one which a full disk cut off spoils no other.
-    with open(path, "ab", opener=file_locks.nofollow) as file:
-        file.write(b"".join(b"\n" + line for line in lines))
+def _lines(stage: str, names: Iterable[str]) -> list[bytes]:
+    # Marks of folders that earlier versions made have the third entry, too.
+    return [json.dumps([stage, name, None]).encode() for name in names]

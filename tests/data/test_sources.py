@@ -103,10 +103,10 @@ def test_a_download_replaces_neither_what_it_reads_nor_what_is_somebodys(tmp_pat
     mine.mkdir(parents=True)
     (mine / "thesis.txt").write_text("years")
     for values in (LANGUAGE, {"kind": "local", "files": str(mine / "*.txt")}):
-        with pytest.raises(InputError, match=r"mine (holds thesis\.txt|holds the input)"):
+        with pytest.raises(InputError, match=r"mine (holds thesis\.txt|is, holds or lies in the input)"):
             download(tmp_path, values)
     assert [path.name for path in mine.iterdir()] == ["thesis.txt"]
     made = download(tmp_path, LANGUAGE, "made")
-    with pytest.raises(InputError, match=r"holds the input .*documents\.parquet"):
+    with pytest.raises(InputError, match=r"holds or lies in the input .*documents\.parquet"):
         download(tmp_path, {"kind": "local", "files": str(made / "*.parquet")}, "made")
     assert (made / "documents.parquet").exists()

@@ -196,10 +196,10 @@ def test_neither_model_nor_manifest_replaces_what_is_read(tmp_path, exact):
     given_settings = tmp_path / "tok.json"
     given_settings.write_text(json.dumps({"kind": "file", "path": str(exact.path)}))
     for out, message in (
-        (tmp_path / "tok.model", r"tok\.json is the input .*tok\.json, which would be"),
+        (tmp_path / "tok.model", r"tok\.json is, holds or lies in the input .*tok\.json"),
         (tmp_path / "t.json", r"t\.json would be the model and its manifest: give --out a"),
         (tmp_path / "..", "has no name of its own"),
-        (exact.path, "is the input"),
+        (exact.path, "lies in the input"),
     ):
         with pytest.raises(InputError, match=message):
             build(given_settings, [], out)

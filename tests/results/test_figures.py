@@ -88,7 +88,7 @@ def test_wrong_settings_are_refused(made, tmp_path, values, message):
 
 def test_a_figure_does_not_replace_its_settings(made, tmp_path):
     atomic_files.write_json(tmp_path / "x.json", {"name": "losses"})
-    with pytest.raises(InputError, match=r"x\.json is the input .*x\.json, which would be lost"):
+    with pytest.raises(InputError, match=r"x\.json is, holds or lies in the input .*x\.json"):
         figures.write(tmp_path / "x.json", made / "pike.duckdb", tmp_path / "x.svg")
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
 

