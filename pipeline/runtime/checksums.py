@@ -25,7 +25,13 @@ class Sealed(NamedTuple):
 
 
 def sealed(folder: Path, manifest: dict[str, Any], remedy: str) -> list[Sealed]:
-    """The files that a folder's manifest lists."""
+    """The files that a folder's manifest lists.
+
+    Args:
+        folder: Where the manifest lies.
+        manifest: Its content.
+        remedy: What to do when a file is another.
+    """
     return [
         Sealed(folder / name, facts["bytes"], facts["sha256"], remedy)
         for name, facts in manifest["files"].items()

@@ -68,7 +68,13 @@ def download(
 
 
 def unreachable(what: str, error: Exception, remedy: str) -> InputError:
-    """What to tell of something that cannot be had, and what can be done without the Hub."""
+    """The error for something that cannot be fetched.
+
+    Args:
+        what: Its name, for the message.
+        error: What the Hub's client raised.
+        remedy: What a user can do without the Hub.
+    """
     reason = _reason(error)
     first = str(reason).strip().partition("\n")[0]
     return InputError(

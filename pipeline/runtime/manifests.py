@@ -181,6 +181,12 @@ def stage_of(path: Path) -> str | None:
 def require(content: Any, kind: Any, path: Path, remedy: str) -> None:
     """Stops at a file's content that is not of a type.
 
+    Args:
+        content: The content.
+        kind: The type.
+        path: The file, for messages.
+        remedy: What to do, for messages.
+
     Raises:
         InputError: every key that is missing or of another type, and what to do.
     """

@@ -103,7 +103,7 @@ def test_a_download_replaces_neither_what_it_reads_nor_what_is_somebodys(tmp_pat
     mine.mkdir(parents=True)
     (mine / "thesis.txt").write_text("years")
     for values in (LANGUAGE, {"kind": "local", "files": str(mine / "*.txt")}):
-        with pytest.raises(InputError, match=r"mine (holds thesis\.txt|is, holds or lies in the input)"):
+        with pytest.raises(InputError, match=r"mine (holds thesis|is, holds or lies in)"):
             download(tmp_path, values)
     assert [path.name for path in mine.iterdir()] == ["thesis.txt"]
     made = download(tmp_path, LANGUAGE, "made")
