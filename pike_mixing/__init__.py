@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from pike_mixing.rules.r_and_b import RAndB as RAndB
     from pike_mixing.rules.round_robin import RoundRobin as RoundRobin
     from pike_mixing.rules.scale_free_pike import ScaleFreePiKE as ScaleFreePiKE
+    from pike_mixing.rules.schedule import Schedule as Schedule
     from pike_mixing.rules.single import Single as Single
     from pike_mixing.rules.skill_it import SkillIt as SkillIt
     from pike_mixing.rules.temperature import Temperature as Temperature
@@ -68,6 +69,7 @@ RULES = {
     "fixed": "pike_mixing.rules.fixed:Fixed",
     "temperature": "pike_mixing.rules.temperature:Temperature",
     "unimax": "pike_mixing.rules.unimax:UniMax",
+    "schedule": "pike_mixing.rules.schedule:Schedule",
     "pike": "pike_mixing.rules.pike:PiKE",
     "balanced-pike": "pike_mixing.rules.balanced_pike:BalancedPiKE",
     "conceptual-pike": "pike_mixing.rules.conceptual_pike:ConceptualPiKE",

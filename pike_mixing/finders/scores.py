@@ -77,7 +77,7 @@ def judge(predicted_N: Floats, actual_N: Floats, *, resamples: int = 1000, seed:
         ),
         regret_of_chance=float(actual_N.mean() - actual_N.min()),
         slope=Interval.of(
-            _slopes(predicted_N[None], actual_N[None])[0], _slopes(predicted_SxN, actual_SxN)
+            slopes(predicted_N[None], actual_N[None])[0], slopes(predicted_SxN, actual_SxN)
         ),
     )
 
@@ -114,6 +114,7 @@ def regrets(predicted_SxN: Floats, actual_SxN: Floats) -> Floats:
 
 
 @np.errstate(invalid="ignore", divide="ignore")
-def _slopes(predicted_SxN: Floats, actual_SxN: Floats) -> Floats:
+def slopes(predicted_SxN: Floats, actual_SxN: Floats) -> Floats:
+    """Nats of measured loss per nat of prediction in each row, by least squares."""
     centred_SxN = predicted_SxN - predicted_SxN.mean(axis=1, keepdims=True)
     return np.asarray((centred_SxN * actual_SxN).sum(axis=1) / (centred_SxN**2).sum(axis=1))

@@ -5,7 +5,7 @@ import inspect
 import typing
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
-from pike_mixing import RULES, registry
+from pike_mixing import RULES, provenance, registry
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, StatisticsNeed
 from pike_mixing.settings import is_required
@@ -25,9 +25,10 @@ formula, settings and source; they stand in its module, to which its name leads.
 - **work**, **memory**: what the rule needs more than mix. K is the number of domains, b the rows of
   a batch. The rules' own arithmetic, on K numbers or K x K, costs little.
 
-CLIMB (arXiv 2504.13161) is `pike domains` and the rounds of `workflow/configs/climb.yaml`. Missing:
-OP-Mix (2605.15220), which trains low-rank adapters within a run; RegMix-D (2606.18663), whose text
-could not be had.
+CLIMB (arXiv 2504.13161) is `pike domains` and the rounds of `workflow/configs/climb.yaml`: TF-IDF
+in the place of embeddings, without pruning and merging. Missing: OP-Mix (2605.15220), which trains
+low-rank adapters within a run; RegMix-D (2606.18663), whose text could not be had; CAMEL
+(2603.08022), DeMix (2602.00747), FastMix (2606.14971), Data Mixing Agent (2507.15640).
 """
 
 
@@ -83,10 +84,26 @@ def methods(name: str | None = None, *, format: str = "text") -> str:
     if format == "markdown":
         if name is not None:
             raise InputError(f"--format markdown makes the page of all rules: leave {name} out")
-        return f"{FRAME}\n{_overview()}"
+        return f"{FRAME}\n{_overview()}\n{_provenance()}"
     if format == "json":
         return presentation.as_json([_object(rule) for rule in chosen])
     return "\n\n\n".join(map(_text, chosen))
+
+
+def _provenance() -> str:
+    """Where rules and finders come from, as Markdown."""
+    parts = []
+    for title, table, folder in (
+        ("Where rules come from", provenance.RULES, None),
+        ("Finders", provenance.FINDERS, "finders"),
+    ):
+        parts += [f"\n## {title}\n", "| name | source | what differs here | checked |"]
+        parts.append("| --- | --- | --- | --- |")
+        for name, told in table.items():
+            place = f"[{name}](../pike_mixing/{folder}/{name.replace('-', '_')}.py)"
+            cells = (name if folder is None else place, *told)
+            parts.append(f"| {' | '.join(cells)} |")
+    return "\n".join(parts)
 
 
 def costs(needs: Needs) -> list[Cost]:

@@ -116,9 +116,9 @@ def _built(rule: str, settings: str) -> Method:
 
 
 def _facts(names: tuple[str, ...], budget: int, steps: int) -> RunFacts:
-    """As if all corpora were of one size and other runs had found equal weights."""
-    equal = dict.fromkeys(names, 1 / len(names))
-    return RunFacts(equal, budget_tokens=budget, mixture=equal, steps=steps)
+    """As if all corpora were large and of one size, and other runs had found equal weights."""
+    sizes, equal = dict.fromkeys(names, float(budget)), dict.fromkeys(names, 1 / len(names))
+    return RunFacts(sizes, budget_tokens=budget, mixture=equal, steps=steps)
 
 
 def planned(run: Mapping[str, Any]) -> dict[str, Any]:

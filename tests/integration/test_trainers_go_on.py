@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional
 from ways import lightning_trainer
 
-from pike_mixing import AdaTask, PiKE
+from pike_mixing import AdaTask, PiKE, Schedule
 from pike_mixing.rules.odm import OnlineDataMixing
 from pike_mixing.torch import MixedDataset, Mixing, PerDomainAdamW
 
@@ -23,6 +23,13 @@ METHODS = {
     "pike": PiKE(zeta1=0.2, zeta2=0.02, every=2, first=0, rows=2),
     "odm": OnlineDataMixing(warmup=1, variant="code", prior={"a": 6, "b": 3, "c": 1}),
     "adatask": AdaTask(),
+    # Killed half way up a ramp.
+    "schedule": Schedule(
+        points=({"a": 4, "b": 1, "c": 1}, {"a": 1, "b": 1, "c": 4}),
+        at=(1, STEPS),
+        unit="steps",
+        between="cosine",
+    ),
 }
 
 

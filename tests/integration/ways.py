@@ -46,6 +46,13 @@ METHODS: dict[str, dict[str, object]] = {
     "fixed": {"weights_by_domain": {"easy": 0.7, "hard": 0.3}},
     "doremi": {"reference": "mix", "rate": 2.0},
     "adatask": {},
+    # A warm-up of 4 steps, a stage, a cool-down.
+    "schedule": {
+        "points": [{"easy": 1, "hard": 1}, *[{"easy": 4, "hard": 1}] * 2, {"easy": 1, "hard": 7}],
+        "at": [0, 4, 9, 14],
+        "unit": "steps",
+        "between": "linear",
+    },
 }
 
 

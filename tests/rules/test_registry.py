@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pike_mixing
-from pike_mixing import METHODS, RULES, Method, make, registry
+from pike_mixing import METHODS, RULES, Method, finders, make, provenance, registry
 from pike_mixing.errors import InputError
 from pike_mixing.rules.mix import Mix
 from pike_mixing.rules.pike import PiKE
@@ -18,6 +18,11 @@ def test_every_rule_is_a_class_of_the_package_and_of_the_mapping(rule):
     assert METHODS[rule] is kind
     assert getattr(pike_mixing, kind.__name__) is kind
     assert RULES[rule] == f"{kind.__module__}:{kind.__name__}"
+
+
+def test_every_rule_and_finder_says_where_it_comes_from():
+    assert list(provenance.RULES) == list(RULES)
+    assert set(finders.FINDERS) < set(provenance.FINDERS)
 
 
 def test_the_mapping_is_of_the_table():

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from trained import damage, manifest, outcome, refused, train
+from trained import damage, manifest, outcome, refused, rows, train
 
 from pipeline.__main__ import main
 from pipeline.model import checkpoint
@@ -91,6 +91,30 @@ def test_a_run_goes_on_after_a_kill_behind_a_deleted_checkpoint(
     assert list(atomic_files.steps(finished.parent / "checkpoints")) == [0, 3]
     assert train(finished, corpora) == outcome(piked)
     assert manifest(finished)["resumes"] == 2
+
+
+@pytest.mark.slow
+def test_a_schedule_goes_on_in_the_middle_of_a_ramp(make_run, corpora, monkeypatch):
+    ramp = {"points": [{"easy": 7, "hard": 1}, {"easy": 1, "hard": 7}], "at": [0, 6]}
+    ramp |= {"unit": "steps", "between": "linear"}
+    whole = train(make_run("whole", rule="schedule", method=ramp), corpora)
+    run, write = make_run("killed", rule="schedule", method=ramp), checkpoint.write
+
+    def killed(folder, taken):
+        write(folder, taken)
+        if folder.name == "step3":
+            raise InterruptedError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint, "write", killed)
+        with pytest.raises(InterruptedError):
+            train(run, corpora)
+    assert train(run, corpora) == whole
+    assert manifest(run)["resumes"] == 1
+    # The weights of step 3 are half way between 7/8 and 1/8.
+    weights = {(row["step"], row["domain"]): row["weight"] for row in rows(whole, "weights")}
+    assert weights[3, "easy"] == pytest.approx(0.5)
+    assert weights[5, "hard"] == pytest.approx(1 / 8 + 5 / 6 * 6 / 8)
 
 
 @pytest.mark.slow
