@@ -1,0 +1,303 @@
+"""How good the finders are: fitted to public proxy runs, judged on other runs of other sizes.
+
+    python -m benchmarks.finders [--config benchmarks/finders.yaml] [--jobs 2]
+
+Each finder is fitted to draws of n of the training runs, for each loss as the target and for their
+mean, and predicts the losses of the test runs. Scores are rank correlation, regret (loss of the run
+that is predicted best, above the lowest, over that of a run at random) and slope. Intervals of 95 %
+are quantiles over draws of the training runs, of the test runs and, for means over targets, of the
+targets, all with replacement at once.
+
+Record: benchmarks/results/finders.json, from which `benchmarks.finders_page` writes
+docs/finders.md.
+
+Shapes: T targets, N test runs, K domains, B resampled scores.
+"""
+
+import argparse
+import dataclasses
+import itertools
+import json
+import multiprocessing
+import os
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from benchmarks.measure import ROOT
+from pike_mixing.arrays import Floats
+from pike_mixing.errors import InputError
+from pike_mixing.finders import registry, scores, table
+from pike_mixing.finders.interface import Swarm
+from pike_mixing.finders.mixing_law import MixingLaw
+from pike_mixing.swarms import catalogue
+
+RECORD = ROOT / "benchmarks" / "results" / "finders.json"
+MEAN = "mean of all"
+MEASURES = ("spearman", "regret", "slope")
+
+
+@dataclasses.dataclass(frozen=True)
+class Linear:
+    """Least squares of the target on the mixture: what a finder should be better than."""
+
+    slope_K: Floats
+
+    def losses(self, weights_SxK: Floats) -> Floats:
+        """Predictions [S]."""
+        return weights_SxK @ self.slope_K
+
+    def optimum(self) -> Floats:
+        """The corner of the lowest prediction."""
+        return np.eye(len(self.slope_K))[self.slope_K.argmin()]
+
+
+def main() -> None:
+    """Fits, judges and records."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--config", type=Path, default=ROOT / "benchmarks" / "finders.yaml")
+    parser.add_argument("--jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    config = yaml.safe_load(arguments.config.read_text(encoding="utf-8"))
+    begun = time.monotonic()
+    record = benchmark(config, arguments.jobs)
+    record["minutes"] = (time.monotonic() - begun) / 60
+    RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    print(f"{RECORD}: {record['minutes']:.1f} minutes")
+
+
+def benchmark(config: Mapping[str, Any], jobs: int) -> dict[str, Any]:
+    """The record: scores of every finder, number of runs, test and target.
+
+    Args:
+        config: As `benchmarks/finders.yaml`.
+        jobs: Processes that fit at once.
+    """
+    names = [*config["finders"], "linear"]
+    work = [
+        (dict(config), name, runs, draw)
+        for runs in config["runs"]
+        for name in names
+        for draw in range(1 if runs == max(config["runs"]) else config["draws"])
+    ]
+    os.environ["OMP_NUM_THREADS"] = "1"
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        fitted = pool.starmap(predictions, work, chunksize=1)
+    train, tests = swarms(config)
+    targets = [*train.losses, MEAN]
+    actual = {name: by_target(test.arrays()[1]) for name, test in tests.items()}
+    cells, drawn = {}, {}
+    for name, runs in itertools.product(names, config["runs"]):
+        mine = [f for (_, n, r, _), f in zip(work, fitted, strict=True) if (n, r) == (name, runs)]
+        for test in tests:
+            key = f"{name}|{runs}|{test}"
+            predicted = [draw["predicted"][test] for draw in mine]
+            values, resampled = judged(predicted, actual[test], config["resamples"])
+            cells[key], drawn[key] = summary(values, resampled, targets), resampled
+        cells[f"{name}|{runs}|optimum"] = repeatability([draw["optimum"] for draw in mine])
+    return {
+        "commit": commit(),
+        "config": dict(config),
+        "targets": targets,
+        "rows": {"train": len(train.runs)} | {name: len(t.runs) for name, t in tests.items()},
+        "cells": cells,
+        "differences": differences(drawn, config, targets),
+        "direct": direct(tests, config["resamples"]),
+    }
+
+
+def commit() -> str:
+    """The commit of the code, with + where files differ from it."""
+    git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--abbrev=9"]
+    return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def swarms(config: Mapping[str, Any]) -> tuple[Swarm, dict[str, Swarm]]:
+    """The training runs and the test runs by name."""
+    path = catalogue.located(Path(config["table"]))
+
+    def rows(where: Mapping[str, Any]) -> Swarm:
+        return table.read(path, where={n: str(v) for n, v in where.items()})
+
+    return rows(config["train"]), {n: rows(where) for n, where in config["tests"].items()}
+
+
+def by_target(loss_NxM: Floats) -> Floats:
+    """Losses of each target [T, N], their mean last."""
+    return np.concatenate([loss_NxM, loss_NxM.mean(axis=1, keepdims=True)], axis=1).T
+
+
+def predictions(config: dict[str, Any], name: str, runs: int, draw: int) -> dict[str, Any]:
+    """One draw's predictions for each test [T, N], and its optimum for each target [T, K].
+
+    Args:
+        config: The benchmark's.
+        name: A finder, or linear.
+        runs: How many training runs are drawn, without replacement.
+        draw: Which draw; the first one is the beginning of the table.
+    """
+    train, tests = swarms(config)
+    rows = np.arange(runs)
+    if draw:
+        rows = np.random.default_rng(draw).permutation(len(train.runs))[:runs]
+    swarm = dataclasses.replace(train, runs=[train.runs[n] for n in rows])
+    fitted = predictors(name, config["finders"].get(name, {}), swarm)
+    mixtures = {test: other.arrays()[0] for test, other in tests.items()}
+    return {
+        "predicted": {
+            test: np.stack([p.losses(weights_NxK) for p in fitted])
+            for test, weights_NxK in mixtures.items()
+        },
+        "optimum": np.stack([optimum(predictor, len(swarm.domains)) for predictor in fitted]),
+    }
+
+
+def optimum(predictor: Any, K: int) -> Floats:
+    """The mixture that is found; NaN where the search says that it did not reach it."""
+    try:
+        return predictor.optimum()
+    except InputError:
+        return np.full(K, np.nan)
+
+
+def predictors(name: str, settings: dict[str, Any], swarm: Swarm) -> list[Any]:
+    """What a finder makes of a swarm for each loss as the target, and for their mean.
+
+    Args:
+        name: A finder, or linear.
+        settings: Of the finder.
+        swarm: The runs.
+    """
+    M = len(swarm.losses)
+    shares_TxM = np.concatenate([np.eye(M), np.full((1, M), 1 / M)])
+    if name == "linear":
+        weights_NxK, loss_NxM = swarm.arrays()
+        slope_KxM = np.linalg.lstsq(weights_NxK, loss_NxM)[0]
+        return [Linear(slope_KxM @ share_M) for share_M in shares_TxM]
+    targets = [dict(zip(swarm.losses, share_M, strict=True)) for share_M in shares_TxM.tolist()]
+    built = [registry.build(name, settings | {"target": target}, name) for target in targets]
+    if isinstance(built[0], MixingLaw):
+        # The laws are the same for all targets.
+        program = built[0].fit(swarm)
+        return [dataclasses.replace(program, target_K=share_M) for share_M in shares_TxM]
+    return [finder.fit(swarm) for finder in built]  # type: ignore[attr-defined]
+
+
+def measured(predicted_TxN: Floats, actual_TxN: Floats) -> Floats:
+    """Each measure of each target [3, T]."""
+    chance_T = actual_TxN.mean(axis=1) - actual_TxN.min(axis=1)
+    ranks = scores.ranks(predicted_TxN), scores.ranks(actual_TxN)
+    return np.stack(
+        [
+            scores.correlations(*ranks),
+            scores.regrets(predicted_TxN, actual_TxN) / chance_T,
+            scores.slopes(predicted_TxN, actual_TxN),
+        ]
+    )
+
+
+def judged(predicted: list[Floats], actual_TxN: Floats, resamples: int) -> tuple[Floats, Floats]:
+    """Mean scores over the draws [3, T], and resampled ones [B, 3, T].
+
+    Args:
+        predicted: Of each draw [T, N].
+        actual_TxN: What was measured.
+        resamples: B. The same draws and rows come up for every finder, so that scores are paired.
+    """
+    random, N = np.random.default_rng(0), actual_TxN.shape[1]
+    drawn = []
+    for _ in range(resamples):
+        draw, rows = int(random.integers(10**6)) % len(predicted), random.integers(0, N, N)
+        drawn.append(measured(predicted[draw][:, rows], actual_TxN[:, rows]))
+    return np.mean([measured(p, actual_TxN) for p in predicted], axis=0), np.stack(drawn)
+
+
+def interval(value: float, drawn_B: Floats) -> list[float]:
+    """A value with its quantiles of 2.5 % and 97.5 %."""
+    return [float(value), *np.nanquantile(drawn_B, [0.025, 0.975]).tolist()]
+
+
+def over_targets(drawn_BxT: Floats) -> Floats:
+    """Means over targets drawn with replacement [B]; the mean of all is none of them."""
+    B, T = drawn_BxT.shape
+    chosen_BxT = np.random.default_rng(1).integers(0, T - 1, (B, T - 1))
+    return np.take_along_axis(drawn_BxT, chosen_BxT, axis=1).mean(axis=1)
+
+
+def summary(values: Floats, drawn: Floats, targets: list[str]) -> dict[str, Any]:
+    """Scores by measure and target, and their mean over the targets, each with an interval.
+
+    Args:
+        values: [3, T].
+        drawn: [B, 3, T].
+        targets: Names.
+    """
+    result: dict[str, Any] = {}
+    for m, measure in enumerate(MEASURES):
+        one = {t: interval(values[m, n], drawn[:, m, n]) for n, t in enumerate(targets)}
+        one["each"] = interval(values[m, :-1].mean(), over_targets(drawn[:, m]))
+        result[measure] = one
+    return result
+
+
+def repeatability(optima: list[Floats]) -> dict[str, float | None]:
+    """Mean distance (half of the sum of differences) of two draws' mixtures; and what was missed.
+
+    Args:
+        optima: Of each draw [T, K]; NaN where none was found.
+    """
+    pairs = list(itertools.combinations(optima, 2))
+    apart = [np.abs(a - b).sum(axis=1) / 2 for a, b in pairs]
+    distance = None if not pairs else float(np.nanmean(apart))
+    return {"distance": distance, "missed": float(np.isnan(optima).any(axis=2).mean())}
+
+
+def differences(
+    drawn: Mapping[str, Floats], config: Mapping[str, Any], targets: list[str]
+) -> dict[str, Any]:
+    """Paired differences of rank correlation that the page speaks of.
+
+    Args:
+        drawn: Resampled scores [B, 3, T] by finder, runs and test.
+        config: The benchmark's.
+        targets: Names.
+    """
+    place = targets.index(config["headline"])
+    first, *_, last = config["runs"]
+    middle = config["runs"][1]
+    law, trees = config["finders"]
+    pairs = [((law, n), (trees, n)) for n in config["runs"]]
+    pairs += [((law, middle), (trees, last)), ((law, last), (law, middle))]
+    pairs += [((trees, last), (trees, middle)), ((law, middle), (law, first))]
+    pairs += [((law, n), ("linear", n)) for n in (middle, last)]
+    result = {}
+    for (one, n), (other, m) in pairs:
+        for test in config["tests"]:
+            apart = drawn[f"{one}|{n}|{test}"][:, 0] - drawn[f"{other}|{m}|{test}"][:, 0]
+            result[f"{one}|{n}|{other}|{m}|{test}"] = {
+                "each": interval(apart[:, :-1].mean(), over_targets(apart)),
+                MEAN: interval(apart[:, -1].mean(), apart[:, -1]),
+                config["headline"]: interval(apart[:, place].mean(), apart[:, place]),
+            }
+    return result
+
+
+def direct(tests: Mapping[str, Swarm], resamples: int) -> dict[str, Any]:
+    """Rank correlation of the losses themselves where two tests have the same mixtures."""
+    result = {}
+    for (a, one), (b, other) in itertools.combinations(tests.items(), 2):
+        if not np.array_equal(one.arrays()[0], other.arrays()[0]):
+            continue
+        small, large = (by_target(swarm.arrays()[1]) for swarm in (one, other))
+        values, drawn = judged([small], large, resamples)
+        result[f"{a}|{b}"] = summary(values, drawn, [*one.losses, MEAN])
+    return result
+
+
+if __name__ == "__main__":
+    main()

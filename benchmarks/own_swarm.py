@@ -1,0 +1,195 @@
+"""A swarm of our own, from the draw to the verdict: predicted against measured.
+
+    python -m benchmarks.own_swarm [--runs 24] [--next 8]
+
+`--runs` mixtures of the default experiment's stdlib scenario are drawn and trained at pico. The
+mixing law is fitted to them, an informative design proposes the next `--next`, which are trained
+and judged; so are the law's and the trees' optima, beside the best run of the swarm and equal
+shares, on three seeds that no fit has seen. Everything goes through the workflow.
+
+Record: benchmarks/results/own_swarm.json, for `benchmarks.finders_page`.
+"""
+
+import argparse
+import csv
+import dataclasses
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import yaml
+
+from benchmarks.finders import commit
+from benchmarks.measure import ROOT
+from pike_mixing.arrays import Floats
+from pike_mixing.finders import design, scores, table
+from pike_mixing.finders.best import Best
+from pike_mixing.finders.fit import fit
+from pike_mixing.finders.interface import Swarm
+from pike_mixing.finders.mixing_law import MixingLaw
+from pike_mixing.finders.regmix import RegMix
+
+RECORD = ROOT / "benchmarks" / "results" / "own_swarm.json"
+FOLDER = ROOT / "results" / "own-swarm"
+DOMAINS = ("code", "prose", "reference", "tables", "unicode")
+FRESH = (1, 2, 3)
+"""Seeds of the verdict."""
+
+
+def main() -> None:
+    """Draws, trains, fits, designs, trains, judges, records."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=24)
+    parser.add_argument("--next", type=int, default=8)
+    parser.add_argument("--cores", type=int, default=1)
+    chosen = parser.parse_args()
+    free = design.Draw(np.full(len(DOMAINS), 1 / len(DOMAINS)), np.full(len(DOMAINS), np.inf))
+    drawn = named("drawn", free.mixtures(chosen.runs, seed=0))
+    losses = trained(drawn, [0], chosen.cores)
+    swarm = read(FOLDER / "swarm.csv", drawn, losses)
+    law, trees, best = (
+        fit(finder, swarm, resamples=resamples)
+        for finder, resamples in ((MixingLaw(kl=0), 100), (RegMix(), 0), (Best(), 0))
+    )
+    trained_NxK = swarm.arrays()[0]
+    next_NxK = design.propose("informative", chosen.next, free, trained_NxK, law.optimum_SxK)
+    proposed = named("next", next_NxK)
+    measured = trained(proposed, [0], chosen.cores)
+    test = read(FOLDER / "next.csv", proposed, measured)
+    noise = law.result.diagnostics["held_out_rmse"]
+    predictors = {"mixing-law": law.result.predictor, "regmix": trees.result.predictor}
+    actual_N = test.arrays()[1].mean(axis=1)
+    predicted = {n: p.losses(next_NxK) for n, p in predictors.items() if p is not None}
+    finals = {"mix": np.full(len(DOMAINS), 1 / len(DOMAINS))} | {
+        name: one.result.weights_K
+        for name, one in (("best-run", best), ("law", law), ("trees", trees))
+    }
+    verdict = trained(finals, FRESH, chosen.cores)
+    record = {
+        "commit": commit(),
+        "domains": DOMAINS,
+        "runs": chosen.runs,
+        "held_out": {n: f.result.diagnostics for n, f in (("law", law), ("trees", trees))},
+        "gain": np.quantile(law.gain_S, [0.025, 0.975]).tolist(),
+        "resolution": [
+            design.resolution(law.optimum_SxK, x, noise)
+            for x in (trained_NxK, np.concatenate([trained_NxK, next_NxK]))
+        ],
+        "next": {
+            "mixtures": next_NxK.tolist(),
+            "actual": actual_N.tolist(),
+            "predicted": {n: p.tolist() for n, p in predicted.items()},
+            "scores": {
+                n: dataclasses.asdict(scores.judge(p, actual_N)) for n, p in predicted.items()
+            },
+        },
+        "finals": {
+            name: {"weights": weights_K.tolist(), "losses": np.mean(verdict[name], axis=1).tolist()}
+            for name, weights_K in finals.items()
+        },
+    }
+    RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    print(RECORD)
+
+
+def named(prefix: str, weights_NxK: Floats) -> dict[str, Floats]:
+    """Mixtures by the name of their method."""
+    return {f"{prefix}-{n:02}": weights_K for n, weights_K in enumerate(weights_NxK)}
+
+
+def trained(mixtures: Mapping[str, Floats], seeds: Sequence[int], cores: int) -> dict[str, Any]:
+    """Losses of each mixture [seeds, K], nats per token, trained and evaluated by the workflow.
+
+    Args:
+        mixtures: Weights [K] by method's name.
+        seeds: Of the runs.
+        cores: That the workflow may use.
+    """
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    # Each part is an experiment of its own, which owns its folder.
+    part = FOLDER / next(iter(mixtures))
+    path = part.with_suffix(".yaml")
+    path.write_text(yaml.safe_dump(configuration(part, mixtures, seeds)), encoding="utf-8")
+    runs = part / "runs" / "stdlib" / "pico"
+    places = {n: [runs / n / f"seed{s}" / "evaluations" for s in seeds] for n in mixtures}
+    targets = [str((p / "manifest.json").relative_to(ROOT)) for ps in places.values() for p in ps]
+    command = [str(Path(sys.executable).parent / "snakemake"), "--configfile", str(path)]
+    command += ["--profile", "workflow/profiles/default", "--cores", str(cores), "--quiet", "all"]
+    subprocess.run([*command, "--", *targets], check=True, cwd=ROOT)
+    return {name: np.stack([loss_of(place) for place in ps]) for name, ps in places.items()}
+
+
+def loss_of(evaluations: Path) -> Floats:
+    """Validation losses [K] after the last step."""
+    (path,) = evaluations.glob("step*/perplexities.parquet")
+    columns = pq.read_table(path, columns=["domain", "nll"]).to_pydict()
+    by_domain = dict(zip(columns["domain"], columns["nll"], strict=True))
+    return np.array([by_domain[domain] for domain in DOMAINS])
+
+
+def configuration(
+    folder: Path, mixtures: Mapping[str, Floats], seeds: Sequence[int]
+) -> dict[str, Any]:
+    """The default experiment's scenario stdlib with these mixtures alone.
+
+    Args:
+        folder: Where its results are to lie.
+        mixtures: Weights [K] by method's name.
+        seeds: Of the runs.
+    """
+    base = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
+    methods = {
+        name: {
+            "rule": "fixed",
+            "weights_by_domain": dict(zip(DOMAINS, weights_K.tolist(), strict=True)),
+        }
+        for name, weights_K in mixtures.items()
+    }
+    kept = {part: base[part] for part in ("packing", "training", "evaluation")}
+    kept["training"] = {"text": kept["training"]["text"]}
+    kept["evaluation"] = {"losses": kept["evaluation"]["losses"]}
+    scenario = base["scenarios"]["stdlib"] | {"evaluation": "losses"}
+    scenario.pop("probe", None)
+    return {
+        "experiment": "own-swarm",
+        "results": str(folder.relative_to(ROOT)),
+        "sources": {domain: base["sources"][domain] for domain in DOMAINS},
+        "tokenizers": {"stdlib": base["tokenizers"]["stdlib"]},
+        "models": {"pico": base["models"]["pico"]},
+        **kept,
+        "methods": methods,
+        "scenarios": {"stdlib": scenario},
+        "runs": [
+            {
+                "scenarios": ["stdlib"],
+                "models": ["pico"],
+                "methods": list(methods),
+                "seeds": list(seeds),
+            }
+        ],
+        **{section: {} for section in ("probe", "tables", "figures")},
+    }
+
+
+def read(path: Path, mixtures: Mapping[str, Floats], losses: Mapping[str, Any]) -> Swarm:
+    """The swarm as a table of the documented form, read back as a user would.
+
+    Args:
+        path: Where the table is written.
+        mixtures: Weights [K] by name.
+        losses: Losses [1, K] by name.
+    """
+    header = ["run", *(f"weight/{d}" for d in DOMAINS), *(f"loss/{d}" for d in DOMAINS)]
+    rows = [[name, *mixtures[name].tolist(), *losses[name][0].tolist()] for name in mixtures]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    return table.read(path)
+
+
+if __name__ == "__main__":
+    main()
