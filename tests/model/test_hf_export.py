@@ -13,6 +13,7 @@ from pipeline.runtime import atomic_files
 from pipeline.training import train
 
 transformers = pytest.importorskip("transformers")
+pytest.importorskip("google.protobuf")
 export = pytest.importorskip("pipeline.model.export")
 
 
