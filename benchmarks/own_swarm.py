@@ -5,7 +5,7 @@
 `--runs` mixtures of the default experiment's stdlib scenario are drawn and trained at pico. The
 mixing law is fitted to them, an informative design proposes the next `--next`, which are trained
 and judged; so are the law's and the trees' optima, beside the best run of the swarm and equal
-shares, on three seeds that no fit has seen. Everything goes through the workflow.
+shares, on six seeds that no fit has seen. Everything goes through the workflow.
 
 Record: benchmarks/results/own_swarm.json, for `benchmarks.finders_page`.
 """
@@ -37,7 +37,7 @@ from pike_mixing.finders.regmix import RegMix
 RECORD = ROOT / "benchmarks" / "results" / "own_swarm.json"
 FOLDER = ROOT / "results" / "own-swarm"
 DOMAINS = ("code", "prose", "reference", "tables", "unicode")
-FRESH = (1, 2, 3)
+FRESH = (1, 2, 3, 4, 5, 6)
 """Seeds of the verdict."""
 
 

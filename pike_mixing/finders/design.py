@@ -10,7 +10,9 @@ is known before it is trained.
                   resampled tables
 
 Both choose among mixtures drawn from a Dirichlet distribution, one after the other, and then
-exchange each in turn for a better one until none is.
+exchange each in turn for a better one until none is; no mixture is chosen twice. As losses are
+linear over a part of the simplex only, an informative design moves what is drawn at least half way
+to one of the possible optima.
 
 Shapes: K domains, n mixtures to propose, N mixtures trained, C candidates, S possible optima.
 """
@@ -98,6 +100,8 @@ def propose(
     if kind == "informative" and (optimum_SxK is None or len(optimum_SxK) < 2):
         raise InputError("an informative design needs a table that can be fitted: name one")
     candidate_CxK = draw.mixtures(CANDIDATES, seed)
+    if kind == "informative" and optimum_SxK is not None:
+        candidate_CxK = _near(candidate_CxK, optimum_SxK, draw.cap_K, seed)
     start_KxK = _information(trained_NxK)
     chosen: list[int] = []
     for _ in range(count):
@@ -129,6 +133,15 @@ def resolution(optimum_SxK: Floats, trained_NxK: Floats, noise: float) -> float:
     return float(SURE * noise * np.sqrt(variance_S.mean()))
 
 
+def _near(candidate_CxK: Floats, optimum_SxK: Floats, cap_K: Floats, seed: int) -> Floats:
+    """The candidates, each moved by half to the whole of the way to a possible optimum."""
+    random, C = np.random.default_rng([seed, 1]), len(candidate_CxK)
+    goal_CxK = optimum_SxK[random.integers(0, len(optimum_SxK), C)]
+    share_Cx1 = random.uniform(0.5, 1, (C, 1))
+    moved_CxK = (1 - share_Cx1) * candidate_CxK + share_Cx1 * goal_CxK
+    return np.stack([capped(weights_K, cap_K) for weights_K in moved_CxK])
+
+
 def _information(trained_NxK: Floats) -> Floats:
     return trained_NxK.T @ trained_NxK + RIDGE * np.eye(trained_NxK.shape[1])
 
@@ -147,8 +160,10 @@ def _best(
     own_C = (reach_CxK * candidate_CxK).sum(axis=1)
     if kind == "d-optimal" or optimum_SxK is None:
         # |M + x x'| = |M| (1 + x' M^-1 x).
+        own_C[others] = -np.inf
         return int(own_C.argmax())
     # (M + x x')^-1 = M^-1 - M^-1 x x' M^-1 / (1 + x' M^-1 x).
     apart_SxK = optimum_SxK - optimum_SxK.mean(axis=0)
     gain_C = ((reach_CxK @ apart_SxK.T) ** 2).sum(axis=1) / (1 + own_C)
+    gain_C[others] = -np.inf
     return int(gain_C.argmax())

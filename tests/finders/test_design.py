@@ -5,13 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
-from known_law import DOMAINS, optimum, proxies
+from known_law import DOMAINS, LAWS, optimum, proxies
 
 from pike_mixing.__main__ import main
 from pike_mixing.errors import InputError
 from pike_mixing.finders.design import Draw, capped, propose, resolution
-from pike_mixing.finders.fit import fit
-from pike_mixing.finders.interface import Swarm
+from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
 
 FREE = Draw(np.full(3, 1 / 3), np.full(3, np.inf))
@@ -67,22 +66,38 @@ def test_what_runs_show_by_hand():
     )
 
 
+def optimum_of(runs):
+    return MixingLaw(kl=0, starts=2).fit(Swarm(DOMAINS, runs)).optimum()
+
+
+def regrets_after(seed):
+    """True loss above the lowest of the law's optimum, after six more runs by each design."""
+    random, runs = np.random.default_rng(seed), proxies(10, noise=0.05, seed=seed)
+    draws = [[runs[n] for n in random.integers(0, 10, 10)] for _ in range(8)]
+    optimum_SxK = np.array([optimum_of(drawn) for drawn in draws])
+    noise_NxK = random.normal(0, 0.05, (6, 3))
+    result = {}
+    for kind in ("dirichlet", "d-optimal", "informative"):
+        trained_NxK = Swarm(DOMAINS, runs).arrays()[0]
+        new_NxK = propose(kind, 6, FREE, trained_NxK, optimum_SxK, seed=seed)
+        assert len(np.unique(new_NxK, axis=0)) == 6
+        loss_NxK = LAWS.losses(new_NxK) + noise_NxK
+        new = [
+            Proxy(f"new{n}", weights_K=w, loss_K=loss)
+            for n, (w, loss) in enumerate(zip(new_NxK, loss_NxK, strict=True))
+        ]
+        weights_K = optimum_of([*runs, *new])
+        result[kind] = float(LAWS.losses(weights_K[None]).mean() - optimum()[1])
+    return result
+
+
 @pytest.mark.slow
-def test_an_informative_design_sees_smaller_differences_and_lowers_the_regret():
-    swarm = Swarm(DOMAINS, proxies(10, noise=0.05))
-    result = fit(MixingLaw(kl=0), swarm, resamples=30)
-    trained_NxK, noise = swarm.arrays()[0], result.result.diagnostics["held_out_rmse"]
-    shown = {
-        kind: resolution(
-            result.optimum_SxK,
-            np.concatenate([trained_NxK, propose(kind, 6, FREE, trained_NxK, result.optimum_SxK)]),
-            noise,
-        )
-        for kind in ("dirichlet", "d-optimal", "informative")
-    }
-    assert shown["informative"] <= shown["d-optimal"]
-    assert shown["informative"] < shown["dirichlet"]
-    assert shown["dirichlet"] < resolution(result.optimum_SxK, trained_NxK, noise)
+def test_runs_that_were_designed_are_worth_more_than_runs_that_were_drawn():
+    # Over 24 seeds 0.0005 and 0.0009 nats were left, of drawn ones 0.0019.
+    regrets = [regrets_after(seed) for seed in range(8)]
+    mean = {kind: np.mean([regret[kind] for regret in regrets]) for kind in regrets[0]}
+    assert mean["d-optimal"] < 0.6 * mean["dirichlet"]
+    assert mean["informative"] < 0.8 * mean["dirichlet"]
 
 
 def test_designs_that_cannot_be_made_are_refused(capsys):

@@ -1,0 +1,251 @@
+"""docs/finders.md, from the records of `benchmarks.finders` and `benchmarks.own_swarm`.
+
+python -m benchmarks.finders_page
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks import finders, own_swarm
+from benchmarks.measure import ROOT
+from pipeline.statistics.distributions import t_quantile
+
+PAGE = ROOT / "docs" / "finders.md"
+HEAD = """# How good the finders are
+
+Made by `python -m benchmarks.finders_page` from `benchmarks/results/finders.json` (commit {commit},
+{minutes:.0f} minutes on two cores by `python -m benchmarks.finders`, whose one file of settings is
+`benchmarks/finders.yaml`) and `own_swarm.json` beside it (commit {own}); do not edit.
+
+Finders are fitted to RegMix's runs of 1M parameters ({train} of them: 17 domains of the Pile, 1B
+tokens) and predict the losses of others: {small} of 1M, the same mixtures at 60M, {large} others of
+1B (25B tokens). `mixing-law` is fitted with its defaults, `regmix` are boosted trees, `linear` is
+least squares, to compare with. The targets are 13 validation losses, each alone, and their mean.
+
+Behind each number stand 95 % in parentheses: quantiles over draws of the training runs ({draws} of
+each size but the whole), test runs and, where a number is a mean over targets, the targets, drawn
+anew all at once. So they are those of one draw, as a user makes it. The tables hold no repeats:
+noise of single runs is in every number. *Regret* is the loss of the run that is predicted best,
+above the lowest, as part of that of a run at random. Only mixtures that were measured are judged;
+that an optimum between them is as good remains to be trained.
+"""
+
+
+def main() -> None:
+    """Writes the page."""
+    record = json.loads(finders.RECORD.read_text(encoding="utf-8"))
+    own = json.loads(own_swarm.RECORD.read_text(encoding="utf-8"))
+    rows, config = record["rows"], record["config"]
+    head = HEAD.format(
+        commit=record["commit"],
+        minutes=record["minutes"],
+        own=own["commit"],
+        train=rows["train"],
+        small=rows["1M"],
+        large=rows["1B"],
+        draws=config["draws"],
+    )
+    parts = [
+        head,
+        *statements(record),
+        *first_look(record),
+        *by_runs(record, "spearman", "Rank correlation, mean over 13 targets"),
+        *by_runs(record, "regret", "Regret, mean over 13 targets"),
+        *by_target(record),
+        *optima(record),
+        *of_own(own),
+        LEFT_OUT,
+    ]
+    PAGE.write_text("\n".join(parts), encoding="utf-8")
+    print(PAGE)
+
+
+LEFT_OUT = """
+## Not judged here
+
+`best` and `average` predict no loss; MDE, MixMin, BiMix and TiKMiX-D need predictions of single
+tokens, losses over steps or influences, which this table does not hold
+([sources](methods.md#finders)).
+"""
+
+
+def shown(interval: Sequence[float], digits: int = 2) -> str:
+    """0.93 (0.82 to 0.96)."""
+    value, low, high = (f"{number + 0.0:.{digits}f}" for number in interval)
+    return f"{value} ({low} to {high})"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """A table in Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return ["", *(f"| {' | '.join(map(str, line))} |" for line in lines)]
+
+
+def statements(record: dict[str, Any]) -> list[str]:
+    """What the numbers say, in sentences."""
+    differences, cells, direct = record["differences"], record["cells"], record["direct"]["1M|60M"]
+    headline = record["config"]["headline"]
+
+    def apart(key: str, target: str = "each") -> str:
+        return shown(differences[key][target], 3)
+
+    def cell(key: str, measure: str = "spearman", target: str = "each") -> str:
+        return shown(cells[key][measure][target])
+
+    law, trees = record["config"]["finders"]
+    first, middle, *_, last = record["config"]["runs"]
+    most, some = f"{law}|{last}|{trees}|{last}", f"{law}|{middle}|{trees}|{last}"
+    more_trees, more_law = f"{trees}|{last}|{trees}|{middle}", f"{law}|{last}|{law}|{middle}"
+    return [
+        "\n## What it says\n",
+        "- **What a proxy of 1M says of 60M**: losses of the same mixtures have the rank "
+        f"correlation {shown(direct['spearman']['each'], 3)}, mean over targets, and "
+        f"{shown(direct['spearman'][finders.MEAN], 3)} for the mean of all losses.",
+        f"- **What it says of 1B**: from {last} runs, trees predict single losses with "
+        f"{cell(f'{trees}|{last}|1B')} and the mean of all with "
+        f"{cell(f'{trees}|{last}|1B', target=finders.MEAN)}; the law with "
+        f"{cell(f'{law}|{last}|1B')} and {cell(f'{law}|{last}|1B', target=finders.MEAN)}.",
+        f"- **Law or trees?** The law's rank correlation minus the trees', {last} runs each: "
+        f"{apart(f'{most}|1M')} at 1M, {apart(f'{most}|1B')} at 1B. For `{headline}` at 1B: "
+        f"{apart(f'{most}|1B', headline)}, and with {middle} runs against the trees' {last}: "
+        f"{apart(f'{some}|1B', headline)}. Fit both, and compare them on held-out rows "
+        "(`fit` prints that).",
+        f"- **How many runs buy how much?** {last} in place of {middle} runs change the trees' "
+        f"rank correlation by {apart(f'{more_trees}|1M')} at 1M and "
+        f"{apart(f'{more_trees}|1B')} at 1B, "
+        f"the law's by {apart(f'{more_law}|1M')} and {apart(f'{more_law}|1B')}; {middle} in place "
+        f"of {first} change the law's, which has 18 coefficients for a loss here, by "
+        f"{apart(f'{law}|{middle}|{law}|{first}|1M')} at 1M.",
+        f"- **Is a straight line enough?** The law's minus its rank correlation, {last} runs: "
+        f"{apart(f'{law}|{last}|linear|{last}|1B')} at 1B.",
+        f"- **Nats**: one that trees predict from {last} runs of 1M is "
+        f"{cell(f'{trees}|{last}|1M', 'slope')} nats measured at 1M, "
+        f"{cell(f'{trees}|{last}|60M', 'slope')} at 60M and "
+        f"{cell(f'{trees}|{last}|1B', 'slope')} at 1B.",
+        "",
+        f"{decided(differences)} of the {len(differences)} differences that the record holds "
+        "exclude 0, none corrected for the others.",
+    ]
+
+
+def decided(differences: dict[str, Any]) -> int:
+    """Differences over targets whose interval excludes 0."""
+    return sum(low > 0 or high < 0 for _, low, high in (d["each"] for d in differences.values()))
+
+
+def first_look(record: dict[str, Any]) -> list[str]:
+    """The headline target and the mean of all losses at 1B."""
+    headline = record["config"]["headline"]
+    columns = [(name, n) for n in (64, 512) for name in ("mixing-law", "regmix")]
+    rows = [
+        [
+            target,
+            *(shown(record["cells"][f"{f}|{n}|1B"]["spearman"][target], 3) for f, n in columns),
+        ]
+        for target in (headline, finders.MEAN)
+    ]
+    header = ["target", *(f"{name}, {n} runs" for name, n in columns)]
+    return ["\n## Rank correlation at 1B, two targets", *table(header, rows)]
+
+
+def by_runs(record: dict[str, Any], measure: str, title: str) -> list[str]:
+    """A measure by finder, number of runs and test.
+
+    Args:
+        record: The benchmark's.
+        measure: spearman, regret or slope.
+        title: Of the section.
+    """
+    config, cells = record["config"], record["cells"]
+    rows = [
+        [
+            name,
+            n,
+            *(shown(cells[f"{name}|{n}|{test}"][measure]["each"]) for test in config["tests"]),
+        ]
+        for name in (*config["finders"], "linear")
+        for n in config["runs"]
+    ]
+    return [f"\n## {title}", *table(["finder", "runs", *config["tests"]], rows)]
+
+
+def by_target(record: dict[str, Any]) -> list[str]:
+    """Rank correlation at 1B by target."""
+    cells = record["cells"]
+    columns = [("mixing-law", 64), ("mixing-law", 512), ("regmix", 64), ("regmix", 512)]
+    rows = [
+        [t, *(shown(cells[f"{name}|{n}|1B"]["spearman"][t]) for name, n in columns)]
+        for t in record["targets"]
+    ]
+    header = ["target", *(f"{name}, {n} runs" for name, n in columns)]
+    return ["\n## Rank correlation at 1B by target", *table(header, rows)]
+
+
+def optima(record: dict[str, Any]) -> list[str]:
+    """How alike the mixtures of two draws are."""
+    config, cells = record["config"], record["cells"]
+    rows = [
+        [name, *(_distance(cells[f"{name}|{n}|optimum"]) for n in config["runs"][:-1])]
+        for name in config["finders"]
+    ]
+    return [
+        "\n## Repeatability\n",
+        "Part of the weight that differs between the mixtures found from two draws of as many "
+        "runs, mean over targets; in brackets, how many were not found (the search says so).",
+        *table(["finder", *(f"{n} runs" for n in config["runs"][:-1])], rows),
+    ]
+
+
+def _distance(cell: dict[str, float]) -> str:
+    missed = f" [{cell['missed']:.0%}]" if cell["missed"] else ""
+    return f"{cell['distance']:.2f}{missed}"
+
+
+def of_own(own: dict[str, Any]) -> list[str]:
+    """The swarm of our own."""
+    scored, held_out = own["next"]["scores"], own["held_out"]
+    before, after = own["resolution"]
+    finals = {name: np.array(final["losses"]) for name, final in own["finals"].items()}
+    rows = [
+        [n, f"{actual:.3f}", *(f"{own['next']['predicted'][f][n]:.3f}" for f in scored)]
+        for n, actual in enumerate(own["next"]["actual"])
+    ]
+    words = []
+    for name, losses in finals.items():
+        if name != "mix":
+            words.append(f"{name} {_paired(finals['mix'] - losses)}")
+    return [
+        "\n## A swarm of our own, from the draw to the verdict\n",
+        f"{own['runs']} mixtures of the default experiment's `stdlib` at pico (target: the mean of "
+        f"its {len(own['domains'])} losses). Held out, the law's rank correlation is "
+        f"{held_out['law']['held_out_spearman']:.2f}, the trees' "
+        f"{held_out['trees']['held_out_spearman']:.2f}. An informative design proposed "
+        f"{len(rows)} more, by which the differences between possible optima that a fit sees fall "
+        f"from {before:.3f} to {after:.3f} nats. Trained, they say:",
+        *table(["next", "measured", *(f"predicted, {name}" for name in scored)], rows),
+        "",
+        *(
+            f"- {name}: rank correlation {_of(score['spearman'])}, slope {_of(score['slope'])}"
+            for name, score in scored.items()
+        ),
+        "",
+        f"On {len(finals['mix'])} seeds that no fit has seen, the mixtures that were found "
+        f"lower the loss of equal shares by (nats, 95 % over seeds): {'; '.join(words)}.",
+    ]
+
+
+def _of(interval: dict[str, float]) -> str:
+    return shown([interval["value"], interval["low"], interval["high"]])
+
+
+def _paired(gain_S: Any) -> str:
+    """Mean and 95 % by Student's t over seeds."""
+    error = gain_S.std(ddof=1) / np.sqrt(len(gain_S)) * t_quantile(0.05, len(gain_S) - 1)
+    return shown([gain_S.mean(), gain_S.mean() - error, gain_S.mean() + error], 3)
+
+
+if __name__ == "__main__":
+    main()
