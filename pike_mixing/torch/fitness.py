@@ -1,8 +1,15 @@
 """Whether a training loop gives what a method wants."""
 
+from torch import Tensor, nn
+
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, RunFacts
 from pike_mixing.registry import make
+from pike_mixing.torch import rows
+from pike_mixing.torch.losses import RowLosses
+from pike_mixing.torch.parallel import Group
+from pike_mixing.torch.passes import Passes
+from pike_mixing.torch.rows import Rows
 
 
 def fit(
@@ -48,3 +55,33 @@ def fit(
             "row (for a causal language model: pike_mixing.torch.causal_losses)"
         )
     return method
+
+
+def passes_of(
+    loss_fn: RowLosses | Passes | None, excess_fn: RowLosses | None, group: Group
+) -> Passes:
+    """How a training's passes are made.
+
+    Args:
+        loss_fn: Loss of each row, or passes of one's own.
+        excess_fn: Excess of each row over a reference.
+        group: The data-parallel processes.
+
+    Raises:
+        InputError: passes of one's own, and what belongs to them beside.
+    """
+    if isinstance(loss_fn, Passes):
+        if excess_fn is not None or group not in (None, loss_fn.group):
+            raise InputError("loss_fn: Passes have an excess_fn and a group: give them there")
+        return loss_fn
+    excess = None if excess_fn is None else _on_device(excess_fn)
+    return Passes(_on_device(loss_fn or _no_losses), excess, group)
+
+
+def _on_device(of_rows: RowLosses) -> RowLosses:
+    """The same function, for rows that do not lie on the model's device yet."""
+    return lambda model, batch: of_rows(model, rows.to(batch, next(model.parameters()).device))
+
+
+def _no_losses(model: nn.Module, batch: Rows) -> Tensor:
+    raise InputError("loss: give Mixing a loss_fn")

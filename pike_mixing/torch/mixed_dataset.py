@@ -13,7 +13,6 @@ from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from pike_mixing import by_domain
@@ -21,10 +20,7 @@ from pike_mixing.apportion import systematic
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.torch import parallel, states, streams
-
-RING = 1024
-"""Steps whose counts are kept for workers: far more than any of them lags behind."""
-
+from pike_mixing.torch.published_counts import PublishedCounts
 
 ENDS = ("first_exhausted", "all_exhausted")
 
@@ -94,8 +90,7 @@ class MixedDataset(IterableDataset[Any]):
             "weights": self._weights_K,
             "ends": ends,
         }
-        self._plan = torch.zeros(RING, K, dtype=torch.int64).share_memory_()
-        self._last = torch.full((), -1, dtype=torch.int64).share_memory_()
+        self._published = PublishedCounts(K, self.batch_rows)
         self._step, self._row, self._positions_K = 0, 0, np.zeros(K, dtype=np.int64)
 
     @property
@@ -148,26 +143,13 @@ class MixedDataset(IterableDataset[Any]):
         Raises:
             InputError: another step is next, or the counts do not sum to the batch.
         """
-        following = int(self._last) + 1
-        if step != following:
-            raise InputError(f"publish: step {step} is not the next one, {following}")
-        if (
-            count_K.shape != (len(self.domains),)
-            or count_K.min() < 0
-            or count_K.sum() != self.batch_rows
-        ):
-            raise InputError(
-                f"publish: {count_K.tolist()} are no counts of {len(self.domains)} domains that "
-                f"sum to {self.batch_rows}"
-            )
+        self._published.add(step, count_K)
         self._weights_K = None
-        self._plan[step % RING] = torch.from_numpy(count_K)
-        self._last.fill_(step)
 
     @property
     def published(self) -> int:
         """The last step whose counts are published; -1 before the first."""
-        return int(self._last)
+        return self._published.last
 
     def counts(self, step: int) -> Ints:
         """Rows of each domain in a step.
@@ -177,15 +159,7 @@ class MixedDataset(IterableDataset[Any]):
         """
         if self._weights_K is not None and self.published < step:
             return systematic(self._weights_K, self.batch_rows, step)
-        if step > self.published:
-            raise InputError(
-                f"step {step} is drawn before the weights of that step are known (they are up to "
-                f"step {self.published}): end_step was not called, or the loader prefetches. Use "
-                "Mixing.data_loader, or set Mixing's `latency` to the steps that it draws ahead: "
-                "ceil((num_workers * prefetch_factor + 1) / micro-batches of a step)"
-            )
-        assert step > self.published - RING, "a worker lags behind by the whole ring"
-        return self._plan[step % RING].numpy().copy()
+        return self._published.counts(step)
 
     def domain_of_rows(self, step: int) -> Ints:
         """Domain of each row that this process passes in a step, in the order of the rows."""
@@ -261,7 +235,7 @@ class MixedDataset(IterableDataset[Any]):
         return self._state(step, 0, positions_K)
 
     def _state(self, step: int, row: int, positions_K: Ints) -> dict[str, Any]:
-        last, reader = self.published, self._reader()
+        reader = self._reader()
         # Workers, or a loader that draws ahead, leave iterables to be read again up to there.
         own = self.batch_rows // reader["processes"]
         stand = (self._step, self._row) in ((step, row), (step - 1, own))
@@ -273,8 +247,8 @@ class MixedDataset(IterableDataset[Any]):
             row=row,
             positions=positions_K.tolist(),
             weights=states.as_json(self._weights_K),
-            last=last,
-            plan=[self.counts(s).tolist() for s in range(max(step, last - RING + 1), last + 1)],
+            last=self.published,
+            plan=self._published.since(step),
             streams=[stream.state_dict() if stand else {} for stream in self._streams],
         )
 
@@ -295,12 +269,5 @@ class MixedDataset(IterableDataset[Any]):
         self._positions_K = np.array(state["positions"], dtype=np.int64)
         for stream, of_stream in zip(self._streams, state["streams"], strict=True):
             stream.load_state_dict(of_stream)
-        plan, last = state["plan"], state["last"]
-        if last < 0:
-            self._weights_K = np.array(state["weights"])
-            return
-        self._weights_K = None
-        for step, counts in zip(range(last - len(plan) + 1, last + 1), plan, strict=True):
-            self._plan[step % RING] = torch.tensor(counts)
-        # A worker that goes on knows less than the process that publishes.
-        self._last.fill_(max(last, self.published) if get_worker_info() else last)
+        self._weights_K = None if state["last"] >= 0 else np.array(state["weights"])
+        self._published.load(state["last"], state["plan"], keep=get_worker_info() is not None)

@@ -28,33 +28,30 @@ it, in passes of their own. A loop that leaves the passes to the method saves th
 Shapes: K domains, B rows of this process's micro-batch.
 """
 
-import collections
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 import numpy as np
 from torch import Tensor, nn
 from torch.utils.data import default_collate
 
-from pike_mixing import tracking
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Method, Rounding, RunFacts, Statistics
-from pike_mixing.torch import fitness, parallel, rows, states
-from pike_mixing.torch.engine import Engine
+from pike_mixing.interface import Method, Rounding, RunFacts
+from pike_mixing.torch import fitness, parallel, states
 from pike_mixing.torch.losses import RowLosses
 from pike_mixing.torch.mixed_dataset import MixedDataset
 from pike_mixing.torch.mixed_loader import MixedLoader
+from pike_mixing.torch.mixed_steps import MixedSteps
 from pike_mixing.torch.parallel import Group
 from pike_mixing.torch.passes import Passes
 from pike_mixing.torch.rows import Rows
-from pike_mixing.torch.step_gradient import StepGradient, StepResult, shares
-from pike_mixing.torch.step_record import StepRecord
+from pike_mixing.torch.step_gradient import StepGradient, shares
 from pike_mixing.torch.stream_rows import StreamRows
 
 
-class Mixing(Engine):
+class Mixing(MixedSteps):
     """A method, its state, and the rows that it chooses."""
 
     def __init__(
@@ -100,7 +97,7 @@ class Mixing(Engine):
         """
         if not isinstance(dataset, MixedDataset):
             raise InputError(f"dataset: give a MixedDataset, not a {type(dataset).__name__}")
-        passes = _passes(loss_fn, excess_fn, group)
+        passes = fitness.passes_of(loss_fn, excess_fn, group)
         method = fitness.fit(
             method,
             facts,
@@ -119,11 +116,9 @@ class Mixing(Engine):
             max_norm=max_norm,
         )
         source = StreamRows(dataset, collate_fn, statistics_micro_batch, passes.group)
-        super().__init__(method, source, gradient, rounding)
-        self.dataset, self.latency, self.group = dataset, latency, passes.group
+        super().__init__(method, source, gradient, rounding, latency)
         self.loss_fn = loss_fn.loss_fn if isinstance(loss_fn, Passes) else loss_fn
         self._collate_fn = collate_fn
-        self._prepared = -1
         self._settings = {
             "rule": type(self.method).__name__,
             "method": dataclasses.asdict(cast(Any, self.method)),
@@ -132,11 +127,6 @@ class Mixing(Engine):
             "rounding": rounding,
             "statistics_micro_batch": statistics_micro_batch,
         }
-        self._drawn: collections.deque[list[Rows]] = collections.deque()
-        self._metrics: dict[str, float] = {}
-        self._measured: Statistics | None = None
-        self._makes_passes = False
-        self._at = self._empty()
 
     @property
     def weights(self) -> dict[str, float]:
@@ -175,66 +165,6 @@ class Mixing(Engine):
             if number % self.dataset.micro_batches == 0:
                 yield self.step
 
-    def prepare(self) -> None:
-        """Measures what is due before the step's rows are drawn, and publishes the next counts."""
-        if self._prepared == self.step:
-            return
-        fresh = self.measure()
-        if fresh is not None:
-            self._measured = fresh.statistics
-        for later in range(self.dataset.published + 1, self.step + self.latency + 1):
-            self.dataset.publish(later, self.counts(later))
-        self._prepared = self.step
-
-    def begin_step(self, micro_batches: Sequence[Rows]) -> None:
-        """Takes the rows of the next step, as this process passes them; its loader calls this.
-
-        A step begins when the one before has ended, and before its own passes.
-
-        Raises:
-            InputError: they are not as many as the step has.
-        """
-        wanted = [self.dataset.micro_batch] * self.dataset.micro_batches
-        given = [rows.count(batch) for batch in micro_batches]
-        if given != wanted:
-            raise InputError(
-                f"begin_step: {given} rows in the micro-batches of a step, but the data set deals "
-                f"{wanted}: give all of one step; the loader's batch_size is the data set's "
-                "micro_batch, which is 1 where collate_fn joins rows to one (packing, padding-free)"
-            )
-        keeps = self._makes_passes or self.method.needs().passes()
-        self._drawn.append(list(micro_batches) if keeps else [])
-        if not self._at.domains_of:
-            self._begin()
-
-    def _begin(self) -> None:
-        self.prepare()
-        domain_B = self.dataset.domain_of_rows(self.step)
-        self._at.count_K = self.dataset.counts(self.step)
-        self._at.domains_of = np.split(domain_B, self.dataset.micro_batches)
-        self._at.micro_batches = self._drawn.popleft()
-        self.gradient.micro_batch = self.dataset.micro_batch
-        if not self._makes_passes:
-            self._at.result = self._compute(leaves=False)
-
-    def _compute(self, *, leaves: bool) -> StepResult:
-        return self.gradient.compute(self.method, self.state, self.step, self._at, leaves=leaves)
-
-    def backward(self) -> StepResult:
-        """All passes of a step of `steps`: leaves the gradient that the method wants, clipped.
-
-        It is summed over all processes: DistributedDataParallel does not reduce again. Gradients
-        that were there are dropped.
-
-        Raises:
-            InputError: the loop is not one over `steps`.
-        """
-        at = self._at
-        if not self._makes_passes or not at.domains_of or at.result is not None:
-            raise InputError("backward: call it once for each step of `for _ in mixing.steps():`")
-        at.result = self._compute(leaves=True)
-        return at.result
-
     def weigh(self, loss_B: Tensor) -> Tensor:
         """The part of the next micro-batch in the training loss; the parts of a step add up to it.
 
@@ -259,64 +189,6 @@ class Mixing(Engine):
         if self.loss_fn is None:
             raise InputError("loss: give Mixing a loss_fn, or use weigh")
         return self.weigh(self.loss_fn(model, micro_batch))
-
-    def end_step(self) -> None:
-        """After the optimizer's update: the method observes the step.
-
-        Raises:
-            InputError: the method wants losses, and none were given.
-        """
-        needs, at, result = self.method.needs(), self._at, self._at.result
-        if result is None:
-            raise InputError(
-                "end_step: no step has begun: take its rows from mixing.data_loader, or call "
-                "mixing.backward() in a loop over mixing.steps()"
-            )
-        wants = needs.losses or needs.losses_after or needs.weighs()
-        if wants and not self.complete:
-            raise InputError(
-                f"end_step: {len(at.losses)} of {len(at.domains_of)} micro-batches of step "
-                f"{self.step} gave their losses, which {type(self.method).__name__} needs: call "
-                "weigh for each"
-            )
-        # Those before the passes are of evaluation mode, as are those after the update.
-        if at.losses and not (needs.losses_after and needs.weighs_losses):
-            seen = dataclasses.replace(result.seen, loss_K=at.training_losses())
-            result = dataclasses.replace(result, seen=seen)
-        self._measured = result.seen.statistics or self._measured
-        self._metrics = tracking.metrics(
-            self.dataset.domains,
-            statistics=self._measured,
-            weight=self.method.weights(self.state, self.step),
-            count=at.count_K,
-            loss=result.seen.loss_K,
-            coefficient=result.coefficient_K,
-        )
-        self._rows = at
-        self.observe(result)
-        self._at = self._empty()
-        # The next step may train other parameters.
-        self.gradient.model = self.gradient.model_or_none
-        if self._drawn:
-            self._begin()
-
-    @property
-    def complete(self) -> bool:
-        """Whether the losses of all micro-batches of the step are there."""
-        made = self._makes_passes and self._at.result is not None
-        return made or self._at.complete
-
-    @property
-    def last(self) -> bool:
-        """Whether the next micro-batch is the step's last: its backward pass is to synchronize."""
-        return len(self._at.losses) + 1 == len(self._at.domains_of)
-
-    def _empty(self) -> StepRecord:
-        return StepRecord(np.zeros(len(self.dataset.domains), np.int64), group=self.group)
-
-    def metrics(self) -> dict[str, float]:
-        """Numbers of the last step, and the last statistics, by name: `mixing/weight/<domain>`."""
-        return dict(self._metrics)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything to go on from, as plain values that JSON can hold.
@@ -355,23 +227,3 @@ class Mixing(Engine):
         self._prepared = state["prepared"]
         self._drawn.clear()
         self._at = self._empty()
-
-
-def _passes(
-    loss_fn: RowLosses | Passes | None, excess_fn: RowLosses | None, group: Group
-) -> Passes:
-    if isinstance(loss_fn, Passes):
-        if excess_fn is not None or group not in (None, loss_fn.group):
-            raise InputError("loss_fn: Passes have an excess_fn and a group: give them there")
-        return loss_fn
-    excess = None if excess_fn is None else _on_device(excess_fn)
-    return Passes(_on_device(loss_fn or _no_losses), excess, group)
-
-
-def _on_device(of_rows: RowLosses) -> RowLosses:
-    """The same function, for rows that do not lie on the model's device yet."""
-    return lambda model, batch: of_rows(model, rows.to(batch, next(model.parameters()).device))
-
-
-def _no_losses(model: nn.Module, batch: Rows) -> Tensor:
-    raise InputError("loss: give Mixing a loss_fn")

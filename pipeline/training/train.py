@@ -176,6 +176,11 @@ class _Training:
         self.records = self.folder.records
         self.meter = Meter(self.model, work, device)
         self.log = StepLog(recipe, self.records, self.watch, self.meter)
+        self.engine = self._engine(mixtures)
+
+    def _engine(self, mixtures: dict[str, Mixture]) -> Engine:
+        """The library's engine on the run's rows, model and optimizer."""
+        recipe, given, device = self.work.training, self.given, self.device
         reference = given.reference and given.reference.to(device).configure(recipe)
         passes = PipelinePasses(self.model, reference, self.records.timed)
         # Of each chip.
@@ -192,11 +197,11 @@ class _Training:
             mixtures,
             passes,
             rows=recipe.rows,
-            seed=work.seed,
+            seed=self.work.seed,
             micro_batch=micro_batch,
             device=device,
         )
-        self.engine = Engine(method, rows, gradient, recipe.rounding)
+        return Engine(self.method, rows, gradient, recipe.rounding)
 
     def run(self) -> None:
         """From the last checkpoint to the manifest."""

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from pike_mixing.torch import chunked_loss
 from pipeline import settings
-from pipeline.model import transformer
+from pipeline.model import layers, transformer
 from pipeline.model.transformer import Transformer, initialised, parameter_count, token_losses
 
 TINY = settings.Model(layers=2, width=12, heads=2, head_width=4, vocabulary_multiple=8)
@@ -74,9 +74,9 @@ def test_the_scale_of_queries_and_keys_does_not_matter():
 def test_rotary_products_depend_on_the_distance_alone():
     generator = torch.Generator().manual_seed(0)
     query, key = torch.randn(8, generator=generator), torch.randn(8, generator=generator)
-    rotation = transformer.rotary(40, 8, torch.device("cpu"))
-    query_LxW = transformer.rotate(query.expand(1, 1, 40, 8), rotation)[0, 0]
-    key_LxW = transformer.rotate(key.expand(1, 1, 40, 8), rotation)[0, 0]
+    rotation = layers.rotary(40, 8, torch.device("cpu"))
+    query_LxW = layers.rotate(query.expand(1, 1, 40, 8), rotation)[0, 0]
+    key_LxW = layers.rotate(key.expand(1, 1, 40, 8), rotation)[0, 0]
     products_LxL = query_LxW @ key_LxW.T
     for distance in (-20, -1, 0, 1, 5):
         diagonal = products_LxL.diagonal(distance)
@@ -86,13 +86,11 @@ def test_rotary_products_depend_on_the_distance_alone():
 
 def test_rotary_angles_are_those_of_the_paper():
     # Pair i of W/2 turns by position * 10000^(-2i/W): for W = 4 by 1 and by 1/100 a position.
-    cosine_LxP, sine_LxP = transformer.rotary(3, 4, torch.device("cpu"))
+    cosine_LxP, sine_LxP = layers.rotary(3, 4, torch.device("cpu"))
     torch.testing.assert_close(cosine_LxP[2], torch.tensor([math.cos(2), math.cos(0.02)]))
     torch.testing.assert_close(sine_LxP[2], torch.tensor([math.sin(2), math.sin(0.02)]))
     # Pairs are (0, 2) and (1, 3); (1, 0) turned by the angle a is (cos a, sin a).
-    turned = transformer.rotate(
-        torch.tensor([1.0, 0, 0, 0]).expand(1, 1, 3, 4), (cosine_LxP, sine_LxP)
-    )
+    turned = layers.rotate(torch.tensor([1.0, 0, 0, 0]).expand(1, 1, 3, 4), (cosine_LxP, sine_LxP))
     torch.testing.assert_close(
         turned[0, 0, 2], torch.tensor([math.cos(2), 0.0, math.sin(2), 0.0]), atol=1e-6, rtol=0
     )
@@ -127,8 +125,8 @@ def plain_losses(net, tokens_BxL1):
             norm(x, f"{block}.attention_norm"), weights[f"{block}.attention.qkv.weight"]
         )
         q, k, v = inside.view(B, L, 3, net.shape.heads, W).permute(2, 0, 3, 1, 4)
-        q = transformer.rotate(norm(q, f"{block}.attention.query_norm"), rotation)
-        k = transformer.rotate(norm(k, f"{block}.attention.key_norm"), rotation)
+        q = layers.rotate(norm(q, f"{block}.attention.query_norm"), rotation)
+        k = layers.rotate(norm(k, f"{block}.attention.key_norm"), rotation)
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2)
         x = x + F.linear(y.reshape(B, L, -1), weights[f"{block}.attention.out.weight"])
         up = F.linear(norm(x, f"{block}.mlp_norm"), weights[f"{block}.up.weight"])
