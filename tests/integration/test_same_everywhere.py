@@ -1,6 +1,6 @@
 """One rule on the same rows: the same weights and counts in every training loop."""
 
-import itertools
+import importlib.util
 
 import numpy as np
 import pytest
@@ -15,25 +15,24 @@ from pipeline.training import train
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module", params=ways.METHODS)
-def run(request, write_run, tmp_path_factory, corpora, reference):
-    """A run of the pipeline's own loop; weights and counts of its steps, and the trained model."""
-    path = write_run(tmp_path_factory.mktemp(request.param), **ways.changes(request.param))
-    train.pretrain(path, corpora, device="cpu", reference=of_rule(request.param, reference))
-    return path, recorded(path), of_rule(request.param, last(reference))
-
-
 @pytest.fixture(scope="module")
-def reference(write_run, tmp_path_factory, corpora):
-    """Folder of a finished run of Mix, DoReMi's reference."""
-    path = write_run(tmp_path_factory.mktemp("reference"))
-    train.pretrain(path, corpora, device="cpu")
-    return path.parent
+def runs(write_run, tmp_path_factory, corpora):
+    """By rule: a run of the pipeline's own loop, what came of it, and DoReMi's reference."""
+    reference = write_run(tmp_path_factory.mktemp("reference"))
+    train.pretrain(reference, corpora, device="cpu")
+    found = {}
+    for rule in ways.METHODS:
+        path = write_run(tmp_path_factory.mktemp(rule), **ways.changes(rule))
+        over = reference.parent if rule == "doremi" else None
+        train.pretrain(path, corpora, device="cpu", reference=over)
+        found[rule] = path, recorded(path), over and last(over)
+    return found
 
 
-def of_rule(rule, reference):
-    """The reference, where the rule has one."""
-    return reference if rule == "doremi" else None
+@pytest.fixture(params=ways.METHODS)
+def run(request, runs):
+    """The run of a rule."""
+    return runs[request.param]
 
 
 def last(folder):
@@ -98,27 +97,32 @@ def test_accelerate_and_fabric(run, corpora, package, loop):
     same(getattr(ways, loop)(way), expected)
 
 
-def of_rank(rank, path, corpora, reference, folder):
-    """A rule in six loops."""
-
-    def way(micro_batch):
-        return ways.Way(path, corpora, micro_batch, world=2, reference=reference)
-
-    return {
-        "accelerate": ways.accelerated(way(2)),
-        "ddp": ways.distributed_plain(way(4)),
-        "fsdp": ways.distributed_sharded(way(4)),
-        "fabric": ways.fabric(way(2)),
-        "lightning": ways.distributed_lightning(way(2), folder),
-        "trainer": ways.trained(way(2), folder),
-    }
+LOOPS = {
+    "ddp": ("torch", ways.distributed_plain),
+    "fsdp": ("torch", ways.distributed_sharded),
+    "accelerate": ("accelerate", ways.accelerated),
+    "fabric": ("lightning", ways.fabric),
+    "lightning": ("lightning", ways.distributed_lightning),
+    "trainer": ("accelerate", ways.trained),
+}
+"""Those of two processes: a package that each needs, and what trains."""
 
 
-def test_two_ranks(run, tmp_path, corpora):
-    pytest.importorskip("accelerate")
-    pytest.importorskip("lightning")
-    pytest.importorskip("transformers")
-    path, expected, reference = run
-    answers = on_two_ranks(of_rank, tmp_path, path, corpora, reference, tmp_path / "out")
-    for outcome in itertools.chain(*(found.values() for found in answers)):
-        same(outcome, expected)
+def of_rank(rank, runs, corpora, folder):
+    """Every rule in every loop whose packages are here."""
+    found = {}
+    for rule, (path, _, reference) in runs.items():
+        for loop, (package, trained) in LOOPS.items():
+            if importlib.util.find_spec(package):
+                rows = 4 if package == "torch" else 2
+                way = ways.Way(path, corpora, rows, world=2, reference=reference)
+                more = (folder,) if loop in ("lightning", "trainer") else ()
+                found[rule, loop] = trained(way, *more)
+    return found
+
+
+def test_two_ranks(runs, tmp_path, corpora):
+    for found in on_two_ranks(of_rank, tmp_path, runs, corpora, tmp_path / "out"):
+        assert len(found) >= 2 * len(runs)
+        for (rule, _), outcome in found.items():
+            same(outcome, runs[rule][1])
