@@ -21,7 +21,7 @@ from pipeline.results import (
     speedups,
     views,
 )
-from pipeline.results.experiment import Experiment, RunRecord, read
+from pipeline.results.experiment import Experiment, read
 from pipeline.results.record_loader import insert
 from pipeline.runtime import atomic_files
 from pipeline.runtime.progress import Progress
@@ -50,7 +50,7 @@ def build(settings: Path, out: Path) -> None:
     ):
         connection.execute(views.schema())
         result = fill(connection, experiment)
-    under = records.database_settings(dataclasses.asdict(experiment))
+    under = records.database_settings(experiment.plain())
     sealed.write(out, "database", under, result.manifests, [out])
 
 
@@ -80,10 +80,10 @@ def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> linea
     _names(connection, experiment)
     _corpora(connection, result)
     fill_paper(connection, experiment.config)
-    loader = record_loader.Loader(connection)
+    loader = record_loader.Loader(connection, result.manifests)
+    _runs(connection, experiment, result)
     with Progress("database", total=len(experiment.runs), unit="run") as progress:
         for run, record in experiment.runs.items():
-            _run(connection, run, record, result)
             if record.trained:
                 loader.training(run, record)
             if record.evaluations:
@@ -93,6 +93,7 @@ def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> linea
             progress.add(1)
     if experiment.theory is not None:
         loader.theory(Path(experiment.theory))
+    loader.load()
     # Last, as they take seconds, which nobody waits for whose records are at fault.
     views.add(connection)
     comparisons.fill(connection)
@@ -136,22 +137,25 @@ def _texts(value: object) -> list[str]:
     return [str(item) for item in value]
 
 
-def _run(
-    connection: duckdb.DuckDBPyConnection, run: str, record: RunRecord, recorded: lineage.Lineage
+def _runs(
+    connection: duckdb.DuckDBPyConnection, experiment: Experiment, recorded: lineage.Lineage
 ) -> None:
-    values: dict[str, Any] = record.settings
-    known = {
-        "run": run,
-        "scenario": values["scenario"],
-        "model": values["model_name"],
-        "method": values["method_name"],
-        "seed": values["seed"],
-        "tokenizer": values["tokenizer"],
-        "mixture": record.mixture,
-        **(_trained if record.trained else _planned)(run, values, recorded),
-    }
-    marks = ", ".join("?" * len(known))
-    connection.execute(f"insert into runs ({', '.join(known)}) values ({marks})", [*known.values()])
+    columns = [name for name, *_ in connection.execute("describe runs").fetchall()]
+    rows = []
+    for run, record in experiment.runs.items():
+        values: dict[str, Any] = record.settings
+        known = {
+            "run": run,
+            "scenario": values["scenario"],
+            "model": values["model_name"],
+            "method": values["method_name"],
+            "seed": values["seed"],
+            "tokenizer": values["tokenizer"],
+            "mixture": record.mixture,
+            **(_trained if record.trained else _planned)(run, values, recorded),
+        }
+        rows.append([known.get(name) for name in columns])
+    insert(connection, "runs", rows)
 
 
 def _trained(run: str, _: Mapping[str, Any], recorded: lineage.Lineage) -> dict[str, Any]:

@@ -71,6 +71,10 @@ class Experiment:
     figures: dict[str, dict[str, object]] = dataclasses.field(default_factory=dict)
     """Settings of the figures by name, in the report's order; absent: one per `figure_*.sql`."""
 
+    def plain(self) -> dict[str, Any]:
+        """Its values as the planner gives them, uncopied."""
+        return {**vars(self), "runs": {name: vars(run) for name, run in self.runs.items()}}
+
     def problems(self) -> list[str]:
         """An experiment without runs and without the theory has no results."""
         if self.runs or self.theory:

@@ -1,6 +1,5 @@
 """What was made from what, read from the manifests of one experiment."""
 
-import dataclasses
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -53,8 +52,8 @@ class Lineage:
     """All artifacts of an experiment, in the order of the data's way."""
 
     artifacts: dict[str, Artifact] = field(default_factory=dict)
-    manifests: list[Path] = field(default_factory=list)
-    """Those that were read, but of checkpoints: a run's own stands for them."""
+    manifests: dict[Path, Mapping[str, Any]] = field(default_factory=dict)
+    """What those say that were read, but of checkpoints: a run's own stands for them."""
 
 
 @dataclass(frozen=True)
@@ -72,26 +71,26 @@ def read(experiment: Experiment) -> Lineage:
     Raises:
         InputError: one is missing or not whole; the message says what to run.
     """
-    lineage, root = Lineage(), Path(experiment.results)
+    lineage, results = Lineage(), experiment.results
     result = list(_manifests(experiment))
     owners, sums = _owners(result)
-    lineage.manifests += [m.path for m in result if not m.name.startswith("checkpoint/")]
+    own = [m for m in result if not m.name.startswith("checkpoint/")]
+    lineage.manifests |= {m.path: m.content for m in own}
     for manifest in result:
-        inputs, here = [], manifest.path.parent
-        read = {_absolute(here / name): sha for name, sha in manifest.content["inputs"].items()}
-        read |= {_absolute(Path(name)): sha for name, sha in manifest.content["given"].items()}
+        inputs, here, content = list[str](), manifest.path.parent, manifest.content
+        read = {_absolute(name, here): sha for name, sha in content["inputs"].items()}
+        read |= {_absolute(name): sha for name, sha in content["given"].items()}
         for place, recorded in read.items():
-            name = owners.get(place) or f"file/{os.path.relpath(place, _absolute(root))}"
+            name = owners.get(place) or f"file/{os.path.relpath(place, _absolute(results))}"
             inputs.append(name)
             if name.startswith("file/"):
                 lineage.artifacts.setdefault(
                     name, Artifact(name, name.removeprefix("file/"), recorded, "given", ())
                 )
-        content = manifest.content
         lineage.artifacts[manifest.name] = Artifact(
             name=manifest.name,
-            path=os.path.relpath(manifest.path, root),
-            sha256=sums[_absolute(manifest.path)],
+            path=os.path.relpath(manifest.path, results),
+            sha256=sums[_absolute(str(manifest.path))],
             produced_by=content["stage"],
             inputs=tuple(dict.fromkeys(inputs)),
             settings=content["settings"],
@@ -143,7 +142,7 @@ def _stands_on(experiment: Experiment, view: str, settings: Mapping[str, Any]) -
 def _manifests(experiment: Experiment) -> Iterator[_Found]:
     """Every manifest, sources first; each is of what its place says."""
     keys = {"pretrain": "run", "evaluate": "run", "probe": "run", "pack": "source", "fetch": "task"}
-    for name, stage, place in records.manifests_of(dataclasses.asdict(experiment)):
+    for name, stage, place in records.manifests_of(experiment.plain()):
         of = name.partition("/")[2]
         remake = f"run `pike {stage}`" + (f" for {of}" if of else "")
         if stage == "fetch":
@@ -189,14 +188,15 @@ def _owners(records: list[_Found]) -> tuple[dict[str, str], dict[str, str]]:
     sums: dict[str, str] = {}
     for manifest in records:
         for relative, facts in manifest.content["files"].items():
-            place = _absolute(manifest.path.parent / relative)
+            place = _absolute(relative, manifest.path.parent)
             owners[place], sums[place] = manifest.name, facts["sha256"]
     for manifest in records:
-        place = _absolute(manifest.path)
+        place = _absolute(str(manifest.path))
         owners[place], sums[place] = manifest.name, atomic_files.sha256(manifest.path)
     return owners, sums
 
 
-def _absolute(path: Path) -> str:
-    """Without `..`, and without following links: the path's one name."""
-    return os.path.normpath(Path.cwd() / path)
+def _absolute(name: str, folder: Path = Path()) -> str:
+    """The one name of a path below a folder: without `..`, and without following links."""
+    # Of thousands of names; pathlib takes five times as long.
+    return os.path.abspath(os.path.join(folder, name))  # noqa: PTH100, PTH118

@@ -2,7 +2,7 @@
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ class Sealed(NamedTuple):
     """What to do when it is another."""
 
 
-def sealed(folder: Path, manifest: dict[str, Any], remedy: str) -> list[Sealed]:
+def sealed(folder: Path, manifest: Mapping[str, Any], remedy: str) -> list[Sealed]:
     """The files that a folder's manifest lists.
 
     Args:

@@ -191,7 +191,7 @@ def require(content: Any, kind: Any, path: Path, remedy: str) -> None:
         InputError: every key that is missing or of another type, and what to do.
     """
     try:
-        validate(kind, content, "", extra="ignore")
+        validate(kind, content, "", together=False, extra="ignore")
     except InputError as error:
         told = "; ".join(line.lstrip(".: ") for line in str(error).splitlines())
         raise InputError(f"{path} is not whole ({told}): {remedy}") from None

@@ -2,7 +2,6 @@ import json
 
 import duckdb
 import pytest
-from pipeline.results.compare_databases import compare
 
 from pike_mixing.errors import InputError
 from pipeline.results.why import why
@@ -56,8 +55,6 @@ def test_a_database_of_somebody_elses_is_refused(tmp_path):
         connection.execute("create table lineage as select 'table/x' as artifact")
     with pytest.raises(InputError, match=r"other\.duckdb has no lineage that this version reads"):
         why("table/x", path)
-    with pytest.raises(InputError, match=r"other\.duckdb is no database of an experiment"):
-        compare(path, path)
 
 
 @pytest.mark.parametrize(
