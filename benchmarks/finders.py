@@ -29,17 +29,24 @@ from typing import Any
 import numpy as np
 import yaml
 
+from benchmarks.finder_scores import (
+    MEAN,
+    by_target,
+    differences,
+    direct,
+    judged,
+    repeatability,
+    summary,
+)
 from benchmarks.measure import ROOT
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import registry, scores, table
+from pike_mixing.finders import registry, table
 from pike_mixing.finders.interface import Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
 from pike_mixing.swarms import catalogue
 
 RECORD = ROOT / "benchmarks" / "results" / "finders.json"
-MEAN = "mean of all"
-MEASURES = ("spearman", "regret", "slope")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,7 +113,7 @@ def benchmark(config: Mapping[str, Any], jobs: int) -> dict[str, Any]:
         "targets": targets,
         "rows": {"train": len(train.runs)} | {name: len(t.runs) for name, t in tests.items()},
         "cells": cells,
-        "differences": differences(drawn, config, targets),
+        "differences": differences(cells, drawn, config, targets),
         "direct": direct(tests, config["resamples"]),
     }
 
@@ -125,11 +132,6 @@ def swarms(config: Mapping[str, Any]) -> tuple[Swarm, dict[str, Swarm]]:
         return table.read(path, where={n: str(v) for n, v in where.items()})
 
     return rows(config["train"]), {n: rows(where) for n, where in config["tests"].items()}
-
-
-def by_target(loss_NxM: Floats) -> Floats:
-    """Losses of each target [T, N], their mean last."""
-    return np.concatenate([loss_NxM, loss_NxM.mean(axis=1, keepdims=True)], axis=1).T
 
 
 def predictions(config: dict[str, Any], name: str, runs: int, draw: int) -> dict[str, Any]:
@@ -186,117 +188,6 @@ def predictors(name: str, settings: dict[str, Any], swarm: Swarm) -> list[Any]:
         program = built[0].fit(swarm)
         return [dataclasses.replace(program, target_K=share_M) for share_M in shares_TxM]
     return [finder.fit(swarm) for finder in built]  # type: ignore[attr-defined]
-
-
-def measured(predicted_TxN: Floats, actual_TxN: Floats) -> Floats:
-    """Each measure of each target [3, T]."""
-    chance_T = actual_TxN.mean(axis=1) - actual_TxN.min(axis=1)
-    ranks = scores.ranks(predicted_TxN), scores.ranks(actual_TxN)
-    return np.stack(
-        [
-            scores.correlations(*ranks),
-            scores.regrets(predicted_TxN, actual_TxN) / chance_T,
-            scores.slopes(predicted_TxN, actual_TxN),
-        ]
-    )
-
-
-def judged(predicted: list[Floats], actual_TxN: Floats, resamples: int) -> tuple[Floats, Floats]:
-    """Mean scores over the draws [3, T], and resampled ones [B, 3, T].
-
-    Args:
-        predicted: Of each draw [T, N].
-        actual_TxN: What was measured.
-        resamples: B. The same draws and rows come up for every finder, so that scores are paired.
-    """
-    random, N = np.random.default_rng(0), actual_TxN.shape[1]
-    drawn = []
-    for _ in range(resamples):
-        draw, rows = int(random.integers(10**6)) % len(predicted), random.integers(0, N, N)
-        drawn.append(measured(predicted[draw][:, rows], actual_TxN[:, rows]))
-    return np.mean([measured(p, actual_TxN) for p in predicted], axis=0), np.stack(drawn)
-
-
-def interval(value: float, drawn_B: Floats) -> list[float]:
-    """A value with its quantiles of 2.5 % and 97.5 %."""
-    return [float(value), *np.nanquantile(drawn_B, [0.025, 0.975]).tolist()]
-
-
-def over_targets(drawn_BxT: Floats) -> Floats:
-    """Means over targets drawn with replacement [B]; the mean of all is none of them."""
-    B, T = drawn_BxT.shape
-    chosen_BxT = np.random.default_rng(1).integers(0, T - 1, (B, T - 1))
-    return np.take_along_axis(drawn_BxT, chosen_BxT, axis=1).mean(axis=1)
-
-
-def summary(values: Floats, drawn: Floats, targets: list[str]) -> dict[str, Any]:
-    """Scores by measure and target, and their mean over the targets, each with an interval.
-
-    Args:
-        values: [3, T].
-        drawn: [B, 3, T].
-        targets: Names.
-    """
-    result: dict[str, Any] = {}
-    for m, measure in enumerate(MEASURES):
-        one = {t: interval(values[m, n], drawn[:, m, n]) for n, t in enumerate(targets)}
-        one["each"] = interval(values[m, :-1].mean(), over_targets(drawn[:, m]))
-        result[measure] = one
-    return result
-
-
-def repeatability(optima: list[Floats]) -> dict[str, float | None]:
-    """Mean distance (half of the sum of differences) of two draws' mixtures; and what was missed.
-
-    Args:
-        optima: Of each draw [T, K]; NaN where none was found.
-    """
-    pairs = list(itertools.combinations(optima, 2))
-    apart = [np.abs(a - b).sum(axis=1) / 2 for a, b in pairs]
-    distance = None if not pairs else float(np.nanmean(apart))
-    return {"distance": distance, "missed": float(np.isnan(optima).any(axis=2).mean())}
-
-
-def differences(
-    drawn: Mapping[str, Floats], config: Mapping[str, Any], targets: list[str]
-) -> dict[str, Any]:
-    """Paired differences of rank correlation that the page speaks of.
-
-    Args:
-        drawn: Resampled scores [B, 3, T] by finder, runs and test.
-        config: The benchmark's.
-        targets: Names.
-    """
-    place = targets.index(config["headline"])
-    first, *_, last = config["runs"]
-    middle = config["runs"][1]
-    law, trees = config["finders"]
-    pairs = [((law, n), (trees, n)) for n in config["runs"]]
-    pairs += [((law, middle), (trees, last)), ((law, last), (law, middle))]
-    pairs += [((trees, last), (trees, middle)), ((law, middle), (law, first))]
-    pairs += [((law, n), ("linear", n)) for n in (middle, last)]
-    result = {}
-    for (one, n), (other, m) in pairs:
-        for test in config["tests"]:
-            apart = drawn[f"{one}|{n}|{test}"][:, 0] - drawn[f"{other}|{m}|{test}"][:, 0]
-            result[f"{one}|{n}|{other}|{m}|{test}"] = {
-                "each": interval(apart[:, :-1].mean(), over_targets(apart)),
-                MEAN: interval(apart[:, -1].mean(), apart[:, -1]),
-                config["headline"]: interval(apart[:, place].mean(), apart[:, place]),
-            }
-    return result
-
-
-def direct(tests: Mapping[str, Swarm], resamples: int) -> dict[str, Any]:
-    """Rank correlation of the losses themselves where two tests have the same mixtures."""
-    result = {}
-    for (a, one), (b, other) in itertools.combinations(tests.items(), 2):
-        if not np.array_equal(one.arrays()[0], other.arrays()[0]):
-            continue
-        small, large = (by_target(swarm.arrays()[1]) for swarm in (one, other))
-        values, drawn = judged([small], large, resamples)
-        result[f"{a}|{b}"] = summary(values, drawn, [*one.losses, MEAN])
-    return result
 
 
 if __name__ == "__main__":

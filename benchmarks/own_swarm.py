@@ -102,26 +102,36 @@ def named(prefix: str, weights_NxK: Floats) -> dict[str, Floats]:
     return {f"{prefix}-{n:02}": weights_K for n, weights_K in enumerate(weights_NxK)}
 
 
-def trained(mixtures: Mapping[str, Floats], seeds: Sequence[int], cores: int) -> dict[str, Any]:
-    """Losses of each mixture [seeds, K], nats per token, trained and evaluated by the workflow.
+def trained(
+    methods: Mapping[str, Any], seeds: Sequence[int], cores: int, model: str = "pico"
+) -> dict[str, Floats]:
+    """Losses of each method [seeds, K], nats per token, trained and evaluated by the workflow.
 
     Args:
-        mixtures: Weights [K] by method's name.
+        methods: Settings of a method, or weights [K] of a fixed one, by name.
         seeds: Of the runs.
         cores: That the workflow may use.
+        model: Of the default experiment.
     """
     FOLDER.mkdir(parents=True, exist_ok=True)
     # Each part is an experiment of its own, which owns its folder.
-    part = FOLDER / next(iter(mixtures))
+    part = FOLDER / next(iter(methods))
     path = part.with_suffix(".yaml")
-    path.write_text(yaml.safe_dump(configuration(part, mixtures, seeds)), encoding="utf-8")
-    runs = part / "runs" / "stdlib" / "pico"
-    places = {n: [runs / n / f"seed{s}" / "evaluations" for s in seeds] for n in mixtures}
+    settings = {n: m if isinstance(m, dict) else fixed(m) for n, m in methods.items()}
+    path.write_text(yaml.safe_dump(configuration(part, settings, seeds, model)), encoding="utf-8")
+    runs = part / "runs" / "stdlib" / model
+    places = {n: [runs / n / f"seed{s}" / "evaluations" for s in seeds] for n in methods}
     targets = [str((p / "manifest.json").relative_to(ROOT)) for ps in places.values() for p in ps]
     command = [str(Path(sys.executable).parent / "snakemake"), "--configfile", str(path)]
     command += ["--profile", "workflow/profiles/default", "--cores", str(cores), "--quiet", "all"]
     subprocess.run([*command, "--", *targets], check=True, cwd=ROOT)
     return {name: np.stack([loss_of(place) for place in ps]) for name, ps in places.items()}
+
+
+def fixed(weights_K: Floats) -> dict[str, Any]:
+    """The method of constant weights."""
+    weights = dict(zip(DOMAINS, weights_K.tolist(), strict=True))
+    return {"rule": "fixed", "weights_by_domain": weights}
 
 
 def loss_of(evaluations: Path) -> Floats:
@@ -133,45 +143,32 @@ def loss_of(evaluations: Path) -> Floats:
 
 
 def configuration(
-    folder: Path, mixtures: Mapping[str, Floats], seeds: Sequence[int]
+    folder: Path, methods: Mapping[str, Any], seeds: Sequence[int], model: str
 ) -> dict[str, Any]:
-    """The default experiment's scenario stdlib with these mixtures alone.
+    """The default experiment's scenario stdlib with these methods alone.
 
     Args:
         folder: Where its results are to lie.
-        mixtures: Weights [K] by method's name.
+        methods: Settings by name.
         seeds: Of the runs.
+        model: Of the default experiment.
     """
     base = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
-    methods = {
-        name: {
-            "rule": "fixed",
-            "weights_by_domain": dict(zip(DOMAINS, weights_K.tolist(), strict=True)),
-        }
-        for name, weights_K in mixtures.items()
-    }
-    kept = {part: base[part] for part in ("packing", "training", "evaluation")}
-    kept["training"] = {"text": kept["training"]["text"]}
-    kept["evaluation"] = {"losses": kept["evaluation"]["losses"]}
     scenario = base["scenarios"]["stdlib"] | {"evaluation": "losses"}
     scenario.pop("probe", None)
+    runs = {"scenarios": ["stdlib"], "models": [model], "seeds": list(seeds)}
     return {
         "experiment": "own-swarm",
         "results": str(folder.relative_to(ROOT)),
         "sources": {domain: base["sources"][domain] for domain in DOMAINS},
         "tokenizers": {"stdlib": base["tokenizers"]["stdlib"]},
-        "models": {"pico": base["models"]["pico"]},
-        **kept,
-        "methods": methods,
+        "packing": base["packing"],
+        "models": {model: base["models"][model]},
+        "training": {"text": base["training"]["text"]},
+        "evaluation": {"losses": base["evaluation"]["losses"]},
+        "methods": dict(methods),
         "scenarios": {"stdlib": scenario},
-        "runs": [
-            {
-                "scenarios": ["stdlib"],
-                "models": ["pico"],
-                "methods": list(methods),
-                "seeds": list(seeds),
-            }
-        ],
+        "runs": [runs | {"methods": list(methods)}],
         **{section: {} for section in ("probe", "tables", "figures")},
     }
 

@@ -69,6 +69,10 @@ def _table_options(command: Any) -> None:
     command.add_argument("--metrics", type=Path, help=about)
     about = "only rows with these values: --where parameters=1e6 set=train"
     command.add_argument("--where", nargs="+", default=[], metavar="COLUMN=VALUE", help=about)
+    about = "shares of the run of its phases; columns are weight/0/<domain>, weight/1/<domain>"
+    command.add_argument(
+        "--phases", nargs="+", type=float, default=[1.0], metavar="SHARE", help=about
+    )
     command.add_argument("--weight-prefix", default="weight/", help="default: weight/")
     command.add_argument("--loss-prefix", default="loss/", help="default: loss/")
     about = "a setting of the finder: --set samples=20000"

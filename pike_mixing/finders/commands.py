@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, cast
 
@@ -63,6 +63,8 @@ def _fitted(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, An
         "warnings": result.warnings,
         "diagnostics": result.result.diagnostics,
     }
+    if len(arguments.phases) > 1:
+        values["schedule"] = schedule(values["mixture"], arguments.phases)
     if arguments.test is not None:
         values["test"] = _tested(arguments, swarm, finder, result)
     if arguments.save is not None:
@@ -74,6 +76,16 @@ def _fitted(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, An
 def _named(swarm: Swarm, values_K: Floats) -> dict[str, float | None]:
     values = [None if np.isnan(value) else value for value in values_K.tolist()]
     return dict(zip(swarm.domains, values, strict=True))
+
+
+def schedule(mixture: Mapping[str, float], phases: Sequence[float]) -> dict[str, Any]:
+    """Settings of the rule `schedule` for exposures `0/<domain>`, `1/<domain>`, ... of phases."""
+    points: list[dict[str, float]] = [{} for _ in phases]
+    for name, exposure in mixture.items():
+        phase, _, domain = name.partition("/")
+        points[int(phase)][domain] = exposure / (phases[int(phase)] / sum(phases))
+    at = np.concatenate([[0.0], np.cumsum(phases)[:-1] / sum(phases)])
+    return {"rule": "schedule", "points": points, "at": at.tolist()}
 
 
 def _gain(result: Fit) -> dict[str, float] | None:
@@ -95,6 +107,7 @@ def _tested(
         swarm.losses,
         metrics=arguments.test_metrics,
         where=options.texts(arguments.test_where, "--test-where"),
+        phases=arguments.phases,
         weight=arguments.weight_prefix,
         loss=arguments.loss_prefix,
     )
@@ -126,6 +139,8 @@ def _text(values: dict[str, Any]) -> str:
     for name, words in SAID.items():
         if isinstance(value := values["diagnostics"].get(name), float):
             lines.append(f"{words}: {value:.4g}")
+    if told := values.get("schedule"):
+        lines.append(f"as a method: {json.dumps(told)}")
     if gain := values["gain"]:
         lines.append(
             f"predicted gain over equal weights: {gain['value']:.4g} "

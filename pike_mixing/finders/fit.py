@@ -60,7 +60,7 @@ def fit(finder: SwarmFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 
     """
     result = finder.find(swarm)
     K, random = len(swarm.domains), np.random.default_rng(seed)
-    two_2xK = np.stack([result.weights_K, np.full(K, 1 / K)])
+    two_2xK = np.stack([result.weights_K, swarm.uniform()])
     optima, gains = [], []
     for _ in range(resamples):
         rows = random.integers(0, len(swarm.runs), len(swarm.runs))

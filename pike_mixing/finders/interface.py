@@ -46,6 +46,9 @@ class Swarm:
     runs: Sequence[Proxy]
     losses: tuple[str, ...] = ()
     """Names of the losses that a target weighs; those of the domains when empty."""
+    phases: tuple[float, ...] = (1.0,)
+    """Shares of the run of its phases, in any unit. Of several phases the weights are exposures:
+    of the first phase's domains, then of the second's, each phase's with the sum of its share."""
 
     def __post_init__(self) -> None:
         """Names the losses."""
@@ -78,6 +81,15 @@ class Swarm:
                 )
         weights, losses = zip(*((run.weights_K, run.loss_K) for run in self.runs), strict=True)
         return np.array(weights, dtype=np.float64), np.array(losses, dtype=np.float64)
+
+    def shares(self) -> Floats:
+        """Share of each phase [P], summing to 1."""
+        return np.array(self.phases) / np.sum(self.phases)
+
+    def uniform(self) -> Floats:
+        """Equal weights of all domains, in every phase."""
+        count = len(self.domains) // len(self.phases)
+        return np.repeat(self.shares(), count) / count
 
     def target(self, target: Mapping[str, float] | None) -> Floats:
         """Weight of each loss [M] in the target, divided by their sum; 1/M when absent."""

@@ -80,7 +80,7 @@ class MixingLaw(CheckedSettings):
         program = self.fit(swarm)
         laws = program.laws
         weights_K, residual = solve(program)
-        uniform_K, full_K = by_domain.uniform(len(domains)), weights_K >= program.cap_K - 1e-9
+        uniform_K, full_K = swarm.uniform(), weights_K >= program.cap_K - 1e-9
         diagnostics = {
             "runs": len(loss_NxK),
             **self._validated(losses, weights_NxK, loss_NxK, program.target_K),
@@ -104,7 +104,7 @@ class MixingLaw(CheckedSettings):
     def fit(self, swarm: Swarm) -> Program:
         """The laws alone, without errors on held-out proxies."""
         weights_NxK, loss_NxK = swarm.arrays()
-        _refuse_flat(weights_NxK)
+        _refuse_flat(weights_NxK, len(swarm.phases))
         return self._program(swarm, self._laws(weights_NxK, loss_NxK))
 
     def refit(self, swarm: Swarm, result: FinderResult) -> Program:
@@ -124,8 +124,13 @@ class MixingLaw(CheckedSettings):
             laws=laws,
             target_K=swarm.target(self.target),
             kl=self.kl,
-            prior_K=by_domain.shares(self.prior, swarm.domains, "prior"),
-            cap_K=self._caps(swarm.domains),
+            prior_K=(
+                swarm.uniform()
+                if self.prior is None
+                else by_domain.shares(self.prior, swarm.domains, "prior")
+            ),
+            cap_K=self._caps(swarm),
+            share_P=swarm.shares(),
         )
 
     def _arrays(self, swarm: Swarm) -> tuple[Floats, Floats]:
@@ -142,13 +147,15 @@ class MixingLaw(CheckedSettings):
         if (loss_NxK <= 0).any():
             raise InputError("the proxies' losses must be positive: they are nats per token")
         for rest, _ in validation.folds(len(loss_NxK), self.folds, self.seed):
-            _refuse_flat(weights_NxK[rest])
+            _refuse_flat(weights_NxK[rest], len(swarm.phases))
         return weights_NxK, loss_NxK
 
-    def _caps(self, domains: tuple[str, ...]) -> Floats:
+    def _caps(self, swarm: Swarm) -> Floats:
         if self.epochs is None or self.tokens_by_domain is None or self.budget_tokens is None:
-            return np.full(len(domains), np.inf)
-        tokens_K = by_domain.sizes(self.tokens_by_domain, domains)
+            return np.full(len(swarm.domains), np.inf)
+        if len(swarm.phases) > 1:
+            raise InputError("epochs: of several phases, give the cap to the rule `schedule`")
+        tokens_K = by_domain.sizes(self.tokens_by_domain, swarm.domains)
         return self.epochs * tokens_K / self.budget_tokens
 
     def _validated(
@@ -167,12 +174,14 @@ class MixingLaw(CheckedSettings):
         }
 
 
-def _refuse_flat(weights_NxK: Floats) -> None:
-    rank, K = np.linalg.matrix_rank(weights_NxK, tol=1e-6), weights_NxK.shape[1]
-    if rank < K:
+def _refuse_flat(weights_NxK: Floats, phases: int) -> None:
+    rank = np.linalg.matrix_rank(weights_NxK, tol=1e-6)
+    # The sum of a phase's weights is the same in every run.
+    directions = weights_NxK.shape[1] - phases + 1
+    if rank < directions:
         raise InputError(
-            f"the proxies' mixtures span {rank} of {K} directions: the law cannot tell the "
-            "domains' effects apart; add proxy runs with other mixtures, drawn at random"
+            f"the proxies' mixtures span {rank} of {directions} directions: the law cannot tell "
+            "the domains' effects apart; add proxy runs with other mixtures, drawn at random"
         )
 
 

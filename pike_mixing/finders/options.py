@@ -81,6 +81,7 @@ def swarm_of(arguments: argparse.Namespace, losses: Sequence[str]) -> Swarm:
         losses,
         metrics=arguments.metrics,
         where=texts(arguments.where, "--where"),
+        phases=arguments.phases,
         weight=arguments.weight_prefix,
         loss=arguments.loss_prefix,
     )

@@ -3,6 +3,9 @@
     min_w  sum_i u_i L_i(w) + kl sum_k w_k log(w_k / p_k)
     with   sum_k w_k = 1 and 0 <= w_k <= cap_k
 
+In a program of phases w_k is the exposure of a domain in one of them, share of the phase times the
+weight in it, and the sum over each phase is its share.
+
 Every L_i is a constant plus the exponential of an affine function, hence convex; so are their sum
 with u_i >= 0 and the divergence. Every point that meets the KKT conditions is therefore the
 optimum, and strictly the only one when kl > 0.
@@ -10,7 +13,7 @@ optimum, and strictly the only one when kl > 0.
 Shapes: K domains.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -39,6 +42,8 @@ class Program:
     """p: positive where kl > 0."""
     cap_K: Floats
     """Largest weight of each domain; infinite when there is none."""
+    share_P: Floats = field(default_factory=lambda: np.ones(1))
+    """Sum of each of P phases' weights, which lie one after the other; 1 of one phase."""
 
     def loss(self, weights_K: Floats) -> float:
         """The objective without the divergence, nats per token."""
@@ -82,31 +87,52 @@ class Program:
         return max(gain, 0.0)
 
     def of_tangent(self, slope_K: Floats, kl: float) -> Floats:
-        """argmin_v slope . v + kl KL(v || p) within the constraints, in closed form."""
-        if kl == 0:
-            order = np.argsort(slope_K, kind="stable")
-            room_K = np.minimum(self.cap_K[order], 1)
-            filled_K = np.diff(np.minimum(np.cumsum(room_K), 1), prepend=0)
-            return filled_K[np.argsort(order)]
-        room_K = np.minimum(self.cap_K, 1)
-        if room_K.sum() <= 1 + 1e-12:
-            return room_K / room_K.sum()
-        log_K = np.log(self.prior_K) - slope_K / kl
-        log_K -= np.logaddexp.reduce(log_K)
-        with np.errstate(divide="ignore"):
-            log_room_K = np.log(room_K)
-        if (log_K <= log_room_K).all():
-            return np.exp(log_K)
+        """argmin_v slope . v + kl KL(v || p) within the constraints, phase by phase."""
+        parts = zip(
+            self.share_P,
+            *(np.split(x_K, len(self.share_P)) for x_K in (slope_K, self.prior_K, self.cap_K)),
+            strict=True,
+        )
+        return np.concatenate(
+            [s * _of_tangent(slope, kl, prior, cap / s) for s, slope, prior, cap in parts]
+        )
 
-        def weights(nu: float) -> Floats:
-            return np.exp(np.minimum(log_room_K, log_K + nu))
+    def normalised(self, weights_K: Floats) -> Floats:
+        """The weights with the sums of the phases."""
+        weights_PxK = weights_K.reshape(len(self.share_P), -1)
+        shares_Px1 = self.share_P[:, None]
+        return (weights_PxK / weights_PxK.sum(axis=1, keepdims=True) * shares_Px1).ravel()
 
-        from scipy import optimize
 
-        # Below 0 the weights sum to less than 1; where all are full, to more.
-        full = float((log_room_K - log_K).max())
-        nu = optimize.brentq(lambda nu: weights(nu).sum() - 1, -1e-9, full, xtol=1e-15)
-        return weights(nu)
+def _of_tangent(slope_K: Floats, kl: float, prior_K: Floats, cap_K: Floats) -> Floats:
+    """argmin_v slope . v + kl KL(v || p) over mixtures under their caps, in closed form.
+
+    The sum of p does not matter.
+    """
+    if kl == 0:
+        order = np.argsort(slope_K, kind="stable")
+        room_K = np.minimum(cap_K[order], 1)
+        filled_K = np.diff(np.minimum(np.cumsum(room_K), 1), prepend=0)
+        return filled_K[np.argsort(order)]
+    room_K = np.minimum(cap_K, 1)
+    if room_K.sum() <= 1 + 1e-12:
+        return room_K / room_K.sum()
+    log_K = np.log(prior_K) - slope_K / kl
+    log_K -= np.logaddexp.reduce(log_K)
+    with np.errstate(divide="ignore"):
+        log_room_K = np.log(room_K)
+    if (log_K <= log_room_K).all():
+        return np.exp(log_K)
+
+    def weights(nu: float) -> Floats:
+        return np.exp(np.minimum(log_room_K, log_K + nu))
+
+    from scipy import optimize
+
+    # Below 0 the weights sum to less than 1; where all are full, to more.
+    full = float((log_room_K - log_K).max())
+    nu = optimize.brentq(lambda nu: weights(nu).sum() - 1, -1e-9, full, xtol=1e-15)
+    return weights(nu)
 
 
 def solve(program: Program) -> tuple[Floats, float]:
@@ -138,9 +164,9 @@ def solve(program: Program) -> tuple[Floats, float]:
 
     start_K = np.maximum(program.of_tangent(np.zeros(len(program.cap_K)), 1.0), lower)
     bounds = [(lower, max(lower, min(1.0, cap))) for cap in program.cap_K]
-    done = slsqp.minimise(objective, start_K, slope, bounds, ftol=1e-15)
+    done = slsqp.minimise(objective, start_K, slope, bounds, _phases(program), ftol=1e-15)
     weights_K = np.minimum(np.maximum(done.x, 0), program.cap_K)
-    weights_K = weights_K / weights_K.sum()
+    weights_K = program.normalised(weights_K)
     residual = program.residual(weights_K)
     if not residual <= TOLERANCE * scale:
         raise InputError(
@@ -148,3 +174,14 @@ def solve(program: Program) -> tuple[Floats, float]:
             f"({done.message}): raise kl, or leave out proxy runs that diverged"
         )
     return weights_K, residual
+
+
+def _phases(program: Program) -> list[dict[str, Any]]:
+    """Constraints on the sums of all phases but the last, which that of all weights fixes."""
+    member_PxK = np.repeat(
+        np.eye(len(program.share_P)), len(program.cap_K) // len(program.share_P), 1
+    )
+    return [
+        {"type": "eq", "fun": lambda w, m=m, s=s: m @ w - s, "jac": lambda w, m=m: m}
+        for m, s in zip(member_PxK[:-1], program.share_P[:-1], strict=True)
+    ]

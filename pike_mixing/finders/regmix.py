@@ -13,6 +13,7 @@ import numpy as np
 
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
+from pike_mixing.errors import InputError
 from pike_mixing.finders import validation
 from pike_mixing.finders.interface import FinderResult, Reads, Swarm
 from pike_mixing.limits import Limits, PositiveFloat, PositiveInt, PositiveProportions, Proportions
@@ -126,6 +127,8 @@ class RegMix(CheckedSettings):
         return Trees(lgb.Booster(model_str=record["model"]), self, swarm.domains)
 
     def _arrays(self, swarm: Swarm) -> tuple[Floats, Floats]:
+        if len(swarm.phases) > 1:
+            raise InputError("the finder 'regmix' knows no phases: use 'mixing-law'")
         weights_NxK, loss_NxM = swarm.arrays(self._at_least(), self._reason())
         return weights_NxK, loss_NxM @ swarm.target(self.target)
 

@@ -59,6 +59,7 @@ def record(name: str, finder: SwarmFinder, swarm: Swarm, result: FinderResult) -
         "settings": dataclasses.asdict(cast(Any, finder)),
         "domains": list(swarm.domains),
         "losses": list(swarm.losses),
+        "phases": list(swarm.phases),
         "measured": swarm.arrays()[0].tolist(),
         "optimum": dict(zip(swarm.domains, result.weights_K.tolist(), strict=True)),
         "held_out_rmse": result.diagnostics["held_out_rmse"],
@@ -80,6 +81,7 @@ def load(path: Path) -> SavedPredictor:
         raise InputError(f"{path} is no saved predictor ({FORMAT}): make it with `fit --save`")
     finder = cast(SwarmFinder, registry.build(values["finder"], values["settings"], str(path)))
     domains, losses = tuple(values["domains"]), tuple(values["losses"])
+    swarm = Swarm(domains, (), losses, tuple(values["phases"]))
     return SavedPredictor(
         finder=values["finder"],
         settings=values["settings"],
@@ -88,5 +90,5 @@ def load(path: Path) -> SavedPredictor:
         measured_NxK=np.array(values["measured"]),
         optimum=values["optimum"],
         held_out_rmse=values["held_out_rmse"],
-        predictor=finder.restore(Swarm(domains, (), losses), values["predictor"]),
+        predictor=finder.restore(swarm, values["predictor"]),
     )

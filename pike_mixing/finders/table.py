@@ -35,6 +35,7 @@ def read(
     *,
     metrics: Path | None = None,
     where: Mapping[str, str] | None = None,
+    phases: Sequence[float] = (1.0,),
     weight: str = "weight/",
     loss: str = "loss/",
 ) -> Swarm:
@@ -45,6 +46,9 @@ def read(
         losses: Names of the losses to read, with or without the prefix; all when absent.
         metrics: The second file of a pair, whose first is `path`; columns have no prefixes then.
         where: Values by column: only rows that have all of them are read.
+        phases: Shares of the run of its phases, where it had several: the columns are
+            `weight/0/<domain>`, then `weight/1/<domain>`, and so on; what is read is the exposure
+            to each domain in each phase, so that all weights together sum to 1.
         weight: Prefix of the columns of weights.
         loss: Prefix of the columns of losses.
 
@@ -71,7 +75,7 @@ def read(
         raise InputError("\n".join(unknown(name, known, f"{path}: target") for name in missing))
     weights_NxK = _numbers(path, columns, rows, [weight + name for name in domains])
     loss_NxM = _numbers(path, columns, rows, [loss + name for name in names])
-    _refuse_no_mixture(path, weights_NxK, rows)
+    weights_NxK = _exposures(path, domains, weights_NxK, rows, phases)
     sizes = {
         name: _numbers(path, columns, rows, [name])[:, 0].tolist()
         for name in ("parameters", "tokens")
@@ -80,13 +84,13 @@ def read(
     runs = [
         Proxy(
             f"row {row + 1:05}",
-            weights_K=weights_NxK[n] / weights_NxK[n].sum(),
+            weights_K=weights_NxK[n],
             loss_K=loss_NxM[n],
             **{name: values[n] for name, values in sizes.items()},
         )
         for n, row in enumerate(rows)
     ]
-    return Swarm(domains, runs, names)
+    return Swarm(domains, runs, names, tuple(phases))
 
 
 def _chosen(path: Path, columns: Columns, where: Mapping[str, str]) -> list[int]:
@@ -133,6 +137,31 @@ def _joined(ratios: Path, metrics: Path, weight: str, loss: str) -> Columns:
         for name, values in second.items()
         if name not in LABELS
     }
+
+
+def _exposures(
+    path: Path,
+    domains: tuple[str, ...],
+    weights_NxK: Floats,
+    rows: list[int],
+    phases: Sequence[float],
+) -> Floats:
+    """The weights of each phase times its share."""
+    if len(phases) > 1:
+        first = [name.removeprefix("0/") for name in domains if name.startswith("0/")]
+        expected = [f"{phase}/{name}" for phase in range(len(phases)) for name in first]
+        if list(domains) != expected or not min(phases) > 0:
+            raise InputError(
+                f"{path}: of {len(phases)} phases the columns must be weight/0/<domain> for all "
+                "domains, then weight/1/<domain> in the same order, and so on; shares are positive"
+            )
+    parts = np.split(weights_NxK, len(phases), axis=1)
+    for part_NxK in parts:
+        _refuse_no_mixture(path, part_NxK, rows)
+    shares = [phase / sum(phases) for phase in phases]
+    return np.concatenate(
+        [s * p / p.sum(axis=1, keepdims=True) for s, p in zip(shares, parts, strict=True)], axis=1
+    )
 
 
 def _refuse_no_mixture(path: Path, weights_NxK: Floats, rows: list[int]) -> None:
