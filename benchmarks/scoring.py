@@ -123,8 +123,7 @@ def harness(model: Transformer) -> Answers:
 
 def ours(model: Transformer, questions: Sequence[Question]) -> list[Floats]:
     """The evaluation's own scorer."""
-    result = score(model, questions, batch_tokens=BATCH_TOKENS, device=torch.device("cpu"))
-    return [one.sums for one in result]
+    return score(model, questions, batch_tokens=BATCH_TOKENS, device=torch.device("cpu"))
 
 
 def drawn(task: Task, items: int, vocabulary: int) -> list[Question]:

@@ -81,11 +81,10 @@ def ask(
     scored = [Question(item.context_C, item.candidates) for item in questions.items]
     scored += [Question(item.unconditional_C, item.candidates) for item in questions.items]
     try:
-        result = score(model, scored, batch_tokens=batch_tokens, device=device)
+        sums = score(model, scored, batch_tokens=batch_tokens, device=device)
     except InputError as error:
         way = f"{questions.task}, {questions.shots}-shot, {questions.formulation}"
         raise InputError(f"{way}: {error}") from None
-    sums = [one.sums for one in result]
     return grade(questions, sums[: len(questions.items)], sums[len(questions.items) :])
 
 

@@ -42,24 +42,14 @@ class Question:
     """At least one token each."""
 
 
-@dataclass(frozen=True, eq=False)
-class Score:
-    """What a model says of one question's candidates."""
-
-    sums: Floats
-    """Nats of log p(candidate | context), summed over its tokens."""
-    greedy: npt.NDArray[np.bool_]
-    """Whether each of a candidate's tokens is the likeliest at its place, the first of equals."""
-
-
 def score(
     model: Transformer,
     questions: Sequence[Question],
     *,
     batch_tokens: int,
     device: torch.device,
-) -> list[Score]:
-    """Nats of log p(candidate | context), and whether greedy decoding would give each candidate.
+) -> list[Floats]:
+    """Nats of log p(candidate | context) of each question's candidates, summed over their tokens.
 
     Values do not depend on what else is asked, nor on the budget, except for the last bits of
     the model's numbers.
@@ -78,7 +68,7 @@ def score(
     candidates = [[np.asarray(c, np.int64) for c in q.candidates] for q in questions]
     assert all(map(len, contexts)), "nothing predicts the first token of a candidate"
     assert all(len(c) for several in candidates for c in several), "a candidate has no token"
-    result: dict[int, Score] = {}
+    result: dict[int, Floats] = {}
     with torch.inference_mode():
         for group in shared_contexts.groups(contexts):
             prefix_P = torch.from_numpy(group.prefix_P).to(device)
@@ -86,14 +76,14 @@ def score(
             shared = model.prefill_cache(prefix_P) if P else None
             rows = [row(contexts[i], candidates[i], P) for i in group.members]
             for batch in _batches([P + len(r.token_L) for r in rows], batch_tokens):
-                scores = _scored(model, [rows[i] for i in batch], shared, P, device)
-                for i, one in zip(batch, scores, strict=True):
-                    result[group.members[i]] = one
+                sums = _scored(model, [rows[i] for i in batch], shared, P, device)
+                for i, own in zip(batch, sums, strict=True):
+                    result[group.members[i]] = own
     in_order = [result[index] for index in range(len(questions))]
-    for index, one in enumerate(in_order):
-        if not np.isfinite(one.sums).all():
+    for index, own in enumerate(in_order):
+        if not np.isfinite(own).all():
             raise InputError(
-                f"question {index}: the log-likelihoods {one.sums.tolist()} are not all finite "
+                f"question {index}: the log-likelihoods {own.tolist()} are not all finite "
                 "numbers, the model has diverged: lower training.peak_learning_rate and train again"
             )
     return in_order
@@ -113,7 +103,7 @@ def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
 
 def _scored(
     model: Transformer, rows: Sequence[QuestionRow], shared: Any, P: int, device: torch.device
-) -> list[Score]:
+) -> list[Floats]:
     """Sums of each row's candidates."""
     batch = side_by_side(rows)
     position_BxL = torch.from_numpy(batch.position_BxL).to(device)
@@ -121,16 +111,11 @@ def _scored(
     sight = AttentionLayout(position_BxL, _seen(position_BxL, block_BxL, P), shared)
     hidden_BxLxD = model.hidden(torch.from_numpy(batch.token_BxL).to(device), sight)
     hidden_MxD = hidden_BxLxD[torch.from_numpy(batch.scored_BxL).to(device)]
-    log_p_N, likeliest_N = _log_probabilities(
-        model.embedding.weight, hidden_MxD, batch.place_N, batch.target_N
-    )
+    log_p_N = _log_probabilities(model.embedding.weight, hidden_MxD, batch.place_N, batch.target_N)
     sums = np.bincount(
         batch.candidate_N, log_p_N.double().cpu().numpy(), minlength=batch.candidates
     )
-    others = np.bincount(batch.candidate_N, ~likeliest_N.cpu().numpy(), minlength=batch.candidates)
-    ends = np.cumsum([r.candidates for r in rows])[:-1]
-    pairs = zip(np.split(sums, ends), np.split(others == 0, ends), strict=True)
-    return [Score(*pair) for pair in pairs]  # type: ignore[arg-type]
+    return np.split(sums, np.cumsum([r.candidates for r in rows])[:-1])
 
 
 def _seen(position_BxL: Tensor, block_BxL: Tensor, P: int) -> Tensor:
@@ -143,20 +128,19 @@ def _seen(position_BxL: Tensor, block_BxL: Tensor, P: int) -> Tensor:
 
 def _log_probabilities(
     weight_VxD: Tensor, hidden_MxD: Tensor, place_N: Ints, target_N: Ints
-) -> tuple[Tensor, Tensor]:
+) -> Tensor:
     """Logarithmic probability of each target at its place, N in float32; places in rising order.
 
-    Beside it whether the target is the likeliest, N. Logits are made for a limited number of places
-    at a time: M x V would not fit for large vocabularies.
+    Logits are made for a limited number of places at a time: M x V would not fit for large
+    vocabularies.
     """
     at_once = max(1, LOGITS_AT_ONCE // len(weight_VxD))
     place = torch.from_numpy(place_N).to(hidden_MxD.device)
     target = torch.from_numpy(target_N).to(hidden_MxD.device)
-    parts, likeliest = [], []
+    parts = []
     for start in range(0, len(hidden_MxD), at_once):
         logits = (hidden_MxD[start : start + at_once] @ weight_VxD.T).float()
         low, high = np.searchsorted(place_N, [start, start + at_once])
         here = place[low:high] - start
         parts.append(logits[here, target[low:high]] - logits.logsumexp(dim=1)[here])
-        likeliest.append(logits.argmax(dim=1)[here] == target[low:high])
-    return torch.cat(parts), torch.cat(likeliest)
+    return torch.cat(parts)
