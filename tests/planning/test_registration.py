@@ -79,10 +79,10 @@ def test_every_configuration_is_sound_and_plans_what_is_registered(seed, stream)
     config = shorthand.written_out(registration.configuration(made(scenarios=scenarios)))
     plan = planner.plan(config, "mine.yaml")
     # 2 scenarios without a target and 2 with one: 5 rows and 6, on 2 seeds; 2 runs of each grid.
-    assert len(plan.asked) == 2 * 2 * (5 + 6)
-    assert len(plan.runs) == len(plan.asked) + 4 * 2
+    assert len(plan.requested) == 2 * 2 * (5 + 6)
+    assert len(plan.runs) == len(plan.requested) + 4 * 2
     for name in ("mix-time", "pike", "fixed-at-target"):
-        boards = {run.split("/")[0][-1] for run in plan.asked if f"/{name}/" in run}
+        boards = {run.split("/")[0][-1] for run in plan.requested if f"/{name}/" in run}
         assert boards == set("13" if name == "fixed-at-target" else "0123")
 
 
