@@ -145,7 +145,9 @@ class Corpus:
 
         Sizes of all files, sums of tokens and the fingerprint are compared with the manifest at
         every open; the files' SHA-256, which takes 2.5 CPU-seconds a gigabyte, only when `verify`.
-        Whatever makes a number verifies: training, evaluation and the probe.
+        Whatever makes a number verifies: training, evaluation and the probe. A file is hashed once
+        for as long as nobody writes to it: digests are remembered beside the folder. `pike verify`
+        hashes all files anew.
 
         Args:
             folder: The corpus.
@@ -163,7 +165,8 @@ class Corpus:
         sealed = sealed_split(folder, split, manifest, dtype)
         refuse_contradiction(folder, split, manifest)
         watched = checksums.Watched(sealed)
-        checksums.refuse_damaged(sealed, content=verify)
+        remembered = folder.parent / f".{folder.name}.sha256.json"
+        checksums.refuse_damaged(sealed, content=verify, memory=remembered)
         maps = [_mapped(folder / shard["file"]) for shard in facts["shards"]]
         return cls(
             folder=folder,

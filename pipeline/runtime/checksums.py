@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +13,8 @@ from pipeline.runtime import atomic_files, cpus
 
 MEMORY = Path(".snakemake", "sha256.json")
 """Where digests are remembered, in the folder where the workflow is started."""
+RECENT = 2 * 10**9
+"""Nanoseconds; the coarsest times of files have two seconds."""
 
 
 class Sealed(NamedTuple):
@@ -49,10 +52,10 @@ def resized(file: Sealed) -> str | None:
     return None
 
 
-def altered(file: Sealed) -> str | None:
-    """What is wrong with a file's size or content, or None."""
+def altered(file: Sealed, sha256: Callable[[Path], str] = atomic_files.sha256) -> str | None:
+    """What is wrong with a file's size or content, as `sha256` gives it, or None."""
     result = resized(file)
-    if result is None and atomic_files.sha256(file.path) != file.sha256:
+    if result is None and sha256(file.path) != file.sha256:
         result = f"{file.path} was changed: its SHA-256 is not the manifest's: {file.remedy}"
     return result
 
@@ -76,26 +79,34 @@ def problems(
         yield from zip(several, pool.map(check, several), strict=True)
 
 
-def refuse_damaged(listed: Iterable[Sealed], *, content: bool) -> None:
+def refuse_damaged(listed: Iterable[Sealed], *, content: bool, memory: Path | None = None) -> None:
     """Stops at files that are missing or are not what their manifest says.
 
     Args:
         listed: The files.
         content: Whether their SHA-256 is compared, not their size alone.
+        memory: JSON file that remembers SHA-256 (see `Memory`); absent: every file is hashed.
 
     Raises:
         InputError: all of them, each with what to do.
     """
-    result = problems(altered if content else resized, listed)
-    if told := [problem for _, problem in result if problem]:
-        raise InputError("\n".join(told))
+    check, known = altered if content else resized, None
+    if content and memory is not None:
+        known = Memory(memory)
+        check = functools.partial(altered, sha256=known.sha256)
+    wrong = [problem for _, problem in problems(check, listed) if problem]
+    if known is not None:
+        known.keep()
+    if wrong:
+        raise InputError("\n".join(wrong))
 
 
 class Memory:
     """SHA-256 of files, each hashed once for as long as nobody writes to it.
 
     They are remembered by inode, size and times (`atomic_files.stamp`), so that looking at large
-    files stays fast.
+    files stays fast. A file that was written to within `RECENT` is not remembered: it could be
+    written to again within one tick of its times.
     """
 
     def __init__(self, path: Path) -> None:
@@ -114,10 +125,13 @@ class Memory:
         """Hex SHA-256 of a file's bytes."""
         place, stamp = str(path.absolute()), list(atomic_files.stamp(path))
         known = self._known.get(place)
-        if not (isinstance(known, list) and known[:-1] == stamp and isinstance(known[-1], str)):
-            self._known[place] = known = [*stamp, atomic_files.sha256(path)]
+        if isinstance(known, list) and known[:-1] == stamp and isinstance(known[-1], str):
+            return known[-1]
+        result = atomic_files.sha256(path)
+        if time.time_ns() - max(stamp[2:]) > RECENT:
+            self._known[place] = [*stamp, result]
             self._changed = True
-        return str(known[-1])
+        return result
 
     @functools.cache  # noqa: B019 - there are few of these in a process.
     def present(self, path: str) -> str | None:

@@ -43,6 +43,11 @@ def is_main_process() -> bool:
     return parallel.rank() == 0
 
 
+def is_first_of_node() -> bool:
+    """Whether this is the first process on its machine, who alone looks into large files."""
+    return launched_world_size() == 1 or os.environ.get("LOCAL_RANK", "0") == "0"
+
+
 @contextlib.contextmanager
 def fail_together() -> Iterator[None]:
     """What goes wrong inside the block ends all processes, and the first to know says what it is.

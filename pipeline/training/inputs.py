@@ -13,7 +13,7 @@ from pipeline.data.corpus_manifest import refuse_other_tokenizer
 from pipeline.data.shards import Corpus
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
-from pipeline.runtime import atomic_files
+from pipeline.runtime import atomic_files, distributed
 from pipeline.runtime import manifests as reading
 
 
@@ -84,13 +84,14 @@ def read_inputs(
 
 
 def open_corpora(folder: Path, work: settings.Run) -> dict[str, Corpus]:
-    """The training split of each domain, checksums verified.
+    """The training split of each domain, checksums verified by the first process of a node.
 
     Raises:
         InputError: a corpus is missing or damaged, has too little text, or was packed with a
             tokenizer that has been replaced since.
     """
-    corpora = {d: Corpus.open(folder / d, "train", verify=True) for d in work.domains}
+    first = distributed.is_first_of_node()
+    corpora = {d: Corpus.open(folder / d, "train", verify=first) for d in work.domains}
     for domain, corpus in corpora.items():
         refuse_other_tokenizer(folder / domain, corpus.manifest)
     recipe = work.training

@@ -9,7 +9,7 @@ from pike_mixing.errors import InputError
 from pipeline.data import corpus_manifest
 from pipeline.data.shards import Corpus
 from pipeline.planning.verify import verify
-from pipeline.runtime import atomic_files
+from pipeline.runtime import atomic_files, checksums
 
 LIST = corpus_manifest.documents_file("train")
 
@@ -92,6 +92,36 @@ def test_a_damaged_file_of_a_split_is_named(corpus, name):
         Corpus.open(corpus, "validation")
     path.write_bytes(whole)
     assert "whole" in verify([str(corpus)])
+
+
+def test_a_file_is_hashed_once_until_somebody_writes_to_it(corpus, monkeypatch):
+    hashed, sha256 = [], atomic_files.sha256
+    monkeypatch.setattr(
+        atomic_files, "sha256", lambda path: hashed.append(path.name) or sha256(path)
+    )
+
+    def opened():
+        hashed.clear()
+        Corpus.open(corpus, "train", verify=True)
+        return sorted(hashed)
+
+    shards = [f"train-0000{n}.bin" for n in range(3)]
+    # What was written a moment ago could be written to again within a tick of its times.
+    assert opened() == opened() == [*shards, LIST]
+    monkeypatch.setattr(checksums, "RECENT", 0)
+    assert (opened(), opened()) == ([*shards, LIST], [])
+    (corpus / shards[1]).write_bytes((corpus / shards[1]).read_bytes())
+    assert (opened(), opened()) == ([shards[1]], [])
+    # Whoever verifies trusts no memory.
+    memory = corpus.parent / ".web.sha256.json"
+    flip(corpus / shards[2])
+    known = atomic_files.read_json(memory)
+    place = str(corpus / shards[2])
+    known[place] = [*atomic_files.stamp(corpus / shards[2]), known[place][-1]]
+    atomic_files.write_json(memory, known)
+    assert opened() == []
+    with pytest.raises(InputError, match=rf"(?s)1 problems in 6 files:.*{shards[2]} was changed"):
+        verify([str(corpus.parent)])
 
 
 def without(name):
