@@ -25,19 +25,24 @@ def fill(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _judge(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fills claim_tests: a p-value for each claim with seeds enough, by Holm."""
+    """Fills claim_tests: a p-value for each claim with seeds enough, by Holm.
+
+    Claims that rest on the same numbers, equally far from their bounds, are one test.
+    """
     result = connection.execute(
-        "select claim, margin, seed_stderr, item_stderr, seeds, documents, p from weighed_cells "
-        "where side = 'ours' qualify coalesce("
-        "min(seeds) over (partition by claim) >= least_seeds_of_claims(), true) "
+        "select claim, cell, coalesce(seeds < least_seeds_of_claims(), false), margin, "
+        "seed_stderr, item_stderr, seeds, documents, p from weighed_cells where side = 'ours' "
         "order by claim, margin, cell"
     ).fetchall()
-    groups = itertools.groupby(result, key=lambda row: row[0])
-    tested = {
-        claim: claim_p([(row[1], cell_p(*row[1:])) for row in rows]) for claim, rows in groups
-    }
-    corrected = paired.holm(list(tested.values()))
-    rows = ([claim, p, holm] for (claim, p), holm in zip(tested.items(), corrected, strict=True))
+    tests, p_of = {}, {}
+    for claim, group in itertools.groupby(result, key=lambda row: row[0]):
+        cells = [(name, row[0], None if few else cell_p(*row)) for _, name, few, *row in group]
+        key = tuple((name, margin) for name, margin, _ in cells)
+        p = claim_p([cell[1:] for cell in cells])
+        if p is not None:
+            tests[claim], p_of[key] = key, p
+    corrected = dict(zip(p_of, paired.holm(list(p_of.values())), strict=True))
+    rows = ([claim, p_of[key], corrected[key]] for claim, key in tests.items())
     insert(connection, "claim_tests", rows)
 
 
@@ -61,17 +66,28 @@ def cell_p(
     """
     if known is not None:
         return known
+    if seeds is not None and not of_seeds and not of_items:
+        return 1.0  # Equal seeds tell nothing of how others differ.
     estimate = paired.Estimate(margin, of_seeds, of_items or 0.0, seeds or 1, documents or MANY)
     p = paired.p_value(estimate)
     assert p is not None
     return p
 
 
-def claim_p(cells: Sequence[tuple[float, float]]) -> float:
+def claim_p(cells: Sequence[tuple[float, float | None]]) -> float | None:
     """The p-value of a claim over several numbers, each with its margin and its own p-value.
 
     If all lie within the bounds, all must be shown to: the largest counts. Else one that is shown
-    to lie outside contradicts the claim: the smallest of those, times the number of all.
+    to lie outside contradicts the claim: the smallest of those, times the number of all tested.
+
+    Args:
+        cells: Margin and p-value of each; None: over too few seeds for a test.
+
+    Returns:
+        None where the tested ones lie within the bounds and others are not tested.
     """
-    outside = [p for margin, p in cells if margin <= 0]
-    return min(1.0, len(cells) * min(outside)) if outside else max(p for _, p in cells)
+    tested = [p for _, p in cells if p is not None]
+    outside = [p for margin, p in cells if margin <= 0 and p is not None]
+    if outside:
+        return min(1.0, len(tested) * min(outside))
+    return max(tested) if len(tested) == len(cells) else None

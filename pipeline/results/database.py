@@ -97,8 +97,8 @@ def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> linea
     # Last, as they take seconds, which nobody waits for whose records are at fault.
     views.add(connection)
     comparisons.fill(connection)
-    claim_tests.fill(connection)
     speedups.fill(connection)
+    claim_tests.fill(connection)
     _lineage(connection, result)
     connection.execute("commit")
     return result

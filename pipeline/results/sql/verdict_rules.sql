@@ -106,20 +106,27 @@ end;
 create macro least_seeds_of_claims() as 3;
 
 -- Seeds over which an interval would leave a bound that lies `margin` away, if seeds go on to differ
--- as those of this number do; null where that is not known.
-create macro deciding_seeds(stderr, seeds, margin) as case when seeds > 1 then list_filter(
+-- as those of this number do; null where that is not known. The error over documents or items stays as it is.
+create macro deciding_seeds(seed_stderr, item_stderr, seeds, margin) as case when seeds > 1 then list_filter(
     range(least_seeds_of_claims(), 1001),
-    lambda n: t95(n - 1) * stderr * sqrt(seeds / n) < abs(margin)
+    lambda n: (t95(n - 1) * seed_stderr) ^ 2 * seeds / n + (1.96 * coalesce(item_stderr, 0)) ^ 2 < margin ^ 2
 )[1] end;
 
 -- A claim of the paper, by all numbers of ours that decide it. inside: whether all lie within its bounds.
--- fewest: seeds of that with the fewest; null where none has any.
+-- fewest: seeds of that with the fewest; null where none has any. One number over seeds enough contradicts a
+-- claim; all that support it need as many.
 create macro claim_verdict(inside, p_holm, fewest) as case
+    when coalesce(p_holm, 1) < level() and not inside then 'contradicted'
     when fewest < least_seeds_of_claims() then 'too few seeds'
     when coalesce(p_holm, 1) >= level() then 'not significant'
-    when inside then 'supported'
-    else 'contradicted'
+    else 'supported'
 end;
+
+-- The least standard error of a share, in percent, of so many trials, by the estimate of Agresti and Coull (1998),
+-- which adds two successes and two failures: seeds that agree are no proof.
+create macro share_error(percent, trials) as 100 * sqrt(
+    (percent / 100 * trials + 2) * ((1 - percent / 100) * trials + 2) / (trials + 4) ^ 3
+);
 
 -- How many standard deviations of the seeds' differences a true difference must have for its 95% interval
 -- to leave zero with probability 0.8 (statistics/detectable.py), and with the error that all seeds share.

@@ -1,6 +1,7 @@
 -- Our methods that some claim compares: the patterns of paper_patterns, with our names. Null in `against`
--- matches all that are no PiKE: the best of them is the hardest to beat, so that a claim over all of them is
--- decided by its smallest gain. A run on one domain is compared with those on all domains of its scenario.
+-- matches all that are no PiKE and of which the paper prints the number: the best of them is the hardest to
+-- beat, so that a claim over all of them is decided by its smallest gain. A run on one domain is compared with
+-- those on all domains of its scenario.
 select distinct c.quantity, a.scenario, a.model, a.method, b.method as against
 from paper_patterns as c
 join played_parts as a
@@ -13,5 +14,8 @@ join played_parts as b
     and coalesce(
         regexp_full_match(b.published_method, c.against),
         not contains(b.published_method, 'pike') and not b.single
+        and (b.published_scenario, b.published_model, b.published_method, c.quantity) in (
+            select (scenario, model, method, metric) from paper where task = 'average'
+        )
     )
 order by c.quantity, a.scenario, a.model, a.method, b.method

@@ -11,9 +11,9 @@
 -- that seeds and items alone put all numbers within the bounds, or one of them outside, corrected (Holm)
 -- for all claims that were tested (claim_tests.py):
 --   supported       all numbers lie within the bounds, and p_holm is below 0.05
---   contradicted    one lies outside, and p_holm is below 0.05
+--   contradicted    one over three seeds or more lies outside, and p_holm is below 0.05
 --   not significant p_holm is not
---   too few seeds   a number is over fewer than three: documents say nothing about other seeds
+--   too few seeds   else a number is over fewer than three: documents say nothing about other seeds
 --   not run         no such runs, or a claim about scale that only the paper's own sizes can test
 -- seeds_wanted says how many would decide, before the correction, if seeds go on to differ as they do.
 -- value_agrees: whether the published value lies in our interval, where we are comparable.
@@ -24,18 +24,22 @@ with judged as (
         side,
         count(*) as cells,
         count(*) filter (margin > 0) as cells_within,
-        first(cell order by margin, cell) as cell,
-        first(value order by margin, cell) as value,
-        first(low order by margin, cell) as low,
-        first(high order by margin, cell) as high,
-        first(stderr order by margin, cell) as stderr,
-        first(seeds order by margin, cell) as seeds,
+        first(cell order by weak, margin, cell) as cell,
+        first(value order by weak, margin, cell) as value,
+        first(low order by weak, margin, cell) as low,
+        first(high order by weak, margin, cell) as high,
+        first(stderr order by weak, margin, cell) as stderr,
+        first(seeds order by weak, margin, cell) as seeds,
         min(seeds) as fewest,
-        max(deciding_seeds(stderr, seeds, margin)) as deciding,
+        case when bool_and(margin > 0) then max(deciding_seeds(seed_stderr, item_stderr, seeds, margin))
+            else min(deciding_seeds(seed_stderr, item_stderr, seeds, margin)) filter (margin <= 0) end as deciding,
         bool_and(comparable) as comparable,
         bool_or(high <= lower + 1e-9 or low >= upper - 1e-9) as outside,
         bool_or(low < lower - 1e-9 or high > upper + 1e-9) as undecided
-    from weighed_cells
+    from (
+        -- A number outside the bounds comes first, over seeds enough before others.
+        select *, margin > 0 or coalesce(seeds < least_seeds_of_claims(), false) as weak from weighed_cells
+    )
     group by claim, side
 ),
 
@@ -86,7 +90,9 @@ select
     coalesce(o.verdict, 'not run') as verdict,
     -- At least so many; all that is known from a single one is the minimum.
     case when o.verdict in ('too few seeds', 'not significant') and o.fewest is not null
-        then greatest(o.deciding, o.fewest + 1, least_seeds_of_claims()) end as seeds_wanted,
+        then greatest(
+            o.deciding, if(o.cells_within = o.cells, o.fewest, o.seeds) + 1, least_seeds_of_claims()
+        ) end as seeds_wanted,
     case when o.comparable and k.published is not null
         then cast(k.published as double) between o.low and o.high end as value_agrees,
     k.reading
