@@ -28,6 +28,8 @@ DOCUMENTS = 1300
 """Documents of a language at least: of 260 expected in validation, 200 are 4.2 deviations below."""
 DISTINCT_NATS = 16.0
 """Entropy of a document at least: two in nine million are then alike."""
+LEAST_TEXTS = 6
+"""Sources of text, where there are any: of fewer too few sets can be drawn."""
 KINDS = ("languages", "texts", "languages", "both")
 SYMBOLS = {0: (16, 64), 1: (12, 32), 2: (8, 16), 3: (6, 10), 4: (4, 6)}
 """Least and most symbols of a language by its order: up to 1,296 contexts."""
@@ -52,6 +54,12 @@ class DrawnScenarios:
     """How many; the odd ones (01, 03, ...) have a target."""
     texts: dict[Name, dict[str, Any]] = field(default_factory=dict)
     """Sources of text that domains are drawn from; absent: languages alone."""
+
+    def problems(self) -> list[str]:
+        """A pool of which most scenarios would have the same texts."""
+        if not 0 < len(self.texts) < LEAST_TEXTS:
+            return []
+        return [f"texts: give {LEAST_TEXTS} or none, so that scenarios differ in them"]
 
 
 @dataclass(frozen=True)
@@ -125,7 +133,7 @@ def draw(chosen: DrawnScenarios, tokens: int) -> Iterator[Drawn]:
 def _scenario(
     name: str, number: int, stream: _Stream, texts: Mapping[str, Any], tokens: int
 ) -> Drawn:
-    kind = KINDS[number // 2 % len(KINDS)] if len(texts) > 1 else "languages"
+    kind = KINDS[number // 2 % len(KINDS)] if texts else "languages"
     count = stream.whole(2, 20)
     written = {"languages": 0, "texts": count, "both": count // 2}[kind]
     of_text = stream.some(list(texts), min(written, len(texts)))

@@ -79,8 +79,8 @@ def outcomes(chosen: Registration, differences: Sequence[Row]) -> list[Row]:
         mean, stderr, count = _summed(by_pair[key])
         p = None
         if stderr is not None and mean is not None:
-            t = (mean - hypothesis.margin) / stderr if stderr else math.inf
-            p = t_tail(t, count - 1) if math.isfinite(t) else 0.0
+            apart = mean - hypothesis.margin
+            p = t_tail(apart / stderr, count - 1) if stderr else float(not apart)
         p_H.append(p)
         half = None if stderr is None else t_quantile(0.05, count - 1) * stderr
         result.append(

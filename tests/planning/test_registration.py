@@ -1,6 +1,7 @@
 """A registration becomes a configuration that runs as it is."""
 
 import copy
+from pathlib import Path
 
 import pytest
 import yaml
@@ -20,7 +21,7 @@ REGISTRATION = {
         "stream": "development",
         "seed": 0,
         "number": 4,
-        "texts": {t: {"kind": "python", "topic": t} for t in ("code", "docstrings")},
+        "texts": {f"c{n}": {"kind": "python", "topic": "code", "bytes": 10**n} for n in range(6)},
     },
     "size": "pico",
     "model": {"layers": 1, "width": 32, "heads": 2, "head_width": 16},
@@ -72,6 +73,18 @@ def file(tmp_path):
     return path
 
 
+SHIPPED = sorted((Path(__file__).parents[2] / "workflow" / "registered").glob("*.yaml"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", SHIPPED, ids=[path.stem for path in SHIPPED])
+def test_what_is_shipped_is_sound_and_a_draft_of_test_scenarios(path, tmp_path):
+    chosen = registration.read(path)
+    assert (chosen.benchmark, chosen.status) == (path.stem, "draft")
+    assert chosen.scenarios.stream == "test"
+    registration.write(path, tmp_path / "made.yaml")
+
+
 @effort(max_examples=10, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(["development", "test"]))
 def test_every_configuration_is_sound_and_plans_what_is_registered(seed, stream):
@@ -116,6 +129,7 @@ def test_the_same_registration_gives_the_same_bytes(file, tmp_path):
         ("rows.0", "mixx", "mine.yaml.rows[0]: 'mixx' is unknown: did you mean 'mix'?"),
         ("hypotheses.gain.method", "pik", "hypotheses.gain.method: 'pik' is unknown"),
         ("hypotheses.gain.board", "all", "board"),
+        ("scenarios.texts", {"code": {"kind": "python", "topic": "code"}}, "texts: give 6 or none"),
         ("status", "registered", "commit: name the commit at which the rules are frozen"),
         ("mix_for.mix-time.of", "pyke", "mix_for.mix-time.of: 'pyke' is unknown"),
         ("training.steps", None, "training.steps is missing"),

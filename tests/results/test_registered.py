@@ -2,12 +2,16 @@
 
 import json
 import math
+import subprocess
 
+import duckdb
 import pytest
+import yaml
 from played import insert, records
 
+from pipeline.planning import planner, registration, shorthand
 from pipeline.planning.registration import Registration
-from pipeline.results import registered
+from pipeline.results import registered, views
 from pipeline.runtime.validation import validate
 
 RUNS = [{"scenarios": list("sut"), "methods": ["mix", "mine"], "seeds": [0, 1], "models": ["m"]}]
@@ -77,27 +81,14 @@ def test_the_table_has_a_section_for_each_board(filled):
 
 
 def hypothesis(**changes):
-    own = {"method": "mine", "against": "mix", "board": "no target", "direction": "lower"}
+    own = {"method": "odm", "against": "mix", "board": "no target", "direction": "lower"}
     return {**own, "expected": -0.1, **changes}
 
 
 def concluded(hypotheses, differences):
-    values = {
-        "benchmark": "b",
-        "status": "draft",
-        "date": "2026-11-24",
-        "size": "m",
-        "seeds": [0],
-        "model": {},
-        "training": {},
-        "evaluation_rows": 1,
-        "rows": ["mix", "mine"],
-        "scenarios": {"stream": "test", "seed": 0, "number": 3},
-        "methods": {"mix": {"rule": "mix"}, "mine": {"rule": "mix"}},
-        "hypotheses": hypotheses,
-    }
-    chosen = validate(Registration, values, "mine.yaml")
-    keys = {"board": "no target", "method": "mine", "against": "mix"}
+    values = yaml.safe_load(FILE.replace("COMMIT", "0" * 40)) | {"hypotheses": hypotheses}
+    chosen = validate(Registration, values, "b.yaml")
+    keys = {"board": "no target", "method": "odm", "against": "mix"}
     return registered.outcomes(chosen, [keys | {"difference": d} for d in differences])
 
 
@@ -119,6 +110,9 @@ def test_an_outcome_by_hand():
         # Never worse by more than 0.005.
         ({"margin": 0.005}, [0.001, 0.0, -0.001], "as predicted"),
         ({}, [-0.2, 0.3, -0.4], "not shown"),
+        # Equal in fact, and apart by the same in each scenario.
+        ({}, [0.0, 0.0], "not shown"),
+        ({}, [-0.5, -0.5], "as predicted"),
         ({}, [-0.2], "too few scenarios"),
         ({}, [], "too few scenarios"),
     ],
@@ -134,3 +128,106 @@ def test_hypotheses_are_corrected_together():
     assert [row["verdict"] for row in rows] == ["not shown", "not shown"]
     # 0.0351 and 0.0494, of two: both count as 0.0702.
     assert [row["p_holm"] for row in rows] == [pytest.approx(2 * rows[0]["p"])] * 2
+
+
+FILE = """
+benchmark: b
+status: registered
+date: "2026-11-24"
+commit: "COMMIT"
+scenarios: {stream: development, seed: 0, number: 4}
+size: m
+model: {layers: 1, width: 8, heads: 1, head_width: 8}
+training:
+  {rows: 20, length: 64, steps: 200, warmup_steps: 2, checkpoint_every: 200, resume_every: 200,
+   peak_learning_rate: 0.01, initial_learning_rate: 0.0, final_learning_rate: 0.0}
+evaluation_rows: 9
+seeds: [0]
+methods: {mix: {rule: mix}, odm: {rule: odm}}
+rows: [mix, odm]
+hypotheses: {gain: {method: odm, against: mix, board: target, direction: lower, expected: -0.1}}
+"""
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """A registration in a commit of a repository of its own, and a database of all its runs."""
+
+    def git(*arguments):
+        own = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+        done = subprocess.run(
+            ["git", *own, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    git("init", "-q")
+    (tmp_path / "pike_mixing" / "rules").mkdir(parents=True)
+    rule = tmp_path / "pike_mixing" / "rules" / "odm.py"
+    for name in ("frozen", "later"):
+        rule.write_text(name)
+        git("add", ".")
+        git("commit", "-qm", name)
+    file = tmp_path / "b.yaml"
+    file.write_text(FILE.replace("COMMIT", git("rev-parse", "HEAD~1")))
+    git("add", ".")
+    git("commit", "-qm", "registration")
+    config = shorthand.written_out(registration.configuration(registration.read(file)))
+    plan = planner.plan(config, str(file))
+    connection = duckdb.connect(str(tmp_path / "b.duckdb"))
+    views.create(connection)
+    insert(connection, "experiment", name="b", baseline="mix", config=json.dumps(plan.config))
+    for scenario, values in config["scenarios"].items():
+        weights = values.get("target") or dict.fromkeys(values["domains"], 1)
+        for domain, target in weights.items():
+            insert(connection, "domains", scenario=scenario, domain=domain, target=target)
+    for name, values in plan.runs.items():
+        # Written by the first commit of all, before the registration.
+        insert(
+            connection, "runs", run=name, scenario=values["scenario"], model="m", seed=0, steps=9,
+            method=values["method_name"], settings=json.dumps(values), tokens=9,
+            code_commit=git("rev-parse", "HEAD~1"),
+        )  # fmt: skip
+        insert(connection, "steps", run=name, step=0, seconds=2.0)
+        insert(connection, "lineage", artifact=f"run/{name}", inputs=[])
+        for domain in values["domains"]:
+            insert(connection, "perplexities", run=name, step=9, domain=domain, nll=1.0)
+    yield git, file, connection
+    connection.close()
+
+
+def deviations(file, connection):
+    connection.close()
+    facts = json.loads(registered.registered(file, file.with_suffix(".duckdb"), "json"))
+    return facts["deviations"], facts
+
+
+def test_runs_of_the_registrations_commit_do_not_deviate(repository):
+    git, file, connection = repository
+    connection.execute("update runs set code_commit = ?", [git("rev-parse", "HEAD")])
+    file.write_text(file.read_text().replace(git("rev-parse", "HEAD~2"), git("rev-parse", "HEAD")))
+    lines, facts = deviations(file, connection)
+    # The frozen commit is another now, so the file is not what was committed.
+    assert lines == [f"{file} differs from what was committed"]
+    assert facts["hypotheses"][0]["verdict"] == "not shown"
+    costs = {(row["board"], row["method"]): row["rows"] for row in facts["methods"]}
+    assert costs == dict.fromkeys(
+        [("no target", "odm"), ("target", "odm"), ("target", "fixed-at-target")], 1.0
+    )
+
+
+def test_deviations_are_named(repository):
+    git, file, connection = repository
+    first = connection.execute("select min(run) from runs").fetchone()[0]
+    connection.execute("delete from runs where run = ?", [first])
+    connection.execute(
+        "update runs set settings = replace(settings::text, '200', '300') where method = 'odm'"
+    )
+    lines, _ = deviations(file, connection)
+    earlier, frozen = git("rev-parse", "HEAD~1")[:12], git("rev-parse", "HEAD")[:12]
+    odm = [f"d0-0{n}/m/odm/seed0: training" for n in (0, 2, 1)]
+    assert lines == [
+        f"missing runs: {first}",
+        f"runs with other settings: {', '.join(odm)} and 1 more",
+        f"code of {earlier} is not of after the registration ({frozen})",
+        f"code of {earlier}: rules that changed: pike_mixing/rules/odm.py",
+    ]
