@@ -5,12 +5,13 @@ from typing import ClassVar, Self
 
 from pike_mixing import by_domain
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Method, RunFacts, State
+from pike_mixing.interface import RunFacts, State
 from pike_mixing.limits import Proportions
+from pike_mixing.rules.objective import WithObjective
 
 
 @dataclasses.dataclass(frozen=True)
-class Fixed(Method):
+class Fixed(WithObjective):
     """b_t = b w with the same w at every step."""
 
     about: ClassVar[str] = (
@@ -41,4 +42,4 @@ class Fixed(Method):
         """The normalised weights."""
         assert self.weights_by_domain is not None, "a mixture's weights come through `for_run`"
         weights_K = by_domain.shares(self.weights_by_domain, domains, "weights_by_domain")
-        return {"weights_K": weights_K}
+        return {"weights_K": weights_K} | self.objective_state(domains)

@@ -18,8 +18,9 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Method, RunFacts, State
+from pike_mixing.interface import RunFacts, State
 from pike_mixing.limits import NonNegativeFloat, PositiveFloat, PositiveInt, Proportions
+from pike_mixing.rules.objective import WithObjective
 
 LOOKS = 2000
 """Steps, spread over the run, by which exposure is summed up."""
@@ -32,7 +33,7 @@ SMALLEST = 1e-12
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Schedule(Method):
+class Schedule(WithObjective):
     """b_t = b w(t), with w(t) given at points and constant, linear or cosine between them.
 
     Before the first point and after the last, its weights hold. With `linear`, a stage is two
@@ -103,7 +104,7 @@ class Schedule(Method):
             looks = np.unique(np.linspace(0, self._known_steps() - 1, LOOKS).round())
             weights_TxK = np.stack([self.weights(state, int(step)) for step in looks])
             state["factor_K"] = factors(weights_TxK, cap_K, domains)
-        return state | {"weights_K": self.weights(state, 0)}
+        return state | {"weights_K": self.weights(state, 0)} | self.objective_state(domains)
 
     def weights(self, state: State, step: int) -> Floats:
         """The schedule's weights at a step."""

@@ -6,13 +6,14 @@ from typing import ClassVar, Self
 import numpy as np
 
 from pike_mixing import by_domain
-from pike_mixing.interface import Method, RunFacts, State
+from pike_mixing.interface import RunFacts, State
 from pike_mixing.limits import PositiveFloat
 from pike_mixing.numerics.softmax import softmax
+from pike_mixing.rules.objective import WithObjective
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Temperature(Method):
+class Temperature(WithObjective):
     """b_t = b w with w_k ~ n_k^(1/T), n_k the tokens of domain k."""
 
     about: ClassVar[str] = (
@@ -33,4 +34,5 @@ class Temperature(Method):
         """The weights, which never change."""
         tokens_K = by_domain.sizes(self.tokens_by_domain, domains)
         # As a softmax, n^(1/T) cannot overflow.
-        return {"weights_K": softmax(np.log(tokens_K) / self.temperature)}
+        weights_K = softmax(np.log(tokens_K) / self.temperature)
+        return {"weights_K": weights_K} | self.objective_state(domains)

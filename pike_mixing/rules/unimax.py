@@ -8,12 +8,13 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Method, RunFacts, State
+from pike_mixing.interface import RunFacts, State
 from pike_mixing.limits import PositiveFloat
+from pike_mixing.rules.objective import WithObjective
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class UniMax(Method):
+class UniMax(WithObjective):
     """Splits the run's tokens equally among the domains, the smallest first, up to N epochs each.
 
     A budget that exceeds N epochs of everything is split as N epochs of everything would be: then
@@ -44,7 +45,8 @@ class UniMax(Method):
         tokens_K = by_domain.sizes(self.tokens_by_domain, domains)
         if self.budget_tokens is None:
             raise InputError("budget_tokens: the length of the run is not known: give it")
-        return {"weights_K": capped(tokens_K, self.budget_tokens, self.epochs)}
+        weights_K = capped(tokens_K, self.budget_tokens, self.epochs)
+        return {"weights_K": weights_K} | self.objective_state(domains)
 
 
 def capped(tokens_K: Floats, budget: float, epochs: float) -> Floats:
