@@ -267,7 +267,7 @@ def of_phases(record: dict[str, Any]) -> list[str]:
         *table(["domain", "first half", "second half", "static"], rows),
         "",
         f"At nano, {len(losses['equal'])} new seeds, the schedule lowers the mean loss by (nats, "
-        "95 % over seeds)",
+        "95 % over seeds; below 0 it raises it)",
         "",
         *(
             f"- against {words}: {_paired(losses[name] - losses['schedule'])}"

@@ -48,7 +48,7 @@ def _fitted(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, An
     """What is said of one target, as JSON values."""
     target = options.target_of(arguments, names)
     finder = options.finder_of(arguments, target)
-    swarm = options.swarm_of(arguments, list(target))
+    swarm, unread = options.swarm_of(arguments, list(target)).without_unread()
     result = fit(finder, swarm, resamples=arguments.resamples, seed=arguments.seed)
     values = {
         "finder": arguments.finder,
@@ -60,7 +60,10 @@ def _fitted(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, An
         "high": _named(swarm, result.quantile(0.95)),
         "resamples": result.resamples,
         "gain": _gain(result),
-        "warnings": result.warnings,
+        "warnings": [
+            *(f"no row reads {domain!r}: it gets no weight, unseen" for domain in unread),
+            *result.warnings,
+        ],
         "diagnostics": result.result.diagnostics,
     }
     if len(arguments.phases) > 1:
@@ -111,15 +114,17 @@ def _tested(
         weight=arguments.weight_prefix,
         loss=arguments.loss_prefix,
     )
-    if set(other.domains) != set(swarm.domains):
+    other, _ = other.without_unread()
+    if further := [domain for domain in other.domains if domain not in swarm.domains]:
         raise InputError(
-            f"{arguments.test}: its domains are {', '.join(other.domains)}, but the fit is of "
-            f"{', '.join(swarm.domains)}: give both tables the same"
+            f"{arguments.test}: its runs read {', '.join(further)}, but no run of the fit does: "
+            "leave those rows out"
         )
-    weights_NxK, loss_NxM = other.arrays()
-    order = [other.domains.index(domain) for domain in swarm.domains]
+    read_NxJ, loss_NxM = other.arrays()
+    weights_NxK = np.zeros((len(read_NxJ), len(swarm.domains)))
+    weights_NxK[:, [swarm.domains.index(domain) for domain in other.domains]] = read_NxJ
     assert result.result.predictor is not None
-    predicted_N = result.result.predictor.losses(weights_NxK[:, order])
+    predicted_N = result.result.predictor.losses(weights_NxK)
     # The settings, `target` among them, are those of the finder's class.
     actual_N = loss_NxM @ swarm.target(cast(Any, finder).target)
     return asdict(scores.judge(predicted_N, actual_N, seed=arguments.seed))

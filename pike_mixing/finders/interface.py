@@ -4,7 +4,7 @@ Shapes: K domains, M losses, N proxy runs.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -81,6 +81,20 @@ class Swarm:
                 )
         weights, losses = zip(*((run.weights_K, run.loss_K) for run in self.runs), strict=True)
         return np.array(weights, dtype=np.float64), np.array(losses, dtype=np.float64)
+
+    def without_unread(self) -> tuple["Swarm", tuple[str, ...]]:
+        """The swarm without domains that no run reads, and those: nothing is known of them."""
+        weights_NxK, _ = self.arrays()
+        read_K = weights_NxK.any(axis=0)
+        if read_K.all() or len(self.phases) > 1:
+            return self, ()
+        names = np.array(self.domains)
+        runs = [
+            replace(run, weights_K=weights_K[read_K])
+            for run, weights_K in zip(self.runs, weights_NxK, strict=True)
+        ]
+        swarm = replace(self, domains=tuple(names[read_K].tolist()), runs=runs)
+        return swarm, tuple(names[~read_K].tolist())
 
     def shares(self) -> Floats:
         """Share of each phase [P], summing to 1."""

@@ -28,6 +28,7 @@ def designed(arguments: argparse.Namespace) -> str:
         target = options.target_of(arguments, arguments.target or [])
         swarm = options.swarm_of(arguments, list(target))
         if target:
+            swarm, _ = swarm.without_unread()
             result = fit(options.finder_of(arguments, target), swarm, seed=arguments.seed)
     domains = swarm.domains if swarm else tuple(arguments.domains)
     if len(domains) < 2:

@@ -180,3 +180,19 @@ def test_the_design_is_a_function_of_the_seed():
     chosen = [propose("d-optimal", 3, FREE, NOTHING, seed=seed) for seed in (1, 1, 2)]
     assert np.array_equal(chosen[0], chosen[1])
     assert not np.array_equal(chosen[0], chosen[2])
+
+
+def test_a_domain_that_no_run_reads_is_left_out_and_named(tmp_path, capsys):
+    path, test = tmp_path / "s.csv", tmp_path / "t.csv"
+    rows = [[*run.weights_K.tolist(), 0, *run.loss_K.tolist()] for run in proxies(24)]
+    header = [f"weight/{d}" for d in (*DOMAINS, "unseen")] + [f"loss/{d}" for d in DOMAINS]
+    for place, some in ((path, rows), (test, [[0.5, 0, 0.25, 0.25, 1, 1, 1], *rows[:4]])):
+        place.write_text("\n".join(",".join(map(str, row)) for row in [header, *some]))
+    command = ["fit", "mixing-law", str(path), "--target", *DOMAINS, "--resamples", "0"]
+    assert main([*command, "--format", "json", "--test", str(path)]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert list(said["mixture"]) == list(DOMAINS)
+    assert said["warnings"][0] == "no row reads 'unseen': it gets no weight, unseen"
+    assert said["test"]["spearman"]["value"] > 0.99
+    assert main([*command, "--test", str(test)]) == 2
+    assert "its runs read unseen, but no run of the fit does" in capsys.readouterr().err
