@@ -165,7 +165,7 @@ class Corpus:
         sealed = sealed_split(folder, split, manifest, dtype)
         refuse_contradiction(folder, split, manifest)
         watched = checksums.Watched(sealed)
-        remembered = folder.parent / f".{folder.name}.sha256.json"
+        remembered = folder.parent / f".{folder.name}{checksums.REMEMBERED}"
         checksums.refuse_damaged(sealed, content=verify, memory=remembered)
         maps = [_mapped(folder / shard["file"]) for shard in facts["shards"]]
         return cls(

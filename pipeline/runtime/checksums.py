@@ -13,6 +13,8 @@ from pipeline.runtime import atomic_files, cpus
 
 MEMORY = Path(".snakemake", "sha256.json")
 """Where digests are remembered, in the folder where the workflow is started."""
+REMEMBERED = ".sha256.json"
+"""What the name of a file ends with that remembers digests beside a folder."""
 RECENT = 2 * 10**9
 """Nanoseconds; the coarsest times of files have two seconds."""
 

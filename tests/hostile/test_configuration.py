@@ -158,7 +158,7 @@ TOGETHER = [
     sets("a seed above 64 bits", {"runs/0/seeds": [2**64]}, "seeds"),
     sets("a candidate beyond the rows", {"evaluation/few/choice/context": 600}, "context"),
     sets("a share of nothing", {"packing/validation_share": 0.0}, "validation_share"),
-    sets("an order of three", {"sources/easy/order": 3}, "order"),
+    sets("an order of seven", {"sources/easy/order": 7}, "order"),
     sets("an alphabet beyond Unicode", {"sources/easy/alphabet": 0x110000}, "alphabet"),
     sets("a way out of a repository", {"tokenizers/t": {**MODEL, "repository": "../.."}},
          "repository"),
