@@ -8,6 +8,8 @@ gradient at once: with the weight v_n of each token's loss known beforehand,
 so that the backward pass has nothing left to do but to hand over what the forward pass made: three
 products with the embedding as ever, and no logits kept between them.
 
+A GPU makes two passes over logits in the precision of the products (`fused_loss`).
+
 On a CPU the logits of the first D tokens need no memory of their own: they lie where the gradient
 of the embedding is to be, and block after block of it takes their place.
 
@@ -24,6 +26,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from pike_mixing.torch import fused_loss
 
 PARTS = 16
 """Chunks of a large batch, at most: a sixteenth of the logits is there at a time."""
@@ -141,11 +145,15 @@ def _of_tokens(
     """The losses, and the gradients of their weighted sum by both factors of the logits."""
     exact = torch.promote_types(hidden_NxD.dtype, torch.float32)
     rows = chunk(len(target_N), len(embedding_VxD))
+    if not hidden_NxD.is_cpu:
+        return fused_loss.losses_and_gradients(
+            hidden_NxD, embedding_VxD, target_N, weight_N.to(exact), dtype, rows
+        )
     factor_VxD = embedding_VxD.to(dtype)
     of_hidden_NxD = torch.empty_like(hidden_NxD, dtype=exact)
     of_embedding_VxD = torch.empty_like(embedding_VxD, dtype=exact)
     nll_N = hidden_NxD.new_empty(len(target_N), dtype=exact)
-    first = min(hidden_NxD.shape) if hidden_NxD.is_cpu and dtype == exact else 0
+    first = min(hidden_NxD.shape) if dtype == exact else 0
     # Smaller than a chunk it would be slower than one.
     first = first if first > rows else 0
     if first:
@@ -267,8 +275,6 @@ def _product(a: Tensor, b: Tensor, out: Tensor) -> Tensor:
 
 def _turned(logits_nxV: Tensor, target_nx1: Tensor, weight_nx1: Tensor) -> Tensor:
     """Puts the gradient of the weighted losses in the logits' place and returns the losses."""
-    if not logits_nxV.is_cpu:
-        return _turned_at_once(logits_nxV, target_nx1, weight_nx1)
     # Two at least: threads would share a single row, and its sum have another order.
     rows = max(2, torch.get_num_threads() * CACHED_LOGITS // logits_nxV.shape[1])
     pieces = zip(*(t.split(rows) for t in (logits_nxV, target_nx1, weight_nx1)), strict=True)
