@@ -1,21 +1,26 @@
-"""Real text that a Python installation carries: code, prose and tables, offline and free to use."""
+"""Real text that a Python environment carries: code, prose and tables, offline and free to use."""
 
 import ast
 import inspect
+import io
 import os
 import platform
 import sysconfig
 import unicodedata
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from pike_mixing.errors import InputError
 from pike_mixing.limits import PositiveInt
+from pipeline.data import cutting, installed_packages
+from pipeline.data.file_settings import Cut
+from pipeline.data.installed_packages import SUFFIXES
 from pipeline.data.source_interface import Document
+from pipeline.settings import Sha256
 
 try:
     from pydoc_data import topics as _pydoc
@@ -25,10 +30,12 @@ except ImportError:
     # Some slim installations leave it out; they lack the topic `reference`.
     _REFERENCE = {}
 
-Topic = Literal["code", "docstrings", "reference", "tables", "unicode"]
+Topic = Literal["code", "docstrings", "headers", "prose", "reference", "stubs", "tables", "unicode"]
 
 Text = tuple[str, str]
 """A document's name and text."""
+Files = Iterable[tuple[str, Path]]
+"""Files, each with its name."""
 
 UNICODE_LINES = 64
 """Characters named in one document of the topic `unicode`."""
@@ -41,19 +48,41 @@ _NOT_CODE = frozenset(
 
 @dataclass(frozen=True)
 class Python:
-    """One topic of the text that comes with the running Python."""
+    """One topic of the text that comes with the running Python, or with installed packages."""
 
     topic: Topic
     """code: standard library without docstrings and comments; docstrings: its docstrings, one
     document a module; reference: the language reference of `pydoc`; tables: the modules of
-    `encodings`; unicode: names of characters, 64 a document."""
+    `encodings`; unicode: names of characters, 64 a document; of `packages`: code, docstrings,
+    headers of C and C++ (and what sources there are), prose (.rst, .md, .txt, licences) and stubs
+    (.pyi)."""
+    packages: dict[str, str] | None = None
+    """Distributions whose files are read in place of the standard library's, each with its version:
+    {numpy: 2.4.1}. Another version is refused."""
+    documents: Cut = "file"
+    """What a document of a file is, as of the kind local: a file, or "8000 characters" of it."""
+    documents_sha256: Sha256 | None = None
+    """Identity of all documents (`documents_sha256` of their manifest): where the files of the same
+    versions differ, as on another platform, the source is refused; absent: they are recorded."""
     bytes: PositiveInt | None = None
     """Stop at the document that reaches so many UTF-8 bytes; absent: read all."""
     kind: Literal["python"] = "python"
 
+    def problems(self) -> list[str]:
+        """Topics without files, and pieces that are too long."""
+        result = [f"documents: {problem}" for problem in cutting.problems(self.documents)]
+        if self.packages is None and self.topic in _OF_PACKAGES:
+            result.append(f"topic: {self.topic!r} is that of packages: name them in `packages`")
+        if self.packages is not None and self.topic not in SUFFIXES:
+            known = ", ".join(SUFFIXES)
+            result.append(f"topic: packages have no {self.topic!r}: choose one of {known}")
+        return result
+
     @property
     def licence(self) -> str:
         """Licence of the topic."""
+        if self.packages is not None:
+            return installed_packages.licences(self.packages)
         return "Unicode-3.0" if self.topic == "unicode" else "PSF-2.0"
 
     @property
@@ -64,35 +93,50 @@ class Python:
         """Documents of the topic, sorted by their place in the installation.
 
         Raises:
-            InputError: this Python lacks the topic.
+            InputError: this Python or the packages lack the topic, or the packages are others.
         """
         result = False
-        for name, text in TOPICS[self.topic](skipped):
+        for name, whole in self._texts(skipped):
             result = True
-            if text.strip():
-                yield Document(name, text)
-            else:
-                skipped["blank"] += 1
+            for number, text in cutting.cut(io.StringIO(whole), self.documents, _too_long(name)):
+                if text.strip():
+                    yield Document(name if number is None else f"{name}:{number}", text)
+                else:
+                    skipped["blank"] += 1
         if not result:
+            lacking = (
+                f"this Python ({_version()}) lacks" if self.packages is None else "packages lack"
+            )
             raise InputError(
-                f"topic {self.topic!r}: this Python ({_version()}) lacks it: choose another, or "
-                "install a full Python"
+                f"topic {self.topic!r}: {lacking} it: choose another, or install a full Python"
             )
 
+    def _texts(self, skipped: Counter[str]) -> Iterator[Text]:
+        """Files of the topic, as texts."""
+        if self.packages is None:
+            return TOPICS[self.topic](skipped)
+        files = installed_packages.files(self.packages, self.topic)
+        return {"code": code, "docstrings": docstrings}.get(self.topic, texts)(files, skipped)
+
     def facts(self, documents_sha256: str) -> dict[str, Any]:
-        """The revision: implementation, version, and the identity of what was read."""
-        return {"revision": f"{_version()} documents {documents_sha256}"}
+        """The revision: what was read, with its version, and the identity of the documents.
+
+        Raises:
+            InputError: they are not those that `documents_sha256` names.
+        """
+        named = ", ".join(f"{name} {version}" for name, version in (self.packages or {}).items())
+        if self.documents_sha256 not in (None, documents_sha256):
+            raise InputError(
+                f"documents_sha256: topic {self.topic!r} of {named or _version()} gives documents "
+                f"of SHA-256 {documents_sha256} here, not {self.documents_sha256}: its files are "
+                "others in this environment"
+            )
+        return {"revision": f"{named or _version()} documents {documents_sha256}"}
 
 
-def code(root: Path, excluded: frozenset[str], skipped: Counter[str]) -> Iterator[Text]:
-    """Modules below `root` without docstrings and comments, as `ast.unparse` writes them.
-
-    Args:
-        root: The folder.
-        excluded: Names of folders that are not entered.
-        skipped: Counts files left out, by reason.
-    """
-    for name, tree in _modules(root, excluded, skipped):
+def code(files: Files, skipped: Counter[str]) -> Iterator[Text]:
+    """Modules without docstrings and comments, as `ast.unparse` writes them."""
+    for name, tree in _modules(files, skipped):
         for node in ast.walk(tree):
             if _docstring(node) is not None:
                 assert isinstance(node, _Documented)
@@ -100,15 +144,9 @@ def code(root: Path, excluded: frozenset[str], skipped: Counter[str]) -> Iterato
         yield name, ast.unparse(tree)
 
 
-def docstrings(root: Path, excluded: frozenset[str], skipped: Counter[str]) -> Iterator[Text]:
-    """The docstrings of each module below `root`, in the order of the file, blank lines between.
-
-    Args:
-        root: The folder.
-        excluded: Names of folders that are not entered.
-        skipped: Counts files left out, by reason.
-    """
-    for name, tree in _modules(root, excluded, skipped):
+def docstrings(files: Files, skipped: Counter[str]) -> Iterator[Text]:
+    """The docstrings of each module, in the order of the file, blank lines between."""
+    for name, tree in _modules(files, skipped):
         result = [
             (getattr(node, "lineno", 0), docstring)
             for node in ast.walk(tree)
@@ -117,18 +155,12 @@ def docstrings(root: Path, excluded: frozenset[str], skipped: Counter[str]) -> I
         yield name, "\n\n".join(inspect.cleandoc(docstring) for _, docstring in sorted(result))
 
 
-def texts(root: Path, suffix: str, skipped: Counter[str]) -> Iterator[Text]:
-    """Files below `root` as they are.
-
-    Args:
-        root: The folder.
-        suffix: How the files' names end.
-        skipped: Counts files left out, by reason.
-    """
-    for file in _files(root, suffix, frozenset({"__pycache__"})):
+def texts(files: Files, skipped: Counter[str]) -> Iterator[Text]:
+    """Files as they are."""
+    for name, file in files:
         text = _decoded(file, skipped)
         if text is not None:
-            yield file.relative_to(root).as_posix(), text
+            yield name, text
 
 
 def character_names() -> Iterator[Text]:
@@ -145,12 +177,16 @@ def character_names() -> Iterator[Text]:
 
 _STDLIB = Path(sysconfig.get_paths()["stdlib"])
 
+_OF_PACKAGES = frozenset(SUFFIXES) - {"code", "docstrings"}
+
 TOPICS: dict[Topic, Callable[[Counter[str]], Iterator[Text]]] = {
-    "code": lambda skipped: code(_STDLIB, _NOT_CODE, skipped),
-    "docstrings": lambda skipped: docstrings(_STDLIB, _NOT_CODE, skipped),
+    "code": lambda skipped: code(_stdlib_modules(), skipped),
+    "docstrings": lambda skipped: docstrings(_stdlib_modules(), skipped),
     # As `help()` shows them.
     "reference": lambda _: iter(sorted(_REFERENCE.items())),
-    "tables": lambda skipped: texts(_STDLIB / "encodings", ".py", skipped),
+    "tables": lambda skipped: texts(
+        files_below(_STDLIB / "encodings", ".py", frozenset({"__pycache__"})), skipped
+    ),
     "unicode": lambda _: character_names(),
 }
 """Topic: how its documents are read, given a counter of what is left out."""
@@ -162,26 +198,34 @@ def _version() -> str:
     return f"{platform.python_implementation()} {platform.python_version()}"
 
 
-def _files(root: Path, suffix: str, excluded: frozenset[str]) -> list[Path]:
-    """Files in the order of their relative names; excluded folders are not entered."""
+def _too_long(name: str) -> cutting.Refusal:
+    return lambda _: InputError(f"{name} is too long: write `documents: 8000 characters`")
+
+
+def _stdlib_modules() -> Files:
+    # `_sysconfigdata...` was written when Python was built: it holds that machine's paths.
+    listed = files_below(_STDLIB, ".py", _NOT_CODE)
+    return [(name, file) for name, file in listed if not file.name.startswith("_sysconfigdata")]
+
+
+def files_below(root: Path, suffix: str, excluded: frozenset[str]) -> list[tuple[str, Path]]:
+    """Files in the order of their relative names; excluded folders are not entered.
+
+    Args:
+        root: The folder.
+        suffix: How the files' names end.
+        excluded: Names of folders.
+    """
     result: dict[str, Path] = {}
     for folder, inner, names in os.walk(root):
         inner[:] = [name for name in inner if name not in excluded]
         matching = (Path(folder, name) for name in names if name.endswith(suffix))
         result.update((file.relative_to(root).as_posix(), file) for file in matching)
-    return [result[name] for name in sorted(result)]
+    return [(name, result[name]) for name in sorted(result)]
 
 
-def _modules(
-    root: Path, excluded: frozenset[str], skipped: Counter[str]
-) -> Iterator[tuple[str, ast.Module]]:
-    for file in _files(root, ".py", excluded):
-        # Written when Python was built: it holds that machine's paths.
-        if file.name.startswith("_sysconfigdata"):
-            continue
-        text = _decoded(file, skipped)
-        if text is None:
-            continue
+def _modules(files: Files, skipped: Counter[str]) -> Iterator[tuple[str, ast.Module]]:
+    for name, text in texts(files, skipped):
         try:
             with warnings.catch_warnings():
                 # Invalid escapes in other people's strings are not ours to report.
@@ -190,7 +234,7 @@ def _modules(
         except (SyntaxError, ValueError):
             skipped["not Python"] += 1
             continue
-        yield file.relative_to(root).as_posix(), tree
+        yield name, tree
 
 
 def _decoded(file: Path, skipped: Counter[str]) -> str | None:

@@ -42,16 +42,19 @@ def library(tmp_path):
     (tmp_path / "a" / "z.py").write_text("x = 1\n")
     (tmp_path / "test").mkdir()
     (tmp_path / "test" / "t.py").write_text("y = 1\n")
-    (tmp_path / "_sysconfigdata_linux.py").write_text("path = '/build'\n")
     (tmp_path / "blank.py").write_text("# nothing\n")
     (tmp_path / "broken.py").write_text("def\n")
     (tmp_path / "latin.py").write_bytes(b"# \xe9\n")
     return tmp_path
 
 
+def files(root):
+    return python_stdlib.files_below(root, ".py", frozenset({"test"}))
+
+
 def test_code_has_no_docstrings_and_no_comments(library):
     skipped = Counter()
-    found = dict(python_stdlib.code(library, frozenset({"test"}), skipped))
+    found = dict(python_stdlib.code(files(library), skipped))
     assert list(found) == ["a/z.py", "b.py", "blank.py"]
     assert found["a/z.py"] == "x = 1"
     assert found["b.py"] == (
@@ -60,11 +63,11 @@ def test_code_has_no_docstrings_and_no_comments(library):
     )
     assert skipped == {"not Python": 1, "not UTF-8": 1}
     # Texts are files as they are.
-    assert dict(python_stdlib.texts(library / "test", ".py", skipped)) == {"t.py": "y = 1\n"}
+    assert dict(python_stdlib.texts(files(library / "test"), skipped)) == {"t.py": "y = 1\n"}
 
 
 def test_docstrings_are_in_the_order_of_the_file(library):
-    found = dict(python_stdlib.docstrings(library, frozenset({"test"}), Counter()))
+    found = dict(python_stdlib.docstrings(files(library), Counter()))
     assert {name: text for name, text in found.items() if text} == {
         "b.py": "About the module.\n\nAbout the thing.\n\n"
         "About the method.\n\n    Indented.\n\nNot indented.\n\n"
@@ -117,3 +120,60 @@ def test_each_topic_has_its_licence_and_names_its_python(topic, licence):
     source = python_stdlib.Python(topic)
     assert source.licence == licence
     assert re.fullmatch(r"CPython 3\..* documents abc", source.facts("abc")["revision"])
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """An installed distribution with a file of each kind."""
+    record, place = [], tmp_path / "site"
+    for name, text in {
+        "thing/__init__.py": MODULE,
+        "thing/part.pyi": "def part() -> int: ...\n",
+        "thing/include/part.h": "int part(void);\n" * 10,
+        "thing/README.md": "About the thing.\n",
+        "thing-1.2.dist-info/licenses/LICENSE": "Do as you like.\n",
+        "thing-1.2.dist-info/top_level.txt": "thing\n",
+        "thing-1.2.dist-info/METADATA": "Name: thing\nVersion: 1.2\nLicense-Expression: MIT\n",
+    }.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(text)
+        record.append(f"{name},,\n")
+    (place / "thing-1.2.dist-info" / "RECORD").write_text(
+        "".join([*record, "../bin/thing.txt,,\n"])
+    )
+    monkeypatch.syspath_prepend(place)
+    return {"thing": "1.2"}
+
+
+def test_files_of_an_installed_package_are_documents_by_kind(package):
+    def names(topic, **values):
+        source = python_stdlib.Python(topic, package, **values)
+        return [name for name, _ in source.read(Counter(), [])]
+
+    assert names("code") == names("docstrings") == ["thing/__init__.py"]
+    assert names("stubs") == ["thing/part.pyi"]
+    assert names("prose") == ["thing-1.2.dist-info/licenses/LICENSE", "thing/README.md"]
+    # 160 characters, cut behind the last line break or blank among 70: 4 lines of 16.
+    parts = [f"thing/include/part.h:{n}" for n in (1, 2, 3)]
+    assert names("headers", documents="70 characters") == parts
+    assert python_stdlib.Python("stubs", package).licence == "thing: MIT"
+
+
+def test_another_environment_is_told_by_name(package):
+    wrong = {"thing": "1.3", "no-such-thing": "1"}
+    with pytest.raises(
+        InputError, match=r"thing 1\.2 is installed, not 1\.3; .*no-such-thing noth"
+    ):
+        list(python_stdlib.Python("stubs", wrong).read(Counter(), []))
+    source = python_stdlib.Python("stubs", package, documents_sha256="a" * 64)
+    assert source.facts("a" * 64)["revision"] == f"thing 1.2 documents {'a' * 64}"
+    with pytest.raises(InputError, match=r"'stubs' of thing 1\.2 gives documents of SHA-256 bbb"):
+        source.facts("b" * 64)
+
+
+@pytest.mark.parametrize(
+    ("topic", "packages", "message"),
+    [("stubs", None, "'stubs' is that of packages"), ("tables", {"a": "1"}, "have no 'tables'")],
+)
+def test_a_topic_without_files_is_named(topic, packages, message):
+    assert message in python_stdlib.Python(topic, packages).problems()[0]

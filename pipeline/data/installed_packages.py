@@ -1,0 +1,67 @@
+"""Files of the packages that are installed beside this project, by kind of text."""
+
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path, PurePosixPath
+
+from pike_mixing.errors import InputError
+
+SUFFIXES = {
+    "code": (".py",),
+    "docstrings": (".py",),
+    "headers": (".h", ".hh", ".hpp", ".cuh", ".c", ".cc", ".cpp"),
+    "prose": (".rst", ".md", ".txt"),
+    "stubs": (".pyi",),
+}
+"""Topic: the ends of its files' names; licences without one are prose."""
+_LICENCES = ("licence", "license", "copying", "notice", "authors")
+_LISTS = ("top_level.txt", "entry_points.txt", "sources.txt", "requires.txt")
+"""Lists of names that installers write."""
+
+
+def files(packages: Mapping[str, str], topic: str) -> list[tuple[str, Path]]:
+    """The files of a topic in some packages, each with its name, in the order of the names.
+
+    Args:
+        packages: Version by name of the distribution.
+        topic: One of `SUFFIXES`.
+
+    Raises:
+        InputError: packages that are missing or of another version, all of them.
+    """
+    _refuse_other(packages)
+    result = {}
+    for name in packages:
+        for entry in metadata.files(name) or ():
+            place = PurePosixPath(entry.as_posix())
+            if ".." in place.parts or "__pycache__" in place.parts:
+                continue
+            licence = topic == "prose" and place.name.lower().startswith(_LICENCES)
+            listed = place.name.lower() in _LISTS
+            path = Path(str(entry.locate()))
+            if (place.suffix in SUFFIXES[topic] or licence) and not listed and path.is_file():
+                result[place.as_posix()] = path
+    return [(name, result[name]) for name in sorted(result)]
+
+
+def licences(packages: Mapping[str, str]) -> str:
+    """What the packages say of their licences, for the record."""
+    _refuse_other(packages)
+    result = []
+    for name in packages:
+        about = metadata.metadata(name)
+        fields = [field for field in ("License-Expression", "License") if field in about]
+        result.append(f"{name}: {about[fields[0]].splitlines()[0] if fields else 'unknown'}")
+    return "; ".join(result)
+
+
+def _refuse_other(packages: Mapping[str, str]) -> None:
+    installed = {d.metadata["Name"].lower(): d.version for d in metadata.distributions()}
+    wrong = [
+        f"packages: {name} {installed.get(name.lower(), 'nothing')} is installed, not {version}"
+        for name, version in packages.items()
+        if installed.get(name.lower()) != version
+    ]
+    if wrong:
+        advice = "set up the environment that the source was written for, or name what is installed"
+        raise InputError(f"{'; '.join(wrong)}: {advice}")
