@@ -19,8 +19,8 @@ every file.
   document.
 - Fingerprint of the tokens: `{fingerprint}`.
 
-| split | documents | tokens | bytes of text |
-| --- | ---: | ---: | ---: |
+| split | documents | tokens | largest document's share | bytes of text |
+| --- | ---: | ---: | ---: | ---: |
 {rows}
 
 `*.bin` holds the tokens of one document after the other, little-endian {dtype}; `*-documents.npy`
@@ -47,7 +47,8 @@ def text(facts: Mapping[str, Any]) -> str:
         "tags": ["pretraining", "tokenized"],
     }
     rows = [
-        f"| {name} | {split['documents']:,} | {split['tokens']:,} | {split['bytes']:,} |"
+        f"| {name} | {split['documents']:,} | {split['tokens']:,} | {split['largest_share']:.1%} | "
+        f"{split['bytes']:,} |"
         for name, split in facts["splits"].items()
     ]
     skipped = (f"{count:,} {reason}" for reason, count in facts["skipped"].items() if count)

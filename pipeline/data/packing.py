@@ -34,8 +34,9 @@ log = logging.getLogger("pike")
 
 LEAST_TOKENS = 16
 """A split of fewer tokens is a mistake."""
-FEW_DOCUMENTS = 20
-"""Fewer documents for validation are told."""
+ENOUGH_DOCUMENTS, LARGEST_SHARE = 200, 0.02
+"""Fewer documents for validation, or one of more than this share of its tokens, are told: errors
+are over documents."""
 
 
 def pack(
@@ -221,12 +222,16 @@ def _doubts(
     """What is odd about the validation text, and no mistake."""
     validation, tokens = facts["validation"], sum(split["tokens"] for split in facts.values())
     share, expected = validation["tokens"] / tokens, chosen.validation_share
-    if validation["documents"] < FEW_DOCUMENTS or not (own or share > expected / 2):
+    largest = validation["largest_share"]
+    few = validation["documents"] < ENOUGH_DOCUMENTS or largest > LARGEST_SHARE
+    if few or not (own or share > expected / 2):
         longer = f"{store.more(source)}, or set a larger packing.validation_share ({expected})"
         yield (
             f"domain {source.name!r}: little text is for validation: {validation['documents']:,} "
-            f"documents, {validation['tokens']:,} of {tokens:,} tokens ({share:.1%}), so that "
-            f"losses are uncertain: {'name more validation_files' if own else longer}"
+            f"documents (of {ENOUGH_DOCUMENTS} that are enough), the largest {largest:.1%} of its "
+            f"tokens (at most {LARGEST_SHARE:.0%} is even), {validation['tokens']:,} of {tokens:,} "
+            f"tokens ({share:.1%}), so that losses are uncertain: "
+            f"{'name more validation_files' if own else longer}"
         )
 
 

@@ -79,6 +79,8 @@ class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
         return {
             "tokens": self.tokens,
             "documents": self.documents,
+            # Of the document with most tokens, in the split's tokens.
+            "largest_share": float(document_N["tokens"].max(initial=0) / max(self.tokens, 1)),
             "bytes": int(document_N["bytes"].sum(dtype=np.int64)),
             "characters": self.characters,
             "unknown_tokens": int(self.counts_V[unknown]),

@@ -11,7 +11,7 @@ from pipeline.runtime import atomic_files
 def texts(length, split):
     """Texts of letters that go to a split, by their hashes."""
     draw = random.Random(length)
-    drawn = ("".join(draw.choices("abcdefgh", k=length)) for _ in range(200))
+    drawn = ("".join(draw.choices("abcdefgh", k=length)) for _ in range(1200))
     return [text for text in drawn if is_validation(text_hash(text), 0.3) == (split != "train")]
 
 
@@ -21,16 +21,25 @@ SHORT, LONG = texts(9, "validation"), texts(99, "train")
 @pytest.mark.parametrize(
     ("documents", "told"),
     [
-        # Texts have 9 and 99 letters, and each an end: 200 of 2,200 tokens; 190 of 390; 200 of 400.
-        (SHORT[:20] + LONG[:20], "20 documents, 200 of 2,200 tokens (9.1%)"),
-        (SHORT[:19] + LONG[:2], "19 documents, 190 of 390 tokens (48.7%)"),
-        (SHORT[:20] + LONG[:2], None),
+        # Texts have 9 and 99 letters, and each an end: 2,000 of 22,000 tokens; 1,990 of 3,990;
+        # 2,000 of 4,000. One of 108 letters more is 109 of 2,109 tokens of validation.
+        (SHORT[:200] + LONG[:200], (200, "0.5%", "2,000 of 22,000 tokens (9.1%)")),
+        (SHORT[:199] + LONG[:20], (199, "0.5%", "1,990 of 3,990 tokens (49.9%)")),
+        (SHORT[:200] + LONG[:20], None),
+        (
+            [*SHORT[:200], texts(108, "validation")[0], *LONG[:20]],
+            (201, "5.2%", "2,109 of 4,109 tokens (51.3%)"),
+        ),
     ],
 )
 def test_little_text_for_validation_is_told(packed, caplog, documents, told):
     manifest = atomic_files.read_json(packed(documents) / atomic_files.MANIFEST)
     assert [r.message for r in caplog.records if "validation" in r.message] == manifest["warnings"]
-    way = "so that losses are uncertain: give the source more documents, or set a larger packing"
-    way += ".validation_share (0.3)"
-    lead = "domain 'domain': little text is for validation"
-    assert manifest["warnings"] == ([f"{lead}: {told}, {way}"] if told else [])
+    if told is None:
+        assert manifest["warnings"] == []
+        return
+    (warning,) = manifest["warnings"]
+    count, largest, tokens = told
+    assert f"for validation: {count} documents (of 200 that are enough)" in warning
+    assert f"the largest {largest} of its tokens (at most 2% is even), {tokens}, so that" in warning
+    assert warning.endswith("or set a larger packing.validation_share (0.3)")
