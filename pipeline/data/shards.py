@@ -10,7 +10,7 @@ import mmap
 import os
 import resource
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -138,6 +138,7 @@ class Corpus:
     _starts: list[int]
     _maps: list[mmap.mmap]
     _shards: list[npt.NDArray[Any]]
+    _views: dict[tuple[int, int], npt.NDArray[Any]] = field(default_factory=dict)
 
     @classmethod
     def open(cls, folder: Path, split: str, *, verify: bool = False) -> "Corpus":
@@ -212,11 +213,18 @@ class Corpus:
         # Only the shards that hold a row of the batch are touched: there can be a thousand.
         for shard in np.unique(shard_R[inside_R]):
             here_R = inside_R & (shard_R == shard)
-            window_TxL1 = np.lib.stride_tricks.sliding_window_view(self._shards[shard], width)
+            window_TxL1 = self._windows(int(shard), width)
             tokens_RxL1[here_R] = window_TxL1[start_R[here_R] - self._starts[shard]]
         for place in np.flatnonzero(~inside_R):
             tokens_RxL1[place] = self.span(start_R[place], start_R[place] + width)
         self._refuse_foreign(tokens_RxL1)
+
+    def _windows(self, shard: int, width: int) -> npt.NDArray[Any]:
+        """All windows of a shard. A view costs more to make than some rows to read: it is kept."""
+        if (shard, width) not in self._views:
+            view = np.lib.stride_tricks.sliding_window_view(self._shards[shard], width)
+            self._views[shard, width] = view
+        return self._views[shard, width]
 
     def _ask_for(self, start_R: npt.NDArray[np.int64], width: int) -> None:
         """Begins to load rows from the disk, all at once, where the first had to be waited for.
