@@ -44,7 +44,8 @@ class DGA(Method):
 
     about: ClassVar[str] = (
         "More of the domains whose gradients agree with that of a target, which may be a domain "
-        "that is not trained on. Measured now and then while training."
+        "that is not trained on. Measured now and then while training. Our reading of an abstract "
+        "and reviews: the form of the update and all defaults are inferred."
     )
 
     target: Proportions | None = None

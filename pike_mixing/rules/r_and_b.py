@@ -22,16 +22,19 @@ class RAndB(Method):
     length of G p sets the unit: no scale of the gradients matters, and no odds exceed
     exp(2 strength). Each round forgets the one before.
 
-    The paper adds up each domain's gradients over the round's steps and takes the products of the
-    sums, in the last layer alone. Here products are taken at each step, of all layers, and averaged
-    by the numbers of rows, |S_i| |S_j|; two domains that are never in a batch together count as
-    orthogonal. On the diagonal the average holds a batch's noise, variance / rows, as it is, where
-    the paper's falls with the steps of a round: small batches favour noisy domains.
+    Our reading, not the paper's rule: Algorithm 1 adds up each domain's gradients over the round's
+    steps and takes the products of the sums over |S_i| |S_j| rows, in the last layer alone, for
+    which K gradients would have to be kept over a round and lie in checkpoints. Here products are
+    taken at each step, of all layers, and averaged by the numbers of rows, |S_i| |S_j|; two domains
+    that are never in a batch together count as orthogonal. On the diagonal the average holds a
+    batch's noise, variance / rows, as it is, where the paper's falls with the steps of a round:
+    small batches favour noisy domains.
     """
 
     about: ClassVar[str] = (
         "At the end of each round, more of the domains whose gradients in training agree with "
-        "those of all domains together."
+        "those of all domains together. Our reading: products of each step are averaged, where the "
+        "paper multiplies sums over a round."
     )
 
     strength: PositiveFloat = 3.0
