@@ -44,8 +44,6 @@ def refuse_untrainable(
         )
     if n > recipe.rows:
         problems.append(f"{n} processes, but training.rows of {recipe.rows}: start fewer")
-    if shard and recipe.compile:
-        problems.append("--shard does not go with training.compile: leave one of them")
     if devices.compiles(device) and needs.moments_per_domain:
         # It would compile anew whenever a domain is without rows.
         problems.append(

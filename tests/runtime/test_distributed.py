@@ -156,6 +156,18 @@ def test_two_processes_with_shards_train_as_one_does(tmp_path, write_run, torchr
 
 
 @pytest.mark.slow
+def test_shards_train_in_compiled_blocks(tmp_path, write_run, torchrun, corpora):
+    training = {**TRAINING, "steps": 4, "checkpoint_every": 4}
+    run = write_run(tmp_path / "alone", training=training, **PIKE)
+    train.pretrain(run, corpora, device="cpu", threads=1)
+    compiled = training | {"compile": True}
+    same(
+        trained_by_two(tmp_path / "two", write_run, torchrun, SHARDED, compiled, **PIKE),
+        run.parent,
+    )
+
+
+@pytest.mark.slow
 def test_moments_of_each_domain_are_those_of_one_process(tmp_path, write_run, torchrun, corpora):
     """Whole, and in shards that go on from a checkpoint of whole ones."""
     method = {"training": {**TRAINING, "steps": 8, "checkpoint_every": 4}, "rule": "adatask"}
