@@ -56,7 +56,9 @@ def test_a_finished_experiment_is_asked(finished):
     assert len(commands) > 4
     for theirs, ours in OURS.items():
         commands = [command.replace(theirs, ours) for command in commands]
-    queries = [q for name in documented.NAMES for q in documented.blocks(name, "sql")]
+    every = [q for name in documented.NAMES for q in documented.blocks(name, "sql")]
+    # Two databases are attached in DuckDB's own shell: test_database.py does so.
+    queries = [query for query in every if not query.startswith("attach ")]
     assert queries
     asked = [f"'{sys.executable}' -m pipeline query '{' '.join(q.split())}'" for q in queries]
     shown = told(finished, [*commands, *asked])
