@@ -1,5 +1,6 @@
 """Killed anywhere, a workflow goes on where it was and ends with the same bits."""
 
+import base64
 import importlib.util
 import json
 import os
@@ -56,6 +57,18 @@ def test_a_workflow_killed_at_three_moments_ends_with_the_same_weights(untrained
     assert untrained.outcomes() == unbroken, f"killed at {moments}"
     assert (resumes(untrained, "mix"), resumes(untrained, "pike")) == (2, 1)
     assert untrained.plan(mix, pike) == set()
+
+
+def test_a_run_that_ended_after_its_workflow_is_finished(untrained):
+    """Snakemake has marked the manifest as begun, and never as done."""
+    mix = untrained.manifest("mix")
+    untrained.make(mix)
+    marks = untrained.path(".snakemake/incomplete")
+    marks.mkdir(exist_ok=True)
+    (marks / base64.b64encode(mix.encode()).decode()).touch()
+    plan = untrained.plan("--profile", "workflow/profiles/default")
+    assert "pretrain words/tiny/mix/seed0" not in plan
+    assert {"pretrain words/tiny/pike/seed0", "evaluate words/tiny/mix/seed0", "all"} <= plan
 
 
 @pytest.mark.skipif(not fork_server.possible(), reason="each job is a process of its own")
