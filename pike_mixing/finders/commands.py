@@ -109,7 +109,7 @@ def _tested(
         catalogue.located(arguments.test),
         swarm.losses,
         metrics=arguments.test_metrics,
-        where=options.texts(arguments.test_where, "--test-where"),
+        where=options.parse_texts(arguments.test_where, "--test-where"),
         phases=arguments.phases,
         weight=arguments.weight_prefix,
         loss=arguments.loss_prefix,

@@ -1,4 +1,4 @@
-"""What the options of the finders' commands say: pairs of names and values, finders, tables."""
+"""Parsing of the command-line options that the finders' commands share."""
 
 import argparse
 import json
@@ -12,12 +12,12 @@ from pike_mixing.settings import unknown
 from pike_mixing.swarms import catalogue
 
 
-def pairs(texts: Sequence[str], option: str, default: float | None = None) -> dict[str, Any]:
-    """NAME=VALUE by name, values as in JSON; a text that is none stands for itself.
+def parse_pairs(texts: Sequence[str], option: str, default: float | None = None) -> dict[str, Any]:
+    """Parses NAME=VALUE texts. A value is JSON; one that is no valid JSON is kept as text.
 
     Args:
-        texts: What was written.
-        option: Behind which option, for messages.
+        texts: The option's arguments.
+        option: The option, for messages.
         default: The value of a name alone; without it, a name alone is refused.
 
     Raises:
@@ -38,25 +38,25 @@ def pairs(texts: Sequence[str], option: str, default: float | None = None) -> di
 
 
 def by_domain(texts: Sequence[str], option: str, domains: Sequence[str]) -> dict[str, float]:
-    """Numbers by domain, as `pairs` reads them.
+    """Parses numbers by domain, as `parse_pairs` does.
 
     Args:
-        texts: What was written.
-        option: Behind which option, for messages.
-        domains: The names that there are.
+        texts: The option's arguments.
+        option: The option, for messages.
+        domains: Known domain names.
 
     Raises:
         InputError: a name is no domain.
     """
-    values = pairs(texts, option)
+    values = parse_pairs(texts, option)
     if problems := [unknown(name, domains, option) for name in values if name not in domains]:
         raise InputError("\n".join(problems))
     return values
 
 
-def target_of(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, float]:
-    """Weights of the losses by name, without the prefix."""
-    weights = pairs(names, "--target", 1.0)
+def target_of(arguments: argparse.Namespace, weighed: Sequence[str]) -> dict[str, float]:
+    """Target weights by loss, without --loss-prefix; a loss without a weight has weight 1."""
+    weights = parse_pairs(weighed, "--target", 1.0)
     return {name.removeprefix(arguments.loss_prefix): weight for name, weight in weights.items()}
 
 
@@ -64,13 +64,13 @@ def finder_of(arguments: argparse.Namespace, target: Mapping[str, float]) -> Swa
     """The finder that the options name, for this target.
 
     Raises:
-        InputError: there is none, it reads no tables, or its settings do not fit.
+        InputError: the finder is unknown, does not read tables, or its settings are invalid.
     """
     name = arguments.finder
     reads = registry.kind(name).reads if name in FINDERS else "losses"
     if reads != "losses":
         raise InputError(f"the finder {name!r} reads the {reads} of a run, not a table")
-    settings = {"target": dict(target)} | pairs(arguments.set, "--set")
+    settings = {"target": dict(target)} | parse_pairs(arguments.set, "--set")
     return cast(SwarmFinder, registry.build(name, settings, "--set"))
 
 
@@ -80,13 +80,13 @@ def swarm_of(arguments: argparse.Namespace, losses: Sequence[str]) -> Swarm:
         catalogue.located(arguments.table),
         losses,
         metrics=arguments.metrics,
-        where=texts(arguments.where, "--where"),
+        where=parse_texts(arguments.where, "--where"),
         phases=arguments.phases,
         weight=arguments.weight_prefix,
         loss=arguments.loss_prefix,
     )
 
 
-def texts(values: Sequence[str], option: str) -> dict[str, str]:
-    """As `pairs`, values as texts."""
-    return {name: str(value) for name, value in pairs(values, option).items()}
+def parse_texts(values: Sequence[str], option: str) -> dict[str, str]:
+    """As `parse_pairs`, values as texts."""
+    return {name: str(value) for name, value in parse_pairs(values, option).items()}

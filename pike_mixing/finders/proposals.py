@@ -77,7 +77,9 @@ def reused(arguments: argparse.Namespace) -> str:
     Raises:
         InputError: a domain that is not there, or no ratios that could be kept.
     """
-    within = reuse.kept(options.pairs(arguments.old, "--old"), arguments.changed)
+    within = reuse.kept(options.parse_pairs(arguments.old, "--old"), arguments.changed)
     if arguments.new:
-        within = reuse.expanded(options.pairs(arguments.new, "--new"), arguments.virtual, within)
+        within = reuse.expanded(
+            options.parse_pairs(arguments.new, "--new"), arguments.virtual, within
+        )
     return json.dumps(within, indent=2)

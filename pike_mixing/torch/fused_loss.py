@@ -1,10 +1,11 @@
-"""The chunked loss on a GPU: two passes over logits that stay in the precision of the products.
+"""The chunked loss on a GPU: two passes over logits in the precision of the matrix products.
 
-The first pass reads a chunk's logits and adds them up in float32; the second reads them once more
-and writes their gradient in their place. Both are one compiled function. Products are added up in
-float32 where they are made, so that a chunk costs no pass over the embedding's gradient.
+The first pass reads a chunk's logits and computes their log-sum-exp in float32; the second reads
+them once more and overwrites them with their gradient. Both are one compiled function. The matrix
+products accumulate directly into the float32 gradient of the embedding, so that no chunk needs a
+pass over it.
 
-Shapes: N tokens, n of a chunk, D model width, V vocabulary.
+Shapes: N tokens, n tokens of a chunk, D model width, V vocabulary.
 """
 
 import functools
@@ -20,9 +21,9 @@ def losses_and_gradients(
     target_N: Tensor,
     weight_N: Tensor,
     dtype: torch.dtype,
-    rows: int,
+    chunk_tokens: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The losses, and the gradients of their weighted sum by both factors of the logits.
+    """The losses, and the gradients of their weighted sum with respect to both arguments.
 
     Args:
         hidden_NxD: The model's last hidden states.
@@ -30,28 +31,28 @@ def losses_and_gradients(
         target_N: Each next token.
         weight_N: Weight of each token's loss in the sum.
         dtype: What the products are computed in, and what logits are kept in.
-        rows: Tokens n of a chunk.
+        chunk_tokens: Tokens n of a chunk.
 
     Returns:
         Losses in nats (N), gradients N x D and V x D; all in float32 at least.
     """
-    exact = torch.promote_types(hidden_NxD.dtype, torch.float32)
+    accumulation = torch.promote_types(hidden_NxD.dtype, torch.float32)
     factor_VxD = embedding_VxD.to(dtype)
-    of_hidden_NxD = torch.empty_like(hidden_NxD, dtype=exact)
-    of_embedding_VxD = torch.empty_like(embedding_VxD, dtype=exact)
-    nll_N = hidden_NxD.new_empty(len(target_N), dtype=exact)
-    turn = compiled_turn()
-    for begin in range(0, len(target_N), rows):
-        piece = slice(begin, begin + rows)
-        hidden_nxD = hidden_NxD[piece].to(dtype)
+    gradient_NxD = torch.empty_like(hidden_NxD, dtype=accumulation)
+    gradient_VxD = torch.empty_like(embedding_VxD, dtype=accumulation)
+    nll_N = hidden_NxD.new_empty(len(target_N), dtype=accumulation)
+    losses_of = compiled_losses_to_gradient()
+    for begin in range(0, len(target_N), chunk_tokens):
+        chunk = slice(begin, begin + chunk_tokens)
+        hidden_nxD = hidden_NxD[chunk].to(dtype)
         logits_nxV = hidden_nxD @ factor_VxD.T
-        nll_N[piece] = turn(logits_nxV, target_N[piece], weight_N[piece])
-        add_product(of_hidden_NxD[piece], logits_nxV, factor_VxD, kept=False)
-        add_product(of_embedding_VxD, logits_nxV.T, hidden_nxD, kept=begin > 0)
-    return nll_N, of_hidden_NxD, of_embedding_VxD
+        nll_N[chunk] = losses_of(logits_nxV, target_N[chunk], weight_N[chunk])
+        add_product(gradient_NxD[chunk], logits_nxV, factor_VxD, accumulate=False)
+        add_product(gradient_VxD, logits_nxV.T, hidden_nxD, accumulate=begin > 0)
+    return nll_N, gradient_NxD, gradient_VxD
 
 
-def turn(logits_nxV: Tensor, target_n: Tensor, weight_n: Tensor) -> Tensor:
+def losses_to_gradient(logits_nxV: Tensor, target_n: Tensor, weight_n: Tensor) -> Tensor:
     """Puts the gradient of the weighted losses in the logits' place and returns the losses (n).
 
     Args:
@@ -59,36 +60,38 @@ def turn(logits_nxV: Tensor, target_n: Tensor, weight_n: Tensor) -> Tensor:
         target_n: Each next token.
         weight_n: Weight of each loss.
     """
-    exact_nxV = logits_nxV.to(weight_n.dtype)
-    log_sum_n = exact_nxV.logsumexp(dim=1)
-    nll_n = log_sum_n - exact_nxV.gather(1, target_n[:, None])[:, 0]
-    # A comparison is part of the same pass, where a look-up would be one of its own.
-    hit_nxV = target_n[:, None] == torch.arange(logits_nxV.shape[1], device=target_n.device)
-    share_nxV = (exact_nxV - log_sum_n[:, None]).exp()
-    logits_nxV.copy_(weight_n[:, None] * (share_nxV - hit_nxV.to(share_nxV.dtype)))
+    wide_nxV = logits_nxV.to(weight_n.dtype)
+    log_sum_n = wide_nxV.logsumexp(dim=1)
+    nll_n = log_sum_n - wide_nxV.gather(1, target_n[:, None])[:, 0]
+    # A comparison is fused into the same kernel; a scatter would need a pass of its own.
+    is_target_nxV = target_n[:, None] == torch.arange(logits_nxV.shape[1], device=target_n.device)
+    probability_nxV = (wide_nxV - log_sum_n[:, None]).exp()
+    logits_nxV.copy_(
+        weight_n[:, None] * (probability_nxV - is_target_nxV.to(probability_nxV.dtype))
+    )
     return nll_n
 
 
 @functools.cache
-def compiled_turn() -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    """`turn` as one compiled function for chunks of any number of tokens."""
-    return torch.compile(turn, dynamic=True, fullgraph=True)
+def compiled_losses_to_gradient() -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    """`losses_to_gradient` as one compiled function for chunks of any number of tokens."""
+    return torch.compile(losses_to_gradient, dynamic=True, fullgraph=True)
 
 
-def add_product(sum_mxn: Tensor, a: Tensor, b: Tensor, *, kept: bool) -> None:
+def add_product(sum_IxJ: Tensor, a: Tensor, b: Tensor, *, accumulate: bool) -> None:
     """Adds A B to a sum in the sum's own precision.
 
     Args:
-        sum_mxn: The sum, float32 at least.
-        a: A, m x k.
-        b: B, k x n, of A's precision.
-        kept: Whether what is there counts; else A B takes its place.
+        sum_IxJ: The sum, float32 at least.
+        a: A, I x K.
+        b: B, K x J, of A's precision.
+        accumulate: Whether A B is added to what is there; else it overwrites it.
     """
-    beta = 1 if kept else 0
-    if a.dtype == sum_mxn.dtype:
-        torch.addmm(sum_mxn, a, b, beta=beta, out=sum_mxn)
-    elif sum_mxn.is_cpu:
-        # Only GPUs have products whose results are more precise than their factors.
-        torch.addmm(sum_mxn, a.to(sum_mxn.dtype), b.to(sum_mxn.dtype), beta=beta, out=sum_mxn)
+    beta = 1 if accumulate else 0
+    if a.dtype == sum_IxJ.dtype:
+        torch.addmm(sum_IxJ, a, b, beta=beta, out=sum_IxJ)
+    elif sum_IxJ.is_cpu:
+        # Only CUDA has matrix products whose results are more precise than their factors.
+        torch.addmm(sum_IxJ, a.to(sum_IxJ.dtype), b.to(sum_IxJ.dtype), beta=beta, out=sum_IxJ)
     else:
-        torch.addmm(sum_mxn, a, b, beta=beta, out_dtype=sum_mxn.dtype, out=sum_mxn)
+        torch.addmm(sum_IxJ, a, b, beta=beta, out_dtype=sum_IxJ.dtype, out=sum_IxJ)

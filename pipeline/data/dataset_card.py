@@ -11,39 +11,39 @@ CARD = """\
 
 # {source}
 
-A domain of text as tokens for pretraining, made by `pike pack`. `manifest.json` has the SHA-256 of
+One domain of text, tokenized for pretraining by `pike pack`. `manifest.json` has the SHA-256 of
 every file.
 
-- Text: `{source}`, revision `{revision}`, licence {licence}; left out: {skipped}.
+- Text: `{source}`, revision `{revision}`, licence {licence}; skipped documents: {skipped}.
 - Tokens: SentencePiece, {vocabulary:,} pieces, model of SHA-256 `{tokenizer}`. Piece {eos} ends a
   document.
-- Fingerprint of the tokens: `{fingerprint}`.
+- Token fingerprint: `{fingerprint}`.
 
 | split | documents | tokens | largest document's share | bytes of text |
 | --- | ---: | ---: | ---: | ---: |
 {rows}
 
-`*.bin` holds the tokens of one document after the other, little-endian {dtype}; `*-documents.npy`
+`*.bin` holds the concatenated token ids of the documents, little-endian {dtype}; `*-documents.npy`
 lists the documents.
 """
 SIZES = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K", 1_000_000: "100K<n<1M"}
-"""The Hub's classes of size, by the number of documents below which they end."""
+"""The Hub's size categories, by their exclusive upper bound in documents."""
 
 
 def text(facts: Mapping[str, Any]) -> str:
     """The card of a corpus.
 
     Args:
-        facts: Those of its manifest.
+        facts: The corpus's manifest.
     """
-    counted = sum(split["documents"] for split in facts["splits"].values())
+    documents = sum(split["documents"] for split in facts["splits"].values())
     head = {
         "pretty_name": facts["source"],
         # The Hub has its own list of licences; any other is named beside `other`.
         "license": "other",
         "license_name": facts["licence"],
         "task_categories": ["text-generation"],
-        "size_categories": [next((s for n, s in SIZES.items() if counted < n), "n>1M")],
+        "size_categories": [next((s for n, s in SIZES.items() if documents < n), "n>1M")],
         "tags": ["pretraining", "tokenized"],
     }
     rows = [

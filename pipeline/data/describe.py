@@ -20,7 +20,7 @@ def corpus(given: Sequence[str | Path], *, format: Format = "table") -> str:
         format: table for reading, csv and json for machines.
 
     Raises:
-        InputError: no corpus, or one that was packed before its text was measured.
+        InputError: no corpus, or one of an older version, without statistics.
     """
     rows: list[Row] = []
     for name in given:
@@ -28,24 +28,24 @@ def corpus(given: Sequence[str | Path], *, format: Format = "table") -> str:
         if not result:
             raise InputError(f"{name} holds no corpus: name a folder such as results/corpora")
         rows += [row for folder in result for row in _rows(folder)]
-    least = sorted({n for row in rows for n in row["lengths"]})
+    bounds = sorted({n for row in rows for n in row["lengths"]})
     if format == "csv":
         for row in rows:
             lengths = row.pop("lengths")
-            row |= {f"documents_from_{n}_tokens": lengths.get(n, 0) for n in least}
-    return presentation.shown(format, rows, lambda: _text(rows, least))
+            row |= {f"documents_from_{n}_tokens": lengths.get(n, 0) for n in bounds}
+    return presentation.shown(format, rows, lambda: _text(rows, bounds))
 
 
-def _text(rows: list[Row], least: list[int]) -> str:
-    sizes = [name for name in rows[0] if name != "lengths"]
-    longest = [{n: row["lengths"].get(n, 0) for n in least} for row in rows]
+def _text(rows: list[Row], bounds: list[int]) -> str:
+    columns = [name for name in rows[0] if name != "lengths"]
+    counts = [{n: row["lengths"].get(n, 0) for n in bounds} for row in rows]
     keys = ("tokenizer", "domain", "split")
     return "\n".join(
         [
-            _table([{name: row[name] for name in sizes} for row in rows]),
+            _table([{name: row[name] for name in columns} for row in rows]),
             "",
             "Documents of at least so many tokens, and fewer than twice as many:",
-            _table([{k: row[k] for k in keys} | by for row, by in zip(rows, longest, strict=True)]),
+            _table([{k: row[k] for k in keys} | by for row, by in zip(rows, counts, strict=True)]),
         ]
     )
 
@@ -55,7 +55,7 @@ def _rows(folder: Path) -> Iterator[Row]:
     vocabulary = manifest["tokenizer"]["vocabulary"]
     for split in SPLITS:
         facts = manifest["splits"][split]
-        remedy = "it was packed before corpora were measured: pack it anew"
+        remedy = "an older version packed it, without statistics: pack it again"
         manifests.require(facts, manifests.MEASURED, folder / atomic_files.MANIFEST, remedy)
         yield {
             "tokenizer": folder.parent.name,
@@ -70,7 +70,7 @@ def _rows(folder: Path) -> Iterator[Row]:
             "vocabulary_share": facts["pieces"] / vocabulary,
             "unknown_share": facts["unknown_tokens"] / facts["tokens"],
             "licence": manifest["licence"],
-            "lengths": {int(least): count for least, count in facts["lengths"].items()},
+            "lengths": {int(bound): count for bound, count in facts["lengths"].items()},
         }
 
 

@@ -1,4 +1,4 @@
-"""Names within a configuration that nothing bears, and settings that do not fit together."""
+"""Checks across the sections of a configuration: undefined names, incompatible settings."""
 
 import itertools
 import re
@@ -52,11 +52,11 @@ USES = {
     "tables": ("quick.tables",),
     "figures": ("quick.figures",),
 }
-"""Each section (finders: the table of them), and where its names are used."""
+"""By section: where the configuration uses its names; finders are those of `FINDERS`."""
 
 
 def problems(config: Config, origin: str) -> list[str]:
-    """Every dangling name, or else every method whose settings do not fit a scenario.
+    """All undefined names; if there are none, all settings that do not go together.
 
     Args:
         config: A configuration that obeys the schema.
@@ -68,11 +68,11 @@ def problems(config: Config, origin: str) -> list[str]:
         for name in names
         if name not in known
     ]
-    return dangling or _of_grids(config, origin) or _misfits(config, origin)
+    return dangling or _grid_problems(config, origin) or _incompatible(config, origin)
 
 
-def _of_grids(config: Config, origin: str) -> list[str]:
-    """Grids whose methods do not set what they choose, or that have a mixture's name."""
+def _grid_problems(config: Config, origin: str) -> list[str]:
+    """Grids of a setting that their methods do not set, or with the name of a mixture."""
     grids, mixtures = config.get("grids", {}), config.get("mixtures", {})
     result = [
         f"{origin}: grids.{name}: a mixture has this name, too: rename one"
@@ -92,32 +92,32 @@ def _uses(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
     for section, paths in USES.items():
         known = FINDERS if section == "finders" else config.get(section, {})
         for path in paths:
-            for where, names in _at(config, path.split(".")):
+            for where, names in _values_at(config, path.split(".")):
                 if isinstance(names, str):
                     yield [names], known, where
                 elif isinstance(names, Mapping | list):
                     yield names, known, where
     for kind in ("table", "figure"):
-        drawn = {path.stem.removeprefix(f"{kind}_") for path in QUERIES.glob(f"{kind}*.sql")}
-        yield config[f"{kind}s"], drawn, f"{kind}s"
-    yield from _uses_of_tasks(config)
+        available = {path.stem.removeprefix(f"{kind}_") for path in QUERIES.glob(f"{kind}*.sql")}
+        yield config[f"{kind}s"], available, f"{kind}s"
+    yield from _unknown_tasks(config)
     yield from paper_roles.uses(config)
 
 
-def _at(value: Any, path: Sequence[str], where: str = "") -> Iterator[tuple[str, Any]]:
-    """Each value at a path, with its place; `*` stands for every name or entry."""
+def _values_at(value: Any, path: Sequence[str], where: str = "") -> Iterator[tuple[str, Any]]:
+    """Each value that matches a path, with its place; `*` matches every name."""
     if not path:
         yield where, value
     elif isinstance(value, Mapping):
         for name in value if path[0] == "*" else {path[0]} & value.keys():
-            yield from _at(value[name], path[1:], f"{where}.{name}" if where else name)
+            yield from _values_at(value[name], path[1:], f"{where}.{name}" if where else name)
     else:
         for index, entry in enumerate(value):
-            yield from _at(entry, path[1:], f"{where}[{index}]")
+            yield from _values_at(entry, path[1:], f"{where}[{index}]")
 
 
-def _uses_of_tasks(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
-    """Names of downstream tasks that no pattern of `TASKS` fits."""
+def _unknown_tasks(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
+    """Names of downstream tasks that match no pattern of `TASKS`."""
     used = {
         f"evaluation.{name}.tasks[{index}].tasks": entry["tasks"]
         for name, evaluation in config["evaluation"].items()
@@ -128,16 +128,17 @@ def _uses_of_tasks(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str
         yield fits_none, TASKS, where
 
 
-def _misfits(config: Config, origin: str) -> list[str]:
+def _incompatible(config: Config, origin: str) -> list[str]:
+    """All settings that do not go together, of a configuration whose names are defined."""
     whole = validation.validate(Experiment, config, origin, together=False)
     problems = schema.contradictions(whole, origin)
-    problems += [f"{origin}: {problem}" for problem in _too_long(config)]
-    every = dependencies.closure(config, dependencies.requested_runs(config))
-    pairs = {(r.scenario, r.method): dependencies.recipe(config, r) for r in every}
+    problems += [f"{origin}: {problem}" for problem in _too_long_items(config)]
+    all_runs = dependencies.closure(config, dependencies.requested_runs(config))
+    pairs = {(r.scenario, r.method): dependencies.recipe(config, r) for r in all_runs}
     for scenario, values in config["scenarios"].items():
         named = (dependencies.RunName(scenario, "", m, 0) for m in values.get("methods", {}))
         pairs |= {(scenario, run.method): dependencies.recipe(config, run) for run in named}
-    problems += [f"{origin}: {problem}" for problem in _of_targets(config)]
+    problems += [f"{origin}: {problem}" for problem in _target_problems(config)]
     for name, values in config.get("mixtures", {}).items():
         if not {"swarm", "methods"} & values.keys():
             problems.append(
@@ -146,16 +147,16 @@ def _misfits(config: Config, origin: str) -> list[str]:
         where = f"{origin}: mixtures.{name}.options"
         problems += check(finders.kind(values["finder"]), values.get("options", {}), where)
     problems += paper_roles.problems(config, origin)
-    problems += [f"{origin}: {problem}" for problem in _asked_twice(config)]
+    problems += [f"{origin}: {problem}" for problem in _duplicate_tasks(config)]
     problems += [f"{origin}: {problem}" for problem in _headline(config)]
     for (scenario, method), recipe in sorted(pairs.items()):
-        problems += _of_method(config, origin, scenario, method, whole.training[recipe])
+        problems += _method_problems(config, origin, scenario, method, whole.training[recipe])
     problems += [f"{origin}: {problem}" for problem in _without_oracle(config)]
-    return [*problems, *_unselected(config, origin, every)]
+    return [*problems, *_selections_without_runs(config, origin, all_runs)]
 
 
-def _too_long(config: Config) -> Iterable[str]:
-    """Items of multiple choice that do not fit into the rows of a scenario's training."""
+def _too_long_items(config: Config) -> Iterable[str]:
+    """Multiple-choice items longer than the rows of their scenario's training."""
     for name, scenario in config["scenarios"].items():
         choice = config["evaluation"][scenario["evaluation"]].get("choice")
         length = config["training"][scenario["training"]]["length"]
@@ -167,8 +168,8 @@ def _too_long(config: Config) -> Iterable[str]:
             )
 
 
-def _of_targets(config: Config) -> Iterable[str]:
-    """Targets that do not weigh all domains of their scenario, or where others are evaluated."""
+def _target_problems(config: Config) -> Iterable[str]:
+    """Targets without a weight for each domain, or beside `domains` of the evaluation."""
     for name, scenario in config["scenarios"].items():
         if (target := scenario.get("target")) is not None:
             yield from domain_problems(
@@ -181,8 +182,8 @@ def _of_targets(config: Config) -> Iterable[str]:
                 )
 
 
-def _asked_twice(config: Config) -> Iterable[str]:
-    """Ways of asking a downstream task that two entries of an evaluation stand for."""
+def _duplicate_tasks(config: Config) -> Iterable[str]:
+    """Combinations of task, shots and formulation that stand in two entries of an evaluation."""
     for name, evaluation in config["evaluation"].items():
         ways = [
             (task, shots, formulation)
@@ -210,10 +211,10 @@ def _headline(config: Config) -> Iterable[str]:
         )
 
 
-def _of_method(
+def _method_problems(
     config: Config, origin: str, scenario: str, method: str, recipe: Training
 ) -> Iterable[str]:
-    """Settings with which a method cannot train in a scenario, and domains that it has not."""
+    """Settings of a method that are invalid in a scenario, and unknown domains of its mixture."""
     values = dict(dependencies.method_settings(config, scenario, method))
     domains, rule = config["scenarios"][scenario]["domains"], values.pop("rule")
     values = {key: value for key, value in values.items() if key not in methods.OF_PLAN}
@@ -248,14 +249,14 @@ def _without_oracle(config: Config) -> Iterable[str]:
             yield f"tables.{name}: it shows regret to an oracle: name a method in compare.oracle"
 
 
-def _unselected(
-    config: Config, origin: str, every: Sequence[dependencies.RunName]
+def _selections_without_runs(
+    config: Config, origin: str, all_runs: Sequence[dependencies.RunName]
 ) -> Iterable[str]:
-    """What tables and figures select and no run has: they would be refused after all training."""
+    """Values that tables and figures select and no run has."""
     requested = set(dependencies.requested_runs(config))
     for section in ("tables", "figures"):
         for name, selection in config[section].items():
-            chosen = [run.by_key() for run in dependencies.selected(every, requested, selection)]
+            chosen = [run.by_key() for run in dependencies.selected(all_runs, requested, selection)]
             for key, values in selection.items():
                 there = {run[key] for run in chosen}
                 for value in values:

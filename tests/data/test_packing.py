@@ -92,7 +92,7 @@ def test_the_card_says_what_the_manifest_does(packed):
     about = yaml.safe_load(head)
     assert (about["license"], about["license_name"]) == ("other", "CC0-1.0")
     assert about["size_categories"] == ["n<1K"]
-    assert "left out: 2 blank" in body
+    assert "skipped documents: 2 blank" in body
     for name, split in manifest["splits"].items():
         assert f"| {name} | {split['documents']:,} | {split['tokens']:,} | " in body
         assert f"{split['largest_share']:.1%} | {split['bytes']:,} |" in body

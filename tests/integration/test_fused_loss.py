@@ -39,7 +39,9 @@ def problem(N, D, V):
 @pytest.mark.parametrize(("dtype", "error"), [(torch.float32, 1e-6), (torch.bfloat16, 1e-2)])
 @pytest.mark.parametrize("rows", [20, 33, 96])
 def test_losses_and_gradients_are_those_of_plain_logits(monkeypatch, dtype, error, rows):
-    monkeypatch.setattr(fused_loss, "compiled_turn", lambda: fused_loss.turn)
+    monkeypatch.setattr(
+        fused_loss, "compiled_losses_to_gradient", lambda: fused_loss.losses_to_gradient
+    )
     hidden, embedding, target, weight = problem(96, 16, 50)
     ours = fused_loss.losses_and_gradients(hidden, embedding, target, weight, dtype, rows)
     hidden.requires_grad_(), embedding.requires_grad_()
@@ -54,7 +56,7 @@ def test_on_a_gpu_sums_are_float32_within_the_product():
     """On the meta device, whose products take the path of a GPU's."""
     a, b = (torch.empty(shape, dtype=torch.bfloat16, device="meta") for shape in ((4, 3), (3, 5)))
     with Passes() as passes:
-        fused_loss.add_product(torch.empty(4, 5, device="meta"), a, b, kept=True)
+        fused_loss.add_product(torch.empty(4, 5, device="meta"), a, b, accumulate=True)
     assert passes.bytes == 0
 
 
@@ -65,18 +67,18 @@ def test_a_logit_costs_at_most_12_bytes_beside_the_products(monkeypatch):
     hidden, embedding, target, weight = problem(N, D, V)
     # Counted by the compiler, when it compiles and logs.
     torch._logging.set_logs(inductor_metrics=True)
-    monkeypatch.setattr(config, "force_disable_caches", True)
     metrics.reset()
-    turn = torch.compile(fused_loss.turn, dynamic=True, fullgraph=True)
+    compiled = torch.compile(fused_loss.losses_to_gradient, dynamic=True, fullgraph=True)
     logits = (hidden @ embedding.T).bfloat16()
     plain = logits.clone()
-    nll = turn(logits, target, weight)
+    with config.patch(force_disable_caches=True):
+        nll = compiled(logits, target, weight)
     torch._logging.set_logs()
     inside = metrics.num_bytes_accessed / logits.numel()
     assert 6 <= inside < 6.1
     torch.testing.assert_close(nll, F.cross_entropy(plain.float(), target, reduction="none"))
     monkeypatch.setattr(
-        fused_loss, "compiled_turn", lambda: lambda logits, *_: logits[:, 0].float()
+        fused_loss, "compiled_losses_to_gradient", lambda: lambda logits, *_: logits[:, 0].float()
     )
     meta = [part.to("meta") for part in (hidden, embedding, target, weight)]
     with Passes() as passes:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from pipeline.runtime import checksums
+
 pytestmark = pytest.mark.workflow
 
 MIX = "results/runs/words/tiny/mix/seed0"
@@ -17,7 +19,8 @@ def test_changed_settings_replace_what_was_made(finished):
     assert (corpus / "train-00000.bin").read_bytes() != before
     finished.edit("pipeline/evaluation/gradient_probe.py", 'unit="checkpoint"', 'unit="step"')
     finished.make(f"{MIX}/probes/manifest.json")
-    assert not [path for path in finished.path("results").rglob(".*") if path.name != ".made-by"]
+    kept = (".made-by", checksums.REMEMBERED)
+    assert not [p for p in finished.path("results").rglob(".*") if not p.name.endswith(kept)]
 
 
 def test_a_file_of_somebody_stops_the_job_that_would_delete_it(finished):
