@@ -110,5 +110,10 @@ def mixing_loss(module: LightningModule, mixing: Mixing, loss_B: Tensor) -> Tens
     """What `training_step` returns of the losses of the batch's rows.
 
     Lightning divides by `accumulate_grad_batches`; the parts of the micro-batches add up already.
+
+    Args:
+        module: The LightningModule in training.
+        mixing: Its mixing.
+        loss_B: Loss of each row of the batch, nats.
     """
     return mixing.weigh(loss_B) * module.trainer.accumulate_grad_batches

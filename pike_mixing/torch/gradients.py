@@ -86,6 +86,13 @@ def gramian(
     """Inner products G_jk = g_j . g_k (K x K) of the domains' gradients, and their statistics.
 
     As `gradient_statistics`, with memory of K gradients; a domain without rows is NaN in G.
+
+    Args:
+        model: Any module.
+        loss_fn: Loss of each row, from the model and rows.
+        rows_by_domain: Rows of each of the K domains.
+        micro_batch: Rows of one pass.
+        group: Processes that share the rows; None: this one alone.
     """
     pieces_K = [rows.split(domain, micro_batch) for domain in _listed(rows_by_domain)]
     target, passes = Target(model, group), Passes(loss_fn, group=group)
@@ -179,7 +186,14 @@ def measured_gramian(
     """All K gradients, their inner products G_jk = g_j . g_k (float64) and their statistics.
 
     A domain without rows has no gradient (None), and NaN in its row and column of G. Memory of K
-    gradients. The arguments are those of `measured`.
+    gradients.
+
+    Args:
+        model: Any module.
+        target: Where gradients lie.
+        passes: How rows are passed.
+        rows_K: Rows of each domain.
+        with_variance: Whether the variance over rows is measured.
     """
     parts_K: list[list[Tensor] | None] = [None] * len(rows_K)
     statistics = measured(

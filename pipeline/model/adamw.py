@@ -47,7 +47,13 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 def per_domain_adamw(model: nn.Module, recipe: settings.Training, domains: int) -> PerDomainAdamW:
-    """`PerDomainAdamW` in place of the recipe's AdamW: the same rates and the same decay."""
+    """`PerDomainAdamW` in place of the recipe's AdamW: the same rates and the same decay.
+
+    Args:
+        model: The model.
+        recipe: The training recipe.
+        domains: How many domains K have moments of their own.
+    """
     plain = adamw(model, recipe)
     return PerDomainAdamW(
         [

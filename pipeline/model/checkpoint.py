@@ -214,6 +214,11 @@ def resumable(checkpoints: Path, identity: Any, every: int) -> Path | None:
     Damaged checkpoints are logged and passed over: an earlier one leads to the same bits. So are
     those behind a missing one of the checkpoints that are kept `every` so many steps: it is made
     again on the way. What another identity differs in is logged once.
+
+    Args:
+        checkpoints: Folder of the run's checkpoints.
+        identity: What the run is made from.
+        every: Steps between checkpoints that are kept.
     """
     result = atomic_files.steps(checkpoints)
     gap = next(step for step in itertools.count(step=every) if step not in result)

@@ -137,6 +137,11 @@ def initialised(shape: settings.Model, vocabulary: int, seed: int) -> Transforme
     by sqrt(2 * layers) besides; the embedding is normal with variance 1 / D, so that logits of a
     normalised stream start with variance 1.
 
+    Args:
+        shape: The model's shape.
+        vocabulary: Pieces of the tokenizer.
+        seed: Seed of the weights.
+
     Raises:
         InputError: no memory holds the model.
     """

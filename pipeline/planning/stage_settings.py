@@ -34,7 +34,13 @@ def run_settings(config: Settings, run: dependencies.RunName) -> Settings:
 
 
 def evaluation(config: Settings, run: dependencies.RunName, *, requested: bool) -> Settings:
-    """How a run is evaluated; of one that only serves others, the losses after its last step."""
+    """How a run is evaluated; of one that only serves others, the losses after its last step.
+
+    Args:
+        config: A configuration whose names are known.
+        run: The run.
+        requested: Whether the configuration asks for it.
+    """
     named = dict(config["evaluation"][config["scenarios"][run.scenario]["evaluation"]])
     if not _among(named.pop("curves", {}), run):
         named["checkpoints"] = "last"
@@ -76,7 +82,13 @@ def _ways(entry: Settings) -> list[Settings]:
 def mixture_settings(
     config: Settings, mixture: dependencies.MixtureName, runs: Mapping[str, Settings]
 ) -> Settings:
-    """What a finder, or a grid, is given: its options, and the runs that it reads."""
+    """What a finder, or a grid, is given: its options, and the runs that it reads.
+
+    Args:
+        config: A configuration whose names are known.
+        mixture: Name of the mixture or the grid's choice.
+        runs: Settings of all runs by name.
+    """
     values, results = dependencies.search(config, mixture.mixture), str(Path(config["results"]))
     names = [str(run) for run in dependencies.proxies_of(config, mixture)]
     given, finder = values.get("settings", ()), values.get("finder", GRID)

@@ -27,7 +27,15 @@ class Alarms:
         positions_K: Ints,
         coefficient_K: Floats | None = None,
     ) -> list[Alarm]:
-        """The alarms that one step raises; they are logged too."""
+        """The alarms that one step raises; they are logged too.
+
+        Args:
+            step: The step.
+            weights_K: Sampling weights.
+            count_K: Rows of the step by domain.
+            positions_K: Rows of each domain read so far.
+            coefficient_K: Coefficients of the domains' gradients; None: equal.
+        """
         self.state, result = self.watch.after_step(
             self.state, step, weights_K, count_K, positions_K, coefficient_K
         )

@@ -94,6 +94,11 @@ class Records:
         """Adds each domain's gradient statistics and the seconds that all of them took.
 
         Statistics of the training batch come out of the step's own passes: their seconds are NaN.
+
+        Args:
+            step: The step.
+            measured: Statistics of the domains' gradients.
+            seconds: What measuring took.
         """
         self.add_domains(
             "gradient_statistics",
