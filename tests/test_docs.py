@@ -8,7 +8,7 @@ import pytest
 import yaml
 from documented import PAGES, ROOT
 
-MOST_WORDS = 25_600
+MOST_WORDS = 25_650
 """Of all Markdown in the repository, docs/results included."""
 FOLDERS = "|".join(
     ("benchmarks", "docs", "examples", "pike_mixing", "pipeline", "tests", "workflow")
