@@ -1,16 +1,16 @@
 """What users type: each command declared once, stages of the workflow and questions to them."""
 
 import argparse
-import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pike_mixing import __version__
 from pike_mixing.settings import unknown
 from pipeline.runtime import accelerators, code_fingerprint, signal_handler
+from pipeline.runtime.arguments import number, place, whole
 
 MOST_THREADS = 4096  # More than any machine's; torch itself ends in a traceback far above.
 
@@ -72,9 +72,9 @@ def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     """The whole parser, and those of the subcommands by name."""
     declared = commands()
     lists = [f"{group}: {about}" for group, about in GROUPS.items()]
-    for place, group in enumerate(GROUPS):
+    for position, group in enumerate(GROUPS):
         lines = [f"    {c.name:<12}{c.about}" for c in declared if c.group == group]
-        lists[place] = "\n".join([lists[place], *lines])
+        lists[position] = "\n".join([lists[position], *lines])
     top = argparse.ArgumentParser(
         prog="pike",
         description="Run and compare data-mixing methods.",
@@ -103,47 +103,13 @@ class _Version(argparse.Action):
         top.exit()
 
 
-def _place(text: str) -> Path:
-    """A path: not the empty text of a variable that is not set, which would be this folder."""
-    if not text:
-        raise argparse.ArgumentTypeError("the path is empty")
-    return Path(text)
-
-
-def _number(least: float = -math.inf) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        try:
-            # Python reads 1_0 as 10.
-            number = math.nan if "_" in text else float(text)
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number")
-        if number < least:
-            raise argparse.ArgumentTypeError(f"{text} must be {least:g} or more")
-        return number
-
-    return read
-
-
-def _whole(least: int, most: float = math.inf) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least}")
-        if int(text) > most:
-            raise argparse.ArgumentTypeError(f"{text} is above {most:,}")
-        return int(text)
-
-    return read
-
-
 def _given(shown: str, about: str, **how: Any) -> Argument:
     """The positional argument."""
-    return "given", about, {"metavar": shown, "type": _place, **how}
+    return "given", about, {"metavar": shown, "type": place, **how}
 
 
 def _path(name: str, about: str, **how: Any) -> Argument:
-    return name, about, {"type": _place, "required": "default" not in how, **how}
+    return name, about, {"type": place, "required": "default" not in how, **how}
 
 
 def _option(name: str, about: str, **how: Any) -> Argument:
@@ -155,7 +121,7 @@ def _format(*formats: str) -> Argument:
 
 
 def _workers(about: str) -> Argument:
-    return _option("--workers", about, type=_whole(1), metavar="N")
+    return _option("--workers", about, type=whole(1), metavar="N")
 
 
 def _switch(name: str, about: str) -> Argument:
@@ -183,21 +149,21 @@ def commands() -> list[Command]:
             _path("--reference", "run whose model is the method's reference", default=None),
             _path("--mixture", "found mixture that the method trains with", default=None), device,
             _option("--processes", "devices that train the run together: torchrun starts a "
-                    "process for each; on xla, one has all chips", type=_whole(1), default=1,
+                    "process for each; on xla, one has all chips", type=whole(1), default=1,
                     metavar="N"),
-            _option("--nodes", "nodes of this Slurm job that share the processes", type=_whole(1),
+            _option("--nodes", "nodes of this Slurm job that share the processes", type=whole(1),
                     default=1, metavar="N"),
             _option("--threads", "CPU threads, shared out among --processes (default: torch's "
-                    "choice)", type=_whole(1, MOST_THREADS), metavar="N"),
+                    "choice)", type=whole(1, MOST_THREADS), metavar="N"),
             _option("--save-on", "signal that asks for a checkpoint (default: USR1); SIGTERM and "
                     "SIGINT ask for one and end the run with exit code 75: the same command goes "
                     "on", choices=signal_handler.SAVES, default="USR1"),
             _option("--wait", "minutes to wait for another process that writes the run (default: "
-                    "0, refused at once)", type=_number(0), default=0.0, metavar="MINUTES"),
+                    "0, refused at once)", type=number(0), default=0.0, metavar="MINUTES"),
             _option("--profile", "show what the time went to", action="store_true"),
             _option("--peak-flops", "FLOP/s that the device can reach, for the recorded "
                     "utilisation (default: PIKE_PEAK_FLOPS of the environment, else a known "
-                    "GPU's)", type=_number(1), default=os.environ.get("PIKE_PEAK_FLOPS")),
+                    "GPU's)", type=number(1), default=os.environ.get("PIKE_PEAK_FLOPS")),
             _switch("--tensorboard", "write TensorBoard's event files beside the records"),
             _switch("--shard", "each of several processes or chips keeps only its part of "
                     "weights and optimizer states")),
@@ -215,7 +181,7 @@ def commands() -> list[Command]:
             by="pipeline.tasks.fetch:fetch"),
         _command("run", "export", "write a run's model as a directory that transformers loads",
             _given("RUN", "the folder of a finished run"), out,
-            _option("--step", "its checkpoint (default: the last)", type=_whole(0)),
+            _option("--step", "its checkpoint (default: the last)", type=whole(0)),
             by="pipeline.model.export:export"),
         _command("look", "methods", "list the mixing rules, with settings and costs",
             _given("NAME", "one rule (default: all)", nargs="?", type=str),
@@ -238,12 +204,20 @@ def commands() -> list[Command]:
             by="pipeline.results.registered:registered"),
         _command("look", "watch", "a table of runs: step, loss, pace, weights",
             _given("FOLDER", "a run's folder, or one that holds runs: results"),
-            _option("--every", "seconds (default: 2)", type=_number(0.01), default=2.0),
+            _option("--every", "seconds (default: 2)", type=number(0.01), default=2.0),
             _option("--once", "show what there is, and end", action="store_true"),
             _format("text", "json"), by="pipeline.training.watch:watch"),
         _command("look", "query", "ask the database in SQL",
             _given("SQL", "one SQL statement; the database is opened read-only", type=str), asked,
             _format("table", "csv", "json", "parquet"), by="pipeline.results.query:query"),
+        _command("look", "advise", "what to train with, how sure it is, what would settle the rest",
+            _given("DATABASE", "default: results/pike.duckdb", nargs="?",
+                   default=Path("results/pike.duckdb")),
+            _option("--scenario", "default: all"), _option("--model", "default: all"),
+            _path("--into", "configuration that gets the mixture or rule", metavar="FILE",
+                  default=None),
+            _format("text", "json", "yaml", "python", "interleave"),
+            by="pipeline.results.advise:advise"),
         _command("look", "why", "show the chain behind an artifact",
             _given("ARTIFACT", "a table, figure, run, checkpoint, corpus or source", type=str),
             asked, _format("text", "json"), by="pipeline.results.why:why"),
@@ -256,28 +230,28 @@ def commands() -> list[Command]:
             _given("FILES", "files or patterns of files, as a source of kind local takes them",
                    nargs="+", type=str),
             _path("--out", "folder to make"),
-            _option("--clusters", "how many domains", type=_whole(2), metavar="N", required=True),
+            _option("--clusters", "how many domains", type=whole(2), metavar="N", required=True),
             _option("--documents", "what a document of a text file is: file, paragraphs, lines, "
                     "'2000 characters' (default: file)", default="file"),
             _option("--field", "of JSON or Parquet (default: text)", default="text"),
-            _option("--seed", "of the clustering (default: 0)", type=_whole(0), default=0),
+            _option("--seed", "of the clustering (default: 0)", type=whole(0), default=0),
             by="pipeline.data.domains:domains"),
         _command("check", "verify", "name files that are damaged, missing or foreign", many,
             _workers("files hashed at once (default: as many as processors)"),
             _format("text", "json"), by="pipeline.planning.verify:verify"),
         _command("check", "power", "how many items, or seeds, it takes to show a difference",
             _option("--difference", "the difference in percentage points", dest="given",
-                    metavar="POINTS", type=_number(), required=True),
+                    metavar="POINTS", type=number(), required=True),
             _option("--accuracy", "how often a method is right, in percent (default: 50)",
-                    type=_number(), default=50.0),
+                    type=number(), default=50.0),
             _option("--discordance", "percent of items on which two methods differ (default: 20); "
                     "this, seed_sd and design_effect are in the database's accuracy_tests",
-                    type=_number(), default=20.0),
-            _option("--seed-sd", "spread of the seeds' differences, in points", type=_number()),
+                    type=number(), default=20.0),
+            _option("--seed-sd", "spread of the seeds' differences, in points", type=number()),
             _option("--design-effect", "variance of items that share documents over that of "
-                    "others (default: 1)", type=_number(), default=1.0),
-            _option("--power", "default: 0.8", type=_number(), default=0.8),
-            _option("--level", "two-sided; default: 0.05", type=_number(), default=0.05),
+                    "others (default: 1)", type=number(), default=1.0),
+            _option("--power", "default: 0.8", type=number(), default=0.8),
+            _option("--level", "two-sided; default: 0.05", type=number(), default=0.05),
             _format("text", "json"), by="pipeline.results.power:power"),
         _command("check", "theory", "check the paper's theory with numbers; reads nothing",
             _path("--out", "folder to make", dest="given")),

@@ -22,12 +22,16 @@ class Cell:
     """The runs that the number is made of."""
 
 
+HOPELESS = 100_000
+"""A perplexity from here on is worse than a uniform guess: its size is shown, without an error."""
 EMPTY = Cell(None, None, "")
 
 
 def cell_of(row: Row) -> Cell:
     """A cell as a view gives it; `pipeline.results.tables` names the columns."""
     shown = row.get("text") or number(row["value"], row["error"], row["decimals"])
+    if row.get("unit") == "ppl" and finite(row["value"]) and row["value"] >= HOPELESS:
+        shown = f"{row['value']:.2g}".replace("e+0", "e")
     published = row.get("published")
     if published is not None:
         shown = f"{shown} ({number(published, None, row['decimals'])})".strip()

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from pipeline.results.panels import Panel, Series, slug
@@ -83,12 +84,19 @@ def weights(rows: list[Row], _: str) -> list[Panel]:
     return [
         _panel(
             place,
-            "sampling weight",
-            _lines(part, "weight", "domain"),
+            "weight of each batch" if part[0]["alternates"] else "sampling weight",
+            _dots(part) if part[0]["alternates"] else _lines(part, "weight", "domain"),
             y_limits=(0.0, 1.1 * (common if top < ALL else 1.0)),
+            method=place[2],
         )
         for (place, part), top in zip(parts, highest, strict=True)
     ]
+
+
+def _dots(part: list[Row]) -> list[Series]:
+    """Batches of one domain each: a dot where a domain has the batch, and a gap elsewhere."""
+    rows = [{**row, "weight": row["weight"] if row["weight"] > ALL else None} for row in part]
+    return [replace(line, points=True) for line in _lines(rows, "weight", "domain")]
 
 
 def similarities(rows: list[Row], _baseline: str) -> list[Panel]:
@@ -106,6 +114,7 @@ def similarities(rows: list[Row], _baseline: str) -> list[Panel]:
             column=column,
             references=[("", 0.0)],
             y_limits=(-limit, limit),
+            method=place[2],
         )
         for place, part in _groups(rows, "scenario", "model", "method")
         for column, label, limit in (
@@ -120,7 +129,12 @@ def gradients(rows: list[Row], _: str) -> list[Panel]:
     """Squared norm, variance and noise scale: a row of panels per method, a line per domain."""
     return [
         _panel(
-            place, label, _lines(part, column, "domain", positive=True), column=column, scale="log"
+            place,
+            label,
+            _lines(part, column, "domain", positive=True),
+            column=column,
+            scale="log",
+            method=place[2],
         )
         for place, part in _groups(rows, "scenario", "model", "method")
         for column, label in (
@@ -242,7 +256,7 @@ def _lines(
         x, y = [row["step"] for row in points], [shown(row[column]) for row in points]
         low, high = ([r[end] for r in points] if band(points) else None for end in ("low", "high"))
         sign = points[0].get("sign", "") if points[0].get("method") == name else ""
-        lines.append(Series(name, position, x, y, low, high, sign))
+        lines.append(Series(name, position, x, y, low, high, sign=sign))
     return lines
 
 

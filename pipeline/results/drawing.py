@@ -7,7 +7,7 @@ recolour it, hide a line or show its values. Equal panels give equal bytes.
 import itertools
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,8 @@ from pipeline.runtime import atomic_files
 
 # Told apart by people with any colour vision, and at least 3 : 1 against white and #16181d.
 PALETTE = ("#0a77bd", "#d55e00", "#0a9268", "#b0609a", "#9a7400", "#7a6ad8", "#4d8a94")
+# Of domains, none of which looks like a method.
+DOMAINS = ("#d1345b", "#5b8f00", "#0091a8", "#9b4fd0", "#a5673f", "#5f7fb0", "#c24fb0", "#7d8236")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 # Text, axes and the baseline: a page replaces it with its own text colour.
 INK = "#767b84"
@@ -60,15 +62,23 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def style(position: int) -> tuple[str, Any]:
+def style(position: int, palette: Sequence[str] = PALETTE) -> tuple[str, Any]:
     """Colour and dashes of a key by its place; after each round of colours other dashes."""
     if position < 0:
         return INK, DASHES[0]
-    turn, colour = divmod(position, len(PALETTE))
-    return PALETTE[colour], DASHES[turn % len(DASHES)]
+    turn, colour = divmod(position, len(palette))
+    return palette[colour], DASHES[turn % len(DASHES)]
 
 
-def draw(name: str, panels: Sequence[Panel], columns: int, out: Path) -> dict[str, Any]:
+def draw(
+    name: str,
+    panels: Sequence[Panel],
+    columns: int,
+    out: Path,
+    *,
+    palette: Sequence[str] = PALETTE,
+    labels: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     """Draws the panels row by row and writes `out` with the suffixes .svg and .png.
 
     Args:
@@ -76,6 +86,8 @@ def draw(name: str, panels: Sequence[Panel], columns: int, out: Path) -> dict[st
         panels: Without any, the picture says so.
         columns: Panels in a row.
         out: A path of the figure, with any suffix.
+        palette: Colours of the keys.
+        labels: What the legend calls keys that are no names for people.
 
     Returns:
         The panels' places in the SVG and their numbers, for a page that shows values.
@@ -83,8 +95,9 @@ def draw(name: str, panels: Sequence[Panel], columns: int, out: Path) -> dict[st
     columns = max(1, min(columns, len(panels)))
     cells = _cells(panels, columns)
     lines = max(1, len(cells) // columns)
-    styles = {s.key: style(s.position) for panel in panels for s in panel.series}
-    entry = LEGEND_MARK + LEGEND_LETTER * max(map(len, styles), default=0)
+    styles = {s.key: style(s.position, palette) for panel in panels for s in panel.series}
+    labelled = {key: (labels or {}).get(key, key) for key in styles}
+    entry = LEGEND_MARK + LEGEND_LETTER * max(map(len, labelled.values()), default=0)
     across = max(1, min(2 * columns, int(columns * PANEL_WIDTH / entry)))
     legend_lines = math.ceil(len(styles) / across)
     size = columns * PANEL_WIDTH, lines * PANEL_HEIGHT + legend_lines * LEGEND_LINE + 0.1
@@ -92,7 +105,8 @@ def draw(name: str, panels: Sequence[Panel], columns: int, out: Path) -> dict[st
         # At 72 dots per inch the canvas has the units of the SVG.
         figure = Figure(figsize=size, dpi=72)
         handles = [
-            Line2D([], [], color=c, linestyle=d, label=key) for key, (c, d) in styles.items()
+            Line2D([], [], color=c, linestyle=d, label=labelled[key])
+            for key, (c, d) in styles.items()
         ]
         figure.legend(handles=handles, loc="upper left", ncols=across)
         if not panels:
@@ -101,13 +115,13 @@ def draw(name: str, panels: Sequence[Panel], columns: int, out: Path) -> dict[st
         for i, panel in enumerate(cells):
             if panel is not None:
                 axes = figure.add_subplot(grid[i])
-                _fill(axes, panel, f"{name}--{panel.name}")
+                _fill(axes, panel, f"{name}--{panel.name}", palette)
                 places.append(_place(axes, 72 * size[1]))
         _save(figure, out)
     dashed = ("" if d == "-" else " ".join(f"{v:g}" for v in d[1]) for _, d in styles.values())
     return {
         "legend": [
-            {"key": key, "colour": colour, "dashes": dashes}
+            {"key": key, "label": labelled[key], "colour": colour, "dashes": dashes}
             for (key, (colour, _)), dashes in zip(styles.items(), dashed, strict=True)
         ],
         "panels": [
@@ -156,7 +170,7 @@ def _reference_labels(panel: Panel) -> list[tuple[str, float]]:
     return labels
 
 
-def _fill(axes: Axes, panel: Panel, gid: str) -> None:
+def _fill(axes: Axes, panel: Panel, gid: str, palette: Sequence[str]) -> None:
     axes.set_gid(gid)
     axes.set_title(panel.title, fontsize=min(10.0, 10.0 * LONGEST_TITLE / len(panel.title)))
     axes.set_xlabel(panel.x_label)
@@ -167,7 +181,7 @@ def _fill(axes: Axes, panel: Panel, gid: str) -> None:
     axes.set_axisbelow(True)
     _references(axes, panel, gid)
     for series in panel.series:
-        _line(axes, series, f"{gid}--{slug(series.key)}")
+        _line(axes, series, f"{gid}--{slug(series.key)}", style(series.position, palette))
     if panel.y_limits is not None:
         axes.set_ylim(*panel.y_limits)
 
@@ -188,17 +202,17 @@ def _references(axes: Axes, panel: Panel, gid: str) -> None:
             textcoords="offset points",
             ha="left" if below else "right",
             va="top" if below else "bottom",
-            fontsize=7.5,
+            fontsize=8.5,
             annotation_clip=True,
         )
 
 
-def _line(axes: Axes, series: Series, gid: str) -> None:
+def _line(axes: Axes, series: Series, gid: str, how: tuple[str, Any]) -> None:
     """One line, with its sign and its band."""
-    colour, dashes = style(series.position)
+    colour, dashes = how[0], "" if series.points else how[1]
     x, y = list(series.x), np.array(series.y, float)  # None is a gap.
     axes.plot(
-        x, y, color=colour, linestyle=dashes, marker="o" if len(x) <= 12 else None,
+        x, y, color=colour, linestyle=dashes, marker="o" if len(x) <= 12 or series.points else None,
         markersize=3, gid=gid, zorder=3 - (series.position < 0),
     )  # fmt: skip
     if series.sign:
@@ -236,7 +250,9 @@ def _place(axes: Axes, height: float) -> dict[str, Any]:
 
 def _numbers(panel: Panel, name: str) -> dict[str, Any]:
     """The panel as the page needs it: numbers of five digits, lines with their ids."""
-    plain = {n: getattr(panel, n) for n in ("scenario", "model", "title", "x_label", "y_label")}
+    plain = {
+        n: getattr(panel, n) for n in ("scenario", "model", "title", "method", "x_label", "y_label")
+    }
     lines = [
         {"id": f"{name}--{panel.name}--{slug(series.key)}", "key": series.key, "sign": series.sign}
         | {

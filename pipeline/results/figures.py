@@ -2,12 +2,12 @@
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from pike_mixing.settings import unknown
-from pipeline.results import curves, drawing, marks, sealed, views
+from pipeline.results import curves, drawing, labels, marks, sealed, views
 from pipeline.results.panels import Panel
 from pipeline.results.selection import Row, connect_ours, rows
 from pipeline.runtime import atomic_files, ownership
@@ -51,7 +51,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
     try:
         result = rows(connection, view, figure.selection, str(settings))
         baseline = connection.execute("select baseline from experiment").fetchall()[0][0]
-        doubts = marks.doubts(connection, str(settings))
+        doubts, named = marks.doubts(connection, str(settings)), labels.methods(connection)
     finally:
         connection.close()
     if kind.of_baseline and "methods" not in figure.selection:
@@ -61,10 +61,17 @@ def write(settings: Path, database: Path, out: Path) -> None:
         row["sign"] = signs.get((row.get("scenario"), row.get("model"), row.get("method")), "")
     # A line of a method ends with its sign; a panel of one has it in its title.
     panels = [
-        dataclasses.replace(p, title=p.title + signs.get((p.scenario, p.model, p.title), ""))
+        dataclasses.replace(
+            p, title=named[p.method] + signs.get((p.scenario, p.model, p.method), "")
+        )
+        if p.method
+        else p
         for p in kind.panels(result, baseline)
     ]
-    data = drawing.draw(figure.name, panels, kind.columns, out)
+    palette: Sequence[str] = drawing.PALETTE
+    if kind.lines == "domains":
+        panels, palette = _one_place_each(panels), drawing.DOMAINS
+    data = drawing.draw(figure.name, panels, kind.columns, out, palette=palette, labels=named)
     signed = {mark for mark, sign in marks.SIGNS.items() if any(sign in r["sign"] for r in result)}
     empty = [] if panels else [views.EMPTY]
     caption = " ".join([views.caption(view), *empty, *marks.notes(signed)])
@@ -73,6 +80,19 @@ def write(settings: Path, database: Path, out: Path) -> None:
         text = json.dumps({**facts, **data}, allow_nan=False)
         partial.write_text(f"{text}\n", encoding="utf-8")
     sealed.write(out, "figure", values, [sealed.manifest(database)], places.values())
+
+
+def _one_place_each(panels: list[Panel]) -> list[Panel]:
+    """Domains of several scenarios, which each count theirs from 0, with places of their own."""
+    place: dict[str, int] = {}
+    for series in (s for panel in panels for s in panel.series):
+        place.setdefault(series.key, len(place))
+    return [
+        dataclasses.replace(
+            panel, series=[dataclasses.replace(s, position=place[s.key]) for s in panel.series]
+        )
+        for panel in panels
+    ]
 
 
 class Kind(NamedTuple):

@@ -18,6 +18,8 @@ class Series:
     low: Sequence[float | None] | None = None
     """With `high` a band, such as the standard error; None leaves a gap."""
     high: Sequence[float | None] | None = None
+    points: bool = False
+    """Whether it is drawn as dots, not as a line."""
     sign: str = ""
     """Stands at the line's end: why its numbers are doubtful."""
 
@@ -39,6 +41,8 @@ class Panel:
     scale: str = "linear"
     """`linear` or `log`; what spans less than a decade is drawn on a linear scale all the same."""
     y_limits: tuple[float, float] | None = None
+    method: str = ""
+    """The method that the panel is of, if it is of one; its label is the title."""
 
     @property
     def place(self) -> tuple[str, str]:

@@ -15,99 +15,9 @@ REPORT = Path(__file__).parent / "report"
 DECISIONS = Path(__file__).parents[2] / "docs" / "decisions.md"
 
 
-def sentence(verdict: Row) -> str:
-    """A row of the view `verdicts` in words that claim no more than the numbers."""
-    best, baseline, seeds = verdict["best"], verdict["baseline"], verdict["paired_seeds"]
-    if verdict["verdict"] == "baseline":
-        return f"No method has a lower mean validation loss than {baseline}."
-    if verdict["verdict"] == "no pairs":
-        return (
-            f"{best} has the lowest mean validation loss, {verdict['nll']:.3f} nats. There is no "
-            f"run of {baseline} on the same documents and seeds to compare it with."
-        )
-    lead = (
-        f"{best} has the lowest mean validation loss: {-verdict['nll_difference']:.3f} nats below "
-        f"{baseline} (95% interval of the difference {verdict['nll_low']:+.3f} to "
-        f"{verdict['nll_high']:+.3f}"
-    )
-    if verdict["verdict"] == "not significant":
-        spread = "over documents" if seeds == 1 else "over documents and seeds"
-        return (
-            f"{lead}, {spread}). The interval holds zero: with {counted(seeds, 'seed')} the "
-            "two cannot be told apart."
-        )
-    if verdict["verdict"] == "one seed":
-        return (
-            f"{lead}, over documents). 1 seed: no error bar over seeds. Another seed moves losses "
-            "too, so this shows a tendency, not a ranking."
-        )
-    return (
-        f"{lead}, over documents and {counted(seeds, 'seed')}; ahead in "
-        f"{verdict['seeds_better']} of {seeds})."
-    )
-
-
-def brief(verdict: Row) -> str:
-    """The same in half a line, beside a picture: what is lowest, by how much, how sure."""
-    if verdict["verdict"] == "baseline":
-        return f"no method is below {verdict['baseline']}."
-    if verdict["verdict"] == "no pairs":
-        return f"{verdict['best']} is lowest; no run of {verdict['baseline']} to compare it with."
-    return (
-        f"{verdict['best']} is lowest, {verdict['nll_difference']:+.3f} nats against "
-        f"{verdict['baseline']} ({verdict['nll_low']:+.3f} to {verdict['nll_high']:+.3f}, "
-        f"{counted(verdict['paired_seeds'], 'seed')})."
-    )
-
-
-def aside(verdict: Row) -> str:
-    """What the paper's own average says, where it says something else."""
-    if verdict["best_arithmetic"] == verdict["best"]:
-        return ""
-    return (
-        f"By the paper's average, the arithmetic mean of perplexities, "
-        f"{verdict['best_arithmetic']} is best ({verdict['best_arithmetic_perplexity']:.2f}): "
-        "that average is ruled by the domain with the highest perplexity."
-    )
-
-
 def counted(number: int, noun: str) -> str:
     """A number with its noun: 1 seed, 2 seeds."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
-def intervals(differences: list[Row]) -> tuple[list[Row], float]:
-    """Differences to the baseline with their places in percent of a scale, and half that scale.
-
-    The scale holds every interval below zero, and reaches to twice the far end that a third of all
-    lie within, so that hopeless methods do not squeeze the others; what lies outside is cut and
-    says on which side.
-    """
-    ends = sorted(max(abs(row["nll_low"]), abs(row["nll_high"])) for row in differences)
-    limit = 1.0
-    if ends:
-        limit = max(
-            2 * ends[len(ends) // 3], -1.1 * min(row["nll_low"] for row in differences), 1e-9
-        )
-
-    def place(value: float) -> float:
-        return round(50 + 50 * max(-1.0, min(1.0, value / limit)), 2)
-
-    placed = [
-        {
-            **row,
-            "x": place(row["nll_difference"]),
-            "x_low": place(row["nll_low"]),
-            "x_high": place(row["nll_high"]),
-            "cut": "right"
-            if row["nll_high"] > limit
-            else "left"
-            if row["nll_low"] < -limit
-            else "",
-        }
-        for row in differences
-    ]
-    return placed, limit
 
 
 def accuracies(connection: duckdb.DuckDBPyConnection, scenario: str, model: str) -> list[Row]:

@@ -1,7 +1,6 @@
 """The report: pages for reading that need no server and no network, index.html first."""
 
 import contextlib
-import itertools
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +12,17 @@ import yaml
 from markupsafe import Markup
 
 from pipeline.planning import outdated
-from pipeline.results import experiment, marks, provenance, report_parts, sealed
+from pipeline.results import (
+    advice,
+    advise,
+    experiment,
+    labels,
+    marks,
+    picture,
+    provenance,
+    report_parts,
+    sealed,
+)
 from pipeline.results.provenance import REPORT, counted
 from pipeline.results.selection import Row, connect_ours, query
 from pipeline.runtime import atomic_files
@@ -26,7 +35,7 @@ PAGES = {
     "provenance": "Provenance",
 }
 """The pages' files and titles."""
-FRONT = ("weights", "losses")
+FRONT = ("losses",)
 """Figures that the first page shows."""
 OVER_ALL = ("board", "leaderboard", "ladder")
 """Tables over all scenarios that the first page shows."""
@@ -120,14 +129,16 @@ def _content(
     )
     front = [report_parts.legend(f) for name in FRONT for f in drawn if f["name"] == name]
     own = [figure for figure in drawn if figure["name"] not in FRONT]
-    doubts, compared = marks.doubts(connection, "report"), differences(connection)
+    doubts, places = marks.doubts(connection, "report"), advice.decisions(connection)
     scenarios = [
         _scenario(connection, named, scenario, doubts, tabled, own)
         for scenario in named.scenarios()
     ]
+    for place in places:
+        place["snippets"] = advise.snippets(place)
     return _facts(connection, named) | {
-        "verdicts": _verdicts(scenarios, compared),
-        "picture": picture(compared, doubts, named.methods()),
+        "places": places,
+        "picture": picture.picture(places, doubts),
         "scenarios": scenarios,
         "figures": {"index": front, "tables": own, "paper": drawn_of_paper},
         "paper": {"tables": of_paper, "figures": [report_parts.legend(f) for f in drawn_of_paper]},
@@ -152,68 +163,12 @@ def _facts(connection: duckdb.DuckDBPyConnection, named: experiment.Experiment) 
         "name": named.experiment,
         "baseline": named.baseline,
         "names": [row["method"] for row in methods],
+        "labels": labels.methods(connection),
         "overview": overview,
         "methods": methods,
         "config": yaml.safe_dump(named.config, sort_keys=False, allow_unicode=True, width=96),
         "deviations": provenance.deviations(),
     } | {part: getattr(provenance, part)(connection) for part in parts}
-
-
-def differences(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], list[Row]]:
-    """Differences of the mean loss to the baseline, by scenario and model, by method."""
-    result = query(
-        connection,
-        "select d.* from method_differences as d join methods as m on d.method = m.method "
-        "join scenarios as s on d.scenario = s.scenario "
-        "join experiment as e on d.against = e.baseline "
-        "where d.nll_high is not null order by s.position, d.model, m.position",
-    )
-    groups = itertools.groupby(result, key=lambda row: (row["scenario"], row["model"]))
-    return {place: list(rows) for place, rows in groups}
-
-
-def _verdicts(scenarios: list[Row], compared: Mapping[tuple[str, str], list[Row]]) -> list[Row]:
-    """The verdicts of scenarios and models that have something to compare; all if none has."""
-    result = [
-        {**verdict, "place": f"{scenario['name']} / {verdict['model']}"}
-        for scenario in scenarios
-        for verdict in scenario["verdicts"]
-    ]
-    return [row for row in result if (row["scenario"], row["model"]) in compared] or result
-
-
-def picture(
-    compared: Mapping[tuple[str, str], list[Row]],
-    doubts: Mapping[tuple[str | None, ...], set[str]],
-    methods: list[str],
-) -> Row:
-    """The differences as a grid: a row per method, a column per scenario and model.
-
-    Args:
-        compared: What `differences` gives.
-        doubts: What `marks.doubts` gives.
-        methods: The methods in their order.
-    """
-    columns: list[Row] = []
-    grid: dict[tuple[str, ...], Row] = {}
-    signed: set[str] = set()
-    for (scenario, model), rows in compared.items():
-        placed, limit = provenance.intervals(rows)
-        columns.append({"scenario": scenario, "model": model, "limit": limit})
-        for row in placed:
-            marked = doubts.get((scenario, model, row["method"]), set())
-            signed |= marked
-            row["signs"] = marks.signs(marked)
-            row["made"] = provenance.anchor(["/".join((scenario, model, row["method"], ""))])
-            row["side"] = "below" if row["nll_high"] < 0 else "above" if row["nll_low"] > 0 else ""
-            grid[row["method"], scenario, model] = row
-    shown = {method for method, *_ in grid}
-    lines = [
-        {"method": m, "cells": [grid.get((m, c["scenario"], c["model"])) for c in columns]}
-        for m in methods
-        if m in shown
-    ]
-    return {"columns": columns, "rows": lines, "notes": marks.notes(signed)}
 
 
 def _names(given: Mapping[str, object], folder: Path, suffix: str) -> list[str]:
@@ -232,28 +187,21 @@ def _scenario(
     def own(sql: str) -> list[Row]:
         return [r for r in query(connection, sql) if r["scenario"] == scenario]
 
-    verdicts = [
-        {
-            **row,
-            "brief": provenance.brief(row),
-            "sentence": provenance.sentence(row),
-            "aside": provenance.aside(row),
-        }
-        for row in own("select * from best_methods")
-    ]
-    for verdict in verdicts:
-        model = verdict["model"]
-        verdict["accuracies"] = provenance.accuracies(connection, scenario, model)
+    models = [row["model"] for row in own("select distinct scenario, model from runs order by all")]
+    tested = []
+    for model in models:
+        blocks = provenance.accuracies(connection, scenario, model)
         marked = {row["method"]: doubts.get((scenario, model, row["method"]), set())
-                  for block in verdict["accuracies"] for row in block["rows"]}  # fmt: skip
-        verdict["signs"] = {method: marks.signs(found) for method, found in marked.items()}
-        verdict["notes"] = marks.notes(set().union(*marked.values()))
+                  for block in blocks for row in block["rows"]}  # fmt: skip
+        signs = {method: marks.signs(found) for method, found in marked.items()}
+        notes = marks.notes(set().union(*marked.values()))
+        tested.append({"model": model, "blocks": blocks, "signs": signs, "notes": notes})
     about = named.section("scenarios").get(scenario, {})
     parts = [{**f, "panels": [p for p in f["panels"] if p["scenario"] == scenario]} for f in drawn]
     return {
         "name": scenario,
         "about": about.get("about", "") if isinstance(about, dict) else "",
-        "verdicts": verdicts,
+        "accuracies": tested,
         "corpora": own(
             "select distinct r.scenario, d.position, c.* from corpora as c "
             "join runs as r on c.tokenizer = r.tokenizer "

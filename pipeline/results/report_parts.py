@@ -119,8 +119,9 @@ def data(figure: dict[str, Any]) -> dict[str, Any]:
     """What the pages' script needs of a figure to show its values: four digits of each."""
     return {
         "colours": {entry["key"]: entry["colour"] for entry in figure["legend"]},
+        "labels": {entry["key"]: entry["label"] for entry in figure["legend"]},
         "panels": [
-            {name: panel[name] for name in ("id", "title", "x_label", "axes", "x_limits")}
+            {name: panel[name] for name in ("id", "title", "method", "x_label", "axes", "x_limits")}
             | {"series": [_points(series) for series in panel["series"]]}
             for panel in figure["panels"]
         ],

@@ -39,7 +39,7 @@ def test_losses_that_beat_no_baseline_are_shown_whole():
 def test_weights_share_a_scale_except_where_one_domain_has_all():
     rows = [
         {"scenario": "s", "model": "m", "domain": "a", "domain_position": 0, "method": method,
-         "step": 1, "weight": weight}
+         "step": 1, "weight": weight, "alternates": False}
         for method, weight in (("mix", 0.3), ("pike", 0.5), ("single", 1.0))
     ]  # fmt: skip
     tops = [panel.y_limits[1] for panel in curves.weights(rows, "mix")]
@@ -56,3 +56,17 @@ def test_gradients_leave_gaps_where_a_log_scale_has_no_place():
     assert list(norms.series[0].y) == [1.0, None]
     assert list(variances.series[0].y) == [4.0, 4.0]
     assert list(scales.series[0].y) == [None, None]
+
+
+def test_batches_of_one_domain_each_are_dots():
+    rows = [
+        {"scenario": "s", "model": "m", "domain": domain, "domain_position": place,
+         "method": "random", "step": step, "weight": float(domain == owner), "alternates": True}
+        for place, domain in enumerate("ab")
+        for step, owner in enumerate("bab")
+    ]  # fmt: skip
+    (panel,) = curves.weights(rows, "mix")
+    assert [(line.points, line.y) for line in panel.series] == [
+        (True, [None, 1.0, None]),
+        (True, [1.0, None, 1.0]),
+    ]

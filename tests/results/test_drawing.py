@@ -18,7 +18,7 @@ def luminance(colour):
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-@pytest.mark.parametrize("colour", [*drawing.PALETTE, drawing.INK])
+@pytest.mark.parametrize("colour", [*drawing.PALETTE, *drawing.DOMAINS, drawing.INK])
 @pytest.mark.parametrize("ground", ["#ffffff", "#16181d"])
 def test_colours_stand_out_on_light_and_dark_ground(colour, ground):
     low, high = sorted((luminance(colour), luminance(ground)))

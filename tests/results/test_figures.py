@@ -32,14 +32,14 @@ def test_losses_have_a_panel_per_domain_and_a_line_per_method(shown):
 def test_weights_have_a_panel_per_method_and_a_line_per_domain(shown):
     data = read(shown, "weights")
     real = [p for p in data["panels"] if p["scenario"] == "real"]
-    assert [p["title"] for p in real] == ["mix", "pike†"]
+    assert [p["title"] for p in real] == ["Mix", "PiKE†"]
     assert [s["key"] for s in real[1]["series"]] == ["code", "prose", "headers"]
     # By the end pike's odds are 1 : 1 + 39 / 20 : 0.8.
     assert real[1]["series"][1]["y"][-1] == pytest.approx(2.95 / 4.75, abs=1e-4)
 
 
 def test_similarities_are_those_of_the_baseline_unless_methods_are_selected(made, tmp_path):
-    for selection, methods in (({}, {"mix"}), ({"methods": ["pike"]}, {"pike†"})):
+    for selection, methods in (({}, {"Mix"}), ({"methods": ["pike"]}, {"PiKE†"})):
         values = {"name": "similarities", "selection": {"scenarios": ["real"], **selection}}
         atomic_files.write_json(tmp_path / "settings.json", values)
         figures.write(tmp_path / "settings.json", made / "pike.duckdb", tmp_path / "x.svg")

@@ -157,7 +157,7 @@ def test_headings_sort_their_table_and_references_stay_below(shown, tmp_path):
 def test_a_method_is_picked_out_everywhere_and_links_take_it_along(shown, tmp_path):
     found = seen(
         shown / "report",
-        "index",
+        "tables",
         tmp_path,
         """
         const pick = document.getElementById("pick");
@@ -167,7 +167,7 @@ def test_a_method_is_picked_out_everywhere_and_links_take_it_along(shown, tmp_pa
           .map((one) => one.classList.contains("dim"));
         return {
           row: dim('tr[data-method="round-robin"]'), other: dim('tr[data-method="pike"]'),
-          lines: dim('[data-key="pike"]'), baseline: dim('[data-key="mix"]'),
+          lines: dim('[data-key="pike"]'), baseline: dim('tr[data-method="mix"]'),
           domains: dim('[data-key="easy"]'),
           panel: dim('[data-panel$="--mix"]'), panels: dim('[data-panel$="--pike"]'),
           link: document.querySelector("nav a:last-child").getAttribute("href"),

@@ -200,7 +200,7 @@ def test_accuracy_table_shows_chance_and_items(shown):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"name": "x", "query": "best_methods"}, "gives no cells, it lacks section"),
+        ({"name": "x", "query": "method_averages"}, "gives no cells, it lacks section"),
         ({"name": "perplexities"}, "'perplexities' is unknown"),
         ({"name": "costs", "caption": "x"}, "'caption' is unknown"),
     ],

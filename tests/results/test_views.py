@@ -201,30 +201,6 @@ def test_interval_of_one_seed_is_that_over_documents(empty):
     assert found == pytest.approx({"nll_stderr": 0.05, "nll_high": -0.2 + 1.96 * 0.05})
 
 
-@pytest.mark.parametrize(
-    ("differences", "error", "best", "verdict"),
-    [
-        ((0.2, 0.3), 0.0, "mix", "baseline"),
-        ((-0.2,), 0.01, "pike", "one seed"),
-        ((-0.2,), 0.2, "pike", "not significant"),
-        ((-0.1, -0.3), 0.0, "pike", "not significant"),
-        ((-0.2, -0.201, -0.202), 0.001, "pike", "better"),
-    ],
-)
-def test_verdicts_claim_no_more_than_the_interval(empty, differences, error, best, verdict):
-    paired(empty, *differences, documents_error=error)
-    row = one(empty, "select * from best_methods")
-    assert (row["best"], row["verdict"]) == (best, verdict)
-
-
-def test_verdict_names_the_winner_of_the_papers_average(empty):
-    # Mean losses are ln 5 and ln 4, means of perplexities 5 and 8.5.
-    evaluated(empty, run(empty, "mix"), a=(math.log(5), 0), b=(math.log(5), 0))
-    evaluated(empty, run(empty, "pike", position=1), a=(0, 0), b=(math.log(16), 0))
-    row = one(empty, "select * from best_methods")
-    assert (row["best"], row["best_arithmetic"], row["verdict"]) == ("pike", "mix", "no pairs")
-
-
 def test_chance_follows_from_the_number_of_candidates(empty):
     name = run(empty, "mix")
     accuracy = {"run": name, "task": "t", "shots": 0, "formulation": "cf", "metric": "pmi",

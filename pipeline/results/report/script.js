@@ -4,8 +4,8 @@
   const namespace = "http://www.w3.org/2000/svg";
   const tip = document.getElementById("tip");
   const panels = new Map();
-  for (const { colours, panels: own } of JSON.parse(document.getElementById("data").textContent)) {
-    for (const panel of own) panels.set(panel.id, { ...panel, colours });
+  for (const { colours, labels, panels: own } of JSON.parse(document.getElementById("data").textContent)) {
+    for (const panel of own) panels.set(panel.id, { ...panel, colours, labels });
   }
 
   // One method is picked out everywhere: what belongs to another is dimmed, the baseline is not.
@@ -13,7 +13,7 @@
   const methods = new Set([...pick.options].map((option) => option.value));
   const methodOf = (element) => {
     const { method, key, toggle, panel } = element.dataset;
-    return [method, key, toggle, panels.get(panel)?.title.split(": ").pop().replace(/[†§]+$/, "")].find((name) => methods.has(name));
+    return [method, key, toggle, panels.get(panel)?.method].find((name) => methods.has(name));
   };
   const show = () => {
     const kept = ["", undefined, pick.value, document.body.dataset.baseline];
@@ -100,7 +100,7 @@
     }
     svg.append(guide);
     tip.replaceChildren(line(`${panel.title}, ${panel.x_label} ${x}`, ""),
-      ...rows.map(({ key, amount }) => line(key, String(amount), panel.colours[key])));
+      ...rows.map(({ key, amount }) => line(panel.labels[key], String(amount), panel.colours[key])));
     tip.hidden = false;
     const box = tip.getBoundingClientRect();
     const left = clientX + 16 + box.width > innerWidth ? clientX - 16 - box.width : clientX + 16;

@@ -88,20 +88,6 @@ create macro interval_in_words(seeds, low, high) as case
     else 'no difference shown'
 end;
 
--- The method with the lowest loss against the baseline, by the interval of the difference:
---   baseline        it is the baseline
---   no pairs        no documents to pair, so no interval
---   not significant the interval holds zero
---   one seed        it does not, for the documents of a single seed: no error bar over seeds
---   better          it lies below zero, over two seeds or more
-create macro lead_verdict(is_baseline, seeds, low, high) as case
-    when is_baseline then 'baseline'
-    when high is null then 'no pairs'
-    when low <= 0 and high >= 0 then 'not significant'
-    when seeds < least_seeds() then 'one seed'
-    else 'better'
-end;
-
 -- A claim of the paper asks for more: the spread of two seeds is hardly known.
 create macro least_seeds_of_claims() as 3;
 

@@ -1,0 +1,257 @@
+"""What to train with: the decision that an experiment allows, how sure it is, and what is open.
+
+A method counts as better, or worse, than the baseline where the paired test over two seeds or more
+says so after Holm's correction for all methods of that scenario and size. Nothing else is decided:
+then equal shares (the baseline) stay.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from pike_mixing.apportion import apportion
+from pipeline.results import labels
+from pipeline.results.provenance import counted
+from pipeline.results.selection import Row, query
+from pipeline.statistics import paired
+from pipeline.statistics.detectable import LEVEL, POWER, detection_probability
+
+FIXED = ("mix", "fixed", "temperature", "unimax", "single")
+"""Rules that do nothing but fill every batch in the same shares."""
+PARTS = 10_000
+"""Shares are told in ten-thousandths, which sum to 1."""
+MANY = 10_000
+"""Documents from which Student's t is the normal distribution, as `method_differences` has it."""
+MOST_SEEDS = 100
+"""More seeds than this nobody trains."""
+
+
+def decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+    """What to use in each scenario at each size where something was compared with the baseline.
+
+    Args:
+        connection: An open database of ours.
+
+    Returns:
+        By place, in the experiment's order: `chosen` (a method), `decided`, the compared methods
+        (`rows`, the lowest loss first, each with its `verdict`), `shares` by domain, `text` in
+        sentences, and `open`, what could not be told and what would settle it.
+    """
+    named = labels.methods(connection)
+    ((baseline, config),) = connection.execute("select baseline, config from experiment").fetchall()
+    settings = json.loads(config)
+    about = settings.get("scenarios", {})
+    # What serves others, such as a proxy, is nobody's choice.
+    asked = {method for entry in settings.get("runs", []) for method in entry["methods"]}
+    result = []
+    for (scenario, model), every in differences(connection).items():
+        rows = [row for row in every if not asked or row["method"] in asked]
+        _judge(rows, named)
+        better = [row["method"] for row in rows if row["verdict"] == "better"]
+        chosen = better[0] if better else baseline
+        facts = _run(connection, scenario, model, chosen)
+        values = about.get(scenario, {})
+        place = {
+            "scenario": scenario,
+            "model": model,
+            "title": labels.scenario(
+                scenario, values.get("about") if isinstance(values, dict) else None
+            ),
+            "size": f"{labels.amount(facts['parameters'])} parameters",
+            "tokens": f"{labels.amount(facts['tokens'])} tokens",
+            "baseline": baseline,
+            "against": named[baseline],
+            "chosen": chosen,
+            "label": named[chosen],
+            "decided": bool(better),
+            "tested": sum(row["seeds"] > 1 for row in rows),
+            "rows": rows,
+            "open": [_open(row, rows) for row in _undecided(rows)],
+            "ties": [named[other] for other in _ties(connection, scenario, model, better)],
+            "warnings": _warnings(connection, facts["tokenizer"], scenario),
+        } | _shares(connection, scenario, model, chosen, facts["settings"])
+        result.append(place | {"text": list(sentences(place))})
+    return result
+
+
+def differences(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], list[Row]]:
+    """Differences of the mean loss to the baseline by scenario and model, the lowest first."""
+    result = query(
+        connection,
+        "select d.* from method_differences as d join methods as m on d.method = m.method "
+        "join scenarios as s on d.scenario = s.scenario "
+        "join experiment as e on d.against = e.baseline "
+        "where d.nll_high is not null order by s.position, d.model, d.nll_difference, m.position",
+    )
+    places: dict[tuple[str, str], list[Row]] = {}
+    for row in result:
+        places.setdefault((row["scenario"], row["model"]), []).append(row)
+    return places
+
+
+def _judge(rows: list[Row], named: Mapping[str, str]) -> None:
+    """Adds to each row its label, its corrected p and what it shows."""
+    for row in rows:
+        several = row["seeds"] > 1
+        row["p"] = paired.p_value(_estimate(row)) if several else None
+    for row, corrected in zip(rows, paired.holm([row["p"] for row in rows]), strict=True):
+        row["p_holm"], row["label"] = corrected, named[row["method"]]
+        row["verdict"] = (
+            "one seed"
+            if corrected is None
+            else "not decided"
+            if corrected >= LEVEL
+            else "better"
+            if row["nll_difference"] < 0
+            else "worse"
+        )
+
+
+def _estimate(row: Row) -> paired.Estimate:
+    return paired.Estimate(
+        difference=row["nll_difference"],
+        of_seeds=row["nll_seed_sd"] / math.sqrt(row["seeds"]),
+        of_items=row["nll_document_stderr"],
+        seeds=row["seeds"],
+        clusters=MANY,
+    )
+
+
+def _run(
+    connection: duckdb.DuckDBPyConnection, scenario: str, model: str, method: str
+) -> dict[str, Any]:
+    """Settings and size of a method's runs."""
+    (row,) = query(
+        connection,
+        "select any_value(settings) as settings, any_value(parameters) as parameters, "
+        "any_value(tokens) as tokens, any_value(tokenizer) as tokenizer from runs "
+        "where scenario = ? and model = ? and method = ?",
+        *(scenario, model, method),
+    )
+    return row | {"settings": json.loads(row["settings"])}
+
+
+def _shares(
+    connection: duckdb.DuckDBPyConnection,
+    scenario: str,
+    model: str,
+    method: str,
+    settings: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Each domain's share of the method's rows, mean over its seeds; and its rule as settings."""
+    fixed = settings["rule"] in FIXED and not settings["method"].get("objective")
+    share = "avg(weight)" if fixed else "sum(count) / sum(sum(count)) over (partition by run)"
+    result = query(
+        connection,
+        f"select w.domain, avg(w.share) as share from (select run, domain, {share} as share "
+        "from weights group by run, domain) as w join runs as r using (run) "
+        "join domains as d using (scenario, domain) "
+        "where r.scenario = ? and r.model = ? and r.method = ? "
+        "group by w.domain, d.position order by d.position",
+        *(scenario, model, method),
+    )
+    parts_K = apportion(np.array([row["share"] for row in result]), PARTS).tolist()
+    shares = {r["domain"]: n / PARTS for r, n in zip(result, parts_K, strict=True)}
+    own = {"rule": settings["rule"], **settings["method"]}
+    if fixed:
+        own = {"rule": "fixed", "weights_by_domain": shares}
+    return {"shares": shares, "fixed": fixed, "rule": own}
+
+
+def _ties(
+    connection: duckdb.DuckDBPyConnection, scenario: str, model: str, better: list[str]
+) -> list[str]:
+    """Other methods that are better than the baseline and not shown to be worse than the first."""
+    if len(better) < 2:
+        return []
+    result = query(
+        connection,
+        "select method from method_differences where scenario = ? and model = ? and against = ? "
+        "and nll_low <= 0",
+        *(scenario, model, better[0]),
+    )
+    known = {row["method"] for row in result}
+    return [method for method in better[1:] if method in known]
+
+
+def _undecided(rows: list[Row]) -> Iterator[Row]:
+    """Methods that may be better than what is chosen, as far as their numbers say."""
+    for row in rows:
+        if row["verdict"] == "better" or row["nll_difference"] >= 0:
+            return
+        yield row
+
+
+def _open(row: Row, rows: list[Row]) -> Row:
+    """What would settle whether a difference as large as the measured one is there."""
+    size, compared = -row["nll_difference"], max(1, sum(r["seeds"] > 1 for r in rows))
+    facts = {"method": row["method"], "label": row["label"], "difference": row["nll_difference"]}
+    if row["verdict"] == "one seed":
+        return facts | {"seeds": None, "text": "one seed tells nothing of others: train two more"}
+    level, error = LEVEL / compared, row["nll_document_stderr"]
+    for seeds in range(row["seeds"] + 1, MOST_SEEDS + 1):
+        if detection_probability(size, row["nll_seed_sd"], seeds, error, level) >= POWER:
+            more = seeds - row["seeds"]
+            return facts | {"seeds": seeds, "text": counted(more, "more seed")}
+    alone = detection_probability(size, row["nll_seed_sd"], MOST_SEEDS, 0.0, level)
+    remedy = "more validation text" if alone >= POWER else f"more than {MOST_SEEDS} seeds"
+    return facts | {"seeds": None, "text": remedy}
+
+
+def _warnings(connection: duckdb.DuckDBPyConnection, tokenizer: str, scenario: str) -> list[str]:
+    """In a sentence the domains whose validation text packing found to be too little."""
+    small = query(
+        connection,
+        "select d.domain, c.documents from domains as d "
+        "join corpora as c on c.source = d.domain and c.split = 'validation' "
+        "join lineage as l on l.artifact = 'corpus/' || c.tokenizer || '/' || c.source "
+        "where d.scenario = ? and c.tokenizer = ? "
+        "and json_array_length(l.facts -> '$.warnings') > 0 order by d.position",
+        *(scenario, tokenizer),
+    )
+    told = ", ".join(f"{r['domain']} ({counted(r['documents'], 'document')})" for r in small)
+    if not small:
+        return []
+    return [
+        f"The validation text of {told} is little or uneven, so that the interval may be too "
+        "narrow: another text may decide otherwise."
+    ]
+
+
+def sentences(place: Row) -> Iterator[str]:
+    """A decision in sentences: what to use, against what, how sure, and what is not told."""
+    against = place["against"]
+    compared = f"{counted(place['tested'], 'method')} with two seeds or more"
+    if place["decided"]:
+        best = next(row for row in place["rows"] if row["method"] == place["chosen"])
+        what = f"the shares of {place['label']}" if place["fixed"] else place["label"]
+        yield f"Use {what}."
+        yield (
+            f"Its validation loss is {-best['nll_difference']:.3f} nats per token below that of "
+            f"{against} (95% interval {-best['nll_high']:.3f} to {-best['nll_low']:.3f}, "
+            f"{counted(best['seeds'], 'seed')}; p = {_p(best['p_holm'])}, corrected for "
+            f"{compared})."
+        )
+        if place["ties"]:
+            yield f"Not shown to be worse than it: {', '.join(place['ties'])}."
+    else:
+        yield (
+            f"Keep equal shares ({against})." if place["baseline"] == "mix" else f"Keep {against}."
+        )
+        yield (
+            f"None of {compared} is shown to have a lower validation loss."
+            if place["tested"]
+            else "Every method has one seed, which shows no difference between methods."
+        )
+    yield (
+        f"This holds for models of {place['size']} after {place['tokens']}: whether it does for "
+        "larger models or longer training, these runs cannot tell."
+    )
+
+
+def _p(value: float) -> str:
+    return "less than 0.001" if value < 0.001 else f"{value:.3f}"

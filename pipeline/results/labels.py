@@ -1,0 +1,103 @@
+"""Names as people read them: of methods, scenarios and sizes."""
+
+import csv
+import functools
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from pike_mixing import RULES
+
+PAPER = Path(__file__).parents[1] / "paper" / "names.csv"
+
+
+def rule(name: str) -> str:
+    """A rule's name in the spelling of its class: balanced-pike is Balanced-PiKE.
+
+    Args:
+        name: A name of `RULES`, or one's own `package.module:Class`.
+    """
+    letters = RULES.get(name, name).rpartition(":")[2]
+    parts, rest = [], letters
+    for part in name.split("-"):
+        if not rest.lower().startswith(part):
+            return re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", letters)
+        parts.append(rest[: len(part)])
+        rest = rest[len(part) :]
+    return "-".join(parts)
+
+
+def methods(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    """The label of every method of an experiment.
+
+    A method that is called like its rule or like one of the paper's has that label; another has its
+    rule's, and the settings in which it differs from the method that is called like the rule.
+
+    Args:
+        connection: An open database of ours.
+    """
+    ((config,),) = connection.execute("select config from experiment").fetchall()
+    known: dict[str, Any] = dict(json.loads(config).get("methods", {}))
+    result = connection.execute(
+        "select method, any_value(settings ->> 'rule'), any_value(settings -> 'method') from runs "
+        "group by method"
+    )
+    for name, own_rule, values in result.fetchall():
+        known.setdefault(name, {"rule": own_rule, **json.loads(values or "{}")})
+    return {name: _method(name, values, known) for name, values in known.items()}
+
+
+def _method(name: str, values: Mapping[str, Any], known: Mapping[str, Any]) -> str:
+    own_rule = values.get("rule", name)
+    if name == own_rule:
+        return rule(name)
+    if own_rule == "single" and "domain" in values:
+        return f"{values['domain']} alone".capitalize()
+    if name in _of_paper():
+        return _of_paper()[name]
+    sibling = known.get(own_rule, {})
+    if sibling.get("rule") == own_rule:
+        differs = {k: v for k, v in values.items() if v != sibling.get(k)}
+        if differs and all(isinstance(v, int | float | str) for v in differs.values()):
+            return ", ".join([rule(own_rule), *(f"{k} {v}" for k, v in differs.items())])
+    rest = name.removeprefix(own_rule)
+    if rest != name and rest:
+        return f"{rule(own_rule)} ({rest.strip('-').replace('-', ' ')})"
+    return (rule(name) if name in RULES else name.replace("-", " ").capitalize()).strip()
+
+
+@functools.cache
+def _of_paper() -> dict[str, str]:
+    """The paper's labels by name; but those of ablations, which are numbers, and of domains."""
+    with PAPER.open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["kind"] == "method"]
+    named = {
+        row["name"]: row["label"].replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+        for row in rows
+        if re.match("[A-Z]", row["label"])
+    }
+    return {name: label for name, label in named.items() if not name.startswith("single-")}
+
+
+def scenario(name: str, about: object) -> str:
+    """The first words of what a scenario is about, or its name.
+
+    Args:
+        name: The scenario's name.
+        about: What the configuration says of it, if it does.
+    """
+    if not isinstance(about, str) or not about:
+        return name
+    return re.split(r",| of | from ", about)[0].strip()
+
+
+def amount(number: float) -> str:
+    """A count of parameters or tokens: 164,000 is 164 thousand, 2,200,000 is 2.2 million."""
+    for size, word in ((1e9, "billion"), (1e6, "million"), (1e3, "thousand")):
+        if number >= size:
+            return f"{number / size:.3g} {word}"
+    return f"{number:g}"

@@ -1,0 +1,209 @@
+"""Decisions: what is shown, what stays open, and how it gets into a configuration."""
+
+import json
+
+import pytest
+import yaml
+from test_views import paired
+
+from pike_mixing import make
+from pike_mixing.errors import InputError
+from pipeline.planning import planner, schema
+from pipeline.results import advice, advise, labels, picture
+
+ROW = {"scenario": "s", "model": "m", "seeds": 3, "nll_document_stderr": 0.01}
+
+
+def row(method, difference, seed_sd=0.01, **values):
+    half = 0.05
+    ends = {"nll_low": difference - half, "nll_high": difference + half}
+    return (
+        ROW
+        | ends
+        | {"method": method, "nll_difference": difference, "nll_seed_sd": seed_sd}
+        | values
+    )
+
+
+def judged(*rows):
+    found = sorted(rows, key=lambda one: one["nll_difference"])
+    advice._judge(found, {one["method"]: one["method"].upper() for one in found})
+    return found
+
+
+def test_only_a_corrected_test_over_seeds_decides():
+    # t = 0.2 / 0.0115 with 2 degrees of freedom and documents: p = 0.004; three are compared.
+    verdicts = {
+        one["method"]: one["verdict"]
+        for one in judged(
+            row("a", -0.2), row("b", 0.2), row("c", -0.001), row("d", -0.9, None, seeds=1)
+        )
+    }
+    assert verdicts == {"a": "better", "b": "worse", "c": "not decided", "d": "one seed"}
+
+
+def test_many_methods_make_one_that_was_shown_alone_undecided():
+    # p = 0.02 alone; of ten methods 0.2.
+    (alone,) = judged(row("a", -0.09, 0.02))
+    assert (alone["verdict"], alone["p"] < 0.05) == ("better", True)
+    among = judged(row("a", -0.09, 0.02), *(row(f"x{i}", 0.0) for i in range(9)))
+    assert among[0]["verdict"] == "not decided"
+    assert among[0]["p_holm"] == pytest.approx(10 * alone["p"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"seeds": 1, "nll_seed_sd": None}, "train two more"),
+        # D = SD takes 10 seeds where documents have no error (power's own example).
+        ({"nll_seed_sd": 0.1, "nll_document_stderr": 0.0}, "7 more seeds"),
+        ({"nll_document_stderr": 0.2}, "more validation text"),
+        ({"nll_seed_sd": 2.0}, "more than 100 seeds"),
+    ],
+)
+def test_what_is_open_says_what_would_settle_it(change, words):
+    rows = judged(row("a", -0.1) | change)
+    rows[0]["verdict"] = "one seed" if rows[0]["seeds"] == 1 else "not decided"
+    assert words in advice._open(rows[0], rows)["text"]
+
+
+def test_a_method_that_leads_in_every_seed_is_used_and_equal_shares_stay_else(empty):
+    paired(empty, -0.2, -0.201, -0.202, documents_error=0.001)
+    _ran(empty, {"a": 0.25, "b": 0.75})
+    (place,) = advice.decisions(empty)
+    assert (place["decided"], place["chosen"]) == (True, "pike")
+    assert place["shares"] == {"a": 0.25, "b": 0.75}
+    assert place["text"][0] == "Use PiKE."
+    assert "0.201 nats per token below that of Mix" in place["text"][1]
+
+
+def test_one_seed_keeps_the_baseline(empty):
+    paired(empty, -0.2, documents_error=0.001)
+    _ran(empty, {"a": 0.5, "b": 0.5})
+    (place,) = advice.decisions(empty)
+    assert (place["decided"], place["chosen"], place["tested"]) == (False, "mix", 0)
+    assert place["text"][:2] == [
+        "Keep equal shares (Mix).",
+        "Every method has one seed, which shows no difference between methods.",
+    ]
+    assert [one["method"] for one in place["open"]] == ["pike"]
+
+
+def _ran(connection, shares):
+    """Gives the runs what they have beyond their losses."""
+    connection.execute(
+        "update runs set parameters = 1000, tokens = 2000, tokenizer = 't', "
+        "settings = json_object('rule', method, 'method', json('{}'))"
+    )
+    connection.execute("update experiment set config = '{}'")
+    connection.execute("delete from domains")
+    for position, (domain, share) in enumerate(shares.items()):
+        connection.execute("insert into domains values ('s', ?, ?, 1)", [domain, position])
+        connection.execute(
+            "insert into weights select run, 0, ?, ?, ? from runs", [domain, share, int(16 * share)]
+        )
+
+
+PLACE = {
+    "scenario": "text",
+    "model": "nano",
+    "fixed": True,
+    "shares": {"en": 0.25, "de": 0.75},
+    "rule": {"rule": "fixed", "weights_by_domain": {"en": 0.25, "de": 0.75}},
+}
+
+
+def test_what_is_copied_makes_the_method(tmp_path):
+    copied = advise.snippets(PLACE)
+    (values,) = yaml.safe_load(copied["yaml"])["methods"].values()
+    assert values == PLACE["rule"]
+    names = {}
+    exec(copied["python"], names)  # noqa: S102
+    assert names["method"] == make("fixed", weights_by_domain=PLACE["shares"])
+    taken = {}
+    names = {"parts": {"en": 1, "de": 2}, "interleave_datasets": lambda *a, **k: taken.update(k)}
+    exec(copied["interleave"], names)  # noqa: S102
+    assert taken["probabilities"] == [0.25, 0.75]
+
+
+CONFIG = """\
+include: {outputs}
+# Mine.
+methods:
+  # The baseline.
+  mix: {{rule: mix}}
+scenarios:
+  text: {{domains: [en, de]}}
+runs:
+- {{scenarios: [text], models: [nano], methods: [mix], seeds: [0, 1]}}
+"""
+
+
+def test_a_configuration_gets_the_method_and_its_runs_and_keeps_its_remarks(tmp_path, monkeypatch):
+    path = tmp_path / "mine.yaml"
+    path.write_text(CONFIG.replace("include: {outputs}\n", "").format(), encoding="utf-8")
+    monkeypatch.setattr(schema, "problems", lambda *_: [])
+    assert "make run CONFIG=" in advise.insert(PLACE, path)
+    config = planner.read(path)
+    assert config["methods"]["advised"] == PLACE["rule"]
+    assert config["runs"][0] == {
+        "scenarios": ["text"], "models": ["nano"], "methods": ["advised"], "seeds": [0, 1],
+    }  # fmt: skip
+    assert "# The baseline." in path.read_text(encoding="utf-8")
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="advised is there already"):
+        advise.insert(PLACE, path)
+    with pytest.raises(InputError, match="no scenario has the domains x"):
+        advise.insert(PLACE | {"shares": {"x": 1.0}}, path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.slow
+def test_the_command_answers_for_people_and_machines(made):
+    database = made / "pike.duckdb"
+    assert "Keep equal shares (Mix)." in advise.advise(database)
+    (place,) = json.loads(advise.advise(database, scenario="real", format="json"))
+    assert place["shares"] == {"code": 0.3334, "prose": 0.3333, "headers": 0.3333}
+    with pytest.raises(InputError, match="give --scenario and --model"):
+        advise.advise(database, format="yaml")
+    with pytest.raises(InputError, match="'reel' is unknown"):
+        advise.advise(database, scenario="reel")
+
+
+@pytest.mark.parametrize(
+    ("rule", "label"),
+    [
+        ("balanced-pike", "Balanced-PiKE"),
+        ("round-robin", "Round-Robin"),
+        ("odm", "Online Data Mixing"),
+        ("adatask", "AdaTask"),
+        ("mine:MyRule", "My Rule"),
+    ],
+)
+def test_a_rule_is_spelt_as_its_class(rule, label):
+    assert labels.rule(rule) == label
+
+
+def test_a_method_is_told_by_what_sets_it_apart():
+    known = {"pike": {"rule": "pike", "zeta2": 0.2}}
+    for name, values, label in (
+        ("pike-x", {"rule": "pike", "zeta2": 0.02}, "PiKE, zeta2 0.02"),
+        ("pike-glam-init", {"rule": "pike", "prior": {}}, "PiKE (GLaM)"),
+        ("doremi-proxy", {"rule": "doremi"}, "DoReMi (proxy)"),
+        ("single-code", {"rule": "single", "domain": "code"}, "Code alone"),
+        ("mine", {"rule": "fixed"}, "Mine"),
+    ):
+        assert labels._method(name, values, known) == label
+
+
+def test_one_axis_that_hopeless_methods_do_not_rule():
+    ends = [row("a", 0.0), row("b", 0.05), row("c", -0.05), row("d", 5.0)]
+    place = {"scenario": "s", "model": "m", "rows": judged(*ends)}
+    shown = picture.picture([place], {})
+    # The far ends are 0.05, 0.1, 0.1 and 5.05: twice the second.
+    assert shown["limit"] == pytest.approx(0.2)
+    (block,) = shown["blocks"]
+    assert [(one["x"], one["cut"]) for one in block["lines"]] == [
+        (37.5, ""), (50, ""), (62.5, ""), (100, "right"),
+    ]  # fmt: skip
+    assert len(picture.picture([place], {}, most=3)["blocks"][0]["more"]) == 1
