@@ -27,7 +27,7 @@ SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile workflow/profiles
 PYTEST    := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(CORES) --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tpu wheel run quick test test-slurm test-tpu gpu-check check lint format report dag docs headline lock release schema site bench unlock clean
+.PHONY: help record restore setup setup-tpu wheel run quick test test-slurm test-tpu gpu-check check lint format report dag docs headline lock release schema site bench unlock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -87,6 +87,23 @@ format: $(READY) ## Put the sources into the house's format
 
 report: $(READY) ## Build the report alone, with what it needs
 	$(SNAKEMAKE) $$($(BIN)/python -c 'import sys, yaml; print(yaml.safe_load(open(sys.argv[1]))["results"])' $(CONFIG))/report/index.html
+
+record: $(READY) ## Write the records of results/ into recorded/, from which `make restore` builds all
+	$(BIN)/pike record results --out recorded
+
+# An environment that is there serves; a new one gets what tables, figures and the report need.
+RESTORE := $(if $(wildcard $(READY)),$(VENV),.venv-restore)
+restore: $(RESTORE)/.$(if $(wildcard $(READY)),ready-$(TORCH),restore) ## Build database, tables, figures, report from recorded/: a minute, no torch
+	OMP_NUM_THREADS=1 $(RESTORE)/bin/pike restore recorded --out restored
+
+.venv-restore/.restore: constraints-cpu.txt
+	$(PYTHON) -m venv .venv-restore
+	grep -v '^torch==' constraints-cpu.txt > .venv-restore/constraints.txt
+	.venv-restore/bin/python -m pip install --disable-pip-version-check --quiet --constraint .venv-restore/constraints.txt \
+	  duckdb jinja2 matplotlib numpy pandas pyarrow pydantic pyyaml tqdm typing_extensions
+	.venv-restore/bin/python -m pip install --disable-pip-version-check --quiet --constraint .venv-restore/constraints.txt \
+	  --no-deps --editable .
+	touch $@
 
 dag: $(READY) ## List the jobs that a run would start, and why
 	$(SNAKEMAKE) --dry-run

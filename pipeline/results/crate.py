@@ -1,7 +1,8 @@
 """`pike crate`: a finished experiment as a Workflow Run RO-Crate, which archives can read.
 
-The folder holds the workflow, the configuration, the database, tables, figures and report, and
-ro-crate-metadata.json, which says which of them the workflow made from which
+The folder holds the workflow, the configuration, the database, tables, figures and report, the
+records from which `pike restore` makes these anew, and ro-crate-metadata.json, which says which of
+them the workflow made from which
 (https://www.researchobject.org/workflow-run-crate/profiles/workflow_run_crate). Corpora and
 checkpoints are left out: the database's lineage has their SHA-256.
 """
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError, install
-from pipeline.results import experiment, provenance
+from pipeline.results import archive, experiment, provenance
 from pipeline.results.selection import connect_ours
 from pipeline.runtime import atomic_files
 
@@ -65,6 +66,7 @@ def crate(results: Path, *, out: Path) -> str:
             workflow, object=[given], result=result, properties=_run(results / RESULTS[0])
         )
         made.write(partial)
+        archive.record(results, out=partial / "recorded")
     return f"{out}: {sum(path.is_file() for path in out.rglob('*')):,} files"
 
 

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import duckdb
 
@@ -16,13 +16,12 @@ from pipeline.results import (
     claim_tests,
     comparisons,
     lineage,
-    record_loader,
     sealed,
     speedups,
     views,
 )
-from pipeline.results.experiment import Experiment, read
-from pipeline.results.record_loader import insert
+from pipeline.results.experiment import Experiment, RunRecord, read
+from pipeline.results.record_loader import Loader, insert
 from pipeline.runtime import atomic_files
 from pipeline.runtime.progress import Progress
 from pipeline.runtime.validation import validate
@@ -49,7 +48,8 @@ def build(settings: Path, out: Path) -> None:
         duckdb.connect(str(partial)) as connection,
     ):
         connection.execute(views.schema())
-        result = fill(connection, experiment)
+        result = lineage.read(experiment)
+        fill(connection, experiment, result, Loader(connection, result.manifests))
     under = records.database_settings(experiment.plain())
     sealed.write(out, "database", under, result.manifests, [out])
 
@@ -66,21 +66,46 @@ def _written(out: Path) -> Iterator[None]:
         ) from error
 
 
-def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> lineage.Lineage:
+class Records(Protocol):
+    """Where records come from: folders of runs, or an archive."""
+
+    def training(self, run: str, record: RunRecord, /) -> None:
+        """Adds the records of a run's training."""
+
+    def evaluations(self, run: str, record: RunRecord, /) -> None:
+        """Adds the records of a run's evaluated checkpoints."""
+
+    def probes(self, run: str, record: RunRecord, /) -> None:
+        """Adds the gradient similarities of a run's probed checkpoints."""
+
+    def theory(self, folder: Path, /) -> None:
+        """Adds the checks of the theory."""
+
+    def load(self) -> None:
+        """Appends all that was added."""
+
+
+def fill(
+    connection: duckdb.DuckDBPyConnection,
+    experiment: Experiment,
+    result: lineage.Lineage,
+    loader: Records,
+) -> None:
     """Fills the base tables, and adds the views.
 
-    Returns:
-        What the records were made from.
+    Args:
+        connection: A database with the base tables.
+        experiment: What is to be in it.
+        result: What the records were made from.
+        loader: Gives the records.
 
     Raises:
         InputError: a record or manifest is missing, truncated or altered.
     """
-    result = lineage.read(experiment)
     connection.execute("begin")
     _names(connection, experiment)
     _corpora(connection, result)
     fill_paper(connection, experiment.config)
-    loader = record_loader.Loader(connection, result.manifests)
     _runs(connection, experiment, result)
     with Progress("database", total=len(experiment.runs), unit="run") as progress:
         for run, record in experiment.runs.items():
@@ -101,7 +126,6 @@ def fill(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> linea
     claim_tests.fill(connection)
     _lineage(connection, result)
     connection.execute("commit")
-    return result
 
 
 def _defaults() -> Iterator[list[str]]:

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from pike_mixing.errors import InputError
+from pipeline.results import archive
 from pipeline.results.crate import LICENCE, PROFILES, crate
 
 
@@ -16,8 +17,7 @@ def finished(shown, tmp_path):
     for name in ("tables", "figures", "report"):
         shutil.copytree(shown / name, results / name)
     shutil.copy(shown / "pike.duckdb", results)
-    (results / "settings").mkdir()
-    shutil.copy(shown / "settings/experiment.json", results / "settings")
+    shutil.copytree(shown / "settings", results / "settings")
     return results
 
 
@@ -39,6 +39,9 @@ def test_the_crate_says_what_the_workflow_made_of_what(finished, tmp_path):
     }
     for entity in read.data_entities:
         assert (tmp_path / "crate" / entity.id).exists()
+    archive.restore(tmp_path / "crate", out=tmp_path / "restored", only=["costs"])
+    costs = "tables/costs.csv"
+    assert (tmp_path / "restored" / costs).read_bytes() == (finished / costs).read_bytes()
     database = tmp_path / "crate/results/pike.duckdb"
     assert database.read_bytes() == (finished / "pike.duckdb").read_bytes()
 

@@ -1,0 +1,273 @@
+"""`pike record` and `pike restore`: an experiment's records as Parquet, and its results from them.
+
+An archive holds the base tables that runs fill (records/*.parquet), the settings of databases,
+tables, figures and the report as the workflow wrote them, and manifest.json: the SHA-256 of each
+file, and which database each output reads. Restoring trains nothing and needs no torch.
+"""
+
+import concurrent.futures
+import functools
+import json
+import multiprocessing
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from pike_mixing.errors import InputError
+from pike_mixing.settings import unknown
+from pipeline.planning import records
+from pipeline.results import database, experiment, figures, lineage, report, sealed, tables, views
+from pipeline.results.record_loader import OF_EVALUATION, OF_THEORY, OF_TRAINING, insert
+from pipeline.results.selection import connect_ours, query
+from pipeline.runtime import atomic_files, checksums
+
+OF_RUNS = (*OF_TRAINING, *OF_EVALUATION, "similarities")
+RECORDED = (*OF_RUNS, *OF_THEORY, "lineage")
+"""Base tables that an archive holds; all others follow from these and the settings."""
+KINDS = {"table": (tables.write, ".md"), "figure": (figures.write, ".svg")}
+WHOLE = "pike"
+"""The database of all runs; the others are `databases/NAME`."""
+COMPRESSION = "format parquet, compression zstd, compression_level 12"
+
+
+def record(results: Path, *, out: Path) -> str:
+    """Writes the archive of finished results.
+
+    Args:
+        results: The results folder, where all is finished.
+        out: The folder to make; it appears whole or not at all.
+
+    Returns:
+        What was made, in a line.
+
+    Raises:
+        InputError: a result is missing, or `out` is somebody else's.
+    """
+    reads = {kind: _databases(results, kind) for kind in KINDS}
+    shown = _database_of(results / "report" / "index.manifest.json", results)
+    every = {WHOLE, shown, *(name for read in reads.values() for name in read.values())}
+    with atomic_files.atomic_write(out, "record", [results]) as partial:
+        (partial / "records").mkdir(parents=True)
+        with connect_ours(results / f"{WHOLE}.duckdb") as connection:
+            content = {table: _table(connection, table) for table in RECORDED}
+        with duckdb.connect() as writer:
+            for table, rows in content.items():
+                place = partial / "records" / f"{table}.parquet"
+                writer.from_arrow(rows).create_view("rows_of_table", replace=True)
+                writer.execute(f"copy rows_of_table to '{place}' ({COMPRESSION})")
+        for name in sorted(every):
+            _copied(_settings(results, name), partial / "settings" / f"{name}.json")
+        for kind, read in reads.items():
+            for name in read:
+                own = Path(f"{kind}s") / f"{name}.json"
+                _copied(results / "settings" / own, partial / "settings" / own)
+        files = sorted(path for path in partial.rglob("*") if path.is_file())
+        listed: dict[str, dict[str, Any]] = {
+            path.relative_to(partial).as_posix(): {
+                "bytes": path.stat().st_size,
+                "sha256": atomic_files.sha256(path),
+            }
+            for path in files
+        }
+        facts = {"reads": reads, "report": shown, "files": listed}
+        atomic_files.write_json(partial / atomic_files.MANIFEST, facts)
+    size = sum(file["bytes"] for file in listed.values())
+    return f"{out}: {len(listed)} files, {size / 1e6:.1f} MB"
+
+
+def restore(archive: Path, *, out: Path, only: Iterable[str] = ()) -> str:
+    """Builds databases, tables, figures and the report of an archive.
+
+    Args:
+        archive: What `pike record` or `pike crate` wrote.
+        out: The results folder to make; what an earlier call made there is made anew.
+        only: Names of tables and figures; without any, all of them and the report.
+
+    Returns:
+        Where the results are.
+
+    Raises:
+        InputError: this is no archive, a file of it was changed, or a name is not in it.
+    """
+    archive = archive / "recorded" if (archive / "recorded").is_dir() else archive
+    made = _checked(archive)
+    wanted = set(only)
+    known = [name for read in made["reads"].values() for name in read]
+    if wrong := sorted(wanted.difference(known)):
+        raise InputError("\n".join(unknown(name, known, "--only") for name in wrong))
+    jobs: dict[str, list[tuple[str, str]]] = {}
+    for kind, read in made["reads"].items():
+        for name, place in read.items():
+            if not wanted or name in wanted:
+                jobs.setdefault(place, []).append((kind, name))
+    if not wanted:
+        jobs.setdefault(WHOLE, [])
+        jobs.setdefault(made["report"], [])
+    work = functools.partial(_restore_one, archive, out)
+    # The largest first; duckdb and matplotlib do not survive a fork.
+    order = sorted(jobs.items(), key=lambda job: (job[0] != made["report"], job[0] != WHOLE))
+    with concurrent.futures.ProcessPoolExecutor(
+        min(len(jobs), os.cpu_count() or 1), multiprocessing.get_context("spawn")
+    ) as pool:
+        list(pool.map(work, *zip(*order, strict=True)))
+    if wanted:
+        return f"{out}: {', '.join(sorted(wanted))}"
+    index = out / "report" / "index.html"
+    settings = archive / "settings" / f"{made['report']}.json"
+    database_of_report = out / f"{made['report']}.duckdb"
+    report.write(settings, database_of_report, out / "tables", out / "figures", index)
+    return f"{index}: the report; {out}/{WHOLE}.duckdb, tables and figures are there too"
+
+
+def _restore_one(archive: Path, out: Path, name: str, outputs: list[tuple[str, str]]) -> None:
+    """Builds one database, and what reads it."""
+    settings, place = archive / "settings" / f"{name}.json", out / f"{name}.duckdb"
+    named = experiment.read(settings)
+    with (
+        atomic_files.atomic_write(place, "database", [settings]) as partial,
+        duckdb.connect(str(partial)) as connection,
+    ):
+        connection.execute(views.schema())
+        database.fill(connection, named, _lineage(archive, named), Loader(connection, archive))
+    under = records.database_settings(named.plain())
+    sealed.write(place, "database", under, [archive / atomic_files.MANIFEST], [place])
+    for kind, output in outputs:
+        write, suffix = KINDS[kind]
+        own = archive / "settings" / f"{kind}s" / f"{output}.json"
+        write(own, place, out / f"{kind}s" / f"{output}{suffix}")
+
+
+class Loader:
+    """An archive's records on their way to the base tables, as `record_loader.Loader`'s."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, archive: Path) -> None:
+        """Nothing is added yet."""
+        self._connection, self._folder = connection, archive / "records"
+        self._runs: dict[str, list[str]] = {}
+
+    def training(self, run: str, _: experiment.RunRecord) -> None:
+        """Adds the records of a run's training."""
+        self._add(OF_TRAINING, run)
+
+    def evaluations(self, run: str, _: experiment.RunRecord) -> None:
+        """Adds the records of a run's evaluated checkpoints."""
+        self._add(OF_EVALUATION, run)
+
+    def probes(self, run: str, _: experiment.RunRecord) -> None:
+        """Adds the gradient similarities of a run's probed checkpoints."""
+        self._add(("similarities",), run)
+
+    def theory(self, _: Path) -> None:
+        """Adds the checks of the theory."""
+        for table in OF_THEORY:
+            columns = ", ".join(_columns(self._connection, table))
+            self._connection.execute(
+                f"insert into {table} ({columns}) select {columns} from read_parquet("
+                "?, file_row_number = true) order by file_row_number",
+                [str(self._folder / f"{table}.parquet")],
+            )
+
+    def load(self) -> None:
+        """Appends the runs' records, run by run in the order in which they were added."""
+        for table, runs in self._runs.items():
+            columns = ", ".join(_columns(self._connection, table))
+            self._connection.execute("create temp table wanted (run text, place integer)")
+            insert(self._connection, "wanted", ([run, place] for place, run in enumerate(runs)))
+            self._connection.execute(
+                f"insert into {table} ({columns}) select {columns} from read_parquet("
+                "?, file_row_number = true) join wanted using (run) "
+                "order by place, file_row_number",
+                [str(self._folder / f"{table}.parquet")],
+            )
+            self._connection.execute("drop table wanted")
+
+    def _add(self, names: Iterable[str], run: str) -> None:
+        for table in names:
+            self._runs.setdefault(table, []).append(run)
+
+
+def _columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
+    """The columns of a base table that are not made from others."""
+    result = connection.execute(
+        "select column_name from information_schema.columns where table_name = ? "
+        "and generation_expression is null order by ordinal_position",
+        [table],
+    )
+    return [name for (name,) in result.fetchall()]
+
+
+def _table(connection: duckdb.DuckDBPyConnection, table: str) -> Any:
+    columns = ", ".join(_columns(connection, table))
+    return connection.sql(f"select {columns} from {table} order by rowid").to_arrow_table()
+
+
+def _lineage(archive: Path, named: experiment.Experiment) -> lineage.Lineage:
+    """What an experiment's records were made from, of all that the archive has."""
+    every = query(
+        duckdb.connect(),
+        "select * from read_parquet(?, file_row_number = true) order by file_row_number",
+        str(archive / "records" / "lineage.parquet"),
+    )
+    names = {name for name, _, _ in records.manifests_of(named.plain())}
+    runs = tuple(f"checkpoint/{run}/" for run in named.runs)
+    kept = {row["artifact"]: row for row in every if row["artifact"] in names}
+    kept |= {row["artifact"]: row for row in every if row["artifact"].startswith(runs)}
+    read = {n for row in kept.values() for n in row["inputs"] if n.startswith("file/")}
+    kept |= {row["artifact"]: row for row in every if row["artifact"] in read}
+    return lineage.Lineage({name: _artifact(row) for name, row in kept.items()})
+
+
+def _artifact(row: Mapping[str, Any]) -> lineage.Artifact:
+    plain = {n: None if row[n] is None else json.loads(row[n]) for n in ("settings", "facts")}
+    return lineage.Artifact(
+        name=row["artifact"],
+        path=row["path"],
+        sha256=row["sha256"],
+        produced_by=row["produced_by"],
+        inputs=tuple(row["inputs"]),
+        code_fingerprint=row["code_fingerprint"],
+        code_commit=row["code_commit"],
+        **plain,
+    )
+
+
+def _databases(results: Path, kind: str) -> dict[str, str]:
+    """The finished tables or figures, and the database that each reads."""
+    places = sorted((results / f"{kind}s").glob("*.manifest.json"))
+    return {p.name.removesuffix(".manifest.json"): _database_of(p, results) for p in places}
+
+
+def _database_of(manifest: Path, results: Path) -> str:
+    """The name of the database that an output was made from."""
+    if not manifest.is_file():
+        raise InputError(f"{manifest}: not there: finish the experiment with `make run`")
+    inputs = atomic_files.read_json(manifest)["inputs"]
+    names = [os.path.relpath(manifest.parent / name, results) for name in inputs]
+    own = (n for n in names if n == f"{WHOLE}.manifest.json" or n.startswith("databases"))
+    return next(own).removesuffix(".manifest.json")
+
+
+def _settings(results: Path, name: str) -> Path:
+    return results / "settings" / ("experiment.json" if name == WHOLE else f"{name}.json")
+
+
+def _copied(source: Path, place: Path) -> None:
+    if not source.is_file():
+        raise InputError(f"{source}: not there: finish the experiment with `make run`")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(source.read_bytes())
+
+
+def _checked(archive: Path) -> dict[str, Any]:
+    """What an archive's manifest says, if all its files are as they were recorded."""
+    place = archive / atomic_files.MANIFEST
+    made: Any = atomic_files.read_json(place) if place.is_file() else None
+    if not isinstance(made, dict) or not {"reads", "report", "files"} <= made.keys():
+        raise InputError(f"{archive} is no archive: give what `pike record` or `pike crate` wrote")
+    for file in checksums.sealed(archive, made, "take the archive anew from where it came"):
+        if problem := checksums.altered(file):
+            raise InputError(problem)
+    return made

@@ -1,0 +1,97 @@
+"""Recorded results: the same bytes again, without runs and without torch; damage is named."""
+
+import functools
+import http.server
+import json
+import shutil
+import subprocess
+import sys
+import threading
+
+import duckdb
+import pytest
+
+from pike_mixing.errors import InputError
+from pipeline.results import archive
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def recorded(shown, tmp_path_factory):
+    out = tmp_path_factory.mktemp("archive") / "recorded"
+    assert archive.record(shown, out=out).startswith(f"{out}: ")
+    return out
+
+
+def content(folder, pattern):
+    return {path.name: path.read_bytes() for path in sorted(folder.glob(pattern))}
+
+
+def test_tables_and_figures_have_the_same_bytes_and_the_report_is_there(shown, recorded, tmp_path):
+    out = tmp_path / "restored"
+    # Runs that lie nowhere, and a process that has no torch.
+    code = (
+        "import sys; sys.modules['torch'] = None; from pathlib import Path; "
+        "from pipeline.results import archive; "
+        "archive.restore(Path(sys.argv[1]), out=Path(sys.argv[2]))"
+    )
+    subprocess.run([sys.executable, "-c", code, recorded, out], check=True)
+    for kind, pattern in (("tables", "*.csv"), ("tables", "*.md"), ("tables", "*.tex"),
+                          ("figures", "*.svg")):  # fmt: skip
+        assert content(out / kind, pattern) == content(shown / kind, pattern) != {}
+    pages = content(shown / "report", "*.html")
+    assert content(out / "report", "*.html").keys() == pages.keys()
+    for page in ("index.html", "tables.html", "paper.html", "methods.html"):
+        assert (out / "report" / page).read_bytes() == pages[page]
+
+
+def test_one_table_alone_and_only_what_is_there(recorded, tmp_path):
+    assert archive.restore(recorded, out=tmp_path / "one", only=["costs"]).endswith("costs")
+    assert {p.name for p in (tmp_path / "one/tables").glob("*.md")} == {"costs.md"}
+    assert not (tmp_path / "one/report").exists()
+    with pytest.raises(InputError, match=r"'cost' is unknown.*costs"):
+        archive.restore(recorded, out=tmp_path / "two", only=["cost"])
+
+
+def test_damage_is_named_before_anything_is_made(recorded, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(recorded, copy)
+    path = copy / "records" / "steps.parquet"
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(InputError, match=r"steps\.parquet was changed"):
+        archive.restore(copy, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(InputError, match="is no archive"):
+        archive.restore(tmp_path, out=tmp_path / "out")
+
+
+def test_results_that_are_not_finished_are_not_recorded(shown, tmp_path):
+    results = tmp_path / "results"
+    shutil.copytree(shown, results)
+    (results / "report" / "index.manifest.json").unlink()
+    with pytest.raises(InputError, match="finish the experiment with `make run`"):
+        archive.record(results, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_duckdb_reads_the_records_over_http(shown, recorded):
+    connection = duckdb.connect()
+    try:
+        connection.execute("load httpfs")
+    except duckdb.Error:
+        pytest.skip("DuckDB's extension httpfs is not installed: `install httpfs` takes a network")
+    serve = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(recorded))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        place = f"http://127.0.0.1:{server.server_port}/records/perplexities.parquet"
+        found = connection.execute("select count(*) from read_parquet(?)", [place]).fetchone()
+        server.shutdown()
+    with duckdb.connect(str(shown / "pike.duckdb"), read_only=True) as whole:
+        assert found == whole.execute("select count(*) from perplexities").fetchone()
+
+
+def test_the_manifest_lists_every_file(recorded):
+    listed = json.loads((recorded / "manifest.json").read_text(encoding="utf-8"))
+    files = {p.relative_to(recorded).as_posix() for p in recorded.rglob("*") if p.is_file()}
+    assert set(listed["files"]) == {f for f in files if not f.startswith(".")} - {"manifest.json"}
