@@ -61,6 +61,9 @@ class Python:
     {numpy: 2.4.1}. Another version is refused."""
     documents: Cut = "file"
     """What a document of a file is, as of the kind local: a file, or "8000 characters" of it."""
+    max_characters: PositiveInt | None = None
+    """Files of more characters are left out, so that no document outweighs the others; absent:
+    none."""
     documents_sha256: Sha256 | None = None
     """Identity of all documents (`documents_sha256` of their manifest): where the files of the same
     versions differ, as on another platform, the source is refused; absent: they are recorded."""
@@ -97,6 +100,9 @@ class Python:
         """
         result = False
         for name, whole in self._texts(skipped):
+            if self.max_characters is not None and len(whole) > self.max_characters:
+                skipped["too long"] += 1
+                continue
             result = True
             for number, text in cutting.cut(io.StringIO(whole), self.documents, _too_long(name)):
                 if text.strip():

@@ -1,10 +1,14 @@
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
+import yaml
 
 from pike_mixing.errors import InputError
 from pipeline.data import python_stdlib
+
+ROOT = Path(__file__).parents[2]
 
 MODULE = '''"""About the module."""
 import os  # a comment
@@ -169,6 +173,29 @@ def test_another_environment_is_told_by_name(package):
     assert source.facts("a" * 64)["revision"] == f"thing 1.2 documents {'a' * 64}"
     with pytest.raises(InputError, match=r"'stubs' of thing 1\.2 gives documents of SHA-256 bbb"):
         source.facts("b" * 64)
+
+
+def test_long_files_are_left_out_and_counted(monkeypatch):
+    texts = [("a", "four"), ("b", "fives"), ("c", "six")]
+    monkeypatch.setitem(python_stdlib.TOPICS, "tables", lambda skipped: iter(texts))
+    skipped = Counter()
+    source = python_stdlib.Python("tables", max_characters=4)
+    assert [document.text for document in source.read(skipped, [])] == ["four", "six"]
+    assert skipped == {"too long": 1}
+
+
+def test_shipped_configurations_name_packages_as_the_set_up_installs_them():
+    constraints = (ROOT / "constraints-cpu.txt").read_text(encoding="utf-8").splitlines()
+    pinned = dict(line.lower().split("==") for line in constraints if "==" in line)
+    named = {}
+    for path in [ROOT / "config.yaml", *(ROOT / "workflow").rglob("*.yaml")]:
+        sources = yaml.safe_load(path.read_text(encoding="utf-8")).get("sources") or {}
+        for source in sources.values():
+            named |= source.get("packages") or {}
+    assert named
+    # torch's own index adds the kind of build to the version: 2.13.0+cpu.
+    versions = {name: version.partition("+")[0] for name, version in named.items()}
+    assert versions == {name: pinned[name.lower()] for name in named}
 
 
 @pytest.mark.parametrize(

@@ -467,3 +467,10 @@ def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
     assert plan.database("table", "table6") == "results/databases/untrained-table5.duckdb"
     record = plan.experiment(plan.requested, trained=False)["runs"]["symbols/nano/mix/seed0"]
     assert (record["trained"], record["evaluations"], record["probes"]) == (False, False, False)
+
+
+def test_packing_takes_a_process_for_each_64_mib_of_text_that_is_known():
+    cut = {"kind": "python", "topic": "unicode", "documents": "1000 characters"}
+    assert planner.processes(cut) == 1
+    assert planner.processes({"kind": "synthetic", "documents": 3 * 2**16, "length": 2**10}) == 3
+    assert planner.processes({**cut, "bytes": 2**28}) == 4
