@@ -100,21 +100,31 @@ class PerDomainAdamW(Uncompiled):
             result = None if closure is None else closure()
         assert self._taken, "no domain's gradient was taken since the last step"
         for group in self.param_groups:
-            beta1, beta2 = group["betas"]
             parameters = _trained(group)
             if not parameters:
                 continue
             torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
-            for domain, coefficient in self._taken:
-                means, squares, steps = self._moments(parameters, domain)
-                n = int(steps[0])
-                denominators = torch._foreach_sqrt(squares)
-                torch._foreach_div_(denominators, (1 - beta2**n) ** 0.5)
-                torch._foreach_add_(denominators, group["eps"])
-                rate = group["lr"] * coefficient / (1 - beta1**n)
-                torch._foreach_addcdiv_(parameters, means, denominators, -rate)
+            for domain, coefficient in self._moving():
+                self._move(group, parameters, domain, coefficient)
         self._taken.clear()
         return result
+
+    def _moving(self) -> list[tuple[int, float]]:
+        """The domains that move the parameters in this step, each with its coefficient."""
+        return self._taken
+
+    def _move(
+        self, group: dict[str, Any], parameters: list[Tensor], domain: int, coefficient: float
+    ) -> None:
+        """Moves a group's parameters along the moments of a domain."""
+        beta1, beta2 = group["betas"]
+        means, squares, steps = self._moments(parameters, domain)
+        n = int(steps[0])
+        denominators = torch._foreach_sqrt(squares)
+        torch._foreach_div_(denominators, (1 - beta2**n) ** 0.5)
+        torch._foreach_add_(denominators, group["eps"])
+        rate = group["lr"] * coefficient / (1 - beta1**n)
+        torch._foreach_addcdiv_(parameters, means, denominators, -rate)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Like every optimizer's, with the numbers of gradients on the CPU, where they are read."""

@@ -204,6 +204,7 @@ class StepGradient:
             norms.append(float(share_K[k]) * self._clipped())
             self.optimizer.take(k, float(chosen_K[k]))
             self.optimizer.zero_grad()
+            self.passes.settle()
 
         return StepResult(self._measured(method, seen, rows, take), sum(norms), c_K)
 

@@ -1,9 +1,10 @@
 """AdamW and its schedule (Table `tab:hyperparameters`)."""
 
 import inspect
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from pike_mixing.torch.per_domain_adamw import PerDomainAdamW, Uncompiled
 from pipeline import settings
@@ -46,6 +47,29 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
         group["lr"] = devices.number(max(rate, least), device)
 
 
+class PerDomainAdamWOfOneProgram(PerDomainAdamW):
+    """`PerDomainAdamW` for a device that compiles: one program, whichever domains had rows.
+
+    Every domain moves the parameters in every step; one without rows has a coefficient of 0. What
+    depends on the domain's number of gradients is a datum of the program.
+    """
+
+    def _moving(self) -> list[tuple[int, float]]:
+        taken = dict(self._taken)
+        return [(domain, taken.get(domain, 0.0)) for domain in range(self.domains)]
+
+    def _move(
+        self, group: dict[str, Any], parameters: list[Tensor], domain: int, coefficient: float
+    ) -> None:
+        beta1, beta2 = group["betas"]
+        means, squares, steps = self._moments(parameters, domain)
+        n, device = max(int(steps[0]), 1), parameters[0].device
+        rate = group["lr"] * devices.number(coefficient / (1 - beta1**n), device)
+        root = devices.number((1 - beta2**n) ** 0.5, device)
+        for parameter, mean, square in zip(parameters, means, squares, strict=True):
+            parameter.sub_(mean / (square.sqrt() / root + group["eps"]) * rate)
+
+
 def per_domain_adamw(model: nn.Module, recipe: settings.Training, domains: int) -> PerDomainAdamW:
     """`PerDomainAdamW` in place of the recipe's AdamW: the same rates and the same decay.
 
@@ -55,7 +79,8 @@ def per_domain_adamw(model: nn.Module, recipe: settings.Training, domains: int) 
         domains: How many domains K have moments of their own.
     """
     plain = adamw(model, recipe)
-    return PerDomainAdamW(
+    compiled = devices.compiles(plain.param_groups[0]["params"][0].device)
+    return (PerDomainAdamWOfOneProgram if compiled else PerDomainAdamW)(
         [
             {name: group[name] for name in ("params", "weight_decay")}
             for group in plain.param_groups

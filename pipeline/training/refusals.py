@@ -44,12 +44,6 @@ def refuse_untrainable(
         )
     if n > recipe.rows:
         problems.append(f"{n} processes, but training.rows of {recipe.rows}: start fewer")
-    if devices.compiles(device) and needs.moments_per_domain:
-        # It would compile anew whenever a domain is without rows.
-        problems.append(
-            f"{named} keeps moments for each domain, which device 'xla' cannot do: train it on "
-            "device: cpu or cuda"
-        )
     if problems:
         raise InputError("\n".join(problems))
 

@@ -52,6 +52,24 @@ def test_the_authors_trajectory_is_met():
     )
 
 
+def test_one_program_for_all_steps_moves_like_a_loop_over_the_domains_with_rows():
+    x_D, y_D = point(1.0, -2.0), point(1.0, -2.0)
+    rates = {"lr": 0.1, "betas": (0.9, 0.99), "weight_decay": 0.5}
+    optimizers = [
+        PerDomainAdamW([x_D], 3, **rates),
+        optim.PerDomainAdamWOfOneProgram([y_D], 3, **rates),
+    ]
+    for domains in ([0], [0, 2], [1], [2, 1, 0], [2]):
+        for optimizer, parameter in zip(optimizers, (x_D, y_D), strict=True):
+            for k in domains:
+                take(optimizer, parameter, k, [k - 1.5, 0.3 * k + 0.1], 1 / len(domains))
+            optimizer.step()
+        torch.testing.assert_close(x_D, y_D, rtol=1e-12, atol=1e-12)
+    assert [o.state[p]["step"].tolist() for o, p in zip(optimizers, (x_D, y_D), strict=True)] == [
+        [3, 2, 3]
+    ] * 2
+
+
 def test_the_first_step_of_each_domain_has_the_length_of_the_rate():
     # Adam's first step is the gradient's sign, whatever its length: 1/2 (1 - 1) and 1/2 (1 + 1).
     x_D = point(0.0, 0.0)

@@ -47,6 +47,7 @@ METHODS = {
     "pike": {"rule": "pike", "method": PIKE},
     "famo": {"rule": "famo", "method": {"rate": 0.5}},
     "pcgrad": {"rule": "pcgrad"},
+    "adatask": {"rule": "adatask"},
     "doremi": {"rule": "doremi", "method": {"reference": "mix", "rate": 2.0}},
 }
 PROBE = {"rows": 5, "microbatch": 2, "checkpoints": "last"}
