@@ -12,11 +12,9 @@ interpreter, the folder or the environment are others than when the modules were
 declines whatever goes wrong, too. The client then becomes that process.
 """
 
-import atexit
 import contextlib
 import ctypes
 import functools
-import gc
 import io
 import json
 import logging
@@ -28,7 +26,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -242,22 +239,8 @@ def main() -> None:
         return
     _become(request, server)
     sys.argv[1:] = request.command[3:]
-    try:
-        runpy.run_module("pipeline", run_name="__main__", alter_sys=True)
-    except SystemExit as ended:
-        _end(ended.code)
-    finally:
-        # What is not collected at the end, DuckDB's package calls a leak.
-        gc.unfreeze()
-
-
-def _end(code: Any) -> None:
-    """Ends a fork as `multiprocessing` ends its own: to take all modules apart takes 0.5 s."""
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+    # It ends the process itself.
+    runpy.run_module("pipeline", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":
