@@ -1,4 +1,4 @@
-"""docs/finders.md, from the records of `benchmarks.finders` and `benchmarks.own_swarm`.
+"""docs/finders.md, from records of `benchmarks`: finders, own_swarm, two_phases, scaling.
 
 python -m benchmarks.finders_page
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import finders, own_swarm, two_phases
+from benchmarks import finders, own_swarm, scaling, two_phases
 from benchmarks.finder_scores import MEAN
 from benchmarks.measure import ROOT
 from pipeline.statistics.distributions import t_quantile
@@ -18,20 +18,19 @@ PAGE = ROOT / "docs" / "finders.md"
 HEAD = """# How good the finders are
 
 Made by `python -m benchmarks.finders_page` from `benchmarks/results/finders.json` (commit {commit},
-{minutes:.0f} minutes on two cores by `python -m benchmarks.finders`, whose one file of settings is
-`benchmarks/finders.yaml`) and `own_swarm.json` beside it (commit {own}); do not edit.
+{minutes:.0f} minutes on two cores by `python -m benchmarks.finders` with `benchmarks/finders.yaml`)
+and `own_swarm.json` beside it (commit {own}); do not edit.
 
 Finders are fitted to RegMix's runs of 1M parameters ({train} of them: 17 domains of the Pile, 1B
 tokens) and predict the losses of others: {small} of 1M, the same mixtures at 60M, {large} others of
 1B (25B tokens). `mixing-law` is fitted with its defaults, `regmix` are boosted trees, `linear` is
 least squares, to compare with. The targets are 13 validation losses, each alone, and their mean.
 
-Behind each number stand 95 % in parentheses: quantiles over draws of the training runs ({draws} of
-each size but the whole), test runs and, where a number is a mean over targets, the targets, drawn
-anew all at once. So they are those of one draw, as a user makes it. The tables hold no repeats:
-noise of single runs is in every number. *Regret* is the loss of the run that is predicted best,
-above the lowest, as part of that of a run at random. Only mixtures that were measured are judged;
-that an optimum between them is as good remains to be trained.
+In parentheses stand 95 %: quantiles over draws of the training runs ({draws} of each size but the
+whole), test runs and, where a number is a mean over targets, the targets, drawn anew all at once.
+The tables hold no repeats: noise of single runs is in every number. *Regret* is the loss of the run
+that is predicted best, above the lowest, as part of that of a run at random. Only measured
+mixtures are judged.
 """
 
 
@@ -52,13 +51,13 @@ def main() -> None:
     parts = [
         head,
         *statements(record),
-        *first_look(record),
         *by_runs(record, "spearman", "Rank correlation, mean over 13 targets"),
         *by_runs(record, "regret", "Regret, mean over 13 targets"),
         *by_target(record),
         *optima(record),
         *of_own(own),
         *of_phases(json.loads(two_phases.RECORD.read_text(encoding="utf-8"))),
+        *of_scaling(json.loads(scaling.RECORD.read_text(encoding="utf-8"))),
         LEFT_OUT,
     ]
     PAGE.write_text("\n".join(parts), encoding="utf-8")
@@ -69,8 +68,8 @@ LEFT_OUT = """
 ## Not judged here
 
 `best` and `average` predict no loss; MDE, MixMin, BiMix and TiKMiX-D need predictions of single
-tokens, losses over steps or influences, which this table does not hold
-([sources](methods.md#finders)).
+tokens, losses over steps or influences ([sources](methods.md#finders)). marin's table (796 MB) was
+not fetched.
 """
 
 
@@ -138,21 +137,6 @@ def decided(differences: dict[str, Any]) -> int:
     return sum(low > 0 or high < 0 for _, low, high in (d["each"] for d in differences.values()))
 
 
-def first_look(record: dict[str, Any]) -> list[str]:
-    """The headline target and the mean of all losses at 1B."""
-    headline = record["config"]["headline"]
-    columns = [(name, n) for n in (64, 512) for name in ("mixing-law", "regmix")]
-    rows = [
-        [
-            target,
-            *(shown(record["cells"][f"{f}|{n}|1B"]["spearman"][target], 3) for f, n in columns),
-        ]
-        for target in (headline, MEAN)
-    ]
-    header = ["target", *(f"{name}, {n} runs" for name, n in columns)]
-    return ["\n## Rank correlation at 1B, two targets", *table(header, rows)]
-
-
 def by_runs(record: dict[str, Any], measure: str, title: str) -> list[str]:
     """A measure by finder, number of runs and test.
 
@@ -196,7 +180,7 @@ def optima(record: dict[str, Any]) -> list[str]:
     return [
         "\n## Repeatability\n",
         "Part of the weight that differs between the mixtures found from two draws of as many "
-        "runs, mean over targets; in brackets, how many were not found (the search says so).",
+        "runs, mean over targets; in brackets, how many were not found.",
         *table(["finder", *(f"{n} runs" for n in config["runs"][:-1])], rows),
     ]
 
@@ -236,7 +220,7 @@ def of_own(own: dict[str, Any]) -> list[str]:
             for name, score in scored.items()
         ),
         "",
-        f"On {len(finals['mix'])} seeds that no fit has seen, the mixtures that were found "
+        f"On {len(finals['mix'])} new seeds, the mixtures that were found "
         f"lower the loss of equal shares by (nats, 95 % over seeds): {'; '.join(words)}. "
         f"Repeats of a mixture differ by a standard deviation of {noise:.3f} nats.",
     ]
@@ -276,8 +260,24 @@ def of_phases(record: dict[str, Any]) -> list[str]:
     ]
 
 
-def _of(interval: dict[str, float]) -> str:
-    return shown([interval["value"], interval["low"], interval["high"]])
+def of_scaling(record: dict[str, Any]) -> list[str]:
+    """What smaller runs say of a larger size."""
+    return [
+        "\n## Losses at a larger size\n",
+        f"From smaller runs the law predicts {record['runs']} of 1.235B parameters and 46B tokens "
+        "(table: `benchmarks/scaling.py`; no licence seen, not packaged); RMSE (nats), rank "
+        "correlation, regret (nats):",
+        "",
+        *(
+            f"- {name}: {score['rmse']:.3f}; {_of(score['spearman'], 3)}; "
+            f"{score['regret']['value']:.4f}"
+            for name, score in record["scores"].items()
+        ),
+    ]
+
+
+def _of(interval: dict[str, float], digits: int = 2) -> str:
+    return shown([interval["value"], interval["low"], interval["high"]], digits)
 
 
 def _paired(gain_S: Any) -> str:

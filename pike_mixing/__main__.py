@@ -8,7 +8,7 @@ from typing import Any
 
 from pike_mixing import METHODS, registry
 from pike_mixing.errors import InputError
-from pike_mixing.finders import FINDERS, commands, proposals, table
+from pike_mixing.finders import FINDERS, commands, proposals, table, trajectory
 from pike_mixing.finders import registry as finder_registry
 from pike_mixing.settings_text import lines_of, wrapped
 from pike_mixing.swarms import catalogue
@@ -49,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     saved.add_argument("--mixture", nargs="+", required=True, metavar="DOMAIN=WEIGHT")
     saved.add_argument("--format", choices=("text", "json"), default="text")
     _design_options(command("design", proposals.designed, "the next mixtures to train, as CSV"))
+    _stage_options(command("stages", proposals.staged, "a schedule from losses over steps"))
     kept = command("reuse", proposals.reused, "a mixture's ratios where domains come and go")
     kept.add_argument("--old", nargs="+", required=True, metavar="DOMAIN=WEIGHT")
     about = "domains of the old mixture that are removed, revised or split"
@@ -67,14 +68,19 @@ def _parser() -> argparse.ArgumentParser:
 def _table_options(command: Any) -> None:
     about = "the second file of a pair in Olmix's form, whose first is the table: losses by run"
     command.add_argument("--metrics", type=Path, help=about)
-    about = "only rows with these values: --where parameters=1e6 set=train"
+    about = "only rows with these values: --where parameters=1e6..1e8 set=train"
     command.add_argument("--where", nargs="+", default=[], metavar="COLUMN=VALUE", help=about)
     about = "shares of the run of its phases; columns are weight/0/<domain>, weight/1/<domain>"
     command.add_argument(
         "--phases", nargs="+", type=float, default=[1.0], metavar="SHARE", help=about
     )
-    command.add_argument("--weight-prefix", default="weight/", help="default: weight/")
-    command.add_argument("--loss-prefix", default="loss/", help="default: loss/")
+    about = "names of the columns, a * for the name of the domain or loss (default: %(default)s)"
+    command.add_argument("--weight-columns", default="weight/*", metavar="NAME", help=about)
+    command.add_argument("--loss-columns", default="loss/*", metavar="NAME", help=about)
+    about = "columns of sizes with other names: --size-columns parameters=model_size tokens=seen"
+    command.add_argument("--size-columns", nargs="+", default=[], metavar="SIZE=NAME", help=about)
+    about = "leave out rows in which a loss of the target is missing"
+    command.add_argument("--skip-unmeasured", action="store_true", help=about)
     about = "a setting of the finder: --set samples=20000"
     command.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help=about)
     command.add_argument("--seed", type=int, default=0, help="of all draws (default: 0)")
@@ -91,6 +97,8 @@ def _fit_options(command: Any) -> None:
         "--target", nargs="+", action="append", required=True, metavar="LOSS[=WEIGHT]", help=about
     )
     _table_options(command)
+    about = "size to which the losses are extrapolated first: --at parameters=1e9 tokens=2.5e10"
+    command.add_argument("--at", nargs="+", default=[], metavar="SIZE=NUMBER", help=about)
     about = "tables drawn from the rows for the uncertainty (default: 100)"
     command.add_argument("--resamples", type=int, default=100, help=about)
     command.add_argument("--test", type=Path, help="a table to judge the predictions on")
@@ -99,6 +107,18 @@ def _fit_options(command: Any) -> None:
     command.add_argument("--test-where", nargs="+", default=[], metavar="COLUMN=VALUE", help=about)
     command.add_argument("--save", type=Path, help="JSON file to keep the predictor in")
     command.add_argument("--format", choices=("text", "json"), default="text")
+
+
+def _stage_options(command: Any) -> None:
+    command.description = trajectory.__doc__
+    about = "CSV or Parquet: a row for each run and step, with the weights since the row before"
+    command.add_argument("table", type=Path, help=about)
+    command.add_argument("--target", nargs="+", required=True, metavar="LOSS[=WEIGHT]")
+    command.add_argument("--stages", type=int, default=4, help="of the schedule (default: 4)")
+    command.add_argument("--eta", type=float, default=1.0, help="Aioli's (default: 1)")
+    about = "the column that names a row's run (default: run); its step is `tokens`"
+    command.add_argument("--run-column", default="run", metavar="NAME", help=about)
+    _table_options(command)
 
 
 def _design_options(command: Any) -> None:
@@ -147,8 +167,6 @@ def swarms(arguments: argparse.Namespace) -> str:
     lines = []
     for name, swarm in catalogue.TABLES.items():
         place = "in the package" if name in catalogue.PACKAGED else "to fetch"
-        if set(swarm.files()) > catalogue.digests(name).keys():
-            place = "not pinned"
         lines += [f"{name} ({place}, {swarm.licence})", *wrapped(swarm.about, "  ")]
     return "\n".join(lines)
 

@@ -11,7 +11,7 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import options, saved, scores, table
+from pike_mixing.finders import options, saved, scaling, scores, table
 from pike_mixing.finders.fit import Fit, fit
 from pike_mixing.finders.interface import Swarm, SwarmFinder
 from pike_mixing.swarms import catalogue
@@ -49,6 +49,8 @@ def _fitted(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, An
     target = options.target_of(arguments, names)
     finder = options.finder_of(arguments, target)
     swarm, unread = options.swarm_of(arguments, list(target)).without_unread()
+    if arguments.at:
+        swarm = scaling.extrapolated(swarm, options.numbers(arguments.at, "--at", options.SIZES))
     result = fit(finder, swarm, resamples=arguments.resamples, seed=arguments.seed)
     values = {
         "finder": arguments.finder,
@@ -111,8 +113,10 @@ def _tested(
         metrics=arguments.test_metrics,
         where=options.parse_texts(arguments.test_where, "--test-where"),
         phases=arguments.phases,
-        weight=arguments.weight_prefix,
-        loss=arguments.loss_prefix,
+        weight=arguments.weight_columns,
+        loss=arguments.loss_columns,
+        sizes=options.sizes_of(arguments),
+        skip_unmeasured=arguments.skip_unmeasured,
     )
     other, _ = other.without_unread()
     if further := [domain for domain in other.domains if domain not in swarm.domains]:
@@ -172,7 +176,7 @@ def predicted(arguments: argparse.Namespace) -> str:
     """
     predictor = saved.load(arguments.predictor)
     domains = predictor.domains
-    weights = options.by_domain(arguments.mixture, "--mixture", domains)
+    weights = options.numbers(arguments.mixture, "--mixture", domains)
     weights_K = by_domain.shares(dict.fromkeys(domains, 0.0) | weights, domains, "--mixture")
     optimum_K = np.array([predictor.optimum[domain] for domain in domains])
     uniform_K = by_domain.uniform(len(domains))

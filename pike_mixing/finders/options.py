@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from pike_mixing.errors import InputError
-from pike_mixing.finders import FINDERS, registry, table
+from pike_mixing.finders import FINDERS, column_names, registry, table
 from pike_mixing.finders.interface import Swarm, SwarmFinder
 from pike_mixing.settings import unknown
 from pike_mixing.swarms import catalogue
+
+SIZES = ("parameters", "tokens")
+"""What a run's size is told by."""
 
 
 def parse_pairs(texts: Sequence[str], option: str, default: float | None = None) -> dict[str, Any]:
@@ -37,27 +40,34 @@ def parse_pairs(texts: Sequence[str], option: str, default: float | None = None)
     return result
 
 
-def by_domain(texts: Sequence[str], option: str, domains: Sequence[str]) -> dict[str, float]:
-    """Parses numbers by domain, as `parse_pairs` does.
+def numbers(texts: Sequence[str], option: str, names: Sequence[str]) -> dict[str, float]:
+    """Parses values by name, as `parse_pairs` does.
 
     Args:
         texts: The option's arguments.
         option: The option, for messages.
-        domains: Known domain names.
+        names: Known names, as of the domains.
 
     Raises:
-        InputError: a name is no domain.
+        InputError: a name is not known, or its value is no number.
     """
     values = parse_pairs(texts, option)
-    if problems := [unknown(name, domains, option) for name in values if name not in domains]:
+    problems = [unknown(name, names, option) for name in values if name not in names]
+    problems += [
+        f"{option}: {name}={value} is no number"
+        for name, value in values.items()
+        if isinstance(value, bool) or not isinstance(value, (int, float))
+    ]
+    if problems:
         raise InputError("\n".join(problems))
     return values
 
 
 def target_of(arguments: argparse.Namespace, weighed: Sequence[str]) -> dict[str, float]:
-    """Target weights by loss, without --loss-prefix; a loss without a weight has weight 1."""
+    """Target weights by loss, named as its column or shorter; without a weight it has weight 1."""
     weights = parse_pairs(weighed, "--target", 1.0)
-    return {name.removeprefix(arguments.loss_prefix): weight for name, weight in weights.items()}
+    names = column_names.named(weights, arguments.loss_columns)
+    return dict(zip(names, weights.values(), strict=True))
 
 
 def finder_of(arguments: argparse.Namespace, target: Mapping[str, float]) -> SwarmFinder:
@@ -74,17 +84,32 @@ def finder_of(arguments: argparse.Namespace, target: Mapping[str, float]) -> Swa
     return cast(SwarmFinder, registry.build(name, settings, "--set"))
 
 
-def swarm_of(arguments: argparse.Namespace, losses: Sequence[str]) -> Swarm:
-    """The table that the options name, with these losses."""
+def swarm_of(arguments: argparse.Namespace, losses: Sequence[str], run: str | None = None) -> Swarm:
+    """The table that the options name, with these losses; `run`: the column of runs' names."""
     return table.read(
         catalogue.located(arguments.table),
         losses,
         metrics=arguments.metrics,
         where=parse_texts(arguments.where, "--where"),
         phases=arguments.phases,
-        weight=arguments.weight_prefix,
-        loss=arguments.loss_prefix,
+        weight=arguments.weight_columns,
+        loss=arguments.loss_columns,
+        sizes=sizes_of(arguments),
+        skip_unmeasured=arguments.skip_unmeasured,
+        run=run,
     )
+
+
+def sizes_of(arguments: argparse.Namespace) -> dict[str, str]:
+    """The columns of sizes that the options name.
+
+    Raises:
+        InputError: one of something else.
+    """
+    sizes = parse_texts(arguments.size_columns, "--size-columns")
+    if problems := [unknown(name, SIZES, "--size-columns") for name in sizes if name not in SIZES]:
+        raise InputError("\n".join(problems))
+    return sizes
 
 
 def parse_texts(values: Sequence[str], option: str) -> dict[str, str]:

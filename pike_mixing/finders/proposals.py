@@ -1,4 +1,4 @@
-"""The commands `design` and `reuse`: which mixtures to train next."""
+"""The commands `design`, `reuse` and `stages`: which mixtures to train next."""
 
 import argparse
 import csv
@@ -10,7 +10,7 @@ import numpy as np
 
 from pike_mixing import by_domain
 from pike_mixing.errors import InputError
-from pike_mixing.finders import design, options, reuse
+from pike_mixing.finders import design, options, reuse, trajectory
 from pike_mixing.finders.fit import fit
 
 
@@ -56,14 +56,14 @@ def designed(arguments: argparse.Namespace) -> str:
         )
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([arguments.weight_prefix + domain for domain in domains])
+    writer.writerow([arguments.weight_columns.replace("*", domain) for domain in domains])
     writer.writerows([f"{value:.6f}" for value in weights_K] for weights_K in new_NxK)
     return text.getvalue().rstrip()
 
 
 def _draw(arguments: argparse.Namespace, domains: tuple[str, ...]) -> design.Draw:
-    caps = options.by_domain(arguments.cap, "--cap", domains)
-    prior = options.by_domain(arguments.prior, "--prior", domains)
+    caps = options.numbers(arguments.cap, "--cap", domains)
+    prior = options.numbers(arguments.prior, "--prior", domains)
     return design.Draw(
         by_domain.shares(prior, domains, "--prior") if prior else by_domain.uniform(len(domains)),
         np.array([float(caps.get(domain, np.inf)) for domain in domains]),
@@ -83,3 +83,18 @@ def reused(arguments: argparse.Namespace) -> str:
             options.parse_pairs(arguments.new, "--new"), arguments.virtual, within
         )
     return json.dumps(within, indent=2)
+
+
+def staged(arguments: argparse.Namespace) -> str:
+    """The settings of a rule `schedule`, from losses over steps of several runs.
+
+    Raises:
+        InputError: the table does not tell the stages.
+    """
+    target = options.target_of(arguments, arguments.target)
+    seen = trajectory.stages(
+        options.swarm_of(arguments, list(target), arguments.run_column), arguments.stages
+    )
+    weights_SxK = trajectory.schedule(seen, target, arguments.eta)
+    points = [dict(zip(seen.domains, row, strict=True)) for row in weights_SxK.tolist()]
+    return json.dumps({"rule": "schedule", "points": points, "at": seen.at_S.tolist()})

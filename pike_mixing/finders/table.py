@@ -2,7 +2,8 @@
 
 A row is a run. Columns `weight/<domain>` hold its mixture, columns `loss/<name>` its losses after
 the last step; `parameters` and `tokens` its size, where they are there. Other columns are read only
-to choose rows. Runs of one mixture are repeats. Other prefixes can be named.
+to choose rows. Runs of one mixture are repeats. Other names of columns can be given as patterns,
+with a * in the place of the domain's or the loss's name.
 
 Olmix's form is a pair of files: one holds the mixtures, the other the losses, a row for a run in
 both, joined by a column that both have (`run`, else `index`).
@@ -13,13 +14,16 @@ Shapes: K domains, M losses, N rows.
 import contextlib
 import csv
 import gzip
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
+from pike_mixing.finders import column_names
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.settings import unknown
 from pike_mixing.swarms.catalogue import KEYS, LABELS
@@ -36,21 +40,28 @@ def read(
     metrics: Path | None = None,
     where: Mapping[str, str] | None = None,
     phases: Sequence[float] = (1.0,),
-    weight: str = "weight/",
-    loss: str = "loss/",
+    weight: str = "weight/*",
+    loss: str = "loss/*",
+    sizes: Mapping[str, str] | None = None,
+    skip_unmeasured: bool = False,
+    run: str | None = None,
 ) -> Swarm:
     """The runs of a table, each named by its row's number, its weights divided by their sum.
 
     Args:
         path: A CSV file with a header (also `.csv.gz`), or a Parquet file (`.parquet`).
-        losses: Names of the losses to read, with or without the prefix; all when absent.
-        metrics: The second file of a pair, whose first is `path`; columns have no prefixes then.
-        where: Values by column: only rows that have all of them are read.
+        losses: Names of the losses to read, or of their columns; all when absent.
+        metrics: The second file of a pair, whose first is `path`; all its columns are losses.
+        where: Values by column, A..B for numbers from A to B: only rows that have all of them are
+            read.
         phases: Shares of the run of its phases, where it had several: the columns are
             `weight/0/<domain>`, then `weight/1/<domain>`, and so on; what is read is the exposure
             to each domain in each phase, so that all weights together sum to 1.
-        weight: Prefix of the columns of weights.
-        loss: Prefix of the columns of losses.
+        weight: Columns of weights: a pattern with one *.
+        loss: Columns of losses, in the same way.
+        sizes: Columns of `parameters` and `tokens`, where they have other names.
+        skip_unmeasured: Leaves out rows in which one of the losses has no finite number.
+        run: The column that names each row's run, where a run has several rows.
 
     Raises:
         InputError: a file cannot be read, a column is missing or named twice, a value is no finite
@@ -58,43 +69,65 @@ def read(
     """
     columns = _columns(path) if metrics is None else _joined(path, metrics, weight, loss)
     rows = _chosen(path, columns, where or {})
-    domains = tuple(name.removeprefix(weight) for name in columns if name.startswith(weight))
-    if len(domains) < 2:
-        raise InputError(
-            f"{path}: {len(domains)} column(s) begin with {weight!r}, two domains at least are "
-            f"needed: name them {weight}<domain>, or name your own prefix (--weight-prefix)"
-        )
-    known = [name.removeprefix(loss) for name in columns if name.startswith(loss)]
-    names = tuple(known if losses is None else (name.removeprefix(loss) for name in losses))
-    if not known:
-        raise InputError(
-            f"{path}: no column begins with {loss!r}: name them {loss}<name>, or name your own "
-            "prefix (--loss-prefix)"
-        )
+    weights, known = _located(path, columns, weight, loss)
+    domains = tuple(weights)
+    names = tuple(known if losses is None else column_names.named(losses, loss))
     if missing := [name for name in names if name not in known]:
         raise InputError("\n".join(unknown(name, known, f"{path}: target") for name in missing))
-    weights_NxK = _numbers(path, columns, rows, [weight + name for name in domains])
-    loss_NxM = _numbers(path, columns, rows, [loss + name for name in names])
+    if skip_unmeasured:
+        rows = [n for n in rows if all(_finite(columns[known[name]][n]) for name in names)]
+    weights_NxK = _numbers(path, columns, rows, list(weights.values()))
+    loss_NxM = _numbers(path, columns, rows, [known[name] for name in names])
     weights_NxK = _exposures(path, domains, weights_NxK, rows, phases)
-    sizes = {
-        name: _numbers(path, columns, rows, [name])[:, 0].tolist()
-        for name in ("parameters", "tokens")
-        if name in columns
-    }
+    values = _sizes(path, columns, rows, sizes or {})
+    if run is not None and run not in columns:
+        raise InputError(unknown(run, columns, f"{path}: run"))
     runs = [
         Proxy(
-            f"row {row + 1:05}",
+            f"row {row + 1:05}" if run is None else str(columns[run][row]),
             weights_K=weights_NxK[n],
             loss_K=loss_NxM[n],
-            **{name: values[n] for name, values in sizes.items()},
+            **{name: values_N[n] for name, values_N in values.items()},
         )
         for n, row in enumerate(rows)
     ]
     return Swarm(domains, runs, names, tuple(phases))
 
 
+def _located(
+    path: Path, columns: Columns, weight: str, loss: str
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The columns of the weights and of the losses, by domain and by name."""
+    weights, known = column_names.matching(columns, weight), column_names.matching(columns, loss)
+    if len(weights) < 2:
+        raise InputError(
+            f"{path}: {len(weights)} column(s) are named {weight}, two domains at least are "
+            f"needed: name them so, or say what they are named (--weight-columns 'weight_*')"
+        )
+    if not known:
+        raise InputError(
+            f"{path}: no column is named {loss}: name them so, or say what they are named "
+            "(--loss-columns '*_loss')"
+        )
+    return weights, known
+
+
+def _sizes(
+    path: Path, columns: Columns, rows: list[int], named: Mapping[str, str]
+) -> dict[str, list[Any]]:
+    """Parameters and tokens of the rows, as far as the table has them."""
+    if missing := [name for name in named.values() if name not in columns]:
+        raise InputError("\n".join(unknown(name, columns, f"{path}: sizes") for name in missing))
+    places = {"parameters": "parameters", "tokens": "tokens", **named}
+    return {
+        name: _numbers(path, columns, rows, [column])[:, 0].tolist()
+        for name, column in places.items()
+        if column in columns
+    }
+
+
 def _chosen(path: Path, columns: Columns, where: Mapping[str, str]) -> list[int]:
-    """The rows that have these values: equal as numbers, or as texts."""
+    """The rows that have these values: as numbers, as texts, or within a range A..B."""
     if missing := [name for name in where if name not in columns]:
         raise InputError("\n".join(unknown(name, columns, f"{path}: where") for name in missing))
     rows = range(len(next(iter(columns.values()))))
@@ -105,8 +138,9 @@ def _chosen(path: Path, columns: Columns, where: Mapping[str, str]) -> list[int]
 
 
 def _same(value: object, wanted: str) -> bool:
+    low, dots, high = wanted.partition("..")
     with contextlib.suppress(ValueError):
-        return float(str(value)) == float(wanted)
+        return float(low) <= float(str(value)) <= float(high if dots else low)
     return str(value) == wanted
 
 
@@ -131,9 +165,11 @@ def _joined(ratios: Path, metrics: Path, weight: str, loss: str) -> Columns:
     _refuse(problems)
     order = [place[name] for name in first[key]]
     result = {key: first[key]}
-    result |= {weight + name: values for name, values in first.items() if name not in LABELS}
+    result |= {
+        weight.replace("*", name): values for name, values in first.items() if name not in LABELS
+    }
     return result | {
-        loss + name: [values[n] for n in order]
+        loss.replace("*", name): [values[n] for n in order]
         for name, values in second.items()
         if name not in LABELS
     }
@@ -192,15 +228,23 @@ def _numbers(path: Path, columns: Columns, rows: list[int], names: list[str]) ->
     for m, name in enumerate(names):
         for n, row in enumerate(rows):
             value = columns[name][row]
-            with contextlib.suppress(ValueError):
+            if _finite(value):
                 values_NxM[n, m] = float(str(value))
-            if not np.isfinite(values_NxM[n, m]):
+            else:
                 shown = "nothing" if value in (None, "") else repr(value)
                 problems.append(
-                    f"{path}: row {row + 1}: {name} is {shown}, no finite number: leave the row out"
+                    f"{path}: row {row + 1}: {name} is {shown}, no finite number: leave the row "
+                    "out, or all rows without a loss (--skip-unmeasured)"
                 )
     _refuse(problems)
     return values_NxM
+
+
+def _finite(value: object) -> bool:
+    try:
+        return math.isfinite(float(str(value)))
+    except ValueError:
+        return False
 
 
 def _refuse_twice(path: Path, names: list[str]) -> None:

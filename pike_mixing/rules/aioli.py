@@ -7,9 +7,10 @@ The rest of the round trains on the weights that follow from it.
 
 import dataclasses
 import hashlib
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
@@ -103,11 +104,9 @@ class Aioli(Method):
     def updated(self, state: State) -> State:
         """A from M A^T = falls^T, shifted to be non-negative, of sum 1, averaged; then w."""
         K, old_KxK = len(state["weights_K"]), state["graph_KxK"]
-        graph_KxK = np.linalg.solve(mixtures(K, self.lean), state["fall_KxK"].T).T
-        graph_KxK = graph_KxK - min(graph_KxK.min(), 0)
+        graph_KxK = normalised(np.linalg.solve(mixtures(K, self.lean), state["fall_KxK"].T).T)
         if not graph_KxK.any():
             return state
-        graph_KxK = graph_KxK / graph_KxK.sum()
         if not np.isnan(old_KxK).any():
             graph_KxK = (1 - self.ema) * graph_KxK + self.ema * old_KxK
         weights_K = softmax(self.eta * graph_KxK.sum(axis=0))
@@ -124,6 +123,12 @@ class Aioli(Method):
             return hashlib.sha256(f"{key_K[k]} {sweep}".encode()).digest()
 
         return sorted(range(len(key_K)), key=drawn)[place % len(key_K)]
+
+
+def normalised(graph_KxK: NDArray[np.floating[Any]]) -> Floats:
+    """A without negative entries, of sum 1; 0 where no domain helps more than another."""
+    result_KxK = graph_KxK.astype(np.float64) - min(graph_KxK.min(), 0)
+    return result_KxK / result_KxK.sum() if result_KxK.any() else result_KxK
 
 
 def mixtures(K: int, lean: float) -> Floats:

@@ -61,11 +61,6 @@ def _olmix(name: str) -> Part:
     return Part(f"{name}_ratios.csv", f"{name}_metrics.csv", {"parameters": "3e7"})
 
 
-def _marin(name: str) -> Part:
-    path = f"experiments/domain_phase_mix/exploratory/{name}/{name}.csv"
-    return Part(path, path, {"parameters": "6e7"})
-
-
 TABLES = {
     "regmix": PublicSwarm(
         about="RegMix (arXiv 2407.01492): 17 domains of the Pile, 13 validation losses; 768 runs "
@@ -104,13 +99,6 @@ TABLES = {
         revision="d6f852def112182441c43a5861528e29653ac675",
         licence="Apache-2.0",
         parts=(_olmix("full_reuse_update_5_seed_0"),),
-    ),
-    "marin-two-phase": PublicSwarm(
-        about="marin: mixtures of two phases, 60M parameters",
-        repository="marin-community/marin",
-        revision="d72c16b84365ffdfe534425b7c9bcb993d0961a4",
-        licence="Apache-2.0",
-        parts=(_marin("two_phase_many"),),
     ),
 }
 """Public swarms by name."""

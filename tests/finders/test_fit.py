@@ -126,19 +126,11 @@ def test_the_uncertainty_of_the_best_row_by_hand(tmp_path):
     assert found.quantile(0.95).tolist() == [1, 1]
 
 
-def test_columns_can_have_prefixes_of_ones_own(tmp_path):
-    path = write(tmp_path / "s.csv", [[0.3, 0.7, 1.0]], ["train_a", "train_b", "valid_a"])
-    read = table.read(path, ["a"], weight="train_", loss="valid_")
-    assert read.domains == ("a", "b")
-    assert read.losses == ("a",)
-    assert read.runs[0].loss_K.tolist() == [1.0]
-
-
 @pytest.mark.parametrize(
     ("rows", "header", "target", "message"),
     [
-        ([ROW], ["run", "a", "b", "c", *HEADER[4:]], "code", "0 column(s) begin with 'weight/'"),
-        ([ROW], [*HEADER[:4], "x", "y", "z"], "code", "no column begins with 'loss/'"),
+        ([ROW], ["run", "a", "b", "c", *HEADER[4:]], "code", "0 column(s) are named weight/*"),
+        ([ROW], [*HEADER[:4], "x", "y", "z"], "code", "no column is named loss/*"),
         ([ROW], HEADER, "cod", "target: 'cod' is unknown: did you mean 'code'?"),
         ([ROW], [*HEADER[:2], *HEADER[1:3], *HEADER[4:]], "code", "'weight/code' is there twice"),
         ([["a", 0.5, 0.25, 0.2, 1, 2, 3]], HEADER, "code", "row 1: the weights sum to 0.95, not 1"),

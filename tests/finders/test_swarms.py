@@ -67,9 +67,10 @@ def test_another_file_is_refused_and_nothing_is_written(mirror, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_swarm_that_nobody_has_pinned_is_refused_by_name(tmp_path):
-    with pytest.raises(InputError, match="'marin-two-phase': nobody has recorded the SHA-256 of L"):
-        fetch("marin-two-phase", tmp_path)
+def test_a_swarm_that_nobody_has_pinned_is_refused_by_name(tmp_path, monkeypatch):
+    monkeypatch.setitem(catalogue.TABLES, "new", catalogue.TABLES["regmix"])
+    with pytest.raises(InputError, match="'new': nobody has recorded the SHA-256 of L"):
+        fetch("new", tmp_path)
     with pytest.raises(InputError, match="swarm: 'regmx' is unknown: did you mean 'regmix'"):
         fetch("regmx", tmp_path)
 
@@ -79,7 +80,6 @@ def test_the_list_says_what_is_there(capsys):
     said = capsys.readouterr().out
     assert "regmix (in the package, MIT)" in said
     assert "olmix-dclm (to fetch, Apache-2.0)" in said
-    assert "marin-two-phase (not pinned, Apache-2.0)" in said
 
 
 @pytest.mark.slow
@@ -151,3 +151,23 @@ def test_rows_are_chosen_by_numbers_and_texts(tmp_path):
         table.read(path, where={"set": "z"})
     with pytest.raises(InputError, match="where: 'sett' is unknown: did you mean 'set'"):
         table.read(path, where={"sett": "x"})
+
+
+def test_columns_have_the_names_that_their_table_gives_them(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text(
+        "weight_a,weight_b,model_size,n_tokens,a_loss,b_loss\n"
+        "1,0,1e8,2e9,3,4\n0.5,0.5,3e8,2e9,2,\n0,1,6e8,4e9,1,3\n"
+    )
+    names = {"weight": "weight_*", "loss": "*_loss"}
+    sizes = {"parameters": "model_size", "tokens": "n_tokens"}
+    swarm = table.read(path, ["a_loss"], where={"model_size": "1e8..3e8"}, sizes=sizes, **names)
+    assert (swarm.domains, swarm.losses) == (("a", "b"), ("a",))
+    assert [(r.parameters, r.tokens) for r in swarm.runs] == [(1e8, 2e9), (3e8, 2e9)]
+    with pytest.raises(InputError, match=r"row 2: b_loss is nothing, .*--skip-unmeasured"):
+        table.read(path, **names)
+    assert len(table.read(path, skip_unmeasured=True, **names).runs) == 2
+    with pytest.raises(InputError, match="no name with one"):
+        table.read(path, weight="weight_")
+    with pytest.raises(InputError, match="sizes: 'modelsize' is unknown"):
+        table.read(path, ["a"], sizes={"parameters": "modelsize"}, **names)

@@ -1,0 +1,106 @@
+"""Losses of larger or longer runs from those of smaller ones, mixture by mixture (2403.16952).
+
+    L(x) = c + k / x^alpha
+
+x is the size of the model or the tokens read. Each mixture has its own c and k; alpha is shared by
+all mixtures of a loss, as in the code of the paper (commit 8ad3e12, `tie_alpha`), which fits them
+from random starts with Huber's loss. Here c and k follow from alpha by least squares, so that one
+number is searched for. Tokens come first, then sizes: the paper's nested laws. What comes out is a
+table of mixtures at the larger size, to which any finder can be fitted.
+
+Shapes: N curves, each with P points.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pike_mixing.arrays import Floats
+from pike_mixing.errors import InputError
+from pike_mixing.finders.interface import Proxy, Swarm
+
+EXPONENTS = (0.02, 2.0)
+"""Between these alpha is searched for."""
+FEWEST = 3
+"""Points of a curve: it has three coefficients, one of them shared."""
+
+
+def extrapolated(swarm: Swarm, at: Mapping[str, float]) -> Swarm:
+    """One run for each mixture, with the losses that the laws give at the sizes of `at`.
+
+    Mixtures with fewer than three sizes are left out.
+
+    Args:
+        swarm: Runs of the same mixtures at several sizes.
+        at: tokens, parameters, or both: positive.
+
+    Raises:
+        InputError: a run's size is unknown, or no mixture has three sizes.
+    """
+    for axis in ("tokens", "parameters"):
+        if axis in at:
+            swarm = replace(swarm, runs=_along(swarm, axis, at[axis]))
+    return swarm
+
+
+def _along(swarm: Swarm, axis: str, at: float) -> list[Proxy]:
+    weights_NxK, loss_NxM = swarm.arrays()
+    x_N = np.array([getattr(run, axis) or np.nan for run in swarm.runs])
+    if not (x_N > 0).all() or not at > 0:
+        raise InputError(
+            f"--at {axis}: every row needs a positive number of {axis}: name its column "
+            f"(--size-columns {axis}=NAME)"
+        )
+    other = "parameters" if axis == "tokens" else "tokens"
+    curves: dict[object, list[int]] = defaultdict(list)
+    for n, (run, weights_K) in enumerate(zip(swarm.runs, weights_NxK, strict=True)):
+        # Sizes after tokens: the tokens are those asked for by then.
+        size = getattr(run, other) if axis == "tokens" else None
+        curves[size, *weights_K.round(6).tolist()].append(n)
+    kept = [rows for rows in curves.values() if len(np.unique(x_N[rows])) >= FEWEST]
+    if not kept:
+        raise InputError(
+            f"--at {axis}: no mixture has runs of {FEWEST} different {axis}: add some, or leave "
+            f"the {axis} as they are (--where)"
+        )
+    predicted_MxN = [
+        curve_ends([x_N[rows] for rows in kept], [loss_N[rows] for rows in kept], at)
+        for loss_N in loss_NxM.T
+    ]
+    reached: dict[str, Any] = {axis: at}
+    return [
+        replace(swarm.runs[rows[0]], loss_K=loss_K, **reached)
+        for rows, loss_K in zip(kept, np.array(predicted_MxN).T, strict=True)
+    ]
+
+
+def curve_ends(x_NxP: Sequence[Floats], loss_NxP: Sequence[Floats], at: float) -> Floats:
+    """The loss [N] that each curve reaches at a size.
+
+    Args:
+        x_NxP: Sizes of each curve's points; curves may have different numbers of them.
+        loss_NxP: Its losses, nats.
+        at: The size.
+    """
+    from scipy import optimize
+
+    curves = list(zip(x_NxP, loss_NxP, strict=True))
+
+    def error(alpha: float) -> float:
+        return sum(_fitted(x_P / at, loss_P, alpha)[1] for x_P, loss_P in curves)
+
+    alpha = optimize.minimize_scalar(error, bounds=EXPONENTS, method="bounded").x
+    # With x as parts of `at`, c + k is the loss there.
+    return np.array([_fitted(x_P / at, loss_P, alpha)[0].sum() for x_P, loss_P in curves])
+
+
+def _fitted(x_P: Floats, loss_P: Floats, alpha: float) -> tuple[Floats, float]:
+    """Gives c and k, neither negative, and the sum of the squared errors."""
+    from scipy import optimize
+
+    powers_Px2 = np.column_stack([np.ones_like(x_P), x_P**-alpha])
+    found_2, norm = optimize.nnls(powers_Px2, loss_P)
+    return found_2, float(norm) ** 2

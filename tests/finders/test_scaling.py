@@ -1,0 +1,72 @@
+"""Laws over sizes and tokens, of curves that are known."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from pike_mixing.__main__ import main
+from pike_mixing.errors import InputError
+from pike_mixing.finders.interface import Proxy, Swarm
+from pike_mixing.finders.scaling import curve_ends, extrapolated
+
+MIXTURES = {(0.75, 0.25): 2.0, (0.25, 0.75): 4.0}
+"""k of the loss over tokens."""
+
+
+def test_a_curve_by_hand():
+    # 1 + 2 / sqrt(x) is 3, 2, 1.5; at 64 it is 1.25. 0.5 + 4 / sqrt(x) there is 1.
+    x_P = np.array([1.0, 4.0, 16.0])
+    ends = curve_ends([x_P, x_P[:2]], [1 + 2 / x_P**0.5, 0.5 + 4 / x_P[:2] ** 0.5], 64.0)
+    np.testing.assert_allclose(ends, [1.25, 1.0], atol=1e-5)
+
+
+def test_a_loss_that_does_not_fall_stays():
+    x_P = np.array([1.0, 2.0, 4.0])
+    np.testing.assert_allclose(curve_ends([x_P], [np.array([3.0, 3.0, 3.0])], 100), [3], atol=1e-3)
+
+
+@pytest.fixture
+def swarm():
+    """L = 1 + k / tokens^0.5 + 3 / parameters^0.25, at three sizes of both."""
+    runs = [
+        Proxy(
+            f"{n}",
+            np.array(mixture),
+            np.array([1 + k / tokens**0.5 + 3 / parameters**0.25]),
+            tokens=tokens,
+            parameters=parameters,
+        )
+        for n, ((mixture, k), tokens, parameters) in enumerate(
+            itertools.product(MIXTURES.items(), (100.0, 200.0, 400.0), (16.0, 81.0, 256.0))
+        )
+    ]
+    return Swarm(("a", "b"), runs, ("l",))
+
+
+def test_tokens_first_then_sizes(swarm):
+    runs = extrapolated(swarm, {"tokens": 1600.0, "parameters": 10000.0}).runs
+    # 1 + 2/40 + 3/10, 1 + 4/40 + 3/10.
+    np.testing.assert_allclose([run.loss_K[0] for run in runs], [1.35, 1.4], atol=1e-3)
+    assert [tuple(run.weights_K) for run in runs] == list(MIXTURES)
+    assert {(run.tokens, run.parameters) for run in runs} == {(1600.0, 10000.0)}
+
+
+def test_too_few_or_unknown_sizes_are_refused(swarm):
+    two = Swarm(("a", "b"), [r for r in swarm.runs if r.tokens < 400], ("l",))
+    with pytest.raises(InputError, match="no mixture has runs of 3 different tokens"):
+        extrapolated(two, {"tokens": 1e4})
+    unknown = Swarm(("a", "b"), [Proxy("x", np.array([0.5, 0.5]), np.array([1.0]))], ("l",))
+    with pytest.raises(InputError, match="positive number of parameters: name its column"):
+        extrapolated(unknown, {"parameters": 1e9})
+
+
+def test_a_fit_at_a_size(swarm, tmp_path, capsys):
+    rows = [f"{r.weights_K[0]},{r.weights_K[1]},{r.loss_K[0]},{r.tokens}" for r in swarm.runs]
+    path = tmp_path / "s.csv"
+    path.write_text("\n".join(["weight/a,weight/b,loss/l,seen", *rows]))
+    ask = ["fit", "best", str(path), "--target", "l", "--at", "tokens=1600"]
+    assert main([*ask, "--size-columns", "tokens=seen"]) == 0
+    assert "best: 2 rows, 2 domains" in capsys.readouterr().out
+    assert main([*ask, "--size-columns", "token=seen"]) == 2
+    assert "'token' is unknown: did you mean 'tokens'" in capsys.readouterr().err
