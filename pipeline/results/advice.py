@@ -1,8 +1,8 @@
 """What to train with: the decision that an experiment allows, how sure it is, and what is open.
 
 A method counts as better, or worse, than the baseline where the paired test over two seeds or more
-says so after Holm's correction for all methods of that scenario and size. Nothing else is decided:
-then equal shares (the baseline) stay.
+says so after Holm's correction for all methods of that scenario and size. Nothing else is decided,
+and nothing where a domain has too few validation documents: then equal shares (the baseline) stay.
 """
 
 import json
@@ -24,8 +24,6 @@ FIXED = ("mix", "fixed", "temperature", "unimax", "single")
 """Rules that do nothing but fill every batch in the same shares."""
 PARTS = 10_000
 """Shares are told in ten-thousandths, which sum to 1."""
-MANY = 10_000
-"""Documents from which Student's t is the normal distribution, as `method_differences` has it."""
 MOST_SEEDS = 100
 """More seeds than this nobody trains."""
 
@@ -68,7 +66,7 @@ def decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
             "chosen": chosen,
             "label": named[chosen],
             "decided": bool(better),
-            "tested": sum(row["seeds"] > 1 for row in rows),
+            "tested": sum(row["p"] is not None for row in rows),
             "rows": rows,
             "open": [_open(row, rows) for row in _undecided(rows)],
             "ties": [named[other] for other in _ties(connection, scenario, model, better)],
@@ -82,7 +80,8 @@ def differences(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], 
     """Differences of the mean loss to the baseline by scenario and model, the lowest first."""
     result = query(
         connection,
-        "select d.* from method_differences as d join methods as m on d.method = m.method "
+        "select d.*, enough_documents(d.effective) as enough from method_differences as d "
+        "join methods as m on d.method = m.method "
         "join scenarios as s on d.scenario = s.scenario "
         "join experiment as e on d.against = e.baseline "
         "where d.nll_high is not null order by s.position, d.model, d.nll_difference, m.position",
@@ -96,12 +95,14 @@ def differences(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], 
 def _judge(rows: list[Row], named: Mapping[str, str]) -> None:
     """Adds to each row its label, its corrected p and what it shows."""
     for row in rows:
-        several = row["seeds"] > 1
-        row["p"] = paired.p_value(_estimate(row)) if several else None
+        tested = row["seeds"] > 1 and row["enough"]
+        row["p"] = paired.p_value(_estimate(row)) if tested else None
     for row, corrected in zip(rows, paired.holm([row["p"] for row in rows]), strict=True):
         row["p_holm"], row["label"] = corrected, named[row["method"]]
         row["verdict"] = (
-            "one seed"
+            "few documents"
+            if not row["enough"]
+            else "one seed"
             if corrected is None
             else "not decided"
             if corrected >= LEVEL
@@ -117,7 +118,7 @@ def _estimate(row: Row) -> paired.Estimate:
         of_seeds=row["nll_seed_sd"] / math.sqrt(row["seeds"]),
         of_items=row["nll_document_stderr"],
         seeds=row["seeds"],
-        clusters=MANY,
+        degrees=row["degrees"],
     )
 
 
@@ -188,8 +189,10 @@ def _undecided(rows: list[Row]) -> Iterator[Row]:
 
 def _open(row: Row, rows: list[Row]) -> Row:
     """What would settle whether a difference as large as the measured one is there."""
-    size, compared = -row["nll_difference"], max(1, sum(r["seeds"] > 1 for r in rows))
+    size, compared = -row["nll_difference"], max(1, sum(r["p"] is not None for r in rows))
     facts = {"method": row["method"], "label": row["label"], "difference": row["nll_difference"]}
+    if row["verdict"] == "few documents":
+        return facts | {"seeds": None, "text": "more validation documents"}
     if row["verdict"] == "one seed":
         return facts | {"seeds": None, "text": "one seed tells nothing of others: train two more"}
     level, error = LEVEL / compared, row["nll_document_stderr"]
@@ -245,6 +248,8 @@ def sentences(place: Row) -> Iterator[str]:
         yield (
             f"None of {compared} is shown to have a lower validation loss."
             if place["tested"]
+            else "A domain has fewer than 20 effective validation documents: too few for a verdict."
+            if any(row["verdict"] == "few documents" for row in place["rows"])
             else "Every method has one seed, which shows no difference between methods."
         )
     yield (

@@ -68,7 +68,9 @@ def cell_p(
         return known
     if seeds is not None and not of_seeds and not of_items:
         return 1.0  # Equal seeds tell nothing of how others differ.
-    estimate = paired.Estimate(margin, of_seeds, of_items or 0.0, seeds or 1, documents or MANY)
+    estimate = paired.Estimate(
+        margin, of_seeds, of_items or 0.0, seeds or 1, (documents or MANY) - 1
+    )
     p = paired.p_value(estimate)
     assert p is not None
     return p

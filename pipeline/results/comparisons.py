@@ -124,7 +124,7 @@ def compared(
             p=paired.tested(sum_SxG, pairs.count_G),
             other=pairs.other[metric],
             examples=pairs.items,
-            documents=result.clusters,
+            documents=len(pairs.count_G),
             discordance=float(pairs.squares[metric].mean()),
             design_effect=_design_effect(sum_SxG, pairs, metric),
         )

@@ -76,7 +76,8 @@ class Estimate:
     of_items: float | None
     """Standard error from the choice of documents; None for one document."""
     seeds: int
-    clusters: int
+    degrees: float
+    """Of freedom, of the error over documents."""
 
     @property
     def stderr(self) -> float | None:
@@ -113,7 +114,7 @@ def estimate(sum_SxG: npt.ArrayLike, count_G: npt.ArrayLike) -> Estimate:
     # Residuals of a constant difference are not zero but rounding.
     squares = 0.0 if squares < 1e-24 * items else squares
     error = math.sqrt(clusters / (clusters - 1) * squares) / items if clusters > 1 else None
-    return Estimate(mean, _spread(by_seed_S), error, seeds, clusters)
+    return Estimate(mean, _spread(by_seed_S), error, seeds, clusters - 1)
 
 
 def _spread(by_seed_S: Sequence[float]) -> float | None:
@@ -140,7 +141,7 @@ def averaged(estimates: Sequence[Estimate], by_seed_TxS: npt.ArrayLike) -> Estim
         of_seeds=_spread(mean_S),
         of_items=math.hypot(*errors) / tasks if known else None,
         seeds=len(mean_S),
-        clusters=sum(e.clusters - 1 for e in estimates) + 1,
+        degrees=sum(e.degrees for e in estimates),
     )
 
 
@@ -153,7 +154,7 @@ def half_width(estimate: Estimate, level: float = LEVEL) -> float | None:
     """
     if estimate.of_items is None:
         return None
-    items = t_quantile(level, estimate.clusters - 1) * estimate.of_items
+    items = t_quantile(level, estimate.degrees) * estimate.of_items
     if not estimate.of_seeds:
         return items
     return math.hypot(t_quantile(level, estimate.seeds - 1) * estimate.of_seeds, items)
@@ -167,7 +168,7 @@ def p_value(estimate: Estimate) -> float | None:
     if size == 0:
         return 1.0
     if not estimate.of_seeds:
-        return t_tail(size / estimate.of_items, estimate.clusters - 1) if estimate.of_items else 0.0
+        return t_tail(size / estimate.of_items, estimate.degrees) if estimate.of_items else 0.0
     high = size / estimate.of_seeds
     if estimate.of_items == 0:
         return t_tail(high, estimate.seeds - 1)
@@ -190,7 +191,7 @@ def _excess(estimate: Estimate, t: float) -> float:
     assert estimate.of_seeds is not None
     assert estimate.of_items is not None
     level = max(t_tail(t, estimate.seeds - 1), 1e-300)
-    items = t_quantile(level, estimate.clusters - 1) * estimate.of_items
+    items = t_quantile(level, estimate.degrees) * estimate.of_items
     return math.hypot(t * estimate.of_seeds, items) - abs(estimate.difference)
 
 

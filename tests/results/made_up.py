@@ -21,7 +21,7 @@ METHODS = {
 OWN_FIGURES = ("losses", "differences", "weights", "similarities", "gradients", "lengths")
 STEPS, ROWS, LENGTH, VOCABULARY = 40, 12, 16, 512
 CHECKPOINTS = [0, 5, 10, 20, 40]
-DOCUMENTS = 8
+DOCUMENTS = 24
 
 
 def write_parquet(path, columns):

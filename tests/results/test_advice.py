@@ -12,6 +12,7 @@ from pipeline.planning import planner, schema
 from pipeline.results import advice, advise, labels, picture
 
 ROW = {"scenario": "s", "model": "m", "seeds": 3, "nll_document_stderr": 0.01}
+ROW |= {"degrees": 40, "enough": True}
 
 
 def row(method, difference, seed_sd=0.01, **values):
@@ -40,6 +41,13 @@ def test_only_a_corrected_test_over_seeds_decides():
         )
     }
     assert verdicts == {"a": "better", "b": "worse", "c": "not decided", "d": "one seed"}
+
+
+def test_too_few_documents_decide_nothing_and_are_no_part_of_the_family():
+    few, other = judged(row("a", -0.2, enough=False), row("b", -0.09))
+    assert (few["verdict"], few["p"]) == ("few documents", None)
+    assert other["p_holm"] == other["p"]
+    assert advice._open(few, [few, other])["text"] == "more validation documents"
 
 
 def test_many_methods_make_one_that_was_shown_alone_undecided():

@@ -72,7 +72,7 @@ def test_what_corpora_hold_arrives(made):
 
 
 def test_every_record_arrives(made):
-    # 2 scenarios x 4 methods x 2 seeds; 40 steps; 5 checkpoints; 3 domains; 8 documents each.
+    # 2 scenarios x 4 methods x 2 seeds; 40 steps; 5 checkpoints; 3 domains; 24 documents each.
     # Two methods of PiKE's kind, three firings; PiKE alone has two alarms.
     counts = {
         "runs": 16,
@@ -81,7 +81,7 @@ def test_every_record_arrives(made):
         "coefficients": 2 * 2 * 2 * 3 * 3,
         "alarms": 2 * 2 * 2,
         "perplexities": 16 * 5 * 3,
-        "documents": 16 * 5 * 3 * 8,
+        "documents": 16 * 5 * 3 * 24,
         "choices": 16 * 5 * 3 * 20,
         "similarities": 16 * 5 * 3,
     }

@@ -23,19 +23,20 @@ def differences():
     views.create(connection, "method_differences")
     connection.execute("insert into experiment values ('e', 'mix', null, '{}')")
 
-    def of(apart_CxSxD):
-        """PiKE's losses less Mix's: C scenarios, S seeds, D documents of a token."""
+    def of(apart_CxSxD, tokens_D=None):
+        """PiKE's losses less Mix's: C scenarios, S seeds, D documents (of a token each)."""
         connection.execute("delete from documents; delete from runs; delete from perplexities")
         C, S, D = apart_CxSxD.shape
         place = {n: a.ravel() for n, a in zip("csd", np.indices((C, S, D)), strict=True)}
         both = {"mix": np.zeros(C * S * D), "pike": apart_CxSxD.ravel()}
+        place["t"] = np.tile(np.ones(D) if tokens_D is None else tokens_D, C * S)
         for method, nll in both.items():
             # DuckDB finds this variable by its name in the statements below.
             given = place | {"nll": 3 + nll}  # noqa: F841
             name = f"c || '/m/{method}/seed' || s"
             connection.execute(
                 f"insert into documents (run, step, domain, document, nll, tokens) "
-                f"select {name}, 10, 'a', d, nll, 1 from given"
+                f"select {name}, 10, 'a', d, nll * t, t from given"
             )
             connection.execute(
                 "insert into runs (run, scenario, model, method, seed, steps, tokens) "
@@ -72,6 +73,56 @@ def test_intervals_err_in_one_of_twenty_and_find_what_is_detectable(differences,
     assert not (there.nll_low > 0).any()
 
 
+LENGTHS = {
+    "code": [
+        878,
+        535,
+        474,
+        388,
+        365,
+        255,
+        227,
+        175,
+        140,
+        128,
+        110,
+        100,
+        96,
+        75,
+        60,
+        40,
+        25,
+        15,
+        10,
+    ],
+    "reference": [3200, 450, 250, 130, 66],
+    "unicode": [128] * 8 + [100] * 16 + [60] * 20 + [17] * 16,
+}
+"""Tokens of validation documents as the standard library's text has them."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("heavy", [False, True])
+@pytest.mark.parametrize(("seed_sd", "document_sd"), [(0.1, 0.02), (0.001, 0.1), (0.03, 0.1)])
+@pytest.mark.parametrize("text", LENGTHS)
+def test_intervals_hold_over_documents_of_any_length(
+    differences, text, seed_sd, document_sd, heavy
+):
+    tokens_D = np.array(LENGTHS[text], float)
+    draw = paired.stream("lengths", text, str(seed_sd), str(heavy))
+    shape = (TIMES, 1, len(tokens_D))
+    document = draw.standard_t(3, shape) / 3**0.5 if heavy else draw.standard_normal(shape)
+    apart = draw.normal(0, seed_sd, (TIMES, 3, 1)) + document_sd * document
+    rows = differences(apart, tokens_D)
+    # Three standard deviations, as there are 18 cases.
+    assert ((rows.nll_low > 0) | (rows.nll_high < 0)).mean() <= 0.05 + 1.5 * TWO_SIGMA
+    few = (rows.effective < 20).all()
+    assert few == (text != "unicode")
+    if not few and seed_sd != 0.03:
+        # Where both parts matter the sum of their squares is up to two points too wide.
+        assert ((rows.nll_low > 0) | (rows.nll_high < 0)).mean() >= 0.05 - 1.5 * TWO_SIGMA
+
+
 @pytest.mark.slow
 def test_intervals_are_those_of_resampled_seeds_and_documents(differences):
     apart_CxSxD = simulated(0.1, 4, times=3, documents=60)
@@ -88,8 +139,9 @@ def test_intervals_are_those_of_resampled_seeds_and_documents(differences):
         picked = draw.integers(0, seeds, (20_000, seeds))
         by_seed_S = apart_SxD.mean(axis=1)
         of_seeds = by_seed_S[picked].mean(axis=1).std() * (seeds / (seeds - 1)) ** 0.5
-        # A standard deviation of 20,000 draws is known to half a percent; t of 3 degrees is 3.182.
-        half = ((3.182 * of_seeds) ** 2 + (1.96 * of_documents) ** 2) ** 0.5
+        # A standard deviation of 20,000 draws is known to half a percent; t of 3 degrees is 3.182,
+        # of 59 degrees 2.001.
+        half = ((3.182 * of_seeds) ** 2 + (2.001 * of_documents) ** 2) ** 0.5
         assert row.nll_high - row.nll_difference == pytest.approx(half, rel=0.02)
         assert row.nll_stderr == pytest.approx(np.hypot(of_seeds, of_documents), rel=0.02)
         # The two parts in one draw, seeds by weights that spread as Student's t does.

@@ -6,6 +6,9 @@ from played import insert, records
 
 from pipeline.results import views
 
+BOTH = 7.5 * math.sqrt(8 / 9 + 8) / 40
+"""Error of two documents of 10 and 30 tokens with residuals of 7.5."""
+
 
 def run(connection, method, seed=0, *, scenario="s", position=0, **facts):
     """One run of model m, with its names known; returns the run's name."""
@@ -125,13 +128,14 @@ def test_differences_are_paired_by_document(empty):
     documents(empty, run(empty, "pike", position=1), "a", (20, 10), (60, 30))
     row = one(empty, "select * from paired_domains")
     assert (row["method"], row["documents"], row["tokens"]) == ("pike", 2, 40)
-    # Means 80 / 40 and 70 / 40. The residuals 10 - 10 * 0.25 and 0 - 30 * 0.25 are 7.5 and -7.5,
-    # so SE^2 is 2 / 1 times 2 * 7.5^2, over 40^2.
+    # Means 80 / 40 and 70 / 40. The residuals 10 - 10 * 0.25 and 0 - 30 * 0.25 are 7.5 and -7.5;
+    # shares 1/4 and 3/4 with squares that sum to 5/8 divide theirs by 9/8 and 1/8.
     assert row["nll_difference"] == pytest.approx(0.25)
-    assert row["nll_stderr"] == pytest.approx(15 / 40)
+    assert row["nll_stderr"] == pytest.approx(BOTH)
+    assert (row["effective"], row["degrees"]) == pytest.approx((1.6, 1))
     # pike's documents both lie at its mean, so only the baseline's residuals (7.5) count.
     assert row["perplexity_difference"] == pytest.approx(math.exp(2) - math.exp(1.75))
-    assert row["perplexity_stderr"] == pytest.approx(math.exp(1.75) * 15 / 40)
+    assert row["perplexity_stderr"] == pytest.approx(math.exp(1.75) * BOTH)
 
 
 def test_a_constant_difference_has_no_error(empty):
@@ -142,7 +146,35 @@ def test_a_constant_difference_has_no_error(empty):
     assert row["nll_stderr"] == pytest.approx(0, abs=1e-12)
     # The residuals are -7.5 and 7.5 in both, and stretched by the perplexities.
     stretched = math.exp(1.85) - math.exp(1.75)
-    assert row["perplexity_stderr"] == pytest.approx(stretched * 15 / 40)
+    assert row["perplexity_stderr"] == pytest.approx(stretched * BOTH)
+
+
+def test_a_text_in_two_domains_is_one_document(empty):
+    # In a both domains hold the same texts, in b others: their errors add up, or as squares.
+    for method, far in (("mix", 0.0), ("pike", 1.0)):
+        for scenario, second in (("s", "0"), ("r", "9")):
+            name = run(empty, method, scenario=scenario)
+            evaluated(empty, name, a=(1.0, 0.1), b=(1.0, 0.1))
+            for domain, first in (("a", "0"), ("b", second)):
+                for number in range(3):
+                    insert(
+                        empty, "documents", run=name, step=10, domain=domain,
+                        document=f"{first}{number}", nll=1 + far * (number == 0), tokens=1, bytes=5,
+                    )  # fmt: skip
+    sql = "select scenario, nll_stderr, degrees from paired_averages"
+    found = {scenario: numbers for scenario, *numbers in empty.execute(sql).fetchall()}
+    # Three values 1, 0, 0: SD sqrt(1/3), SE 1/3, 2 degrees.
+    assert found["s"] == pytest.approx((1 / 3, 2))
+    assert found["r"] == pytest.approx((1 / 3 / math.sqrt(2), 4))
+
+
+@pytest.mark.parametrize(
+    ("degrees", "quantile"), [(1, 12.706), (2.0, 4.303), (1.5, 7.1040), (19, 2.093), (60, 2.001)]
+)
+def test_quantiles_between_whole_degrees_err_upwards(created, degrees, quantile):
+    # At 1.5 the line in 1 / degrees goes a third of the way from 4.303 to 12.706; t is 6.21.
+    (value,) = created.execute("select t95_between(?)", [float(degrees)]).fetchone()
+    assert value == pytest.approx(quantile, abs=1e-3)
 
 
 def test_runs_pair_with_the_baseline_of_their_own_seed_and_scenario(empty):
@@ -180,9 +212,9 @@ def paired(connection, *differences, documents_error=0.0):
         for position, (method, add) in enumerate((("mix", 0.0), ("pike", difference))):
             name = run(connection, method, seed, position=position)
             evaluated(connection, name, a=(1.0 + add, 0.1))
-            # Two documents of one token: residuals +-e, SE = sqrt(2 * 2 e^2) / 2 = e.
-            error = documents_error if method == "pike" else 0.0
-            sums = ((1.0 + add + error, 1), (1.0 + add - error, 1))
+            # Twenty documents of one token: residuals +-e sqrt(19), SE = e.
+            error = 19**0.5 * documents_error if method == "pike" else 0.0
+            sums = ((1.0 + add + error, 1), (1.0 + add - error, 1)) * 10
             documents(connection, name, "a", *sums)
 
 
@@ -198,7 +230,7 @@ def test_intervals_of_a_difference(empty):
 def test_interval_of_one_seed_is_that_over_documents(empty):
     paired(empty, -0.2, documents_error=0.05)
     found = one(empty, "select nll_stderr, nll_high from method_differences")
-    assert found == pytest.approx({"nll_stderr": 0.05, "nll_high": -0.2 + 1.96 * 0.05})
+    assert found == pytest.approx({"nll_stderr": 0.05, "nll_high": -0.2 + 2.093 * 0.05})
 
 
 def test_chance_follows_from_the_number_of_candidates(empty):

@@ -60,20 +60,20 @@ def test_errors_of_seeds_and_documents_by_hand():
 
 
 def test_the_p_value_is_where_the_interval_touches_zero():
-    found = paired.Estimate(0.035, of_seeds=0.006, of_items=0.008, seeds=3, clusters=50)
+    found = paired.Estimate(0.035, of_seeds=0.006, of_items=0.008, seeds=3, degrees=49)
     p = paired.p_value(found)
     assert paired.half_width(found, p) == pytest.approx(0.035, rel=1e-6)
     assert p < 0.05
 
 
 def test_means_over_tasks_by_hand():
-    one = paired.Estimate(0.1, None, 0.03, 1, 10)
-    two = paired.Estimate(0.3, None, 0.04, 1, 20)
+    one = paired.Estimate(0.1, None, 0.03, 1, 9)
+    two = paired.Estimate(0.3, None, 0.04, 1, 19)
     found = paired.averaged([one, two], [[0.1], [0.3]])
     assert found.difference == pytest.approx(0.2)
     assert found.of_items == pytest.approx(0.05 / 2)
     # 9 and 19 degrees of freedom together.
-    assert found.clusters == 29
+    assert found.degrees == 28
 
 
 def test_one_document_has_no_error_and_nothing_varying_is_flipped():

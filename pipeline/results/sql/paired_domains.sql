@@ -1,75 +1,23 @@
--- Final loss of every run minus that of the run of the same seed of the baseline, of the oracle where the
--- experiment has one, and of any other method that a claim compares it with, by domain; `against` says which.
+-- Final loss of every run minus that of another of the same seed, by domain, with the error from the choice of
+-- documents (paired_documents says of what, and how).
 --
--- Both runs read the same validation documents, and a hard document is hard for both: the error of
--- the difference, taken document by document, is several times smaller than the runs' own errors.
--- With a_d and b_d the two summed losses of document d, t_d its tokens, T = sum t_d and D documents,
---     difference = sum_d (a_d - b_d) / T,
---     SE^2 = D / (D - 1) * sum_d (a_d - b_d - t_d * difference)^2 / T^2,
--- the error of a ratio clustered by document. For perplexities A = exp(sum a / T), B likewise, the
--- delta method puts A (a_d - t_d ln A) - B (b_d - t_d ln B) in place of the bracket.
--- One document gives no error.
-with final as (
-    select run, max(step) as step from documents group by run
+-- effective: 1 / sum h^2, the documents of equal length that would tell as much. degrees: those of Student's t by
+-- Satterthwaite for the error, squares of residuals r with the weights g = h^2 / (1 - 2 h + H), H = sum h^2:
+--     H^2 / sum_de g_d g_e C_de^2,   C_de = (d = e) - h_d - h_e + H;   D documents of one length: D - 1.
+with weighed as (
+    select *, share ^ 2 / (1 - 2 * share + concentration) as g
+    from paired_documents
+    where divisor is not null
 ),
 
-sums as (
-    select d.run, d.domain, d.document, d.nll, d.tokens
-    from documents as d
-    join final as f using (run, step)
-),
-
-run_pairs as (
-    select a.run, b.run as baseline_run, b.method as against
-    from runs as a
-    join runs as b using (scenario, model, seed)
-    cross join experiment as e
-    where a.run <> b.run and (
-        b.method in (e.baseline, e.oracle)
-        or (a.scenario, a.model, a.method, b.method) in (
-            select (scenario, model, method, against)
-            from claimed_pairs
-            where quantity = 'perplexity'
-        )
-    )
-),
-
-matched as (
-    select p.run, p.baseline_run, p.against, a.domain, a.tokens, a.nll, b.nll as baseline_nll
-    from run_pairs as p
-    join sums as a using (run)
-    join sums as b
-        on p.baseline_run = b.run and a.domain = b.domain and a.document = b.document
-        and a.tokens = b.tokens
-),
-
-means as (
-    select
-        run,
-        baseline_run,
-        against,
-        domain,
-        count(*) as documents,
-        sum(tokens) as tokens,
-        sum(nll) / sum(tokens) as mean,
-        sum(baseline_nll) / sum(tokens) as baseline_mean
-    from matched
-    group by all
-),
-
-spread as (
-    select
-        m.run,
-        m.against,
-        m.domain,
-        sum((m.nll - m.baseline_nll - m.tokens * (s.mean - s.baseline_mean)) ^ 2) as of_nll,
-        sum((
-            exp(s.mean) * (m.nll - m.tokens * s.mean)
-            - exp(s.baseline_mean) * (m.baseline_nll - m.tokens * s.baseline_mean)
-        ) ^ 2) as of_perplexity
-    from matched as m
-    join means as s using (run, against, domain)
-    group by all
+degrees as (
+    select run, against, domain, any_value(concentration) ^ 2 / (
+        any_value(concentration) ^ 2 * sum(g) ^ 2 + 2 * sum(g) * sum(g * share ^ 2)
+        - 4 * any_value(concentration) * sum(g) * sum(g * share) + 2 * sum(g * share) ^ 2
+        - sum((g * (concentration - 2 * share)) ^ 2) + sum(share ^ 4)
+    ) as degrees
+    from weighed
+    group by run, against, domain
 )
 
 select
@@ -78,20 +26,22 @@ select
     r.model,
     r.method,
     r.seed,
-    m.against,
-    m.baseline_run,
-    m.domain,
-    coalesce(d.position, 1000) as domain_position,
-    coalesce(d.target, 1) as target,
-    m.documents,
-    m.tokens,
-    m.mean - m.baseline_mean as nll_difference,
-    sqrt(m.documents / nullif(m.documents - 1, 0) * s.of_nll) / m.tokens as nll_stderr,
-    exp(m.mean) - exp(m.baseline_mean) as perplexity_difference,
-    sqrt(m.documents / nullif(m.documents - 1, 0) * s.of_perplexity) / m.tokens
-        as perplexity_stderr
-from means as m
-join spread as s using (run, against, domain)
+    p.against,
+    p.baseline_run,
+    p.domain,
+    coalesce(any_value(d.position), 1000) as domain_position,
+    coalesce(any_value(d.target), 1) as target,
+    count(*) as documents,
+    sum(p.tokens) as tokens,
+    1 / any_value(p.concentration) as effective,
+    greatest(1, any_value(g.degrees)) as degrees,
+    any_value(p.mean) - any_value(p.baseline_mean) as nll_difference,
+    sqrt(sum(p.of_nll ^ 2 order by p.document)) as nll_stderr,
+    exp(any_value(p.mean)) - exp(any_value(p.baseline_mean)) as perplexity_difference,
+    sqrt(sum(p.of_perplexity ^ 2 order by p.document)) as perplexity_stderr
+from paired_documents as p
 join runs as r using (run)
-left join domains as d using (scenario, domain)
-order by r.run, m.against, domain_position, m.domain
+left join degrees as g using (run, against, domain)
+left join domains as d on r.scenario = d.scenario and p.domain = d.domain
+group by r.run, r.scenario, r.model, r.method, r.seed, p.against, p.baseline_run, p.domain
+order by r.run, p.against, domain_position, p.domain

@@ -18,6 +18,17 @@ create macro half_width(seed_sd, seeds, shared) as sqrt(
     coalesce((t95(seeds - 1) * seed_sd) ^ 2, 0) / seeds + (1.96 * shared) ^ 2
 );
 
+-- The same with Student's t for the shared part too: between two whole numbers of degrees the quantile lies below the
+-- line in 1 / degrees, from 30 on below 1.96 + 2.46 / degrees.
+create macro t95_between(degrees) as case
+    when degrees >= 30 then 1.96 + 2.46 / degrees
+    else t95(floor(degrees)::integer + 1) + (t95(floor(degrees)::integer) - t95(floor(degrees)::integer + 1))
+        * (1 / degrees - 1 / (floor(degrees) + 1)) * floor(degrees) * (floor(degrees) + 1)
+end;
+create macro half_width_of(seed_sd, seeds, shared, degrees) as sqrt(
+    coalesce((t95(seeds - 1) * seed_sd) ^ 2, 0) / seeds + (t95_between(degrees) * shared) ^ 2
+);
+
 -- The error of a mean of independent numbers; null where one has none. Sums go through them by key,
 -- since their last bit depends on the order.
 create macro mean_error(stderr, key) as case
@@ -65,6 +76,9 @@ create macro level() as 0.05;
 
 -- ... where its whole 95% interval lies below zero,
 create macro shown_lower(seeds, high) as seeds >= least_seeds() and high < 0;
+
+-- ... and where a domain's validation text weighs as much as so many documents of one length.
+create macro enough_documents(effective) as coalesce(effective >= 20, false);
 
 -- ... or the paired test, corrected for all that were made, says so.
 create macro shown_higher(seeds, p_holm, difference) as
