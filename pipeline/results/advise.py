@@ -51,7 +51,7 @@ def advise(
     if into is not None:
         return insert(_only(every, "--into"), into)
     if format in ("text", "json"):
-        shown = [p for p in every if p["tested"]] or every
+        shown = [p for p in every if any(row["seeds"] > 1 for row in p["rows"])] or every
         rest = ", ".join(f"{p['scenario']} / {p['model']}" for p in every if p not in shown)
         parts = [
             *map(text, shown),

@@ -178,6 +178,22 @@ def test_the_command_answers_for_people_and_machines(made):
         advise.advise(database, scenario="reel")
 
 
+@pytest.mark.slow
+def test_several_seeds_of_few_documents_are_not_told_as_one_seed(made, monkeypatch):
+    places = advice.decisions
+    with_few = [{**ROW, "p": None, "verdict": "few documents"}]
+    monkeypatch.setattr(
+        advice,
+        "decisions",
+        lambda connection: [
+            {**place, "tested": place["scenario"] != "real", "rows": with_few}
+            for place in places(connection)
+        ],
+    )
+    shown = advise.advise(made / "pike.duckdb")
+    assert "real / " in shown.partition("One seed each")[0]
+
+
 @pytest.mark.parametrize(
     ("rule", "label"),
     [
