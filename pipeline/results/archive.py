@@ -19,7 +19,7 @@ import duckdb
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 from pipeline.planning import records
-from pipeline.results import database, experiment, figures, lineage, report, sealed, tables, views
+from pipeline.results import database, experiment, figures, lineage, report, sealed, tables
 from pipeline.results.record_loader import OF_EVALUATION, OF_THEORY, OF_TRAINING, insert
 from pipeline.results.selection import connect_ours, query
 from pipeline.runtime import atomic_files, checksums
@@ -126,14 +126,9 @@ def _restore_one(archive: Path, out: Path, name: str, outputs: list[tuple[str, s
     """Builds one database, and what reads it."""
     settings, place = archive / "settings" / f"{name}.json", out / f"{name}.duckdb"
     named = experiment.read(settings)
-    with (
-        atomic_files.atomic_write(place, "database", [settings]) as partial,
-        duckdb.connect(str(partial)) as connection,
-    ):
-        connection.execute(views.schema())
-        database.fill(connection, named, _lineage(archive, named), Loader(connection, archive))
-    under = records.database_settings(named.plain())
-    sealed.write(place, "database", under, [archive / atomic_files.MANIFEST], [place])
+    loader = functools.partial(Loader, archive=archive)
+    inputs = [archive / atomic_files.MANIFEST]
+    database.write(named, settings, place, _lineage(archive, named), loader, inputs)
     for kind, output in outputs:
         write, suffix = KINDS[kind]
         own = archive / "settings" / f"{kind}s" / f"{output}.json"
@@ -206,11 +201,12 @@ def _table(connection: duckdb.DuckDBPyConnection, table: str) -> Any:
 
 def _lineage(archive: Path, named: experiment.Experiment) -> lineage.Lineage:
     """What an experiment's records were made from, of all that the archive has."""
-    every = query(
-        duckdb.connect(),
-        "select * from read_parquet(?, file_row_number = true) order by file_row_number",
-        str(archive / "records" / "lineage.parquet"),
-    )
+    with duckdb.connect() as connection:
+        every = query(
+            connection,
+            "select * from read_parquet(?, file_row_number = true) order by file_row_number",
+            str(archive / "records" / "lineage.parquet"),
+        )
     names = {name for name, _, _ in records.manifests_of(named.plain())}
     runs = tuple(f"checkpoint/{run}/" for run in named.runs)
     kept = {row["artifact"]: row for row in every if row["artifact"] in names}
@@ -242,8 +238,7 @@ def _databases(results: Path, kind: str) -> dict[str, str]:
 
 def _database_of(manifest: Path, results: Path) -> str:
     """The name of the database that an output was made from."""
-    if not manifest.is_file():
-        raise InputError(f"{manifest}: not there: finish the experiment with `make run`")
+    sealed.refuse_missing(manifest)
     inputs = atomic_files.read_json(manifest)["inputs"]
     names = [os.path.relpath(manifest.parent / name, results) for name in inputs]
     own = (n for n in names if n == f"{WHOLE}.manifest.json" or n.startswith("databases"))
@@ -255,8 +250,7 @@ def _settings(results: Path, name: str) -> Path:
 
 
 def _copied(source: Path, place: Path) -> None:
-    if not source.is_file():
-        raise InputError(f"{source}: not there: finish the experiment with `make run`")
+    sealed.refuse_missing(source)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(source.read_bytes())
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError, install
-from pipeline.results import archive, experiment, provenance
+from pipeline.results import archive, experiment, provenance, sealed
 from pipeline.results.selection import connect_ours
 from pipeline.runtime import atomic_files
 
@@ -43,9 +43,7 @@ def crate(results: Path, *, out: Path) -> str:
             not installed.
     """
     settings = results / "settings" / "experiment.json"
-    needed = [settings, *(results / name for name in RESULTS), ROOT / "Snakefile"]
-    if missing := [str(path) for path in needed if not path.exists()]:
-        raise InputError(f"{', '.join(missing)}: not there: finish the experiment with `make run`")
+    sealed.refuse_missing(settings, *(results / name for name in RESULTS), ROOT / "Snakefile")
     try:
         library = importlib.import_module("rocrate.rocrate")
     except ModuleNotFoundError:

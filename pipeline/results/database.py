@@ -2,7 +2,8 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,42 +31,6 @@ from pipeline.settings import Model, Training
 PAPER = Path(__file__).parents[1] / "paper"
 
 
-def build(settings: Path, out: Path) -> None:
-    """Builds the database whole beside the old one and renames it into place.
-
-    Args:
-        settings: The experiment's settings (`pipeline.results.experiment.Experiment`).
-        out: The DuckDB file.
-
-    Raises:
-        InputError: a record or manifest is missing, truncated or altered; the message names it
-            and says what to run.
-    """
-    experiment = read(settings)
-    with (
-        atomic_files.atomic_write(out, "database", [settings]) as partial,
-        _written(out),
-        duckdb.connect(str(partial)) as connection,
-    ):
-        connection.execute(views.schema())
-        result = lineage.read(experiment)
-        fill(connection, experiment, result, Loader(connection, result.manifests))
-    under = records.database_settings(experiment.plain())
-    sealed.write(out, "database", under, result.manifests, [out])
-
-
-@contextlib.contextmanager
-def _written(out: Path) -> Iterator[None]:
-    """Turns DuckDB's own error for a full or unwritable disk into a message."""
-    try:
-        yield
-    except (duckdb.IOException, duckdb.FatalException) as error:
-        first = str(error).splitlines()[0]
-        raise InputError(
-            f"{out} cannot be written ({first}): free some space there, or give another --out"
-        ) from error
-
-
 class Records(Protocol):
     """Where records come from: folders of runs, or an archive."""
 
@@ -83,6 +48,66 @@ class Records(Protocol):
 
     def load(self) -> None:
         """Appends all that was added."""
+
+
+def build(settings: Path, out: Path) -> None:
+    """Builds the database whole beside the old one and renames it into place.
+
+    Args:
+        settings: The experiment's settings (`pipeline.results.experiment.Experiment`).
+        out: The DuckDB file.
+
+    Raises:
+        InputError: a record or manifest is missing, truncated or altered; the message names it
+            and says what to run.
+    """
+    experiment = read(settings)
+    result = lineage.read(experiment)
+    loader = functools.partial(Loader, contents=result.manifests)
+    write(experiment, settings, out, result, loader, result.manifests)
+
+
+def write(
+    experiment: Experiment,
+    settings: Path,
+    out: Path,
+    result: lineage.Lineage,
+    loader: Callable[[duckdb.DuckDBPyConnection], Records],
+    inputs: Iterable[Path],
+) -> None:
+    """Writes the database of records, wherever they come from.
+
+    Args:
+        experiment: What is to be in it.
+        settings: The file of it.
+        out: The DuckDB file.
+        result: What the records were made from.
+        loader: Makes what gives the records to a database.
+        inputs: Manifests of the records.
+
+    Raises:
+        InputError: a record or manifest is missing, truncated or altered.
+    """
+    with (
+        atomic_files.atomic_write(out, "database", [settings]) as partial,
+        _written(out),
+        duckdb.connect(str(partial)) as connection,
+    ):
+        connection.execute(views.schema())
+        fill(connection, experiment, result, loader(connection))
+    sealed.write(out, "database", records.database_settings(experiment.plain()), inputs, [out])
+
+
+@contextlib.contextmanager
+def _written(out: Path) -> Iterator[None]:
+    """Turns DuckDB's own error for a full or unwritable disk into a message."""
+    try:
+        yield
+    except (duckdb.IOException, duckdb.FatalException) as error:
+        first = str(error).splitlines()[0]
+        raise InputError(
+            f"{out} cannot be written ({first}): free some space there, or give another --out"
+        ) from error
 
 
 def fill(

@@ -73,11 +73,7 @@ def _table(block: Row) -> str:
         "",
         f"| | against {block['against']} | shown |",
         "| --- | ---: | --- |",
-        *(
-            f"| {row['label']} | {_cell(row)} | {row['verdict']} |"
-            for row in block["lines"]
-            if row["seeds"] > 1 or not block["tested"]
-        ),
+        *(f"| {row['label']} | {_cell(row)} | {row['verdict']} |" for row in block["lines"]),
     ]
     return "\n".join(lines)
 

@@ -40,6 +40,16 @@ def manifest(out: Path) -> Path:
     return beside if beside.is_file() else out
 
 
+def refuse_missing(*paths: Path) -> None:
+    """Stops where results lack files that a finished experiment has.
+
+    Raises:
+        InputError: with all that are missing.
+    """
+    if missing := [str(path) for path in paths if not path.exists()]:
+        raise InputError(f"{', '.join(missing)}: not there: finish the experiment with `make run`")
+
+
 def refuse_altered(out: Path, stage: str) -> None:
     """Stops at files of a table or figure that are not those that were made.
 
