@@ -22,8 +22,8 @@ complete as (
 by_document as (
     select c.run, c.against, d.document, sum(c.part * d.of_nll order by c.domain) as of_nll,
         sum(c.part * d.of_perplexity order by c.domain) as of_perplexity,
-        sum(c.part * d.share order by c.domain) ^ 2 as joint, sum((c.part * d.share) ^ 2) as alone,
-        sum((c.part * d.share) ^ 4) as alone_squared
+        sum(c.part * d.share order by c.domain) ^ 2 as joint, sum((c.part * d.share) ^ 2 order by c.domain) as alone,
+        sum((c.part * d.share) ^ 4 order by c.domain) as alone_squared
     from complete as c
     join paired_documents as d using (run, against, domain)
     group by c.run, c.against, d.document
@@ -32,7 +32,8 @@ by_document as (
 errors as (
     select run, against, sqrt(sum(of_nll ^ 2 order by document)) as nll_stderr,
         sqrt(sum(of_perplexity ^ 2 order by document)) as perplexity_stderr,
-        least(1, sum(joint) ^ 2 / sum(joint ^ 2) / (sum(alone) ^ 2 / sum(alone_squared))) as distinct_share
+        least(1, sum(joint order by document) ^ 2 / sum(joint ^ 2 order by document)
+            / (sum(alone order by document) ^ 2 / sum(alone_squared order by document))) as distinct_share
     from by_document
     group by run, against
 )
@@ -50,8 +51,9 @@ select
     case when any_value(c.erring) then any_value(e.perplexity_stderr) end as perplexity_stderr,
     min(c.effective) as effective,
     greatest(1, any_value(e.distinct_share) * coalesce(
-        sum((c.part * c.nll_stderr) ^ 2) ^ 2 / nullif(sum((c.part * c.nll_stderr) ^ 4 / c.degrees), 0),
-        sum(c.degrees)
+        sum((c.part * c.nll_stderr) ^ 2 order by c.domain) ^ 2
+            / nullif(sum((c.part * c.nll_stderr) ^ 4 / c.degrees order by c.domain), 0),
+        sum(c.degrees order by c.domain)
     )) as degrees
 from complete as c
 join errors as e using (run, against)

@@ -48,8 +48,8 @@ means as (
         against,
         domain,
         sum(tokens) as tokens,
-        sum(nll) / sum(tokens) as mean,
-        sum(baseline_nll) / sum(tokens) as baseline_mean,
+        sum(nll order by document) / sum(tokens) as mean,
+        sum(baseline_nll order by document) / sum(tokens) as baseline_mean,
         sum(tokens ^ 2) / sum(tokens) ^ 2 as concentration
     from matched
     group by all

@@ -10,14 +10,26 @@ with weighed as (
     where divisor is not null
 ),
 
-degrees as (
-    select run, against, domain, any_value(concentration) ^ 2 / (
-        any_value(concentration) ^ 2 * sum(g) ^ 2 + 2 * sum(g) * sum(g * share ^ 2)
-        - 4 * any_value(concentration) * sum(g) * sum(g * share) + 2 * sum(g * share) ^ 2
-        - sum((g * (concentration - 2 * share)) ^ 2) + sum(share ^ 4)
-    ) as degrees
+moments as (
+    select
+        run,
+        against,
+        domain,
+        any_value(concentration) as concentration,
+        sum(g order by document) as g,
+        sum(g * share order by document) as gh,
+        sum(g * share ^ 2 order by document) as ghh,
+        sum((g * (concentration - 2 * share)) ^ 2 order by document) as own,
+        sum(share ^ 4 order by document) as fourth
     from weighed
     group by run, against, domain
+),
+
+degrees as (
+    select run, against, domain, concentration ^ 2 / (
+        concentration ^ 2 * g ^ 2 + 2 * g * ghh - 4 * concentration * g * gh + 2 * gh ^ 2 - own + fourth
+    ) as degrees
+    from moments
 )
 
 select

@@ -23,10 +23,10 @@ summed as (
         count(*) as seeds,
         count(*) filter (nll_difference < 0) as seeds_better,
         min(effective) as effective,
-        avg(degrees) as degrees,
-        avg(columns('^(nll|perplexity)_difference$')),
-        stddev_samp(columns('^(nll|perplexity)_difference$')) as '\1_seed_sd',
-        sqrt(avg(columns('^(nll|perplexity)_stderr$') ^ 2)) as '\1_document_stderr'
+        avg(degrees order by seed) as degrees,
+        avg(columns('^(nll|perplexity)_difference$') order by seed),
+        stddev_samp(columns('^(nll|perplexity)_difference$') order by seed) as '\1_seed_sd',
+        sqrt(avg(columns('^(nll|perplexity)_stderr$') ^ 2 order by seed)) as '\1_document_stderr'
     from paired
     group by all
 )
