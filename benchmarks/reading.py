@@ -161,7 +161,7 @@ def main() -> None:
     seen: dict[str, dict[str, list[dict[str, float]]]] = {"warm": {}, "cold": {}}
     spawn = multiprocessing.get_context("spawn")
     pools = {name: ProcessPoolExecutor(1, mp_context=spawn) for name in names}
-    with tempfile.TemporaryDirectory(dir=measure.ROOT) as temporary:
+    with tempfile.TemporaryDirectory(dir=measure.ROOT / "results") as temporary:
         corpus(Path(temporary), chosen.megatokens * 10**6)
         for name in names:
             shutil.copytree(Path(temporary) / "corpora", Path(temporary) / name)
