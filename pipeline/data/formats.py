@@ -1,4 +1,4 @@
-"""Formats of text files: JSON lines (plain or compressed), Parquet and plain text.
+"""Formats of text files: JSON lines (plain or compressed), Parquet, Arrow and plain text.
 
 A reader takes a `Reading`: a file and what is to be told of it.
 """
@@ -8,7 +8,7 @@ import contextlib
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TextIO
@@ -25,6 +25,8 @@ from pipeline.data.source_interface import Document
 _CHUNK = 2**20
 _ROWS = 64
 """Records of Parquet that are held at once."""
+_ARROW_FILE = b"ARROW1"
+"""What a file of Arrow begins with, and a stream does not."""
 
 
 @dataclass(frozen=True)
@@ -164,20 +166,43 @@ def _opened(reading: Reading, newline: str) -> Iterator[TextIO]:
 
 def _parquet(reading: Reading) -> Iterator[Document]:
     with reading.named(), pq.ParquetFile(reading.path) as file:
-        names = file.schema_arrow.names
-        _refuse_missing(reading.field, names, reading.place)
-        if twice := {reading.field, "id"} & {name for name in names if names.count(name) > 1}:
-            raise InputError(f"{reading.place} has several columns {twice}: rename all but one")
-        wanted = [reading.field, *({"id"} & {*names} - {reading.field})]
-        number = 0
-        for batch in file.iter_batches(batch_size=_ROWS, columns=wanted):
-            texts = map(_text_of, _contents(batch.column(reading.field)))
-            ids = batch.column("id").to_pylist() if "id" in wanted[1:] else [None] * len(batch)
-            for value, identity in zip(texts, ids, strict=True):
-                number += 1
-                if value is not None and len(value) > cutting.LIMIT:
-                    raise reading.too_long(number)
-                yield from reading.documents(identity, value, f"{reading.name}:{number}")
+        wanted = _columns(reading, file.schema_arrow.names)
+        batches = file.iter_batches(batch_size=_ROWS, columns=wanted)
+        yield from _records(reading, wanted, batches)
+
+
+def _arrow(reading: Reading) -> Iterator[Document]:
+    """A stream, as `datasets` writes it, or a file (Feather)."""
+    with reading.named(), pa.memory_map(str(reading.path)) as mapped:
+        whole = mapped.read(len(_ARROW_FILE)) == _ARROW_FILE
+        mapped.seek(0)
+        with (pa.ipc.open_file if whole else pa.ipc.open_stream)(mapped) as table:
+            wanted = _columns(reading, table.schema.names)
+            count = table.num_record_batches if whole else None
+            batches = table if count is None else map(table.get_batch, range(count))
+            yield from _records(reading, wanted, batches)
+
+
+def _columns(reading: Reading, names: list[str]) -> list[str]:
+    """The text's column, and `id` where there is one."""
+    _refuse_missing(reading.field, names, reading.place)
+    if twice := {reading.field, "id"} & {name for name in names if names.count(name) > 1}:
+        raise InputError(f"{reading.place} has several columns {twice}: rename all but one")
+    return [reading.field, *({"id"} & {*names} - {reading.field})]
+
+
+def _records(
+    reading: Reading, wanted: list[str], batches: Iterable[pa.RecordBatch]
+) -> Iterator[Document]:
+    number = 0
+    for batch in batches:
+        texts = map(_text_of, _contents(batch.column(reading.field)))
+        ids = batch.column("id").to_pylist() if "id" in wanted[1:] else [None] * len(batch)
+        for value, identity in zip(texts, ids, strict=True):
+            number += 1
+            if value is not None and len(value) > cutting.LIMIT:
+                raise reading.too_long(number)
+            yield from reading.documents(identity, value, f"{reading.name}:{number}")
 
 
 def _contents(column: pa.Array) -> list[bytes | None]:
@@ -209,6 +234,7 @@ Reader = Callable[[Reading], Iterator[Document]]
 _PACKED: dict[str, Reader] = {".json": _json_lines, ".jsonl": _json_lines, ".txt": _text}
 FORMATS: dict[str, Reader] = {
     **{f"{name}{end}": _PACKED[name] for name in _PACKED for end in ("", ".gz", ".zst")},
+    ".arrow": _arrow,
     ".parquet": _parquet,
 }
 """Suffix: reader."""

@@ -1,4 +1,4 @@
-"""The user's own files: text, JSON lines (plain or compressed) and Parquet."""
+"""The user's own files: text, JSON lines (plain or compressed), Parquet and Arrow."""
 
 import os
 from collections import Counter
@@ -58,7 +58,7 @@ class Local(LocalSettings):
         Raises:
             InputError: a pattern without a file, or a file of an unknown format.
         """
-        result = sorted(file_patterns.all_files(self.files, "files"))
+        result = _saved(sorted(file_patterns.all_files(self.files, "files")))
         unknown = [name for name in result if formats.suffix(name) not in formats.FORMATS]
         if unknown:
             known = ", ".join(formats.FORMATS)
@@ -81,6 +81,26 @@ class Local(LocalSettings):
                 f"{path} is the only file, and a text file is one document, of which a corpus "
                 f"needs some to train on and some for validation: {CUT}, or name more files"
             )
+
+
+def _saved(names: list[str]) -> list[str]:
+    """The same without the caches that `datasets` leaves in a folder of `save_to_disk`.
+
+    Raises:
+        InputError: a folder without a file that its `state.json` lists.
+    """
+    arrow = [Path(name) for name in names if name.endswith(".arrow")]
+    caches: set[str] = set()
+    for state in {path.parent / "state.json" for path in arrow}:
+        if state.exists():
+            parts = atomic_files.read_mapping(state).get("_data_files", [])
+            listed = {state.parent / part["filename"] for part in parts}
+            if missing := sorted(path.name for path in listed if not path.exists()):
+                raise InputError(
+                    f"{state} lists {', '.join(missing)}, which is missing: save the data set anew"
+                )
+            caches |= {str(p) for p in arrow if p.parent == state.parent and p not in listed}
+    return [name for name in names if str(Path(name)) not in caches]
 
 
 def _identities(source: Local) -> list[dict[str, Any]]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 def frame(name: str, database: str | Path = "results/pike.duckdb") -> "pd.DataFrame":
     """One table or view of a database, in the order that it gives its rows.
 
+    Columns, their types and units stand in `sql/schema.sql`, and of a view at the head of its file.
+
     Args:
         name: `runs`, `claims`, `table_perplexity`, `table1`, `figure_losses`: `pike query
             "show tables"` lists all. The views of tables have a row for each cell.

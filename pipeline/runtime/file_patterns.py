@@ -21,10 +21,19 @@ def all_files(patterns: Iterable[str], where: str) -> list[str]:
     result: dict[str, None] = {}
     for pattern in patterns:
         if not (matches := files(pattern)):
-            hint = f": name its files: {pattern}/**" if Path(pattern).is_dir() else ""
-            raise InputError(f"{where}: no file matches {pattern!r} from {Path.cwd()}{hint}")
+            raise InputError(
+                f"{where}: no file matches {pattern!r} from {Path.cwd()}{_hint(Path(pattern))}"
+            )
         result.update(dict.fromkeys(matches))
     return [*result]
+
+
+def _hint(folder: Path) -> str:
+    """What to name instead of a folder: a data set saved by `datasets` has one for each split."""
+    if not folder.is_dir():
+        return ""
+    splits = sorted({str(path.parent / "*.arrow") for path in folder.glob("**/*.arrow")})
+    return f": name its files: {' or '.join(splits[:9]) or f'{folder}/**'}"
 
 
 def files(pattern: str) -> list[str]:

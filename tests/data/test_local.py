@@ -61,6 +61,36 @@ def test_a_parquet_record_is_a_document(here, text):
     assert read(field="body") == ([("5", "one"), ("7", "two")], {"null": 1})
 
 
+@pytest.mark.parametrize("new", [pa.ipc.new_stream, pa.ipc.new_file])
+def test_an_arrow_record_is_a_document(here, new):
+    table = pa.table({"id": [5, 6, 7], "body": ["one", None, "two"], "more": [[1], [2], [3]]})
+    with new(here / "a.arrow", table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+    assert read(field="body") == ([("5", "one"), ("7", "two")], {"null": 1})
+    (here / "a.arrow").write_bytes((here / "a.arrow").read_bytes()[:-300])
+    with pytest.raises(InputError, match=r"a\.arrow cannot be read"):
+        read(field="body")
+
+
+def test_a_data_set_that_was_saved_is_its_splits(here):
+    datasets = pytest.importorskip("datasets")
+    texts = {"train": [f"text {n}" for n in range(6)], "test": ["held out"]}
+    splits = {name: datasets.Dataset.from_dict({"text": text}) for name, text in texts.items()}
+    saved = datasets.DatasetDict(splits | {"train": splits["train"].select([5, 0, 1, 2, 3, 4])})
+    saved.save_to_disk("saved", num_shards={"train": 2, "test": 1})
+    # A folder that is used keeps caches beside its data.
+    datasets.load_from_disk("saved")["train"].map(lambda row: {"text": row["text"] + " again"})
+    assert list((here / "saved" / "train").glob("cache-*.arrow"))
+    found, _ = read(files="saved/train/*.arrow")
+    assert [text for _, text in found] == [f"text {n}" for n in (5, 0, 1, 2, 3, 4)]
+    assert [text for _, text in read(files="saved/test/*.arrow")[0]] == ["held out"]
+    with pytest.raises(InputError, match=r"saved/test/\*\.arrow or saved/train/\*\.arrow"):
+        read(files="saved")
+    (here / "saved" / "train" / "data-00001-of-00002.arrow").unlink()
+    with pytest.raises(InputError, match=r"lists data-00001-of-00002\.arrow, which is missing"):
+        read(files="saved/train/*.arrow")
+
+
 def test_files_are_read_in_the_order_of_their_names(here):
     for name in ("b/2.txt", "a/3.txt", "a/b/1.txt"):
         (here / name).parent.mkdir(parents=True, exist_ok=True)

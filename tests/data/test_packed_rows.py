@@ -1,0 +1,85 @@
+"""A corpus's rows for other trainers, and the same corpus from a data set that was saved."""
+
+import hashlib
+import json
+
+import pytest
+import torch
+
+from pike_mixing.errors import InputError
+from pipeline.data import sources
+from pipeline.data.packed_rows import open_rows
+from pipeline.data.shards import Corpus
+
+datasets = pytest.importorskip("datasets")
+
+
+def digest(rows):
+    return hashlib.sha256(b"".join(row.tobytes() for row in rows)).hexdigest()
+
+
+def test_rows_are_those_that_a_run_reads(make_corpus, tmp_path, monkeypatch):
+    # Eleven tokens are three rows of 3 + 1, which share their ends; one token is left over.
+    rows = open_rows(make_corpus(tmp_path / "hand", range(2, 13)), "train", 3)
+    whole = [[2, 3, 4, 5], [5, 6, 7, 8], [8, 9, 10, 11]]
+    assert [row["input_ids"].tolist() for row in rows] == whole
+    assert [rows[n]["labels"].tolist() for n in (0, 1, -1)] == whole
+    assert next(iter(torch.utils.data.DataLoader(rows, 3)))["labels"].tolist() == whole
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    copied = rows.to_datasets()
+    assert isinstance(copied, datasets.Dataset)
+    assert copied["input_ids"][:] == copied["labels"][:] == whole
+
+
+@pytest.mark.parametrize(
+    ("split", "length", "said"),
+    [("test", 3, "one of train, validation"), ("train", 11, "a row takes"), ("train", 0, "length")],
+)
+def test_what_has_no_rows_is_told(make_corpus, tmp_path, split, length, said):
+    with pytest.raises(InputError, match=said):
+        open_rows(make_corpus(tmp_path / "hand", range(2, 13)), split, length)
+
+
+def test_a_plain_trainer_reads_the_same_rows(make_corpus, tmp_path, monkeypatch):
+    pytest.importorskip("accelerate")
+    transformers = pytest.importorskip("transformers")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    folder = make_corpus(tmp_path / "hand", [n * 7 % 23 for n in range(200)], vocabulary=24)
+    corpus, seen = Corpus.open(folder, "train"), []
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding = torch.nn.Embedding(24, 24)
+
+        def forward(self, input_ids, labels):
+            seen.extend(input_ids.numpy())
+            logits = self.embedding(input_ids)
+            return {"loss": torch.nn.functional.cross_entropy(logits.mT, labels)}
+
+    options = {"output_dir": str(tmp_path), "use_cpu": True, "report_to": [], "disable_tqdm": True}
+    options |= {"per_device_train_batch_size": 4, "num_train_epochs": 1, "save_strategy": "no"}
+    options |= {"train_sampling_strategy": "sequential"}
+    for rows in (open_rows(folder, "train", 8), open_rows(folder, "train", 8).to_datasets()):
+        args = transformers.TrainingArguments(**options)
+        transformers.Trainer(Model(), args, train_dataset=rows).train()
+        whole = corpus.read(torch.arange(corpus.rows(8)).numpy(), 8)
+        assert digest(seen) == digest(whole)
+        seen.clear()
+
+
+def test_a_saved_data_set_is_the_corpus_of_its_text(packed, tmp_path):
+    texts = ["abcdefgh"[n % 8] * (1 + n % 5) + "bad" * (1 + n // 8) for n in range(64)]
+    lines = "".join(json.dumps({"text": text, "id": n}) + "\n" for n, text in enumerate(texts))
+    (tmp_path / "text.jsonl").write_text(lines)
+    saved = datasets.Dataset.from_dict({"text": texts, "id": list(range(64))})
+    saved.save_to_disk(tmp_path / "saved", num_shards=3)
+    saved.to_parquet(tmp_path / "books" / "train-00000-of-00001.parquet")
+    found = []
+    for kind in ("text.jsonl", "saved/*.arrow", "books/train-*.parquet"):
+        settings = tmp_path / "source.json"
+        settings.write_text(json.dumps({"kind": "local", "files": str(tmp_path / kind)}))
+        name = f"source-{len(found)}"
+        sources.download(settings, tmp_path / "data" / name)
+        found.append(Corpus.open(packed(None, name=name), "train", verify=True).fingerprint)
+    assert len(set(found)) == 1
