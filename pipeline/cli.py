@@ -166,7 +166,8 @@ def commands() -> list[Command]:
                     "GPU's)", type=number(1), default=os.environ.get("PIKE_PEAK_FLOPS")),
             _switch("--tensorboard", "write TensorBoard's event files beside the records"),
             _switch("--shard", "each of several processes or chips keeps only its part of "
-                    "weights and optimizer states")),
+                    "weights and optimizer states"),
+            _switch("--recompute", "compute blocks again in the backward pass, for memory")),
         _command("run", "evaluate", "evaluate a run's checkpoints",
             settings, run, corpora, pieces,
             _path("--tasks", "folder of the fetched downstream tasks", default=None), device),

@@ -92,10 +92,15 @@ def _places(context: int, candidates: tuple[int, ...], shared: int) -> dict[str,
     }
 
 
-def side_by_side(rows: Sequence[QuestionRow]) -> RowBatch:
-    """One batch of rows, in their order."""
-    size = (len(rows), max(len(one.token_L) for one in rows))
-    token, position = np.empty(size, np.int64), np.zeros(size, np.int64)
+def side_by_side(rows: Sequence[QuestionRow], size: tuple[int, int] | None = None) -> RowBatch:
+    """One batch of rows, in their order.
+
+    Args:
+        rows: At least one.
+        size: Rows and tokens that the batch is filled up to; absent: as few as hold them.
+    """
+    size = size or (len(rows), max(len(one.token_L) for one in rows))
+    token, position = np.zeros(size, np.int64), np.zeros(size, np.int64)
     block, scored = np.full(size, PADDING), np.zeros(size, bool)
     for number, one in enumerate(rows):
         L = len(one.token_L)

@@ -51,7 +51,7 @@ def evaluate(
         corpora: Folder of the packed corpora of the run's tokenizer, one subfolder per domain.
         tokenizer: The SentencePiece model that packed them.
         tasks: Folder of the fetched downstream tasks, for settings that name some.
-        device: Kind of device: auto, cpu or cuda.
+        device: Kind of device: auto, cpu, cuda or xla.
 
     Raises:
         InputError: wrong settings, a run without manifest, damaged or missing corpora, tasks or
@@ -62,7 +62,7 @@ def evaluate(
     evaluation = validate(Evaluation, values, str(settings))
     record, work = manifests.of_run(run)
     devices.keep_freed_memory()
-    place = devices.pick(device, any_shape=True)
+    place = devices.pick(device)
     pieces = Tokenizer(tokenizer)
     domains = prepared(evaluation, work, corpora, pieces)
     benchmarks = downstream(evaluation, tasks, pieces, work.training.length)

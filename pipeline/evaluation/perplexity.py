@@ -18,6 +18,7 @@ import torch
 from pike_mixing.errors import InputError
 from pipeline.data.shards import Corpus
 from pipeline.model.transformer import Transformer, token_losses
+from pipeline.runtime import chips, devices
 from pipeline.statistics.clustered import Floats, clustered_mean
 
 Ints = npt.NDArray[np.int64]
@@ -106,15 +107,17 @@ def measure(
         batch_tokens: Tokens per forward pass.
         device: Where the model is.
     """
-    rows = max(1, batch_tokens // (held_out.tokens_RxL1.shape[1] - 1))
-    with torch.inference_mode():
-        nll_N = np.concatenate(
-            [
-                token_losses(model, batch.to(device)).flatten().cpu().numpy()
-                for batch in torch.from_numpy(held_out.tokens_RxL1).split(rows)
-            ]
-        )
-    return summary(nll_N, held_out)
+    rows = chips.multiple(max(1, batch_tokens // (held_out.tokens_RxL1.shape[1] - 1)), device)
+    parts = []
+    with devices.without_gradients(device):
+        for batch in torch.from_numpy(held_out.tokens_RxL1).split(rows):
+            R = len(batch)
+            if devices.compiles(device):
+                # A batch of another shape would be another program.
+                batch = torch.cat([batch, batch[:1].expand(rows - R, -1)])
+            nll_BxL = token_losses(model, chips.spread(batch.to(device)))
+            parts.append(devices.on_host(nll_BxL)[:R].flatten().numpy())
+    return summary(np.concatenate(parts), held_out)
 
 
 def summary(nll_N: npt.NDArray[Any], held_out: Windows) -> Perplexity:

@@ -6,6 +6,9 @@ on where the context ends, as if it stood there alone. Shared tokens are read on
 keys and values. Logits are made only where a candidate's token is expected, a limited number at a
 time, and summed up in float32 whatever the model's own numbers are; sums are in float64.
 
+A device that compiles reads rows of a few lengths, each in batches of one shape, every context
+whole: what questions share would be another shape for each group of them.
+
 Shapes: B questions of a batch, L tokens of the longest row, P shared tokens, S = P + L, D model
 width, V vocabulary, M places where something is scored, N scored tokens.
 """
@@ -17,17 +20,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from pike_mixing.errors import InputError
 from pipeline.evaluation import shared_contexts
-from pipeline.evaluation.batch_layout import CONTEXT, QuestionRow, row, side_by_side
+from pipeline.evaluation.batch_layout import CONTEXT, QuestionRow, RowBatch, row, side_by_side
 from pipeline.model.transformer import AttentionLayout, Transformer
+from pipeline.runtime import chips, devices
 from pipeline.statistics.clustered import Floats
 
 LOGITS_AT_ONCE = 2**23
 """Logits are made for so many (token, piece) pairs at a time: 32 MiB in float32, which a CPU's
 caches bear; half or twice as many take a tenth longer there."""
+
+LOGITS_AT_ONCE_COMPILED = 2**27
+"""The same where the device compiles; each row of them is one scored token."""
+SHORTEST = 64
+"""Tokens of the shortest rows there; longer ones have the next power of two."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -69,14 +79,20 @@ def score(
     assert all(map(len, contexts)), "nothing predicts the first token of a candidate"
     assert all(len(c) for several in candidates for c in several), "a candidate has no token"
     result: dict[int, Floats] = {}
-    with torch.inference_mode():
-        for group in shared_contexts.groups(contexts):
+    with devices.without_gradients(device):
+        for group in _groups(contexts, device):
             prefix_P = torch.from_numpy(group.prefix_P).to(device)
             P = len(prefix_P)
             shared = model.prefill_cache(prefix_P) if P else None
             rows = [row(contexts[i], candidates[i], P) for i in group.members]
-            for batch in _batches([P + len(r.token_L) for r in rows], batch_tokens):
-                sums = _scored(model, [rows[i] for i in batch], shared, P, device)
+            lengths = [P + _read_as(len(r.token_L), device) for r in rows]
+            for batch in _batches(lengths, batch_tokens):
+                members, length = [rows[i] for i in batch], lengths[batch[0]]
+                if devices.compiles(device):
+                    size = chips.multiple(max(1, batch_tokens // length), device), length
+                    sums = _scored_in_shape(model, members, size)
+                else:
+                    sums = _scored(model, members, shared, P, device)
                 for i, own in zip(batch, sums, strict=True):
                     result[group.members[i]] = own
     in_order = [result[index] for index in range(len(questions))]
@@ -87,6 +103,20 @@ def score(
                 "numbers, the model has diverged: lower training.peak_learning_rate and train again"
             )
     return in_order
+
+
+def _groups(contexts: Sequence[Ints], device: torch.device) -> list[shared_contexts.Group]:
+    """Questions that are read together; on a device that compiles all, and nothing of them once."""
+    if contexts and devices.compiles(device):
+        return [shared_contexts.Group([*range(len(contexts))], contexts[0][:0])]
+    return shared_contexts.groups(contexts)
+
+
+def _read_as(length: int, device: torch.device) -> int:
+    """Tokens that a row of so many takes."""
+    if not devices.compiles(device):
+        return length
+    return max(SHORTEST, 1 << (length - 1).bit_length())
 
 
 def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
@@ -106,15 +136,46 @@ def _scored(
 ) -> list[Floats]:
     """Sums of each row's candidates."""
     batch = side_by_side(rows)
-    position_BxL = torch.from_numpy(batch.position_BxL).to(device)
-    block_BxL = torch.from_numpy(batch.block_BxL).to(device)
-    sight = AttentionLayout(position_BxL, _seen(position_BxL, block_BxL, P), shared)
-    hidden_BxLxD = model.hidden(torch.from_numpy(batch.token_BxL).to(device), sight)
+    hidden_BxLxD = _read(model, batch, shared, P, device)
     hidden_MxD = hidden_BxLxD[torch.from_numpy(batch.scored_BxL).to(device)]
     log_p_N = _log_probabilities(model.embedding.weight, hidden_MxD, batch.place_N, batch.target_N)
-    sums = np.bincount(
-        batch.candidate_N, log_p_N.double().cpu().numpy(), minlength=batch.candidates
+    return _sums(rows, batch, log_p_N.double().cpu())
+
+
+def _scored_in_shape(
+    model: Transformer, rows: Sequence[QuestionRow], size: tuple[int, int]
+) -> list[Floats]:
+    """The same from programs that the size of the batch alone tells apart."""
+    batch, weight_VxD = side_by_side(rows, size), model.embedding.weight
+    hidden_BxLxD = _read(model, batch, None, 0, model.device)
+    devices.mark_step(model.device)
+    place_N = torch.from_numpy(np.flatnonzero(batch.scored_BxL)[batch.place_N])
+    N, at_once = len(place_N), max(1, LOGITS_AT_ONCE_COMPILED // len(weight_VxD))
+    padding = (0, -N % at_once)
+    places = F.pad(place_N, padding).split(at_once)
+    targets = F.pad(torch.from_numpy(batch.target_N), padding).split(at_once)
+    parts = []
+    for place, target in zip(places, targets, strict=True):
+        here, wanted = place.to(model.device), target.to(model.device)
+        logits = hidden_BxLxD.flatten(0, 1)[here] @ weight_VxD.T
+        log_p = logits.gather(1, wanted[:, None])[:, 0] - logits.logsumexp(dim=1)
+        parts.append(devices.on_host(log_p))
+    return _sums(rows, batch, torch.cat(parts)[:N].double())
+
+
+def _read(model: Transformer, batch: RowBatch, shared: Any, P: int, device: torch.device) -> Tensor:
+    """The stream at each token of a batch, BxLxD."""
+    token_BxL, position_BxL, block_BxL = (
+        chips.spread(torch.from_numpy(part).to(device))
+        for part in (batch.token_BxL, batch.position_BxL, batch.block_BxL)
     )
+    sight = AttentionLayout(position_BxL, _seen(position_BxL, block_BxL, P), shared)
+    return model.hidden(token_BxL, sight)
+
+
+def _sums(rows: Sequence[QuestionRow], batch: RowBatch, log_p_N: Tensor) -> list[Floats]:
+    """Sums of each row's candidates, of the scored tokens' logarithmic probabilities."""
+    sums = np.bincount(batch.candidate_N, log_p_N.numpy(), minlength=batch.candidates)
     return np.split(sums, np.cumsum([r.candidates for r in rows])[:-1])
 
 

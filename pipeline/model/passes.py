@@ -8,7 +8,6 @@ Shapes: R rows in all, s rows of a micro-batch, L tokens of a row.
 """
 
 import contextlib
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -57,7 +56,7 @@ class PipelinePasses(Passes):
     ) -> Iterator[Piece]:
         """The passes of this process, on the device; of one shape where it compiles."""
         # Chips share a pass's rows evenly.
-        full = chips.count(self.device) * math.ceil(size / chips.count(self.device))
+        full = chips.multiple(size, self.device)
         for piece in super().pieces(batch, weight_R, size, whole=whole):
             tokens_sxL1, weight_s = piece.rows, piece.weight_B
             missing = full - piece.size if self.fixed else 0

@@ -50,7 +50,8 @@ def _kind(device: str) -> tuple[Accelerator, int]:
     if name not in accelerators.ACCELERATORS:
         raise InputError(unknown(name, accelerators.ACCELERATORS, "--devices"))
     if colon and not (number.isdecimal() and int(number) > 0):
-        raise InputError(f"--devices: {device}: the number behind the colon is 1 or more: {name}:8")
+        raise InputError(f"--devices: {device}: the number behind the colon is 1 or more: {name}:4")
+    accelerators.refuse_too_many(accelerators.accelerator(name), int(number or 1), "--devices")
     return accelerators.accelerator(name), int(number or 1)
 
 
@@ -70,7 +71,9 @@ def _numbers(work: jobs.Jobs) -> dict[str, Any]:
         }
         for rule, some in by_rule.items()
     ]
-    return {"device": work.device.name, "processes": work.processes, "rules": rules}
+    refused = {run: why for run in work.plan.runs if (why := work.refused(run))}
+    bill = {"device": work.device.name, "processes": work.processes, "rules": rules}
+    return bill | {"refused": refused}
 
 
 def _for(work: jobs.Jobs, rules: Sequence[dict[str, Any]]) -> str:
@@ -94,6 +97,9 @@ def _for(work: jobs.Jobs, rules: Sequence[dict[str, Any]]) -> str:
     lines.append(f"in all: {sum(one['hours'] for one in rules):,.1f} {device.hours_of}-hours")
     lines += _parts(work)
     lines.append(f"disk: {_size(sum(one['disk_bytes'] for one in rules))}")
+    if refused := [run for run in work.plan.runs if work.refused(run)]:
+        more = f" and {len(refused) - 3} more" if len(refused) > 3 else ""
+        lines.append(f"refused, and not counted: {', '.join(refused[:3])}{more}")
     lines += [
         f"tokenizer {name}: its file is not here: {jobs.ASSUMED_PIECES:,} pieces are assumed"
         for name in work.assumed()
@@ -123,8 +129,8 @@ def _runs(work: jobs.Jobs) -> list[str]:
                 f"{taken.parameters:,}",
                 f"{taken.flops:.2e}",
                 str(taken.devices),
-                each if taken.fits else f"{each}: too much, lower training.microbatch_rows",
-                f"{taken.seconds / 3600:,.2f}",
+                each if taken.fits else f"{each}: refused, lower training.microbatch_rows",
+                f"{taken.seconds / 3600:,.2f}" if taken.fits else "",
             )
         )
     return [_table(titles, rows), ""]
@@ -143,6 +149,8 @@ def _parts(work: jobs.Jobs) -> Iterator[str]:
         "probe": work.plan.probes,
     }
     for run, values in work.plan.runs.items():
+        if work.refused(run):
+            continue
         part = f"seed {values['seed']}" if run in requested else "serving others"
         hours[part] += _hours(
             [work.job(rule, run) for rule, named in rules.items() if run in named]

@@ -13,6 +13,7 @@ from typing import Any
 
 from pipeline.planning import resources
 from pipeline.planning.plan import Plan
+from pipeline.planning.profile import TRAINS
 from pipeline.runtime import manifests
 from pipeline.runtime.accelerators import Accelerator
 
@@ -87,10 +88,34 @@ class Jobs:
         return Job(SECONDS[rule], memory, DISK_BYTES[rule])
 
     def every(self) -> Iterator[Key]:
-        """All jobs of the plan, but for the theory and the databases of some runs alone."""
+        """All jobs of the plan, but for the theory and the databases of some runs alone.
+
+        Runs that are refused have none.
+        """
         left_out = ("theory", "database_of_selection")
         work = self.plan.work().items()
-        return ((rule, name) for rule, names in work if rule not in left_out for name in names)
+        return (
+            (rule, name)
+            for rule, names in work
+            if rule not in left_out
+            for name in names
+            if not (rule in TRAINS and self.refused(name))
+        )
+
+    @functools.cache  # noqa: B019 - one plan lives as long as its process
+    def refused(self, run: str) -> str | None:
+        """Why a run is not trained on such devices; None where it is."""
+        taken = self.job("pretrain", run).taken
+        assert taken is not None, "a training has an estimate"
+        if taken.fits:
+            return None
+        values = self.plan.named("runs", run)
+        return (
+            f"run {run}: model {values['model_name']} takes {taken.device_bytes / 2**30:,.1f} GiB "
+            f"on each of {taken.devices} {self.device.name}, which have "
+            f"{self.device.memory / 2**30:,.0f} GiB, sharded and recomputed: lower training's "
+            "microbatch_rows, or give pretrain more `processes` or another `accelerator`"
+        )
 
     def vocabulary(self, tokenizer: str) -> int:
         """Pieces of a tokenizer: its own where it is made, else what its settings tell of it."""

@@ -14,6 +14,7 @@ Shapes: K domains, L tokens of a row, D model width, H heads, W head width, V vo
 """
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -62,10 +63,13 @@ class ResourceEstimate:
     process trains on each."""
     sharded: bool
     """Whether each keeps a part of the training state only."""
+    recomputes: bool
+    """Whether blocks are computed again in the backward pass: the recipe says so, or else the
+    micro-batch does not fit."""
     microbatch: int
     """Rows of one backward pass."""
     fits: bool
-    """Whether the micro-batch of the settings fits each of them."""
+    """Whether there is a way in which the micro-batch of the settings fits each of them."""
 
 
 def parameters(shape: settings.Model, vocabulary: int) -> int:
@@ -152,6 +156,9 @@ def of_run(
 ) -> ResourceEstimate:
     """What one run takes on a kind of device.
 
+    What does not fit as the recipe says is divided over the devices, or else computes blocks again,
+    or both: the first way that fits.
+
     Args:
         values: The content of its run.json.
         vocabulary: Pieces of its tokenizer.
@@ -164,27 +171,30 @@ def of_run(
     precision = recipe.get("precision", settings.Training.precision)
     N, rows, length = parameters(shape, vocabulary), recipe["rows"], recipe["length"]
     microbatch = recipe.get("microbatch_rows") or rows
-    recomputes = bool(recipe.get("activation_checkpointing"))
-    row = activations(shape, length, precision, recomputes)
+    own = bool(recipe.get("activation_checkpointing"))
     state = HEADROOM * states(values, N)
     # The embedding is whole on every device.
     whole = 2 * FLOAT * shape.padded_vocabulary(vocabulary) * shape.width
 
-    def passing(of_rows: int) -> float:
+    def passing(of_rows: int, recomputes: bool) -> float:
+        row = activations(shape, length, precision, recomputes)
         chunk = logits(shape, vocabulary, of_rows * length)
         return HEADROOM * (whole + of_rows * row + chunk)
 
-    room, needed = device.memory - passing(1), 1
+    room, needed = device.memory - passing(1, own), 1
     if room > 0:
         needed = max(1, math.ceil(state / room))
     devices = min(max(needed, processes), rows)
-    sharded = needed > 1 and devices > 1
-    each = (state / devices if sharded else state) + passing(
-        min(microbatch, math.ceil(rows / devices))
-    )
-    flops = training_flops(shape, vocabulary, length) * rows * length * passes(values) / 3
+    own_rows = min(microbatch, math.ceil(rows / devices))
+    for recomputes, sharded in itertools.product((own, True), (needed > 1, True)):
+        sharded = sharded and devices > 1
+        each = (state / devices if sharded else state) + passing(own_rows, recomputes)
+        if fits := not device.memory or each <= device.memory:
+            break
+    made = passes(values) + (recomputes and not own)
+    flops = training_flops(shape, vocabulary, length) * rows * length * made / 3
     speed = device.peak[precision] * device.utilisation * devices
-    step = max(flops / speed, device.step_seconds * passes(values) / 3)
+    step = max(flops / speed, device.step_seconds * made / 3)
     saved = 12 * N
     if device.memory:
         host = devices * PROCESS_BYTES["accelerator"] + saved
@@ -199,8 +209,9 @@ def of_run(
         seconds=step * recipe["steps"],
         devices=devices,
         sharded=sharded,
+        recomputes=recomputes,
         microbatch=microbatch,
-        fits=not device.memory or each <= device.memory,
+        fits=fits and devices <= (device.together or devices),
     )
 
 

@@ -29,6 +29,9 @@ class RuleResources:
         self._plan, self._profile = plan, profile
         self._jobs = {rule: self._jobs_of(rule) for rule in (*TRAINS, "")}
         self._nodes = int(profile.of("pretrain", "nodes", "1"))
+        asked = int(profile.of("pretrain", "processes", "1"))
+        where = f"set-resources of pretrain: processes: {asked}"
+        accelerators.refuse_too_many(self._jobs["pretrain"].device, asked, where)
         launch.refuse_nodes(self._nodes, profile.of("pretrain", "device"))
         self._refuse_uneven()
 
@@ -91,7 +94,13 @@ class RuleResources:
 
     @with_signature_at_hand
     def processes(self, wildcards: Wildcards) -> int:
-        """How many processes train a run, each on a device: what the profile or the model asks."""
+        """How many processes train a run, each on a device: what the profile or the model asks.
+
+        Raises:
+            InputError: its model does not fit the devices.
+        """
+        if why := self._jobs["pretrain"].refused(wildcards.run):
+            raise InputError(why)
         return self._jobs["pretrain"].job("pretrain", wildcards.run).devices
 
     @with_signature_at_hand
@@ -105,7 +114,9 @@ class RuleResources:
         assert taken is not None, "a training has an estimate"
         # A run that one process alone can train stays on the first node.
         nodes = ["--nodes", str(self._nodes)] if taken.devices > 1 < self._nodes else []
-        return ["--processes", str(taken.devices), *nodes, *(["--shard"] if taken.sharded else [])]
+        ways = {"--shard": taken.sharded, "--recompute": taken.recomputes}
+        chosen = [way for way, is_taken in ways.items() if is_taken]
+        return ["--processes", str(taken.devices), *nodes, *chosen]
 
     def further_tries(self) -> dict[str, int]:
         """Further tries by rule, where the time limit of a profile cuts a job into several.

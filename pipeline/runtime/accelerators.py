@@ -33,6 +33,8 @@ class Accelerator:
     """Least time of one update: launches and bookkeeping, which small models wait for."""
     hours_of: str
     """What its hours are called on a bill."""
+    together: int | None = None
+    """Most of them that train a run together; None where no number is known."""
 
 
 _ROWS = [
@@ -46,12 +48,12 @@ _ROWS = [
     Accelerator("h100", {"float32": 67e12, "bfloat16": 989e12}, 80 * GiB, 0.4, 0.02, "GPU"),
     Accelerator("h200", {"float32": 67e12, "bfloat16": 989e12}, 141 * GiB, 0.4, 0.02, "GPU"),
     # Jouppi et al. 2023 (arXiv 2304.01433), Table 4; a TPU multiplies in bfloat16 alone, and
-    # float32 in six such products.
-    Accelerator("tpu-v4", {"float32": 46e12, "bfloat16": 275e12}, 32 * GiB, 0.4, 0.02, "TPU"),
+    # float32 in six such products. A run takes the chips of one host (`chips.refuse_hosts`).
+    Accelerator("tpu-v4", {"float32": 46e12, "bfloat16": 275e12}, 32 * GiB, 0.4, 0.02, "TPU", 4),
     # Google Cloud's pages of the same names (cloud.google.com/tpu/docs/v5e, v5p, v6e).
-    Accelerator("tpu-v5e", {"float32": 33e12, "bfloat16": 197e12}, 16 * GiB, 0.4, 0.02, "TPU"),
-    Accelerator("tpu-v5p", {"float32": 76e12, "bfloat16": 459e12}, 95 * GiB, 0.4, 0.02, "TPU"),
-    Accelerator("tpu-v6e", {"float32": 153e12, "bfloat16": 918e12}, 32 * GiB, 0.4, 0.02, "TPU"),
+    Accelerator("tpu-v5e", {"float32": 33e12, "bfloat16": 197e12}, 16 * GiB, 0.4, 0.02, "TPU", 8),
+    Accelerator("tpu-v5p", {"float32": 76e12, "bfloat16": 459e12}, 95 * GiB, 0.4, 0.02, "TPU", 4),
+    Accelerator("tpu-v6e", {"float32": 153e12, "bfloat16": 918e12}, 32 * GiB, 0.4, 0.02, "TPU", 8),
 ]
 
 ACCELERATORS = {row.name: row for row in _ROWS}
@@ -66,6 +68,24 @@ def accelerator(name: str, where: str = "accelerator") -> Accelerator:
     if name not in ACCELERATORS:
         raise InputError(unknown(name, ACCELERATORS, where))
     return ACCELERATORS[name]
+
+
+def refuse_too_many(device: Accelerator, number: int, where: str) -> None:
+    """Makes sure that so many devices can train a run together.
+
+    Args:
+        device: The kind of device.
+        number: How many.
+        where: What asked for them, for the message.
+
+    Raises:
+        InputError: a host has fewer, and no run spreads over several.
+    """
+    if device.together and number > device.together:
+        raise InputError(
+            f"{where}: a run takes the chips of one host, and a host has at most "
+            f"{device.together} {device.name}: ask for {device.together}"
+        )
 
 
 def training_flops(matrices: int, shape: "Model", length: int) -> float:

@@ -62,6 +62,11 @@ def count(device: torch.device) -> int:
     return int(runtime.global_runtime_device_count()) if runtime.is_spmd() else 1
 
 
+def multiple(rows: int, device: torch.device) -> int:
+    """The least number of rows, from `rows` on, that the chips of a device share evenly."""
+    return -(-rows // count(device)) * count(device)
+
+
 @functools.cache
 def _mesh() -> Any:
     n = count(torch.device("xla"))

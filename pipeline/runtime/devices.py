@@ -8,6 +8,7 @@ import platform
 import resource
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,24 +23,15 @@ KINDS = ("auto", "cpu", "cuda", "xla")
 """A TPU is of kind `xla`, and so is whatever else PJRT_DEVICE names."""
 
 
-def pick(kind: str, *, any_shape: bool = False) -> torch.device:
+def pick(kind: str) -> torch.device:
     """The device of a kind; `auto` takes a GPU where there is one, a free one of several.
 
-    Args:
-        kind: auto, cpu, cuda or xla.
-        any_shape: Whether it will be given tensors of every shape, each of which XLA compiles for.
-
     Raises:
-        InputError: the kind is unknown, this machine has none of it, or it is not fit for the work.
+        InputError: the kind is unknown, or this machine has none of it.
     """
     if kind not in KINDS:
         raise InputError(f"device {kind!r} is unknown: choose one of {', '.join(KINDS)}")
     if kind == "xla":
-        if any_shape:
-            raise InputError(
-                "device 'xla' compiles anew for every shape of what it is asked, and evaluations "
-                "ask in many: give evaluate device: cpu or cuda in the profile, or --device"
-            )
         return _xla_device()
     if kind in ("auto", "cuda"):
         gpus.claim_gpu()
@@ -131,6 +123,11 @@ def mark_step(device: torch.device) -> None:
     """Has a device that compiles run what was recorded for it; others have begun already."""
     if compiles(device):
         _xla().sync()
+
+
+def without_gradients(device: torch.device) -> AbstractContextManager[object]:
+    """A block whose tensors never get gradients; torch_xla lacks torch's quickest way."""
+    return torch.inference_mode() if not compiles(device) else torch.no_grad()
 
 
 def on_host(tensor: Tensor) -> Tensor:

@@ -59,6 +59,7 @@ def pretrain(
     peak_flops: float | None = None,
     tensorboard: bool = False,
     shard: bool = False,
+    recompute: bool = False,
     processes: int = 1,
 ) -> str | None:
     """Trains one run to its end, from its last checkpoint where there is one.
@@ -79,6 +80,7 @@ def pretrain(
             as its data sheet has it, and none of a CPU.
         tensorboard: Whether to write TensorBoard's event files, too.
         shard: Whether each process or chip keeps a part of weights and optimizer states only.
+        recompute: Whether blocks are computed again in the backward pass, whatever the recipe says.
         processes: Processes or chips that are to train together; with fewer the run is refused.
 
     Raises:
@@ -113,6 +115,7 @@ def pretrain(
         given = inputs.read_inputs(work, method, corpora, reference, mixture)
         refusals.refuse_few(processes, place)
         training = _Training(work, method, values, given, place, lease, signals, shard)
+        training.model.recomputes |= recompute
         if peak_flops is not None:
             training.meter.peak = peak_flops
         if tensorboard and distributed.is_main_process():

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from pike_mixing.errors import InputError
-from pipeline.planning import cost, jobs, planner
+from pipeline.planning import cost, jobs, planner, profile, rule_resources
 from pipeline.runtime import accelerators
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,8 +60,8 @@ def longest_training(answer):
     return [bill["processes"] for bill in bills], seconds
 
 
-def test_eight_chips_share_a_run():
-    asked = ["tpu-v4", "tpu-v4:4", "tpu-v4:8"]
+def test_eight_devices_share_a_run():
+    asked = ["h100", "h100:4", "h100:8"]
     path = ROOT / "workflow/configs/paper.yaml"
     numbers, seconds = longest_training(cost.plan(path, devices=asked, format="json"))
     assert numbers == [1, 4, 8]
@@ -71,7 +71,7 @@ def test_eight_chips_share_a_run():
 def test_the_page_has_the_hours_of_the_paper():
     page = (ROOT / "docs/running.md").read_text(encoding="utf-8")
     shown = re.findall(r"^(\d) \| ([\d.]+) \| (\d+) \| (\d+) \| (\d+)$", page, re.MULTILINE)
-    assert [number for number, *_ in shown] == ["1", "4", "8"]
+    assert [number for number, *_ in shown] == ["1", "4"]
     path = ROOT / "workflow/configs/paper.yaml"
     for number, *hours in shown:
         text = cost.plan(path, devices=[f"tpu-v4:{number}"])
@@ -91,8 +91,60 @@ def test_the_page_has_the_hours_of_the_paper():
 
 @pytest.mark.parametrize("device", ["tpu-v4:", "tpu-v4:0", "tpu-v4:x"])
 def test_a_number_of_devices_is_a_number(device):
-    with pytest.raises(InputError, match="is 1 or more: tpu-v4:8"):
+    with pytest.raises(InputError, match="is 1 or more: tpu-v4:4"):
         cost.plan(ROOT / "config.yaml", devices=[device])
+
+
+def test_more_chips_than_a_host_has_are_refused():
+    with pytest.raises(InputError, match="a host has at most 4 tpu-v4: ask for 4"):
+        cost.plan(ROOT / "config.yaml", devices=["tpu-v4:8"])
+
+
+def test_what_is_refused_is_named_and_not_counted():
+    path = ROOT / "workflow/configs/paper.yaml"
+    one, four = json.loads(
+        cost.plan(path, devices=["tpu-v4", "tpu-v4:4"], format="json"),
+    )["devices"]
+    # 20 bytes for each of 1,028 million parameters, with headroom, leave too little of 32 GiB.
+    assert all("/gpt2-large/" in run and "pike" in run for run in one["refused"])
+    assert len(one["refused"]) == 5
+    assert "gpt2-large takes 32.9 GiB on each of 1 tpu-v4, which have 32 GiB" in next(
+        iter(one["refused"].values())
+    )
+    jobs_of = [{rule["rule"]: rule["jobs"] for rule in bill["rules"]} for bill in (one, four)]
+    assert four["refused"] == {}
+    for rule in ("pretrain", "evaluate"):
+        assert [of[rule] for of in jobs_of] == [97 - 5, 97]
+    text = cost.plan(path, devices=["tpu-v4"])
+    assert "refused, and not counted: mc4-en-hi/gpt2-large/pike/seed0, " in text
+
+
+class OfRun(dict):
+    """Wildcards of a rule, as Snakemake gives them."""
+
+    run = property(lambda self: self["run"])
+
+
+def test_the_tpu_profile_books_the_time_that_the_bill_of_table_1_has():
+    path = ROOT / "workflow/configs/paper.yaml"
+    chosen = yaml.safe_load((ROOT / "workflow/profiles/tpu/config.yaml").read_text())
+    resources = chosen["set-resources"]
+    plan = planner.plan(planner.read(path), path.name)
+    takes = rule_resources.RuleResources(plan, profile.read(resources, {}))
+    own = resources["pretrain"]
+    work = jobs.Jobs(plan, accelerators.accelerator(own["accelerator"]), own["processes"])
+    runs = plan.selected("table", "table1")
+    assert len(runs) == 9
+    for rule in ("pretrain", "evaluate"):
+        booked = 0.0
+        for run in runs:
+            minutes = takes.of(rule)["runtime"](OfRun(run=run), attempt=1)
+            # Twice the expected time, and ten minutes.
+            booked += (minutes - 10) / 2 / 60
+        billed = sum(work.job(rule, run).seconds for run in runs) / 3600
+        assert booked == pytest.approx(billed, rel=0.01)
+    arguments = takes.process_arguments(OfRun(run=runs[0]), None)
+    assert arguments == ["--processes", "4", "--recompute"]
 
 
 def test_the_bill_counts_jobs_and_hours():

@@ -16,6 +16,7 @@ from pike_mixing import registry
 from pike_mixing.torch import chunked_loss
 from pipeline import settings
 from pipeline.evaluation import gradient_probe
+from pipeline.evaluation.evaluate import evaluate
 from pipeline.runtime import atomic_files, devices, run_lock
 from pipeline.runtime.validation import validate
 from pipeline.training import inputs
@@ -40,7 +41,16 @@ class Compilations:
             self.by_step.append(self.metrics.counter_value("UncachedCompile") or 0)
 
 
-def train(run, corpora, reference=None, shard=False, chunk=None, programs=None, probe=None):
+def train(
+    run,
+    corpora,
+    reference=None,
+    shard=False,
+    chunk=None,
+    programs=None,
+    probe=None,
+    evaluation=None,
+):
     """Trains a run; what was compiled, what lies where, and what its programs exchange.
 
     Args:
@@ -51,6 +61,7 @@ def train(run, corpora, reference=None, shard=False, chunk=None, programs=None, 
         chunk: Tokens whose logits are made at a time, in place of `chunked_loss.chunk`.
         programs: Folder in which XLA leaves its compiled programs as text.
         probe: Settings of a probe of the finished run.
+        evaluation: Settings of its evaluation.
     """
     run, corpora = Path(run), Path(corpora)
     values = atomic_files.read_json(run)
@@ -75,6 +86,9 @@ def train(run, corpora, reference=None, shard=False, chunk=None, programs=None, 
         ]
     if probe:
         gradient_probe.probe(Path(probe), run.parent, corpora, device="xla")
+    if evaluation:
+        pieces = corpora.parent / "symbols.model"
+        evaluate(Path(evaluation), run.parent, corpora, pieces, device="xla")
     return found
 
 

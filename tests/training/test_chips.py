@@ -51,6 +51,9 @@ METHODS = {
     "doremi": {"rule": "doremi", "method": {"reference": "mix", "rate": 2.0}},
 }
 PROBE = {"rows": 5, "microbatch": 2, "checkpoints": "last"}
+# Windows of 8 tokens: 25 rows a batch are no multiple of four chips.
+EVALUATION = {"rows": 45, "batch_tokens": 200, "checkpoints": "last"}
+EVALUATION |= {"choice": {"items": 20, "context": 5, "candidate": 4}}
 COLUMNS = {
     "steps": ("loss",),
     "domain_losses": ("loss",),
@@ -103,7 +106,9 @@ def pair(tmp_path_factory, write_run, corpora, on_chips):
         for name, values in METHODS.items():
             run = write_run(root / name, training=TRAINING, **values)
             work.append({"run": str(run), "corpora": str(corpora)})
+        atomic_files.write_json(root / "evaluation.json", EVALUATION)
         work[0]["probe"] = str(root / "probe.json")
+        work[0]["evaluation"] = str(root / "evaluation.json")
         work[-1]["reference"] = str(reference)
         if number == 4:
             run = write_run(root / "sharded", training=TRAINING, **METHODS["pike"])
@@ -136,6 +141,20 @@ class TestFourChips:
         )
         for column in ("cosine", "ratio", "cosine_corrected"):
             assert four[column] == pytest.approx(one[column], rel=1e-5)
+
+    def test_an_evaluation_measures_the_same(self, pair):
+        for table, columns in {
+            "documents": ("nll",),
+            "choices": ("sum_log_likelihood", "unconditional"),
+        }.items():
+            one, four = (
+                pq.read_table(pair[n][0] / f"mix/evaluations/step{STEPS}/{table}.parquet")
+                for n in (1, 4)
+            )
+            for column in columns:
+                numbers = [t[column].combine_chunks() for t in (one, four)]
+                ours, theirs = (getattr(c, "flatten", lambda c=c: c)() for c in numbers)
+                assert theirs.to_pylist() == pytest.approx(ours.to_pylist(), rel=1e-5)
 
     def test_weights_are_whole_or_divided_with_gradients_and_moments(self, pair):
         held = pair[4][1]["sharded"]["divided"]

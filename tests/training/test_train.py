@@ -131,6 +131,12 @@ def test_the_same_run_elsewhere_ends_with_the_same_bits(make_run, corpora, pike,
     assert train(make_run(**pike), corpora) == outcome(piked)
 
 
+def test_blocks_that_are_computed_again_give_the_same_bits(make_run, corpora, pike, piked):
+    run = make_run(**pike)
+    pretrain.pretrain(run, corpora, device="cpu", recompute=True)
+    assert outcome(run.parent) == outcome(piked)
+
+
 def test_another_seed_is_another_run(make_run, corpora, mixed):
     first, second = outcome(mixed), train(make_run(seed=1), corpora)
     assert first["checkpoints"][0] != second["checkpoints"][0]

@@ -19,6 +19,7 @@ from trained import apart
 from pike_mixing import registry
 from pipeline import settings
 from pipeline.evaluation import gradient_probe
+from pipeline.evaluation.evaluate import evaluate
 from pipeline.model import adamw, checkpoint
 from pipeline.model.passes import PipelinePasses
 from pipeline.model.transformer import initialised
@@ -180,6 +181,33 @@ def test_a_probe_measures_the_same(trained, tmp_path, corpora):
         found.append(table.to_pylist()[0])
     for column in ("cosine", "ratio", "cosine_corrected"):
         assert found[0][column] == pytest.approx(found[1][column], rel=1e-3)
+
+
+def test_an_evaluation_measures_the_same_and_compiles_for_each_shape_once(
+    trained, tmp_path, corpora
+):
+    (folder, _) = trained("mix", "cpu")
+    asked = tmp_path / "evaluation.json"
+    choice = {"items": 20, "context": 5, "candidate": 4}
+    # Windows of 8 tokens: 32 rows a batch, the second with 13; questions have one length, 64.
+    values = {"rows": 45, "batch_tokens": 256, "checkpoints": "all", "choice": choice}
+    atomic_files.write_json(asked, values)
+    tables, compiled = [], []
+    for device in ("cpu", "xla", "xla"):
+        evaluate(asked, folder, corpora, corpora.parent / "symbols.model", device=device)
+        out = folder / "evaluations" / f"step{STEPS}"
+        names = ("documents", "choices", "perplexities", "accuracies")
+        tables.append({name: pq.read_table(out / f"{name}.parquet").to_pylist() for name in names})
+        compiled.append(Compilations().metrics.counter_value("UncachedCompile"))
+    cpu, xla, again = tables
+    assert xla == again
+    assert compiled[2] == compiled[1]
+    close = pytest.approx([row["nll"] for row in cpu["documents"]], rel=1e-5)
+    assert [row["nll"] for row in xla["documents"]] == close
+    for ours, theirs in zip(xla["choices"], cpu["choices"], strict=True):
+        for column in ("sum_log_likelihood", "unconditional"):
+            assert ours[column] == pytest.approx(theirs[column], rel=1e-5)
+    assert [row["value"] for row in xla["accuracies"]] == [r["value"] for r in cpu["accuracies"]]
 
 
 # How rows are dealt.
