@@ -11,6 +11,7 @@ pytestmark = pytest.mark.workflow
 
 OURS = {
     "runs/stdlib/nano": "runs/words/tiny",
+    "results/mine/pike.duckdb -": "results/pike.duckdb --scenario words --model tiny -",
     "results/mine/": "results/",
     "databases/table-table1": "pike",
     "watch results": "watch --once results",
@@ -53,7 +54,8 @@ def test_whoever_begins_gets_plans_and_dry_runs(default):
 
 def test_a_finished_experiment_is_asked(finished):
     commands = list(lines("finished"))
-    assert len(commands) > 4
+    assert len(commands) > 7
+    finished.path("larger.yaml").write_bytes(finished.path("config.yaml").read_bytes())
     for theirs, ours in OURS.items():
         commands = [command.replace(theirs, ours) for command in commands]
     every = [q for name in documented.NAMES for q in documented.blocks(name, "sql")]
@@ -62,5 +64,5 @@ def test_a_finished_experiment_is_asked(finished):
     assert queries
     asked = [f"'{sys.executable}' -m pipeline query '{' '.join(q.split())}'" for q in queries]
     shown = told(finished, [*commands, *asked])
-    for word in ("claim", "corpus/letters/notes", "balanced", "bytes_per_token", "share"):
+    for word in ("claim", "corpus/letters/notes", "balanced", "bytes_per_token", "larger.yaml: methods.advised"):
         assert word in shown
