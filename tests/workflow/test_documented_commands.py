@@ -64,5 +64,11 @@ def test_a_finished_experiment_is_asked(finished):
     assert queries
     asked = [f"'{sys.executable}' -m pipeline query '{' '.join(q.split())}'" for q in queries]
     shown = told(finished, [*commands, *asked])
-    for word in ("claim", "corpus/letters/notes", "balanced", "bytes_per_token", "larger.yaml: methods.advised"):
+    for word in (
+        "claim",
+        "corpus/letters/notes",
+        "balanced",
+        "bytes_per_token",
+        "larger.yaml: methods.advised",
+    ):
         assert word in shown
