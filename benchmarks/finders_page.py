@@ -146,14 +146,16 @@ def by_runs(record: dict[str, Any], measure: str, title: str) -> list[str]:
         title: Of the section.
     """
     config, cells = record["config"], record["cells"]
+    # Of what is there to compare with, the most runs.
+    made = [(name, n) for name in config["finders"] for n in config["runs"]]
+    made.append(("linear", config["runs"][-1]))
     rows = [
         [
             name,
             n,
             *(shown(cells[f"{name}|{n}|{test}"][measure]["each"]) for test in config["tests"]),
         ]
-        for name in (*config["finders"], "linear")
-        for n in config["runs"]
+        for name, n in made
     ]
     return [f"\n## {title}", *table(["finder", "runs", *config["tests"]], rows)]
 

@@ -5,10 +5,11 @@
     epochs             a domain's text has been repeated too often
     nan-signal         a gradient statistic of a domain that had rows is no finite number
     never-moved        the method has mixed as its initial weights do (`pike_mixing.movement`)
+    worse              the loss of a domain's held-out rows has risen above its lowest
 
-An alarm is raised once for a kind and a domain, and again only when its condition has gone and come
-back. The first two and the last are for methods that adapt: a mixture that was chosen to hold one
-domain, or one at a time, is as chosen.
+An alarm is raised once for a kind and a domain, and again only when its condition has gone and
+come back. The first two and `never-moved` are for methods that adapt: a mixture that was chosen to
+hold one domain, or one at a time, is as chosen.
 
 Shapes: K domains.
 """
@@ -36,7 +37,7 @@ class Alarm(NamedTuple):
     step: int
     """Step at whose end the condition held."""
     kind: str
-    """One of the five kinds."""
+    """One of the six kinds."""
     domain: str | None
     """The domain; None when it is about all of them."""
     message: str
@@ -54,6 +55,8 @@ class AlarmLimits(CheckedSettings):
     window: PositiveInt = 100
     """Steps without a row of a domain, steps between looks at the weights, and steps in which a
     method is to move a row at least."""
+    worse: NonNegativeFloat = 0.05
+    """Nats per token by which a domain's held-out loss may rise above its lowest."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,6 +82,9 @@ class Watch(AlarmLimits):
             "no-rows": np.zeros(K, dtype=bool),
             "epochs": np.zeros(K, dtype=bool),
             "nan-signal": np.zeros(K, dtype=bool),
+            "worse": np.zeros(K, dtype=bool),
+            "lowest_loss_K": np.full(K, np.inf),
+            "lowest_step_K": np.zeros(K, dtype=np.int64),
             **({} if self.movement is None else self.movement.init()),
         }
 
@@ -154,6 +160,39 @@ class Watch(AlarmLimits):
                 )
             result.append(Alarm(step, "nan-signal", domain, message))
         return state, result
+
+    def after_validation(
+        self, state: State, step: int, loss_K: Floats
+    ) -> tuple[State, list[Alarm]]:
+        """The next state, and the alarms that losses of held-out rows raise.
+
+        In a training that goes on from a model, the first losses are to be the model's own.
+
+        Args:
+            state: The state before.
+            step: Steps that the model has been trained for.
+            loss_K: Losses, nats per token; NaN of a domain that was not measured.
+        """
+        state = dict(state)
+        lowest_K, at_K = state["lowest_loss_K"], state["lowest_step_K"]
+        measured_K = np.isfinite(loss_K)
+        rise_K = np.where(measured_K, loss_K, -np.inf) - np.where(measured_K, lowest_K, 0)
+        worse_K = np.where(measured_K, rise_K > self.worse, state["worse"])
+        falls_K = measured_K & (loss_K < lowest_K)
+        state["lowest_loss_K"] = np.where(falls_K, loss_K, lowest_K)
+        state["lowest_step_K"] = np.where(falls_K, step, at_K)
+        return state, [
+            Alarm(
+                step,
+                "worse",
+                self.domains[k],
+                f"{self.domains[k]} gets worse: its held-out loss is {loss_K[k]:.3f}, "
+                f"{rise_K[k]:.3f} nats above that at step {at_K[k]}; the model forgets it or "
+                "learns its text by heart: give it more rows or fewer epochs, or a lower learning "
+                "rate",
+            )
+            for k in _newly(state, "worse", worse_K)
+        ]
 
     def _epochs(
         self, state: State, step: int, drawn_K: Ints, epoch_rows: dict[str, float]

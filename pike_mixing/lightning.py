@@ -79,6 +79,14 @@ class MixingCallback(Callback):  # type: ignore[misc]
             self.mixing.end_step()
             pl_module.log_dict(self.mixing.metrics())
 
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Warns of domains that get worse, where the module logs `val_loss/<domain>`."""
+        if trainer.sanity_checking:
+            return
+        names = {f"val_loss/{domain}": domain for domain in self.mixing.dataset.domains}
+        metrics = trainer.callback_metrics
+        self.mixing.validated({names[n]: float(metrics[n]) for n in names if n in metrics})
+
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint holds of the mixing."""
         return self.mixing.state_dict()

@@ -281,6 +281,13 @@ class MixingCallback(TrainerCallback, ExportableState):  # type: ignore[misc]
         """The method observes the step."""
         self.mixing.end_step()
 
+    def on_evaluate(
+        self, args: Any, state: Any, control: Any, metrics: Mapping[str, float], **_: Any
+    ) -> None:
+        """Warns of domains that get worse, with `eval_dataset` a dictionary by domain."""
+        names = {f"eval_{domain}_loss": domain for domain in self.mixing.dataset.domains}
+        self.mixing.validated({names[n]: loss for n, loss in metrics.items() if n in names})
+
     def on_log(
         self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any
     ) -> None:

@@ -113,6 +113,9 @@ class Training:
     """How weights become whole rows: nearest at each step, or right on average over the steps."""
     max_epochs: PositiveFloat | None = None
     """Times that a domain's text may be read: a run that asks for more stops; absent: no limit."""
+    validation_every: PositiveInt | None = None
+    """Steps between looks at the loss of as many held-out rows of each domain as a batch has, for
+    the alarm `worse`; absent: none."""
     alarms: AlarmLimits = dataclasses.field(default_factory=AlarmLimits)
     """When the run warns."""
 

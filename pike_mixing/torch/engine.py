@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from pike_mixing.arrays import Ints
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import (
     Method,
     Rounding,
@@ -119,13 +119,20 @@ class Engine:
                 result = self._measure_fresh(due)
         if compare is not None and compare.due(self.step):
             with timed("validation"):
-                first_K = np.zeros_like(self.positions_K)
-                rows = self._source.rows_of(
-                    "comparison", first_K, np.full_like(first_K, compare.rows)
-                )
-                loss_K = self.gradient.means(self.gradient.passes.losses, rows)
+                loss_K = self.losses("comparison", compare.rows)
                 self._show(Signals(self.step, self._source.batch_rows, validation_loss_K=loss_K))
         return result
+
+    def losses(self, purpose: str, rows: int) -> Floats:
+        """Mean loss of each domain over so many rows, the same at every call, nats per token.
+
+        Args:
+            purpose: That of `RowSource.rows_of`, which begins with its first rows.
+            rows: Rows of each domain.
+        """
+        first_K = np.zeros_like(self.positions_K)
+        read = self._source.rows_of(purpose, first_K, np.full_like(first_K, rows))
+        return self.gradient.means(self.gradient.passes.losses, read)
 
     def _measure_fresh(self, due: StatisticsNeed) -> FreshStatistics:
         count_K = self.counts(self.step).clip(min=due.rows)

@@ -29,6 +29,7 @@ Shapes: K domains, B rows of this process's micro-batch.
 """
 
 import dataclasses
+import logging
 import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
@@ -37,8 +38,10 @@ import numpy as np
 from torch import Tensor, nn
 from torch.utils.data import default_collate
 
+from pike_mixing.alarms import Alarm, Watch
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Rounding, RunFacts
+from pike_mixing.settings import unknown
 from pike_mixing.torch import fitness, parallel, states
 from pike_mixing.torch.losses import RowLosses
 from pike_mixing.torch.mixed_dataset import MixedDataset
@@ -49,6 +52,8 @@ from pike_mixing.torch.passes import Passes
 from pike_mixing.torch.rows import Rows
 from pike_mixing.torch.step_gradient import StepGradient, shares
 from pike_mixing.torch.stream_rows import StreamRows
+
+log = logging.getLogger("pike_mixing")
 
 
 class Mixing(MixedSteps):
@@ -119,6 +124,8 @@ class Mixing(MixedSteps):
         super().__init__(method, source, gradient, rounding, latency)
         self.loss_fn = loss_fn.loss_fn if isinstance(loss_fn, Passes) else loss_fn
         self._collate_fn = collate_fn
+        self._watch = Watch(domains=dataset.domains)
+        self._watched = self._watch.init()
         self._settings = {
             "rule": type(self.method).__name__,
             "method": dataclasses.asdict(cast(Any, self.method)),
@@ -190,6 +197,29 @@ class Mixing(MixedSteps):
             raise InputError("loss: give Mixing a loss_fn, or use weigh")
         return self.weigh(self.loss_fn(model, micro_batch))
 
+    def validated(self, losses: Mapping[str, float]) -> list[Alarm]:
+        """Warns, in the log `pike_mixing`, of domains whose held-out loss has risen.
+
+        Args:
+            losses: By domain, nats per token; some domains may be missing.
+
+        Returns:
+            What was warned of: alarms of the kind `worse`.
+
+        Raises:
+            InputError: a name is no domain.
+        """
+        domains = self.dataset.domains
+        if problems := [
+            unknown(name, domains, "validated") for name in losses if name not in domains
+        ]:
+            raise InputError("\n".join(problems))
+        loss_K = np.array([losses.get(domain, math.nan) for domain in domains])
+        self._watched, alarms = self._watch.after_validation(self._watched, self.step, loss_K)
+        for alarm in alarms:
+            log.warning("step %d: %s", alarm.step, alarm.message)
+        return alarms
+
     def state_dict(self) -> dict[str, Any]:
         """Everything to go on from, as plain values that JSON can hold.
 
@@ -203,6 +233,7 @@ class Mixing(MixedSteps):
             fresh_positions=self.fresh_positions_K.tolist(),
             dataset=self.dataset.state_at(self.step, self.positions_K),
             prepared=self._prepared,
+            watched=states.packed(self._watched),
         )
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -225,5 +256,6 @@ class Mixing(MixedSteps):
         self.positions_K = np.array(state["dataset"]["positions"], dtype=np.int64)
         self.fresh_positions_K = np.array(state["fresh_positions"], dtype=np.int64)
         self._prepared = state["prepared"]
+        self._watched = states.unpacked(state["watched"])
         self._drawn.clear()
         self._at = self._empty()

@@ -16,7 +16,7 @@ import numpy as np
 from pike_mixing.errors import InputError
 from pike_mixing.interface import State
 
-FORMAT = 1
+FORMAT = 2
 """Of states; those without one are older."""
 
 

@@ -31,6 +31,8 @@ def rows(run: Settings) -> float:
         result += needs.statistics.estimates * each / (batch * needs.statistics.every)
     if needs.validation:
         result += needs.validation.rows * domains / (batch * needs.validation.every)
+    if every := run["training"].get("validation_every"):
+        result += domains / every
     return result
 
 

@@ -148,6 +148,8 @@ def passes(values: Settings) -> float:
         result += needs.statistics.estimates * each / needs.statistics.every
     if needs.validation:
         result += needs.validation.rows * batches / needs.validation.every
+    if every := recipe.get("validation_every"):
+        result += len(values["domains"]) / every
     return result + bool(recipe.get("activation_checkpointing"))
 
 

@@ -46,6 +46,11 @@ class Alarms:
         self.state, result = self.watch.after_statistics(self.state, step, measured)
         return _logged(result)
 
+    def of_validation(self, step: int, loss_K: Floats) -> list[Alarm]:
+        """The alarms that losses of held-out rows raise; they are logged too."""
+        self.state, result = self.watch.after_validation(self.state, step, loss_K)
+        return _logged(result)
+
 
 def of_run(method: Method, work: Run, epoch_rows_K: Floats) -> Alarms:
     """The alarms of a run.

@@ -13,7 +13,7 @@ MEANINGS = {
     "gradient": "clipping, combination, waiting for the device",
     "optimizer": "AdamW",
     "method": "the mixing method, and losses after the update where it wants them",
-    "validation": "losses on rows of comparison",
+    "validation": "losses on held-out rows or rows of comparison",
     "records": "what is written down of a step",
     "checkpoint": "copies of weights and states, waiting for the disk",
     "loop": "the rest of the loop",

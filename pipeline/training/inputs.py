@@ -23,6 +23,8 @@ class Inputs:
 
     corpora: dict[str, Corpus]
     """Training split of each domain."""
+    held_out: dict[str, Corpus]
+    """Validation split of each domain; empty where the run does not look at it."""
     mixture: dict[str, float] | None
     """Weights by domain that other runs found."""
     reference: Transformer | None
@@ -38,7 +40,7 @@ class Inputs:
         Raises:
             InputError: which file, and what to do.
         """
-        for corpus in self.corpora.values():
+        for corpus in (*self.corpora.values(), *self.held_out.values()):
             corpus.watched.refuse_changed()
 
     def facts(self, recipe: settings.Training) -> RunFacts:
@@ -80,7 +82,8 @@ def read_inputs(
     if reference is not None:
         model, identity["reference"] = _reference(reference, work)
         manifests.append(reference / atomic_files.MANIFEST)
-    return Inputs(opened_corpora, weights, model, manifests, identity)
+    held_out = _held_out(corpora, work) if work.training.validation_every else {}
+    return Inputs(opened_corpora, held_out, weights, model, manifests, identity)
 
 
 def open_corpora(folder: Path, work: settings.Run) -> dict[str, Corpus]:
@@ -105,6 +108,19 @@ def open_corpora(folder: Path, work: settings.Run) -> dict[str, Corpus]:
     problems += _too_little(corpora, work)
     if problems:
         raise InputError("\n".join(problems))
+    return corpora
+
+
+def _held_out(folder: Path, work: settings.Run) -> dict[str, Corpus]:
+    """The validation split of each domain, of a row at least."""
+    first, length = distributed.is_first_of_node(), work.training.length
+    corpora = {d: Corpus.open(folder / d, "validation", verify=first) for d in work.domains}
+    if empty := [d for d, corpus in corpora.items() if not corpus.rows(length)]:
+        raise InputError(
+            f"no row of {length} held-out tokens of {', '.join(empty)} (scenarios.{work.scenario}):"
+            " give its source more text or a larger validation_share, or leave out training's "
+            "validation_every"
+        )
     return corpora
 
 

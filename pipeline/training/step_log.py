@@ -76,6 +76,10 @@ class StepLog:
         self._records.add_statistics(step, measured, seconds)
         self._warn(self._watch.of_statistics(step, measured))
 
+    def add_validation(self, step: int, loss_K: Floats) -> None:
+        """Warns of domains whose held-out loss has risen."""
+        self._warn(self._watch.of_validation(step, loss_K))
+
     def _warn(self, raised: list[Alarm]) -> None:
         for alarm in raised:
             self._records.add("alarms", **alarm._asdict())

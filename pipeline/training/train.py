@@ -155,6 +155,8 @@ class _Training:
             purpose: Mixture(given.corpora, recipe.length, work.seed, purpose, max_epochs=limit)
             for purpose, limit in limits.items()
         }
+        if given.held_out:
+            mixtures["validation"] = Mixture(given.held_out, recipe.length, work.seed, "validation")
         self.train_rows = mixtures["train"]
         code = modules(work.rule)
         identity = {"run": values, **made_from.code("pretrain", code), **given.identity}
@@ -226,8 +228,11 @@ class _Training:
         ) as bar:
             while state.step < recipe.steps:
                 with self.records.timed("loop"):
+                    self._validate(state.step)
                     loss, weights_K = self._step(state)
                     state.step += 1
+                    if state.step == recipe.steps:
+                        self._validate(state.step)
                     state.alarms = self.watch.state
                     shares = " ".join(f"{w:.2f}" for w in weights_K.tolist())
                     bar.add(tokens, loss=f"{loss:.3f}", weights=shares)
@@ -252,6 +257,14 @@ class _Training:
             statistics_positions_K=np.zeros(K, dtype=np.int64),
             alarms=self.watch.state,
         )
+
+    def _validate(self, step: int) -> None:
+        """Looks at the held-out losses where it is time, and after the last step."""
+        recipe = self.work.training
+        every = recipe.validation_every
+        if every is not None and (step % every == 0 or step == recipe.steps):
+            with self.records.timed("validation"):
+                self.log.add_validation(step, self.engine.losses("validation", recipe.rows))
 
     def _step(self, state: checkpoint.TrainState) -> tuple[float, Floats]:
         """One iteration of Algorithm `alg: main`, lines 4-12, with any method in PiKE's place."""

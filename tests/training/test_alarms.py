@@ -211,3 +211,20 @@ def test_a_state_that_was_given_is_not_changed():
     assert {alarm.kind for alarm in raised} == {"epochs", "no-rows"} | {"effective-domains"}
     assert all(np.array_equal(state[name], value) for name, value in kept.items())
     assert not np.array_equal(after["no-rows"], state["no-rows"])
+
+
+def test_a_domain_that_gets_worse_is_told_with_its_rise_over_the_lowest():
+    watch = begun(worse=0.1)
+
+    def told(step, *losses):
+        return [(a.domain, a.message) for a in watch.of_validation(step, np.array(losses))]
+
+    assert told(0, 3.0, 2.0, 4.0) == told(10, 2.5, 2.05, math.nan) == []
+    # 2.5 to 2.625 is more than 0.1; 2.0 to 2.09 is not.
+    ((domain, message),) = told(20, 2.625, 2.09, 3.9)
+    assert domain == "en"
+    assert "2.625, 0.125 nats above that at step 10" in message
+    # Once, until it has come back; what is not measured is as it was.
+    assert told(30, 2.7, 2.0, math.nan) == told(40, math.nan, 2.0, 3.9) == []
+    assert told(50, 2.5, 2.0, 3.9) == []
+    assert [domain for domain, _ in told(60, 2.7, 2.0, 4.1)] == ["en", "de"]

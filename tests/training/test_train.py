@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import os
+import shutil
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -345,3 +346,21 @@ def test_systematic_rounding_serves_small_weights_over_the_steps(make_run, corpo
         counts = [r["count"] for r in rows(train(run, corpora), "weights") if r["domain"] == "easy"]
         # 6 rows x 8 steps / 16 = 3, give or take the one that step 8 would even out.
         assert sum(counts) in rows_of_easy
+
+
+@pytest.mark.slow
+def test_a_domain_that_gets_worse_is_recorded_and_moves_no_weight(make_run, corpora, tmp_path):
+    recipe = {"steps": 12, "peak_learning_rate": 0.05, "resume_every": 4, "checkpoint_every": 4}
+    looks = recipe | {"validation_every": 5}
+    only_easy = {"rule": "fixed", "method": {"weights_by_domain": {"easy": 1.0, "hard": 0.0}}}
+    plain = train(make_run("plain", training=recipe, **only_easy), corpora)
+    run = make_run("watched", training=looks, **only_easy)
+    watched = train(run, corpora)
+    assert watched["checkpoints"] == plain["checkpoints"]
+    (alarm,) = rows(watched, "alarms")
+    assert (alarm["step"], alarm["kind"], alarm["domain"]) == (5, "worse", "hard")
+    # Goes on at step 4, and looks again at 5, 10 and the end.
+    for step in (8, 12):
+        shutil.rmtree(run.parent / "checkpoints" / f"step{step}")
+    assert train(run, corpora) == watched
+    assert manifest(run)["resumes"] == 1

@@ -1,0 +1,129 @@
+"""Held-out losses that a training reports: which domains get worse, in every trainer."""
+
+import json
+import logging
+
+import pytest
+import torch
+from torch import nn
+
+from pike_mixing import Fixed
+from pike_mixing.errors import InputError
+from pike_mixing.torch import MixedDataset, Mixing, causal_losses
+
+ONLY_A = Fixed(weights_by_domain={"a": 1.0, "b": 0.0})
+
+
+def rows(token):
+    """Rows of one token."""
+    tokens = torch.full((8,), token)
+    return [{"input_ids": tokens, "labels": tokens}] * 8
+
+
+DOMAINS = {"a": rows(3), "b": rows(5)}
+
+
+def told(caplog):
+    return [r.getMessage() for r in caplog.records if r.name == "pike_mixing"]
+
+
+def test_a_rise_is_told_once_across_a_resume(caplog):
+    dataset = MixedDataset({"a": [1.0, 2.0], "b": [3.0, 4.0]}, 2)
+    mixing = Mixing("mix", dataset, nn.Linear(1, 1))
+    assert mixing.validated({"a": 2.0, "b": 3.0}) == []
+    ((step, kind, domain, message),) = mixing.validated({"b": 3.25})
+    assert (step, kind, domain) == (0, "worse", "b")
+    assert "its held-out loss is 3.250, 0.250 nats above that at step 0" in message
+    assert told(caplog) == [f"step 0: {message}"]
+    later = Mixing("mix", dataset, nn.Linear(1, 1))
+    later.load_state_dict(json.loads(json.dumps(mixing.state_dict())))
+    assert later.validated({"b": 3.5}) == []
+    assert [alarm.domain for alarm in later.validated({"a": 2.0625})] == ["a"]
+
+
+def test_a_loss_of_no_domain_is_refused():
+    mixing = Mixing("mix", MixedDataset({"code": [1.0], "b": [3.0]}, 2), nn.Linear(1, 1))
+    with pytest.raises(InputError, match=r"cod.*code"):
+        mixing.validated({"cod": 2.0})
+
+
+@pytest.mark.slow
+def test_the_trainer_tells_what_its_evaluations_by_domain_say(tmp_path, caplog):
+    pytest.importorskip("accelerate")
+    transformers = pytest.importorskip("transformers")
+    from tiny import llama
+
+    from pike_mixing.transformers import attach
+
+    args = transformers.TrainingArguments(
+        output_dir=str(tmp_path),
+        use_cpu=True,
+        report_to=[],
+        disable_tqdm=True,
+        max_steps=20,
+        learning_rate=0.05,
+        per_device_train_batch_size=4,
+        eval_strategy="steps",
+        eval_steps=5,
+        eval_on_start=True,
+    )
+    collate = transformers.default_data_collator
+    trainer = transformers.Trainer(llama(), args, data_collator=collate, eval_dataset=DOMAINS)
+    attach(trainer, ONLY_A, DOMAINS)
+    with caplog.at_level(logging.WARNING, "pike_mixing"):
+        trainer.train()
+    losses = [e["eval_b_loss"] for e in trainer.state.log_history if "eval_b_loss" in e]
+    assert losses[-1] > losses[0] + 0.05
+    (message,) = told(caplog)
+    assert "b gets worse" in message
+    assert "above that at step 0" in message
+
+
+@pytest.mark.slow
+def test_lightning_tells_what_the_module_logs_by_domain(tmp_path, caplog):
+    lightning = pytest.importorskip("lightning.pytorch")
+    pytest.importorskip("transformers")
+    from tiny import llama
+
+    from pike_mixing.lightning import MixingCallback, MixingDataModule, mixing_loss
+
+    mixing = Mixing(ONLY_A, MixedDataset(DOMAINS, 4, steps=20), loss_fn=causal_losses)
+
+    class Module(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.model = llama()
+
+        def forward(self, **batch):
+            return self.model(**batch)
+
+        def training_step(self, batch, index):
+            return mixing_loss(self, mixing, causal_losses(self, batch))
+
+        def validation_step(self, batch, index, dataloader_idx=0):
+            name = f"val_loss/{tuple(DOMAINS)[dataloader_idx]}"
+            self.log(name, self(**batch).loss, add_dataloader_idx=False)
+
+        def configure_optimizers(self):
+            return torch.optim.AdamW(self.parameters(), lr=0.05)
+
+    held_out = [torch.utils.data.DataLoader(each, batch_size=4) for each in DOMAINS.values()]
+    trainer = lightning.Trainer(
+        max_steps=20,
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        default_root_dir=tmp_path,
+        callbacks=[MixingCallback(mixing)],
+        val_check_interval=5,
+    )
+    module = Module()
+    loaders = MixingDataModule(mixing)
+    loaders.val_dataloader = lambda: held_out
+    with caplog.at_level(logging.WARNING, "pike_mixing"):
+        trainer.validate(module, held_out, verbose=False)
+        trainer.fit(module, datamodule=loaders)
+    (message,) = told(caplog)
+    assert "b gets worse" in message
+    assert "above that at step 0" in message
