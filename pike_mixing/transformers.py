@@ -21,17 +21,13 @@ from transformers.trainer_callback import ExportableState
 
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method
-from pike_mixing.torch import MixedDataset, Mixing, rows
+from pike_mixing.torch import MixedDataset, Mixing, model_losses, rows
 from pike_mixing.torch.losses import logits_of, of_outputs
 from pike_mixing.torch.passes import without_gradient
 from pike_mixing.torch.rows import Rows
-from pike_mixing.torch.undisturbed import in_mode
 
 OutputLosses = Callable[[Any, Tensor], Tensor]
 """The loss of each of B rows, of the model's outputs and the labels."""
-
-COMPARED = 8
-"""Rows whose loss is compared with the Trainer's own."""
 
 # Of joined rows, made from position_ids: the model makes them again.
 PLACES = {"cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k"}
@@ -156,13 +152,15 @@ class _RowLosses:
     of_outputs: OutputLosses
 
     def inputs(self, batch: Rows) -> Rows:
-        """The batch with what a model that gets no labels needs in their place."""
+        """The batch with what a model that gets no labels needs in their place.
+
+        Raises:
+            InputError: it has no labels.
+        """
         if batch.get("labels") is None:
             raise InputError("the batches have no `labels`: let data_collator make them")
-        shift = getattr(self.trainer.model, "prepare_decoder_input_ids_from_labels", None)
-        if shift is None or "decoder_input_ids" in batch:
-            return batch
-        return {**batch, "decoder_input_ids": shift(labels=batch["labels"])}
+        given = model_losses.inputs(self.trainer.model, batch)
+        return {**given, "labels": batch["labels"]}
 
     def __call__(self, model: nn.Module, batch: Rows) -> Tensor:
         inputs = {name: part for name, part in self.inputs(batch).items() if name != "labels"}
@@ -170,24 +168,14 @@ class _RowLosses:
 
     def compare(self, model: nn.Module, batch: Rows) -> None:
         """Refuses losses of rows that are not the Trainer's own."""
-        trainer, halves = self.trainer, (torch.bfloat16, torch.float16)
-        half = trainer.args.bf16 or any(p.dtype in halves for p in model.parameters())
-        tolerance = 0.02 if half or trainer.args.fp16 else 1e-3
+        trainer = self.trainer
 
         def own_loss(model: nn.Module, row: Rows) -> Tensor:
             return trainer.compute_loss(model, dict(row)).reshape(1)
 
-        with in_mode(model, training=False), trainer.compute_loss_context_manager():
-            for row in rows.split(batch, 1)[:COMPARED]:
-                own, result = (float(without_gradient(model, f, row)) for f in (own_loss, self))
-                # The Trainer's is NaN for a row without targets.
-                if not (math.isnan(own) or abs(result - own) <= tolerance * max(1, abs(own))):
-                    raise InputError(
-                        f"the loss of a row is {own:.6g} by the Trainer and {result:.6g} by its "
-                        "logits and labels: other targets, label_smoothing_factor, class weights "
-                        "or an auxiliary loss? Give attach(row_losses=...), a function of outputs "
-                        "and labels, with the losses that the method is to see"
-                    )
+        with trainer.compute_loss_context_manager(), trainer.accelerator.autocast():
+            remedy = "attach(row_losses=...), a function of outputs and labels"
+            model_losses.compare(model, batch, self, own_loss, "by the Trainer", remedy)
         # SFTTrainer keeps numbers of every loss for its next evaluation.
         getattr(trainer, "_metrics", {}).get("eval", {}).clear()
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pike_mixing.torch.gradients import gradient_statistics, gramian
     from pike_mixing.torch.interleave import interleave_datasets
-    from pike_mixing.torch.losses import causal_excess, causal_losses
     from pike_mixing.torch.mixed_dataset import MixedDataset
     from pike_mixing.torch.mixing import Mixing
+    from pike_mixing.torch.model_losses import causal_excess, causal_losses
     from pike_mixing.torch.per_domain_adamw import PerDomainAdamW
     from pike_mixing.torch.signals import all_reduce
 
@@ -35,8 +35,8 @@ _PLACES = {
     "Mixing": "mixing",
     "PerDomainAdamW": "per_domain_adamw",
     "all_reduce": "signals",
-    "causal_excess": "losses",
-    "causal_losses": "losses",
+    "causal_excess": "model_losses",
+    "causal_losses": "model_losses",
     "gradient_statistics": "gradients",
     "gramian": "gradients",
     "interleave_datasets": "interleave",

@@ -26,17 +26,6 @@ UNSHIFTED = ("MaskedLM", "Seq2SeqLM", "TokenClassifier")
 """In the names of the outputs' classes, where a label stands at its own logits."""
 
 
-def causal_losses(model: nn.Module, batch: Rows) -> Tensor:
-    """Loss of each row of a causal language model, or another that `of_outputs` knows: a RowLosses.
-
-    Args:
-        model: Takes the batch without its labels, and returns `logits`.
-        batch: `input_ids` and `labels`, B x L, with what else the model takes.
-    """
-    inputs = {name: part for name, part in batch.items() if name != "labels"}
-    return of_outputs(model(**inputs), batch["labels"])
-
-
 def logits_of(outputs: Any) -> Tensor | None:
     """The logits among a model's outputs, if there are any."""
     if isinstance(outputs, tuple):
@@ -44,25 +33,6 @@ def logits_of(outputs: Any) -> Tensor | None:
     if isinstance(outputs, Mapping):
         return outputs.get("logits")
     return getattr(outputs, "logits", None)
-
-
-def causal_excess(reference: nn.Module) -> RowLosses:
-    """The excess of each row over a frozen reference, for DoReMi: `Mixing(excess_fn=...)`.
-
-    The mean over the row's targets of max(l - l_reference, 0), clipped before the mean.
-
-    Args:
-        reference: Takes what `causal_losses` gives a model; on the same device.
-    """
-
-    def excess(model: nn.Module, batch: Rows) -> Tensor:
-        inputs = {name: part for name, part in batch.items() if name != "labels"}
-        (ours_BxL, target_BxL), (theirs_BxL, _) = (
-            _token_losses(one(**inputs), batch["labels"]) for one in (model, reference)
-        )
-        return _row_means((ours_BxL - theirs_BxL).clamp(min=0), target_BxL)
-
-    return excess
 
 
 def of_outputs(outputs: Any, labels: Tensor) -> Tensor:
@@ -73,7 +43,7 @@ def of_outputs(outputs: Any, labels: Tensor) -> Tensor:
     Raises:
         InputError: there are no logits that fit the labels.
     """
-    return _row_means(*_token_losses(outputs, labels))
+    return row_means(*token_losses(outputs, labels))
 
 
 def of_logits(logits_BxLxV: Tensor, labels_BxL: Tensor, *, shifted: bool = True) -> Tensor:
@@ -84,11 +54,26 @@ def of_logits(logits_BxLxV: Tensor, labels_BxL: Tensor, *, shifted: bool = True)
         labels_BxL: Target tokens; IGNORED where there is none.
         shifted: Whether logits are those of the next label, or of the one at their place.
     """
-    return _row_means(*_of_logits(logits_BxLxV, labels_BxL, shifted=shifted))
+    return row_means(*_of_logits(logits_BxLxV, labels_BxL, shifted=shifted))
 
 
-def _token_losses(outputs: Any, labels: Tensor) -> tuple[Tensor, Tensor]:
+def token_losses(outputs: Any, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """The loss of each token, and whether it is a target, as of `of_outputs`.
+
+    Args:
+        outputs: The model's.
+        labels: Targets; IGNORED where there is none.
+
+    Raises:
+        InputError: there are no logits that fit, or a loss of the model's own beside them.
+    """
     logits = logits_of(outputs)
+    if getattr(outputs, "aux_loss", None) is not None:
+        raise InputError(
+            f"{type(outputs).__name__}: the model adds an auxiliary loss of its routers to that of "
+            "the tokens, which belongs to no row: set output_router_logits=False in its config, or "
+            "give losses that hold it (attach(row_losses=...), Mixing(loss_fn=...))"
+        )
     shifted = not any(name in type(outputs).__name__ for name in UNSHIFTED)
     if logits is not None and logits.ndim == 2 and logits.shape[1] > 1:
         logits, labels, shifted = logits[:, None], labels[:, None], False
@@ -147,7 +132,8 @@ class _CrossEntropy(torch.autograd.Function):
         return of_logits_NxV, None
 
 
-def _row_means(loss_BxL: Tensor, target_BxL: Tensor) -> Tensor:
+def row_means(loss_BxL: Tensor, target_BxL: Tensor) -> Tensor:
+    """Mean loss of each row's targets; 0 for a row without."""
     return loss_BxL.sum(dim=1) / target_BxL.sum(dim=1).clamp(min=1)
 
 

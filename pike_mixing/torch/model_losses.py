@@ -1,0 +1,139 @@
+"""Losses of rows by a model of transformers, held against the model's own.
+
+Shapes: B rows, L tokens.
+"""
+
+import inspect
+import math
+import weakref
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pike_mixing.errors import InputError
+from pike_mixing.torch import rows
+from pike_mixing.torch.losses import RowLosses, of_outputs, row_means, token_losses
+from pike_mixing.torch.passes import without_gradient
+from pike_mixing.torch.rows import Rows
+from pike_mixing.torch.undisturbed import in_mode
+
+COMPARED = 8
+"""Rows whose loss is compared with the model's own."""
+TOLERANCE = 1e-4
+"""Of a loss in float32, in nats or relative where it is above one."""
+HALF_TOLERANCE = 0.02
+"""The same in half precision."""
+
+_compared: weakref.WeakSet[nn.Module] = weakref.WeakSet()
+
+
+def causal_losses(model: nn.Module, batch: Rows) -> Tensor:
+    """Loss of each row of a causal language model, or another that `of_outputs` knows: a RowLosses.
+
+    At a model's first batch they are compared with the losses that the model itself makes of single
+    rows, if it takes `labels`.
+
+    Args:
+        model: Takes the batch without its labels, and returns `logits`.
+        batch: `input_ids` and `labels`, B x L, with what else the model takes.
+
+    Raises:
+        InputError: the model's own loss is another.
+    """
+    if model not in _compared:
+        _compared.add(model)
+        if _takes_labels(model):
+            compare(model, batch, _losses, _own_loss, "by the model", "Mixing(loss_fn=...)")
+    return _losses(model, batch)
+
+
+def causal_excess(reference: nn.Module) -> RowLosses:
+    """The excess of each row over a frozen reference, for DoReMi: `Mixing(excess_fn=...)`.
+
+    The mean over the row's targets of max(l - l_reference, 0), clipped before the mean.
+
+    Args:
+        reference: Takes what `causal_losses` gives a model; on the same device.
+    """
+
+    def excess(model: nn.Module, batch: Rows) -> Tensor:
+        (ours_BxL, target_BxL), (theirs_BxL, _) = (
+            token_losses(one(**inputs(one, batch)), batch["labels"]) for one in (model, reference)
+        )
+        return row_means((ours_BxL - theirs_BxL).clamp(min=0), target_BxL)
+
+    return excess
+
+
+def inputs(model: nn.Module, batch: Rows) -> dict[str, Any]:
+    """What a model gets in place of a batch with `labels`: the tokens that a decoder reads.
+
+    Args:
+        model: The model, wrapped or not.
+        batch: Rows with `labels`.
+    """
+    result = {name: part for name, part in batch.items() if name != "labels"}
+    name = "prepare_decoder_input_ids_from_labels"
+    shift = getattr(model, name, None) or getattr(getattr(model, "module", None), name, None)
+    if shift is not None and "decoder_input_ids" not in result:
+        result["decoder_input_ids"] = shift(labels=batch["labels"])
+    return result
+
+
+def compare(
+    model: nn.Module,
+    batch: Rows,
+    row_losses: RowLosses,
+    own_loss: RowLosses,
+    whose: str,
+    remedy: str,
+) -> None:
+    """Refuses losses of rows that are not the own ones; nothing remains of the passes.
+
+    Args:
+        model: The model, which passes in evaluation mode.
+        batch: Rows, of which the first are compared one by one.
+        row_losses: The losses that a method gets.
+        own_loss: The loss of a single row; NaN where it has no targets.
+        whose: Whose own loss it is, for the message.
+        remedy: Where other losses can be given, for the message.
+
+    Raises:
+        InputError: a loss differs.
+    """
+    place = next((p.device.type for p in model.parameters()), "cpu")
+    halves = (torch.bfloat16, torch.float16)
+    half = torch.is_autocast_enabled(place) or any(p.dtype in halves for p in model.parameters())
+    tolerance = HALF_TOLERANCE if half else TOLERANCE
+    with in_mode(model, training=False):
+        for row in rows.split(batch, 1)[:COMPARED]:
+            own, result = (float(without_gradient(model, f, row)) for f in (own_loss, row_losses))
+            if not (math.isnan(own) or abs(result - own) <= tolerance * max(1, abs(own))):
+                raise InputError(
+                    f"the loss of a row is {own:.6g} {whose} and {result:.6g} by its logits and "
+                    "labels: other targets, label smoothing, class weights or an auxiliary loss? "
+                    f"Give {remedy}, the losses that the method is to see"
+                )
+
+
+def _losses(model: nn.Module, batch: Rows) -> Tensor:
+    return of_outputs(model(**inputs(model, batch)), batch["labels"])
+
+
+def _own_loss(model: nn.Module, row: Rows) -> Tensor:
+    outputs: Any = model(**row)
+    loss = outputs[0] if isinstance(outputs, tuple) else outputs["loss"]
+    result: Tensor = loss.reshape(1)
+    return result
+
+
+def _takes_labels(model: nn.Module) -> bool:
+    """Whether a model of transformers, or what only hands a batch on to one, is given."""
+    inner: nn.Module = getattr(model, "module", model)
+    taken = inspect.signature(inner.forward).parameters
+    if "labels" in taken:
+        return hasattr(inner, "config")
+    if not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values()):
+        return False
+    return any(hasattr(child, "config") and _takes_labels(child) for child in inner.children())

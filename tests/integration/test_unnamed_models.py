@@ -1,0 +1,84 @@
+"""Models that no page names: the losses of rows are their own, or they are refused."""
+
+import pytest
+import torch
+from tiny import VOCABULARY, language_loss, single_gradients, tokens
+
+from pike_mixing.errors import InputError
+from pike_mixing.torch import causal_losses, gradient_statistics
+
+transformers = pytest.importorskip("transformers")
+
+SIZE = {"vocab_size": VOCABULARY, "hidden_size": 16, "num_hidden_layers": 2}
+HEADS = {"num_attention_heads": 2, "num_key_value_heads": 2, "intermediate_size": 24}
+BERT = SIZE | {"num_attention_heads": 2, "intermediate_size": 24}
+BERT |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+EXPERTS = SIZE | HEADS | {"num_local_experts": 4}
+T5 = {"vocab_size": VOCABULARY, "d_model": 16, "num_layers": 1, "num_heads": 2, "d_kv": 8}
+T5 |= {"decoder_start_token_id": 0, "pad_token_id": 0, "dropout_rate": 0.0}
+XLNET = {"vocab_size": VOCABULARY, "d_model": 16, "n_layer": 1, "n_head": 2, "d_inner": 16}
+RIGHT = {
+    "state-space": ("Mamba", "CausalLM", SIZE | {"state_size": 4}),
+    "state-space, two": (
+        "Mamba2",
+        "CausalLM",
+        SIZE | {"num_heads": 4, "head_dim": 8, "n_groups": 1, "state_size": 4},
+    ),
+    "recurrent": ("Rwkv", "CausalLM", SIZE),
+    "experts": ("Mixtral", "CausalLM", EXPERTS),
+    "capped logits": ("Gemma2", "CausalLM", SIZE | HEADS | {"head_dim": 8}),
+    "encoder-decoder": ("T5", "ConditionalGeneration", T5),
+    "masked": ("Bert", "MaskedLM", BERT),
+}
+REFUSED = {
+    "experts with their own loss": (
+        "Mixtral",
+        "CausalLM",
+        EXPERTS | {"output_router_logits": True},
+        "auxiliary loss of its routers",
+    ),
+    "labels at their place": ("XLNet", "LMHeadModel", XLNET, "the loss of a row is"),
+}
+
+
+def made(family, kind, settings):
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{family}Config")(**settings)
+    name = f"{family}LMHeadModel" if kind == "LMHeadModel" else f"{family}For{kind}"
+    return getattr(transformers, name)(config)
+
+
+@pytest.mark.parametrize("kind", RIGHT)
+def test_losses_and_gradient_statistics_are_the_models_own(kind):
+    model, rows = made(*RIGHT[kind]), tokens(6)
+    own = torch.stack(
+        [model(**{name: part[i : i + 1] for name, part in rows.items()}).loss for i in range(6)]
+    )
+    torch.testing.assert_close(causal_losses(model, rows), own, rtol=1e-5, atol=1e-5)
+    gradient_RxP, _ = single_gradients(model, language_loss, rows)
+    measured = gradient_statistics(model, causal_losses, {"a": rows}, micro_batch=1)
+    variance = gradient_RxP.var(dim=0).sum().item()
+    assert measured.variance_K == pytest.approx([variance], rel=1e-3)
+    squared = gradient_RxP.mean(dim=0).square().sum().item() - variance / 6
+    assert measured.squared_norm_unbiased_K == pytest.approx([squared], rel=1e-3, abs=1e-6)
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("kind", REFUSED)
+def test_other_losses_are_refused_at_the_first_step(kind, wrapped):
+    *settings, said = REFUSED[kind]
+    model = made(*settings)
+    if wrapped:
+        net = model
+
+        class Hands(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = net
+
+            def forward(self, **batch):
+                return self.net(**batch)
+
+        model = Hands()
+    with pytest.raises(InputError, match=said):
+        causal_losses(model, tokens(2))
