@@ -6,6 +6,7 @@
     views        sql/*.sql                      -> views, each after those that it reads
     outcomes     scores of items                -> points, under every normalisation
     comparisons  all methods, all tasks         -> the table accuracy_tests
+    loss_tests   losses by document             -> the table loss_tests
     speedups     curves of two methods          -> the table speedups
     claim_tests  what the paper claims          -> pairs, claim_tests
     power        a difference to be shown       -> how many items, or seeds, it takes

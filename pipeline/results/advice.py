@@ -6,7 +6,6 @@ and nothing where a domain has too few validation documents: then equal shares (
 """
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,8 +16,8 @@ from pike_mixing.apportion import apportion
 from pipeline.results import labels
 from pipeline.results.provenance import counted
 from pipeline.results.selection import Row, query
-from pipeline.statistics import paired
 from pipeline.statistics.detectable import LEVEL, POWER, detection_probability
+from pipeline.statistics.estimates import LEAST_DOCUMENTS
 
 FIXED = ("mix", "fixed", "temperature", "unimax", "single")
 """Rules that do nothing but fill every batch in the same shares."""
@@ -69,7 +68,7 @@ def decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
             "tested": sum(row["p"] is not None for row in rows),
             "rows": rows,
             "open": [_open(row, rows) for row in _undecided(rows)],
-            "ties": [named[other] for other in _ties(connection, scenario, model, better)],
+            "also_better": [named[other] for other in better[1:]],
             "warnings": _warnings(connection, facts["tokenizer"], scenario),
         } | _shares(connection, scenario, model, chosen, facts["settings"])
         result.append(place | {"text": list(sentences(place))})
@@ -80,7 +79,7 @@ def differences(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], 
     """Differences of the mean loss to the baseline by scenario and model, the lowest first."""
     result = query(
         connection,
-        "select d.*, enough_documents(d.effective) as enough from method_differences as d "
+        "select d.*, nll_p as p, nll_p_holm as p_holm from method_differences as d "
         "join methods as m on d.method = m.method "
         "join scenarios as s on d.scenario = s.scenario "
         "join experiment as e on d.against = e.baseline "
@@ -93,33 +92,23 @@ def differences(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], 
 
 
 def _judge(rows: list[Row], named: Mapping[str, str]) -> None:
-    """Adds to each row its label, its corrected p and what it shows."""
+    """Adds to each row its label and what it shows."""
     for row in rows:
-        tested = row["seeds"] > 1 and row["enough"]
-        row["p"] = paired.p_value(_estimate(row)) if tested else None
-    for row, corrected in zip(rows, paired.holm([row["p"] for row in rows]), strict=True):
-        row["p_holm"], row["label"] = corrected, named[row["method"]]
+        row["label"] = named[row["method"]]
+        few = row["effective"] < LEAST_DOCUMENTS
         row["verdict"] = (
             "few documents"
-            if not row["enough"]
+            if few
             else "one seed"
-            if corrected is None
+            if row["p"] is None
+            else "equal"
+            if row["nll_difference"] == row["nll_stderr"] == 0
             else "not decided"
-            if corrected >= LEVEL
+            if row["p_holm"] >= LEVEL
             else "better"
             if row["nll_difference"] < 0
             else "worse"
         )
-
-
-def _estimate(row: Row) -> paired.Estimate:
-    return paired.Estimate(
-        difference=row["nll_difference"],
-        of_seeds=row["nll_seed_sd"] / math.sqrt(row["seeds"]),
-        of_items=row["nll_document_stderr"],
-        seeds=row["seeds"],
-        degrees=row["degrees"],
-    )
 
 
 def _run(
@@ -161,22 +150,6 @@ def _shares(
     if fixed:
         own = {"rule": "fixed", "weights_by_domain": shares}
     return {"shares": shares, "fixed": fixed, "rule": own}
-
-
-def _ties(
-    connection: duckdb.DuckDBPyConnection, scenario: str, model: str, better: list[str]
-) -> list[str]:
-    """Other methods that are better than the baseline and not shown to be worse than the first."""
-    if len(better) < 2:
-        return []
-    result = query(
-        connection,
-        "select method from method_differences where scenario = ? and model = ? and against = ? "
-        "and nll_low <= 0",
-        *(scenario, model, better[0]),
-    )
-    known = {row["method"] for row in result}
-    return [method for method in better[1:] if method in known]
 
 
 def _undecided(rows: list[Row]) -> Iterator[Row]:
@@ -239,8 +212,9 @@ def sentences(place: Row) -> Iterator[str]:
             f"{counted(best['seeds'], 'seed')}; p = {_p(best['p_holm'])}, corrected for "
             f"{compared})."
         )
-        if place["ties"]:
-            yield f"Not shown to be worse than it: {', '.join(place['ties'])}."
+        if place["also_better"]:
+            also = ", ".join(place["also_better"])
+            yield f"Also shown to be better than {against}: {also}. Which is best was not tested."
     else:
         yield (
             f"Keep equal shares ({against})." if place["baseline"] == "mix" else f"Keep {against}."
@@ -248,7 +222,8 @@ def sentences(place: Row) -> Iterator[str]:
         yield (
             f"None of {compared} is shown to have a lower validation loss."
             if place["tested"]
-            else "A domain has fewer than 20 effective validation documents: too few for a verdict."
+            else f"A domain has fewer than {LEAST_DOCUMENTS} effective validation documents, too "
+            "few for a verdict."
             if any(row["verdict"] == "few documents" for row in place["rows"])
             else "Every method has one seed, which shows no difference between methods."
         )

@@ -10,9 +10,10 @@ import duckdb
 
 from pipeline.results.record_loader import insert
 from pipeline.statistics import paired
+from pipeline.statistics.estimates import LEAST_DOCUMENTS, Estimate, p_value
 
 MANY = 10_000
-"""Documents where there are so many that their error is as good as known."""
+"""Degrees of freedom where an error over documents is as good as known."""
 
 
 def fill(connection: duckdb.DuckDBPyConnection) -> None:
@@ -30,9 +31,10 @@ def _judge(connection: duckdb.DuckDBPyConnection) -> None:
     Claims that rest on the same numbers, equally far from their bounds, are one test.
     """
     result = connection.execute(
-        "select claim, cell, coalesce(seeds < least_seeds_of_claims(), false), margin, "
-        "seed_stderr, item_stderr, seeds, documents, p from weighed_cells where side = 'ours' "
-        "order by claim, margin, cell"
+        "select claim, cell, coalesce(seeds < least_seeds_of_claims() or effective < ?, false), "
+        "margin, seed_stderr, item_stderr, seeds, degrees, p from weighed_cells "
+        "where side = 'ours' order by claim, margin, cell",
+        [LEAST_DOCUMENTS],
     ).fetchall()
     tests, p_of = {}, {}
     for claim, group in itertools.groupby(result, key=lambda row: row[0]):
@@ -51,7 +53,7 @@ def cell_p(
     of_seeds: float | None,
     of_items: float | None,
     seeds: int | None,
-    documents: int | None = None,
+    degrees: float | None = None,
     known: float | None = None,
 ) -> float:
     """The level at which the interval of one number touches the bound that lies `margin` away.
@@ -61,17 +63,14 @@ def cell_p(
         of_seeds: Its standard error from the spread of seeds, in the same unit.
         of_items: That from the choice of documents or items.
         seeds: How many seeds it is over.
-        documents: How many documents; absent: so many that their error is as good as known.
+        degrees: Of freedom, of the error over documents; absent: it is as good as known.
         known: A p-value of its own test, which is taken as it is.
     """
     if known is not None:
         return known
     if seeds is not None and not of_seeds and not of_items:
         return 1.0  # Equal seeds tell nothing of how others differ.
-    estimate = paired.Estimate(
-        margin, of_seeds, of_items or 0.0, seeds or 1, (documents or MANY) - 1
-    )
-    p = paired.p_value(estimate)
+    p = p_value(Estimate(margin, of_seeds, of_items or 0.0, seeds or 1, degrees or MANY))
     assert p is not None
     return p
 

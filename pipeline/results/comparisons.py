@@ -13,8 +13,8 @@ import numpy as np
 from pipeline.results import outcomes
 from pipeline.results.outcomes import Differences
 from pipeline.results.record_loader import insert
-from pipeline.statistics import paired
-from pipeline.statistics.paired import Estimate, Floats
+from pipeline.statistics import estimates, paired
+from pipeline.statistics.estimates import Estimate, Part
 
 MEAN = "mean"
 """What stands for the task in the rows of the mean over tasks."""
@@ -36,8 +36,9 @@ class Comparison:
     task: str
     method: str
     against: str
+    part: Part | None
+    """Absent: the mean over tasks."""
     estimate: Estimate
-    by_seed_S: tuple[float, ...]
     seeds: tuple[int, ...]
     p: float | None
     other: float
@@ -52,7 +53,7 @@ class Comparison:
 
     def points(self) -> list[float | None]:
         """Difference, standard error and the interval's ends in percentage points."""
-        middle, half = self.estimate.difference, paired.half_width(self.estimate)
+        middle, half = self.estimate.difference, estimates.half_width(self.estimate)
         ends = [None, None] if half is None else [middle - half, middle + half]
         return [percent(value) for value in (middle, self.estimate.stderr, *ends)]
 
@@ -112,32 +113,33 @@ def compared(
     """
     scenario, model, task, shots, formulation = group
     for metric, sum_SxG in pairs.sums.items():
-        result = paired.estimate(sum_SxG, pairs.count_G)
+        part = estimates.part(sum_SxG, pairs.count_G, pairs.document_G)
+        result = estimates.estimate([part])
         yield Comparison(
             block=(scenario, model, shots, formulation, metric),
             task=task,
             method=method,
             against=against,
+            part=part,
             estimate=result,
-            by_seed_S=tuple(math.fsum(row_G) / pairs.items for row_G in sum_SxG),
             seeds=tuple(pairs.seeds),
-            p=paired.tested(sum_SxG, pairs.count_G),
+            p=paired.tested(sum_SxG, result),
             other=pairs.other[metric],
             examples=pairs.items,
             documents=len(pairs.count_G),
             discordance=float(pairs.squares[metric].mean()),
-            design_effect=_design_effect(sum_SxG, pairs, metric),
+            design_effect=_design_effect(part, pairs, metric),
         )
 
 
-def _design_effect(sum_SxG: Floats, pairs: Differences, metric: str) -> float | None:
+def _design_effect(part: Part, pairs: Differences, metric: str) -> float | None:
     """Mean over seeds of the clustered variance, over that of as many independent items."""
-    by_seed = [paired.estimate(row_G[None], pairs.count_G) for row_G in sum_SxG]
-    clustered = [e.of_items**2 for e in by_seed if e.of_items is not None]
-    means_S = pairs.squares[metric].mean(axis=1)
-    apart = [m - e.difference**2 for m, e in zip(means_S, by_seed, strict=True)]
-    alone = math.fsum(apart) / (pairs.items - 1) if pairs.items > 1 else 0.0
-    return math.fsum(clustered) / alone if clustered and alone > 0 else None
+    if pairs.items == 1 or len(part.share_G) == 1:
+        return None
+    clustered = float((part.error_SxG**2).sum(axis=1).mean())
+    apart_S = pairs.squares[metric].mean(axis=1) - part.by_seed_S**2
+    alone = float(apart_S.mean()) / (pairs.items - 1)
+    return clustered / alone if alone > 0 else None
 
 
 def mean_tasks(connection: duckdb.DuckDBPyConnection) -> set[tuple[str, str]]:
@@ -158,12 +160,13 @@ def means(block: Sequence[Comparison], kept: Container[tuple[str, str]]) -> Iter
         same = list(part)
         if len(same) < len(tasks) or len({c.seeds for c in same}) > 1:
             continue
-        result = paired.averaged([c.estimate for c in same], [c.by_seed_S for c in same])
+        result = estimates.estimate([c.part for c in same if c.part is not None])
         yield replace(
             same[0],
             task=MEAN,
+            part=None,
             estimate=result,
-            p=paired.p_value(result),
+            p=estimates.p_value(result) if result.seeds == 1 else estimates.verdict_p(result),
             other=float(np.mean([c.other for c in same])),
             examples=sum(c.examples for c in same),
             documents=sum(c.documents for c in same),
@@ -184,6 +187,7 @@ def _row(comparison: Comparison) -> list[Any]:
         percent(None if seed_sd is None else seed_sd * math.sqrt(estimate.seeds)),
         comparison.design_effect,
         *map(percent, (comparison.other, seed_sd, estimate.of_items)),
+        *(estimate.degrees, estimate.effective),
     ]
 
 

@@ -17,6 +17,7 @@ from pipeline.results import (
     claim_tests,
     comparisons,
     lineage,
+    loss_tests,
     sealed,
     speedups,
     views,
@@ -147,6 +148,7 @@ def fill(
     # Last, as they take seconds, which nobody waits for whose records are at fault.
     views.add(connection)
     comparisons.fill(connection)
+    loss_tests.fill(connection)
     speedups.fill(connection)
     claim_tests.fill(connection)
     _lineage(connection, result)

@@ -19,7 +19,7 @@ SIGNS = {
 
 NOTES = {
     "bold": "Bold: the best of its column, and ahead of the baseline by the paired test over at "
-    "least two seeds.",
+    "least two seeds, corrected for all methods of the section.",
     "underlined": "Underlined: the best of its column, but not shown to be ahead of the baseline; "
     "or the baseline itself.",
     "beats": "Underlined: PiKE or Balanced-PiKE, and ahead of Mix, Round-Robin and Random, by the "

@@ -4,13 +4,14 @@ Shapes: R runs, S seeds, I items, G documents, N rows of choices.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import duckdb
 import numpy as np
+import numpy.typing as npt
 
+from pipeline.statistics.estimates import Floats
 from pipeline.statistics.multiple_choice import SCORES, Ints, points
-from pipeline.statistics.paired import Floats
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,8 +38,8 @@ class Outcomes:
     shots: int
     formulation: str
     runs: list[CheckpointKey]
-    document_I: Ints
-    """Index of each item's document; documents are sorted by name."""
+    document_I: npt.NDArray[Any]
+    """Names of the items' documents: hashes of texts, the same in all tasks."""
     chance: float
     """Mean over the items of 1 / candidates."""
     points: dict[str, Floats]
@@ -56,6 +57,8 @@ class Differences:
     items: int
     count_G: Ints
     """Items of each document."""
+    document_G: npt.NDArray[Any]
+    """The documents' names, sorted."""
     other: dict[str, float]
     """By metric the other method's mean over these seeds and items: a share of 1."""
     sums: dict[str, Floats]
@@ -83,12 +86,13 @@ def differences(outcomes: Outcomes, method: str, against: str) -> Differences | 
     shared_I = np.isfinite(next(iter(apart.values()))).all(axis=0)
     if not shared_I.any():
         return None
-    document_I = np.unique(outcomes.document_I[shared_I], return_inverse=True)[1]
+    document_G, document_I = np.unique(outcomes.document_I[shared_I], return_inverse=True)
     kept = {name: apart_SxI[:, shared_I] for name, apart_SxI in apart.items()}
     return Differences(
         seeds=seeds,
         items=len(document_I),
         count_G=np.bincount(document_I),
+        document_G=document_G,
         other={
             n: float(at_RxI[others_S][:, shared_I].mean()) for n, at_RxI in outcomes.points.items()
         },
@@ -106,7 +110,7 @@ GROUPS = """
 ROWS = """
     with final as (select run, max(step) as last from choices group by run)
     select c.*, r.method, r.seed, r.tokens * c.step / r.steps as trained,
-        coalesce(c.document, c.item) as cluster
+        coalesce(c.document, c.task || '/' || c.item) as cluster
     from choices as c
     join runs as r on c.run = r.run
     join final as f on c.run = f.run
@@ -144,8 +148,8 @@ def read(connection: duckdb.DuckDBPyConnection, group: Group, *, every: bool = F
     run_N = np.array([place[key] for key in keys])
     texts = zip(result["item"].to_pylist(), result["gold"].to_pylist(), strict=True)
     names_I, item_N = np.unique([f"{item} {gold}" for item, gold in texts], return_inverse=True)
-    document_I = np.empty(len(names_I), np.int64)
-    document_I[item_N] = np.unique(result["cluster"].to_pylist(), return_inverse=True)[1]
+    document_I = np.empty(len(names_I), object)
+    document_I[item_N] = result["cluster"].to_pylist()
     candidates_N = _lengths(result["sum_log_likelihood"])
     candidates_I = np.empty(len(names_I))
     candidates_I[item_N] = candidates_N

@@ -1,6 +1,6 @@
 """How much sooner a method is, and stays, where the baseline ends: the paper's "1.9 x".
 
-Shapes: R checkpoints, S seeds, T steps, G documents of one domain or task, B draws.
+Shapes: R checkpoints, S seeds, T steps, G documents of one domain or task.
 """
 
 import dataclasses
@@ -14,32 +14,21 @@ from typing import Any
 import duckdb
 import numpy as np
 import numpy.typing as npt
-import pandas  # noqa: F401 - DuckDB would import it at the first data frame
 
-from pipeline.results import comparisons, outcomes
+from pipeline.results import comparisons, loss_tests, outcomes
 from pipeline.results.outcomes import CheckpointKey
 from pipeline.results.record_loader import insert
-from pipeline.statistics import paired
-from pipeline.statistics.paired import Floats
+from pipeline.statistics import estimates
+from pipeline.statistics.estimates import Floats
 
 NO_SKILL = ("answer_only",)
 """Metrics that are no skill: there is nothing to reach."""
-
-DOCUMENTS = """
-    select r.method, r.seed, d.step, r.tokens * d.step / r.steps as trained, d.domain, d.document,
-        d.nll, d.tokens
-    from documents as d
-    join runs as r on d.run = r.run
-    where r.scenario = $1 and r.model = $2
-    order by r.method, r.seed, d.step, d.domain, d.document
-"""
 
 
 @dataclass(frozen=True)
 class TaskCurve:
     """One domain or task: what the checkpoints made of its documents or items."""
 
-    name: str
     value_RxN: Floats
     """Losses or points; no number where a checkpoint lacks one."""
     count_N: npt.NDArray[Any]
@@ -63,36 +52,30 @@ class Speedup:
     low: float | None
     """Lower end of the ratio's 95% interval; None where it holds runs that do not get there."""
     high: float | None
-    reached: float
-    """Share of the draws in which the method gets there, and stays."""
-    p: float
-    """Two-sided: twice the share of the draws in which the ratio is on the other side of 1."""
+    p: float | None
+    """Two-sided, of the difference where the baseline ends; None: over too little."""
     seeds: int
 
 
-def lasting_reach(value_BxT: Floats, target_B: Floats, tokens_T: npt.ArrayLike) -> Floats:
-    """Tokens from which on each curve is at its target or below; no number where it ends above.
+def lasting_reach(value_T: Floats, tokens_T: npt.ArrayLike) -> float | None:
+    """Tokens from which on a curve is at zero or below; None where it ends above.
 
-    Straight lines between checkpoints: 5 after 100 tokens and 3 after 200 reach 4.5 after 125. Of
-    several crossings the last counts: what is lost again was not gained.
+    Straight lines between checkpoints: 0.5 after 100 tokens and -1.5 after 200 reach it after 125.
+    Of several crossings the last counts: what is lost again was not gained.
 
     Args:
-        value_BxT: The curves at each checkpoint; lower is better.
-        target_B: The target of each.
+        value_T: The curve less its target at each checkpoint; lower is better.
         tokens_T: Trained tokens of the checkpoints, rising.
     """
     at_T = np.asarray(tokens_T, np.float64)
-    above_BxT = value_BxT > target_B[:, None]
-    # The checkpoint behind the last one above; the end where that is the last of all.
-    behind_B = above_BxT.shape[1] - above_BxT[:, ::-1].argmax(axis=1)
-    end_B = np.where(above_BxT.any(axis=1), behind_B, 0).clip(max=above_BxT.shape[1] - 1)
-    start_B = np.maximum(end_B - 1, 0)
-    row_B = np.arange(len(value_BxT))
-    fall_B = value_BxT[row_B, start_B] - value_BxT[row_B, end_B]
-    left_B = value_BxT[row_B, start_B] - target_B
-    share_B = np.divide(left_B, fall_B, out=np.zeros_like(left_B), where=fall_B > 0)
-    reach_B = at_T[start_B] + share_B * (at_T[end_B] - at_T[start_B])
-    return np.where(above_BxT[:, -1], np.nan, reach_B)
+    above = np.flatnonzero(value_T > 0)
+    if not len(above):
+        return float(at_T[0])
+    last = above[-1]
+    if last == len(value_T) - 1:
+        return None
+    share = value_T[last] / (value_T[last] - value_T[last + 1])
+    return float(at_T[last] + share * (at_T[last + 1] - at_T[last]))
 
 
 def speedup(
@@ -100,75 +83,80 @@ def speedup(
     checkpoints: Sequence[CheckpointKey],
     method: str,
     against: str,
-    *names: str,
+    *,
     higher: bool = False,
 ) -> Speedup | None:
     """Compares a method's curve with the baseline's end.
 
-    Both are means over parts and over the seeds that both have. The interval is that of draws:
-    documents are drawn anew within each part, the same for all checkpoints, and seeds, in pairs, by
-    `paired.seed_weights`, which is as wide as Student's t.
+    Both are means over parts and over the seeds that both have. At each checkpoint the method less
+    the baseline's end has an interval (`estimates.half_width`). The ends of the ratio's interval
+    are where the upper and the lower ends of these stay at zero or below: the times at which a test
+    does not tell the two apart.
 
     Args:
         parts: The domains or tasks.
         checkpoints: What the rows of the parts are.
         method: The method in question.
         against: The baseline.
-        names: What the random numbers depend on.
         higher: Whether higher values are better.
 
     Returns:
-        None where the two have no seed, no two steps of all seeds or no document in common.
+        None where the two have no seed, no two steps of all seeds or no document in common, or one
+        document alone.
     """
     curves = _curves(checkpoints, method, against)
     if curves is None or not parts:
         return None
-    sign, weight_K = -1 if higher else 1, [part.weight for part in parts]
-    kept = [_shared(part, curves.rows) for part in parts]
-    if not all(count_G.size for _, _, count_G in kept):
+    kept = [_shared(part, curves.used) for part in parts]
+    if not all(len(count_G) > 1 for _, count_G, _ in kept):
         return None
-    exact = [sum_RxG.sum(axis=1)[None] / count_G.sum() for _, sum_RxG, count_G in kept]
-    drawn = [paired.bootstrap(sum_RxG, count_G, *names, name) for name, sum_RxG, count_G in kept]
-    alike_1xS = np.full((1, curves.seeds), 1 / curves.seeds)
-    (reach,), (target,) = curves.reached(sign * np.average(exact, 0, weight_K), alike_1xS)
-    weight_BxS = paired.seed_weights(curves.seeds, *names)
-    reach_B, _ = curves.reached(sign * np.average(drawn, 0, weight_K), weight_BxS)
-    with np.errstate(divide="ignore"):
-        ratio_B = np.where(np.isnan(reach_B), 0.0, curves.budget / reach_B)
-        ratio = None if np.isnan(reach) else float(curves.budget / reach)
-    low, high = np.quantile(ratio_B, [0.025, 0.975], method="inverted_cdf")
+    sign, weight_K = -1 if higher else 1, [part.weight for part in parts]
+
+    def less_the_end(rows_S: npt.NDArray[np.int64]) -> estimates.Estimate:
+        """The method's checkpoints less the baseline's ends."""
+        apart = [
+            estimates.part(sign * (sum_RxG[rows_S] - sum_RxG[-curves.seeds :]), count_G, document_G)
+            for sum_RxG, count_G, document_G in kept
+        ]
+        return estimates.estimate(apart, weight_K)
+
+    steps = len(curves.tokens_T)
+    apart_T = [less_the_end(np.arange(curves.seeds) * steps + t) for t in range(steps)]
+    middle_T = np.array([e.difference for e in apart_T])
+    half_T = np.array([estimates.half_width(e) for e in apart_T], np.float64)
+    reach, late, soon = (
+        lasting_reach(middle_T + side * half_T, curves.tokens_T) for side in (0, 1, -1)
+    )
+    ends = [sum_RxG[-curves.seeds :].sum(axis=1) / count_G.sum() for sum_RxG, count_G, _ in kept]
+    at_end = int(np.searchsorted(curves.tokens_T, curves.budget).clip(max=steps - 1))
+    ratio, low, high = (_ratio(curves.budget, tokens) for tokens in (reach, late, soon))
     return Speedup(
-        target=float(sign * target),
-        tokens=None if np.isnan(reach) else float(reach),
+        target=float(np.average(np.mean(ends, axis=1), weights=weight_K)),
+        tokens=reach,
         baseline_tokens=curves.budget,
         ratio=ratio,
-        low=float(low) or None,
-        high=float(high) or None,
-        reached=float(np.isfinite(reach_B).mean()),
-        p=min(1.0, 2 * max(1 / len(ratio_B), min((ratio_B <= 1).mean(), (ratio_B >= 1).mean()))),
+        low=low,
+        high=high,
+        p=estimates.verdict_p(apart_T[at_end]),
         seeds=curves.seeds,
     )
+
+
+def _ratio(budget: float, tokens: float | None) -> float | None:
+    return None if tokens is None else budget / tokens if tokens else math.inf
 
 
 @dataclass(frozen=True)
 class _Curves:
     """The checkpoints of two methods that are compared, over the S seeds of both."""
 
-    rows: list[int]
+    used: list[int]
     """Those of the method, by seed and step, then the baseline's last of each seed."""
     seeds: int
     tokens_T: Floats
     """Trained tokens of the method's checkpoints, mean over seeds."""
     budget: float
     """Those of the baseline's last."""
-
-    def reached(self, value_BxR: Floats, weight_BxS: Floats) -> tuple[Floats, Floats]:
-        """Tokens until the target is reached, and the target, by draw; lower values are better."""
-        steps = len(self.tokens_T)
-        curve_BxSxT = value_BxR[:, : -self.seeds].reshape(-1, self.seeds, steps)
-        curve_BxT = np.einsum("bst,bs->bt", curve_BxSxT, weight_BxS)
-        target_B = (value_BxR[:, -self.seeds :] * weight_BxS).sum(axis=1)
-        return lasting_reach(curve_BxT, target_B, self.tokens_T), target_B
 
 
 def _curves(checkpoints: Sequence[CheckpointKey], method: str, against: str) -> _Curves | None:
@@ -189,14 +177,14 @@ def _curves(checkpoints: Sequence[CheckpointKey], method: str, against: str) -> 
     return _Curves([*itertools.chain(*of_method), *ends], len(seeds), tokens_T, budget)
 
 
-def _shared(part: TaskCurve, used: list[int]) -> tuple[str, Floats, Floats]:
-    """Name, R x G and G: sums over the documents of what all the used rows have."""
+def _shared(part: TaskCurve, used: list[int]) -> tuple[Floats, Floats, npt.NDArray[Any]]:
+    """Sums R x G over the documents of what all the used rows have, counts and names."""
     value_RxN = part.value_RxN[used]
     shared_N = np.isfinite(value_RxN).all(axis=0)
-    document_N = np.unique(part.document_N[shared_N], return_inverse=True)[1]
+    document_G, document_N = np.unique(part.document_N[shared_N], return_inverse=True)
     by_row = [np.bincount(document_N, row_N) for row_N in value_RxN[:, shared_N]]
     count_G = np.bincount(document_N, part.count_N[shared_N])
-    return part.name, np.asarray(by_row, np.float64), np.asarray(count_G, np.float64)
+    return np.asarray(by_row, np.float64), np.asarray(count_G, np.float64), document_G
 
 
 def fill(connection: duckdb.DuckDBPyConnection) -> None:
@@ -209,7 +197,7 @@ def fill(connection: duckdb.DuckDBPyConnection) -> None:
         for method in dict.fromkeys(c.method for c in checkpoints):
             if method == known[0]:
                 continue
-            result = speedup(parts, checkpoints, method, known[0], *place, higher=higher)
+            result = speedup(parts, checkpoints, method, known[0], higher=higher)
             if result is not None:
                 values = dataclasses.asdict(result)
                 values["target"] *= 100 if higher else 1
@@ -222,31 +210,11 @@ Curves = tuple[tuple[str, str], tuple[Any, ...], list[TaskCurve], list[Checkpoin
 
 
 def _losses(connection: duckdb.DuckDBPyConnection) -> Iterator[Curves]:
-    """Curves of the mean loss; documents of one name and length are one, as in paired_domains."""
-    result = connection.execute("select scenario, domain, target from domains").fetchall()
-    targets = {(scenario, domain): target for scenario, domain, target in result}
-    places = "select distinct scenario, model from runs order by all"
-    for scenario, model in connection.execute(places).fetchall():
-        rows = connection.execute(DOCUMENTS, [scenario, model]).df()
-        if rows.empty:
-            continue
-        table = rows.pivot(
-            index=["method", "seed", "step", "trained"],
-            columns=["domain", "document", "tokens"],
-            values="nll",
-        ).sort_index(axis=1)
-        parts = [
-            TaskCurve(
-                domain,
-                table[domain].to_numpy(),
-                table[domain].columns.get_level_values("tokens").to_numpy(np.float64),
-                np.arange(table[domain].shape[1]),
-                targets.get((scenario, domain), 1.0),
-            )
-            for domain in table.columns.unique("domain")
-        ]
-        checkpoints = [CheckpointKey(*key) for key in table.index]
-        yield (scenario, model), ("loss", None, None, None), parts, checkpoints
+    """Curves of the mean loss."""
+    for place in connection.execute(loss_tests.PLACES).fetchall():
+        checkpoints, losses = loss_tests.read(connection, *place, every=True)
+        parts = [TaskCurve(d.loss_RxG, d.tokens_G, d.document_G, d.target) for d in losses]
+        yield place, ("loss", None, None, None), parts, checkpoints
 
 
 def _accuracies(connection: duckdb.DuckDBPyConnection) -> Iterator[Curves]:
@@ -271,4 +239,4 @@ def _answered(answered: outcomes.Outcomes, metric: str, runs: list[CheckpointKey
     place = {run: row for row, run in enumerate(answered.runs)}
     points_RxI = answered.points[metric][[place[run] for run in runs]]
     alone_I = np.ones(points_RxI.shape[1])
-    return TaskCurve(answered.task, points_RxI, alone_I, answered.document_I)
+    return TaskCurve(points_RxI, alone_I, answered.document_I)

@@ -93,7 +93,7 @@ def test_points_of_known_answerers_by_hand(empty, answerer, expected):
     found = outcomes.read(empty, group)
     assert found.points["raw"][0] == pytest.approx(expected)
     assert found.chance == pytest.approx((1 / 4 + 1 / 4 + 1 / 2 + 1 / 5) / 4)
-    assert found.document_I.tolist() == [0, 0, 1, 1]
+    assert found.document_I.tolist() == ["d0", "d0", "d1", "d1"]
 
 
 def test_differences_between_known_answerers(empty):
@@ -160,11 +160,11 @@ def test_seeds_are_paired_and_the_mean_over_tasks_is_tested(empty):
         answered(empty, "pike", better, seed, task=task)
     answered(empty, "pike", oracle, 2)
     columns = "task, difference, seeds, examples, p is not null"
-    # By seed: t 75 and 75, u 0 and 75.
+    # By seed: t 75 and 75, u 0 and 75. Two documents are too few for a verdict over seeds.
     assert rows_of(empty, columns) == [
-        ("mean", pytest.approx(56.25), 2, 8, True),
-        ("t", pytest.approx(75), 2, 4, True),
-        ("u", pytest.approx(37.5), 2, 4, True),
+        ("mean", pytest.approx(56.25), 2, 8, False),
+        ("t", pytest.approx(75), 2, 4, False),
+        ("u", pytest.approx(37.5), 2, 4, False),
     ]
     (spread,) = empty.execute("select seed_sd from accuracy_tests where task = 'u'").fetchone()
     assert spread == pytest.approx(75 / 2**0.5)

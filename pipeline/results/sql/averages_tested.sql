@@ -5,8 +5,8 @@ select
     t.nll_difference,
     t.nll_stderr as difference_stderr,
     t.seeds as paired_seeds,
-    coalesce(shown_lower(t.seeds, t.nll_high), false) and enough_documents(t.effective) as nll_significant,
-    coalesce(shown_lower(t.seeds, t.perplexity_high), false) and enough_documents(t.effective) as perplexity_significant
+    coalesce(shown(t.seeds, t.nll_p_holm, -t.nll_difference), false) as nll_significant,
+    coalesce(shown(t.seeds, t.perplexity_p_holm, -t.perplexity_difference), false) as perplexity_significant
 from method_averages as a
 cross join experiment as e
 left join method_differences as t

@@ -1,5 +1,6 @@
--- seed_differences of each domain.
-select * exclude (seeds_better, nll_stderr, perplexity_stderr)
-from seed_differences
-where domain is not null
-order by scenario, model, method, against, domain_position, domain
+-- loss_tests of each domain.
+select t.*
+from loss_tests as t
+left join domains as d using (scenario, domain)
+where t.domain is not null
+order by t.scenario, t.model, t.method, t.against, d.position, t.domain

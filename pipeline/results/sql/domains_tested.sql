@@ -1,7 +1,5 @@
--- method_domains, and whether the perplexity is shown to lie below the baseline's: by the paired interval
--- of each domain by itself, not corrected for the number of domains and methods.
-select d.*, coalesce(shown_lower(t.seeds, t.perplexity_high), false)
-        and enough_documents(t.effective) as significant
+-- method_domains, and whether the perplexity is shown to lie below the baseline's.
+select d.*, coalesce(shown(t.seeds, t.perplexity_p_holm, -t.perplexity_difference), false) as significant
 from method_domains as d
 cross join experiment as e
 left join domain_differences as t

@@ -1,5 +1,5 @@
--- seed_differences of the mean over domains.
-select * exclude (domain, domain_position)
-from seed_differences
-where domain is null
+-- loss_tests of the means over domains, in each scenario.
+select * exclude (domain)
+from loss_tests
+where domain is null and scenario is not null
 order by scenario, model, method, against

@@ -9,10 +9,12 @@ with runs_of_rungs as (
         r.parameters,
         r.method,
         r.seed,
-        p.nll_difference as regret
-    from paired_averages as p
-    join runs as r using (run)
-    join experiment as e on p.against = e.oracle
+        v.nll - o.nll as regret
+    from runs as r
+    join experiment as e on r.method <> e.oracle
+    join validation_averages as v on r.run = v.run and v.final
+    join validation_averages as o
+        on r.scenario = o.scenario and r.model = o.model and r.seed = o.seed and o.method = e.oracle and o.final
 ),
 
 rungs as (

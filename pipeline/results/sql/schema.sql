@@ -88,7 +88,25 @@ create table accuracy_tests (
     method text, against text, difference double, stderr double, low double, high double,
     p double, p_holm double, seeds integer, examples bigint, documents bigint,
     discordance double, seed_sd double, design_effect double, other double, seed_stderr double,
-    item_stderr double
+    item_stderr double, degrees double, effective double
+);
+
+-- Made when the database is built, from documents: each method's final loss and perplexity minus those of
+-- `against` (as in accuracy_tests), over the seeds and documents of both; without a domain the mean over domains
+-- by the scenario's target, without a scenario the mean of that over all scenarios, which weigh alike. A document
+-- is a text, in all domains and scenarios. stderr^2 = seed_sd^2 / seeds + document_stderr^2; low and high: 95%
+-- interval, each part with its own Student's t (statistics/estimates.py). degrees: those of the documents.
+-- effective: documents of one length that would tell as much, of the domain with the fewest. p: two-sided, null over
+-- one seed or few documents. p_holm: corrected over all methods of the scenario and model against one reference, for
+-- means and for domains by themselves; null for pairs of claims alone and for methods that serve others.
+create table loss_tests (
+    scenario text, model text, method text, against text, domain text, seeds bigint,
+    seeds_better bigint, effective double, other_perplexity double,
+    nll_difference double, nll_stderr double, nll_low double, nll_high double, nll_seed_sd double,
+    nll_document_stderr double, nll_degrees double, nll_p double, nll_p_holm double,
+    perplexity_difference double, perplexity_stderr double, perplexity_low double,
+    perplexity_high double, perplexity_seed_sd double, perplexity_document_stderr double,
+    perplexity_degrees double, perplexity_p double, perplexity_p_holm double
 );
 
 -- Made when the database is built, from printed_pairs and measured_pairs, which say what it holds: two
@@ -96,7 +114,7 @@ create table accuracy_tests (
 create table pairs (
     quantity text, side text, scenario text, model text, shots integer, method text, against text,
     cell text, value double, low double, high double, stderr double, seed_stderr double,
-    item_stderr double, seeds bigint, documents bigint, our_scenario text
+    item_stderr double, seeds bigint, degrees double, effective double, our_scenario text
 );
 
 -- Made when the database is built: the test of every claim that enough seeds decide (claims.sql).
@@ -105,12 +123,12 @@ create table claim_tests (claim text primary key, p double, p_holm double);
 -- Made when the database is built: how many tokens each method trains on until it is where the baseline
 -- ends (`target`: nats, or percent), and stays there. quantity is loss (mean over domains) or accuracy
 -- (mean over mean_tasks); ratio is the baseline's tokens over the method's, low and high its 95%
--- interval, p the two-sided probability of one as far from 1. Null: not reached, or not kept. reached:
--- the share of draws in which it is.
+-- interval: by those of the curve less the target; p: that of this difference where the baseline ends,
+-- null over one seed or few documents. Null: not reached, or not kept.
 create table speedups (
     scenario text, model text, quantity text, shots integer, formulation text, metric text,
     method text, against text, target double, tokens double, baseline_tokens double,
-    ratio double, low double, high double, reached double, p double, seeds integer
+    ratio double, low double, high double, p double, seeds integer
 );
 
 create table similarities (

@@ -81,7 +81,7 @@ cells as (
         (1, 'mean', '%', a.value, a.error, 1, 'higher', a.significant, a.above_chance),
         (2, 'mean against ' || a.against, 'points', a.difference, a.difference_stderr, 1, 'higher',
             a.significant, null),
-        (3, if(a.against is null, null, 'p'), null, a.p_holm, null, 3, null, false, null),
+        (3, if(a.p_holm is null, null, 'p'), null, a.p_holm, null, 3, null, false, null),
         (4, 'seeds', null, a.seeds, null, 0, null, false, null)
     ) as c (place, label, unit, value, error, decimals, better, significant, above_chance)
     where c.label is not null

@@ -3,7 +3,8 @@
 -- collapsed, and the cost in steps of the baseline. Behind ± half of the 95% interval over seeds and documents.
 --
 -- cost: the time of a run's steps in steps of the baseline, mean over scenarios and seeds; with others: with the
--- runs that found its mixture or its settings. significant and verdict: by the interval against the baseline.
+-- runs that found its mixture or its settings. significant and verdict: by the test against the
+-- baseline, corrected (Holm) for all methods of the section.
 with costs as (
     select c.model, c.method, avg(c.steps) as steps, avg(c.with_others) as with_others
     from steps_of_baseline as c
@@ -34,13 +35,13 @@ cells as (
     left join costs as k using (model, method)
     cross join lateral (values
         (0, 'mean regret', 'nats', p.regret.difference, p.regret.high - p.regret.difference, 3, 'lower',
-            shown_lower(p.gain.seeds, p.gain.high), null),
+            shown(p.gain.seeds, p.gain.p_holm, -p.gain.difference), null),
         (1, 'largest regret', 'nats', p.regret.worst, null, 3, null, null, null),
         (2, 'on', null, null, null, 0, null, null, p.regret.worst_scenario),
         (3, 'against ' || e.baseline, 'nats', p.gain.difference, p.gain.high - p.gain.difference, 3, null, null,
             null),
         (4, 'verdict', null, null, null, 0, null, null,
-            interval_in_words(p.gain.seeds, p.gain.low, p.gain.high)),
+            test_in_words(p.gain.seeds, p.gain.p_holm, -p.gain.difference, p.gain.stderr)),
         (5, 'collapses', null, coalesce(p.regret.collapses, p.gain.collapses), null, 0, null, null, null),
         (6, 'cost', 'steps of ' || e.baseline, k.steps, null, 0, null, null, null),
         (7, 'with others', 'steps of ' || e.baseline, k.with_others, null, 0, null, null, null),

@@ -47,7 +47,7 @@ cells as (
     from domains_tested
     union all
     select scenario, model, method, role.place, role.label || against, 'nats', nll_difference,
-        nll_stderr, 3, 'lower', shown_lower(seeds, nll_high) and enough_documents(effective)
+        nll_stderr, 3, 'lower', shown(seeds, nll_p_holm, -nll_difference)
     from against
     where role.is
     union all

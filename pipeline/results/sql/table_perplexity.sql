@@ -2,9 +2,9 @@
 -- of the mean loss, and the mean loss minus the baseline's, paired by seed and document. Behind
 -- ± one standard error over documents and seeds. Below: what the simplest models would reach.
 --
--- significant: the 95% interval of the difference to the baseline, paired by document and seed, lies
--- below zero over two seeds or more; each column and method by itself, not corrected for their number.
--- Errors are derived in method_domains, method_averages and seed_differences.
+-- significant: by the paired test against the baseline over two seeds or more and twenty effective documents (loss_tests),
+-- corrected (Holm): the means over all methods of the section, the domains over all methods and domains.
+-- Errors are derived in method_domains, method_averages and loss_tests.
 with labelled as (
     select scenario, model, method, domain_position as column_position, domain as column_label,
         'ppl' as unit, perplexity as value, perplexity_stderr as error, 2 as decimals,

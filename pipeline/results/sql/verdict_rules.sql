@@ -2,31 +2,20 @@
 
 -- Two-sided 95% quantile of Student's t, for intervals over a few seeds. With two seeds there is one
 -- degree of freedom and the interval is 12.7 standard errors wide: two numbers say little about
--- their spread. From 31 on, and where none is known, the normal quantile serves.
+-- their spread. From 31 on it is below 1.96 + 2.46 / degrees.
 create macro t95(degrees) as coalesce(
     [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
      2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
      2.052, 2.048, 2.045, 2.042][degrees],
-    1.96
+    1.96 + 2.46 / nullif(degrees, 0)
 );
 
 -- The error of a mean over seeds: their standard deviation, and the error that all of them share.
 create macro both_errors(seed_sd, seeds, shared) as sqrt(coalesce(seed_sd ^ 2, 0) / seeds + shared ^ 2);
 
--- Half of its 95% interval: each part with its own quantile.
+-- Half of its 95% interval, where the shared part is as good as known.
 create macro half_width(seed_sd, seeds, shared) as sqrt(
     coalesce((t95(seeds - 1) * seed_sd) ^ 2, 0) / seeds + (1.96 * shared) ^ 2
-);
-
--- The same with Student's t for the shared part too: between two whole numbers of degrees the quantile lies below the
--- line in 1 / degrees, from 30 on below 1.96 + 2.46 / degrees.
-create macro t95_between(degrees) as case
-    when degrees >= 30 then 1.96 + 2.46 / degrees
-    else t95(floor(degrees)::integer + 1) + (t95(floor(degrees)::integer) - t95(floor(degrees)::integer + 1))
-        * (1 / degrees - 1 / (floor(degrees) + 1)) * floor(degrees) * (floor(degrees) + 1)
-end;
-create macro half_width_of(seed_sd, seeds, shared, degrees) as sqrt(
-    coalesce((t95(seeds - 1) * seed_sd) ^ 2, 0) / seeds + (t95_between(degrees) * shared) ^ 2
 );
 
 -- The error of a mean of independent numbers; null where one has none. Sums go through them by key,
@@ -70,36 +59,20 @@ create macro line_position(method, baseline, position) as case
     when method = baseline then -1 else position - 1
 end;
 
--- What counts as shown. A difference to the baseline does over at least so many seeds ...
+-- What counts as shown: a gain over the baseline by the paired test, corrected for all of its family, over at
+-- least so many seeds. There is no p where documents are too few (LEAST_DOCUMENTS of statistics/estimates.py).
 create macro least_seeds() as 2;
 create macro level() as 0.05;
-
--- ... where its whole 95% interval lies below zero,
-create macro shown_lower(seeds, high) as seeds >= least_seeds() and high < 0;
-
--- ... and where a domain's validation text weighs as much as so many documents of one length.
-create macro enough_documents(effective) as coalesce(effective >= 20, false);
-
--- ... or the paired test, corrected for all that were made, says so.
-create macro shown_higher(seeds, p_holm, difference) as
-    p_holm < level() and seeds >= least_seeds() and difference > 0;
+create macro shown(seeds, p_holm, gain) as p_holm < level() and seeds >= least_seeds() and gain > 0;
 
 -- A corrected test in words that claim no more than its numbers.
-create macro test_in_words(seeds, p_holm, difference) as case
-    when p_holm is null then 'too few documents to tell'
-    when p_holm >= level() then 'no difference shown'
-    else case when difference > 0 then 'better' else 'worse' end
-        || case when seeds < least_seeds() then ' with this seed; another may differ' else '' end
-end;
-
--- A difference of losses in words that claim no more than its interval.
-create macro interval_in_words(seeds, low, high) as case
+create macro test_in_words(seeds, p_holm, gain, stderr) as case
     when seeds is null then null
-    when seeds < least_seeds() then 'one seed'
-    when high < 0 then 'better'
-    when low > 0 then 'worse'
-    when high is null then 'too few documents to tell'
-    else 'no difference shown'
+    when gain = 0 and stderr = 0 then 'equal'
+    when p_holm is null then if(seeds < least_seeds(), 'one seed', 'too few documents to tell')
+    when p_holm >= level() then 'no difference shown'
+    else case when gain > 0 then 'better' else 'worse' end
+        || case when seeds < least_seeds() then ' with this seed; another may differ' else '' end
 end;
 
 -- A claim of the paper asks for more: the spread of two seeds is hardly known.

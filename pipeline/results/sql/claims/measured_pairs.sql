@@ -28,7 +28,8 @@ accuracies as (
         100 * t.seed_stderr / t.other as seed_stderr,
         100 * t.item_stderr / t.other as item_stderr,
         t.seeds,
-        t.documents,
+        t.degrees,
+        t.effective,
         t.scenario as our_scenario
     from accuracy_tests as t
     join headline as h using (shots, formulation, metric)
@@ -43,6 +44,32 @@ accuracies as (
     where t.task = 'mean'
 ),
 
+perplexities as (
+    select
+        'perplexity' as quantity,
+        a.published_scenario as scenario,
+        a.published_model as model,
+        a.published_method as method,
+        b.published_method as against,
+        t.scenario || ' / ' || t.model || ': ' || t.method || ' under ' || t.against as cell,
+        -100 * t.perplexity_difference / t.other_perplexity as value,
+        -100 * t.perplexity_high / t.other_perplexity as low,
+        -100 * t.perplexity_low / t.other_perplexity as high,
+        100 * t.perplexity_seed_sd / sqrt(t.seeds) / t.other_perplexity as seed_stderr,
+        100 * t.perplexity_document_stderr / t.other_perplexity as item_stderr,
+        t.seeds,
+        t.perplexity_degrees as degrees,
+        t.effective,
+        t.scenario as our_scenario
+    from method_differences as t
+    join claimed_pairs as c using (scenario, model, method, against)
+    join played_parts as a using (scenario, model, method)
+    join played_parts as b
+        on t.scenario = b.scenario and t.model = b.model and t.against = b.method
+        and a.published_scenario = b.published_scenario and a.published_model = b.published_model
+    where c.quantity = 'perplexity'
+),
+
 summed as (
     select * exclude (seed, value, item_stderr), avg(value order by seed) as value,
         stddev_samp(value order by seed) as seed_sd, sqrt(avg(item_stderr ^ 2 order by seed)) as item_stderr,
@@ -51,7 +78,8 @@ summed as (
     group by all
 )
 
-select 'ours' as side, *, both_errors(seed_stderr, 1, item_stderr) as stderr from accuracies
+select 'ours' as side, *, both_errors(seed_stderr, 1, item_stderr) as stderr
+from (select * from accuracies union all by name select * from perplexities)
 union all by name
 select 'ours' as side, * exclude (seed_sd), value - half_width(seed_sd, seeds, item_stderr) as low,
     value + half_width(seed_sd, seeds, item_stderr) as high, seed_sd / sqrt(seeds) as seed_stderr,

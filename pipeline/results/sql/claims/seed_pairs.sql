@@ -1,10 +1,10 @@
 -- Two of our methods beside each other, seed by seed, with the paper's names of both. quantity is that of
--- printed_pairs, but for accuracies (accuracy_tests), and
+-- printed_pairs, but for accuracies (accuracy_tests) and perplexities (loss_tests), and
 --   weight  how many points more of the last quarter's rows the method draws from the domain whose gradient
 --           has the greatest variance in the other's run
 --   memory  by how many percent the most memory that a run held is more
--- item_stderr is the error from the choice of documents: of perplexities paired by document, of a spread
--- as if both runs had read different ones, which is too wide.
+-- item_stderr is the error from the choice of documents: of a spread as if both runs had read different ones, which
+-- is too wide.
 with named as (
     select c.quantity, c.scenario, c.model, c.method, c.against, a.run, b.run as other, a.seed,
         p.published_scenario, p.published_model, p.published_method, q.published_method as published_against
@@ -38,14 +38,8 @@ noisiest as (
 memory as (select run, max(memory_bytes) as bytes from steps group by run),
 
 valued as (
-    select n.*, -100 * d.perplexity_difference / o.perplexity as value,
-        100 * d.perplexity_stderr / o.perplexity as item_stderr
-    from named as n
-    join paired_averages as d using (run, against)
-    join validation_averages as o on n.other = o.run and o.final
-    where n.quantity = 'perplexity'
-    union all
-    select n.*, b.spread - a.spread, sqrt(coalesce(a.stderr ^ 2, 0) + coalesce(b.stderr ^ 2, 0))
+    select n.*, b.spread - a.spread as value,
+        sqrt(coalesce(a.stderr ^ 2, 0) + coalesce(b.stderr ^ 2, 0)) as item_stderr
     from named as n
     join spreads as a using (run)
     join spreads as b on n.other = b.run
@@ -72,7 +66,7 @@ select
     published_method as method,
     published_against as against,
     scenario || ' / ' || model || ': ' || method
-        || if(quantity in ('perplexity', 'spread'), ' under ', ' over ') || against as cell,
+        || if(quantity = 'spread', ' under ', ' over ') || against as cell,
     scenario as our_scenario,
     seed,
     value,

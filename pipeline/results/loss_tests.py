@@ -1,0 +1,271 @@
+"""Paired tests of final losses, by domain, by mean over domains and over scenarios: loss_tests.
+
+Shapes: R runs' checkpoints, S seeds, G documents of one domain, K domains.
+"""
+
+import itertools
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pandas  # noqa: F401 - DuckDB would import it at the first data frame
+
+from pipeline.results.outcomes import CheckpointKey
+from pipeline.results.record_loader import insert
+from pipeline.statistics import estimates, paired
+from pipeline.statistics.estimates import Estimate, Floats, Part
+
+DOCUMENTS = """
+    select r.method, r.seed, d.step, r.tokens * d.step / r.steps as trained, d.domain, d.document,
+        d.nll, d.tokens
+    from documents as d
+    join runs as r on d.run = r.run
+    where r.scenario = $1 and r.model = $2
+        and ($3 or d.step = (select max(step) from documents as last where last.run = d.run))
+    order by r.method, r.seed, d.step, d.domain, d.document
+"""
+PLACES = "select distinct scenario, model from runs order by all"
+CLAIMED = """
+    select distinct method, against from claimed_pairs
+    where quantity = 'perplexity' and scenario = $1 and model = $2
+"""
+JUDGED = """
+    select r.model, r.scenario, r.seed from runs as r join experiment as e on r.method = e.oracle
+"""
+
+
+@dataclass(frozen=True)
+class DomainLosses:
+    """What checkpoints lose on the validation documents of one domain."""
+
+    domain: str
+    loss_RxG: Floats
+    """Summed over each document, in nats; no number where a checkpoint did not read it."""
+    tokens_G: Floats
+    document_G: npt.NDArray[Any]
+    """Hashes of their texts."""
+    target: float
+    """Weight in the mean over domains."""
+
+
+def read(
+    connection: duckdb.DuckDBPyConnection, scenario: str, model: str, *, every: bool = False
+) -> tuple[list[CheckpointKey], list[DomainLosses]]:
+    """The losses of a scenario's runs; documents of one name and length are one.
+
+    Args:
+        connection: An open database.
+        scenario: Its scenario.
+        model: Its size.
+        every: All checkpoints, not the last of each run alone.
+    """
+    rows = connection.execute(DOCUMENTS, [scenario, model, every]).df()
+    if rows.empty:
+        return [], []
+    sql = "select domain, target from domains where scenario = ?"
+    targets = dict(connection.execute(sql, [scenario]).fetchall())
+    table = rows.pivot(
+        index=["method", "seed", "step", "trained"],
+        columns=["domain", "document", "tokens"],
+        values="nll",
+    ).sort_index(axis=1)
+    return [CheckpointKey(*key) for key in table.index], [
+        DomainLosses(
+            domain,
+            table[domain].to_numpy(),
+            table[domain].columns.get_level_values("tokens").to_numpy(np.float64),
+            table[domain].columns.get_level_values("document").to_numpy(),
+            targets.get(domain, 1.0),
+        )
+        for domain in table.columns.unique("domain")
+    ]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two methods in one domain: losses in nats, and perplexities by the delta method."""
+
+    domain: str
+    target: float
+    nll: Part
+    perplexity: Part
+    other: float
+    """The other method's perplexity, mean over seeds."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two methods in one scenario, over the seeds of both."""
+
+    scenario: str
+    model: str
+    method: str
+    against: str
+    seeds: list[int]
+    domains: list[Difference]
+    whole: bool
+    """Whether all domains that the method was evaluated on are compared."""
+
+
+def _pair(
+    place: tuple[str, str, str, str], checkpoints: list[CheckpointKey], read: list[DomainLosses]
+) -> Pair:
+    *_, method, against = place
+    row = {(c.method, c.seed): i for i, c in enumerate(checkpoints)}
+    seeds = sorted(s for name, s in row if name == method and (against, s) in row)
+    rows_S, others_S = ([row[name, s] for s in seeds] for name in (method, against))
+    wanted = [d for d in read if seeds and np.isfinite(d.loss_RxG[rows_S]).any()]
+    found = [_difference(domain, rows_S, others_S) for domain in wanted]
+    domains = [d for d in found if d is not None]
+    return Pair(*place, seeds, domains, len(domains) == len(wanted) > 0)
+
+
+def _difference(read: DomainLosses, rows_S: list[int], others_S: list[int]) -> Difference | None:
+    """None where the runs read no document in common."""
+    shared_G = np.isfinite(read.loss_RxG[rows_S + others_S]).all(axis=0)
+    if not shared_G.any():
+        return None
+    own_SxG, other_SxG = read.loss_RxG[rows_S][:, shared_G], read.loss_RxG[others_S][:, shared_G]
+    tokens_G, document_G = read.tokens_G[shared_G], read.document_G[shared_G]
+
+    def stretched(loss_SxG: Floats) -> tuple[Floats, Floats]:
+        """Perplexities, and the residuals of the losses in them."""
+        mean_S = loss_SxG.sum(axis=1) / tokens_G.sum()
+        residual_SxG = loss_SxG - mean_S[:, None] * tokens_G
+        return np.exp(mean_S), np.exp(mean_S)[:, None] * residual_SxG
+
+    (own_S, a_SxG), (other_S, b_SxG) = stretched(own_SxG), stretched(other_SxG)
+    return Difference(
+        read.domain,
+        read.target,
+        estimates.part(own_SxG - other_SxG, tokens_G, document_G),
+        estimates.of_residuals(own_S - other_S, a_SxG - b_SxG, tokens_G, document_G),
+        float(other_S.mean()),
+    )
+
+
+@dataclass(frozen=True)
+class Test:
+    """A row of loss_tests; without a domain the mean, without a scenario that over all of them."""
+
+    scenario: str | None
+    model: str
+    method: str
+    against: str
+    domain: str | None
+    nll: Estimate
+    perplexity: Estimate | None
+    other: float | None
+    """The other method's perplexity."""
+
+    @property
+    def family(self) -> tuple[str | None, str, str, bool]:
+        """Tests of one family have it in common."""
+        return self.scenario, self.model, self.against, self.domain is None
+
+
+def fill(connection: duckdb.DuckDBPyConnection) -> None:
+    """Fills loss_tests: every method against the baseline and the oracle, and pairs of claims.
+
+    p is null over one seed or few documents (`estimates.verdict_p`). It is corrected over all
+    methods of a scenario and model against one reference: their means are one family, their domains
+    another, means over scenarios a third. Claims correct their pairs themselves.
+    """
+    known = connection.execute("select baseline, oracle, config from experiment").fetchone()
+    *references, config = known or (None, None, "{}")
+    # What serves others, such as a proxy, is compared but in no family.
+    asked = {m for entry in json.loads(config).get("runs", []) for m in entry["methods"]}
+    pairs: list[Pair] = []
+    for place in connection.execute(PLACES).fetchall():
+        checkpoints, losses = read(connection, *place)
+        methods = {c.method for c in checkpoints}
+        compared = {*itertools.product(methods, methods.intersection(references))}
+        compared.update(connection.execute(CLAIMED, place).fetchall())
+        pairs += (_pair((*place, a, b), checkpoints, losses) for a, b in sorted(compared) if a != b)
+    pairs = [pair for pair in pairs if pair.domains]
+    judged = connection.execute(JUDGED).fetchall()
+    tests = [*itertools.chain(*map(_tests, pairs)), *_over_scenarios(pairs, judged)]
+    families: dict[Any, list[Test]] = defaultdict(list)
+    for test in tests:
+        serves = bool(asked) and test.method not in asked
+        families[() if test.against not in references or serves else test.family].append(test)
+    for family, members in families.items():
+        insert(connection, "loss_tests", _rows(members, corrected=family != ()))
+
+
+def _tests(pair: Pair) -> Iterator[Test]:
+    """A test for each domain, and one for their mean where all are compared."""
+    for domain in pair.domains:
+        yield _test(pair, domain.domain, [domain])
+    if pair.whole:
+        yield _test(pair, None, pair.domains)
+
+
+def _test(pair: Pair, domain: str | None, domains: list[Difference]) -> Test:
+    weights = [d.target for d in domains]
+    return Test(
+        *(pair.scenario, pair.model, pair.method, pair.against, domain),
+        estimates.estimate([d.nll for d in domains], weights),
+        estimates.estimate([d.perplexity for d in domains], weights),
+        float(np.average([d.other for d in domains], weights=weights)),
+    )
+
+
+def _over_scenarios(pairs: list[Pair], judged: list[tuple[str, str, int]]) -> Iterator[Test]:
+    """The mean over the scenarios that have an oracle, and over the oracle's seeds, by method.
+
+    Each scenario weighs alike; a text in several scenarios is one document. Methods that lack a
+    scenario have no mean.
+    """
+    seeds_of: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for model, scenario, seed in judged:
+        seeds_of[model][scenario].add(seed)
+    grouped: dict[tuple[str, str, str], list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        if pair.whole and pair.scenario in seeds_of[pair.model]:
+            grouped[pair.model, pair.method, pair.against].append(pair)
+    for (model, method, against), same in grouped.items():
+        seeds_by = seeds_of[model]
+        seeds = set.intersection(*(seeds_by[p.scenario].intersection(p.seeds) for p in same))
+        if len(same) < len(seeds_by) or not seeds:
+            continue
+        parts, weights = [], []
+        for pair in same:
+            kept = [i for i, seed in enumerate(pair.seeds) if seed in seeds]
+            whole = sum(d.target for d in pair.domains)
+            parts += [d.nll.of_seeds(kept) for d in pair.domains]
+            weights += [d.target / whole for d in pair.domains]
+        result = estimates.estimate(parts, weights)
+        yield Test(None, model, method, against, None, result, None, None)
+
+
+def _rows(tests: list[Test], *, corrected: bool) -> Iterator[list[Any]]:
+    """Rows of a family, with its p-values corrected together."""
+    numbers: list[list[list[Any]]] = []
+    for found in ([t.nll for t in tests], [t.perplexity for t in tests]):
+        p_M = [None if e is None else estimates.verdict_p(e) for e in found]
+        holm_M = paired.holm(p_M) if corrected else [None] * len(p_M)
+        numbers.append(
+            [
+                [None] * 9 if e is None else [*_columns(e), p, holm]
+                for e, p, holm in zip(found, p_M, holm_M, strict=True)
+            ]
+        )
+    for test, nll, perplexity in zip(tests, *numbers, strict=True):
+        place = [test.scenario, test.model, test.method, test.against, test.domain]
+        counts = [test.nll.seeds, test.nll.lower, test.nll.effective, test.other]
+        yield [*place, *counts, *nll, *perplexity]
+
+
+def _columns(estimate: Estimate) -> list[float | None]:
+    """Difference, error, interval, and the parts of the error."""
+    middle, half = estimate.difference, estimates.half_width(estimate)
+    ends = [None, None] if half is None else [middle - half, middle + half]
+    of_seeds = estimate.of_seeds
+    seed_sd = None if of_seeds is None else of_seeds * estimate.seeds**0.5
+    return [middle, estimate.stderr, *ends, seed_sd, estimate.of_items, estimate.degrees]

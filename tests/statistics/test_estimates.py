@@ -1,0 +1,137 @@
+"""The error of a difference over seeds and documents, by hand and against its properties."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.statistics import estimates
+from pipeline.statistics.estimates import Estimate, estimate, part
+
+
+def names(count_G):
+    return [f"d{n}" for n in range(len(count_G))]
+
+
+def alone(sum_SxG, count_G):
+    """The estimate of one part."""
+    return estimate([part(sum_SxG, count_G, names(count_G))])
+
+
+def test_a_constant_difference_has_no_error():
+    found = alone([[0.2 * 3, 0.2 * 5, 0.2 * 1]] * 2, [3, 5, 1])
+    assert found.difference == pytest.approx(0.2)
+    assert (found.of_seeds, found.of_items, found.stderr) == (0, 0, 0)
+
+
+def test_the_error_of_unequal_documents_by_hand():
+    # Means 10 / 40; the residuals 10 - 10 / 4 and -30 / 4 are 7.5 and -7.5, of 40 tokens; shares
+    # 1/4 and 3/4 with squares that sum to 5/8 divide their squares by 9/8 and 1/8.
+    found = alone([[10, 0]], [10, 30])
+    assert found.difference == pytest.approx(0.25)
+    assert found.of_items == pytest.approx(7.5 / 40 * math.sqrt(8 / 9 + 8))
+    assert (found.effective, found.degrees) == pytest.approx((1.6, 1))
+
+
+def test_errors_of_seeds_and_documents_by_hand():
+    # Seeds: 4/4, 2/4, 0; mean 1/2, SD 1/2. Documents: means over seeds 1 and 0 of 2 items each;
+    # u = r / 4 * sqrt 2 with r = +-1, +-1, 0 in the three seeds, so M = 2 * (2/3)^2 / 8 = 1/9 and
+    # Q = 2 * (1 + 1 + 0) / 8 / 3 = 1/6: (3 / 9 - 1 / 6) / 2 = 1/12.
+    found = alone([[3, 1], [2, 0], [0, 0]], [2, 2])
+    assert found.difference == pytest.approx(0.5)
+    assert found.of_seeds == pytest.approx(0.5 / math.sqrt(3))
+    assert found.of_items == pytest.approx(math.sqrt(1 / 12))
+    assert (found.seeds, found.lower, found.degrees) == (3, 0, 1)
+    # Two degrees of freedom of the seeds, one of the documents.
+    half = math.hypot(4.303 * found.of_seeds, 12.706 * found.of_items)
+    assert estimates.half_width(found) == pytest.approx(half, rel=1e-3)
+
+
+def test_what_is_random_in_seed_and_document_counts_once():
+    # Each seed gains on another document: the documents have nothing in common over seeds.
+    found = alone(np.eye(3), [1, 1, 1])
+    assert (found.of_seeds, found.of_items) == (0, 0)
+    found = alone([[2, 0, 0], [0, 2, 0], [0, 0, 5]], [1, 1, 1])
+    assert found.of_seeds > 0
+    assert found.of_items == 0
+
+
+def test_the_p_value_is_where_the_interval_touches_zero():
+    found = Estimate(0.035, of_seeds=0.006, of_items=0.008, seeds=3, degrees=49)
+    p = estimates.p_value(found)
+    assert estimates.half_width(found, p) == pytest.approx(0.035, rel=1e-6)
+    assert p < 0.05
+
+
+def test_means_over_parts_by_hand():
+    # SE 1/3 and 2 degrees each: a mean over other texts has 1/3 / sqrt 2 and 4, over the same the
+    # same; weighted 3 to 1, sqrt(9 + 1) / 4 of it and 2 (1 + 1/9)^2 / (1 + 1/81).
+    one = part([[1, 0, 0]], [1, 1, 1], ["a", "b", "c"])
+    other = part([[1, 0, 0]], [1, 1, 1], ["d", "e", "f"])
+    for parts, weights, error, degrees in (
+        ([one, other], None, 1 / 3 / math.sqrt(2), 4),
+        ([one, one], None, 1 / 3, 2),
+        ([one, other], [3, 1], math.sqrt(10) / 12, 2 * (10 / 9) ** 2 / (82 / 81)),
+    ):
+        found = estimate(parts, weights)
+        assert found.difference == pytest.approx(1 / 3)
+        assert found.of_items == pytest.approx(error)
+        assert found.degrees == pytest.approx(degrees)
+
+
+def test_one_document_has_no_error():
+    assert alone([[3]], [5]).stderr is None
+    assert alone([[3], [4]], [5]).stderr is None
+
+
+def test_no_verdict_rests_on_one_seed_or_few_documents():
+    many, few = np.arange(20.0), np.arange(19.0)
+    for values, p in (([many], None), ([many, many + 1], 0), ([few, few + 1], None)):
+        found = estimates.verdict_p(alone(values, np.ones(len(values[0]))))
+        assert (found is None) == (p is None)
+
+
+counts = st.lists(st.integers(1, 4), min_size=2, max_size=12)
+
+
+@st.composite
+def sums(draw):
+    """S x G sums of differences, no larger than the documents' numbers of items."""
+    count_G, seeds = draw(counts), draw(st.integers(1, 3))
+    rows = [[draw(st.integers(-n, n)) for n in count_G] for _ in range(seeds)]
+    return np.array(rows), np.array(count_G)
+
+
+@settings(deadline=None, max_examples=30)
+@given(sums(), st.randoms())
+def test_swapping_methods_flips_the_sign_and_order_changes_nothing(found, random):
+    sum_SxG, count_G = found
+    one, other = alone(sum_SxG, count_G), alone(-sum_SxG, count_G)
+    assert other.difference == -one.difference
+    assert (other.of_seeds, other.of_items) == (one.of_seeds, one.of_items)
+    p = estimates.p_value(one)
+    assert estimates.p_value(other) == p
+    assert p is None or 0 <= p <= 1
+    documents, seeds = list(range(len(count_G))), list(range(len(sum_SxG)))
+    random.shuffle(documents)
+    random.shuffle(seeds)
+    mixed = sum_SxG[seeds][:, documents]
+    found = estimate([part(mixed, count_G[documents], documents)])
+    assert found.stderr == pytest.approx(one.stderr, rel=1e-9, abs=1e-12)
+    assert found.degrees == pytest.approx(one.degrees)
+
+
+def uniform(p_N):
+    """Kolmogorov and Smirnov's distance to uniform; beyond 1.95 / sqrt N once in a thousand."""
+    sorted_N, size = np.sort(p_N), len(p_N)
+    above = np.arange(1, size + 1) / size - sorted_N
+    return max(above.max(), (sorted_N - np.arange(size) / size).max()) < 1.95 / math.sqrt(size)
+
+
+def test_p_values_over_seeds_are_uniform_where_seeds_are_all_that_varies():
+    difference_NxS = np.random.default_rng(1).normal(size=(1500, 3))
+    found = [alone(d_S[:, None] * [1, 1], [1, 1]) for d_S in difference_NxS]
+    assert all(e.of_items == 0 for e in found)
+    assert uniform(np.array([estimates.p_value(e) for e in found]))
