@@ -226,6 +226,8 @@ def _doubts(
     few = validation["documents"] < ENOUGH_DOCUMENTS or largest > LARGEST_SHARE
     if few or not (own or share > expected / 2):
         longer = f"{store.more(source)}, or set a larger packing.validation_share ({expected})"
+        if largest > LARGEST_SHARE:
+            longer = f"cut long documents (documents: 2000 characters, of text files), {longer}"
         yield (
             f"domain {source.name!r}: little text is for validation: {validation['documents']:,} "
             f"documents (of {ENOUGH_DOCUMENTS} that are enough), the largest {largest:.1%} of its "

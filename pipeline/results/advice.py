@@ -182,20 +182,31 @@ def _warnings(connection: duckdb.DuckDBPyConnection, tokenizer: str, scenario: s
     """In a sentence the domains whose validation text packing found to be too little."""
     small = query(
         connection,
-        "select d.domain, c.documents from domains as d "
+        "select d.domain, c.documents, "
+        "(l.facts ->> '$.splits.validation.largest_share')::double as largest "
+        "from domains as d "
         "join corpora as c on c.source = d.domain and c.split = 'validation' "
         "join lineage as l on l.artifact = 'corpus/' || c.tokenizer || '/' || c.source "
         "where d.scenario = ? and c.tokenizer = ? "
         "and json_array_length(l.facts -> '$.warnings') > 0 order by d.position",
         *(scenario, tokenizer),
     )
-    told = ", ".join(f"{r['domain']} ({counted(r['documents'], 'document')})" for r in small)
     if not small:
         return []
+    named = ", ".join(f"{row['domain']} ({_evenness(row)})" for row in small)
     return [
-        f"The validation text of {told} is little or uneven, so that the interval may be too "
-        "narrow: another text may decide otherwise."
+        f"The validation text of {named} is little or uneven, so that the interval may be too "
+        "narrow: another text may decide otherwise. Cut long documents, add text, or raise "
+        "packing.validation_share."
     ]
+
+
+def _evenness(row: Row) -> str:
+    documents = counted(row["documents"], "document")
+    # Packing of earlier releases did not measure the largest.
+    if row["largest"] is None:
+        return documents
+    return f"{documents}, the largest {row['largest']:.0%} of its tokens"
 
 
 def sentences(place: Row) -> Iterator[str]:

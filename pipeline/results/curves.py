@@ -57,7 +57,7 @@ def differences(rows: list[Row], baseline: str) -> list[Panel]:
     return [
         _panel(
             place,
-            f"loss minus that of {baseline}",
+            "loss minus the baseline's",
             _lines(part, "difference", "method", baseline=baseline),
             references=[("", 0.0)],
             y_limits=_difference_limits(part),

@@ -97,6 +97,7 @@ def _pages(
         undefined=jinja2.StrictUndefined,
     )
     environment.filters |= {"counted": counted, "titled": report_parts.titled}
+    environment.filters |= {"ruled": labels.rule, "shortened": report_parts.shortened}
     content["style"] = Markup((REPORT / "style.css").read_text(encoding="utf-8"))
     content["script"] = Markup((REPORT / "script.js").read_text(encoding="utf-8"))
     files = {"tables": tables, "figures": figures}
@@ -187,15 +188,18 @@ def _scenario(
     def own(sql: str) -> list[Row]:
         return [r for r in query(connection, sql) if r["scenario"] == scenario]
 
-    models = [row["model"] for row in own("select distinct scenario, model from runs order by all")]
+    models = own("select scenario, model, any_value(parameters) as parameters from runs "
+                 "group by all order by all")  # fmt: skip
     tested = []
-    for model in models:
+    for row in models:
+        model, size = row["model"], f"{labels.amount(row['parameters'])} parameters"
         blocks = provenance.accuracies(connection, scenario, model)
         marked = {row["method"]: doubts.get((scenario, model, row["method"]), set())
                   for block in blocks for row in block["rows"]}  # fmt: skip
         signs = {method: marks.signs(found) for method, found in marked.items()}
         notes = marks.notes(set().union(*marked.values()))
-        tested.append({"model": model, "blocks": blocks, "signs": signs, "notes": notes})
+        one = {"model": model, "size": size, "blocks": blocks, "signs": signs, "notes": notes}
+        tested.append(one)
     about = named.section("scenarios").get(scenario, {})
     parts = [{**f, "panels": [p for p in f["panels"] if p["scenario"] == scenario]} for f in drawn]
     return {

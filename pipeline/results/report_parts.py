@@ -18,6 +18,11 @@ def titled(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=\d)", " ", name).capitalize()
 
 
+def shortened(text: str) -> str:
+    """A text whose checksums and commits have twelve digits."""
+    return re.sub(r"\b([0-9a-f]{12})[0-9a-f]{28,}\b", r"\1", text)
+
+
 def ours_and_of_paper(
     artifacts: list[dict[str, Any]],
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -66,7 +66,7 @@ def test_figure_1_says_how_much_sooner_pike_is_where_the_baseline_ends(paper):
         high=2.5, p=0.01,
     )  # fmt: skip
     found = records(paper, "from figure1")
-    assert {r["x_label"] for r in found} == {"step; pike: 1.9 x as fast [1.2, 2.5]"}
+    assert {r["x_label"] for r in found} == {"step; the quickest PiKE: 1.9 x as fast [1.2, 2.5]"}
     assert [r["value"] for r in found if r["key"] == "pike"] == [20.0, 40.0]
     assert {r["reference"] for r in found} == {40.0}
 

@@ -188,7 +188,7 @@ def test_alarms_are_listed_by_run_with_what_they_mean(texts):
 def test_alarms_sign_their_method_wherever_it_is_compared(texts):
     picture = texts["index"].split('<section id="verdicts">')[1].split("</section>")[0]
     sign, note = marks.SIGNS["collapsed"], marks.NOTES["collapsed"]
-    assert picture.count(f"</a>{sign}") == 2
+    assert picture.count(f'class="signs">{sign}</span>') == 2
     assert note in picture
     section = texts["tables"].split('<section id="scenario-real"')[1].split("</section>")[0]
     assert section.count(f'<th scope="row">PiKE{sign}') == 1

@@ -144,5 +144,5 @@
   };
   addEventListener("hashchange", reveal);
   reveal();
-  addEventListener("beforeprint", () => { for (const part of all("details")) part.open = true; });
+  addEventListener("beforeprint", () => { for (const part of all("details:not(#verdicts details, #settings details)")) part.open = true; });
 })();

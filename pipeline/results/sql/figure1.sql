@@ -12,7 +12,7 @@ with fastest as (
         s.formulation,
         s.metric,
         max_by(
-            'step; ' || s.method || ': ' || format('{:.1f}', s.ratio) || ' x as fast'
+            'step; the quickest PiKE: ' || format('{:.1f}', s.ratio) || ' x as fast'
                 || case when s.high is null then '' else ' [' || coalesce(
                     format('{:.1f}', s.low), 'not reached'
                 ) || ', ' || format('{:.1f}', s.high) || ']' end,

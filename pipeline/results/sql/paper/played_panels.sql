@@ -27,7 +27,7 @@ select
     c.value,
     case when max(c.seeds) over line > 1 then c.low end as low,
     case when max(c.seeds) over line > 1 then c.high end as high,
-    if(c.quantity = 'accuracy', e.baseline || ' at its end', null) as reference_label,
+    if(c.quantity = 'accuracy', 'baseline at its end', null) as reference_label,
     b.value as reference,
     c.shots,
     c.formulation,
