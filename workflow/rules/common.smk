@@ -4,8 +4,10 @@ import os
 import sys
 from pathlib import Path
 
-# The package lies beside the Snakefile: it need not be installed for a dry run.
-sys.path.insert(0, str(workflow.basedir))
+# The package lies beside our Snakefile and need not be installed. A Snakefile that takes ours as a
+# module from a hosted repository gets no folder: the package is then that of its environment.
+BESIDE = Path(workflow.current_basedir.get_path_or_uri(secret_free=True)).parents[1]
+sys.path.insert(0, str(BESIDE))
 
 from pike_mixing.errors import InputError
 from pipeline.planning import forked_jobs, methods, notices, outdated, output_root
@@ -51,12 +53,16 @@ PYTHON = sys.executable
 # Meant, though `snakemake --lint` tells of it: one environment for all rules; folders among params,
 # whose files are declared one by one; START, known when the workflow starts, changes no result.
 
-# Jobs run the code beside the Snakefile, from any working directory: its fingerprints are recorded.
-PREFIX = rule_inputs.shell_prefix(workflow.basedir)
+# Jobs run the same code from any working directory: its fingerprints are recorded.
+PREFIX = rule_inputs.shell_prefix(str(Path(planner.__file__).parents[2]))
 shell.prefix(PREFIX)
 
-# Before each job's command: who runs it, where it is not a process of its own.
-START = ""
+# Before each job's command: who runs it, where it is not a process of its own. Snakemake runs a
+# command with the names of our Snakefile, and prints it with those of the one that takes ours as a
+# module, if one does.
+NAMES = (globals(), workflow.modifier_stack[0].globals)
+for names in NAMES:
+    names["START"] = ""
 
 
 wildcard_constraints:
@@ -80,11 +86,17 @@ onstart:
         workflow.get_rule(rule).restart_times = retries + tries
     output_root.write_settings(PLAN, PYTHONS)
     if workflow.local_exec:
-        global START
-        START = forked_jobs.start(rules, PROFILE, PREFIX.format())
+        start = forked_jobs.start(rules, PROFILE, PREFIX.format())
+        for names in NAMES:
+            names["START"] = start
         # No queue is here to be spared: a limit would have every finished job look for new ones
         # each second until the end; after 240 jobs that takes a third of a core.
         workflow.scheduler.job_rate_limiter = None
+
+
+# Snakemake starts with the `onstart` of the main Snakefile alone.
+if not workflow.modifier.is_main_snakefile():
+    workflow._onstart = onstart.func
 
 
 def reads(rule):
