@@ -91,7 +91,8 @@ def _fit_options(command: Any) -> None:
     command.add_argument("finder", help=f"{', '.join(TABLE_FINDERS)}")
     command.add_argument("table", type=Path, help=ABOUT_TABLE)
     about = (
-        "losses to lower, with their weights in the mean: --target code prose=2; may be repeated"
+        "losses to lower, with their weights in the mean: --target code prose=2; '*' is all of "
+        "them; may be repeated"
     )
     command.add_argument(
         "--target", nargs="+", action="append", required=True, metavar="LOSS[=WEIGHT]", help=about

@@ -46,9 +46,9 @@ def fitted(arguments: argparse.Namespace) -> str:
 
 def _fitted(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
     """What is said of one target, as JSON values."""
-    target = options.target_of(arguments, names)
+    swarm, target = options.targeted(arguments, names)
+    swarm, unread = swarm.without_unread()
     finder = options.finder_of(arguments, target)
-    swarm, unread = options.swarm_of(arguments, list(target)).without_unread()
     if arguments.at:
         swarm = scaling.extrapolated(swarm, options.numbers(arguments.at, "--at", options.SIZES))
     result = fit(finder, swarm, resamples=arguments.resamples, seed=arguments.seed)
@@ -139,12 +139,17 @@ def _text(values: dict[str, Any]) -> str:
     width = max(len("domain"), *map(len, domains))
     target = " ".join(f"{n}={w:g}" for n, w in values["target"].items())
     lines = [f"{values['finder']}: {values['rows']} rows, {len(domains)} domains, target {target}"]
-    lines += ["", f"{'domain':<{width}}  weight   error     5 %    95 %"]
+    columns = {"mixture": "weight", "standard_error": " error", "low": "   5 %", "high": "  95 %"}
+    if not values["resamples"]:
+        columns = {"mixture": "weight"}
+    lines += ["", f"{'domain':<{width}}  {'  '.join(columns.values())}"]
     for name in domains:
-        columns = [values[c][name] for c in ("mixture", "standard_error", "low", "high")]
-        shown = (f"  {float('nan') if v is None else v:6.4f}" for v in columns)
-        lines.append(f"{name:<{width}}" + "".join(shown))
-    lines += ["", f"error, 5 % and 95 %: of {values['resamples']} tables drawn from the rows"]
+        shown = (values[column][name] for column in columns)
+        cells = (f"  {float('nan') if v is None else v:6.4f}" for v in shown)
+        lines.append(f"{name:<{width}}" + "".join(cells))
+    lines.append("")
+    if values["resamples"]:
+        lines.append(f"error, 5 % and 95 %: of {values['resamples']} tables drawn from the rows")
     for name, words in SAID.items():
         if isinstance(value := values["diagnostics"].get(name), float):
             lines.append(f"{words}: {value:.4g}")

@@ -63,11 +63,22 @@ def numbers(texts: Sequence[str], option: str, names: Sequence[str]) -> dict[str
     return values
 
 
-def target_of(arguments: argparse.Namespace, weighed: Sequence[str]) -> dict[str, float]:
-    """Target weights by loss, named as its column or shorter; without a weight it has weight 1."""
+def targeted(
+    arguments: argparse.Namespace, weighed: Sequence[str], run: str | None = None
+) -> tuple[Swarm, dict[str, float]]:
+    """The table that the options name, with the losses of a target, and their weights in it.
+
+    Args:
+        arguments: The options.
+        weighed: Losses, named as their columns or shorter, without a weight of weight 1; a * is
+            all losses of the table.
+        run: The column of runs' names.
+    """
     weights = parse_pairs(weighed, "--target", 1.0)
+    swarm = _swarm_of(arguments, None if "*" in weights else list(weights), run)
+    every = dict.fromkeys(swarm.losses, weights.pop("*", 1.0))
     names = column_names.named(weights, arguments.loss_columns)
-    return dict(zip(names, weights.values(), strict=True))
+    return swarm, every | dict(zip(names, weights.values(), strict=True))
 
 
 def finder_of(arguments: argparse.Namespace, target: Mapping[str, float]) -> SwarmFinder:
@@ -84,8 +95,9 @@ def finder_of(arguments: argparse.Namespace, target: Mapping[str, float]) -> Swa
     return cast(SwarmFinder, registry.build(name, settings, "--set"))
 
 
-def swarm_of(arguments: argparse.Namespace, losses: Sequence[str], run: str | None = None) -> Swarm:
-    """The table that the options name, with these losses; `run`: the column of runs' names."""
+def _swarm_of(
+    arguments: argparse.Namespace, losses: Sequence[str] | None, run: str | None
+) -> Swarm:
     return table.read(
         catalogue.located(arguments.table),
         losses,

@@ -25,8 +25,7 @@ def designed(arguments: argparse.Namespace) -> str:
         raise InputError("--count: must be at least 1")
     swarm, result = None, None
     if arguments.table is not None:
-        target = options.target_of(arguments, arguments.target or [])
-        swarm = options.swarm_of(arguments, list(target))
+        swarm, target = options.targeted(arguments, arguments.target or [])
         if target:
             swarm, _ = swarm.without_unread()
             result = fit(options.finder_of(arguments, target), swarm, seed=arguments.seed)
@@ -91,10 +90,8 @@ def staged(arguments: argparse.Namespace) -> str:
     Raises:
         InputError: the table does not tell the stages.
     """
-    target = options.target_of(arguments, arguments.target)
-    seen = trajectory.stages(
-        options.swarm_of(arguments, list(target), arguments.run_column), arguments.stages
-    )
+    swarm, target = options.targeted(arguments, arguments.target, arguments.run_column)
+    seen = trajectory.stages(swarm, arguments.stages)
     weights_SxK = trajectory.schedule(seen, target, arguments.eta)
     points = [dict(zip(seen.domains, row, strict=True)) for row in weights_SxK.tolist()]
     return json.dumps({"rule": "schedule", "points": points, "at": seen.at_S.tolist()})

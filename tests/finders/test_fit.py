@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -111,6 +112,18 @@ def test_a_target_weighs_losses_that_need_be_no_domains(tmp_path, capsys):
     assert said["standard_error"] == {"en": None, "de": None}
     main([*options, "hard"])
     assert json.loads(capsys.readouterr().out)["mixture"] == {"en": 0.25, "de": 0.75}
+
+
+def test_a_star_is_all_losses_of_the_table(tmp_path, capsys):
+    # Of (1, 4) and (2, 2) the means are 5/2 and 2, with weights 3 and 1 they are 7/4 and 2.
+    header = ["weight/en", "weight/de", "loss/easy", "loss/hard"]
+    path = write(tmp_path / "s.csv", [[0.5, 0.5, 1, 4], [0.25, 0.75, 2, 2]], header)
+    options = ["fit", "best", str(path), "--resamples", "0", "--target", "*"]
+    main([*options, "--target", "*", "easy=3"])
+    every, weighed = capsys.readouterr().out.split("\n\nbest")
+    assert every.startswith("best: 2 rows, 2 domains, target easy=1 hard=1\n\ndomain  weight\n")
+    assert re.search(r"(?m)^en +0\.2500$", every)
+    assert re.search(r"(?m)^en +0\.5000$", weighed)
 
 
 @pytest.mark.slow
