@@ -207,7 +207,8 @@ def _tests(pair: Pair) -> Iterator[Test]:
 
 
 def _test(pair: Pair, domain: str | None, domains: list[Difference]) -> Test:
-    weights = [d.target for d in domains]
+    # A domain alone counts whole, also one that the target leaves out.
+    weights = [d.target for d in domains] if domain is None else [1.0]
     return Test(
         *(pair.scenario, pair.model, pair.method, pair.against, domain),
         estimates.estimate([d.nll for d in domains], weights),

@@ -248,6 +248,21 @@ def test_intervals_of_a_difference(empty):
     assert (row["seeds"], row["seeds_better"]) == (2, 2)
 
 
+def test_a_domain_that_the_target_leaves_out_is_compared_and_counts_nothing(empty):
+    empty.execute("delete from domains")
+    for position, (domain, target) in enumerate((("a", 1), ("b", 0))):
+        empty.execute("insert into domains values ('s', ?, ?, ?)", [domain, position, target])
+    for seed in (0, 1):
+        for position, (method, add) in enumerate((("mix", 0.0), ("pike", 0.25))):
+            name = run(empty, method, seed, position=position)
+            evaluated(empty, name, a=(1.0, 0.1), b=(1.0 + add, 0.1))
+            documents(empty, name, "a", (1.0, 1), (1.0, 1))
+            documents(empty, name, "b", (1.0 + add, 1), (1.0 + add, 1))
+    loss_tests.fill(empty)
+    found = empty.execute("select domain, nll_difference from loss_tests where method = 'pike'")
+    assert dict(found.fetchall()) == {"a": 0.0, "b": 0.25, None: 0.0}
+
+
 def test_interval_of_one_seed_is_that_over_documents(empty):
     paired(empty, -0.2, documents_error=0.05)
     found = one(empty, "select nll_stderr, nll_high from method_differences")
