@@ -41,7 +41,7 @@ class DealtRows:
         weight_R = torch.ones(int(self.count_K.sum()), device=self._device)
         if share_K is not None:
             weights = np.repeat(share_K, self.count_K) / np.repeat(self.count_K, self.count_K)
-            weight_R = torch.from_numpy(weights).float().to(self._device)
+            weight_R = torch.from_numpy(weights).float().to(self._device, non_blocking=True)
         return self._passes.pieces(self._batch, weight_R, self._size)
 
     def domains(self, size: int, *, with_variance: bool) -> list[DomainRows]:

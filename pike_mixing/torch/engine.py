@@ -29,7 +29,8 @@ from pike_mixing.interface import (
     StatisticsNeed,
     counts,
 )
-from pike_mixing.torch.step_gradient import StepGradient, StepResult, StepRows
+from pike_mixing.torch.step_gradient import StepGradient, StepRows
+from pike_mixing.torch.step_result import StepResult
 
 
 class RowSource(Protocol):
@@ -160,14 +161,20 @@ class Engine:
         with timed("gradient"):
             return self.gradient.compute(self.method, self.state, self.step, self._rows)
 
+    @property
+    def watches(self) -> bool:
+        """Whether the method sees what the present step measures: to show it is to wait for it."""
+        needs = self.method.needs()
+        watches = needs.losses or needs.gramian or needs.losses_after
+        return watches or needs.batch_statistics(self.step)
+
     def observe(self, result: StepResult) -> None:
         """After the optimizer's update: the method sees the step, which ends."""
-        needs, seen = self.method.needs(), result.seen
-        if needs.losses_after:
-            after_K = self.gradient.means(self.gradient.passes.losses, self._rows)
-            seen = dataclasses.replace(seen, loss_after_K=after_K)
-        watches = needs.losses or needs.gramian or needs.losses_after
-        if watches or seen.statistics is not None:
-            self._show(seen)
+        if self.watches:
+            after_K = None
+            if self.method.needs().losses_after:
+                # What was measured before them has come when they have.
+                after_K = self.gradient.means(self.gradient.passes.losses, self._rows)
+            self._show(dataclasses.replace(result.seen, loss_after_K=after_K))
         self.positions_K = self.positions_K + self._rows.count_K
         self.step += 1

@@ -12,6 +12,7 @@ Shapes: K domains, R rows of one domain.
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -26,6 +27,33 @@ from pike_mixing.torch.losses import RowLosses
 from pike_mixing.torch.parallel import Group
 from pike_mixing.torch.passes import DomainRows, Passes, Piece, Target
 from pike_mixing.torch.rows import Rows
+
+
+class Measured(NamedTuple):
+    """Statistics of the domains' gradients whose numbers are still on the device."""
+
+    numbers: list[Tensor]
+    """Squared norm, variance and loss (float64) of each domain with rows, in the domains' order."""
+    count_K: Floats
+    """Rows of each domain over all processes."""
+    with_variance: bool
+    """Whether the variances are wanted; without them, they are NaN."""
+
+    def statistics(self, host: Tensor) -> Statistics:
+        """The statistics; NaN for a domain without rows.
+
+        Args:
+            host: All numbers, one after another, in the CPU's memory.
+        """
+        table_Kx3 = np.full((len(self.count_K), 3), np.nan)
+        table_Kx3[self.count_K > 0] = host.view(-1, 3).numpy()
+        squared_norm_K, variance_K, loss_K = np.ascontiguousarray(table_Kx3.T)
+        return Statistics.of_moments(squared_norm_K, variance_K, loss_K, self.count_K)
+
+    def on_host(self, passes: Passes) -> Statistics:
+        """The statistics, once the device has made them: one transfer."""
+        parts = self.numbers or [torch.empty(0, dtype=torch.float64)]
+        return self.statistics(passes.fetch(torch.cat(parts))())
 
 
 def gradient_statistics(
@@ -65,14 +93,14 @@ def gradient_statistics(
     rows_K = own_rows(pieces_K, group)
     if coefficients is None:
         with passes.undisturbed(model, training=model.training):
-            return measured(model, target, passes, rows_K)
+            return measured(model, target, passes, rows_K).on_host(passes)
     if len(coefficients) != len(rows_K):
         raise InputError(f"coefficients: {len(coefficients)} for {len(rows_K)} domains")
 
     def leave(k: int, parts: list[Tensor]) -> None:
         add(target, passes, parts, coefficients[k])
 
-    return measured(model, target, passes, rows_K, leave)
+    return measured(model, target, passes, rows_K, leave).on_host(passes)
 
 
 def gramian(
@@ -140,10 +168,10 @@ def measured(
     use: Callable[[int, list[Tensor]], None] | None = None,
     *,
     with_variance: bool = True,
-) -> Statistics:
+) -> Measured:
     """Norms, variances and losses of each domain; memory of one gradient beside the model.
 
-    Numbers stay on the device until all domains are done.
+    Nothing waits for the device.
 
     Args:
         model: The model at the current weights.
@@ -154,25 +182,21 @@ def measured(
             does not keep, the next domain's gradient takes the memory of.
         with_variance: Whether the variances are wanted; without them, they are NaN.
     """
-    result: list[Tensor | None] = [None] * len(rows_K)
+    result = []
     with parallel.unsynchronized(model) as plain, torch.enable_grad():
         for k, of_domain in enumerate(rows_K):
             if not of_domain.rows:
                 continue
-            parts, result[k] = domain_gradient(
+            parts, numbers_3 = domain_gradient(
                 plain, target, passes, of_domain, with_variance=with_variance
             )
+            result.append(numbers_3)
             passes.settle()
             if use is not None:
                 use(k, parts)
             del parts
-    table_3xK = np.full((3, len(result)), np.nan)
-    for k, numbers_3 in enumerate(result):
-        if numbers_3 is not None:
-            table_3xK[:, k] = passes.on_host(numbers_3).numpy()
-    squared_norm_K, variance_K, loss_K = table_3xK
     count_K = np.array([of_domain.rows for of_domain in rows_K], dtype=np.float64)
-    return Statistics.of_moments(squared_norm_K, variance_K, loss_K, count_K)
+    return Measured(result, count_K, with_variance)
 
 
 def measured_gramian(
@@ -186,7 +210,7 @@ def measured_gramian(
     """All K gradients, their inner products G_jk = g_j . g_k (float64) and their statistics.
 
     A domain without rows has no gradient (None), and NaN in its row and column of G. Memory of K
-    gradients.
+    gradients; one wait for the device.
 
     Args:
         model: Any module.
@@ -196,19 +220,22 @@ def measured_gramian(
         with_variance: Whether the variance over rows is measured.
     """
     parts_K: list[list[Tensor] | None] = [None] * len(rows_K)
-    statistics = measured(
+    moments = measured(
         model, target, passes, rows_K, parts_K.__setitem__, with_variance=with_variance
     )
-    gram_KxK = np.full((len(parts_K), len(parts_K)), np.nan)
-    np.fill_diagonal(gram_KxK, statistics.squared_norm_K)
     products = {}
     with passes.timed("statistics"):
         for (j, first), (k, second) in itertools.combinations(enumerate(parts_K), 2):
             if first is not None and second is not None:
                 products[j, k] = inner(first, second)
                 passes.settle()
-    for (j, k), product in products.items():
-        gram_KxK[j, k] = gram_KxK[k, j] = float(passes.on_host(product))
+    numbers = [*moments.numbers, *(product[None] for product in products.values())]
+    host = passes.fetch(torch.cat(numbers))() if numbers else torch.empty(0, dtype=torch.float64)
+    statistics = moments.statistics(host[: 3 * len(moments.numbers)])
+    gram_KxK = np.full((len(parts_K), len(parts_K)), np.nan)
+    np.fill_diagonal(gram_KxK, statistics.squared_norm_K)
+    for (j, k), product in zip(products, host[3 * len(moments.numbers) :].tolist(), strict=True):
+        gram_KxK[j, k] = gram_KxK[k, j] = product
     return parts_K, gram_KxK, statistics
 
 

@@ -16,8 +16,9 @@ from pike_mixing.torch import rows
 from pike_mixing.torch.engine import Engine
 from pike_mixing.torch.mixed_dataset import MixedDataset
 from pike_mixing.torch.rows import Rows
-from pike_mixing.torch.step_gradient import StepGradient, StepResult
+from pike_mixing.torch.step_gradient import StepGradient
 from pike_mixing.torch.step_record import StepRecord
+from pike_mixing.torch.step_result import StepResult
 from pike_mixing.torch.stream_rows import StreamRows
 
 
@@ -133,7 +134,7 @@ class MixedSteps(Engine):
         # Those before the passes are of evaluation mode, as are those after the update.
         if at.losses and not (needs.losses_after and needs.weighs_losses):
             seen = dataclasses.replace(result.seen, loss_K=at.training_losses())
-            result = dataclasses.replace(result, seen=seen)
+            result = dataclasses.replace(result, read_seen=lambda: seen)
         self._measured = result.seen.statistics or self._measured
         self._metrics = tracking.metrics(
             self.dataset.domains,

@@ -123,9 +123,18 @@ class Passes:
     def settle(self) -> None:
         """Has a device that compiles run what was recorded for it; others have begun already."""
 
-    def on_host(self, tensor: Tensor) -> Tensor:
-        """A tensor in the CPU's memory."""
-        return tensor.cpu()
+    def fetch(self, tensor: Tensor) -> Callable[[], Tensor]:
+        """Begins to bring a tensor to the CPU's memory; the function waits for it."""
+        if tensor.device.type != "cuda":
+            return tensor.cpu
+        host, here = tensor.to("cpu", non_blocking=True), torch.cuda.Event()
+        here.record(torch.cuda.current_stream(tensor.device))
+
+        def wait() -> Tensor:
+            here.synchronize()
+            return host
+
+        return wait
 
     def undisturbed(self, model: nn.Module, *, training: bool) -> AbstractContextManager[object]:
         """Around passes beside the training, of which nothing remains.
@@ -193,3 +202,10 @@ class Target:
     def sum_gradients(self, gradients: Sequence[Tensor]) -> None:
         """Puts the sums over the processes in place; shards have been added up by their passes."""
         parallel.sum_([g for g in gradients if not parallel.in_shards(g)], self.group)
+
+    def summing(self) -> AbstractContextManager[object]:
+        """A backward pass after which the parameters' gradients are the sums over the processes."""
+        whole = [p for p in self.parameters if not parallel.in_shards(p)]
+        if parallel.world_size(self.group) == 1:
+            return contextlib.nullcontext()
+        return parallel.summing(whole, self.group)

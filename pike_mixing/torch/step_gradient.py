@@ -11,6 +11,7 @@ Shapes: K domains, B rows of a step.
 import contextlib
 import copy
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
@@ -25,6 +26,7 @@ from pike_mixing.torch import gradients, parallel
 from pike_mixing.torch.domain_pass import backward_pass
 from pike_mixing.torch.passes import DomainRows, Passes, Piece, Target, free_weights
 from pike_mixing.torch.rows import Rows
+from pike_mixing.torch.step_result import StepResult
 
 
 class StepRows(Protocol):
@@ -50,24 +52,6 @@ def shares(rows: StepRows) -> Floats:
     """b_k / b of equation `eq: mix_framework`."""
     share_K: Floats = rows.count_K / rows.count_K.sum()
     return share_K
-
-
-@dataclasses.dataclass(frozen=True)
-class StepResult:
-    """What a backward pass leaves beside the gradient."""
-
-    seen: Signals
-    """What was measured on the way."""
-    norm: float
-    """The gradient's norm before clipping."""
-    coefficient_K: Floats | None
-    """Weights of the domains' losses, or of their gradients, where the method chose them."""
-
-    @property
-    def losses(self) -> Floats:
-        """Mean loss of each domain's rows; NaN for a domain without rows."""
-        assert self.seen.loss_K is not None
-        return self.seen.loss_K
 
 
 class StepGradient:
@@ -148,7 +132,7 @@ class StepGradient:
             c_K = method.combine(state, seen)
             if leaves:
                 self._combine(parts_K, shares(rows) if c_K is None else c_K)
-            return StepResult(seen, self._clipped() if leaves else math.nan, c_K)
+            return self._result(seen, None, leaves, c_K)
         if needs.reference:
             seen = dataclasses.replace(seen, excess_K=self.means(self.passes.excess, rows))
         if needs.weighs_losses:
@@ -169,10 +153,35 @@ class StepGradient:
             def add(k: int, parts: list[Tensor]) -> None:
                 self._add(parts, float(share_K[k]))
 
-            seen = self._measured(method, seen, rows, add if leaves else None)
-        elif leaves:
+            measured = self._measured(method, seen, rows, add if leaves else None)
+            return self._result(seen, measured, leaves, c_K)
+        if leaves:
             return self._weighted(seen, rows, share_K, c_K)
-        return StepResult(seen, self._clipped() if leaves else math.nan, c_K)
+        return self._result(seen, None, leaves, c_K)
+
+    def _result(
+        self, seen: Signals, measured: gradients.Measured | None, leaves: bool, c_K: Floats | None
+    ) -> StepResult:
+        """What was seen and measured, with the norm of the gradient, which is clipped if left."""
+        read_seen, read_norms = self._reading(seen, measured, [self._clip()] if leaves else [])
+        return StepResult(read_seen, lambda: next(iter(read_norms()), math.nan), c_K)
+
+    def _reading(
+        self, seen: Signals, measured: gradients.Measured | None, norms: Sequence[Tensor]
+    ) -> tuple[Callable[[], Signals], Callable[[], list[float]]]:
+        """Begins one transfer of all numbers; the functions wait for it: signals, and the norms."""
+        numbers = measured.numbers if measured else []
+        parts = [part.double().flatten() for part in (*numbers, *norms)]
+        host = functools.cache(self.passes.fetch(torch.cat(parts))) if parts else None
+
+        def read_seen() -> Signals:
+            if host is None or measured is None:
+                return seen
+            moments = measured.statistics(host()[: 3 * len(numbers)])
+            wanted = moments if measured.with_variance else None
+            return dataclasses.replace(seen, loss_K=moments.loss_K, statistics=wanted)
+
+        return read_seen, lambda: host()[3 * len(numbers) :].tolist() if host else []
 
     def _weighted(
         self, seen: Signals, rows: StepRows, share_K: Floats, c_K: Floats | None
@@ -180,16 +189,23 @@ class StepGradient:
         target, passes, result = self.target, self.passes, []
         passes.clear(target.parameters)
         with parallel.unsynchronized(self.model) as plain:
-            for piece in rows.pieces(share_K):
-                loss_B = backward_pass(plain, target, passes, piece.rows, piece.weight_B)
+            pieces = list(rows.pieces(share_K))
+            for piece in pieces:
+                # The sums of the last pass's gradients begin as they arrive.
+                summing = target.summing() if piece is pieces[-1] else contextlib.nullcontext()
+                with summing:
+                    loss_B = backward_pass(plain, target, passes, piece.rows, piece.weight_B)
                 passes.settle()
                 result.append((piece, loss_B))
-        target.sum_gradients([p.grad for p in target.parameters if p.grad is not None])
         joined, norm = rows.joined(result), self._clip()
-        # One transfer, and so one wait for the device.
-        numbers = passes.on_host(torch.cat([joined.flatten(), norm[None].to(joined)]).double())
-        seen = dataclasses.replace(seen, loss_K=rows.means(numbers[:-1]))
-        return StepResult(seen, float(numbers[-1]), c_K)
+        # One transfer.
+        both = torch.cat([joined.flatten(), norm[None].to(joined)])
+        numbers = functools.cache(passes.fetch(both.double()))
+
+        def read_seen() -> Signals:
+            return dataclasses.replace(seen, loss_K=rows.means(numbers()[:-1]))
+
+        return StepResult(read_seen, lambda: numbers().tolist()[-1], c_K)
 
     def _into_moments(
         self, method: Method, state: State, seen: Signals, rows: StepRows
@@ -197,16 +213,24 @@ class StepGradient:
         """Moves the moments of each domain by its clipped gradient."""
         share_K, c_K = shares(rows), method.combine(state, seen)
         chosen_K = share_K if c_K is None else c_K
-        norms = []
+        norms: list[Tensor] = []
+        share: list[float] = []
 
         def take(k: int, parts: list[Tensor]) -> None:
             self._add(parts, 1.0)
-            norms.append(float(share_K[k]) * self._clipped())
+            norms.append(self._clip())
+            share.append(float(share_K[k]))
             self.optimizer.take(k, float(chosen_K[k]))
             self.optimizer.zero_grad()
             self.passes.settle()
 
-        return StepResult(self._measured(method, seen, rows, take), sum(norms), c_K)
+        measured = self._measured(method, seen, rows, take)
+        read_seen, read_norms = self._reading(seen, measured, norms)
+
+        def read_norm() -> float:
+            return sum(part * norm for part, norm in zip(share, read_norms(), strict=True))
+
+        return StepResult(read_seen, read_norm, c_K)
 
     def means(self, of_rows: Callable[[nn.Module, Rows], Tensor], rows: StepRows) -> Floats:
         """Means by domain of a number of each row, at the current weights and without gradients."""
@@ -220,7 +244,7 @@ class StepGradient:
                 self.passes.settle()
                 result.append((piece, number_B))
         free_weights(self.target.units)
-        return rows.means(self.passes.on_host(rows.joined(result)))
+        return rows.means(self.passes.fetch(rows.joined(result))())
 
     def _measured(
         self,
@@ -228,13 +252,10 @@ class StepGradient:
         seen: Signals,
         rows: StepRows,
         use: Callable[[int, list[Tensor]], None] | None,
-    ) -> Signals:
-        """Makes each domain's gradient for `use`; the signals with what was measured."""
+    ) -> gradients.Measured:
+        """Makes each domain's gradient for `use`; what was measured, on the device."""
         wanted = method.needs().batch_statistics(seen.step)
-        measured = gradients.measured(*self._given(rows, wanted), use, with_variance=wanted)
-        return dataclasses.replace(
-            seen, loss_K=measured.loss_K, statistics=measured if wanted else None
-        )
+        return gradients.measured(*self._given(rows, wanted), use, with_variance=wanted)
 
     def fresh(self, rows: StepRows, *, inner_products: bool) -> tuple[Statistics, Floats | None]:
         """Statistics of rows of their own; with the inner products, where they are wanted."""
@@ -246,7 +267,7 @@ class StepGradient:
         if inner_products:
             _, gram_KxK, measured = gradients.measured_gramian(*given)
             return measured, gram_KxK
-        return gradients.measured(*given), None
+        return gradients.measured(*given).on_host(passes), None
 
     def _gramian(
         self, method: Method, seen: Signals, rows: StepRows
@@ -274,6 +295,3 @@ class StepGradient:
         """Shortens the gradient; its norm before, on the device."""
         parameters = self.target.parameters
         return parallel.full_tensor(nn.utils.clip_grad_norm_(parameters, self.max_norm))
-
-    def _clipped(self) -> float:
-        return float(self.passes.on_host(self._clip()))

@@ -17,7 +17,7 @@ from pike_mixing.torch.losses import checked
 from pike_mixing.torch.parallel import Group
 from pike_mixing.torch.passes import DomainRows, Piece
 from pike_mixing.torch.rows import Rows
-from pike_mixing.torch.step_gradient import StepResult
+from pike_mixing.torch.step_result import StepResult
 
 
 @dataclasses.dataclass

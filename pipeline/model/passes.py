@@ -8,7 +8,7 @@ Shapes: R rows in all, s rows of a micro-batch, L tokens of a row.
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -82,9 +82,14 @@ class PipelinePasses(Passes):
         """Ends a program."""
         devices.mark_step(self.device)
 
-    def on_host(self, tensor: Tensor) -> Tensor:
-        """A tensor in the CPU's memory, once the device has made it."""
-        return devices.on_host(tensor)
+    def fetch(self, tensor: Tensor) -> Callable[[], Tensor]:
+        """Ends a program, whose tensor the function waits for."""
+        if not self.fixed:
+            return super().fetch(tensor)
+        # What is read before it was started is computed for the reader alone, and then once more.
+        chips.gather(tensor)
+        self.settle()
+        return tensor.cpu
 
     def undisturbed(
         self, model: nn.Module, *, training: bool

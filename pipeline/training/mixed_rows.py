@@ -42,5 +42,5 @@ class MixedRows:
     def rows_of(self, purpose: str, positions_K: Ints, count_K: Ints) -> DealtRows:
         """The next rows of each domain for a purpose, see `RowSource`."""
         tokens_BxL1, _ = self._mixtures[purpose].batch(count_K, positions_K)
-        batch = torch.from_numpy(tokens_BxL1).to(self._place)
+        batch = devices.moved(torch.from_numpy(tokens_BxL1), self._place)
         return DealtRows(self._passes, batch, count_K, self._micro_batch)

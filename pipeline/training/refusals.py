@@ -11,9 +11,8 @@ import numpy as np
 import torch
 
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Method
+from pike_mixing.interface import Method, Signals
 from pike_mixing.torch import parallel
-from pike_mixing.torch.step_gradient import StepResult
 from pipeline import settings
 from pipeline.runtime import chips, devices
 
@@ -63,25 +62,27 @@ def refuse_few(requested: int, device: torch.device) -> None:
         )
 
 
-def refuse_nan(result: StepResult, domains: Sequence[str], folder: Path) -> None:
+def refuse_nan(seen: Signals, norm: float, domains: Sequence[str], folder: Path) -> None:
     """Makes sure that a step's losses and norm are numbers.
 
     Args:
-        result: What the backward pass gave.
+        seen: What the backward pass measured.
+        norm: The gradient's norm.
         domains: Names of the domains.
         folder: The run's folder, for the message.
 
     Raises:
         InputError: one is not.
     """
-    count_K = result.seen.count_K
+    count_K, loss_K = seen.count_K, seen.loss_K
     assert count_K is not None
-    bad_K = ~np.isfinite(result.losses) & (count_K > 0)
+    assert loss_K is not None
+    bad_K = ~np.isfinite(loss_K) & (count_K > 0)
     bad = [domain for domain, is_bad in zip(domains, bad_K.tolist(), strict=True) if is_bad]
-    if bad or not math.isfinite(result.norm):
+    if bad or not math.isfinite(norm):
         what = f"the loss of {', '.join(bad)}" if bad else "the gradient's norm"
         raise InputError(
-            f"{folder}: {what} is not a finite number at step {result.seen.step}: lower "
+            f"{folder}: {what} is not a finite number at step {seen.step}: lower "
             "training.peak_learning_rate or lengthen training.warmup_steps; the checkpoints "
             "before this step are sound"
         )

@@ -4,53 +4,91 @@ Shapes: K domains.
 """
 
 import math
+from typing import NamedTuple
+
+import numpy as np
 
 from pike_mixing.alarms import Alarm
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.interface import Statistics
-from pike_mixing.torch.step_gradient import StepResult
-from pipeline.model.checkpoint import TrainState
-from pipeline.settings import Training
+from pike_mixing.interface import Signals, Statistics
+from pike_mixing.torch.step_result import StepResult
+from pipeline import settings
+from pipeline.training import refusals
 from pipeline.training.alarms import Alarms
-from pipeline.training.metric_log import Records
+from pipeline.training.run_folder import RunFolder
 from pipeline.training.throughput import Meter
+
+
+class UnwrittenStep(NamedTuple):
+    """What is to be written down of a step."""
+
+    step: int
+    result: StepResult
+    """What the backward pass gave."""
+    weights_K: Floats
+    """Sampling weights of the batch."""
+    positions_K: Ints
+    """Rows of each domain that were read up to and with it."""
+    rate: float
+    """The learning rate."""
+    seconds: float
+    """What the step took."""
 
 
 class StepLog:
     """Adds rows to a run's records, those of the alarms that they raise too."""
 
-    def __init__(self, recipe: Training, records: Records, watch: Alarms, meter: Meter) -> None:
-        self._recipe, self._records, self._watch, self._meter = recipe, records, watch, meter
-
-    def add_step(
-        self,
-        state: TrainState,
-        result: StepResult,
-        weights_K: Floats,
-        count_K: Ints,
-        *,
-        loss: float,
-        rate: float,
-        seconds: float,
-    ) -> None:
-        """Adds a step.
+    def __init__(self, work: settings.Run, folder: RunFolder, watch: Alarms, meter: Meter) -> None:
+        """Begins with nothing to write.
 
         Args:
-            state: Where the run stands; its number of steps is not raised yet.
-            result: What the backward pass gave.
-            weights_K: Sampling weights of the batch.
-            count_K: Its rows by domain.
-            loss: Its loss.
-            rate: The learning rate.
-            seconds: What the step took.
+            work: The run.
+            folder: Its folder, with its tables.
+            watch: Its alarms.
+            meter: What makes a pace of seconds.
         """
-        step, records, chosen_K = state.step, self._records, result.coefficient_K
+        self._work, self._folder, self._records = work, folder.folder, folder.records
+        self._watch, self._meter = watch, meter
+        self.unwritten: UnwrittenStep | None = None
+        """The step before, of which nothing is known until it is waited for."""
+        self.shown: dict[str, str] = {}
+        """Loss and weights of the last step, for the progress bar."""
+
+    def refuse_nan(self, seen: Signals, norm: float = 0.0) -> None:
+        """Makes sure that what a step measured, and its gradient's norm, are numbers.
+
+        Raises:
+            InputError: one is not.
+        """
+        refusals.refuse_nan(seen, norm, self._work.domains, self._folder)
+
+    def write_down(self) -> None:
+        """Adds the step that is unwritten, whose numbers have come from the device meanwhile.
+
+        Raises:
+            InputError: one of them is not finite.
+        """
+        one, self.unwritten = self.unwritten, None
+        if one is not None:
+            with self._records.timed("gradient"):
+                self.refuse_nan(one.result.seen, one.result.norm)
+            with self._records.timed("records"):
+                self._add_step(one)
+
+    def _add_step(self, one: UnwrittenStep) -> None:
+        """Adds a step."""
+        step, result, weights_K, seconds = one.step, one.result, one.weights_K, one.seconds
+        records, count_K, chosen_K = self._records, result.seen.count_K, result.coefficient_K
+        assert count_K is not None
+        loss = float(np.nansum(result.losses * count_K / self._work.training.rows))
+        shares = " ".join(f"{w:.2f}" for w in weights_K.tolist())
+        self.shown = {"loss": f"{loss:.3f}", "weights": shares}
         records.add(
             "steps",
             step=step,
-            tokens=(step + 1) * self._recipe.rows * self._recipe.length,
+            tokens=(step + 1) * self._work.training.rows * self._work.training.length,
             loss=loss,
-            learning_rate=rate,
+            learning_rate=one.rate,
             gradient_norm=result.norm,
             seconds=seconds,
             **self._meter.of(seconds)._asdict(),
@@ -59,7 +97,7 @@ class StepLog:
         records.add_domains("weights", step, weight=weights_K, count=count_K)
         if chosen_K is not None:
             records.add_domains("coefficients", step, coefficient=chosen_K)
-        self._warn(self._watch.after_step(step, weights_K, count_K, state.positions_K, chosen_K))
+        self._warn(self._watch.after_step(step, weights_K, count_K, one.positions_K, chosen_K))
         if result.seen.statistics is not None:
             # Their time is the pass's own.
             self.add_statistics(step, result.seen.statistics, math.nan)

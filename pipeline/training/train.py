@@ -15,7 +15,6 @@ import numpy as np
 import torch
 
 from pike_mixing import RULES, registry
-from pike_mixing.arrays import Floats
 from pike_mixing.interface import Method
 from pike_mixing.torch import parallel
 from pike_mixing.torch.engine import Engine
@@ -39,7 +38,7 @@ from pipeline.runtime.validation import validate
 from pipeline.training import alarms, budget, inputs, refusals
 from pipeline.training.mixed_rows import MixedRows
 from pipeline.training.run_folder import RunFolder
-from pipeline.training.step_log import StepLog
+from pipeline.training.step_log import StepLog, UnwrittenStep
 from pipeline.training.throughput import Meter
 
 log = logging.getLogger("pike")
@@ -180,7 +179,7 @@ class _Training:
         self.folder = RunFolder(lease, work, identity, self.model, self.optimizer)
         self.records = self.folder.records
         self.meter = Meter(self.model, work, device)
-        self.log = StepLog(recipe, self.records, self.watch, self.meter)
+        self.log = StepLog(work, self.folder, self.watch, self.meter)
         self.engine = self._engine(mixtures)
 
     def _engine(self, mixtures: dict[str, Mixture]) -> Engine:
@@ -229,23 +228,22 @@ class _Training:
             while state.step < recipe.steps:
                 with self.records.timed("loop"):
                     self._validate(state.step)
-                    loss, weights_K = self._step(state)
-                    state.step += 1
+                    self._step(state)
                     if state.step == recipe.steps:
                         self._validate(state.step)
-                    state.alarms = self.watch.state
-                    shares = " ".join(f"{w:.2f}" for w in weights_K.tolist())
-                    bar.add(tokens, loss=f"{loss:.3f}", weights=shares)
+                    bar.add(tokens, **self.log.shown)
                 if self.signals.checkpoint_requested() or self.folder.due(state.step):
                     self.given.refuse_changed()
+                    self.log.write_down()
+                    state.alarms = self.watch.state
                     self.folder.save(state)
                 if state.step < recipe.steps:
                     self.signals.end()
         data = atomic_files.digest(self.given.identity["corpora"])
-        code = modules(self.work.rule)
         epochs = self.train_rows.epochs(state.positions_K)
         log.info("%s: epochs of %s", label, ", ".join(f"{d} {e:.2f}" for d, e in epochs.items()))
         if distributed.is_main_process():
+            code = modules(self.work.rule)
             self.folder.finish(self.values, self.given.manifests, data, code, epochs, self.device)
 
     def _fresh(self) -> checkpoint.TrainState:
@@ -263,37 +261,38 @@ class _Training:
         recipe = self.work.training
         every = recipe.validation_every
         if every is not None and (step % every == 0 or step == recipe.steps):
+            self.log.write_down()
             with self.records.timed("validation"):
                 self.log.add_validation(step, self.engine.losses("validation", recipe.rows))
 
-    def _step(self, state: checkpoint.TrainState) -> tuple[float, Floats]:
-        """One iteration of Algorithm `alg: main`, lines 4-12, with any method in PiKE's place."""
-        began, recipe, timed = time.perf_counter(), self.work.training, self.records.timed
-        engine = self.engine
+    def _step(self, state: checkpoint.TrainState) -> None:
+        """One iteration of Algorithm `alg: main`, lines 4-12, with any method in PiKE's place.
+
+        What it measured is written down when the next step has been launched.
+        """
+        began, timed, engine = time.perf_counter(), self.records.timed, self.engine
         fresh = engine.measure()
         if fresh is not None:
+            self.log.write_down()
             self.log.add_statistics(state.step, *fresh)
         weights_K = self.method.weights(engine.state, state.step)
         result = engine.backward()
         with timed("optimizer"):
-            refusals.refuse_nan(result, self.work.domains, self.folder.folder)
-            rate = learning_rate(state.step, recipe)
+            rate = learning_rate(state.step, self.work.training)
             adamw.set_rate(self.optimizer, rate)
             self.optimizer.step()
             devices.mark_step(self.device)
         with timed("method"):
+            if engine.watches:
+                self.log.refuse_nan(result.seen)
             engine.observe(result)
         state.method, state.positions_K = engine.state, engine.positions_K
         state.statistics_positions_K = engine.fresh_positions_K
-        count_K = result.seen.count_K
-        assert count_K is not None
-        loss = float(np.nansum(result.losses * count_K / recipe.rows))
+        self.log.write_down()
         seconds = time.perf_counter() - began
-        with timed("records"):
-            self.log.add_step(
-                state, result, weights_K, count_K, loss=loss, rate=rate, seconds=seconds
-            )
-        return loss, weights_K
+        unwritten = (state.step, result, weights_K, engine.positions_K, rate, seconds)
+        self.log.unwritten = UnwrittenStep(*unwritten)
+        state.step += 1
 
 
 def modules(rule: str) -> tuple[str, str]:

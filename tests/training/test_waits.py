@@ -1,0 +1,205 @@
+"""What a step costs beside its arithmetic: waits for the device, collectives, graph breaks.
+
+A GPU computes while the host goes on, until the host reads a number. All of this is counted on the
+CPU: each read, each collective and the optimizer's launch leave their names in a list.
+"""
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from pike_mixing import registry
+from pike_mixing.torch import parallel
+from pike_mixing.torch.engine import Engine
+from pike_mixing.torch.step_gradient import StepGradient
+from pipeline import settings
+from pipeline.model import layers, transformer
+from pipeline.model.passes import PipelinePasses
+from pipeline.runtime import atomic_files, devices, run_lock
+from pipeline.runtime.validation import validate
+from pipeline.training import inputs
+from pipeline.training import train as pretrain
+
+SHAPE = settings.Model(layers=2, width=16, heads=2, head_width=8)
+PIKE = {"zeta1": 0.5, "zeta2": 0.1, "every": 2, "rows": 3}
+METHODS = {
+    "mix": {"rule": "mix"},
+    "pike": {"rule": "pike", "method": PIKE},
+    "pike-of-the-batch": {"rule": "pike", "method": {**PIKE, "batch": "training"}},
+    "famo": {"rule": "famo"},
+    "pcgrad": {"rule": "pcgrad"},
+    "adatask": {"rule": "adatask"},
+}
+
+
+class Reads(TorchDispatchMode):
+    """Notes each number that Python takes out of a tensor."""
+
+    def __init__(self, events):
+        super().__init__()
+        self.events = events
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        # The loss compares its slope with 1 on a CPU alone; steps are counted in its memory.
+        reads = function is torch.ops.aten._local_scalar_dense.default
+        if reads and args[0].is_floating_point():
+            self.events.append("item")
+        return function(*args, **(kwargs or {}))
+
+
+def noted(events, passes, optimizer):
+    """Has transfers, waits for them and the optimizer leave their names."""
+    fetch, step = passes.fetch, optimizer.step
+
+    def fetching(tensor):
+        wait = fetch(tensor.clone())
+        number = sum(event.startswith("fetch") for event in events)
+        events.append(f"fetch {number}")
+
+        def waiting():
+            events.append(f"wait {number}")
+            # What is on the host is no wait any more.
+            with torch.utils._python_dispatch._disable_current_modes():
+                return wait()
+
+        return waiting
+
+    passes.fetch = fetching
+    optimizer.step = lambda: (events.append("optimizer"), step())
+
+
+def events_of(run, corpora):
+    """What happens in each step of a run: lists of events, each ending with the optimizer."""
+    values = atomic_files.read_json(run)
+    work = validate(settings.Run, values, str(run))
+    method = registry.build(work.rule, work.method, str(run))
+    with run_lock.acquire(run.parent) as held:
+        given = inputs.read_inputs(work, method, corpora, None, None)
+        loop = pretrain._Training(work, method, values, given, devices.pick("cpu"), held)
+        events = []
+        noted(events, loop.engine.gradient.passes, loop.optimizer)
+        with Reads(events):
+            loop.run()
+    result = [[]]
+    for event in events:
+        result[-1].append(event)
+        if event == "optimizer":
+            result.append([])
+    return result
+
+
+def stalls(events):
+    """Waits for what was fetched last, after which a device has nothing to do."""
+    result, newest, before = 0, None, None
+    for event in events:
+        kind, _, number = event.partition(" ")
+        newest = number if kind == "fetch" else newest
+        # A tensor that is here is read as often as one likes.
+        result += kind == "wait" and number in (newest, None) and event != before
+        before = event
+    return result
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_step_waits_at_most_once_and_without_measurements_not_at_all(make_run, corpora, name):
+    steps = events_of(make_run(**METHODS[name]), corpora)
+    assert len(steps) == 6 + 1
+    for number, events in enumerate(steps[:6]):
+        assert "item" not in events, events
+        # Losses before the pass and after the update are two measurements.
+        assert stalls(events) <= 1 + (name == "famo"), (number, events)
+    if name == "mix":
+        # Step 4 is launched before anything of step 3 is waited for. Step 3 ends in a checkpoint.
+        assert steps[4] == ["fetch 4", "optimizer"]
+        assert steps[5] == ["wait 3", "fetch 5", "optimizer"]
+
+
+class Meta:
+    """Rows without numbers."""
+
+    domains, batch_rows, seed = ("one", "two"), 4, 0
+
+    def __init__(self, passes):
+        self.passes = passes
+
+    def rows_of(self, purpose, positions_K, count_K):
+        from pike_mixing.torch.dealt_rows import DealtRows
+
+        batch = torch.zeros((int(count_K.sum()), 9), dtype=torch.int64, device="meta")
+        return DealtRows(self.passes, batch, count_K, 2)
+
+
+def test_a_step_of_mix_is_launched_where_no_number_can_be_read():
+    with torch.device("meta"):
+        model = transformer.Transformer(SHAPE, 128)
+    passes = PipelinePasses(model)
+    optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
+    gradient = StepGradient(model, passes, micro_batch=2, statistics_micro_batch=1, max_norm=1.0)
+    engine = Engine(registry.build("mix", {}, "mix"), Meta(passes), gradient)
+    for _ in range(3):
+        result = engine.backward()
+        optimizer.step()
+        engine.observe(result)
+    with pytest.raises(NotImplementedError, match="meta"):
+        _ = result.norm
+
+
+def test_a_block_has_no_graph_breaks():
+    block = torch.compile(layers.Block(SHAPE), backend="eager", fullgraph=True)
+    x = torch.randn(2, 8, 16, requires_grad=True)
+    block(x, layers.rotary(8, 8, x.device)).sum().backward()
+    assert x.grad is not None
+
+
+@pytest.fixture
+def two_ranks(monkeypatch):
+    """One process that believes it is the first of two; the names of its collectives."""
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    dist.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
+    events, all_reduce = [], dist.all_reduce
+
+    def noting(tensor, *args, **kwargs):
+        events.append(tensor.numel())
+        return all_reduce(tensor, *args, **kwargs)
+
+    monkeypatch.setattr(dist, "all_reduce", noting)
+    yield events
+    dist.destroy_process_group()
+
+
+def test_gradients_are_summed_in_buckets_while_the_pass_goes_on(two_ranks, monkeypatch):
+    model = torch.nn.Sequential(*(torch.nn.Linear(4, 4, bias=False) for _ in range(4)))
+    # Two weights of 16 numbers each.
+    monkeypatch.setattr(parallel, "BUCKET_BYTES", 2 * 16 * 4)
+    hooks = [
+        parameter.register_post_accumulate_grad_hook(
+            lambda _, number=number: two_ranks.append(f"gradient {number}")
+        )
+        for number, parameter in enumerate(model.parameters())
+    ]
+    with parallel.summing([*model.parameters()]):
+        model(torch.ones(1, 4)).sum().backward()
+    assert two_ranks == ["gradient 3", "gradient 2", 32, "gradient 1", "gradient 0", 32]
+    del hooks
+
+
+def test_a_step_of_two_processes_makes_two_collectives(two_ranks):
+    model = transformer.Transformer(SHAPE, 128)
+    passes = PipelinePasses(model)
+    gradient = StepGradient(model, passes, micro_batch=1, statistics_micro_batch=1, max_norm=1.0)
+    engine = Engine(registry.build("mix", {}, "mix"), Ones(passes), gradient)
+    engine.backward()
+    # All gradients together, then the losses of four rows; one for each of 18 tensors before.
+    assert two_ranks == [sum(p.numel() for p in model.parameters()), 4]
+
+
+class Ones(Meta):
+    """Rows of equal tokens."""
+
+    def rows_of(self, purpose, positions_K, count_K):
+        from pike_mixing.torch.dealt_rows import DealtRows
+
+        batch = torch.ones((int(count_K.sum()), 9), dtype=torch.int64)
+        return DealtRows(self.passes, batch, count_K, 1)
