@@ -30,7 +30,7 @@ RECORDED = (*OF_RUNS, *OF_THEORY, "lineage")
 KINDS = {"table": (tables.write, ".md"), "figure": (figures.write, ".svg")}
 WHOLE = "pike"
 """The database of all runs; the others are `databases/NAME`."""
-COMPRESSION = "format parquet, compression zstd, compression_level 12"
+COMPRESSION = "format parquet, parquet_version v2, compression zstd, compression_level 19"
 
 
 def record(results: Path, *, out: Path) -> str:

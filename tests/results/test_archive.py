@@ -80,7 +80,7 @@ def test_duckdb_reads_the_records_over_http(shown, recorded):
     try:
         connection.execute("load httpfs")
     except duckdb.Error:
-        pytest.skip("DuckDB's extension httpfs is not installed: `install httpfs` takes a network")
+        pytest.skip(f"no httpfs for DuckDB {duckdb.__version__}: `install httpfs` takes a network")
     serve = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(recorded))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
