@@ -57,9 +57,26 @@ class Model:
     """Width of one attention head; rotary positions need an even one."""
     vocabulary_multiple: PositiveInt = 128
     """The embedding has the tokenizer's size rounded up to a multiple of this."""
+    transformers: Annotated[str, Limits(filled=True)] | None = None
+    """Folder or `config.json` of a causal model of transformers, which is trained in place of the
+    paper's decoder. `layers`, `width`, `heads` and `head_width` then price it: they are read from
+    the file, unless they are given."""
+    continued: bool = False
+    """Whether training goes on from the folder's weights, with their own tokenizer."""
+    architecture: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """Content of that `config.json`; a plan reads it."""
+    weights_sha256: str | None = None
+    """Digest of those weights; a plan computes it."""
+
+    @property
+    def weights(self) -> str | None:
+        """Folder of the weights that training goes on from."""
+        return self.transformers if self.continued else None
 
     def padded_vocabulary(self, pieces: int) -> int:
         """Rows of the embedding: 250,100 pieces and a multiple of 128 give the 250,112 of mT5."""
+        if self.continued:
+            return max(pieces, int(self.architecture.get("vocab_size", 0)))
         return math.ceil(pieces / self.vocabulary_multiple) * self.vocabulary_multiple
 
 

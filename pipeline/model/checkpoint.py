@@ -26,6 +26,7 @@ from pike_mixing.arrays import Array, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.torch import parallel
 from pipeline import settings
+from pipeline.model import models
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, distributed, made_from, manifests
 from pipeline.runtime.validation import validate
@@ -133,16 +134,12 @@ def load_model(folder: Path) -> Transformer:
     """
     manifest = _checked(folder, MODEL)
     shape = validate(settings.Model, manifest["model"], f"{folder}/{atomic_files.MANIFEST}: model")
-    with torch.device("meta"):
-        model = Transformer(shape, manifest["vocabulary"])
-    result = load_file(folder / MODEL)
-    own = model.state_dict()
-    if {n: t.shape for n, t in result.items()} != {n: t.shape for n, t in own.items()}:
+    model = models.with_weights(shape, manifest["vocabulary"], load_file(folder / MODEL))
+    if model is None:
         raise InputError(
             f"{folder / atomic_files.MANIFEST} describes a model of other shapes than {MODEL}: "
             f"delete {folder} and train again"
         )
-    model.load_state_dict(result, assign=True)
     return model.eval()
 
 

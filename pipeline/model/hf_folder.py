@@ -52,6 +52,13 @@ def write(folder: Path, saved: Path, pieces: Path, length: int) -> dict[str, Any
 
 def _write_model(folder: Path, net: Transformer, ours: Tokenizer, length: int) -> None:
     pieces = {"eos_token_id": ours.eos, "pad_token_id": ours.padding, "bos_token_id": None}
+    if net.shape.architecture:
+        own: Any = net.net
+        own.save_pretrained(folder)
+        values = atomic_files.read_mapping(folder / "config.json")
+        atomic_files.write_json(folder / "config.json", {**values, **pieces})
+        atomic_files.write_json(folder / "generation_config.json", pieces)
+        return
     described = hf_config.config(net.shape, net.vocabulary, length)
     atomic_files.write_json(folder / "config.json", {**described, **pieces})
     atomic_files.write_json(folder / "generation_config.json", pieces)

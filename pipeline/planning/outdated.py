@@ -113,7 +113,8 @@ class Comparison:
         settings = self._plan.made_of(made.section, name)
         part = settings[made.part] if made.part else None
         stage = made.stage or rule
-        code = stages.code(stage, part, self._pythons.get(rule))
+        foreign = stage == "pretrain" and bool(settings["model"].get("architecture"))
+        code = stages.code(stage, part, self._pythons.get(rule), foreign=foreign)
         today = made_from.Today(settings, *code, reads.paths(), reads.given)
         place = Path(self._plan.manifest(rule, name))
         return tuple(made_from.of_finished(place, stage, today, self._known) or ())

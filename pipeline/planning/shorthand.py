@@ -1,10 +1,12 @@
 """What a configuration may say in short, written out: plans and checks know the long form alone."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
+from pipeline.runtime import model_folders
 
 Config = Mapping[str, Any]
 
@@ -14,6 +16,8 @@ def written_out(config: Config) -> dict[str, Any]:
 
     - `scenarios.NAME.like`: what another scenario sets and this one does not.
     - `runs` without `methods`: all that the section `methods` names, but for those of `without`.
+    - `models.NAME.transformers`: the sizes and the content of its `config.json`, and the digest of
+      its weights where training goes on from them.
     - `grids.NAME.of` and `values`: a method `{grid}-{place}` for each place in the lists of values.
 
     Raises:
@@ -23,6 +27,8 @@ def written_out(config: Config) -> dict[str, Any]:
     whole = dict(config)
     if isinstance(scenarios := config.get("scenarios"), Mapping):
         whole["scenarios"] = {name: _scenario(scenarios, name) for name in scenarios}
+    if isinstance(models := config.get("models"), Mapping):
+        whole["models"] = {name: _model(models[name], f"models.{name}") for name in models}
     if not isinstance(methods := config.get("methods"), Mapping):
         return whole
     if isinstance(runs := config.get("runs"), list):
@@ -47,6 +53,15 @@ def _scenario(scenarios: Config, name: str) -> Any:
     if other not in alone:
         raise InputError(unknown(other, alone, f"scenarios.{name}.like"))
     return {**scenarios[other], **values}
+
+
+def _model(values: Any, where: str) -> Any:
+    if not isinstance(values, Mapping) or not isinstance(place := values.get("transformers"), str):
+        return values
+    result = {**model_folders.described(place, f"{where}.transformers"), **values}
+    if values.get("continued") is True:
+        result["weights_sha256"] = model_folders.weights_sha256(Path(place))
+    return result
 
 
 def _entry(methods: Config, entry: Any) -> Any:

@@ -45,7 +45,7 @@ ASSETS = {
 
 @functools.cache
 def code(
-    stage: str, part: str | None = None, python: str | None = None
+    stage: str, part: str | None = None, python: str | None = None, *, foreign: bool = False
 ) -> tuple[str, dict[str, str] | None]:
     """Fingerprint of a stage's code, and the versions of the packages that it computes with.
 
@@ -54,8 +54,11 @@ def code(
         part: The one of its peers that the stage runs: the rule of a pretraining run, the kind of
             a source.
         python: The interpreter that does the work, where it is not this one.
+        foreign: Whether a model of transformers is trained.
     """
     places = [STAGES[stage], *([PARTS[stage](part)] if part else [])]
+    if foreign:
+        places.append("pipeline.model.foreign")
     modules = [place.partition(":")[0] for place in places]
     fingerprint = code_fingerprint.of(*modules, assets=tuple(ASSETS.get(stage, ())))
     return fingerprint, made_from.versions(stage, modules, python)

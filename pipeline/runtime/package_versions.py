@@ -14,6 +14,7 @@ COMPUTING = {name: name for name in ("torch", "torch_xla", "numpy", "scipy", "li
     "sklearn": "scikit-learn",
     "duckdb": "duckdb",
     "matplotlib": "matplotlib",
+    "transformers": "transformers",
 }
 """Packages whose versions may change a result, by the name that is imported."""
 

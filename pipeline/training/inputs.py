@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from pike_mixing import RULES
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, RunFacts
 from pike_mixing.limits import Proportions
@@ -204,3 +205,10 @@ def _reference(folder: Path, work: settings.Run) -> tuple[Transformer, str]:
         )
     model = checkpoint.load_model(folder / "checkpoints" / f"step{result['steps']}")
     return model.requires_grad_(False), result["weights_sha256"]
+
+
+def modules(work: settings.Run) -> tuple[str, ...]:
+    """The modules whose code a run is a function of."""
+    rule = RULES.get(work.rule, work.rule).partition(":")[0]
+    foreign = ("pipeline.model.foreign",) if work.model.architecture else ()
+    return "pipeline.training.train", rule, *foreign

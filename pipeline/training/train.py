@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from pike_mixing import RULES, registry
+from pike_mixing import registry
 from pike_mixing.interface import Method
 from pike_mixing.torch import parallel
 from pike_mixing.torch.engine import Engine
 from pike_mixing.torch.step_gradient import StepGradient
 from pipeline import errors, settings
 from pipeline.data.batches import Mixture
-from pipeline.model import adamw, checkpoint, transformer
+from pipeline.model import adamw, checkpoint, models
 from pipeline.model.learning_rate import learning_rate
 from pipeline.model.passes import PipelinePasses
 from pipeline.runtime import (
@@ -157,11 +157,11 @@ class _Training:
         if given.held_out:
             mixtures["validation"] = Mixture(given.held_out, recipe.length, work.seed, "validation")
         self.train_rows = mixtures["train"]
-        code = modules(work.rule)
+        code = inputs.modules(work)
         identity = {"run": values, **made_from.code("pretrain", code), **given.identity}
         pieces = next(iter(given.corpora.values())).vocabulary
         vocabulary = work.model.padded_vocabulary(pieces)
-        self.model = transformer.initialised(work.model, vocabulary, work.seed).to(device)
+        self.model = models.initialised(work.model, vocabulary, work.seed).to(device)
         self.model.configure(recipe)
         if shard and self.chips == 1:
             # Its libraries take seconds to import, and one process never needs them.
@@ -243,7 +243,7 @@ class _Training:
         epochs = self.train_rows.epochs(state.positions_K)
         log.info("%s: epochs of %s", label, ", ".join(f"{d} {e:.2f}" for d, e in epochs.items()))
         if distributed.is_main_process():
-            code = modules(self.work.rule)
+            code = inputs.modules(self.work)
             self.folder.finish(self.values, self.given.manifests, data, code, epochs, self.device)
 
     def _fresh(self) -> checkpoint.TrainState:
@@ -293,8 +293,3 @@ class _Training:
         unwritten = (state.step, result, weights_K, engine.positions_K, rate, seconds)
         self.log.unwritten = UnwrittenStep(*unwritten)
         state.step += 1
-
-
-def modules(rule: str) -> tuple[str, str]:
-    """The modules whose code a run of this rule is a function of."""
-    return "pipeline.training.train", RULES.get(rule, rule).partition(":")[0]

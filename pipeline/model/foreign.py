@@ -1,0 +1,224 @@
+"""A causal model of transformers in the place of the paper's decoder (extra `[hf]`).
+
+It is trained and evaluated as the decoder is: the chunked loss reads its last hidden states and its
+output layer, so that a model whose logits are anything else is refused. Dropout is off.
+
+Shapes: B rows, L tokens, D width, V vocabulary, P tokens that all rows share, S = P + L.
+"""
+
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+import transformers
+from torch import Tensor, nn
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+from pike_mixing.errors import InputError
+from pipeline import settings
+from pipeline.model.transformer import PRECISIONS, AttentionLayout, Transformer
+from pipeline.runtime import devices, model_folders
+
+TOLERANCE = 1e-4
+"""Between its logits and those of the pipeline, of their largest."""
+LARGE = 100.0
+"""The largest logit there, about."""
+TRIED = 6
+"""Tokens on which they are compared."""
+SEQUENCES = 32
+"""Texts that are read at a time where rows hold several."""
+
+
+class Foreign(Transformer):
+    """The model, as the pipeline knows its own."""
+
+    def __init__(self, shape: settings.Model, vocabulary: int) -> None:
+        nn.Module.__init__(self)
+        self.shape, self.vocabulary = shape, vocabulary
+        self.precision = torch.float32
+        self.net = _built(shape, vocabulary).eval()
+        self._refuse_unfit()
+
+    def configure(self, recipe: settings.Training) -> Self:
+        """The same model, computing as a recipe says.
+
+        Raises:
+            InputError: the recipe asks for what only the pipeline's own decoder can.
+        """
+        self.precision = PRECISIONS[recipe.precision]
+        other = [name for name in ("compile", "activation_checkpointing") if getattr(recipe, name)]
+        problems = [f"training.{name}: leave it out" for name in other]
+        if devices.compiles(self.device):
+            problems.append("device: train it on cpu or cuda")
+        longest = getattr(self.net.config, "max_position_embeddings", None)
+        if longest is not None and recipe.length > longest:
+            problems.append(f"training.length: it reads {longest} tokens (max_position_embeddings)")
+        if problems:
+            raise InputError(f"a model of transformers: {'; '.join(problems)}")
+        return self
+
+    @property
+    def recomputes(self) -> bool:
+        """Whether blocks are computed again in the backward pass: never.
+
+        Raises:
+            InputError: when it is set.
+        """
+        return False
+
+    @recomputes.setter
+    def recomputes(self, wanted: bool) -> None:
+        if wanted:
+            raise InputError(
+                "a model of transformers keeps its inner values: lower training.microbatch_rows"
+            )
+
+    @property
+    def embedding(self) -> Any:
+        """The output layer, whose `weight` is V x D."""
+        return self.net.get_output_embeddings()
+
+    @property
+    def blocks(self) -> Any:  # type: ignore[override]
+        """None that processes could share.
+
+        Raises:
+            InputError: whenever it is asked for.
+        """
+        raise InputError("a model of transformers is not divided: leave --shard out, train on one")
+
+    def train(self, mode: bool = True) -> Self:
+        """Stays in evaluation mode: a run is a function of its seed, without dropout's draws."""
+        return super().train(False)
+
+    def prefill_cache(self, tokens_P: Tensor) -> Any:
+        """The shared tokens themselves: every text is read from its beginning."""
+        return tokens_P
+
+    def _hidden(self, tokens_BxL: Tensor, sight: AttentionLayout | None) -> Tensor:
+        if sight is None:
+            return self._read(tokens_BxL)
+        texts, places = _texts(tokens_BxL, sight)
+        result_BxLxD: Tensor | None = None
+        for begin in range(0, len(texts), SEQUENCES):
+            some = slice(begin, begin + SEQUENCES)
+            padded = nn.utils.rnn.pad_sequence(texts[some], batch_first=True)
+            hidden = self._read(padded)
+            if result_BxLxD is None:
+                result_BxLxD = hidden.new_zeros(*tokens_BxL.shape, hidden.shape[-1])
+            for own, (row, at) in zip(hidden, places[some], strict=True):
+                length = int(at.shape[0])
+                # The shared beginning stands before what the row holds.
+                start = int(sight.position_BxL[row, at[0]])
+                result_BxLxD[row, at] = own[start : start + length]
+        assert result_BxLxD is not None
+        return result_BxLxD
+
+    def _read(self, tokens_BxL: Tensor) -> Tensor:
+        result: Tensor = self.net.base_model(tokens_BxL, use_cache=False)[0]
+        return result
+
+    @torch.no_grad()
+    def _refuse_unfit(self) -> None:
+        """Refuses a model that the pipeline would compute otherwise."""
+        kind, output = type(self.net).__name__, self.embedding
+        generator = torch.Generator().manual_seed(0)
+        tokens_BxL = torch.randint(self.vocabulary, (2, TRIED), generator=generator)
+        tokens_BxL[1, :-1] = tokens_BxL[0, :-1]
+        before = output.weight.clone()
+        # A cap shows at large logits alone.
+        output.weight.mul_(LARGE / max(1e-6, float(self(tokens_BxL).abs().max())))
+        own_BxLxV, result_BxLxV = self.net(tokens_BxL, use_cache=False).logits, self(tokens_BxL)
+        output.weight.copy_(before)
+        tolerance = TOLERANCE * max(1.0, float(own_BxLxV.abs().max()))
+        differs = not float((own_BxLxV - result_BxLxV).abs().max()) <= tolerance
+        if differs or getattr(output, "bias", None) is not None:
+            raise InputError(
+                f"{kind}: its logits are not its last hidden states times its output layer (a "
+                "bias, a scale, a cap?): train it in your own loop (docs/trainers.md)"
+            )
+        if not float((own_BxLxV[0, :-1] - own_BxLxV[1, :-1]).abs().max()) <= tolerance:
+            raise InputError(f"{kind} sees the tokens that it is to predict: give a causal model")
+
+
+def initialised(shape: settings.Model, vocabulary: int, seed: int) -> Foreign:
+    """A model with its library's initial weights, or with those that it goes on from.
+
+    Args:
+        shape: With `architecture`.
+        vocabulary: Rows of the embedding.
+        seed: Seed of the weights.
+
+    Raises:
+        InputError: transformers has no such causal model, or its weights do not fit.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        result = Foreign(shape, vocabulary)
+    if shape.weights is None:
+        return result
+    found = model_folders.weights_sha256(Path(shape.weights))
+    if found != shape.weights_sha256:
+        raise InputError(f"{shape.weights}: its weights were changed since the run was planned")
+    net, loaded = type(result.net).from_pretrained(
+        shape.weights,
+        config=result.net.config,
+        local_files_only=True,
+        use_safetensors=True,
+        dtype=torch.float32,
+        output_loading_info=True,
+    )
+    if missing := sorted(loaded["missing_keys"]):
+        raise InputError(f"{shape.weights} lacks weights of the model: {', '.join(missing[:5])}")
+    result.net = net.eval()
+    return result
+
+
+def _built(shape: settings.Model, vocabulary: int) -> Any:
+    values = dict(shape.architecture)
+    kind = values.pop("model_type", None)
+    if kind not in CONFIG_MAPPING:
+        raise InputError(
+            f"models: model_type {kind!r}: transformers {transformers.__version__} has none"
+        )
+    if shape.weights is None:
+        values |= dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"))
+        values["vocab_size"] = vocabulary
+    elif values.get("vocab_size") != vocabulary:
+        raise InputError(
+            f"{shape.weights} has an embedding of {values.get('vocab_size')} pieces and the "
+            f"tokenizer {vocabulary:,}: give the tokenizer that it was trained with"
+        )
+    if values.get("output_router_logits"):
+        raise InputError("models: output_router_logits: the routers' loss is not trained: leave it")
+    config = CONFIG_MAPPING[kind].from_dict(values)
+    try:
+        return transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    except ValueError as error:
+        raise InputError(f"models: {kind}: no causal model of transformers: {error}") from None
+
+
+def _texts(
+    tokens_BxL: Tensor, sight: AttentionLayout
+) -> tuple[list[Tensor], list[tuple[int, Tensor]]]:
+    """The texts that rows hold side by side, and of each its row and the places of its tokens.
+
+    A text ends at a token that none behind it sees. Padding is none.
+    """
+    shared: Any = sight.shared
+    prefix_P = tokens_BxL[:0, 0] if shared is None else shared
+    P = len(prefix_P)
+    position_BxL, seen_BxLxL = sight.position_BxL.cpu().numpy(), sight.seen_BxLxS[..., P:].cpu()
+    texts, places = [], []
+    for row, (position_L, seen) in enumerate(zip(position_BxL, seen_BxLxL.numpy(), strict=True)):
+        behind_LxL = position_L[:, None] > position_L[None, :]
+        for last in np.flatnonzero(~(seen & behind_LxL).any(axis=0)):
+            at = np.flatnonzero(seen[last])
+            at = at[np.argsort(position_L[at], kind="stable")]
+            if (position_L[at] != np.arange(P, P + len(at))).any():
+                continue
+            here = torch.from_numpy(at).to(tokens_BxL.device)
+            texts.append(torch.cat([prefix_P, tokens_BxL[row, here]]))
+            places.append((row, here))
+    return texts, places
