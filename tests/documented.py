@@ -17,7 +17,7 @@ HOW = [
     (r"cp workflow/configs/languages\.yaml mine\.yaml", "new"),
     (r"\.venv/bin/snakemake ", "new"),
     (r"\.venv/bin/pike( methods| plan .*| scenarios .*)?", "new"),
-    (r"\.venv/bin/pike (advise|query|why|watch) ", "finished"),
+    (r"\.venv/bin/pike (advise|query|why|watch)( .*)?", "finished"),
     (r"python -m pike_mixing ", "library"),
     (r"\.venv/bin/pike registered ", "not run: test_registered.py has a database of all its runs"),
     (r"\.venv/bin/pike export ", "not run: test_hf_export.py, where transformers is installed"),
