@@ -1,13 +1,16 @@
-"""docs/finders.md, from records of `benchmarks`: finders, own_swarm, two_phases, scaling.
+"""docs/finders.md and the report's page of finders, from records of `benchmarks`: finders,
+own_swarm, two_phases, scaling.
 
 python -m benchmarks.finders_page
 """
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from markdown_it import MarkdownIt
 
 from benchmarks import finders, own_swarm, scaling, two_phases
 from benchmarks.finder_scores import MEAN
@@ -15,6 +18,7 @@ from benchmarks.measure import ROOT
 from pipeline.statistics.distributions import t_quantile
 
 PAGE = ROOT / "docs" / "finders.md"
+REPORT = ROOT / "pipeline" / "results" / "report" / "finders.html"
 HEAD = """# How good the finders are
 
 Made by `python -m benchmarks.finders_page` from `benchmarks/results/finders.json` (commit {commit},
@@ -35,7 +39,7 @@ mixtures are judged.
 
 
 def main() -> None:
-    """Writes the page."""
+    """Writes the pages."""
     record = json.loads(finders.RECORD.read_text(encoding="utf-8"))
     own = json.loads(own_swarm.RECORD.read_text(encoding="utf-8"))
     rows, config = record["rows"], record["config"]
@@ -60,8 +64,10 @@ def main() -> None:
         *of_scaling(json.loads(scaling.RECORD.read_text(encoding="utf-8"))),
         LEFT_OUT,
     ]
-    PAGE.write_text("\n".join(parts), encoding="utf-8")
-    print(PAGE)
+    text = "\n".join(parts)
+    PAGE.write_text(text, encoding="utf-8")
+    REPORT.write_text(template(text), encoding="utf-8")
+    print(PAGE, REPORT, sep="\n")
 
 
 LEFT_OUT = """
@@ -71,6 +77,19 @@ LEFT_OUT = """
 tokens, losses over steps or influences ([sources](methods.md#finders)). marin's table (796 MB) was
 not fetched.
 """
+
+
+def template(text: str) -> str:
+    """The page as the report's template: wide tables scroll, links into docs/ are words."""
+    text = re.sub(r"\[([^]]*)\]\(\S*\.md\S*\)", r"\1 (docs)", text)
+    html = MarkdownIt("commonmark").enable("table").render(text)
+    html = re.sub(
+        r"<h2>([^<]*)</h2>((?:(?!<h2>).)*?)<table>",
+        r'<h2>\1</h2>\2<div class="scroll" role="region" tabindex="0" aria-label="\1"><table>',
+        html,
+        flags=re.DOTALL,
+    ).replace("</table>", "</table></div>")
+    return f'{{% extends "layout.html" %}}\n{{% block main %}}\n{html}{{% endblock %}}\n'
 
 
 def shown(interval: Sequence[float], digits: int = 2) -> str:

@@ -32,6 +32,7 @@ PAGES = {
     "tables": "All numbers",
     "paper": "The paper",
     "methods": "Methods",
+    "finders": "Finders",
     "provenance": "Provenance",
 }
 """The pages' files and titles."""

@@ -8,10 +8,24 @@ from pike_mixing.finders.interface import Proxy, Swarm
 
 
 def test_the_page_is_written_from_the_records(tmp_path, monkeypatch):
-    page = finders_page.PAGE
-    monkeypatch.setattr(finders_page, "PAGE", tmp_path / "finders.md")
+    pages = {name: getattr(finders_page, name) for name in ("PAGE", "REPORT")}
+    for name in pages:
+        monkeypatch.setattr(finders_page, name, tmp_path / name)
     finders_page.main()
-    assert (tmp_path / "finders.md").read_text() == page.read_text()
+    for name, page in pages.items():
+        assert (tmp_path / name).read_text() == page.read_text()
+
+
+def test_the_reports_page_scrolls_wide_tables_and_links_to_no_docs():
+    table = finders_page.table(["x"], [["0.9 (0.8 to 1)"]])
+    text = "\n".join(["A [b](methods.md#c).", "## N", "## T", *table])
+    assert finders_page.template(text) == (
+        '{% extends "layout.html" %}\n{% block main %}\n<p>A b (docs).</p>\n'
+        '<h2>N</h2>\n<h2>T</h2>\n<div class="scroll" role="region" tabindex="0" aria-label="T">'
+        "<table>\n<thead>\n<tr>\n<th>x</th>\n</tr>\n</thead>\n"
+        "<tbody>\n<tr>\n<td>0.9 (0.8 to 1)</td>\n</tr>\n</tbody>\n</table></div>\n"
+        "{% endblock %}\n"
+    )
 
 
 def test_scores_of_draws_by_hand():
