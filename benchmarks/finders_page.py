@@ -1,5 +1,4 @@
-"""docs/finders.md and the report's page of finders, from records of `benchmarks`: finders,
-own_swarm, two_phases, scaling.
+"""docs/finders.md and the report's page, from records: finders, own_swarm, two_phases, scaling.
 
 python -m benchmarks.finders_page
 """
@@ -31,7 +30,7 @@ tokens) and predict the losses of others: {small} of 1M, the same mixtures at 60
 least squares, to compare with. The targets are 13 validation losses, each alone, and their mean.
 
 In parentheses stand 95 %: quantiles over draws of the training runs ({draws} of each size but the
-whole), test runs and, where a number is a mean over targets, the targets, drawn anew all at once.
+whole), test runs and, where a number is a mean over targets, the targets, drawn anew together.
 The tables hold no repeats: noise of single runs is in every number. *Regret* is the loss of the run
 that is predicted best, above the lowest, as part of that of a run at random. Only measured
 mixtures are judged.
@@ -89,6 +88,7 @@ def template(text: str) -> str:
         html,
         flags=re.DOTALL,
     ).replace("</table>", "</table></div>")
+    html = re.sub(r"<tr>\n<td>(.*?)</td>", r'<tr>\n<th scope="row">\1</th>', html)
     return f'{{% extends "layout.html" %}}\n{{% block main %}}\n{html}{{% endblock %}}\n'
 
 

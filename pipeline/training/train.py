@@ -258,8 +258,7 @@ class _Training:
 
     def _validate(self, step: int) -> None:
         """Looks at the held-out losses where it is time, and after the last step."""
-        recipe = self.work.training
-        every = recipe.validation_every
+        recipe, every = self.work.training, self.work.training.validation_every
         if every is not None and (step % every == 0 or step == recipe.steps):
             self.log.write_down()
             with self.records.timed("validation"):

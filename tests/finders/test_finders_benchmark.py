@@ -23,7 +23,7 @@ def test_the_reports_page_scrolls_wide_tables_and_links_to_no_docs():
         '{% extends "layout.html" %}\n{% block main %}\n<p>A b (docs).</p>\n'
         '<h2>N</h2>\n<h2>T</h2>\n<div class="scroll" role="region" tabindex="0" aria-label="T">'
         "<table>\n<thead>\n<tr>\n<th>x</th>\n</tr>\n</thead>\n"
-        "<tbody>\n<tr>\n<td>0.9 (0.8 to 1)</td>\n</tr>\n</tbody>\n</table></div>\n"
+        '<tbody>\n<tr>\n<th scope="row">0.9 (0.8 to 1)</th>\n</tr>\n</tbody>\n</table></div>\n'
         "{% endblock %}\n"
     )
 
