@@ -32,13 +32,16 @@ def _judge(connection: duckdb.DuckDBPyConnection) -> None:
     """
     result = connection.execute(
         "select claim, cell, coalesce(seeds < least_seeds_of_claims() or effective < ?, false), "
-        "margin, seed_stderr, item_stderr, seeds, degrees, p from weighed_cells "
+        "margin, seed_stderr, item_stderr, seeds, degrees, p, share from weighed_cells "
         "where side = 'ours' order by claim, margin, cell",
         [LEAST_DOCUMENTS],
     ).fetchall()
     tests, p_of = {}, {}
     for claim, group in itertools.groupby(result, key=lambda row: row[0]):
-        cells = [(name, row[0], None if few else cell_p(*row)) for _, name, few, *row in group]
+        cells = [
+            (name, row[0], None if few else max(cell_p(*row), least_p(row[3]) if share else 0.0))
+            for _, name, few, *row, share in group
+        ]
         key = tuple((name, margin) for name, margin, _ in cells)
         p = claim_p([cell[1:] for cell in cells])
         if p is not None:
@@ -73,6 +76,14 @@ def cell_p(
     p = p_value(Estimate(margin, of_seeds, of_items or 0.0, seeds or 1, degrees or MANY))
     assert p is not None
     return p
+
+
+def least_p(seeds: int) -> float:
+    """The least p-value of a mean share: how often all seeds lie on one side by chance, 2 / 2^S.
+
+    Where a seed moves all pairs at once its share is all or nothing: then Student's t is no guide.
+    """
+    return 2.0 ** (1 - seeds)
 
 
 def claim_p(cells: Sequence[tuple[float, float | None]]) -> float | None:

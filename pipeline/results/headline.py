@@ -69,7 +69,8 @@ def write(database: Path, docs: Path) -> None:
 
 def _table(block: Row) -> str:
     lines = [
-        f"**{block['title']}** ({block['scenario']}, {block['size']}). {block['text'][0]}",
+        f"**{block['title']}** ({block['scenario']}, {block['size']}, {block['tokens']}). "
+        f"{block['text'][0]}",
         "",
         f"| | against {block['against']} | shown |",
         "| --- | ---: | --- |",

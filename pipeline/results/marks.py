@@ -55,9 +55,26 @@ LATEX = {
 """How a cell's marks are set, the innermost first."""
 
 
+Doubts = Mapping[tuple[str | None, ...], Mapping[str, str]]
+"""By scenario, model and method its marks, each with how many of how many runs have it."""
+
+
 def notes(marks: Collection[str]) -> list[str]:
     """What those of the marks that a table has mean."""
     return [text for mark, text in NOTES.items() if mark in marks]
+
+
+def counted_notes(marked: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """The same, each with the rows that have the mark, and in how many of how many runs.
+
+    Args:
+        marked: By row its marks, as `doubts` gives them.
+    """
+    rows = {
+        mark: [f"{row}: {marks[mark]} runs." for row, marks in marked.items() if mark in marks]
+        for mark in NOTES
+    }
+    return [" ".join([text, *rows[mark]]) for mark, text in NOTES.items() if rows[mark]]
 
 
 def signs(marked: Collection[str]) -> str:
@@ -80,10 +97,8 @@ def escaped(text: str) -> str:
     return "".join(special.get(character, character) for character in text)
 
 
-def doubts(
-    connection: duckdb.DuckDBPyConnection, where: str
-) -> Mapping[tuple[str | None, ...], set[str]]:
-    """Marks that alarms give to the numbers of a scenario, a model and a method.
+def doubts(connection: duckdb.DuckDBPyConnection, where: str) -> Doubts:
+    """Marks that alarms give to the numbers of a scenario, a model and a method, with counts.
 
     Args:
         connection: An open database.
@@ -92,8 +107,9 @@ def doubts(
     Raises:
         InputError: the database is of an earlier version.
     """
-    result: dict[tuple[str | None, ...], set[str]] = {}
+    result: dict[tuple[str | None, ...], dict[str, str]] = {}
     for row in selection.rows(connection, "doubts", {}, where):
         key = row["scenario"], row["model"], row["method"]
-        result.setdefault(key, set()).add(row["mark"])
+        count = f"{row['runs']} of {row['of_runs']}"
+        result.setdefault(key, {})[row["mark"]] = count
     return result

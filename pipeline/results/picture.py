@@ -15,7 +15,7 @@ ROUND = (1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0)
 
 def picture(
     places: Sequence[Row],
-    doubts: Mapping[tuple[str | None, ...], set[str]],
+    doubts: marks.Doubts,
     most: int = MOST_LINES,
 ) -> dict[str, Any]:
     """A block of lines for each place, the lowest loss first.
@@ -31,19 +31,25 @@ def picture(
     """
     limit = _limit([row for place in places for row in place["rows"] if row["seeds"] > 1]
                    or [row for place in places for row in place["rows"]])  # fmt: skip
-    signed: set[str] = set()
+    by_row: dict[str, Mapping[str, str]] = {}
     blocks, single = list[Row](), list[Row]()
     for place in places:
         lines = [_line(row, limit) for row in place["rows"]]
         for line in lines:
-            marked = doubts.get((place["scenario"], place["model"], line["method"]), set())
-            signed |= marked
+            where = place["scenario"], place["model"]
+            marked = doubts.get((*where, line["method"]), {})
+            by_row[f"{line['label']} in {'/'.join(where)}"] = marked
             line["signs"] = marks.signs(marked)
         several = [line for line in lines if line["seeds"] > 1]
         first = (several or lines)[:most]
         more = [line for line in lines if line not in first]
         (blocks if several else single).append({**place, "lines": first, "more": more})
-    return {"limit": limit, "blocks": blocks, "single": single, "notes": marks.notes(signed)}
+    return {
+        "limit": limit,
+        "blocks": blocks,
+        "single": single,
+        "notes": marks.counted_notes(by_row),
+    }
 
 
 def _limit(rows: Sequence[Row]) -> float:

@@ -182,7 +182,7 @@ def _scenario(
     connection: duckdb.DuckDBPyConnection,
     named: experiment.Experiment,
     scenario: str,
-    doubts: Mapping[tuple[str | None, ...], set[str]],
+    doubts: marks.Doubts,
     tabled: list[dict[str, Any]],
     drawn: list[dict[str, Any]],
 ) -> dict[str, Any]:
@@ -195,10 +195,10 @@ def _scenario(
     for row in models:
         model, size = row["model"], f"{labels.amount(row['parameters'])} parameters"
         blocks = provenance.accuracies(connection, scenario, model)
-        marked = {row["method"]: doubts.get((scenario, model, row["method"]), set())
+        marked = {row["method"]: doubts.get((scenario, model, row["method"]), {})
                   for block in blocks for row in block["rows"]}  # fmt: skip
         signs = {method: marks.signs(found) for method, found in marked.items()}
-        notes = marks.notes(set().union(*marked.values()))
+        notes = marks.counted_notes(marked)
         one = {"model": model, "size": size, "blocks": blocks, "signs": signs, "notes": notes}
         tested.append(one)
     about = named.section("scenarios").get(scenario, {})

@@ -9,7 +9,7 @@ from test_views import paired
 from pike_mixing import make
 from pike_mixing.errors import InputError
 from pipeline.planning import planner, schema
-from pipeline.results import advice, advise, labels, picture
+from pipeline.results import advice, advise, labels, marks, picture
 
 ROW = {"scenario": "s", "model": "m", "seeds": 3, "nll_document_stderr": 0.01}
 ROW |= {"effective": 40, "nll_stderr": 0.02}
@@ -215,3 +215,9 @@ def test_one_axis_that_hopeless_methods_do_not_rule():
         (37.5, ""), (50, ""), (62.5, ""), (100, "right"),
     ]  # fmt: skip
     assert len(picture.picture([place], {}, most=3)["blocks"][0]["more"]) == 1
+
+
+def test_signs_say_in_how_many_of_how_many_runs():
+    (note,) = marks.counted_notes({"PiKE": {"unmoved": "3 of 5"}, "Mix": {}})
+    assert note.startswith("§: in one of its runs the method never moved a row")
+    assert note.endswith("(alarm never-moved). PiKE: 3 of 5 runs.")

@@ -6,6 +6,7 @@ import duckdb
 import numpy as np
 import pytest
 
+from benchmarks import error_rates
 from pipeline.results import claim_tests, comparisons, views
 from pipeline.results.outcomes import Differences
 from pipeline.statistics import estimates, paired
@@ -66,31 +67,31 @@ LENGTHS = {
 """Tokens of validation documents as the standard library's text has them."""
 
 
-CASES = {
-    "seeds": {"seed_sd": 0.1, "both_sd": 0.02},
-    "documents": {"document_sd": 0.1, "both_sd": 0.02},
-    "both together": {"both_sd": 0.1},
-    "seeds and documents": {"seed_sd": 0.03, "document_sd": 0.1},
-}
+@pytest.mark.slow
+@pytest.mark.parametrize("text", LENGTHS)
+def test_intervals_hold_over_documents_of_any_length(text):
+    tokens_D = np.array(LENGTHS[text], float)
+    for seed_sd, document_sd, heavy in itertools.product((0.001, 0.1), (0.02, 0.1), (False, True)):
+        random = np.random.default_rng([len(text), int(1000 * (seed_sd + document_sd))])
+        difference, half = judged(
+            simulated(
+                random, 3, len(tokens_D), seed_sd=seed_sd, document_sd=document_sd, heavy=heavy
+            ),
+            tokens_D,
+        )
+        # Three standard deviations, as there are eight cases.
+        assert (abs(difference) > half).mean() <= 0.05 + 1.5 * TWO_SIGMA
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("heavy", [False, True])
-@pytest.mark.parametrize("seeds", [3, 5])
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("text", LENGTHS)
-def test_intervals_hold_over_documents_of_any_length(text, case, seeds, heavy):
-    tokens_D = np.array(LENGTHS[text], float)
-    random = np.random.default_rng([len(text), len(case), seeds, heavy])
-    apart = simulated(random, seeds, len(tokens_D), **CASES[case], heavy=heavy)
-    difference, half = judged(apart, tokens_D)
-    wrong = (abs(difference) > half).mean()
-    # Three standard deviations, as there are 48 cases.
-    assert wrong <= 0.05 + 1.5 * TWO_SIGMA
-    if text == "unicode" and case != "seeds and documents" and not heavy:
-        # Where two parts matter the sum of their squares is up to three points too wide; where none
-        # is of seeds or documents alone, one.
-        assert wrong >= 0.04 - 1.5 * TWO_SIGMA
+@pytest.mark.parametrize("kind", error_rates.kinds())
+def test_every_kind_of_verdict_errs_in_one_of_twenty(kind):
+    times, once = 30 if kind == "rank correlations" else 100, error_rates.kinds()[kind]
+    for name, case in error_rates.CASES.items():
+        random = np.random.default_rng([len(kind), len(name)])
+        wrong = sum(once(case, random, 3) for _ in range(times))
+        # Three standard deviations, rounded upwards to a whole number.
+        assert wrong <= np.ceil(0.05 * times + 3 * (0.05 * 0.95 * times) ** 0.5), name
 
 
 @pytest.mark.slow

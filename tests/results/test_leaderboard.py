@@ -153,3 +153,18 @@ def test_ranks_are_compared_by_scenario_and_a_budget_stands_under_its_scenarios_
     assert {(c["row_label"], c["column_label"]): c["value"] for c in cells}["mine", "m, 2k"] == (
         pytest.approx(0.25)
     )
+
+
+def test_a_scenario_that_repeats_anothers_runs_is_no_further_one(judged):
+    config = '{"scenarios": {"s2": {"like": "s"}, "u2": {"like": "u"}}}'
+    judged.execute("update experiment set config = ?", [config])
+    for scenario in "su":
+        climbed(judged, scenario, 1000, {"mix": 0.1, "mine": 0.2, "drawn-000": 0.3})
+    climbed(judged, "s2", 2000, {"mix": 0.1, "mine": 0.3, "drawn-000": 0.2})
+    climbed(judged, "u2", 2000, {"mix": 0.3, "mine": 0.2, "drawn-000": 0.1})
+    over = "select tau, units from rank_correlations where scenario is null"
+    # tau 1/3 and -1.
+    assert records(judged, over) == [{"tau": pytest.approx(-1 / 3), "units": 2}]
+    # The same weights on the first rung: one unit, and no interval.
+    judged.execute("update runs set weights_sha256 = method where tokens = 1000")
+    assert records(judged, over) == [{"tau": pytest.approx(-1 / 3), "units": 1}]

@@ -34,17 +34,35 @@ single as (
     group by all
 ),
 
+-- Scenarios whose runs on one of two rungs are the same runs are one.
+trained as (
+    select scenario, rung, min(scenario) over (partition by rung, weights) as first_scenario
+    from (
+        select scenario, rung, string_agg(weights, ' ' order by method, seed) as weights
+        from rung_regrets
+        group by scenario, rung
+    )
+),
+
 by_scenario as (
     select scenario, rung_a, label_a, rung_b, label_b, avg(tau) as tau, count(tau) as units, stddev_samp(tau) as sd
     from single
     group by all
 ),
 
+apart as (
+    select s.rung_a, s.label_a, s.rung_b, s.label_b, avg(s.tau order by s.scenario) as tau
+    from by_scenario as s
+    join trained as a on s.scenario = a.scenario and s.rung_a = a.rung
+    join trained as b on s.scenario = b.scenario and s.rung_b = b.rung
+    group by s.rung_a, s.label_a, s.rung_b, s.label_b, least(a.first_scenario, b.first_scenario)
+),
+
 over_scenarios as (
     select
-        null as scenario, rung_a, label_a, rung_b, label_b, avg(tau) as tau, count(tau) as units,
-        stddev_samp(tau) as sd
-    from by_scenario
+        null as scenario, rung_a, label_a, rung_b, label_b, avg(tau order by tau) as tau, count(tau) as units,
+        stddev_samp(tau order by tau) as sd
+    from apart
     group by rung_a, label_a, rung_b, label_b
 )
 

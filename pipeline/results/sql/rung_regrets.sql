@@ -1,5 +1,6 @@
 -- The regret of every run on a ladder of budgets. A rung is a model and a number of training tokens; scenarios that
--- are `like` another stand under its name. Rungs are in the order of parameters and tokens.
+-- are `like` another stand under its name. Rungs are in the order of parameters and tokens. weights: those that the
+-- run ended with, by which one run that stands in two scenarios is known.
 with runs_of_rungs as (
     select
         r.run,
@@ -9,7 +10,8 @@ with runs_of_rungs as (
         r.parameters,
         r.method,
         r.seed,
-        v.nll - o.nll as regret
+        v.nll - o.nll as regret,
+        coalesce(r.weights_sha256, r.run) as weights
     from runs as r
     join experiment as e on r.method <> e.oracle
     join validation_averages as v on r.run = v.run and v.final
@@ -30,7 +32,8 @@ select
     u.seed,
     g.position as rung,
     u.model || ', ' || printf('%,d', u.tokens // 1000) || 'k' as rung_label,
-    u.regret
+    u.regret,
+    u.weights
 from runs_of_rungs as u
 join rungs as g using (model, tokens)
 order by u.run

@@ -1,6 +1,6 @@
 -- Methods over drawn scenarios, with a target and without: the target loss minus that of the baseline, mean over
--- scenarios of means over seeds, behind ± half of the 95% interval over scenarios, not corrected for the number of
--- methods; the largest difference of a scenario; and the cost in steps of the baseline.
+-- scenarios of means over seeds, behind ± half of the 95% interval over scenarios, of each method by itself: no
+-- verdicts; the largest difference of a scenario; and the cost in steps of the baseline.
 --
 -- cost: the time of a run's steps, mean over scenarios and seeds; with others: with the runs that found its mixture
 -- or its settings.
@@ -17,8 +17,7 @@ cells as (
     join experiment as e on b.against = e.baseline
     left join costs as k using (board, model, method)
     cross join lateral (values
-        (0, 'against ' || e.baseline, 'nats', b.difference, b.half, 3, 'lower', b.half is not null and b.difference + b.half < 0,
-            null),
+        (0, 'against ' || e.baseline, 'nats', b.difference, b.half, 3, 'lower', null, null),
         (1, 'largest', 'nats', b.worst, null, 3, null, null, null),
         (2, 'on', null, null, null, 0, null, null, b.worst_scenario),
         (3, 'scenarios', null, b.scenarios, null, 0, null, null, null),

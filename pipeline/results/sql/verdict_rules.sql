@@ -95,10 +95,10 @@ create macro claim_verdict(inside, p_holm, fewest) as case
     else 'supported'
 end;
 
--- The least standard error of a share, in percent, of so many trials, by the estimate of Agresti and Coull (1998),
+-- The least standard error of a mean share, in percent, of so many seeds, by the estimate of Agresti and Coull (1998),
 -- which adds two successes and two failures: seeds that agree are no proof.
-create macro share_error(percent, trials) as 100 * sqrt(
-    (percent / 100 * trials + 2) * ((1 - percent / 100) * trials + 2) / (trials + 4) ^ 3
+create macro share_error(percent, seeds) as 100 * sqrt(
+    (percent / 100 * seeds + 2) * ((1 - percent / 100) * seeds + 2) / (seeds + 4) ^ 3
 );
 
 -- How many standard deviations of the seeds' differences a true difference must have for its 95% interval

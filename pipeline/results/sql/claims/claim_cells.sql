@@ -12,16 +12,15 @@ with by_seed as (
 summed as (
     select claim, quantity, scenario, model, our_scenario, our_scenario || ' / ' || our_model || ', ' || of_what
         as cell, avg(value order by seed) as value, count(*) as seeds,
-        stddev_samp(value order by seed) / sqrt(seeds) as spread, any_value(units) * seeds as trials
+        stddev_samp(value order by seed) / sqrt(seeds) as spread
     from by_seed
     group by all
 ),
 
--- A share of pairs has few values, so that seeds may agree by chance.
+-- Shares of pairs have few values, so that seeds may agree by chance: `share` says of which (claim_tests.py).
 erring as (
-    select * exclude (spread, trials), case
-        when starts_with(claim, 'low-conflict-') and seeds > 1 then greatest(spread, share_error(value, trials))
-        else spread end as stderr
+    select * exclude (spread), starts_with(claim, 'low-conflict-') as share,
+        if(share and seeds > 1, greatest(spread, share_error(value, seeds)), spread) as stderr
     from summed
 )
 

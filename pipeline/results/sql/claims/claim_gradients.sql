@@ -43,7 +43,6 @@ unevenness as (
 by_run as (
     select p.our_scenario, p.our_model, p.scenario, p.model, p.run, p.seed,
         count(distinct p.pair) || ' pairs' as of_what,
-        count(distinct p.pair) as units,
         100 * avg((p.cosine > 0)::integer) as "low-conflict-glam",
         100 * avg((p.cosine < -0.1)::integer) as "low-conflict-multilingual",
         avg(p.cosine) filter (p.is_first) - avg(p.cosine) filter (p.is_last) as "similarity-falls",

@@ -1,0 +1,239 @@
+"""How often verdicts are wrong where nothing differs, and intervals miss the truth.
+
+    python -m benchmarks.error_rates [--times 1000]
+
+Differences of known truth are drawn and judged by the functions and views that judge runs. What is
+random is of a seed (all documents move), of a document (in all seeds), or of both together; each
+case says which counts most. Documents have the lengths of real validation text.
+
+A rate of 5 % is known to 2 sqrt(0.0475 / times), two standard errors. Where two parts matter an
+interval over two or three seeds is too wide: Satterthwaite's degrees of the sum would make it
+narrower, and err in up to 13 % of cases over two seeds and 8 % over three.
+
+Record: benchmarks/results/error_rates.json.
+
+Shapes: S seeds, G documents of a domain or task, K domains, T checkpoints.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks import measure
+from pipeline.results import claim_tests, speedups, views
+from pipeline.results.outcomes import CheckpointKey
+from pipeline.statistics import estimates, paired
+from pipeline.statistics.estimates import Estimate, Floats, Part
+
+SEEDS = (2, 3, 5, 10)
+TOKENS_G = np.array([128] * 8 + [100] * 16 + [60] * 20 + [17] * 16, np.float64)
+"""Validation documents of `unicode` in the standard library's text: 45 effective ones."""
+METHODS = 11
+"""Of a table, beside the baseline."""
+SCENARIOS = 4
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is random: standard deviations, as they are in the mean over documents of one seed."""
+
+    seed: float
+    document: float
+    both: float
+    heavy: bool = False
+    """Student's t with three degrees of freedom in place of normal numbers."""
+    shared: bool = False
+    """The same documents in all domains, tasks or scenarios; two scenarios of a ladder alike."""
+
+    def draw(self, random: np.random.Generator, *shape: int) -> Floats:
+        """Numbers of mean zero and standard deviation one."""
+        if self.heavy:
+            return random.standard_t(3, shape) / 3**0.5
+        return random.standard_normal(shape)
+
+    def differences(
+        self, random: np.random.Generator, seeds: int, domains: int, share_G: Floats
+    ) -> Floats:
+        """Differences of two methods, K x S x G, of mean zero."""
+        G, spread = len(share_G), (share_G**2).sum() ** -0.5
+        kinds = 1 if self.shared else domains
+        own_KxSx1 = self.draw(random, domains, seeds, 1) + self.draw(random, 1, seeds, 1)
+        of_document_KxSxG = self.document * self.draw(random, kinds, 1, G)
+        of_document_KxSxG = of_document_KxSxG + self.both * self.draw(random, kinds, seeds, G)
+        return self.seed * own_KxSx1 / 2**0.5 + spread * of_document_KxSxG
+
+    def names(self, domain: int, documents: int) -> npt.NDArray[np.int64]:
+        """Of the documents of a domain."""
+        return np.arange(documents) + (0 if self.shared else domain * documents)
+
+
+CASES = {
+    "seeds dominate": Case(1, 0.1, 0.1),
+    "documents dominate": Case(0.1, 1, 0.1),
+    "both together dominate": Case(0, 0, 1),
+    "all alike": Case(1, 1, 1),
+    "seeds dominate, heavy tails": Case(1, 0.1, 0.1, heavy=True),
+    "documents dominate, heavy tails": Case(0.1, 1, 0.1, heavy=True),
+    "shared documents": Case(0.3, 1, 0.3, shared=True),
+}
+
+
+def differs(estimate: Estimate) -> bool:
+    """Whether the interval leaves out zero, which is the truth: then p is below 5 %."""
+    half = estimates.half_width(estimate)
+    assert estimate.enough
+    assert half is not None
+    return abs(estimate.difference) > half
+
+
+def mean(case: Case, random: np.random.Generator, seeds: int, domains: int) -> list[Part]:
+    """The parts of a mean over domains."""
+    share_G = TOKENS_G / TOKENS_G.sum()
+    apart_KxSxG = case.differences(random, seeds, domains, share_G) * TOKENS_G
+    return [
+        estimates.part(apart_SxG, TOKENS_G, case.names(k, len(TOKENS_G)))
+        for k, apart_SxG in enumerate(apart_KxSxG)
+    ]
+
+
+def losses(case: Case, random: np.random.Generator, seeds: int) -> bool:
+    """The mean loss over three domains."""
+    return differs(estimates.estimate(mean(case, random, seeds, 3)))
+
+
+def regrets(case: Case, random: np.random.Generator, seeds: int) -> bool:
+    """The mean over scenarios of two domains each."""
+    return differs(estimates.estimate(mean(case, random, seeds, 2 * SCENARIOS)))
+
+
+def accuracies(case: Case, random: np.random.Generator, seeds: int) -> bool:
+    """The mean over two tasks of 60 documents with one to four items, of points -1, 0 and 1."""
+    items_G = np.arange(60) % 4 + 1
+    latent_KxSxG = case.differences(random, seeds, 2, items_G / items_G.sum())
+    parts = []
+    for k, latent_SxG in enumerate(latent_KxSxG / 5):
+        latent_SxI = np.repeat(latent_SxG, items_G, axis=1)
+        latent_SxI = latent_SxI + random.standard_normal(latent_SxI.shape[1])
+        points_SxI = np.sign(latent_SxI) * (abs(latent_SxI) > 1)
+        sum_SxG = np.add.reduceat(points_SxI, np.cumsum(items_G) - items_G, axis=1)
+        parts.append(estimates.part(sum_SxG, items_G, case.names(k, 60)))
+    return differs(estimates.estimate(parts))
+
+
+def speed_ups(case: Case, random: np.random.Generator, seeds: int) -> bool:
+    """A method that is a third sooner, by straight curves."""
+    share_G = TOKENS_G / TOKENS_G.sum()
+    apart_KxSxG = case.differences(random, seeds, 2, share_G)
+    noise_KxTxSxG = 0.1 * random.standard_normal((2, 5, *apart_KxSxG.shape[1:]))
+    # The loss falls by 40 standard errors a step, and is at the baseline's end after 3 of 4.
+    level_T = 40.0 * (3 - np.arange(5))
+    parts = []
+    for k, apart_SxG in enumerate(apart_KxSxG):
+        of_method = level_T[:, None, None] + apart_SxG + noise_KxTxSxG[k]
+        rows = [*of_method.transpose(1, 0, 2), *np.zeros((seeds, 1, len(share_G)))]
+        value_RxN = np.concatenate(rows) * TOKENS_G
+        parts.append(speedups.TaskCurve(value_RxN, TOKENS_G, case.names(k, len(share_G))))
+    keys = [CheckpointKey("a", s, t, float(t)) for s in range(seeds) for t in range(5)]
+    keys += [CheckpointKey("mix", s, 4, 4.0) for s in range(seeds)]
+    result = speedups.speedup(parts, keys, "a", "mix")
+    assert result is not None
+    return not (result.low or 0.0) <= 4 / 3 <= (result.high or 0.0)
+
+
+def tables(case: Case, random: np.random.Generator, seeds: int) -> bool:
+    """All methods of a table against one baseline: any verdict after Holm."""
+    share_G = TOKENS_G / TOKENS_G.sum()
+    runs = case.differences(random, seeds, METHODS + 1, share_G)
+    names = np.arange(len(TOKENS_G))
+    found = [
+        estimates.estimate([estimates.part((run - runs[0]) * TOKENS_G, TOKENS_G, names)])
+        for run in runs[1:]
+    ]
+    # What is above 5 % alone changes no verdict of the others.
+    p_M = [estimates.verdict_p(one) if differs(one) else 1.0 for one in found]
+    return any(p is not None and p < estimates.LEVEL for p in paired.holm(p_M))
+
+
+class Views:
+    """Verdicts that views make: of shares of pairs, and of ranks of methods."""
+
+    def __init__(self) -> None:
+        self.connection = duckdb.connect()
+        self.connection.execute(views.schema())
+        self.connection.execute(
+            "create table rung_regrets (run text, scenario text, method text, seed integer, "
+            "rung integer, rung_label text, regret double, weights text)"
+        )
+        self.connection.execute(f"create view ranks as {views.texts()['rank_correlations']}")
+
+    def shares(self, case: Case, random: np.random.Generator, seeds: int) -> bool:
+        """How many of six pairs' cosines, at four steps, are positive, where half of them are."""
+        pair = np.repeat([-1.0, 1.0], 3) if case.document else np.zeros(6)
+        latent = 3 * case.document * pair + 3 * case.seed * case.draw(random, seeds, 1)
+        latent = latent[..., None] + (0.1 + case.both) * case.draw(random, seeds, 6, 4)
+        value_S = 100 * (latent > 0).mean(axis=(1, 2))
+        (floor,) = self.connection.execute(
+            "select share_error(?, ?)", [value_S.mean(), seeds]
+        ).fetchone() or (None,)
+        error = max(value_S.std(ddof=1) / seeds**0.5, float(floor))
+        p = claim_tests.cell_p(abs(value_S.mean() - 50), error, None, seeds)
+        return max(p, claim_tests.least_p(seeds)) < estimates.LEVEL
+
+    def ranks(self, case: Case, random: np.random.Generator, seeds: int) -> bool:
+        """Kendall's tau of twelve methods on two rungs that have nothing to do with each other."""
+        of_method = (case.document + 0.1) * case.draw(random, SCENARIOS, 2, METHODS, 1)
+        spread = (case.seed + case.both) * case.draw(random, SCENARIOS, 2, METHODS, seeds)
+        regret = of_method + spread
+        if case.shared:
+            regret[1] = regret[0]
+        place = np.indices(regret.shape).reshape(4, -1)
+        self.connection.execute(
+            "delete from rung_regrets; insert into rung_regrets select null, 's' || scenario, "
+            "'m' || method, seed, rung, rung, value, value::text from (select unnest($1) as value, "
+            "unnest($2) as scenario, unnest($3) as rung, unnest($4) as method, unnest($5) as seed)",
+            [regret.ravel().tolist(), *(row.tolist() for row in place)],
+        )
+        low, high = self.connection.execute(
+            "select low, high from ranks where scenario is null"
+        ).fetchone() or (None, None)
+        return not low <= 0 <= high
+
+
+def kinds() -> dict[str, Callable[[Case, np.random.Generator, int], bool]]:
+    """By kind of verdict: draws and judges once."""
+    own = Views()
+    return {
+        "mean losses": losses,
+        "accuracies": accuracies,
+        "speed-ups": speed_ups,
+        "regrets over scenarios": regrets,
+        "tables of 11 methods, any": tables,
+        "shares of pairs": own.shares,
+        "rank correlations": own.ranks,
+    }
+
+
+def rates(times: int) -> Iterator[dict[str, Any]]:
+    """The rate of each kind, case and number of seeds; ranks take a fifth of the repetitions."""
+    for kind, once in kinds().items():
+        for name, case in CASES.items():
+            for seeds in SEEDS:
+                random = np.random.default_rng([len(kind), len(name), seeds])
+                count = max(1, times // 5) if kind == "rank correlations" else times
+                wrong = sum(once(case, random, seeds) for _ in range(count))
+                own = {"kind": kind, "case": name, "seeds": seeds}
+                yield own | {"times": count, "rate": round(wrong / count, 4)}
+
+
+def main() -> None:
+    """Draws, judges and records."""
+    chosen = measure.arguments(__doc__, "error_rates", times=1000)
+    measure.record(chosen, {"times": chosen.times, "rates": list(rates(chosen.times))})
+
+
+if __name__ == "__main__":
+    main()
