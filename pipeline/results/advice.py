@@ -97,12 +97,12 @@ def _judge(rows: list[Row], named: Mapping[str, str]) -> None:
         row["label"] = named[row["method"]]
         few = row["effective"] < LEAST_DOCUMENTS
         row["verdict"] = (
-            "few documents"
+            "equal"
+            if row["nll_difference"] == row["nll_stderr"] == 0
+            else "few documents"
             if few
             else "one seed"
             if row["p"] is None
-            else "equal"
-            if row["nll_difference"] == row["nll_stderr"] == 0
             else "not decided"
             if row["p_holm"] >= LEVEL
             else "better"
