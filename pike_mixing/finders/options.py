@@ -76,7 +76,7 @@ def targeted(
     """
     weights = parse_pairs(weighed, "--target", 1.0)
     swarm = _swarm_of(arguments, None if "*" in weights else list(weights), run)
-    every = dict.fromkeys(swarm.losses, weights.pop("*", 1.0))
+    every = dict.fromkeys(swarm.losses, weights.pop("*")) if "*" in weights else {}
     names = column_names.named(weights, arguments.loss_columns)
     return swarm, every | dict(zip(names, weights.values(), strict=True))
 

@@ -55,7 +55,8 @@ def designed(arguments: argparse.Namespace) -> str:
         )
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([arguments.weight_columns.replace("*", domain) for domain in domains])
+    pattern = arguments.weight_columns if arguments.metrics is None else "*"
+    writer.writerow([pattern.replace("*", domain) for domain in domains])
     writer.writerows([f"{value:.6f}" for value in weights_K] for weights_K in new_NxK)
     return text.getvalue().rstrip()
 

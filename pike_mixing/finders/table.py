@@ -101,8 +101,8 @@ def _located(
     weights, known = column_names.matching(columns, weight), column_names.matching(columns, loss)
     if len(weights) < 2:
         raise InputError(
-            f"{path}: {len(weights)} column(s) are named {weight}, two domains at least are "
-            f"needed: name them so, or say what they are named (--weight-columns 'weight_*')"
+            f"{path}: {len(weights)} column(s) are named {weight}, but two are needed: name them "
+            "so, say how (--weight-columns 'weight_*') or add the second file of a pair (--metrics)"
         )
     if not known:
         raise InputError(

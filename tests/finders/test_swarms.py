@@ -110,7 +110,7 @@ def pair(tmp_path, ratios, metrics):
     return tmp_path / "ratios.csv", tmp_path / "metrics.csv"
 
 
-def test_a_pair_in_olmixs_form_is_joined_by_its_run(tmp_path):
+def test_a_pair_in_olmixs_form_is_joined_by_its_run(tmp_path, capsys):
     ratios, metrics = pair(
         tmp_path,
         ",run,name,index,web,code\n0,aa,x-0,0,0.75,0.25\n1,bb,x-1,1,0.5,0.5\n",
@@ -120,6 +120,11 @@ def test_a_pair_in_olmixs_form_is_joined_by_its_run(tmp_path):
     assert swarm.domains == ("web", "code")
     assert [run.weights_K.tolist() for run in swarm.runs] == [[0.75, 0.25], [0.5, 0.5]]
     assert [run.loss_K.tolist() for run in swarm.runs] == [[3], [4]]
+    with pytest.raises(InputError, match=r"the second file of a pair \(--metrics\)"):
+        table.read(ratios)
+    # What comes next is named as in the first file.
+    main(["design", str(ratios), "--metrics", str(metrics), "--count", "1"])
+    assert capsys.readouterr().out.startswith("web,code\n")
 
 
 @pytest.mark.parametrize(
