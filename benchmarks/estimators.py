@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import yaml
 from torch import Tensor
 
 from benchmarks import corpora, measure
@@ -38,9 +37,10 @@ from pipeline.data.shards import Corpus
 from pipeline.model import checkpoint
 from pipeline.model.passes import PipelinePasses, row_losses
 from pipeline.model.transformer import Transformer
+from pipeline.planning import planner
 from pipeline.training import train
 
-DOMAINS = ("code", "prose", "reference")
+DOMAINS = ("code", "prose", "headers")
 ROWS, MICROBATCHES = (8, 16, 32, 64, 128, 256), (1, 2, 4, 8, 16, 32)
 MODEL = settings.Model(layers=2, width=64, heads=2, head_width=32)
 TOKENIZER = {"vocabulary": 2048, "characters": 400_000, "validation_share": 0.1}
@@ -54,7 +54,7 @@ PAGE = measure.ROOT / "docs" / "estimators.md"
 def main() -> None:
     """Trains, measures, records and writes the page."""
     chosen = measure.arguments(__doc__, "estimators", steps=300, pool=384, draws=400, page=PAGE)
-    config = yaml.safe_load((measure.ROOT / "config.yaml").read_text(encoding="utf-8"))
+    config = planner.read(measure.ROOT / "config.yaml")
     named = {domain: {**config["sources"][domain], "bytes": 600_000} for domain in DOMAINS}
     tenth = chosen.steps // 10
     often = {"warmup_steps": tenth, "checkpoint_every": tenth, "resume_every": chosen.steps}

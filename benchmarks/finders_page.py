@@ -228,8 +228,8 @@ def of_own(own: dict[str, Any]) -> list[str]:
     noise = np.sqrt(np.mean([losses.var(ddof=1) for losses in finals.values()]))
     return [
         "\n## A swarm of our own, from the draw to the verdict\n",
-        f"{own['runs']} mixtures of the default experiment's `stdlib` at pico (target: the mean of "
-        f"its {len(own['domains'])} losses). Held out, the law's rank correlation is "
+        f"{own['runs']} mixtures of {', '.join(own['domains'])} at pico (target: the mean of "
+        f"the {len(own['domains'])} losses). Held out, the law's rank correlation is "
         f"{held_out['law']['held_out_spearman']:.2f}, the trees' "
         f"{held_out['trees']['held_out_spearman']:.2f}. An informative design proposed "
         f"{len(rows)} more, by which the differences between possible optima that a fit sees fall "

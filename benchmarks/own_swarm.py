@@ -2,7 +2,7 @@
 
     python -m benchmarks.own_swarm [--runs 24] [--next 8]
 
-`--runs` mixtures of the default experiment's stdlib scenario are drawn and trained at pico. The
+`--runs` mixtures of the default experiment's installed scenario are drawn and trained at pico. The
 mixing law is fitted to them, an informative design proposes the next `--next`, which are trained
 and judged; so are the law's and the trees' optima, beside the best run of the swarm and equal
 shares, on six seeds that no fit has seen. Everything goes through the workflow.
@@ -33,10 +33,11 @@ from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
 from pike_mixing.finders.regmix import RegMix
+from pipeline.planning import planner
 
 RECORD = ROOT / "benchmarks" / "results" / "own_swarm.json"
 FOLDER = ROOT / "results" / "own-swarm"
-DOMAINS = ("code", "prose", "reference", "tables", "unicode")
+DOMAINS = ("code", "prose", "headers", "stubs", "unicode")
 FRESH = (1, 2, 3, 4, 5, 6)
 """Seeds of the verdict."""
 
@@ -119,7 +120,7 @@ def trained(
     path = part.with_suffix(".yaml")
     settings = {n: m if isinstance(m, dict) else fixed(m) for n, m in methods.items()}
     path.write_text(yaml.safe_dump(configuration(part, settings, seeds, model)), encoding="utf-8")
-    runs = part / "runs" / "stdlib" / model
+    runs = part / "runs" / "installed" / model
     places = {n: [runs / n / f"seed{s}" / "evaluations" for s in seeds] for n in methods}
     targets = [str((p / "manifest.json").relative_to(ROOT)) for ps in places.values() for p in ps]
     command = [str(Path(sys.executable).parent / "snakemake"), "--configfile", str(path)]
@@ -145,7 +146,7 @@ def loss_of(evaluations: Path) -> Floats:
 def configuration(
     folder: Path, methods: Mapping[str, Any], seeds: Sequence[int], model: str
 ) -> dict[str, Any]:
-    """The default experiment's scenario stdlib with these methods alone.
+    """The default experiment's scenario installed with these methods alone.
 
     Args:
         folder: Where its results are to lie.
@@ -153,21 +154,21 @@ def configuration(
         seeds: Of the runs.
         model: Of the default experiment.
     """
-    base = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
-    scenario = base["scenarios"]["stdlib"] | {"evaluation": "losses"}
+    base = planner.read(ROOT / "config.yaml")
+    scenario = base["scenarios"]["installed"] | {"evaluation": "losses"}
     scenario.pop("probe", None)
-    runs = {"scenarios": ["stdlib"], "models": [model], "seeds": list(seeds)}
+    runs = {"scenarios": ["installed"], "models": [model], "seeds": list(seeds)}
     return {
         "experiment": "own-swarm",
         "results": str(folder.relative_to(ROOT)),
         "sources": {domain: base["sources"][domain] for domain in DOMAINS},
-        "tokenizers": {"stdlib": base["tokenizers"]["stdlib"]},
+        "tokenizers": {"installed": base["tokenizers"]["installed"]},
         "packing": base["packing"],
         "models": {model: base["models"][model]},
         "training": {"text": base["training"]["text"]},
         "evaluation": {"losses": base["evaluation"]["losses"]},
         "methods": dict(methods),
-        "scenarios": {"stdlib": scenario},
+        "scenarios": {"installed": scenario},
         "runs": [runs | {"methods": list(methods)}],
         **{section: {} for section in ("probe", "tables", "figures")},
     }

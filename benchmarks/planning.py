@@ -16,6 +16,7 @@ from pathlib import Path
 import yaml
 
 from benchmarks import measure
+from pipeline.planning import planner
 
 EMPTY = """
 rule all:
@@ -31,12 +32,12 @@ def main() -> None:
     chosen = measure.arguments(__doc__, "planning", runs=1000, rounds=3)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        config = yaml.safe_load((measure.ROOT / "config.yaml").read_text(encoding="utf-8"))
+        config = planner.read(measure.ROOT / "config.yaml")
         first = config["runs"][0]
         first["seeds"] = list(range(max(1, chosen.runs // len(first["methods"]))))
         # The other tables and figures are of runs that are not planned here.
         config |= {"runs": [first], "tables": {"perplexity": {}}, "figures": {"losses": {}}}
-        del config["include"]
+        del config["quick"]
         (folder / "many.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
         ours = ["--snakefile", str(measure.ROOT / "Snakefile"), "--configfile", "many.yaml"]
         jobs = planned(folder, ours)

@@ -2,7 +2,7 @@
 
     python -m benchmarks.two_phases [--runs 32]
 
-`--runs` pico runs of the default experiment's stdlib scenario train on two drawn mixtures, one
+`--runs` pico runs of the default experiment's scenario `installed` train on two drawn mixtures, one
 after the other. The mixing law is fitted to both phases, and to the mean exposures alone. At nano
 and on five seeds that no fit has seen, the schedule that is found is trained, beside the same
 phases in reverse order and the same exposure without phases (so the order alone differs), the

@@ -74,7 +74,8 @@ def gridded(chained, **changes):
         "model": "pico",
         "seeds": [3],
     }
-    return values | {"grids": {"pairs": grid | changes}}
+    values["grids"]["pairs"] = grid | changes
+    return values
 
 
 def test_a_grid_and_a_mixture_may_have_runs_of_several_seeds(chained):

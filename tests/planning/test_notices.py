@@ -15,16 +15,16 @@ from pipeline.runtime.atomic_files import MANIFEST
 
 SPARE = {
     "sources": "prose",
-    "tokenizers": "stdlib",
+    "tokenizers": "installed",
     "models": "nano",
     "training": "text",
     "evaluation": "standard",
     "probe": "standard",
     "methods": "pike",
     "mixtures": "doremi",
-    "scenarios": "stdlib",
+    "scenarios": "installed",
     "swarms": {"runs": 2, "seed": 0},
-    "grids": {"methods": ["pike"], "settings": ["zeta1"]},
+    "grids": {"methods": ["pike-low"], "settings": ["zeta1"]},
 }
 
 
@@ -51,7 +51,7 @@ def local(config, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     values = config()
     values["sources"]["code"] = {"kind": "local", "licence": "CC0", "files": ["*.txt", "b.txt"]}
-    values["tokenizers"]["stdlib"] = {"kind": "file", "path": "pieces.model"}
+    values["tokenizers"]["installed"] = {"kind": "file", "path": "pieces.model"}
     values["packing"]["hygiene"] = {"decontaminate": {"files": ["items.jsonl"]}}
     values["evaluation"]["standard"]["tasks"] = [
         {"tasks": ["piqa"], "shots": [0], "formulations": ["cf"]}
@@ -64,7 +64,7 @@ def local(config, tmp_path, monkeypatch):
 WHERE = {
     "*.txt": "sources.code",
     "b.txt": "sources.code",
-    "pieces.model": "tokenizers.stdlib",
+    "pieces.model": "tokenizers.installed",
     "items.jsonl": "packing.hygiene.decontaminate",
     "piqa.jsonl": "tasks.piqa",
 }

@@ -20,9 +20,11 @@ configs = pytest.mark.parametrize("path", CONFIGS, ids=[path.name for path in CO
 def small(config):
     """Two scenarios, two methods and two seeds of the default experiment."""
     values = config()
+    # Its own coefficients, in place of those that a grid finds.
+    values["methods"]["pike"] = values["methods"]["pike-middle"]
     values["runs"] = [
         {
-            "scenarios": ["stdlib", "symbols"],
+            "scenarios": ["installed", "symbols"],
             "models": ["nano"],
             "methods": ["mix", "pike"],
             "seeds": [0, 1],
@@ -61,10 +63,10 @@ def test_no_two_shipped_configurations_share_a_results_folder():
 
 def test_runs_are_all_combinations_in_the_order_of_the_lists(small):
     assert list(planned(small).runs) == [
-        "stdlib/nano/mix/seed0",
-        "stdlib/nano/mix/seed1",
-        "stdlib/nano/pike/seed0",
-        "stdlib/nano/pike/seed1",
+        "installed/nano/mix/seed0",
+        "installed/nano/mix/seed1",
+        "installed/nano/pike/seed0",
+        "installed/nano/pike/seed1",
         "symbols/nano/mix/seed0",
         "symbols/nano/mix/seed1",
         "symbols/nano/pike/seed0",
@@ -73,14 +75,14 @@ def test_runs_are_all_combinations_in_the_order_of_the_lists(small):
 
 
 def test_a_run_holds_all_its_settings_explicitly(small):
-    run = planned(small).runs["stdlib/nano/pike/seed1"]
+    run = planned(small).runs["installed/nano/pike/seed1"]
     assert run == {
-        "scenario": "stdlib",
+        "scenario": "installed",
         "model_name": "nano",
         "method_name": "pike",
         "seed": 1,
-        "domains": ["code", "prose", "reference", "tables", "unicode"],
-        "tokenizer": "stdlib",
+        "domains": ["code", "prose", "headers", "stubs", "unicode"],
+        "tokenizer": "installed",
         "model": small["models"]["nano"],
         "training": small["training"]["text"],
         "rule": "pike",
@@ -97,19 +99,19 @@ def test_a_scenarios_own_settings_of_a_method_are_laid_over(small):
         "zeta2": 0.25,
         "every": 10,
     }
-    assert plan.runs["stdlib/nano/pike/seed0"]["method"]["zeta1"] == 0.5
+    assert plan.runs["installed/nano/pike/seed0"]["method"]["zeta1"] == 0.5
 
 
 def test_a_method_may_have_a_recipe_of_its_own(small):
     small["training"]["double"] = {**small["training"]["symbols"], "steps": 480}
     small["methods"]["longer"] = {"rule": "mix", "training": "double"}
     small["runs"][0]["methods"] = ["mix", "longer"]
-    small["scenarios"]["stdlib"]["methods"] = {"longer": {"training": "text"}}
+    small["scenarios"]["installed"]["methods"] = {"longer": {"training": "text"}}
     runs = planned(small).runs
     steps = {name: run["training"]["steps"] for name, run in runs.items() if "seed0" in name}
     assert steps == {
-        "stdlib/nano/mix/seed0": 200,
-        "stdlib/nano/longer/seed0": 200,
+        "installed/nano/mix/seed0": 200,
+        "installed/nano/longer/seed0": 200,
         "symbols/nano/mix/seed0": 240,
         "symbols/nano/longer/seed0": 480,
     }
@@ -119,16 +121,16 @@ def test_a_method_may_have_a_recipe_of_its_own(small):
 def test_a_plan_does_not_follow_later_changes_of_the_configuration(small):
     plan = planned(small)
     small["models"]["nano"]["layers"] = 99
-    assert plan.runs["stdlib/nano/mix/seed0"]["model"]["layers"] == 2
+    assert plan.runs["installed/nano/mix/seed0"]["model"]["layers"] == 2
 
 
 def test_a_trained_tokenizer_leaves_out_what_packing_holds_out(small):
     small["packing"]["validation_share"] = 0.3
     small["tokenizers"]["given"] = {"kind": "file", "path": "spiece.model"}
     plan = planned(small)
-    assert plan.tokenizers["stdlib"]["validation_share"] == 0.3
-    assert "sources" not in plan.tokenizers["stdlib"]
-    assert plan.tokenizer_sources["symbols"] == ["easy", "hard", "noise"]
+    assert plan.tokenizers["installed"]["validation_share"] == 0.3
+    assert "sources" not in plan.tokenizers["installed"]
+    assert plan.tokenizer_sources["symbols"] == ["easy", "hard", "noise", "akin-1"]
     assert plan.tokenizers["given"] == {"kind": "file", "path": "spiece.model"}
     assert plan.tokenizer_sources["given"] == []
 
@@ -165,7 +167,7 @@ def test_a_database_of_some_runs_knows_what_they_stand_on(small):
         "results/runs/symbols/nano/mix/seed1"
     )
     assert set(experiment["corpora"]) == {"symbols/easy", "symbols/hard", "symbols/noise"}
-    assert set(experiment["sources"]) == {"easy", "hard", "noise"}
+    assert set(experiment["sources"]) == {"easy", "hard", "noise", "akin-1"}
     assert experiment["tokenizers"] == {"symbols": "results/tokenizers/symbols.json"}
 
 
@@ -183,12 +185,12 @@ def test_every_stage_has_its_settings_file(small):
 @pytest.mark.parametrize(
     ("path", "value", "near"),
     [
-        ("scenarios.stdlib.domains", ["cod"], "code"),
-        ("scenarios.stdlib.tokenizer", "stdlb", "stdlib"),
-        ("scenarios.stdlib.methods", {"pikes": {}}, "pike"),
+        ("scenarios.installed.domains", ["cod"], "code"),
+        ("scenarios.installed.tokenizer", "instaled", "installed"),
+        ("scenarios.installed.methods", {"pikes": {}}, "pike"),
         ("methods.pike.training", "texts", "text"),
-        ("tokenizers.stdlib.sources", ["cod"], "code"),
-        ("runs[0].scenarios", ["std-lib"], "stdlib"),
+        ("tokenizers.installed.sources", ["cod"], "code"),
+        ("runs[0].scenarios", ["instaled"], "installed"),
         ("tables.perplexity.methods", ["mixx"], "mix"),
     ],
 )
@@ -300,6 +302,7 @@ def test_a_spoiled_stamp_is_told(small, tmp_path, spoiled, told):
 
 @pytest.mark.slow
 def test_only_settings_that_changed_are_written_again(small, tmp_path):
+    small["scenarios"]["symbols"]["methods"]["pike"]["zeta1"] = 1.0
     output_root.write_settings(rooted(small, tmp_path))
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
     small["methods"]["pike"]["zeta1"] = 9.0
@@ -310,10 +313,10 @@ def test_only_settings_that_changed_are_written_again(small, tmp_path):
     assert inside == {
         "experiment.json",
         "settings/experiment.json",
-        "runs/stdlib/nano/pike/seed0/run.json",
-        "runs/stdlib/nano/pike/seed1/run.json",
+        "runs/installed/nano/pike/seed0/run.json",
+        "runs/installed/nano/pike/seed1/run.json",
     }
-    changed = atomic_files.read_json(tmp_path / "runs/stdlib/nano/pike/seed0/run.json")
+    changed = atomic_files.read_json(tmp_path / "runs/installed/nano/pike/seed0/run.json")
     assert changed["method"]["zeta1"] == 9.0
 
 
@@ -398,14 +401,14 @@ def test_downstream_tasks_are_asked_in_all_combinations(small):
         "csqa": {"revision": "0" * 40},
     }
     plan = planned(small)
-    assert plan.evaluations["stdlib/nano/mix/seed0"]["tasks"] == [
+    assert plan.evaluations["installed/nano/mix/seed0"]["tasks"] == [
         {"task": task, "shots": shots, "formulation": "cf", "items": 9}
         for task in ("piqa", "hellaswag_de")
         for shots in (0, 7)
     ]
     # What no evaluation asks is not fetched.
     assert plan.tasks == {"piqa": {"files": {"validation": "piqa.jsonl"}}, "hellaswag_de": {}}
-    folders = plan.experiment(["stdlib/nano/mix/seed0"])["tasks"]
+    folders = plan.experiment(["installed/nano/mix/seed0"])["tasks"]
     assert folders == {
         "hellaswag_de": "results/tasks/hellaswag_de",
         "piqa": "results/tasks/piqa",
@@ -458,7 +461,7 @@ def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
         name: reads.of("database_of_selection", plan.selection("table", name)).paths()
         for name in OF_SETTINGS
     }
-    found = [f"results/mixtures/stdlib/pico/doremi/seed{seed}.json" for seed in range(3)]
+    found = ["results/mixtures/installed/pico/doremi/seed100.json"]
     assert [path for path in needed["table4"] if "/mixtures/" in path] == found
     assert not any("/mixtures/" in p for n, paths in needed.items() for p in paths if n != "table4")
     assert not any("/runs/" in path for paths in needed.values() for path in paths)

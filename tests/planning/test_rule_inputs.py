@@ -12,7 +12,7 @@ from pipeline.planning.profile import Profile
 from pipeline.planning.rule_inputs import RuleInputs
 from pipeline.planning.rule_resources import RuleResources
 
-PIKE = "symbols/nano/pike/seed0"
+PIKE = "symbols/nano/pike-middle/seed100"
 MANIFEST = "manifest.json"
 
 
@@ -43,18 +43,18 @@ def test_a_run_reads_the_corpora_of_its_domains(reads):
     assert evaluation.made["corpora"] == []
     own = f"results/runs/{PIKE}/{MANIFEST}"
     assert evaluation.paths()[:2] == [own, "results/tokenizers/symbols.model"]
-    probed = "symbols-six/nano/mix/seed0"
+    probed = "akin/nano/mix/seed0"
     assert reads.of("probe", probed).paths() == [f"results/runs/{probed}/{MANIFEST}"]
 
 
 def test_a_run_that_stands_on_others_names_what_they_left(reads):
-    proxy = reads.of("pretrain", "stdlib/pico/doremi-proxy/seed0").made
-    reference = f"results/runs/stdlib/pico/mix/seed0/{MANIFEST}"
+    proxy = reads.of("pretrain", "installed/pico/doremi-proxy/seed100").made
+    reference = f"results/runs/installed/pico/mix/seed100/{MANIFEST}"
     assert proxy["reference"] == reference
-    final = reads.of("pretrain", "stdlib/nano/doremi/seed0").made
-    assert final["mixture"] == "results/mixtures/stdlib/pico/doremi/seed0.json"
+    final = reads.of("pretrain", "installed/nano/doremi/seed0").made
+    assert final["mixture"] == "results/mixtures/installed/pico/doremi/seed100.json"
     given = {"reference": reference, "mixture": "m.json"}
-    folder = "results/runs/stdlib/pico/mix/seed0"
+    folder = "results/runs/installed/pico/mix/seed100"
     corpora = ["--corpora", "results/corpora/symbols"]
     expected = [*corpora, "--reference", folder, "--mixture", "m.json"]
     assert reads.run_arguments(of(run=PIKE), given) == expected
@@ -63,7 +63,8 @@ def test_a_run_that_stands_on_others_names_what_they_left(reads):
 
 def test_a_mixture_reads_its_proxies_and_evaluations_where_it_reads_losses(config):
     plan = planner.plan(config(), "config.yaml")
-    name, folder = "stdlib/pico/doremi/seed0", "results/runs/stdlib/pico/doremi-proxy/seed0"
+    name = "installed/pico/doremi/seed100"
+    folder = "results/runs/installed/pico/doremi-proxy/seed100"
     assert plan.mixtures[name]["finder"] == "average"  # Of the proxy's own weights.
     assert RuleInputs(plan).of("mixture", name).paths() == [f"{folder}/{MANIFEST}"]
     plan.mixtures[name]["finder"] = "best"
@@ -74,7 +75,8 @@ def test_a_mixture_reads_its_proxies_and_evaluations_where_it_reads_losses(confi
 def test_a_source_reads_the_files_that_it_names(reads):
     assert reads.of("download", "code") == ({}, ["b.txt", "a.txt"])
     assert reads.of("download", "prose") == ({}, [])
-    documents = [f"results/data/{source}/{MANIFEST}" for source in ("easy", "hard", "noise")]
+    sources = ("easy", "hard", "noise", "akin-1")
+    documents = [f"results/data/{source}/{MANIFEST}" for source in sources]
     assert reads.of("tokenizer", "symbols") == ({"documents": documents}, [])
 
 

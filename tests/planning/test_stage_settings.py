@@ -10,7 +10,7 @@ SETTINGS = {"rows": 8, "microbatch": 4, "checkpoints": "all", "split": "validati
 
 
 def probed(**limits):
-    scenarios = {"symbols": {"probe": "mine"}, "stdlib": {}}
+    scenarios = {"symbols": {"probe": "mine"}, "installed": {}}
     return {"scenarios": scenarios, "probe": {"mine": {**SETTINGS, **limits}}}
 
 
@@ -45,7 +45,7 @@ def test_every_checkpoint_may_be_evaluated_for_some_methods_and_models(curves, c
 
 
 def test_a_scenario_without_a_probe_has_none():
-    assert stage_settings.probe(probed(), RUN._replace(scenario="stdlib")) is None
+    assert stage_settings.probe(probed(), RUN._replace(scenario="installed")) is None
 
 
 def test_a_probe_of_an_unknown_method_is_refused(config):

@@ -10,7 +10,7 @@ import pytest
 pytestmark = pytest.mark.workflow
 
 OURS = {
-    "runs/stdlib/nano": "runs/words/tiny",
+    "runs/installed/nano": "runs/words/tiny",
     "results/mine/pike.duckdb -": "results/pike.duckdb --scenario words --model tiny -",
     "results/mine/": "results/",
     "databases/table-table1": "pike",
