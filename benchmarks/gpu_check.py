@@ -27,7 +27,7 @@ from benchmarks import measure
 from pipeline.runtime import atomic_files
 
 FOLDER = Path("build/gpu-check")
-RUN = FOLDER / "results/runs/symbols/nano/pike/seed0"
+RUN = FOLDER / "results/runs/symbols/nano/pike-middle/seed100"
 Facts = dict[str, Any]
 
 

@@ -1,7 +1,5 @@
 """A configuration for a GPU at a hundredth of its steps: other text, tiny models."""
 
-import signal
-
 import pytest
 import yaml
 
@@ -53,18 +51,10 @@ def cells(project, table):
 
 def test_an_hour_of_a_gpu_in_slices(fresh):
     small(fresh, "gpu-hour.yaml")
-    running = fresh.start("--cores", 2)
-    folder = fresh.path("results/gpu-hour/runs/mc4-en-hi-de/small")
-
-    def begun():
-        assert running.poll() is None, fresh.path("started.log").read_text() + fresh.logs()
-        return list(folder.glob("*/seed0/checkpoints/step*"))
-
-    fresh.wait(begun, "a checkpoint", seconds=100)
-    running.send_signal(signal.SIGINT)
-    assert running.wait(600) != 0
-    done = len(list(folder.glob("*/seed0/manifest.json")))
-    assert done < 6
+    runs = "results/gpu-hour/runs/mc4-en-hi-de/small"
+    folder = fresh.path(runs)
+    fresh.make("--cores", 2, f"{runs}/mix/seed0/manifest.json")
+    assert len(list(folder.glob("*/seed0/manifest.json"))) == 1
     made = fresh.make("--cores", 2)
     assert len(list(folder.glob("*/seed0/manifest.json"))) == 6, made.stdout[-4000:]
     assert any("scale-free-pike" in line for line in cells(fresh, "perplexity"))
