@@ -53,10 +53,12 @@ select
     s.formulation,
     s.metric,
     s.step,
-    avg(s.value) as value,
-    both_errors(stddev_samp(s.value), count(*), sqrt(avg(s.stderr ^ 2))) as error,
-    avg(s.value) - error as low,
-    avg(s.value) + error as high,
+    avg(s.value order by s.run) as value,
+    both_errors(
+        stddev_samp(s.value order by s.run), count(*), sqrt(avg(s.stderr ^ 2 order by s.run))
+    ) as error,
+    avg(s.value order by s.run) - error as low,
+    avg(s.value order by s.run) + error as high,
     count(*) as seeds
 from scores as s
 join played_runs as p using (run, published_method)
