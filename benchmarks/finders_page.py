@@ -182,13 +182,13 @@ def by_runs(record: dict[str, Any], measure: str, title: str) -> list[str]:
 def by_target(record: dict[str, Any]) -> list[str]:
     """Rank correlation at 1B by target."""
     cells = record["cells"]
-    columns = [("mixing-law", 64), ("mixing-law", 512), ("regmix", 64), ("regmix", 512)]
+    finders, runs = record["config"]["finders"], record["config"]["runs"][-1]
     rows = [
-        [t, *(shown(cells[f"{name}|{n}|1B"]["spearman"][t]) for name, n in columns)]
+        [t, *(shown(cells[f"{name}|{runs}|1B"]["spearman"][t]) for name in finders)]
         for t in record["targets"]
     ]
-    header = ["target", *(f"{name}, {n} runs" for name, n in columns)]
-    return ["\n## Rank correlation at 1B by target", *table(header, rows)]
+    title = f"\n## Rank correlation at 1B by target, {runs} runs"
+    return [title, *table(["target", *finders], rows)]
 
 
 def optima(record: dict[str, Any]) -> list[str]:

@@ -7,10 +7,12 @@ to sum to 0. Then exp(b_i) is what the mixture can still take off or add at equa
 what no mixture takes away, and K + 1 coefficients are free. While fitting, the exponent is written
 s_i . w with s_i = b_i + t_i, where nothing is left undetermined.
 
-Shapes: K domains, M losses, N proxy runs.
+Shapes: K domains, M losses, N proxy runs, B searches (M losses from several starts), I of them that
+go on, C = K + 1 coefficients: c, then s.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +22,9 @@ from pike_mixing.errors import InputError
 ITERATIONS = 1000
 """Steps after which a fit counts as not converged."""
 TOLERANCE = 1e-8
-"""A fit has converged when its next step promises less than this part of its cost."""
+"""A fit has converged when a step lowers its cost by less than this part of it."""
 RIDGE = 1e-6
-"""Price of |s|^2 beside the squared errors, nats^2.
+"""Price of |s|^2 beside the squared errors, nats^2; linear beyond the same bound.
 
 It keeps the equations of a step solvable where exponentials vanish; a law that fits well does not
 feel it.
@@ -46,7 +48,7 @@ class Laws:
 
 
 def fit(weights_NxK: Floats, loss_NxM: Floats, *, starts: int, huber: float) -> Laws:
-    """Fits each loss's law by itself.
+    """Fits each loss's law by itself, all of them at once.
 
     Args:
         weights_NxK: Mixtures that span the simplex: rank K.
@@ -57,63 +59,124 @@ def fit(weights_NxK: Floats, loss_NxM: Floats, *, starts: int, huber: float) -> 
     Raises:
         InputError: a fit does not converge.
     """
-    fitted = np.stack([_fit_one(weights_NxK, loss_N, starts, huber) for loss_N in loss_NxM.T])
-    c_M, s_MxK = fitted[:, 0], fitted[:, 1:]
-    b_M = s_MxK.mean(axis=1)
-    return Laws(c_M, b_M, s_MxK - b_M[:, None])
-
-
-def _fit_one(weights_NxK: Floats, loss_N: Floats, starts: int, huber: float) -> Floats:
-    """The best c and s that any start leads to, [1 + K].
-
-    c and s run along one valley that is nearly flat, and a loss that the mixture does not move has
-    several: one start is not enough.
-    """
-    from scipy import optimize
-
-    N, K = weights_NxK.shape
-    ridge_KxK = RIDGE**0.5 * np.eye(K)
-
-    def errors(cs: Floats) -> Floats:
-        # An exponential that overflows is an error that no step is taken to.
-        e_N = np.exp((weights_NxK @ cs[1:]).clip(max=100))
-        return np.concatenate([cs[0] + e_N - loss_N, ridge_KxK @ cs[1:]])
-
-    def slopes(cs: Floats) -> Floats:
-        e_N = np.exp((weights_NxK @ cs[1:]).clip(max=100))
-        own = np.column_stack([np.ones(N), e_N[:, None] * weights_NxK])
-        return np.vstack([own, np.column_stack([np.zeros(K), ridge_KxK])])
-
-    done = [
-        optimize.least_squares(
-            errors,
-            np.append(c, _start(weights_NxK, loss_N, c)),
-            slopes,
-            bounds=([0, *[-np.inf] * K], np.inf),
-            loss="huber",
-            f_scale=huber,
-            ftol=TOLERANCE,
-            xtol=TOLERANCE,
-            gtol=TOLERANCE,
-            max_nfev=ITERATIONS,
-        )
-        for c in loss_N.min() * (1 - np.geomspace(1, 1e-3, starts))
-    ]
-    best = min(done, key=lambda one: one.cost)
-    if not best.success:
+    N, M = loss_NxM.shape
+    # c and s run along one valley that is nearly flat, and a loss that the mixture does not move
+    # has several: one start is not enough.
+    loss_BxN = np.repeat(loss_NxM.T, starts, axis=0)
+    c_B = loss_BxN.min(axis=1) * np.tile(1 - np.geomspace(1, 1e-3, starts), M)
+    search = _Search(weights_NxK, loss_BxN, huber)
+    found_BxC, cost_B, converged_B = search.run(_start(weights_NxK, loss_BxN, c_B))
+    best_M = cost_B.reshape(M, starts).argmin(axis=1) + starts * np.arange(M)
+    if not converged_B[best_M].all():
         raise InputError(
             f"the mixing law does not converge on these {N} proxy runs in {ITERATIONS} steps: add "
             "proxy runs, or leave out those that diverged"
         )
-    return np.asarray(best.x)
+    c_M, s_MxK = found_BxC[best_M, 0], found_BxC[best_M, 1:]
+    b_M = s_MxK.mean(axis=1)
+    return Laws(c_M, b_M, s_MxK - b_M[:, None])
 
 
-def _start(weights_NxK: Floats, loss_N: Floats, c: float) -> Floats:
-    """The s for a c from linear equations.
+def _start(weights_NxK: Floats, loss_BxN: Floats, c_B: Floats) -> Floats:
+    """Each c with the s of linear equations [B, C].
 
     With c given, log(L - c) = s . w is linear in s; an error of L counts 1 / (L - c) there, so the
     equations are weighed by L - c.
     """
-    rest_N = loss_N - c
-    s_K = np.linalg.lstsq(rest_N[:, None] * weights_NxK, rest_N * np.log(rest_N))[0]
-    return np.asarray(s_K, dtype=np.float64)
+    rest_BxN = loss_BxN - c_B[:, None]
+    matrix_BxKxK = _products(weights_NxK, rest_BxN**2) + RIDGE * np.eye(weights_NxK.shape[1])
+    right_BxK = (rest_BxN**2 * np.log(rest_BxN)) @ weights_NxK
+    return np.column_stack([c_B, np.linalg.solve(matrix_BxKxK, right_BxK[..., None])[..., 0]])
+
+
+def _products(weights_NxK: Floats, value_BxN: Floats) -> Floats:
+    """sum_n value_n w_n w_n^T of each row [B, K, K]."""
+    return np.matmul(weights_NxK.T * value_BxN[:, None], weights_NxK)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Damped Gauss-Newton steps (Levenberg-Marquardt) of all searches at once, c >= 0."""
+
+    weights_NxK: Floats
+    loss_BxN: Floats
+    huber: float
+
+    def run(self, found_BxC: Floats) -> tuple[Floats, Floats, Any]:
+        """Coefficients [B, C], their costs [B] and which searches have converged [B]."""
+        found_BxC, B = found_BxC.copy(), len(found_BxC)
+        cost_B, damping_B, factor_B = self.cost(found_BxC), np.full(B, 1e-3), np.full(B, 2.0)
+        open_I = np.arange(B)
+        for _ in range(ITERATIONS):
+            now_IxC = found_BxC[open_I]
+            next_IxC, promise_I = self.step(now_IxC, open_I, damping_B[open_I])
+            cost_I = self.cost(next_IxC, open_I)
+            # An exponential that overflows gives a cost that no step is taken to.
+            less_I = cost_B[open_I] - cost_I
+            kept_I = less_I > 0
+            ratio_I = np.divide(less_I, promise_I, out=np.zeros_like(less_I), where=kept_I)
+            small_I = kept_I & (ratio_I > 0.25) & (less_I < TOLERANCE * cost_B[open_I])
+            found_BxC[open_I[kept_I]], cost_B[open_I[kept_I]] = next_IxC[kept_I], cost_I[kept_I]
+            # Nielsen's rule: a step that keeps its promise lowers the damping to a third.
+            change_I = np.maximum(1 / 3, 1 - (2 * ratio_I.clip(max=2) - 1) ** 3)
+            damping_B[open_I] *= np.where(kept_I, change_I, factor_B[open_I])
+            factor_B[open_I] = np.where(kept_I, 2, 2 * factor_B[open_I])
+            # Where no step, however short, lowers the cost, it is as low as floats tell.
+            open_I = open_I[~small_I & (damping_B[open_I] < 1e12)]
+            if not len(open_I):
+                break
+        return found_BxC, cost_B, ~np.isin(np.arange(B), open_I)
+
+    def errors(self, found_IxC: Floats, rows_I: Any) -> tuple[Floats, Floats]:
+        """Predicted minus measured losses [I, N], and the exponentials."""
+        e_IxN = np.exp((found_IxC[:, 1:] @ self.weights_NxK.T).clip(max=100))
+        return found_IxC[:, :1] + e_IxN - self.loss_BxN[rows_I], e_IxN
+
+    def cost(self, found_IxC: Floats, rows_I: Any = slice(None)) -> Floats:
+        """Half of the squares of errors and ridge, linear beyond huber [I]."""
+        all_IxD = np.column_stack(
+            [self.errors(found_IxC, rows_I)[0], RIDGE**0.5 * found_IxC[:, 1:]]
+        )
+        size_IxD = np.abs(all_IxD)
+        below_IxD = np.minimum(size_IxD, self.huber)
+        return np.asarray((below_IxD * (size_IxD - below_IxD / 2)).sum(axis=1))
+
+    def step(self, now_IxC: Floats, rows_I: Any, damping_I: Floats) -> tuple[Floats, Floats]:
+        """Where a step leads [I, C], and what the quadratic model of the cost promises [I].
+
+        Args:
+            now_IxC: Coefficients.
+            rows_I: Which searches these are.
+            damping_I: Weight of the diagonal that is added.
+        """
+        error_IxN, e_IxN = self.errors(now_IxC, rows_I)
+        push_IxN = error_IxN.clip(-self.huber, self.huber)
+        ridge_IxK = (RIDGE**0.5 * now_IxC[:, 1:]).clip(-self.huber, self.huber)
+        slope_IxK = (push_IxN * e_IxN) @ self.weights_NxK + RIDGE**0.5 * ridge_IxK
+        slope_IxC = np.column_stack([push_IxN.sum(axis=1), slope_IxK])
+        # Errors that count linearly have no curvature, but they damp.
+        matrix_IxCxC = self.squares(e_IxN, (push_IxN == error_IxN).astype(np.float64))
+        weight_IxN = np.divide(
+            push_IxN, error_IxN, out=np.ones_like(push_IxN), where=error_IxN != 0
+        )
+        scale_IxC = np.einsum("icc->ic", self.squares(e_IxN, weight_IxN))
+        damped_IxCxC = matrix_IxCxC.copy()
+        np.einsum("icc->ic", damped_IxCxC)[...] += damping_I[:, None] * scale_IxC
+        step_IxC = -np.linalg.solve(damped_IxCxC, slope_IxC[..., None])[..., 0]
+        # The quadratic model's lowest point with c >= 0 has c = 0 where that without has c < 0.
+        low = now_IxC[:, 0] + step_IxC[:, 0] < 0
+        step_IxC[low, 0] = -now_IxC[low, 0]
+        right = slope_IxC[low, 1:] + damped_IxCxC[low, 1:, 0] * step_IxC[low, :1]
+        step_IxC[low, 1:] = -np.linalg.solve(damped_IxCxC[low, 1:, 1:], right[..., None])[..., 0]
+        curved_I = np.einsum("ic,icd,id->i", step_IxC, matrix_IxCxC, step_IxC)
+        return now_IxC + step_IxC, -(slope_IxC * step_IxC).sum(axis=1) - curved_I / 2
+
+    def squares(self, e_IxN: Floats, weight_IxN: Floats) -> Floats:
+        """Sum over runs of weighted products of the errors' slopes, and the ridge [I, C, C]."""
+        K = self.weights_NxK.shape[1]
+        result = np.empty((len(e_IxN), K + 1, K + 1))
+        result[:, 0, 0] = weight_IxN.sum(axis=1)
+        result[:, 0, 1:] = result[:, 1:, 0] = (weight_IxN * e_IxN) @ self.weights_NxK
+        result[:, 1:, 1:] = _products(self.weights_NxK, weight_IxN * e_IxN**2)
+        result[:, 1:, 1:] += RIDGE * np.eye(K)
+        return result

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from known_law import LAWS, mixtures
 from numpy.testing import assert_allclose
+from scipy import optimize
 
 from pike_mixing.errors import InputError
 from pike_mixing.finders import law
@@ -32,7 +33,6 @@ def test_with_noise_predictions_are_closer_to_the_truth_than_the_data():
     assert np.sqrt((error**2).mean()) < 0.02
 
 
-@pytest.mark.slow
 def test_one_proxy_astray_moves_the_law_little():
     weights_NxK = mixtures(24)
     loss_NxK = LAWS.losses(weights_NxK)
@@ -44,7 +44,6 @@ def test_one_proxy_astray_moves_the_law_little():
     assert np.abs(squares.losses(unseen_NxK) - truth).max() > 0.1
 
 
-@pytest.mark.slow
 def test_no_other_start_leads_to_a_better_law():
     # Of a loss that is noise, whose cost has several valleys.
     weights_NxK = mixtures(24)
@@ -59,6 +58,45 @@ def test_no_other_start_leads_to_a_better_law():
     assert cost(4) == pytest.approx(cost(24), rel=0.02)
 
 
+def of_scipy(weights_NxK, loss_N):
+    """Cost and predictions of the same law by SciPy's search from five values of c."""
+    K = weights_NxK.shape[1]
+
+    def errors(cs):
+        e_N = np.exp(weights_NxK @ cs[1:])
+        return np.concatenate([cs[0] + e_N - loss_N, law.RIDGE**0.5 * cs[1:]])
+
+    starts = [np.append(c, np.zeros(K)) for c in np.linspace(0.1, 0.9, 5) * loss_N.min()]
+    bounds = ([0, *[-np.inf] * K], np.inf)
+    best = min(
+        (
+            optimize.least_squares(
+                errors, start, bounds=bounds, loss="huber", f_scale=0.02, ftol=1e-12, xtol=1e-12
+            )
+            for start in starts
+        ),
+        key=lambda done: done.cost,
+    )
+    return best.cost, best.x[0] + np.exp(weights_NxK @ best.x[1:])
+
+
+def test_all_losses_at_once_are_fitted_as_each_by_scipy():
+    # Noise of which a third lies beyond huber, and a loss linear in the weights, whose c is 0.
+    weights_NxK = mixtures(24)
+    noise_NxK = np.random.default_rng(4).normal(0, 0.02, (24, 3))
+    linear_Nx1 = weights_NxK @ np.array([[1.0], [2.0], [3.0]])
+    loss_Nx4 = np.column_stack([LAWS.losses(weights_NxK) + noise_NxK, linear_Nx1])
+    laws = fitted(weights_NxK, loss_Nx4)
+    predicted_Nx4 = laws.losses(weights_NxK)
+    search = law._Search(weights_NxK, loss_Nx4.T, 0.02)
+    cost_M = search.cost(np.column_stack([laws.c_K, laws.b_K[:, None] + laws.t_KxK]))
+    assert laws.c_K[3] == 0
+    for cost, predicted_N, loss_N in zip(cost_M, predicted_Nx4.T, loss_Nx4.T, strict=True):
+        expected, curve_N = of_scipy(weights_NxK, loss_N)
+        assert cost == pytest.approx(expected, rel=1e-6)
+        assert_allclose(predicted_N, curve_N, atol=1e-4)
+
+
 def test_c_is_never_negative():
     # A loss that is linear in the weights fits ever better as c falls to minus infinity.
     weights_NxK = mixtures(24)
@@ -66,7 +104,6 @@ def test_c_is_never_negative():
     assert laws.c_K[0] >= 0
 
 
-@pytest.mark.slow
 def test_losses_that_do_not_react_to_the_mixture_are_fitted_without_running_away():
     weights_NxK = mixtures(30)
     loss_NxK = 2 + np.random.default_rng(1).normal(0, 0.01, (30, 3))
