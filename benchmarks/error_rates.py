@@ -1,21 +1,24 @@
 """How often verdicts are wrong where nothing differs, and intervals miss the truth.
 
-    python -m benchmarks.error_rates [--times 1000]
+    python -m benchmarks.error_rates [--rounds 50] [--draws 20]
 
 Differences of known truth are drawn and judged by the functions and views that judge runs. What is
 random is of a seed (all documents move), of a document (in all seeds), or of both together; each
 case says which counts most. Documents have the lengths of real validation text.
 
-A rate of 5 % is known to 2 sqrt(0.0475 / times), two standard errors. Where two parts matter an
-interval over two or three seeds is too wide: Satterthwaite's degrees of the sum would make it
-narrower, and err in up to 13 % of cases over two seeds and 8 % over three.
+Round r draws from seeds made of r, and the record is written after each: who stops it loses one
+round, and goes on with the same command. A rate p of n draws has the standard error
+sqrt(p (1 - p) / n). Narrower intervals are judged by the same draws (`NARROWER`).
 
-Record: benchmarks/results/error_rates.json.
+Record: benchmarks/results/error_rates.json, from which docs/error-rates.md is written.
 
 Shapes: S seeds, G documents of a domain or task, K domains, T checkpoints.
 """
 
-from collections.abc import Callable, Iterator
+import argparse
+import itertools
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +29,9 @@ import numpy.typing as npt
 from benchmarks import measure
 from pipeline.results import claim_tests, speedups, views
 from pipeline.results.outcomes import CheckpointKey
+from pipeline.runtime import atomic_files, code_fingerprint
 from pipeline.statistics import estimates, paired
+from pipeline.statistics.distributions import normal_quantile, t_quantile
 from pipeline.statistics.estimates import Estimate, Floats, Part
 
 SEEDS = (2, 3, 5, 10)
@@ -217,22 +222,80 @@ def kinds() -> dict[str, Callable[[Case, np.random.Generator, int], bool]]:
     }
 
 
-def rates(times: int) -> Iterator[dict[str, Any]]:
-    """The rate of each kind, case and number of seeds; ranks take a fifth of the repetitions."""
-    for kind, once in kinds().items():
-        for name, case in CASES.items():
-            for seeds in SEEDS:
-                random = np.random.default_rng([len(kind), len(name), seeds])
-                count = max(1, times // 5) if kind == "rank correlations" else times
-                wrong = sum(once(case, random, seeds) for _ in range(count))
-                own = {"kind": kind, "case": name, "seeds": seeds}
-                yield own | {"times": count, "rate": round(wrong / count, 4)}
+def _of_sum(estimate: Estimate) -> float:
+    """Student's t with Satterthwaite's degrees of the sum of both variances."""
+    seeds, items = (estimate.of_seeds or 0) ** 2, (estimate.of_items or 0) ** 2
+    degrees = (seeds + items) ** 2 / (
+        seeds**2 / (estimate.seeds - 1) + items**2 / estimate.degrees or 1
+    )
+    return t_quantile(estimates.LEVEL, degrees) * math.sqrt(seeds + items)
+
+
+NARROWER: dict[str, Callable[[Estimate], float]] = {
+    "one t, Satterthwaite's degrees of the sum": _of_sum,
+    "normal quantile for both": lambda e: normal_quantile(estimates.LEVEL) * (e.stderr or 0),
+    "seeds alone, Student's t": lambda e: (
+        t_quantile(estimates.LEVEL, e.seeds - 1) * (e.of_seeds or 0)
+    ),
+    "documents alone, Student's t": lambda e: (
+        t_quantile(estimates.LEVEL, e.degrees) * (e.of_items or 0)
+    ),
+}
+"""Half widths that are not used, for means of losses."""
+
+
+def drawn(chosen: argparse.Namespace, number: int) -> list[dict[str, Any]]:
+    """One round: how many verdicts of each kind, case and number of seeds are wrong.
+
+    Ranks take a fifth of the draws. Widths are sums over draws, of the interval and of ours.
+    """
+    result: list[dict[str, Any]] = []
+    places = list(itertools.product(enumerate(CASES.items()), SEEDS))
+    for k, (kind, once) in enumerate(kinds().items()):
+        draws = max(1, chosen.draws // 5) if kind == "rank correlations" else chosen.draws
+        for (c, (name, case)), seeds in places:
+            random = np.random.default_rng([number, k, c, seeds])
+            wrong = sum(bool(once(case, random, seeds)) for _ in range(draws))
+            cell = {"kind": kind, "case": name, "seeds": seeds}
+            result.append(cell | {"draws": draws, "wrong": wrong})
+    for (c, (name, case)), seeds in places:
+        random = np.random.default_rng([number, 0, c, seeds])
+        every = [estimates.estimate(mean(case, random, seeds, 3)) for _ in range(chosen.draws)]
+        ours = sum(estimates.half_width(one) or 0 for one in every)
+        for interval, half in NARROWER.items():
+            halves = [half(one) for one in every]
+            pairs = zip(every, halves, strict=True)
+            wrong = sum(bool(abs(one.difference) > width) for one, width in pairs)
+            cell = {"kind": interval, "case": name, "seeds": seeds, "draws": chosen.draws}
+            result.append(cell | {"wrong": wrong, "width": sum(halves), "ours": ours})
+    return result
+
+
+def added(cells: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The cells of two sets of rounds together."""
+    names = ("kind", "case", "seeds")
+    return [
+        {name: value if name in names else value + b[name] for name, value in a.items()}
+        for a, b in zip(cells, more, strict=True)
+    ]
 
 
 def main() -> None:
-    """Draws, judges and records."""
-    chosen = measure.arguments(__doc__, "error_rates", times=1000)
-    measure.record(chosen, {"times": chosen.times, "rates": list(rates(chosen.times))})
+    """Draws, judges and records round by round; what this code drew before counts."""
+    chosen = measure.arguments(__doc__, "error_rates", rounds=50, draws=20)
+    code = code_fingerprint.of("benchmarks.error_rates", assets=("results/sql",))
+    same = {"code": code, "draws": chosen.draws}
+    rounds, cells = 0, None
+    if chosen.out.exists():
+        found = atomic_files.read_json(chosen.out)
+        if {name: found[name] for name in same} == same:
+            rounds, cells = found["rounds"], found["cells"]
+    print(f"{rounds} of {chosen.rounds} rounds are in {chosen.out}")
+    for number in range(rounds, chosen.rounds):
+        more = drawn(chosen, number)
+        cells = added(cells, more) if cells else more
+        about = {"commit": code_fingerprint.commit(), "rounds": number + 1}
+        measure.record(chosen, {**same, **about, "cells": cells})
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 
 from pipeline import settings
+from pipeline.runtime import atomic_files
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -141,7 +142,7 @@ def record(
         for entry in (*by_size, "of_size"):
             written[entry] = {**earlier.get(entry, {}), **written[entry]}
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
-    chosen.out.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    atomic_files.write_json(chosen.out, written)
 
 
 def table(head: str, rows: Mapping[str, Mapping[str, float | None]]) -> str:

@@ -11,7 +11,7 @@ import pytest
 from benchmarks import corpora, measure, scoring
 
 SMALL = {
-    "error_rates": "--times 1",
+    "error_rates": "--rounds 2 --draws 1",
     "estimators": "--steps 10 --pool 16 --draws 4",
     "firing": "--models nano --rounds 1",
     "loss": "--sizes tiny --rounds 1",
