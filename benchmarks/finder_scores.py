@@ -79,16 +79,52 @@ def summary(values: Floats, drawn: Floats, targets: list[str]) -> dict[str, Any]
     return result
 
 
-def repeatability(optima: list[Floats]) -> dict[str, float | None]:
+def repeatability(optima: list[Floats], resamples: int) -> dict[str, Any]:
     """Mean distance (half of the sum of differences) of two draws' mixtures; and what was missed.
+
+    The interval is over draws and targets drawn anew; a draw has no distance from itself.
 
     Args:
         optima: Of each draw [T, K]; NaN where none was found.
+        resamples: B.
     """
-    pairs = list(itertools.combinations(optima, 2))
-    apart = [np.abs(a - b).sum(axis=1) / 2 for a, b in pairs]
-    distance = None if not pairs else float(np.nanmean(apart))
-    return {"distance": distance, "missed": float(np.isnan(optima).any(axis=2).mean())}
+    optimum_DxTxK = np.stack(optima)
+    apart_DxDxT = np.abs(optimum_DxTxK[:, None] - optimum_DxTxK).sum(axis=3) / 2
+    found_DxDxT = ~np.isnan(apart_DxDxT)
+    D, _, T = apart_DxDxT.shape
+
+    def mean(draws: Floats, targets: Floats) -> float:
+        often_D, often_T = np.bincount(draws, minlength=D), np.bincount(targets, minlength=T)
+        weight_DxDxT = np.triu(np.outer(often_D, often_D), 1)[..., None] * often_T * found_DxDxT
+        total = (weight_DxDxT * np.nan_to_num(apart_DxDxT)).sum()
+        return float(total / weight_DxDxT.sum()) if weight_DxDxT.any() else np.nan
+
+    missed = int(np.isnan(optimum_DxTxK).any(axis=2).sum())
+    result: dict[str, Any] = {"distance": None, "missed": missed, "of": D * T}
+    if D > 1:
+        random = np.random.default_rng(2)
+        drawn = [mean(random.integers(0, D, D), random.integers(0, T, T)) for _ in range(resamples)]
+        result["distance"] = interval(mean(np.arange(D), np.arange(T)), np.array(drawn))
+    return result
+
+
+def of_correlation(spearman: float, runs: int) -> list[float]:
+    """A rank correlation with 95 % by Fisher's z, of variance (1 + r^2 / 2) / (N - 3).
+
+    The variance is that of Bonett and Wright (Psychometrika 65, 2000).
+    """
+    error = 1.96 * np.sqrt((1 + spearman**2 / 2) / (runs - 3))
+    z = np.arctanh(spearman)
+    return [spearman, float(np.tanh(z - error)), float(np.tanh(z + error))]
+
+
+def of_deviation(value_GxS: Floats) -> list[float]:
+    """Standard deviation within G groups of S values, with 95 % by chi-squared."""
+    from scipy import stats
+
+    degrees = value_GxS.size - len(value_GxS)
+    value = float(np.sqrt(value_GxS.var(axis=1, ddof=1).mean()))
+    return [value, *(value * np.sqrt(degrees / stats.chi2.ppf([0.975, 0.025], degrees))).tolist()]
 
 
 def differences(

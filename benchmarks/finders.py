@@ -1,6 +1,6 @@
 """How good the finders are: fitted to public proxy runs, judged on other runs of other sizes.
 
-    python -m benchmarks.finders [--config benchmarks/finders.yaml] [--jobs 2]
+    python -m benchmarks.finders [--jobs 2]
 
 Each finder is fitted to draws of n of the training runs, for each loss as the target and for their
 mean, and predicts the losses of the test runs. Scores are rank correlation, regret (loss of the run
@@ -67,10 +67,9 @@ class Linear:
 def main() -> None:
     """Fits, judges and records."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--config", type=Path, default=ROOT / "benchmarks" / "finders.yaml")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
-    config = yaml.safe_load(arguments.config.read_text(encoding="utf-8"))
+    config = configured("judged")
     begun = time.monotonic()
     record = benchmark(config, arguments.jobs)
     record["minutes"] = (time.monotonic() - begun) / 60
@@ -78,11 +77,17 @@ def main() -> None:
     print(f"{RECORD}: {record['minutes']:.1f} minutes")
 
 
+def configured(section: str) -> dict[str, Any]:
+    """What benchmarks/finders.yaml says of one benchmark."""
+    path = ROOT / "benchmarks" / "finders.yaml"
+    return dict(yaml.safe_load(path.read_text(encoding="utf-8"))[section])
+
+
 def benchmark(config: Mapping[str, Any], jobs: int) -> dict[str, Any]:
     """The record: scores of every finder, number of runs, test and target.
 
     Args:
-        config: As `benchmarks/finders.yaml`.
+        config: As section `judged` of `benchmarks/finders.yaml`.
         jobs: Processes that fit at once.
     """
     names = [*config["finders"], "linear"]
@@ -106,7 +111,9 @@ def benchmark(config: Mapping[str, Any], jobs: int) -> dict[str, Any]:
             predicted = [draw["predicted"][test] for draw in mine]
             values, resampled = judged(predicted, actual[test], config["resamples"])
             cells[key], drawn[key] = summary(values, resampled, targets), resampled
-        cells[f"{name}|{runs}|optimum"] = repeatability([draw["optimum"] for draw in mine])
+        cells[f"{name}|{runs}|optimum"] = repeatability(
+            [draw["optimum"] for draw in mine], config["resamples"]
+        )
     return {
         "commit": commit(),
         "config": dict(config),

@@ -1,11 +1,11 @@
 """A swarm of our own, from the draw to the verdict: predicted against measured.
 
-    python -m benchmarks.own_swarm [--runs 24] [--next 8]
+    python -m benchmarks.own_swarm
 
-`--runs` mixtures of the default experiment's installed scenario are drawn and trained at pico. The
-mixing law is fitted to them, an informative design proposes the next `--next`, which are trained
-and judged; so are the law's and the trees' optima, beside the best run of the swarm and equal
-shares, on six seeds that no fit has seen. Everything goes through the workflow.
+Mixtures of the default experiment's installed scenario are drawn and trained at pico. The mixing
+law is fitted to them, an informative design proposes the next, which are trained and judged; so are
+the law's and the trees' optima, beside the best run of the swarm and equal shares, on seeds that no
+fit has seen. How many of each, benchmarks/finders.yaml says. Everything goes through the workflow.
 
 Record: benchmarks/results/own_swarm.json, for `benchmarks.finders_page`.
 """
@@ -24,12 +24,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import yaml
 
-from benchmarks.finders import commit
+from benchmarks.finder_scores import interval
+from benchmarks.finders import commit, configured
 from benchmarks.measure import ROOT
 from pike_mixing.arrays import Floats
 from pike_mixing.finders import design, scores, table
 from pike_mixing.finders.best import Best
-from pike_mixing.finders.fit import fit
+from pike_mixing.finders.fit import Fit, fit
 from pike_mixing.finders.interface import Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
 from pike_mixing.finders.regmix import RegMix
@@ -38,55 +39,49 @@ from pipeline.planning import planner
 RECORD = ROOT / "benchmarks" / "results" / "own_swarm.json"
 FOLDER = ROOT / "results" / "own-swarm"
 DOMAINS = ("code", "prose", "headers", "stubs", "unicode")
-FRESH = (1, 2, 3, 4, 5, 6)
-"""Seeds of the verdict."""
 
 
 def main() -> None:
     """Draws, trains, fits, designs, trains, judges, records."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=24)
-    parser.add_argument("--next", type=int, default=8)
     parser.add_argument("--cores", type=int, default=1)
-    chosen = parser.parse_args()
+    cores, config = parser.parse_args().cores, configured("own_swarm")
     free = design.Draw(np.full(len(DOMAINS), 1 / len(DOMAINS)), np.full(len(DOMAINS), np.inf))
-    drawn = named("drawn", free.mixtures(chosen.runs, seed=0))
-    losses = trained(drawn, [0], chosen.cores)
+    drawn = named("drawn", free.mixtures(config["runs"], seed=0))
+    losses = trained(drawn, [0], cores)
     swarm = read(FOLDER / "swarm.csv", drawn, losses)
     law, trees, best = (
-        fit(finder, swarm, resamples=resamples)
-        for finder, resamples in ((MixingLaw(kl=0), 100), (RegMix(), 0), (Best(), 0))
+        fit(finder, swarm, resamples=config["resamples"])
+        for finder in (MixingLaw(kl=0), RegMix(), Best())
     )
     trained_NxK = swarm.arrays()[0]
-    next_NxK = design.propose("informative", chosen.next, free, trained_NxK, law.optimum_SxK)
+    next_NxK = design.propose("informative", config["next"], free, trained_NxK, law.optimum_SxK)
     proposed = named("next", next_NxK)
-    measured = trained(proposed, [0], chosen.cores)
+    measured = trained(proposed, [0], cores)
     test = read(FOLDER / "next.csv", proposed, measured)
-    noise = law.result.diagnostics["held_out_rmse"]
-    predictors = {"mixing-law": law.result.predictor, "regmix": trees.result.predictor}
     actual_N = test.arrays()[1].mean(axis=1)
-    predicted = {n: p.losses(next_NxK) for n, p in predictors.items() if p is not None}
+    predicted = {n: predictions(f, next_NxK) for n, f in (("mixing-law", law), ("regmix", trees))}
     finals = {"mix": np.full(len(DOMAINS), 1 / len(DOMAINS))} | {
         name: one.result.weights_K
         for name, one in (("best-run", best), ("law", law), ("trees", trees))
     }
-    verdict = trained(finals, FRESH, chosen.cores)
+    verdict = trained(finals, config["seeds"], cores)
     record = {
         "commit": commit(),
         "domains": DOMAINS,
-        "runs": chosen.runs,
+        "runs": config["runs"],
         "held_out": {n: f.result.diagnostics for n, f in (("law", law), ("trees", trees))},
         "gain": np.quantile(law.gain_S, [0.025, 0.975]).tolist(),
         "resolution": [
-            design.resolution(law.optimum_SxK, x, noise)
-            for x in (trained_NxK, np.concatenate([trained_NxK, next_NxK]))
+            resolution(law, x) for x in (trained_NxK, np.concatenate([trained_NxK, next_NxK]))
         ],
         "next": {
             "mixtures": next_NxK.tolist(),
             "actual": actual_N.tolist(),
-            "predicted": {n: p.tolist() for n, p in predicted.items()},
+            "predicted": predicted,
             "scores": {
-                n: dataclasses.asdict(scores.judge(p, actual_N)) for n, p in predicted.items()
+                n: dataclasses.asdict(scores.judge(np.array(p)[:, 0], actual_N))
+                for n, p in predicted.items()
             },
         },
         "finals": {
@@ -96,6 +91,23 @@ def main() -> None:
     }
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(RECORD)
+
+
+def predictions(fitted: Fit, weights_NxK: Floats) -> list[list[float]]:
+    """The predicted loss of each mixture, with 95 % over resampled rows of the swarm."""
+    assert fitted.result.predictor is not None
+    value_N = fitted.result.predictor.losses(weights_NxK)
+    drawn_SxN = np.stack([predictor.losses(weights_NxK) for predictor in fitted.predictors])
+    return [interval(value, drawn_S) for value, drawn_S in zip(value_N, drawn_SxN.T, strict=True)]
+
+
+def resolution(law: Fit, trained_NxK: Floats) -> list[float]:
+    """`design.resolution` of the possible optima, with 95 % over these drawn anew."""
+    noise, random = law.result.diagnostics["held_out_rmse"], np.random.default_rng(0)
+    optimum_SxK = law.optimum_SxK
+    rows_BxS = random.integers(0, len(optimum_SxK), (1000, len(optimum_SxK)))
+    drawn = [design.resolution(optimum_SxK[rows_S], trained_NxK, noise) for rows_S in rows_BxS]
+    return interval(design.resolution(optimum_SxK, trained_NxK, noise), np.array(drawn))
 
 
 def named(prefix: str, weights_NxK: Floats) -> dict[str, Floats]:

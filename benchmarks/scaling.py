@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.finders import commit, configured
 from benchmarks.measure import ROOT
 from pike_mixing.finders import scores, table
 from pike_mixing.finders.fit import fit
@@ -29,26 +30,29 @@ from pike_mixing.finders.scaling import extrapolated
 
 RECORD = ROOT / "benchmarks" / "results" / "scaling.json"
 DOMAINS = ("arxiv", "book", "c4", "github", "commoncrawl", "stackexchange", "wikipedia")
-LAST = {"1.22e8": "2e10", "3.1e8": "2e10", "6.8e8": "2.592e10", "1.235e9": "4.608e10"}
-"""Tokens at the last step, by size."""
-AT = {"parameters": 1.235e9, "tokens": 4.608e10}
 
 
 def main() -> None:
     """Fits, judges, records."""
-    path = Path(sys.argv[1])
-    test = rows(path, model_size="1.235e9", n_tokens=LAST["1.235e9"])
-    result = {
-        f"{float(size) / 1e6:.0f}M alone": judged(
-            rows(path, model_size=size, n_tokens=LAST[size]), test
-        )
-        for size in ("1.22e8", "3.1e8", "6.8e8")
+    path, config = Path(sys.argv[1]), configured("scaling")
+    ((parameters, tokens),) = config["judged"].items()
+    test = rows(path, model_size=parameters, n_tokens=tokens)
+    swarms = {
+        f"{float(size) / 1e6:.0f}M alone": rows(path, model_size=size, n_tokens=last)
+        for size, last in config["alone"].items()
     }
-    for size in ("6.8e8", "9.37e8"):
+    at = {"parameters": float(parameters), "tokens": float(tokens)}
+    for size in config["nested"]:
         small = rows(path, model_size=f"0..{size}")
-        result[f"nested up to {float(size) / 1e6:.0f}M"] = judged(extrapolated(small, AT), test)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    record = {"sha256": digest, "runs": len(test.runs), "scores": result}
+        swarms[f"nested up to {float(size) / 1e6:.0f}M"] = extrapolated(small, at)
+    record = {
+        "commit": commit(),
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "runs": len(test.runs),
+        "scores": {
+            name: judged(swarm, test, config["resamples"]) for name, swarm in swarms.items()
+        },
+    }
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
@@ -65,14 +69,23 @@ def rows(path: Path, **where: str) -> Swarm:
     )
 
 
-def judged(swarm: Swarm, test: Swarm) -> dict[str, Any]:
-    """The law of one table, judged by another; `rmse` in nats."""
+def judged(swarm: Swarm, test: Swarm, resamples: int) -> dict[str, Any]:
+    """The law of one table, judged by another; `rmse` in nats, its interval over the test's rows.
+
+    Args:
+        swarm: What is fitted.
+        test: What it is judged by.
+        resamples: How many times the rows are drawn.
+    """
     predictor = fit(MixingLaw(target=dict.fromkeys(DOMAINS, 1.0)), swarm, resamples=0).result
     assert predictor.predictor is not None
     weights_NxK, loss_NxM = test.arrays()
     predicted_N, actual_N = predictor.predictor.losses(weights_NxK), loss_NxM.mean(axis=1)
-    error = float(np.sqrt(np.mean((predicted_N - actual_N) ** 2)))
-    return {"rmse": error, **asdict(scores.judge(predicted_N, actual_N))}
+    square_N = (predicted_N - actual_N) ** 2
+    rows_SxN = np.random.default_rng(0).integers(0, len(square_N), (resamples, len(square_N)))
+    error = scores.Interval.of(square_N.mean() ** 0.5, square_N[rows_SxN].mean(axis=1) ** 0.5)
+    rest = scores.judge(predicted_N, actual_N, resamples=resamples)
+    return {"rmse": asdict(error), **asdict(rest)}
 
 
 if __name__ == "__main__":

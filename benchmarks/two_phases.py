@@ -1,10 +1,10 @@
 """Is a second phase worth it? A schedule found from two-phase runs, against static mixtures.
 
-    python -m benchmarks.two_phases [--runs 32]
+    python -m benchmarks.two_phases
 
-`--runs` pico runs of the default experiment's scenario `installed` train on two drawn mixtures, one
+Pico runs of the default experiment's scenario `installed` train on two drawn mixtures, one
 after the other. The mixing law is fitted to both phases, and to the mean exposures alone. At nano
-and on five seeds that no fit has seen, the schedule that is found is trained, beside the same
+and on seeds that no fit has seen, the schedule that is found is trained, beside the same
 phases in reverse order and the same exposure without phases (so the order alone differs), the
 static mixture that the law finds, and equal shares.
 
@@ -17,34 +17,32 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.finders import commit
+from benchmarks.finders import commit, configured
 from benchmarks.measure import ROOT
 from benchmarks.own_swarm import DOMAINS, trained
 from pike_mixing.arrays import Floats
-from pike_mixing.finders.fit import fit
+from pike_mixing.finders.fit import Fit, fit
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
 
 RECORD = ROOT / "benchmarks" / "results" / "two_phases.json"
 SHARES = (0.5, 0.5)
-SEEDS = (11, 12, 13, 14, 15)
-KL = 0.05
-"""Price of leaving equal shares, the finder's default: the law has 11 coefficients for a loss."""
 
 
 def main() -> None:
     """Draws, trains, fits, trains, records."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=32)
     parser.add_argument("--cores", type=int, default=1)
-    chosen = parser.parse_args()
+    cores, config = parser.parse_args().cores, configured("two_phases")
+    runs = config["runs"]
     K, random = len(DOMAINS), np.random.default_rng(7)
-    weights_NxPxK = random.dirichlet(np.ones(K), (chosen.runs, 2))
+    weights_NxPxK = random.dirichlet(np.ones(K), (runs, 2))
     methods = {f"two-phase-{n:02}": scheduled(w) for n, w in enumerate(weights_NxPxK)}
-    losses = [loss_SxK[0] for loss_SxK in trained(methods, [0], chosen.cores).values()]
-    phased = swarm(weights_NxPxK.reshape(chosen.runs, -1) / 2, losses, SHARES)
+    losses = [loss_SxK[0] for loss_SxK in trained(methods, [0], cores).values()]
+    phased = swarm(weights_NxPxK.reshape(runs, -1) / 2, losses, SHARES)
     static = swarm(weights_NxPxK.mean(axis=1), losses, (1.0,))
-    both, alone = (fit(MixingLaw(kl=KL), one, resamples=50) for one in (phased, static))
+    law, resamples = MixingLaw(kl=config["kl"]), config["resamples"]
+    both, alone = (fit(law, one, resamples=resamples) for one in (phased, static))
     found_PxK = both.result.weights_K.reshape(2, K) * 2
     finals: dict[str, Any] = {
         "schedule": scheduled(found_PxK),
@@ -53,13 +51,13 @@ def main() -> None:
         "static": alone.result.weights_K,
         "equal": np.full(K, 1 / K),
     }
-    verdict = trained(finals, SEEDS, chosen.cores, model="nano")
+    verdict = trained(finals, config["seeds"], cores, model="nano")
     record = {
         "commit": commit(),
-        "runs": chosen.runs,
+        "runs": runs,
         "domains": DOMAINS,
-        "phases": found_PxK.tolist(),
-        "static": alone.result.weights_K.tolist(),
+        "phases": within(both, 2).tolist(),
+        "static": within(alone, 1)[0].tolist(),
         "held_out": {
             name: one.result.diagnostics["held_out_spearman"]
             for name, one in (("phased", both), ("static", alone))
@@ -68,6 +66,12 @@ def main() -> None:
     }
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(RECORD)
+
+
+def within(found: Fit, phases: int) -> Floats:
+    """Weights of a mixture in each of P equal phases, with 95 % over resampled rows [P, K, 3]."""
+    limits = found.result.weights_K, found.quantile(0.025), found.quantile(0.975)
+    return np.stack(limits, axis=1).reshape(phases, -1, 3) * phases
 
 
 def scheduled(weights_PxK: Floats) -> dict[str, Any]:
