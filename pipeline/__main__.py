@@ -23,11 +23,15 @@ MISTAKE = 2
 """Exit code of what the user can mend; 1 is our fault, `signal_handler.STOPPED` a signal's."""
 
 EXTRAS = {
+    "alembic": "mlflow",
     "google": "hf",
+    "mlflow": "mlflow",
     "sklearn": "domains",
+    "sqlalchemy": "mlflow",
     "tensorboard": "tensorboard",
     "tokenizers": "hf",
     "transformers": "hf",
+    "wandb": "wandb",
 }
 """Packages that one command alone needs, and the extra that installs each."""
 

@@ -164,7 +164,6 @@ def commands() -> list[Command]:
             _option("--peak-flops", "FLOP/s that the device can reach, for the recorded "
                     "utilisation (default: PIKE_PEAK_FLOPS of the environment, else a known "
                     "GPU's)", type=number(1), default=os.environ.get("PIKE_PEAK_FLOPS")),
-            _switch("--tensorboard", "write TensorBoard's event files beside the records"),
             _switch("--shard", "each of several processes or chips keeps only its part of "
                     "weights and optimizer states"),
             _switch("--recompute", "compute blocks again in the backward pass, for memory")),
@@ -208,6 +207,12 @@ def commands() -> list[Command]:
             _option("--every", "seconds (default: 2)", type=number(0.01), default=2.0),
             _option("--once", "show what there is, and end", action="store_true"),
             _format("text", "json"), by="pipeline.training.watch:watch"),
+        _command("look", "track", "send runs to W&B, MLflow or TensorBoard",
+            _given("FOLDER", "a run's folder, or one that holds runs: results"),
+            _option("--to", "the tracker; each needs the extra of its name",
+                    choices=("wandb", "mlflow", "tensorboard"), required=True),
+            _path("--out", "folder whose subfolder of the tracker's name is made (default: "
+                  "tracked)", default=Path("tracked")), by="pipeline.training.track:track"),
         _command("look", "query", "ask the database in SQL",
             _given("SQL", "one SQL statement; the database is opened read-only", type=str), asked,
             _format("table", "csv", "json", "parquet"), by="pipeline.results.query:query"),

@@ -21,6 +21,7 @@ HOW = [
     (r"python -m pike_mixing ", "library"),
     (r"\.venv/bin/pike registered ", "not run: test_registered.py has a database of all its runs"),
     (r"\.venv/bin/pike export ", "not run: test_hf_export.py, where transformers is installed"),
+    (r"\.venv/bin/pike track ", "not run: test_track.py sends to each tracker that is installed"),
     (r"lm_eval ", "not run: test_oracle.py asks its back end `hf`, where lm_eval is installed"),
     (r"\.venv/bin/pike pretrain ", "not run: test_throughput.py trains with --profile"),
     (r"(HF_HUB_OFFLINE=1 )?\.venv/bin/pike fetch ", "not run: the Hub; test_fetch.py has a copy"),

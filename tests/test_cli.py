@@ -229,9 +229,9 @@ def test_the_arguments_of_a_command_are_those_of_its_function(command):
 )
 def test_a_switch_of_the_environment_can_be_off(monkeypatch, value, expected):
     monkeypatch.setenv("PIKE_SHARD", value)
-    monkeypatch.setenv("PIKE_TENSORBOARD", value)
+    monkeypatch.setenv("PIKE_RECOMPUTE", value)
     chosen = cli.chosen(["pretrain", "run.json", "--corpora", "corpora"])
-    assert (chosen["shard"], chosen["tensorboard"]) == (expected, expected)
+    assert (chosen["shard"], chosen["recompute"]) == (expected, expected)
 
 
 @pytest.mark.slow

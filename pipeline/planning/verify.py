@@ -22,7 +22,7 @@ SETTINGS = {"pretrain": "run.json", "evaluate": "../evaluation.json", "probe": "
 """Where the settings of a stage's work lie, from its manifest."""
 PLUMBING = re.compile(
     rf"(.*/)?((logs|settings)/.*|experiment\.json|README\.md|{re.escape(ownership.MARK)}"
-    r"|(run|evaluation|probe|starts|lease|\.[^/]+\.sha256)\.json|(live|parts|tensorboard)/.*)"
+    r"|(run|evaluation|probe|starts|lease|\.[^/]+\.sha256)\.json|(live|parts)/.*)"
 )
 """Files of an output root that no manifest lists: settings, logs, what a training goes on from."""
 _LINES = 20

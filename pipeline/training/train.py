@@ -3,9 +3,7 @@
 Shapes: K domains, B rows of a batch, L tokens of a row.
 """
 
-import contextlib
 import functools
-import importlib
 import logging
 import time
 from pathlib import Path
@@ -56,7 +54,6 @@ def pretrain(
     save_on: str = "USR1",
     profile: bool = False,
     peak_flops: float | None = None,
-    tensorboard: bool = False,
     shard: bool = False,
     recompute: bool = False,
     processes: int = 1,
@@ -77,7 +74,6 @@ def pretrain(
             what the time went to.
         peak_flops: FLOP/s that the device can reach, for the recorded utilisation; absent: a GPU's
             as its data sheet has it, and none of a CPU.
-        tensorboard: Whether to write TensorBoard's event files, too.
         shard: Whether each process or chip keeps a part of weights and optimizer states only.
         recompute: Whether blocks are computed again in the backward pass, whatever the recipe says.
         processes: Processes or chips that are to train together; with fewer the run is refused.
@@ -109,7 +105,6 @@ def pretrain(
         errors.explain_disk_errors(run.parent),
         leases as lease,
         signal_handler.handle_signals(save_on, distributed.all_reduce_max, alone=alone) as signals,
-        contextlib.ExitStack() as opened,
     ):
         given = inputs.read_inputs(work, method, corpora, reference, mixture)
         refusals.refuse_few(processes, place)
@@ -117,11 +112,6 @@ def pretrain(
         training.model.recomputes |= recompute
         if peak_flops is not None:
             training.meter.peak = peak_flops
-        if tensorboard and distributed.is_main_process():
-            # Imported where it is wanted: not everybody has it.
-            events = importlib.import_module("pipeline.training.tensorboard_log").Events(run.parent)
-            training.records.listeners.append(events)
-            opened.callback(events.close)
         if profile:
             training.records.clock.settle = functools.partial(devices.synchronize, training.device)
         with training.folder.writer:

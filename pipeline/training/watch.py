@@ -4,6 +4,7 @@ import contextlib
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,17 +49,26 @@ def watch(
 
 def look(folder: Path) -> Rows:
     """Each run's state, and step, loss, pace and weights of its last step."""
-    runs = sorted(path.parent for path in folder.glob("**/run.json"))
-    if not runs:
-        raise InputError(f"{folder} holds no run (no run.json): give a run's folder or `results`")
-    return [_facts(run) for run in runs]
+    return [_facts(run) for run in folders(folder)]
+
+
+def folders(given: Path) -> list[Path]:
+    """The folders of runs at or below a place, in the order of their names.
+
+    Raises:
+        InputError: there is none.
+    """
+    result = sorted(path.parent for path in given.glob("**/run.json"))
+    if not result:
+        raise InputError(f"{given} holds no run (no run.json): give a run's folder or `results`")
+    return result
 
 
 def _facts(run: Path) -> dict[str, Any]:
     path, name = run / "run.json", "/".join(run.absolute().parts[-4:])
     try:
         steps = validate(settings.Run, atomic_files.read_json(path), str(path)).training.steps
-        rows = _rows(run)
+        rows = so_far(run, ("steps", "weights"), newest=1)
     except (InputError, pa.ArrowInvalid) as error:
         return {"run": name, "state": f"unreadable: {error}".replace(f"{run}/", "")}
     facts = {"run": name, "state": _state(run), "step": 0, "steps": steps}
@@ -84,11 +94,17 @@ def _state(run: Path) -> str:
     return "stopped" if (run / "starts.json").exists() else "waiting"
 
 
-def _rows(run: Path) -> dict[str, Rows]:
-    """The newest rows of steps and weights: of the last part, and those since."""
-    result: dict[str, Rows] = {"steps": [], "weights": []}
+def so_far(run: Path, tables: Sequence[str], newest: int | None = None) -> dict[str, Rows]:
+    """A run's rows as they were written while it went on, by table.
+
+    Args:
+        run: Its folder.
+        tables: Names of `metric_log.TABLES`.
+        newest: How many parts, the last ones; absent: all.
+    """
+    result: dict[str, Rows] = {name: [] for name in tables}
     for name, rows in result.items():
-        for part in list(atomic_files.steps(run / "parts").values())[-1:]:
+        for part in list(atomic_files.steps(run / "parts").values())[-(newest or 0) :]:
             # What goes while one looks is left out.
             with contextlib.suppress(FileNotFoundError):
                 rows += pq.read_table(part / f"{name}.parquet").to_pylist()
@@ -99,5 +115,5 @@ def _rows(run: Path) -> dict[str, Rows]:
                 with contextlib.suppress(ValueError):
                     row = json.loads(line)
                     if isinstance(row, dict) and row.get("table") in result:
-                        result[row["table"]].append(row)
+                        result[row.pop("table")].append(row)
     return result

@@ -95,19 +95,6 @@ def test_without_a_known_peak_there_is_no_utilisation(mixed):
     assert not (mixed / "live").exists()
 
 
-def test_tensorboard_files_repeat_the_records_and_change_nothing(make_run, corpora, pike, piked):
-    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    run = make_run(**pike)
-    pretrain.pretrain(run, corpora, device="cpu", tensorboard=True)
-    assert outcome(run.parent) == outcome(piked)
-    assert manifest(run)["files"].keys() == manifest(piked / "run.json")["files"].keys()
-    found = accumulator.EventAccumulator(str(run.parent / "tensorboard")).Reload()
-    losses = [event.value for event in found.Scalars("steps/loss")]
-    assert losses == pytest.approx([row["loss"] for row in rows(outcome(piked), "steps")])
-    assert [event.step for event in found.Scalars("gradient_statistics/variance/easy")] == [0, 2, 4]
-    assert "weights/weight/hard" in found.Tags()["scalars"]
-
-
 @pytest.mark.slow
 def test_training_lowers_the_loss(make_run, corpora):
     training = {"steps": 60, "checkpoint_every": 60, "resume_every": 60}
