@@ -1,4 +1,4 @@
-"""Rows of which every process has all: how they are divided among the processes.
+"""Rows that every process knows: how they are divided among the processes.
 
 Rows are dealt in their order; where numbers depend on which rows pass together, whole micro-batches
 are dealt, so that a variance is over the same ones as in one process.
@@ -34,7 +34,7 @@ class DealtRows:
         """
         self.count_K = count_K
         self._passes, self._batch, self._size = passes, batch, size
-        self._device = next(rows_.tensors(batch)).device
+        self._device = rows_.device(batch)
 
     def pieces(self, share_K: Floats | None = None) -> Iterator[Piece]:
         """The passes over all rows, see `StepRows`."""

@@ -21,7 +21,7 @@ from pike_mixing.numerics.gradient_moments import variance_of_rows
 from pike_mixing.torch import parallel
 from pike_mixing.torch.inner_products import PIECE_NUMBERS, products, total
 from pike_mixing.torch.passes import DomainRows, Passes, Target
-from pike_mixing.torch.rows import Rows
+from pike_mixing.torch.rows import Rows, and_whether_last
 
 
 class DomainGradient(NamedTuple):
@@ -55,8 +55,9 @@ def domain_gradient(
     loss = torch.zeros((), dtype=torch.float64, device=target.device)
     weighted_squares = torch.zeros_like(loss)
     with _listening(target, passes, listens) as squares, _apart(target, passes):
-        for piece in rows.pieces:
-            loss_B = backward_pass(model, target, passes, piece.rows, piece.weight_B / count)
+        for piece, last in and_whether_last(rows.pieces):
+            with target.accumulating(passes, last=last):
+                loss_B = backward_pass(model, target, passes, piece.rows, piece.weight_B / count)
             own = (loss_B.double() * piece.weight_B.to(loss_B.device)).sum() / count
             loss += own.to(loss.device)
             if listens:

@@ -54,6 +54,9 @@ class Passes:
 
     fixed = False
     """Whether all passes have the same shape, for a device that compiles each."""
+    accumulates_whole = False
+    """Whether gradients of a model in shards stay whole on each process until the last of several
+    passes, which then makes the only sum over the processes (FSDP2)."""
 
     def __init__(
         self,
@@ -99,7 +102,7 @@ class Passes:
     def pieces(
         self, batch: Rows, weight_R: Tensor, size: int, *, whole: bool = False
     ) -> Iterator[Piece]:
-        """The passes of this process over rows that all processes have, as `parallel.deal` deals.
+        """The passes of this process over rows that all processes know, as `parallel.deal` deals.
 
         Args:
             batch: The R rows; at least one.
@@ -109,7 +112,7 @@ class Passes:
         """
         for own, counts in parallel.deal(len(weight_R), size, self.group, whole=whole):
             weight_B = weight_R[own] * counts
-            yield Piece(rows.select(batch, own), weight_B, len(weight_B), counts)
+            yield Piece(rows.read(rows.select(batch, own)), weight_B, len(weight_B), counts)
 
     def number(self, value: float) -> float | Tensor:
         """A number that changes between passes, as the device computes with it."""
@@ -199,13 +202,34 @@ class Target:
         """By what the sum over the processes is divided where gradients are in shards."""
         self.device = self.parameters[0].device
 
+    @contextlib.contextmanager
+    def accumulating(self, passes: Passes, *, last: bool) -> Iterator[None]:
+        """A backward pass over a part of a batch.
+
+        Args:
+            passes: How passes are made.
+            last: Whether it is the batch's last.
+        """
+        waits = passes.accumulates_whole and not last
+        for unit in self.units if waits else ():
+            unit.set_requires_gradient_sync(False, recurse=False)  # type: ignore[operator]
+        try:
+            yield
+        finally:
+            for unit in self.units if waits else ():
+                unit.set_requires_gradient_sync(True, recurse=False)  # type: ignore[operator]
+
     def sum_gradients(self, gradients: Sequence[Tensor]) -> None:
         """Puts the sums over the processes in place; shards have been added up by their passes."""
         parallel.sum_([g for g in gradients if not parallel.in_shards(g)], self.group)
 
-    def summing(self) -> AbstractContextManager[object]:
-        """A backward pass after which the parameters' gradients are the sums over the processes."""
-        whole = [p for p in self.parameters if not parallel.in_shards(p)]
-        if parallel.world_size(self.group) == 1:
-            return contextlib.nullcontext()
-        return parallel.summing(whole, self.group)
+    @contextlib.contextmanager
+    def summing(self, passes: Passes, *, last: bool) -> Iterator[None]:
+        """The same; after the last, the parameters' gradients are the sums over the processes."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self.accumulating(passes, last=last))
+            if last and parallel.world_size(self.group) > 1:
+                whole = [p for p in self.parameters if not parallel.in_shards(p)]
+                # They begin as the gradients arrive.
+                stack.enter_context(parallel.summing(whole, self.group))
+            yield

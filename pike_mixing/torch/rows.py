@@ -1,15 +1,39 @@
 """Rows as a collate function leaves them: a tensor, or tensors in dictionaries, tuples, lists."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from pike_mixing.errors import InputError
 
+T = TypeVar("T")
+
 Rows = Any
-"""A tensor R x ..., or a dictionary, tuple or list of such rows, all of the same R."""
+"""A tensor R x ..., or a dictionary, tuple or list of such rows, all of the same R; or `Unread`."""
+
+
+class Unread:
+    """Rows that are read when a pass takes them: each process reads its own."""
+
+    def __init__(self, read: Callable[[range], Rows], which: range, device: torch.device) -> None:
+        """Keeps how to read.
+
+        Args:
+            read: Reads the rows of these numbers.
+            which: Numbers of the rows.
+            device: Where they are once they are read.
+        """
+        self._read, self._which, self.device = read, which, device
+
+    def __getitem__(self, part: slice) -> "Unread":
+        """Some of the rows, still unread."""
+        return Unread(self._read, self._which[part], self.device)
+
+    def read(self) -> Rows:
+        """The rows."""
+        return self._read(self._which)
 
 
 def tensors(rows: Rows) -> Iterator[Tensor]:
@@ -45,9 +69,31 @@ def count(rows: Rows) -> int:
     return sizes.pop() if sizes else 0
 
 
+def device(rows: Rows) -> torch.device:
+    """Where the rows are, or will be once they are read."""
+    return rows.device if isinstance(rows, Unread) else next(tensors(rows)).device
+
+
+def read(rows: Rows) -> Rows:
+    """The rows, read if they were not."""
+    return rows.read() if isinstance(rows, Unread) else rows
+
+
 def select(rows: Rows, which: slice | Tensor) -> Rows:
     """Some of the rows, in the same containers."""
+    if isinstance(rows, Unread):
+        assert isinstance(which, slice)
+        return rows[which]
     return _mapped(rows, lambda part: part[which])
+
+
+def and_whether_last(items: Iterable[T]) -> Iterator[tuple[T, bool]]:
+    """Each item, and whether it is the last."""
+    before: list[T] = []
+    for item in items:
+        yield from ((earlier, False) for earlier in before)
+        before = [item]
+    yield from ((item, True) for item in before)
 
 
 def split(rows: Rows, size: int) -> list[Rows]:

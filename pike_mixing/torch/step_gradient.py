@@ -25,7 +25,7 @@ from pike_mixing.interface import Method, Signals, State, Statistics
 from pike_mixing.torch import gradients, parallel
 from pike_mixing.torch.domain_pass import backward_pass
 from pike_mixing.torch.passes import DomainRows, Passes, Piece, Target, free_weights
-from pike_mixing.torch.rows import Rows
+from pike_mixing.torch.rows import Rows, and_whether_last
 from pike_mixing.torch.step_result import StepResult
 
 
@@ -189,11 +189,8 @@ class StepGradient:
         target, passes, result = self.target, self.passes, []
         passes.clear(target.parameters)
         with parallel.unsynchronized(self.model) as plain:
-            pieces = list(rows.pieces(share_K))
-            for piece in pieces:
-                # The sums of the last pass's gradients begin as they arrive.
-                summing = target.summing() if piece is pieces[-1] else contextlib.nullcontext()
-                with summing:
+            for piece, last in and_whether_last(rows.pieces(share_K)):
+                with target.summing(passes, last=last):
                     loss_B = backward_pass(plain, target, passes, piece.rows, piece.weight_B)
                 passes.settle()
                 result.append((piece, loss_B))

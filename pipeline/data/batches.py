@@ -67,8 +67,14 @@ class Mixture:
         self,
         counts_K: npt.NDArray[np.integer[Any]],
         positions_K: npt.NDArray[np.integer[Any]],
+        which: range | None = None,
     ) -> tuple[Int64s, Int64s]:
         """The next `counts_K[k]` rows of every domain k from its position on.
+
+        Args:
+            counts_K: Rows of each domain.
+            positions_K: Rows of each domain that were given before.
+            which: Those of the batch's rows, in ascending order, that are read; absent: all.
 
         Returns:
             tokens_Bx(L+1) and domain_B, grouped by domain in the domains' order. The caller's next
@@ -81,14 +87,15 @@ class Mixture:
         assert min(counts_K) >= 0
         assert min(positions_K) >= 0
         self._refuse_repeats(np.asarray(counts_K) + np.asarray(positions_K))
-        end_K = np.cumsum(counts_K).tolist()
-        tokens_BxL1 = np.empty((end_K[-1], self.length + 1), np.int64)
-        for corpus, order, count, position, end in zip(
-            self._corpora, self._orders, counts_K, positions_K, end_K, strict=True
-        ):
-            row_R = order.take(int(position), int(count))
-            corpus.read_into(tokens_BxL1[end - int(count) : end], row_R)
-        return tokens_BxL1, np.repeat(np.arange(len(self._corpora)), counts_K)
+        begin_K = np.cumsum([0, *counts_K])
+        place_B = np.arange(begin_K[-1]) if which is None else np.asarray(which, np.int64)
+        edge_K = np.searchsorted(place_B, begin_K).tolist()
+        tokens_BxL1 = np.empty((len(place_B), self.length + 1), np.int64)
+        for k, (corpus, order) in enumerate(zip(self._corpora, self._orders, strict=True)):
+            own = slice(edge_K[k], edge_K[k + 1])
+            row_R = order.take(int(positions_K[k]), int(counts_K[k]))
+            corpus.read_into(tokens_BxL1[own], row_R[place_B[own] - begin_K[k]])
+        return tokens_BxL1, np.repeat(np.arange(len(self._corpora)), np.diff(edge_K))
 
     def _refuse_repeats(self, end_K: npt.NDArray[np.integer[Any]]) -> None:
         if self._last_K is None or (end_K <= self._last_K).all():

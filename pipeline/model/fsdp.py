@@ -3,7 +3,12 @@
 import torch
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
+from torch.distributed.fsdp import (
+    FSDPModule,
+    MixedPrecisionPolicy,
+    fully_shard,
+    register_fsdp_forward_method,
+)
 
 from pike_mixing.torch import parallel
 from pipeline.model.transformer import Transformer
@@ -12,13 +17,20 @@ from pipeline.model.transformer import Transformer
 def shard(model: Transformer, device: torch.device) -> None:
     """Cuts a model's parameters into one shard per process, block by block.
 
-    A block's weights are put together for its passes alone; what is left of its gradients is each
-    process's shard of their sum. An optimizer is to be made afterwards.
+    A block's weights are put together for its passes alone, in the precision of the model's matrix
+    products; what is left of its gradients is each process's shard of their sum, in float32.
+    Shards of weights are float32. An optimizer is to be made afterwards.
     """
     mesh = init_device_mesh(device.type, (parallel.world_size(),))
     units: list[nn.Module] = [*model.blocks, model]
-    for unit in units:
-        fully_shard(unit, mesh=mesh)
+    # The stream between the blocks stays float32.
+    of_blocks = MixedPrecisionPolicy(
+        param_dtype=model.precision, reduce_dtype=torch.float32, cast_forward_inputs=False
+    )
+    for block in model.blocks:
+        fully_shard(block, mesh=mesh, mp_policy=of_blocks)
+    # A piece's gradient is a sum over all its tokens, which bfloat16 would round: it is in float32.
+    fully_shard(model, mesh=mesh)
     register_fsdp_forward_method(model, "hidden")
     for unit in units:
         assert isinstance(unit, FSDPModule)

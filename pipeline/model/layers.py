@@ -27,7 +27,9 @@ class Norm(nn.LayerNorm):
     def forward(self, x: Tensor) -> Tensor:
         """The normalised tensor; XLA divides this form, and not its own, by rows over chips."""
         if not devices.compiles(x.device):
-            return super().forward(x)
+            # That of a model in shards may be bfloat16 in a pass; the norm is computed in float32.
+            gain = self.weight.to(torch.promote_types(self.weight.dtype, torch.float32))
+            return F.layer_norm(x, self.normalized_shape, gain, None, self.eps)
         centred = x.float() - x.float().mean(dim=-1, keepdim=True)
         variance = centred.square().mean(dim=-1, keepdim=True)
         return centred * torch.rsqrt(variance + self.eps) * self.weight

@@ -183,14 +183,15 @@ def of_run(
         chunk = logits(shape, vocabulary, of_rows * length)
         return HEADROOM * (whole + of_rows * row + chunk)
 
-    room, needed = device.memory - passing(1, own), 1
-    if room > 0:
-        needed = max(1, math.ceil(state / room))
+    several = microbatch < rows and device.hours_of != "TPU"
+    kept = several * HEADROOM * FLOAT * N * accelerators.accumulates_whole(N, device.memory)
+    room = device.memory - passing(1, own)
+    needed = math.ceil(state / (room - kept)) if state > room > kept else 1
     devices = min(max(needed, processes), rows)
     own_rows = min(microbatch, math.ceil(rows / devices))
     for recomputes, sharded in itertools.product((own, True), (needed > 1, True)):
         sharded = sharded and devices > 1
-        each = (state / devices if sharded else state) + passing(own_rows, recomputes)
+        each = passing(own_rows, recomputes) + (kept + state / devices if sharded else state)
         if fits := not device.memory or each <= device.memory:
             break
     made = passes(values) + (recomputes and not own)

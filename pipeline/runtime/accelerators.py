@@ -88,6 +88,19 @@ def refuse_too_many(device: Accelerator, number: int, where: str) -> None:
         )
 
 
+def accumulates_whole(parameters: int, memory: int) -> bool:
+    """Whether each process keeps the whole gradient of a model in shards until a step's last pass.
+
+    That makes one sum over the processes in a step, and not one in each pass, for 4 bytes a
+    parameter; larger models than a quarter of the memory holds so are summed in each pass.
+
+    Args:
+        parameters: Of the model.
+        memory: Bytes of each device; 0 where it is the host's.
+    """
+    return not memory or 4 * parameters <= memory / 4
+
+
 def training_flops(matrices: int, shape: "Model", length: int) -> float:
     """FLOPs of training on one token: 6 for each weight of a matrix, and attention's products.
 

@@ -181,6 +181,11 @@ def moved(tensor: Tensor, device: torch.device) -> Tensor:
     return tensor.to(device)
 
 
+def memory(device: torch.device) -> int:
+    """Bytes that a GPU has; 0 of any other device."""
+    return torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else 0
+
+
 def peak_memory(device: torch.device) -> int:
     """Bytes: the most that tensors held on a device so far, or the process in the CPU's memory.
 

@@ -3,16 +3,19 @@
 from collections.abc import Mapping
 
 import torch
+from torch import Tensor
 
 from pike_mixing.arrays import Ints
+from pike_mixing.torch import parallel
 from pike_mixing.torch.dealt_rows import DealtRows
 from pike_mixing.torch.passes import Passes
+from pike_mixing.torch.rows import Rows, Unread
 from pipeline.data.batches import Mixture
 from pipeline.runtime import devices
 
 
 class MixedRows:
-    """A `RowSource`: every process reads the rows of all, and passes some of them."""
+    """A `RowSource`; of several processes each reads the rows that it passes."""
 
     def __init__(
         self,
@@ -41,6 +44,14 @@ class MixedRows:
 
     def rows_of(self, purpose: str, positions_K: Ints, count_K: Ints) -> DealtRows:
         """The next rows of each domain for a purpose, see `RowSource`."""
-        tokens_BxL1, _ = self._mixtures[purpose].batch(count_K, positions_K)
-        batch = devices.moved(torch.from_numpy(tokens_BxL1), self._place)
+        mixture = self._mixtures[purpose]
+
+        def read(which: range) -> Tensor:
+            tokens_BxL1, _ = mixture.batch(count_K, positions_K, which)
+            return devices.moved(torch.from_numpy(tokens_BxL1), self._place)
+
+        batch: Rows = Unread(read, range(int(count_K.sum())), self._place)
+        if parallel.world_size() == 1:
+            # At once, which is faster than part by part.
+            batch = batch.read()
         return DealtRows(self._passes, batch, count_K, self._micro_batch)

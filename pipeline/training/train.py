@@ -22,7 +22,9 @@ from pipeline.data.batches import Mixture
 from pipeline.model import adamw, checkpoint, models
 from pipeline.model.learning_rate import learning_rate
 from pipeline.model.passes import PipelinePasses
+from pipeline.model.transformer import parameter_count
 from pipeline.runtime import (
+    accelerators,
     atomic_files,
     chips,
     devices,
@@ -177,6 +179,9 @@ class _Training:
         recipe, given, device = self.work.training, self.given, self.device
         reference = given.reference and given.reference.to(device).configure(recipe)
         passes = PipelinePasses(self.model, reference, self.records.timed)
+        passes.accumulates_whole = accelerators.accumulates_whole(
+            parameter_count(self.model), devices.memory(device)
+        )
         # Of each chip.
         micro_batch = min(recipe.rows, self.chips * (recipe.microbatch_rows or recipe.rows))
         gradient = StepGradient(

@@ -156,6 +156,23 @@ def test_two_processes_with_shards_train_as_one_does(tmp_path, write_run, torchr
 
 
 @pytest.mark.slow
+def test_shards_train_in_bfloat16(tmp_path, write_run, torchrun, corpora):
+    """Weights of blocks are rounded before they are put together, gains of their norms too."""
+    training = {**TRAINING, "steps": 8, "checkpoint_every": 8, "precision": "bfloat16"}
+    run = write_run(tmp_path / "alone", training=training, **PIKE)
+    train.pretrain(run, corpora, device="cpu", threads=1)
+    two = trained_by_two(tmp_path / "two", write_run, torchrun, SHARDED, training, **PIKE)
+    losses, norms = (
+        [pq.read_table(place / "steps.parquet")[column].to_pylist() for place in (two, run.parent)]
+        for column in ("loss", "gradient_norm")
+    )
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
+    assert norms[0][0] == pytest.approx(norms[1][0], rel=1e-4)
+    # After some steps bfloat16 itself is so far from float32.
+    assert norms[0] == pytest.approx(norms[1], rel=0.05)
+
+
+@pytest.mark.slow
 def test_shards_train_in_compiled_blocks(tmp_path, write_run, torchrun, corpora):
     training = {**TRAINING, "steps": 4, "checkpoint_every": 4}
     run = write_run(tmp_path / "alone", training=training, **PIKE)

@@ -4,6 +4,7 @@ A GPU computes while the host goes on, until the host reads a number. All of thi
 CPU: each read, each collective and the optimizer's launch leave their names in a list.
 """
 
+import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
@@ -12,14 +13,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from pike_mixing import registry
 from pike_mixing.torch import parallel
 from pike_mixing.torch.engine import Engine
+from pike_mixing.torch.passes import Passes
 from pike_mixing.torch.step_gradient import StepGradient
 from pipeline import settings
-from pipeline.model import layers, transformer
+from pipeline.data.batches import Mixture
+from pipeline.data.shards import Corpus
+from pipeline.model import fsdp, layers, transformer
 from pipeline.model.passes import PipelinePasses
 from pipeline.runtime import atomic_files, devices, run_lock
 from pipeline.runtime.validation import validate
 from pipeline.training import inputs
 from pipeline.training import train as pretrain
+from pipeline.training.mixed_rows import MixedRows
 
 SHAPE = settings.Model(layers=2, width=16, heads=2, head_width=8)
 PIKE = {"zeta1": 0.5, "zeta2": 0.1, "every": 2, "rows": 3}
@@ -203,3 +208,80 @@ class Ones(Meta):
 
         batch = torch.ones((int(count_K.sum()), 9), dtype=torch.int64)
         return DealtRows(self.passes, batch, count_K, 1)
+
+
+@pytest.fixture
+def traffic(two_ranks, monkeypatch):
+    """The kind of number and the count of each gathering and each scattered sum."""
+    seen = {"all_gather_single": [], "reduce_scatter_single": []}
+    for name, noted in seen.items():
+        collective = getattr(dist, name)
+
+        def noting(output, input, *args, collective=collective, noted=noted, **kwargs):
+            noted.append((input.dtype, max(input.numel(), output.numel())))
+            return collective(output, input, *args, **kwargs)
+
+        monkeypatch.setattr(dist, name, noting)
+    return seen
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("accumulates", [True, False])
+def test_a_model_in_shards_is_summed_once_in_a_step_of_several_passes(traffic, accumulates):
+    """Blocks travel in bfloat16 and are summed in float32; the embedding is in float32."""
+    model = transformer.Transformer(SHAPE, 128)
+    model.precision = torch.bfloat16
+    block, whole = (transformer.parameter_count(part) for part in (model.blocks[0], model))
+    ends = whole - 2 * block
+    fsdp.shard(model, torch.device("cpu"))
+    passes = PipelinePasses(model)
+    passes.accumulates_whole = accumulates
+    gradient = StepGradient(model, passes, micro_batch=1, statistics_micro_batch=1, max_norm=1.0)
+    engine = Engine(registry.build("mix", {}, "mix"), Ones(passes), gradient)
+    assert len(gradient.target.units) == 3
+    for noted in traffic.values():
+        noted.clear()
+    engine.backward()
+    # Four rows are two passes of each of two processes.
+    sums = 1 if accumulates else 2
+    half, full = torch.bfloat16, torch.float32
+    assert sorted(traffic["reduce_scatter_single"], key=str) == sorted(
+        [(full, block), (full, block), (full, ends)] * sums, key=str
+    )
+    # A block is put together for the forward and for the backward pass.
+    assert traffic["all_gather_single"].count((half, block)) == 2 * 4
+    assert {kind for kind, size in traffic["all_gather_single"] if size == ends} == {full}
+
+
+@pytest.mark.parametrize("micro_batch", [1, 2, 3])
+def test_each_process_reads_the_rows_that_it_passes(corpora, monkeypatch, micro_batch):
+    """And once each, where no row stands in for those that another process has more."""
+    read, read_into = [], Corpus.read_into
+    monkeypatch.setattr(
+        Corpus,
+        "read_into",
+        lambda corpus, tokens, row_R: (read.extend(row_R), read_into(corpus, tokens, row_R))[1],
+    )
+    domains = sorted(folder.name for folder in corpora.iterdir() if not folder.name.startswith("."))
+    opened = {domain: Corpus.open(corpora / domain, "train") for domain in domains[:2]}
+    mixture = Mixture(opened, 8, 0, "train")
+    count_K, start_K = np.array([5, 3]), np.array([2, 0])
+    expected, _ = mixture.batch(count_K, start_K)
+    rows = MixedRows(
+        {"train": mixture},
+        Passes(None),
+        rows=8,
+        seed=0,
+        micro_batch=micro_batch,
+        device=torch.device("cpu"),
+    )
+    passed = []
+    monkeypatch.setattr(parallel, "world_size", lambda group=None: 2)
+    for rank in range(2):
+        monkeypatch.setattr(parallel, "rank", lambda group=None, rank=rank: rank)
+        read.clear()
+        passed += [
+            piece.rows for piece in rows.rows_of("train", start_K, count_K).pieces() if piece.counts
+        ]
+        assert len(read) == 4
+    assert sorted(torch.cat(passed).tolist()) == sorted(expected.tolist())
