@@ -47,14 +47,9 @@ class Foreign(Transformer):
             InputError: the recipe asks for what only the pipeline's own decoder can.
         """
         self.precision = PRECISIONS[recipe.precision]
-        other = [name for name in ("compile", "activation_checkpointing") if getattr(recipe, name)]
-        problems = [f"training.{name}: leave it out" for name in other]
-        if devices.compiles(self.device):
-            problems.append("device: train it on cpu or cuda")
         longest = getattr(self.net.config, "max_position_embeddings", None)
-        if longest is not None and recipe.length > longest:
-            problems.append(f"training.length: it reads {longest} tokens (max_position_embeddings)")
-        if problems:
+        compiles = devices.compiles(self.device)
+        if problems := model_folders.untrainable(vars(recipe), longest, compiles=compiles):
             raise InputError(f"a model of transformers: {'; '.join(problems)}")
         return self
 

@@ -97,9 +97,9 @@ def _for(work: jobs.Jobs, rules: Sequence[dict[str, Any]]) -> str:
     lines.append(f"in all: {sum(one['hours'] for one in rules):,.1f} {device.hours_of}-hours")
     lines += _parts(work)
     lines.append(f"disk: {_size(sum(one['disk_bytes'] for one in rules))}")
-    if refused := [run for run in work.plan.runs if work.refused(run)]:
-        more = f" and {len(refused) - 3} more" if len(refused) > 3 else ""
-        lines.append(f"refused, and not counted: {', '.join(refused[:3])}{more}")
+    if refused := [why for run in work.plan.runs if (why := work.refused(run))]:
+        lines += [f"refused, and not counted: {why}" for why in refused[:3]]
+        lines += [f"  and {len(refused) - 3} more"] * (len(refused) > 3)
     lines += [
         f"tokenizer {name}: its file is not here: {jobs.ASSUMED_PIECES:,} pieces are assumed"
         for name in work.assumed()
@@ -129,8 +129,8 @@ def _runs(work: jobs.Jobs) -> list[str]:
                 f"{taken.parameters:,}",
                 f"{taken.flops:.2e}",
                 str(taken.devices),
-                each if taken.fits else f"{each}: refused, lower training.microbatch_rows",
-                f"{taken.seconds / 3600:,.2f}" if taken.fits else "",
+                f"{each}: refused" if work.refused(run) else each,
+                "" if work.refused(run) else f"{taken.seconds / 3600:,.2f}",
             )
         )
     return [_table(titles, rows), ""]

@@ -14,7 +14,7 @@ from typing import Any
 from pipeline.planning import resources
 from pipeline.planning.plan import Plan
 from pipeline.planning.profile import TRAINS
-from pipeline.runtime import manifests
+from pipeline.runtime import manifests, model_folders
 from pipeline.runtime.accelerators import Accelerator
 
 ASSUMED_PIECES = 256_000
@@ -107,13 +107,23 @@ class Jobs:
         """Why a run is not trained on such devices; None where it is."""
         taken = self.job("pretrain", run).taken
         assert taken is not None, "a training has an estimate"
+        values = self.plan.named("runs", run)
+        named, shape = f"run {run}: model {values['model_name']}", values["model"]
+        if architecture := shape.get("architecture"):
+            problems = model_folders.untrainable(
+                values["training"],
+                architecture.get("max_position_embeddings"),
+                compiles=self.device.is_tpu,
+            )
+            if problems:
+                return f"{named} is one of transformers: {'; '.join(problems)}"
         if taken.fits:
             return None
-        values = self.plan.named("runs", run)
+        how = "and it is not sharded or recomputed" if architecture else "sharded and recomputed"
         return (
-            f"run {run}: model {values['model_name']} takes {taken.device_bytes / 2**30:,.1f} GiB "
+            f"{named} takes {taken.device_bytes / 2**30:,.1f} GiB "
             f"on each of {taken.devices} {self.device.name}, which have "
-            f"{self.device.memory / 2**30:,.0f} GiB, sharded and recomputed: lower training's "
+            f"{self.device.memory / 2**30:,.0f} GiB, {how}: lower training's "
             "microbatch_rows, or give pretrain more `processes` or another `accelerator`"
         )
 

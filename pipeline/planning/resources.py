@@ -159,7 +159,7 @@ def of_run(
     """What one run takes on a kind of device.
 
     What does not fit as the recipe says is divided over the devices, or else computes blocks again,
-    or both: the first way that fits.
+    or both: the first way that fits. A model of transformers is trained as the recipe says alone.
 
     Args:
         values: The content of its run.json.
@@ -175,21 +175,21 @@ def of_run(
     microbatch = recipe.get("microbatch_rows") or rows
     own = bool(recipe.get("activation_checkpointing"))
     state = HEADROOM * states(values, N)
-    # The embedding is whole on every device.
-    whole = 2 * FLOAT * shape.padded_vocabulary(vocabulary) * shape.width
+    whole_embedding = 2 * FLOAT * shape.padded_vocabulary(vocabulary) * shape.width
 
     def passing(of_rows: int, recomputes: bool) -> float:
         row = activations(shape, length, precision, recomputes)
         chunk = logits(shape, vocabulary, of_rows * length)
-        return HEADROOM * (whole + of_rows * row + chunk)
+        return HEADROOM * (whole_embedding + of_rows * row + chunk)
 
-    several = microbatch < rows and device.hours_of != "TPU"
+    several = microbatch < rows and not device.is_tpu
     kept = several * HEADROOM * FLOAT * N * accelerators.accumulates_whole(N, device.memory)
     room = device.memory - passing(1, own)
-    needed = math.ceil(state / (room - kept)) if state > room > kept else 1
+    is_own = not shape.architecture
+    needed = math.ceil(state / (room - kept)) if state > room > kept and is_own else 1
     devices = min(max(needed, processes), rows)
     own_rows = min(microbatch, math.ceil(rows / devices))
-    for recomputes, sharded in itertools.product((own, True), (needed > 1, True)):
+    for recomputes, sharded in itertools.product((own, own or is_own), (needed > 1, is_own)):
         sharded = sharded and devices > 1
         each = passing(own_rows, recomputes) + (kept + state / devices if sharded else state)
         if fits := not device.memory or each <= device.memory:

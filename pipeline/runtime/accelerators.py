@@ -36,6 +36,11 @@ class Accelerator:
     together: int | None = None
     """Most of them that train a run together; None where no number is known."""
 
+    @property
+    def is_tpu(self) -> bool:
+        """Whether it compiles what it runs, with XLA."""
+        return self.hours_of == "TPU"
+
 
 _ROWS = [
     # One core with AVX2 at 3 GHz: 8 float32 numbers x 2 units x 2 operations a cycle. Products of

@@ -1,5 +1,6 @@
 """Folders of models of transformers, read without transformers: a plan must not wait for it."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,23 @@ def described(place: str, where: str) -> dict[str, Any]:
     if missing := [name for name, value in result.items() if value is None]:
         raise InputError(f"{where}: {path} names no {', '.join(missing)}: give them beside it")
     return {**result, "architecture": values}
+
+
+def untrainable(recipe: Mapping[str, Any], longest: int | None, *, compiles: bool) -> list[str]:
+    """What only the pipeline's own decoder can do, of what a run of such a model asks for.
+
+    Args:
+        recipe: The training recipe.
+        longest: Tokens that the model reads at most, where it says so.
+        compiles: Whether its device compiles what it runs, as a TPU does.
+    """
+    names = ("compile", "activation_checkpointing")
+    result = [f"training.{name}: leave it out" for name in names if recipe.get(name)]
+    if compiles:
+        result.append("device: train it on cpu or cuda")
+    if longest is not None and recipe["length"] > longest:
+        result.append(f"training.length: it reads {longest} tokens (max_position_embeddings)")
+    return result
 
 
 def weights_sha256(folder: Path) -> str:

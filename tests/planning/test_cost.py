@@ -116,7 +116,38 @@ def test_what_is_refused_is_named_and_not_counted():
     for rule in ("pretrain", "evaluate"):
         assert [of[rule] for of in jobs_of] == [97 - 5, 97]
     text = cost.plan(path, devices=["tpu-v4"])
-    assert "refused, and not counted: mc4-en-hi/gpt2-large/pike/seed0, " in text
+    assert "refused, and not counted: run mc4-en-hi/gpt2-large/pike/seed0: model gpt2-" in text
+    assert "\n  and 2 more\n" in text
+
+
+def test_a_model_of_transformers_is_not_counted_where_it_is_not_trained(tmp_path):
+    """No TPU, no blocks that are computed again, no shards; else it is priced as a decoder."""
+    config = {"model_type": "llama", "n_layer": 2, "n_embd": 16, "n_head": 2}
+    (tmp_path / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 64}))
+    values = yaml.safe_load((ROOT / "workflow/configs/languages.yaml").read_text())
+    values["models"] = {"nano": {"transformers": str(tmp_path / "config.json")}}
+    path = tmp_path / "own.yaml"
+
+    def bills(**training):
+        (name,) = values["training"]
+        recipe = {name: {**values["training"][name], "length": 64, **training}}
+        path.write_text(yaml.safe_dump({**values, "training": recipe}))
+        answer = cost.plan(path, devices=["cpu", "h100:2", "tpu-v4"], format="json")
+        return [(bill["refused"], bill["rules"]) for bill in json.loads(answer)["devices"]]
+
+    cpu, h100, tpu = bills()
+    assert (cpu[0], h100[0]) == ({}, {})
+    assert {why.partition(": model ")[2] for why in tpu[0].values()} == {
+        "nano is one of transformers: device: train it on cpu or cuda"
+    }
+    assert "pretrain" not in {rule["rule"] for rule in tpu[1]}
+    for training, told in {
+        "length": (128, "training.length: it reads 64 tokens (max_position_embeddings)"),
+        "compile": (True, "training.compile: leave it out"),
+    }.items():
+        refused, _ = bills(**{training: told[0]})[0]
+        assert all(why.endswith(told[1]) for why in refused.values())
+        assert refused
 
 
 class OfRun(dict):
