@@ -71,6 +71,8 @@ class RunsOf:
     """Only runs of these methods; absent: all."""
     models: Names = ABSENT
     """Only runs of these models; absent: all."""
+    seeds: Seeds = ABSENT
+    """Only runs of these seeds; absent: all."""
 
 
 @dataclasses.dataclass(frozen=True)

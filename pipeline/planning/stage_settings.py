@@ -58,14 +58,14 @@ def probe(config: Settings, run: dependencies.RunName) -> Settings | None:
     if named is None:
         return None
     values = dict(config["probe"][named])
-    chosen = {key: values.pop(key) for key in ("methods", "models") if key in values}
+    chosen = {key: values.pop(key) for key in ("methods", "models", "seeds") if key in values}
     result: Settings = ordered(values)
     return result if _among(chosen, run) else None
 
 
 def _among(chosen: Mapping[str, Any], run: dependencies.RunName) -> bool:
-    """Whether a run is of the methods and models that a section names."""
-    own = {"methods": run.method, "models": run.model}
+    """Whether a run is of the methods, models and seeds that a section names."""
+    own: Settings = {"methods": run.method, "models": run.model, "seeds": run.seed}
     return all(name in chosen.get(key, [name]) for key, name in own.items())
 
 

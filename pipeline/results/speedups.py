@@ -160,12 +160,16 @@ class _Curves:
 
 
 def _curves(checkpoints: Sequence[CheckpointKey], method: str, against: str) -> _Curves | None:
-    """What is compared of two methods; None without a common seed or two common steps."""
+    """What is compared of two methods; None without a common seed or two common steps.
+
+    Seeds of which the method's last checkpoint alone was evaluated are left out.
+    """
     row = {(c.method, c.seed, c.step): i for i, c in enumerate(checkpoints)}
     steps_of: dict[tuple[str, int], set[int]] = defaultdict(set)
     for c in checkpoints:
         steps_of[c.method, c.seed].add(c.step)
-    seeds = sorted(s for name, s in steps_of if name == method and (against, s) in steps_of)
+    with_curve = ((name, s) for (name, s), steps in steps_of.items() if len(steps) > 1)
+    seeds = sorted(s for name, s in with_curve if name == method and (against, s) in steps_of)
     shared = [steps_of[method, s] for s in seeds]
     steps = sorted(set.intersection(*shared)) if shared else []
     if len(steps) < 2:

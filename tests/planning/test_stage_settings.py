@@ -35,6 +35,8 @@ def test_a_probe_may_be_for_some_methods_and_models(limits, expected):
         ({"curves": {"methods": ["mix", "pike"], "models": ["nano"]}}, "all"),
         ({"curves": {"methods": ["pike"]}}, "last"),
         ({"curves": {"methods": ["mix"], "models": ["large"]}}, "last"),
+        ({"curves": {"methods": ["mix"], "seeds": [RUN.seed, RUN.seed + 1]}}, "all"),
+        ({"curves": {"methods": ["mix"], "seeds": [RUN.seed + 1]}}, "last"),
     ],
 )
 def test_every_checkpoint_may_be_evaluated_for_some_methods_and_models(curves, checkpoints):

@@ -21,6 +21,7 @@ select
     any_value(v.unigram) as unigram,
     any_value(v."floor") as "floor"
 from validation as v
+join curve_runs using (run)
 join methods as m using (method)
 join scenarios as s using (scenario)
 group by v.scenario, s.position, v.model, v.method, m.position, v.domain, v.domain_position, v.step

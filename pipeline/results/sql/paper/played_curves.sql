@@ -61,6 +61,7 @@ select
     avg(s.value order by s.run) + error as high,
     count(*) as seeds
 from scores as s
+join curve_runs using (run)
 join played_runs as p using (run, published_method)
 group by all
 order by p.scenario, p.model, p.method, p.published_method, s.quantity, s.step
