@@ -27,7 +27,7 @@ from benchmarks import measure
 from pipeline.planning import forked_jobs, stages
 from pipeline.runtime import fork_client, fork_server
 
-RUN, TOKENIZER = "symbols/nano/mix/seed0", "symbols"
+RUN, TOKENIZER = "symbols/nano/mix/seed40", "symbols"
 NAME = f"pike-benchmark-{os.getpid()}"
 ONE_THREAD = dict.fromkeys(fork_server.THREADS, "1")
 Words = Callable[[int], list[str]]

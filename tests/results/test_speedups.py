@@ -47,6 +47,13 @@ def test_twice_as_fast():
     assert (found.p, found.seeds) == (None, 1)
 
 
+def test_seeds_whose_last_checkpoint_alone_was_evaluated_are_left_out():
+    curves = {("mix", 0): [9, 8, 7, 6, 5], ("pike", 0): [9, 7, 5, 4, 4]}
+    curves |= {("mix", 1): [5], ("pike", 1): [4]}
+    found = speedups.speedup(*runs(curves), "pike", "mix")
+    assert (found.seeds, found.ratio) == (1, pytest.approx(2))
+
+
 def test_not_reached_is_a_value():
     parts, checkpoints = runs({("mix", 0): [9, 5], ("pike", 0): [9, 6]})
     found = speedups.speedup(parts, checkpoints, "pike", "mix")

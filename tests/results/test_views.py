@@ -327,6 +327,15 @@ def test_losses_show_their_error_over_seeds_and_documents(empty):
     assert row == pytest.approx({"nll": 1.5, "low": 1.5 - error, "high": 1.5 + error, "seeds": 3})
 
 
+def test_every_point_of_a_curve_is_over_the_same_seeds(empty):
+    names = [run(empty, "mix", seed) for seed in (0, 1)]
+    evaluated(empty, names[0], step=5, a=(3.0, 0.1))
+    for name, nll in zip(names, (1.0, 2.0), strict=True):
+        evaluated(empty, name, a=(nll, 0.1))
+    found = empty.execute("select step, nll, seeds from figure_losses").fetchall()
+    assert found == [(5, 3.0, 1), (10, 1.0, 1)]
+
+
 def test_similarities_are_means_over_seeds_by_pair(empty):
     for seed, cosine in enumerate((0.2, 0.4)):
         row = {"run": run(empty, "mix", seed), "step": 5, "domain_a": "a", "domain_b": "b"}
