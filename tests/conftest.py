@@ -21,7 +21,7 @@ from pipeline.model import checkpoint
 from pipeline.model.adamw import adamw
 from pipeline.model.transformer import initialised
 from pipeline.planning import planner
-from pipeline.runtime import atomic_files, made_from
+from pipeline.runtime import atomic_files, code_fingerprint, made_from
 from pipeline.runtime.validation import validate
 
 __all__ = ["asked", "benchmarks", "standin", "tokenizers"]
@@ -67,6 +67,23 @@ PIKE = {"rule": "pike", "method": {"zeta1": 0.5, "zeta2": 0.1, "every": 2, "firs
 def pytest_collection_modifyitems(items):
     """The longest first, so that no process is left alone with one of them at the end."""
     items.sort(key=lambda item: item.get_closest_marker("workflow") is None)
+
+
+@pytest.fixture
+def own_modules(tmp_path, monkeypatch):
+    """A folder from which modules of the user's own are imported, forgotten before and after."""
+
+    def forget():
+        asked = code_fingerprint
+        for cached in (asked.tree, asked._root, asked._path, asked.imports, asked._read):
+            cached.cache_clear()
+        for name in [name for name in sys.modules if name.partition(".")[0] == "mine"]:
+            del sys.modules[name]
+
+    monkeypatch.syspath_prepend(tmp_path)
+    forget()
+    yield tmp_path
+    forget()
 
 
 @pytest.fixture(scope="session")

@@ -83,10 +83,9 @@ def _run(command, folder):
 
 
 @pytest.mark.parametrize("name", [n for n in documented.NAMES if documented.blocks(n, "yaml")])
-def test_a_pages_yaml_fits_into_a_configuration(name, tmp_path, monkeypatch):
+def test_a_pages_yaml_fits_into_a_configuration(name, own_modules):
     # The module that a page's configuration may name is the page's Python.
-    (tmp_path / "mine.py").write_text("\n".join(documented.blocks(name, "python")))
-    monkeypatch.syspath_prepend(tmp_path)
+    (own_modules / "mine.py").write_text("\n".join(documented.blocks(name, "python")))
     config = planner.read(documented.ROOT / "config.yaml")
     for block in documented.blocks(name, "yaml"):
         for section, values in yaml.safe_load(block).items():

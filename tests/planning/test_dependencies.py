@@ -133,9 +133,10 @@ def test_a_swarm_has_its_own_seed_and_one_mixture_serves_all_seeds(chained):
 
 
 def test_runs_that_only_serve_others_are_evaluated_once_and_never_probed(chained):
-    plan = planner.plan(chained("found", "doremi"), "config.yaml")
+    values = chained("found", "doremi")
+    values["evaluation"]["standard"]["curves"] = {"methods": ["doremi"]}
+    plan = planner.plan(values, "config.yaml")
     assert set(plan.probes) == set(plan.requested) == {named("found"), named("doremi")}
-    # A figure draws curves of doremi.
     assert plan.evaluations[named("doremi")]["checkpoints"] == "all"
     member = plan.evaluations[named("small-001", 100)]
     assert (member["checkpoints"], member["choice"]) == ("last", None)

@@ -162,21 +162,15 @@ class Nothing:
 
 
 @pytest.fixture
-def own(tmp_path, monkeypatch):
+def own(own_modules, monkeypatch):
     """A package of the user's own, which leaves a file where it is imported."""
-    package = tmp_path / "mine"
+    package = own_modules / "mine"
     package.mkdir()
     (package / "rule.py").write_text(OWN)
     (package / "kinds.py").write_text('from typing import Literal\n\nSpeed = Literal["high"]\n')
     (package / "again.py").write_text("from mine.rule import Mine\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    asked = code_fingerprint
-    for cached in (asked.tree, asked._root, asked._path, asked.imports, asked._read):
-        cached.cache_clear()
-    yield "mine.rule:Mine"
-    for name in [name for name in sys.modules if name.partition(".")[0] == "mine"]:
-        del sys.modules[name]
+    monkeypatch.chdir(own_modules)
+    return "mine.rule:Mine"
 
 
 def test_a_plan_imports_no_class_of_the_users_own(own, config, tmp_path):
