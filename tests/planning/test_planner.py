@@ -67,7 +67,7 @@ def test_runs_are_all_combinations_in_the_order_of_the_lists(small):
         "installed/nano/mix/seed1",
         "installed/nano/pike/seed0",
         "installed/nano/pike/seed1",
-        "symbols/nano/mix/seed40",
+        "symbols/nano/mix/seed0",
         "symbols/nano/mix/seed1",
         "symbols/nano/pike/seed0",
         "symbols/nano/pike/seed1",
@@ -112,7 +112,7 @@ def test_a_method_may_have_a_recipe_of_its_own(small):
     assert steps == {
         "installed/nano/mix/seed0": 200,
         "installed/nano/longer/seed0": 200,
-        "symbols/nano/mix/seed40": 240,
+        "symbols/nano/mix/seed0": 240,
         "symbols/nano/longer/seed0": 480,
     }
     assert runs["symbols/nano/longer/seed0"]["method"] == {}
