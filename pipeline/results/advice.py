@@ -117,7 +117,7 @@ def _run(
     """Settings and size of a method's runs."""
     (row,) = query(
         connection,
-        "select any_value(settings) as settings, any_value(parameters) as parameters, "
+        "select any_value(settings order by run) as settings, any_value(parameters) as parameters, "
         "any_value(tokens) as tokens, any_value(tokenizer) as tokenizer from runs "
         "where scenario = ? and model = ? and method = ?",
         *(scenario, model, method),
@@ -134,10 +134,15 @@ def _shares(
 ) -> dict[str, Any]:
     """Each domain's share of the method's rows, mean over its seeds; and its rule as settings."""
     fixed = settings["rule"] in FIXED and not settings["method"].get("objective")
-    share = "avg(weight)" if fixed else "sum(count) / sum(sum(count)) over (partition by run)"
+    share = (
+        "avg(weight order by weight)"
+        if fixed
+        else "sum(count) / sum(sum(count)) over (partition by run)"
+    )
     result = query(
         connection,
-        f"select w.domain, avg(w.share) as share from (select run, domain, {share} as share "
+        "select w.domain, avg(w.share order by w.share) as share "
+        f"from (select run, domain, {share} as share "
         "from weights group by run, domain) as w join runs as r using (run) "
         "join domains as d using (scenario, domain) "
         "where r.scenario = ? and r.model = ? and r.method = ? "

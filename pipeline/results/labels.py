@@ -43,8 +43,8 @@ def methods(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     ((config,),) = connection.execute("select config from experiment").fetchall()
     known: dict[str, Any] = dict(json.loads(config).get("methods", {}))
     result = connection.execute(
-        "select method, any_value(settings ->> 'rule'), any_value(settings -> 'method') from runs "
-        "group by method"
+        "select method, any_value(settings ->> 'rule' order by run), "
+        "any_value(settings -> 'method' order by run) from runs group by method order by method"
     )
     for name, own_rule, values in result.fetchall():
         known.setdefault(name, {"rule": own_rule, **json.loads(values or "{}")})

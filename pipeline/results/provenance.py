@@ -55,8 +55,8 @@ def methods(connection: duckdb.DuckDBPyConnection, rules: Mapping[str, str]) -> 
     """Every method that ran: name, what its rule does in a sentence, its scenarios by settings."""
     result = query(
         connection,
-        "select r.method, r.scenario, any_value(r.settings) as settings from runs as r "
-        "join methods as m using (method) join scenarios as s using (scenario) "
+        "select r.method, r.scenario, any_value(r.settings order by r.run) as settings "
+        "from runs as r join methods as m using (method) join scenarios as s using (scenario) "
         "group by r.method, r.scenario, m.position, s.position order by m.position, s.position",
     )
     rows: dict[str, Row] = {}

@@ -185,7 +185,10 @@ def _boards(
     chosen: Registration, plan: Plan, connection: duckdb.DuckDBPyConnection
 ) -> Iterator[Row]:
     """Methods of each board against Mix, with costs in runs of Mix."""
-    measured = "select scenario, method, avg(steps) as steps from steps_of_baseline group by all"
+    measured = (
+        "select scenario, method, avg(steps order by steps) as steps from steps_of_baseline "
+        "group by all"
+    )
     steps = {(r["scenario"], r["method"]): r["steps"] for r in query(connection, measured)}
     named = "select distinct board, scenario from scenario_differences order by all"
     scenarios: dict[str, list[str]] = defaultdict(list)

@@ -156,7 +156,7 @@ def _facts(connection: duckdb.DuckDBPyConnection, named: experiment.Experiment) 
         connection,
         "select count(*) as runs, count(distinct method) as methods, "
         "count(distinct seed) as seeds, count(distinct scenario) as scenarios, "
-        "sum(tokens) as tokens, sum(wall_seconds) as seconds, "
+        "sum(tokens) as tokens, sum(wall_seconds order by wall_seconds) as seconds, "
         "list_sort(list(distinct device)) as devices from runs",
     )
     methods = provenance.methods(connection, named.rules)

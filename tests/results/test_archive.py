@@ -9,10 +9,13 @@ import sys
 import threading
 
 import duckdb
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.results import archive
+from pipeline.results import archive, views
+from pipeline.runtime import atomic_files
 
 pytestmark = pytest.mark.slow
 
@@ -44,6 +47,29 @@ def test_tables_and_figures_have_the_same_bytes_and_the_report_is_there(shown, r
     assert content(out / "report", "*.html").keys() == pages.keys()
     for page in ("index.html", "tables.html", "paper.html", "methods.html"):
         assert (out / "report" / page).read_bytes() == pages[page]
+
+
+def test_the_order_of_rows_in_the_records_changes_no_byte(shown, recorded, tmp_path):
+    shuffled, out = tmp_path / "shuffled", tmp_path / "restored"
+    shutil.copytree(recorded, shuffled)
+    made = json.loads((shuffled / "manifest.json").read_text(encoding="utf-8"))
+    random = np.random.default_rng(0)
+    for path in (shuffled / "records").glob("*.parquet"):
+        rows = pq.read_table(path)
+        pq.write_table(rows.take(random.permutation(len(rows))), path)
+        now = {"bytes": path.stat().st_size, "sha256": atomic_files.sha256(path)}
+        made["files"][f"records/{path.name}"] = now
+    (shuffled / "manifest.json").write_text(json.dumps(made), encoding="utf-8")
+    archive.restore(shuffled, out=out)
+    for kind, pattern in (("tables", "*.csv"), ("figures", "*.svg"), ("report", "index.html")):
+        assert content(out / kind, pattern) == content(shown / kind, pattern) != {}
+    databases = [duckdb.connect(str(f / "pike.duckdb"), read_only=True) for f in (shown, out)]
+    differing = []
+    for view in views.ordered():
+        one, other = (repr(d.execute(f"from {view}").fetchall()) for d in databases)
+        if one != other:
+            differing.append(view)
+    assert differing == []
 
 
 def test_one_table_alone_and_only_what_is_there(recorded, tmp_path):

@@ -10,10 +10,10 @@ select
     count(*) as scenarios,
     min(seeds) as seeds,
     avg(difference order by scenario) as difference,
-    stddev_samp(difference) / sqrt(count(*)) as stderr,
-    t95(count(*) - 1) * stddev_samp(difference) / sqrt(count(*)) as half,
+    stddev_samp(difference order by difference) / sqrt(count(*)) as stderr,
+    t95(count(*) - 1) * stddev_samp(difference order by difference) / sqrt(count(*)) as half,
     max(difference) as worst,
-    arg_max(scenario, difference) as worst_scenario
+    arg_max(scenario, difference order by scenario) as worst_scenario
 from scenario_differences
 group by board, model, method, against
 order by board, model, method, against

@@ -21,7 +21,7 @@ with timed as (
 
 times as (
     select scenario, model, method, published_scenario, published_model, published_method, metric,
-        avg(amount) as value, stddev_samp(amount) / sqrt(count(*)) as error, count(*) as seeds
+        avg(amount order by amount) as value, stddev_samp(amount order by amount) / sqrt(count(*)) as error, count(*) as seeds
     from timed
     group by all
 ),

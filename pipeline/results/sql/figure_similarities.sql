@@ -13,12 +13,12 @@ select
     p.domain_a || ' and ' || p.domain_b as pair,
     coalesce(a.position, 1000) * 10000 + coalesce(b.position, 1000) as pair_position,
     p.step,
-    avg(p.cosine) as cosine,
-    avg(p.cosine_corrected) as cosine_corrected,
-    avg(p.ratio) as ratio,
-    stddev_samp(p.cosine) / sqrt(count(*)) as cosine_error,
-    stddev_samp(p.cosine_corrected) / sqrt(count(p.cosine_corrected)) as cosine_corrected_error,
-    stddev_samp(p.ratio) / sqrt(count(*)) as ratio_error,
+    avg(p.cosine order by p.cosine) as cosine,
+    avg(p.cosine_corrected order by p.cosine_corrected) as cosine_corrected,
+    avg(p.ratio order by p.ratio) as ratio,
+    stddev_samp(p.cosine order by p.cosine) / sqrt(count(*)) as cosine_error,
+    stddev_samp(p.cosine_corrected order by p.cosine_corrected) / sqrt(count(p.cosine_corrected)) as cosine_corrected_error,
+    stddev_samp(p.ratio order by p.ratio) / sqrt(count(*)) as ratio_error,
     count(*) as seeds
 from similarities as p
 join runs as r using (run)

@@ -8,7 +8,7 @@ with lengths as (
 ),
 
 owners as (
-    select run, step, arg_max(domain, weight) as domain, max(weight) as weight
+    select run, step, arg_max(domain, weight order by domain) as domain, max(weight) as weight
     from weights
     group by run, step
 ),
@@ -24,7 +24,7 @@ stretches as (
         false as alternates,
         w.step * least(50, l.steps) // l.steps as stretch,
         max(w.step) + 1 as step,
-        avg(w.weight) as weight
+        avg(w.weight order by w.weight) as weight
     from weights as w
     join lengths as l using (run)
     anti join alternating using (run)
@@ -47,7 +47,7 @@ select
     coalesce(d.position, 1000) as domain_position,
     w.alternates,
     w.step,
-    avg(w.weight) as weight,
+    avg(w.weight order by w.weight) as weight,
     count(*) as seeds
 from stretches as w
 join runs as r using (run)

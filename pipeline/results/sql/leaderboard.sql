@@ -13,7 +13,7 @@ with judged as (
 ),
 
 worst as (
-    select model, method, against, max(nll_difference) as worst, arg_max(scenario, nll_difference) as worst_scenario
+    select model, method, against, max(nll_difference) as worst, arg_max(scenario, nll_difference order by scenario) as worst_scenario
     from method_differences
     where (scenario, model) in (select (scenario, model) from judged)
     group by model, method, against

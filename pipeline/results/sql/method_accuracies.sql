@@ -13,7 +13,7 @@ chances as (
         c.task,
         c.shots,
         c.formulation,
-        100 * avg(1 / len(c.sum_log_likelihood)) as chance
+        100 * avg(1 / len(c.sum_log_likelihood) order by 1 / len(c.sum_log_likelihood)) as chance
     from choices as c
     join final as f using (run, step)
     group by all
@@ -30,10 +30,10 @@ summed as (
         a.metric,
         count(*) as seeds,
         max(a.examples) as examples,
-        avg(a.value) as value,
-        stddev_samp(a.value) as seed_sd,
-        sqrt(avg(a.stderr ^ 2)) as item_stderr,
-        avg(c.chance) as chance
+        avg(a.value order by a.value) as value,
+        stddev_samp(a.value order by a.value) as seed_sd,
+        sqrt(avg(a.stderr ^ 2 order by a.stderr ^ 2)) as item_stderr,
+        avg(c.chance order by c.chance) as chance
     from accuracies as a
     join final as f using (run, step)
     join runs as r using (run)

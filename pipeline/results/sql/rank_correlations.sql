@@ -45,7 +45,7 @@ trained as (
 ),
 
 by_scenario as (
-    select scenario, rung_a, label_a, rung_b, label_b, avg(tau) as tau, count(tau) as units, stddev_samp(tau) as sd
+    select scenario, rung_a, label_a, rung_b, label_b, avg(tau order by tau) as tau, count(tau) as units, stddev_samp(tau order by tau) as sd
     from single
     group by all
 ),

@@ -18,9 +18,9 @@ summed as (
         domain,
         domain_position,
         count(*) as seeds,
-        avg(columns('^(nll|perplexity|perplexity_of_mean|bits_per_byte)$')),
-        stddev_samp(columns('^(nll|perplexity|perplexity_of_mean|bits_per_byte)$')) as '\1_seed_sd',
-        sqrt(avg(columns('^(.*)_stderr$') ^ 2)) as '\1_document_stderr'
+        avg(columns('^(nll|perplexity|perplexity_of_mean|bits_per_byte)$') order by seed),
+        stddev_samp(columns('^(nll|perplexity|perplexity_of_mean|bits_per_byte)$') order by seed) as '\1_seed_sd',
+        sqrt(avg(columns('^(.*)_stderr$') ^ 2 order by seed)) as '\1_document_stderr'
     from finals
     group by scenario, model, method, domain, domain_position
 )

@@ -2,17 +2,17 @@
 -- standard deviation over seeds behind ± (none for one seed). Runs compare only where they had the
 -- machine to themselves.
 with phases as (
-    select r.scenario, r.model, r.method, t.phase, avg(100 * t.share) as value,
-        stddev_samp(100 * t.share) as error
+    select r.scenario, r.model, r.method, t.phase, avg(100 * t.share order by 100 * t.share) as value,
+        stddev_samp(100 * t.share order by 100 * t.share) as error
     from timings as t
     join runs as r using (run)
     group by all
 ),
 
 totals as (
-    select scenario, model, method, count(*) as seeds, avg(wall_seconds) as seconds,
-        stddev_samp(wall_seconds) as seconds_sd, avg(tokens_per_second) as speed,
-        stddev_samp(tokens_per_second) as speed_sd, sum(resumes) as resumes
+    select scenario, model, method, count(*) as seeds, avg(wall_seconds order by wall_seconds) as seconds,
+        stddev_samp(wall_seconds order by wall_seconds) as seconds_sd, avg(tokens_per_second order by tokens_per_second) as speed,
+        stddev_samp(tokens_per_second order by tokens_per_second) as speed_sd, sum(resumes) as resumes
     from runs
     group by all
 ),

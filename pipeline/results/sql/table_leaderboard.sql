@@ -6,7 +6,7 @@
 -- runs that found its mixture or its settings. significant and verdict: by the test against the
 -- baseline, corrected (Holm) for all methods of the section.
 with costs as (
-    select c.model, c.method, avg(c.steps) as steps, avg(c.with_others) as with_others
+    select c.model, c.method, avg(c.steps order by c.steps) as steps, avg(c.with_others order by c.with_others) as with_others
     from steps_of_baseline as c
     join runs as j using (scenario, model, seed)
     join experiment as e on j.method = e.oracle

@@ -7,23 +7,23 @@
 -- significant: as in table_perplexity; a regret's is against the oracle.
 -- Runs that shared the machine with others show the machine's noise in it.
 with effective as (
-    select r.scenario, r.model, r.method, avg(e.effective) as domains,
-        stddev_samp(e.effective) / sqrt(count(*)) as error
+    select r.scenario, r.model, r.method, avg(e.effective order by e.effective) as domains,
+        stddev_samp(e.effective order by e.effective) / sqrt(count(*)) as error
     from late_domains as e
     join runs as r using (run)
     group by all
 ),
 
 paced as (
-    select r.run, r.scenario, r.model, r.method, r.seed, avg(s.seconds) as seconds
+    select r.run, r.scenario, r.model, r.method, r.seed, avg(s.seconds order by s.seconds) as seconds
     from steps as s
     join runs as r using (run)
     group by all
 ),
 
 overhead as (
-    select a.scenario, a.model, a.method, 100 * (avg(a.seconds / b.seconds) - 1) as percent,
-        100 * stddev_samp(a.seconds / b.seconds) / sqrt(count(*)) as error
+    select a.scenario, a.model, a.method, 100 * (avg(a.seconds / b.seconds order by a.seconds / b.seconds) - 1) as percent,
+        100 * stddev_samp(a.seconds / b.seconds order by a.seconds / b.seconds) / sqrt(count(*)) as error
     from paced as a
     join paced as b using (scenario, model, seed)
     join experiment as e on b.method = e.baseline

@@ -44,7 +44,7 @@ guesses as (
 
 -- Means over all domains, which a guess that lacks one has not.
 means as (
-    select g.scenario, g.model, g.guess, avg(exp(g.nats)) as mean, exp(avg(g.nats)) as exp_of_mean
+    select g.scenario, g.model, g.guess, avg(exp(g.nats) order by exp(g.nats)) as mean, exp(avg(g.nats order by g.nats)) as exp_of_mean
     from guesses as g
     join known as k using (scenario, model)
     group by g.scenario, g.model, g.guess

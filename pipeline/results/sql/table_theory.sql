@@ -10,8 +10,8 @@ with example as (
             as position,
         case position when 1 then 'a grid around it, means' else setting end as label,
         count(*) as settings,
-        avg(adaptive) as adaptive,
-        avg(best_static) as best_static,
+        avg(adaptive order by adaptive) as adaptive,
+        avg(best_static order by best_static) as best_static,
         count(*) filter (ahead) as ahead
     from theory_example_settings
     group by all
@@ -33,7 +33,7 @@ problems as (
         count(*) filter (applies) as covered,
         count(*) filter (applies and after > printed + error) as above_printed,
         count(*) filter (after > plain + error) as above_plain,
-        avg((before - plain) / (before - after)) filter (before - after > 1e-6 and plain < before)
+        avg((before - plain) / (before - after) order by (before - plain) / (before - after)) filter (before - after > 1e-6 and plain < before)
             as granted
     from descent
     group by problem

@@ -23,7 +23,7 @@ probed as (
 -- K (K - 1) / 2 pairs of K domains. By Definition 1 a step's gradients are c-conflicted with the greatest
 -- of the negative ratios; at equal weights the descent theorem asks for c < 1 / (2 K - 2).
 conflicts as (
-    select run, avg(conflict) as conflict
+    select run, avg(conflict order by conflict) as conflict
     from (
         select run, step, greatest(0, max(-ratio)) * (sqrt(8 * count(*) + 1) - 1) as conflict
         from probed
@@ -45,8 +45,8 @@ by_run as (
         count(distinct p.pair) || ' pairs' as of_what,
         100 * avg((p.cosine > 0)::integer) as "low-conflict-glam",
         100 * avg((p.cosine < -0.1)::integer) as "low-conflict-multilingual",
-        avg(p.cosine) filter (p.is_first) - avg(p.cosine) filter (p.is_last) as "similarity-falls",
-        avg(p.cosine) filter (p.en_de) - avg(p.cosine) filter (not p.en_de)
+        avg(p.cosine order by p.cosine) filter (p.is_first) - avg(p.cosine order by p.cosine) filter (p.is_last) as "similarity-falls",
+        avg(p.cosine order by p.cosine) filter (p.en_de) - avg(p.cosine order by p.cosine) filter (not p.en_de)
             as "similarity-follows-proximity",
         any_value(c.conflict) as "conflict-is-small"
     from probed as p

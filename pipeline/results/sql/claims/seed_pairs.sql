@@ -30,8 +30,8 @@ spreads as (
 ),
 
 noisiest as (
-    select run, arg_max(domain, variance) as domain
-    from (select run, domain, avg(variance) as variance from gradient_statistics group by all)
+    select run, arg_max(domain, variance order by domain) as domain
+    from (select run, domain, avg(variance order by variance) as variance from gradient_statistics group by all)
     group by run
 ),
 

@@ -25,7 +25,7 @@ by_run as (
         k.column_position,
         -- The runs' own zeta2, which is not the paper's.
         case k."table" when 'table12' then k.column_label else coalesce('zeta2 = ' || (
-            select any_value(json_extract_string(r.settings, '$.method.zeta2'))
+            select any_value(json_extract_string(r.settings, '$.method.zeta2') order by json_extract_string(r.settings, '$.method.zeta2'))
             from runs as r
             where r.scenario = p.scenario and r.model = p.model and r.method = p.method
         ), p.method) end as column_label,

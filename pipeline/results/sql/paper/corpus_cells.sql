@@ -29,11 +29,11 @@ given as (
 ),
 
 shares as (
-    select *, weight / sum(weight) over (partition by run) as share from given
+    select *, weight / sum(weight order by weight) over (partition by run) as share from given
 ),
 
 chosen as (
-    select domain, method, place, avg(weight) as weight, avg(share) as share
+    select domain, method, place, avg(weight order by weight) as weight, avg(share order by share) as share
     from shares
     where weight is not null
     group by all

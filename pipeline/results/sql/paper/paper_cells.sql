@@ -113,7 +113,7 @@ ours as (
         c.method,
         min(n.position) over block as section_position,
         z.position as size_position,
-        arg_min(c.scenario, n.position) over block || ' / ' || c.model || ': '
+        arg_min(c.scenario, n.position order by c.scenario) over block || ' / ' || c.model || ': '
             || case when c.single then 'one domain alone' else m.domains || ' domains' end || ', '
             || format('{:.3g}', m.parameters / 1e6) || 'M parameters, ' || m.steps || ' steps'
             || case when c.scenario = c.published_scenario and c.model = c.published_model then ''

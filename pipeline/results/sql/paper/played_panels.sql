@@ -1,7 +1,7 @@
 -- played_curves as panels of a figure: of each quantity a panel per scenario and size, a line per method, one
 -- standard error over seeds and items as a band, and the baseline's last accuracy as a dashed line.
 with ends as (
-    select scenario, model, arg_max(value, step) as value
+    select scenario, model, arg_max(value, step order by value) as value
     from played_curves as c
     join experiment as e on c.method = e.baseline
     where quantity = 'accuracy'
