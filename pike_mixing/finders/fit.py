@@ -7,7 +7,7 @@ import numpy as np
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import validation
-from pike_mixing.finders.interface import FinderResult, Predictor, Swarm, SwarmFinder
+from pike_mixing.finders.interface import FinderResult, Swarm, SwarmFinder
 
 CHANCE = 1.645
 """Of losses that are noise, one fit in twenty is correlated by more than this over sqrt(N - 1)."""
@@ -21,8 +21,6 @@ class Fit:
     """The finder's mixture from all rows."""
     optimum_SxK: Floats
     """The mixtures of the resampled rows."""
-    predictors: tuple[Predictor, ...]
-    """Their fits."""
     gain_S: Floats
     """How far below that of equal weights each of their fits predicts the loss of the result, nats
     per token; NaN of a finder that predicts none."""
@@ -63,7 +61,7 @@ def fit(finder: SwarmFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 
     result = finder.find(swarm)
     K, random = len(swarm.domains), np.random.default_rng(seed)
     two_2xK = np.stack([result.weights_K, swarm.uniform()])
-    predictors, optima, gains = [], [], []
+    optima, gains = [], []
     for _ in range(resamples):
         rows = random.integers(0, len(swarm.runs), len(swarm.runs))
         runs = [dataclasses.replace(swarm.runs[n], name=f"{i:05}") for i, n in enumerate(rows)]
@@ -73,13 +71,11 @@ def fit(finder: SwarmFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 
         except InputError:
             # A draw can miss a direction that all rows span: the warning counts such draws.
             continue
-        predictors.append(predictor)
         if "held_out_rmse" in result.diagnostics:
             gains.append(float(np.diff(predictor.losses(two_2xK)).item()))
     return Fit(
         result=result,
         optimum_SxK=np.array(optima).reshape(len(optima), K),
-        predictors=tuple(predictors),
         gain_S=np.array(gains),
         warnings=tuple(_warnings(swarm, result, len(optima), resamples)),
     )

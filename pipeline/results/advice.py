@@ -13,18 +13,16 @@ import duckdb
 import numpy as np
 
 from pike_mixing.apportion import apportion
-from pipeline.results import labels
+from pipeline.results import labels, remedies
 from pipeline.results.provenance import counted
 from pipeline.results.selection import Row, query
-from pipeline.statistics.detectable import LEVEL, POWER, detection_probability
+from pipeline.statistics.detectable import LEVEL
 from pipeline.statistics.estimates import LEAST_DOCUMENTS
 
 FIXED = ("mix", "fixed", "temperature", "unimax", "single")
 """Rules that do nothing but fill every batch in the same shares."""
 PARTS = 10_000
 """Shares are told in ten-thousandths, which sum to 1."""
-MOST_SEEDS = 100
-"""More seeds than this nobody trains."""
 
 
 def decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
@@ -36,7 +34,9 @@ def decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     Returns:
         By place, in the experiment's order: `chosen` (a method), `decided`, the compared methods
         (`rows`, the lowest loss first, each with its `verdict`), `shares` by domain, `text` in
-        sentences, and `open`, what could not be told and what would settle it.
+        sentences, and `open`, what could not be told and what would settle it: more seeds, more
+        tokens of validation text, or both. More training tokens need not make a difference larger:
+        of them nothing is told.
     """
     named = labels.methods(connection)
     ((baseline, config),) = connection.execute("select baseline, config from experiment").fetchall()
@@ -67,7 +67,9 @@ def decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
             "decided": bool(better),
             "tested": sum(row["p"] is not None for row in rows),
             "rows": rows,
-            "open": [_open(row, rows) for row in _undecided(rows)],
+            "open": list(
+                remedies.told(rows, remedies.validation_tokens(connection, scenario, model))
+            ),
             "also_better": [named[other] for other in better[1:]],
             "warnings": _warnings(connection, facts["tokenizer"], scenario),
         } | _shares(connection, scenario, model, chosen, facts["settings"])
@@ -157,32 +159,6 @@ def _shares(
     return {"shares": shares, "fixed": fixed, "rule": own}
 
 
-def _undecided(rows: list[Row]) -> Iterator[Row]:
-    """Methods that may be better than what is chosen, as far as their numbers say."""
-    for row in rows:
-        if row["verdict"] == "better" or row["nll_difference"] >= 0:
-            return
-        yield row
-
-
-def _open(row: Row, rows: list[Row]) -> Row:
-    """What would settle whether a difference as large as the measured one is there."""
-    size, compared = -row["nll_difference"], max(1, sum(r["p"] is not None for r in rows))
-    facts = {"method": row["method"], "label": row["label"], "difference": row["nll_difference"]}
-    if row["verdict"] == "few documents":
-        return facts | {"seeds": None, "text": "more validation documents"}
-    if row["verdict"] == "one seed":
-        return facts | {"seeds": None, "text": "one seed tells nothing of others: train two more"}
-    level, error = LEVEL / compared, row["nll_document_stderr"]
-    for seeds in range(row["seeds"] + 1, MOST_SEEDS + 1):
-        if detection_probability(size, row["nll_seed_sd"], seeds, error, level) >= POWER:
-            more = seeds - row["seeds"]
-            return facts | {"seeds": seeds, "text": counted(more, "more seed")}
-    alone = detection_probability(size, row["nll_seed_sd"], MOST_SEEDS, 0.0, level)
-    remedy = "more validation text" if alone >= POWER else f"more than {MOST_SEEDS} seeds"
-    return facts | {"seeds": None, "text": remedy}
-
-
 def _warnings(connection: duckdb.DuckDBPyConnection, tokenizer: str, scenario: str) -> list[str]:
     """In a sentence the domains whose validation text packing found to be too little."""
     small = query(
@@ -245,7 +221,8 @@ def sentences(place: Row) -> Iterator[str]:
         )
     yield (
         f"This holds for models of {place['size']} after {place['tokens']}: whether it does for "
-        "larger models or longer training, these runs cannot tell."
+        "larger models or longer training, these runs cannot tell, as differences may grow or "
+        "shrink with both."
     )
 
 

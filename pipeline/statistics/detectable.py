@@ -16,6 +16,8 @@ import numpy as np
 from pipeline.statistics.distributions import normal_quantile, t_quantile
 
 POWER, LEVEL = 0.8, 0.05
+MOST_TEXT = 1000.0
+"""More than so many times the validation text nobody has."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -46,6 +48,38 @@ def detection_probability(
     # Phi(z) = erfc(-z / sqrt(2)) / 2; NormalDist.cdf takes ten times as long.
     missed = (half - difference) / (spread * math.sqrt(2))
     return float(weight @ [math.erfc(z) for z in missed.tolist()]) / 2
+
+
+def wanted_text(
+    difference: float, seed_sd: float, seeds: int, item_stderr: float, level: float = LEVEL
+) -> float | None:
+    """How many times the items show the difference with probability `POWER`, by the same seeds.
+
+    The error from f times as many items of the same kind is SE / sqrt(f). Where seeds do not
+    differ, f = ((z(level) + z(power)) SE / D)^2: of D = SE, (1.960 + 0.842)^2 = 7.85.
+
+    Args:
+        difference: As in `detection_probability`, as all others.
+        seed_sd: Of the seeds' differences.
+        seeds: At least two.
+        item_stderr: Error from the items that are there.
+        level: Of the test.
+
+    Returns:
+        f, to 1 %; None where even `MOST_TEXT` would not do, since the seeds differ too much.
+    """
+
+    def missed(factor: float) -> bool:
+        error = item_stderr / math.sqrt(factor)
+        return detection_probability(difference, seed_sd, seeds, error, level) < POWER
+
+    if missed(MOST_TEXT):
+        return None
+    low, high = 0.0, math.log(MOST_TEXT)
+    while high - low > 0.01:
+        middle = (low + high) / 2
+        low, high = (middle, high) if missed(math.exp(middle)) else (low, middle)
+    return math.exp(high)
 
 
 @functools.lru_cache(maxsize=256)

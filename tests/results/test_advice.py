@@ -9,7 +9,8 @@ from test_views import paired
 from pike_mixing import make
 from pike_mixing.errors import InputError
 from pipeline.planning import planner, schema
-from pipeline.results import advice, advise, labels, marks, picture
+from pipeline.results import advice, advise, labels, marks, picture, remedies
+from pipeline.statistics.detectable import detection_probability
 
 ROW = {"scenario": "s", "model": "m", "seeds": 3, "nll_document_stderr": 0.01}
 ROW |= {"effective": 40, "nll_stderr": 0.02}
@@ -41,7 +42,11 @@ def test_only_a_corrected_test_over_seeds_and_documents_decides():
         "f": "equal",
     }  # fmt: skip
     few = next(one for one in rows if one["method"] == "e")
-    assert advice._open(few, rows)["text"] == "more validation documents"
+    # Twenty are asked for.
+    few["effective"] = 8
+    assert remedies._remedy(few, rows, 1000)["text"].startswith(
+        "2.5 times the validation documents"
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,13 +55,31 @@ def test_only_a_corrected_test_over_seeds_and_documents_decides():
         ({"seeds": 1, "nll_seed_sd": None}, "train two more"),
         # D = SD takes 10 seeds where documents have no error (power's own example).
         ({"nll_seed_sd": 0.1, "nll_document_stderr": 0.0}, "7 more seeds"),
-        ({"nll_document_stderr": 0.2}, "more validation text"),
+        # Seeds that do not differ, D = SE / 2: 4 (1.960 + 0.842)^2 = 31.4, of 1000 tokens.
+        (
+            {"nll_seed_sd": 0.0, "nll_document_stderr": 0.2},
+            "31.4 times the validation text (30.4 thousand more tokens)",
+        ),
+        # Ten seeds without an error of documents: 20 of them, and more text.
+        ({"nll_seed_sd": 0.1, "nll_document_stderr": 0.2}, "17 more seeds and "),
         ({"nll_seed_sd": 2.0}, "more than 100 seeds"),
     ],
 )
 def test_what_is_open_says_what_would_settle_it(change, words):
     rows = judged(row("a", -0.1, p=None if change.get("seeds") == 1 else 0.5) | change)
-    assert words in advice._open(rows[0], rows)["text"]
+    assert words in remedies._remedy(rows[0], rows, 1000)["text"]
+
+
+def test_seeds_or_text_where_either_would_do():
+    rows = judged(row("a", -0.1, seed_sd=0.06, p=0.5, seeds=6, nll_document_stderr=0.03))
+    found = remedies._remedy(rows[0], rows, 2_000_000)
+    seeds, text = found["text"].split(", or ")
+    assert seeds.endswith(("more seed", "more seeds"))
+    assert "times the validation text" in text
+    # As many times the text as is told do, and no fewer.
+    error = 0.03 / (found["tokens"] / 2_000_000) ** 0.5
+    assert detection_probability(0.1, 0.06, 6, error) == pytest.approx(0.8, abs=0.005)
+    assert detection_probability(0.1, 0.06, found["seeds"], 0.03) >= 0.8
 
 
 def test_a_method_that_leads_in_every_seed_is_used_and_equal_shares_stay_else(empty):
