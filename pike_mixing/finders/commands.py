@@ -27,6 +27,10 @@ SAID = {
 """Diagnostics that are printed, and what they are."""
 
 
+MOST_NAMED = 20
+"""More losses of one weight than this are counted, not named."""
+
+
 def fitted(arguments: argparse.Namespace) -> str:
     """The mixture that a finder finds for a table, for each target.
 
@@ -134,10 +138,16 @@ def _tested(
     return asdict(scores.judge(predicted_N, actual_N, seed=arguments.seed))
 
 
+def _target(weights: Mapping[str, float]) -> str:
+    if len(weights) > MOST_NAMED and len(set(weights.values())) == 1:
+        return f"the mean of {len(weights)} losses"
+    return " ".join(f"{name}={weight:g}" for name, weight in weights.items())
+
+
 def _text(values: dict[str, Any]) -> str:
     domains = values["mixture"]
     width = max(len("domain"), *map(len, domains))
-    target = " ".join(f"{n}={w:g}" for n, w in values["target"].items())
+    target = _target(values["target"])
     lines = [f"{values['finder']}: {values['rows']} rows, {len(domains)} domains, target {target}"]
     columns = {"mixture": "weight", "standard_error": " error", "low": "   5 %", "high": "  95 %"}
     if not values["resamples"]:

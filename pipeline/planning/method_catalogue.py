@@ -30,7 +30,8 @@ formula, settings and source; they stand in its module, to which its name leads.
 CLIMB (arXiv 2504.13161) is `pike domains` and the rounds of `workflow/configs/climb.yaml`: TF-IDF
 in the place of embeddings, without pruning and merging. Missing: OP-Mix (2605.15220), which trains
 low-rank adapters within a run; RegMix-D (2606.18663), Data Mixing Agent (2507.15640), not found;
-CAMEL (2603.08022), formula not found; DeMix (2602.00747), FastMix (2606.14971), code read.
+CAMEL (2603.08022), formula not found; DeMix (2602.00747), FastMix (2606.14971), code read;
+the laws of 2606.08167, code without licence.
 """
 
 

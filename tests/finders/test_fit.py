@@ -241,3 +241,11 @@ def test_what_is_warned_of(spearman, r_squared, outside, expected):
     told = fit(finder, swarm, resamples=4)
     assert told.warnings[-1].startswith("only 0 of 4 resampled tables could be fitted")
     assert np.isnan(told.standard_error).all()
+
+
+def test_many_losses_of_one_weight_are_counted_not_named(tmp_path, capsys):
+    names = [f"loss/{n}" for n in range(21)]
+    rows = [["a", 0.5, 0.5, *[1.0] * 21], ["b", 0.2, 0.8, *[2.0] * 21]]
+    path = write(tmp_path / "swarm.csv", rows, ["run", "weight/a", "weight/b", *names])
+    assert main(["fit", "best", str(path), "--target", "*", "--resamples", "0"]) == 0
+    assert "2 rows, 2 domains, target the mean of 21 losses\n" in capsys.readouterr().out

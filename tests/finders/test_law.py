@@ -97,6 +97,16 @@ def test_all_losses_at_once_are_fitted_as_each_by_scipy():
         assert_allclose(predicted_N, curve_N, atol=1e-4)
 
 
+def test_either_curvature_leads_to_the_same_law(monkeypatch):
+    weights_NxK = mixtures(24)
+    noise_NxK = np.random.default_rng(4).normal(0, 0.02, (24, 3))
+    loss_NxK = LAWS.losses(weights_NxK) + noise_NxK
+    sharp = fitted(weights_NxK, loss_NxK)
+    monkeypatch.setattr(law, "SHARP", 0)
+    blunt = fitted(weights_NxK, loss_NxK)
+    assert_allclose(blunt.losses(weights_NxK), sharp.losses(weights_NxK), atol=1e-4)
+
+
 def test_c_is_never_negative():
     # A loss that is linear in the weights fits ever better as c falls to minus infinity.
     weights_NxK = mixtures(24)
