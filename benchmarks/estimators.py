@@ -155,9 +155,9 @@ SHOWN = (8, 64)
 HEAD = """# Errors of gradient statistics
 
 PiKE's weights follow estimates of |grad L_k|^2 and sigma_k^2 from b_k rows of a domain. Each
-estimate below is divided by the true value: 1 is right; behind ± is the standard deviation between
-sets of rows. Made by `python -m benchmarks.estimators` ({date}, {draws} sets of rows per number);
-the record has more sizes.
+estimate below is divided by the true value: 1 is right; in brackets is the standard deviation
+between sets of rows. Made by `python -m benchmarks.estimators` ({date}, {draws} sets of rows per
+number); the record has more sizes.
 
 The true value is that of a pool of {pool} rows of each domain, from which rows are drawn with
 replacement. The model has {layers} layers of width {width} and was trained with Mix for {steps}
@@ -167,12 +167,6 @@ steps on three domains. Rows have 64 tokens.
 - *unbiased*: the same minus the estimated variance / b_k
   ([0008](decisions.md#0008-norms-without-noise)), from single rows; *below 0*: how often it is
   negative.
-- *variance*: s times the variance of the means of micro-batches of s rows; unbiased for every s.
-
-"""
-LAST = """## Variance by micro-batch
-
-Mean over the domains after {steps} steps, for b_k rows in at least four micro-batches of s.
 
 """
 
@@ -190,19 +184,7 @@ def page(result: dict[str, Any]) -> str:
                 values = [shown(one["plug_in"]), shown(one["unbiased"]["1"])]
                 rows.append([domain, noise, str(one["rows"]), *values, f"{one['negative']:.0%}"])
         text += f"## After {step} steps\n\n{table(titles, rows)}\n"
-    rows = []
-    for place, b in enumerate(ROWS):
-        if b not in SHOWN:
-            continue
-        of = [found["estimates"][place]["variance"] for found in by_domain.values()]
-        means = [
-            {part: statistics.fmean(one[str(s)][part] for one in of) for part in ("mean", "sd")}
-            for s in MICROBATCHES
-            if s <= b // 4
-        ]
-        rows.append([str(b), *map(shown, means), *[""] * (len(MICROBATCHES) - len(means))])
-    titles = ["rows b_k", *(f"s = {s}" for s in MICROBATCHES)]
-    return text + LAST.format(steps=result["steps"]) + table(titles, rows)
+    return text
 
 
 def table(titles: list[str], rows: list[list[str]]) -> str:
@@ -213,7 +195,7 @@ def table(titles: list[str], rows: list[list[str]]) -> str:
 
 def shown(found: dict[str, float]) -> str:
     """Mean and standard deviation in writing."""
-    return f"{found['mean']:.2f} ± {found['sd']:.2f}"
+    return f"{found['mean']:.2f} ({found['sd']:.2f})"
 
 
 if __name__ == "__main__":

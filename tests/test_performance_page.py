@@ -1,10 +1,10 @@
-"""docs/performance.md and docs/estimators.md are those of the recorded results."""
+"""Pages of benchmarks are those of the recorded results."""
 
 import json
 
 import pytest
 
-from benchmarks import estimators, measure, page
+from benchmarks import error_rates_page, estimators, measure, page
 
 RECORD = {"a": {"b c": 3.0, "d": 2}, "date": "1 May", "machine": {"cpus": 2}}
 ROW = {"what": "speed", "peer": "theirs", "theirs": "a:d", "form": "{:.2f} x"}
@@ -14,8 +14,16 @@ def test_the_pages_are_those_of_the_results():
     assert page.PAGE.read_text(encoding="utf-8") == page.page(page.RESULTS), (
         "run python -m benchmarks.page"
     )
-    record = json.loads((page.RESULTS / "estimators.json").read_text(encoding="utf-8"))
-    assert estimators.PAGE.read_text(encoding="utf-8") == estimators.page(record)
+    for name, of in (("estimators", estimators), ("error_rates", error_rates_page)):
+        record = json.loads((page.RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+        assert of.PAGE.read_text(encoding="utf-8") == of.page(record)
+
+
+def test_rates_of_wrong_verdicts_are_counted():
+    cells = [{"draws": 100, "wrong": 4}, {"draws": 300, "wrong": 4}]
+    assert error_rates_page.mean(cells) == 0.02
+    # sqrt(0.02 * 0.98 / 400) = 0.007, times 1.96.
+    assert error_rates_page.half(cells) == pytest.approx(1.372, abs=1e-3)
 
 
 @pytest.mark.parametrize(

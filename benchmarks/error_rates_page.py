@@ -1,0 +1,85 @@
+"""docs/error-rates.md, from the recorded rates.
+
+python -m benchmarks.error_rates_page
+"""
+
+import itertools
+import json
+import math
+from typing import Any
+
+from benchmarks import measure
+from benchmarks.error_rates import NARROWER, SEEDS
+from benchmarks.estimators import table
+from pipeline.statistics.distributions import normal_quantile
+from pipeline.statistics.estimates import LEVEL
+
+PAGE = measure.ROOT / "docs" / "error-rates.md"
+INTERVALS = ("mean losses", "accuracies", "speed-ups", "regrets over scenarios")
+MOST = 0.97
+"""Coverage above which an interval is wider than it need be."""
+HEAD = """# How often verdicts are wrong
+
+Differences of known truth are drawn and judged by the code that judges runs: percent of wrong
+verdicts at a level of 5%, mean over seven cases. `python -m benchmarks.error_rates`, {date},
+{commit}: {times} draws of each case and number of seeds ({ranks} of ranks). Behind ± half of the
+95% interval, which of the means is at most {most} (ranks: {most_ranks}).
+
+"""
+READ = """
+Intervals hold the truth in {least} to {largest} of draws. {many} of {all} cells lie above 97%
+({by_seeds} seeds): there they are wider than need be. Tables (Holm) and shares err less than their
+level.
+
+Narrower intervals of mean losses are not used:
+
+"""
+
+
+def half(cells: list[dict[str, Any]]) -> float:
+    """Half of the 95% interval of a rate over cells, in percent."""
+    draws, p = sum(c["draws"] for c in cells), mean(cells)
+    return 100 * normal_quantile(LEVEL) * math.sqrt(p * (1 - p) / draws)
+
+
+def mean(cells: list[dict[str, Any]]) -> float:
+    """The rate of wrong verdicts over cells."""
+    return float(sum(c["wrong"] for c in cells) / sum(c["draws"] for c in cells))
+
+
+def page(record: dict[str, Any]) -> str:
+    """The page that shows a record."""
+    by: dict[str, list[list[dict[str, Any]]]] = {}
+    for kind in dict.fromkeys(c["kind"] for c in record["cells"]):
+        of_kind = [c for c in record["cells"] if c["kind"] == kind]
+        by[kind] = [[c for c in of_kind if c["seeds"] == seeds] for seeds in SEEDS]
+    rows, narrower = [], []
+    for kind, by_seeds in by.items():
+        means = [f"{100 * mean(cells):.1f}" for cells in by_seeds]
+        worst = max(itertools.chain(*by_seeds), key=lambda c: mean([c]))
+        highest = f"{100 * mean([worst]):.1f} ± {half([worst]):.1f}"
+        if kind in NARROWER:
+            own, ours = (sum(c[n] for c in by_seeds[0]) for n in ("width", "ours"))
+            narrower.append([kind, *means[:2], highest, f"{own / ours:.2f}"])
+        else:
+            rows.append([kind, *means, highest])
+    held = [(1 - mean([c]), c["seeds"]) for kind in INTERVALS for c in itertools.chain(*by[kind])]
+    wide = [seeds for coverage, seeds in held if coverage > MOST]
+    ranks = by["rank correlations"]
+    text = HEAD.format(
+        date=record["date"], commit=record["commit"][:7],
+        times=by["mean losses"][0][0]["draws"], ranks=ranks[0][0]["draws"],
+        most=f"{max(half(c) for kind in INTERVALS for c in by[kind]):.1f}",
+        most_ranks=f"{max(map(half, ranks)):.1f}",
+    )  # fmt: skip
+    head = ["verdict", *(f"{seeds} seeds" for seeds in SEEDS), "highest cell"]
+    text += table(head, rows) + READ.format(
+        least=f"{min(held)[0]:.1%}", largest=f"{max(held)[0]:.1%}", many=len(wide), all=len(held),
+        by_seeds=", ".join(f"{wide.count(s)} at {s}" for s in SEEDS),
+    )  # fmt: skip
+    return text + table(["interval", *head[1:3], "highest", "width beside ours"], narrower)
+
+
+if __name__ == "__main__":
+    found = json.loads((measure.RESULTS / "error_rates.json").read_text(encoding="utf-8"))
+    PAGE.write_text(page(found), encoding="utf-8")
