@@ -32,7 +32,7 @@ DOCUMENTS = """
 PLACES = "select distinct scenario, model from runs order by all"
 CLAIMED = """
     select distinct method, against from claimed_pairs
-    where quantity = 'perplexity' and scenario = $1 and model = $2
+    where quantity in ('perplexity', 'spread') and scenario = $1 and model = $2
 """
 JUDGED = """
     select r.model, r.scenario, r.seed from runs as r join experiment as e on r.method = e.oracle
@@ -94,8 +94,16 @@ class Difference:
     target: float
     nll: Part
     perplexity: Part
-    other: float
-    """The other method's perplexity, mean over seeds."""
+    loss_2xS: Floats
+    """Of the method and of the other one."""
+    residual_2xSxG: Floats
+    """By how much each document's loss is more than its tokens tell."""
+    tokens_G: Floats
+
+    @property
+    def other(self) -> float:
+        """The other method's perplexity, mean over seeds."""
+        return float(np.exp(self.loss_2xS[1]).mean())
 
 
 @dataclass(frozen=True)
@@ -130,23 +138,39 @@ def _difference(read: DomainLosses, rows_S: list[int], others_S: list[int]) -> D
     shared_G = np.isfinite(read.loss_RxG[rows_S + others_S]).all(axis=0)
     if not shared_G.any():
         return None
-    own_SxG, other_SxG = read.loss_RxG[rows_S][:, shared_G], read.loss_RxG[others_S][:, shared_G]
+    sum_2xSxG = np.stack([read.loss_RxG[rows][:, shared_G] for rows in (rows_S, others_S)])
     tokens_G, document_G = read.tokens_G[shared_G], read.document_G[shared_G]
-
-    def stretched(loss_SxG: Floats) -> tuple[Floats, Floats]:
-        """Perplexities, and the residuals of the losses in them."""
-        mean_S = loss_SxG.sum(axis=1) / tokens_G.sum()
-        residual_SxG = loss_SxG - mean_S[:, None] * tokens_G
-        return np.exp(mean_S), np.exp(mean_S)[:, None] * residual_SxG
-
-    (own_S, a_SxG), (other_S, b_SxG) = stretched(own_SxG), stretched(other_SxG)
+    loss_2xS = sum_2xSxG.sum(axis=2) / tokens_G.sum()
+    residual_2xSxG = sum_2xSxG - loss_2xS[..., None] * tokens_G
+    own_S, other_S = np.exp(loss_2xS)
+    a_SxG, b_SxG = np.exp(loss_2xS)[..., None] * residual_2xSxG
     return Difference(
         read.domain,
         read.target,
-        estimates.part(own_SxG - other_SxG, tokens_G, document_G),
+        estimates.part(sum_2xSxG[0] - sum_2xSxG[1], tokens_G, document_G),
         estimates.of_residuals(own_S - other_S, a_SxG - b_SxG, tokens_G, document_G),
-        float(other_S.mean()),
+        *(loss_2xS, residual_2xSxG, tokens_G),
     )
+
+
+def _spread(domains: list[Difference]) -> Estimate | None:
+    """The difference of the domains' standard deviation of losses, by the delta method.
+
+    A domain's loss moves the spread by its distance from the mean over K spreads; None where a
+    spread is zero, as that of one domain is.
+    """
+    loss_Kx2xS = np.stack([d.loss_2xS for d in domains])
+    apart_Kx2xS = loss_Kx2xS - loss_Kx2xS.mean(axis=0)
+    spread_2xS = np.sqrt((apart_Kx2xS**2).mean(axis=0))
+    if len(domains) < 2 or not spread_2xS.all():
+        return None
+    parts = []
+    for d, slope_2xS in zip(domains, apart_Kx2xS / spread_2xS, strict=True):
+        a_SxG, b_SxG = slope_2xS[..., None] * d.residual_2xSxG
+        told = (a_SxG - b_SxG, d.tokens_G, d.nll.document_G)
+        parts.append(estimates.of_residuals(spread_2xS[0] - spread_2xS[1], *told))
+    # The mean of K parts, each of which has the whole difference, and K times its domain's share.
+    return estimates.estimate(parts)
 
 
 @dataclass(frozen=True)
@@ -160,6 +184,8 @@ class Test:
     domain: str | None
     nll: Estimate
     perplexity: Estimate | None
+    spread: Estimate | None
+    """Of the losses over domains."""
     other: float | None
     """The other method's perplexity."""
 
@@ -213,6 +239,7 @@ def _test(pair: Pair, domain: str | None, domains: list[Difference]) -> Test:
         *(pair.scenario, pair.model, pair.method, pair.against, domain),
         estimates.estimate([d.nll for d in domains], weights),
         estimates.estimate([d.perplexity for d in domains], weights),
+        None if domain else _spread(domains),
         float(np.average([d.other for d in domains], weights=weights)),
     )
 
@@ -242,13 +269,13 @@ def _over_scenarios(pairs: list[Pair], judged: list[tuple[str, str, int]]) -> It
             parts += [d.nll.of_seeds(kept) for d in pair.domains]
             weights += [d.target / whole for d in pair.domains]
         result = estimates.estimate(parts, weights)
-        yield Test(None, model, method, against, None, result, None, None)
+        yield Test(None, model, method, against, None, result, None, None, None)
 
 
 def _rows(tests: list[Test], *, corrected: bool) -> Iterator[list[Any]]:
     """Rows of a family, with its p-values corrected together."""
     numbers: list[list[list[Any]]] = []
-    for found in ([t.nll for t in tests], [t.perplexity for t in tests]):
+    for found in ([getattr(t, of) for t in tests] for of in ("nll", "perplexity", "spread")):
         p_M = [None if e is None else estimates.verdict_p(e) for e in found]
         holm_M = paired.holm(p_M) if corrected else [None] * len(p_M)
         numbers.append(
@@ -257,10 +284,10 @@ def _rows(tests: list[Test], *, corrected: bool) -> Iterator[list[Any]]:
                 for e, p, holm in zip(found, p_M, holm_M, strict=True)
             ]
         )
-    for test, nll, perplexity in zip(tests, *numbers, strict=True):
+    for test, *columns in zip(tests, *numbers, strict=True):
         place = [test.scenario, test.model, test.method, test.against, test.domain]
         counts = [test.nll.seeds, test.nll.lower, test.nll.effective, test.other]
-        yield [*place, *counts, *nll, *perplexity]
+        yield [*place, *counts, *itertools.chain(*columns)]
 
 
 def _columns(estimate: Estimate) -> list[float | None]:

@@ -15,10 +15,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from pike_mixing.arrays import Floats
+from pipeline.statistics.distributions import t_quantile
+from pipeline.statistics.estimates import LEVEL
 from pipeline.theory.problem import Row, vector
-
-Z95 = 1.959964
-"""Half the width of a 95% interval in standard errors."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,6 +132,7 @@ def curves(setting: ExampleSetting, paths: int, generator: np.random.Generator) 
     rows: list[Row] = []
     for position, (name, share) in enumerate([("adaptive", None), *static.items()]):
         mean_T, stderr_T, share_T = simulated(setting, share, paths, generator)
+        quantile = t_quantile(LEVEL, paths - 1)
         exact_T = mean_T if share is None else static_losses(setting, vector(share))[:, 0]
         rows += [
             {
@@ -143,8 +143,8 @@ def curves(setting: ExampleSetting, paths: int, generator: np.random.Generator) 
                 "share": share_T[step],
                 "loss": exact_T[step],
                 "simulated": mean_T[step],
-                "low": mean_T[step] - Z95 * stderr_T[step],
-                "high": mean_T[step] + Z95 * stderr_T[step],
+                "low": mean_T[step] - quantile * stderr_T[step],
+                "high": mean_T[step] + quantile * stderr_T[step],
             }
             for step in range(setting.steps + 1)
         ]
@@ -203,7 +203,8 @@ def comparisons(
     for setting in chosen:
         mean_T, stderr_T, _ = simulated(setting, None, paths, generator)
         share, static = best_static(setting)
-        low, high = (float(mean_T[-1] + z * stderr_T[-1]) for z in (-Z95, Z95))
+        half = t_quantile(LEVEL, paths - 1) * stderr_T[-1]
+        low, high = float(mean_T[-1] - half), float(mean_T[-1] + half)
         rows.append(
             {
                 "setting": setting.name,

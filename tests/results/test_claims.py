@@ -427,13 +427,22 @@ def test_a_method_that_never_gets_there_is_not_faster(ours):
 def test_losses_grow_even_with_tau(ours):
     methods = ["balanced-pike-tau1", "balanced-pike-tau3"]
     play(ours, scenario=["mc4-en-hi-de"], model=["gpt2-large"], method=methods, task=["en", "hi"])
-    for method, high in zip(methods, (8.0, 4.0), strict=True):
+    # Seeds add 0, 0.02 and 0.04 to the first method's loss on en, documents 0.1 or -0.1 to all.
+    for method, high, of_seed in zip(methods, (8.0, 4.0), (0.02, 0), strict=True):
         for seed in range(3):
             run = train(ours, "mc4-en-hi-de", method, seed)
-            perplexities(ours, run, en=high, hi=2.0)
+            for domain, nll in (("en", math.log(high) + of_seed * seed), ("hi", math.log(2))):
+                for number in range(20):
+                    insert(
+                        ours, "documents", run=run, step=10, domain=domain, tokens=1, bytes=1,
+                        document=f"{domain}{number}", nll=nll + 0.1 * (-1) ** number,
+                    )  # fmt: skip
     value, seeds, verdict = judged(ours, "tau-evens-losses", "ours, seeds, verdict")
-    # Half of ln 4 less half of ln 2, in all seeds.
-    assert (value, seeds, verdict) == (pytest.approx(math.log(2) / 2), 3, "supported")
+    # The spread of two losses is half of their distance: half of ln 4 less half of ln 2.
+    assert (value, seeds, verdict) == (pytest.approx(math.log(2) / 2 + 0.01), 3, "supported")
+    sql = "select spread_seed_sd, spread_document_stderr, spread_p from method_differences"
+    # What documents add cancels, as both read the same. t = 0.3566 / (0.01 / sqrt(3)) = 61.8.
+    assert ours.execute(sql).fetchone() == pytest.approx((0.01, 0, 2.62e-4), rel=1e-2, abs=1e-9)
 
 
 def test_example_1_is_judged_by_all_its_settings(ours):
@@ -511,5 +520,5 @@ def test_seeds_that_would_decide_are_told(ours):
     ],
 )
 def test_seeds_for_a_margin_by_hand(ours, stderr, of_items, seeds, margin, wanted):
-    sql = "select deciding_seeds(?, ?, ?, ?)"
+    sql = "select deciding_seeds(?, ?, ?, null, ?)"
     assert ours.execute(sql, [stderr, of_items, seeds, margin]).fetchone() == (wanted,)

@@ -6,7 +6,8 @@
 -- verdict:
 --   not run         nothing of ours plays it
 --   not comparable  data, models or recipes are not the paper's: signs may be compared, values not
---   agrees          |z| < 1.96, or the same number within the paper's rounding
+--   agrees          the 95% interval of the difference (half_width_squared) holds zero, or the number is the same
+--                   within the paper's rounding
 --   differs         otherwise; without an error of ours it cannot be told: `no error`
 with timed as (
     unpivot (
@@ -21,14 +22,15 @@ with timed as (
 
 times as (
     select scenario, model, method, published_scenario, published_model, published_method, metric,
-        avg(amount order by amount) as value, stddev_samp(amount order by amount) / sqrt(count(*)) as error, count(*) as seeds
+        avg(amount order by amount) as value, stddev_samp(amount order by amount) / sqrt(count(*)) as error,
+        error as of_seeds, count(*) as seeds
     from timed
     group by all
 ),
 
 ours as (
     select scenario, model, method, published_scenario, published_model, published_method,
-        metric, task, shots, value, error, seeds
+        metric, task, shots, value, error, of_seeds, of_items, seeds
     from played_scores
     union all by name
     select * from times
@@ -43,6 +45,8 @@ matched as (
         o.shots as our_shots,
         o.value as ours,
         o.error,
+        o.of_seeds,
+        o.of_items,
         o.seeds,
         coalesce(y.yes, false) as comparable
     from printed as p
@@ -65,7 +69,8 @@ differences as (
         *,
         ours - value as difference,
         case when comparable
-            then (ours - value) / nullif(sqrt(error ^ 2 + coalesce(stderr, 0) ^ 2), 0) end as z
+            then (ours - value) / nullif(sqrt(error ^ 2 + coalesce(stderr, 0) ^ 2), 0) end as z,
+        sqrt(half_width_squared(of_seeds, seeds, of_items, null) + half_width_squared(null, null, stderr, null)) as half
     from matched
 )
 
@@ -92,7 +97,7 @@ select
     case
         when ours is null then 'not run'
         when not comparable or our_shots is distinct from shots then 'not comparable'
-        when ours between low and high or abs(z) < 1.96 then 'agrees'
+        when ours between low and high or z is not null and abs(difference) < half then 'agrees'
         when z is null then 'no error'
         else 'differs'
     end as verdict

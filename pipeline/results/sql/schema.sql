@@ -106,7 +106,10 @@ create table loss_tests (
     nll_document_stderr double, nll_degrees double, nll_p double, nll_p_holm double,
     perplexity_difference double, perplexity_stderr double, perplexity_low double,
     perplexity_high double, perplexity_seed_sd double, perplexity_document_stderr double,
-    perplexity_degrees double, perplexity_p double, perplexity_p_holm double
+    perplexity_degrees double, perplexity_p double, perplexity_p_holm double,
+    spread_difference double, spread_stderr double, spread_low double, spread_high double,
+    spread_seed_sd double, spread_document_stderr double, spread_degrees double, spread_p double,
+    spread_p_holm double
 );
 
 -- Made when the database is built, from printed_pairs and measured_pairs, which say what it holds: two

@@ -1,22 +1,28 @@
 -- What several views compute, and, in one place, what counts as shown.
 
--- Two-sided 95% quantile of Student's t, for intervals over a few seeds. With two seeds there is one
--- degree of freedom and the interval is 12.7 standard errors wide: two numbers say little about
--- their spread. From 31 on it is below 1.96 + 2.46 / degrees.
-create macro t95(degrees) as coalesce(
+-- Two-sided 95% quantile of Student's t with whole degrees of freedom; null above 30. With two seeds there is
+-- one degree and the interval is 12.7 standard errors wide: two numbers say little about their spread.
+create macro t95_whole(degrees) as
     [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
      2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
-     2.052, 2.048, 2.045, 2.042][degrees],
-    1.96 + 2.46 / nullif(degrees, 0)
-);
+     2.052, 2.048, 2.045, 2.042][degrees];
+
+-- Of any degrees, Satterthwaite's too: nearly a straight line in 1 / degrees between its neighbours, and from
+-- 30 to infinity (known errors), where it is the normal quantile. Never too small by more than 0.02%.
+create macro t95(degrees) as case
+    when degrees >= 30 then 1.96 + 2.46 / degrees
+    when degrees >= 1 then t95_between(floor(least(degrees, 29))::integer, degrees)
+end;
+create macro t95_between(n, degrees) as t95_whole(n) * (n * (n + 1) / degrees - n)
+    + t95_whole(n + 1) * (n + 1 - n * (n + 1) / degrees);
 
 -- The error of a mean over seeds: their standard deviation, and the error that all of them share.
 create macro both_errors(seed_sd, seeds, shared) as sqrt(coalesce(seed_sd ^ 2, 0) / seeds + shared ^ 2);
 
--- Half of its 95% interval, where the shared part is as good as known.
-create macro half_width(seed_sd, seeds, shared) as sqrt(
-    coalesce((t95(seeds - 1) * seed_sd) ^ 2, 0) / seeds + (1.96 * shared) ^ 2
-);
+-- The square of half of a 95% interval over seeds and documents, each with its own quantile, as half_width of
+-- statistics/estimates.py: standard errors of both, and their degrees of freedom (absent: as good as known).
+create macro half_width_squared(of_seeds, seeds, of_items, degrees) as
+    coalesce((t95(seeds - 1) * of_seeds) ^ 2, 0) + coalesce((t95(coalesce(degrees, 'infinity'::double)) * of_items) ^ 2, 0);
 
 -- The error of a mean of independent numbers; null where one has none. Sums go through them by key,
 -- since their last bit depends on the order.
@@ -80,9 +86,9 @@ create macro least_seeds_of_claims() as 3;
 
 -- Seeds over which an interval would leave a bound that lies `margin` away, if seeds go on to differ
 -- as those of this number do; null where that is not known. The error over documents or items stays as it is.
-create macro deciding_seeds(seed_stderr, item_stderr, seeds, margin) as case when seeds > 1 then list_filter(
+create macro deciding_seeds(seed_stderr, item_stderr, seeds, degrees, margin) as case when seeds > 1 then list_filter(
     range(least_seeds_of_claims(), 1001),
-    lambda n: (t95(n - 1) * seed_stderr) ^ 2 * seeds / n + (1.96 * coalesce(item_stderr, 0)) ^ 2 < margin ^ 2
+    lambda n: half_width_squared(seed_stderr * sqrt(seeds / n), n, item_stderr, degrees) < margin ^ 2
 )[1] end;
 
 -- A claim of the paper, by all numbers of ours that decide it. inside: whether all lie within its bounds.

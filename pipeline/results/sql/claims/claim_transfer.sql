@@ -18,6 +18,10 @@ select
         sqrt((s.high - s.value) ^ 2 + (l.value - l.low) ^ 2)) as high,
     sqrt(s.seed_stderr ^ 2 + l.seed_stderr ^ 2) as seed_stderr,
     sqrt(s.item_stderr ^ 2 + l.item_stderr ^ 2) as item_stderr,
+    -- Satterthwaite's, of the sum.
+    (s.item_stderr ^ 2 + l.item_stderr ^ 2) ^ 2
+        / nullif(s.item_stderr ^ 4 / s.degrees + l.item_stderr ^ 4 / l.degrees, 0) as degrees,
+    least(s.effective, l.effective) as effective,
     sqrt(s.stderr ^ 2 + l.stderr ^ 2) as stderr,
     least(s.seeds, l.seeds) as seeds,
     s.our_scenario

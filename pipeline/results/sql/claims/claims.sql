@@ -31,8 +31,8 @@ with judged as (
         first(stderr order by weak, margin, cell) as stderr,
         first(seeds order by weak, margin, cell) as seeds,
         min(seeds) as fewest,
-        case when bool_and(margin > 0) then max(deciding_seeds(seed_stderr, item_stderr, seeds, margin))
-            else min(deciding_seeds(seed_stderr, item_stderr, seeds, margin)) filter (margin <= 0) end as deciding,
+        case when bool_and(margin > 0) then max(deciding_seeds(seed_stderr, item_stderr, seeds, degrees, margin))
+            else min(deciding_seeds(seed_stderr, item_stderr, seeds, degrees, margin)) filter (margin <= 0) end as deciding,
         bool_and(comparable) as comparable,
         bool_or(high <= lower + 1e-9 or low >= upper - 1e-9) as outside,
         bool_or(low < lower - 1e-9 or high > upper + 1e-9) as undecided

@@ -70,19 +70,47 @@ perplexities as (
     where c.quantity = 'perplexity'
 ),
 
+spreads as (
+    select
+        'spread' as quantity,
+        a.published_scenario as scenario,
+        a.published_model as model,
+        a.published_method as method,
+        b.published_method as against,
+        t.scenario || ' / ' || t.model || ': ' || t.method || ' under ' || t.against as cell,
+        -t.spread_difference as value,
+        -t.spread_high as low,
+        -t.spread_low as high,
+        t.spread_seed_sd / sqrt(t.seeds) as seed_stderr,
+        t.spread_document_stderr as item_stderr,
+        t.seeds,
+        t.spread_degrees as degrees,
+        t.effective,
+        t.scenario as our_scenario
+    from method_differences as t
+    join claimed_pairs as c using (scenario, model, method, against)
+    join played_parts as a using (scenario, model, method)
+    join played_parts as b
+        on t.scenario = b.scenario and t.model = b.model and t.against = b.method
+        and a.published_scenario = b.published_scenario and a.published_model = b.published_model
+    where c.quantity = 'spread'
+),
+
 summed as (
-    select * exclude (seed, value, item_stderr), avg(value order by seed) as value,
-        stddev_samp(value order by seed) as seed_sd, sqrt(avg(item_stderr ^ 2 order by seed)) as item_stderr,
-        count(*) as seeds
+    select * exclude (seed, value), avg(value order by seed) as value, count(*) as seeds,
+        stddev_samp(value order by seed) / sqrt(seeds) as seed_stderr
     from seed_pairs
     group by all
 )
 
 select 'ours' as side, *, both_errors(seed_stderr, 1, item_stderr) as stderr
-from (select * from accuracies union all by name select * from perplexities)
+from (
+    select * from accuracies
+    union all by name select * from perplexities
+    union all by name select * from spreads
+)
 union all by name
-select 'ours' as side, * exclude (seed_sd), value - half_width(seed_sd, seeds, item_stderr) as low,
-    value + half_width(seed_sd, seeds, item_stderr) as high, seed_sd / sqrt(seeds) as seed_stderr,
-    both_errors(seed_sd, seeds, item_stderr) as stderr
+select 'ours' as side, *, value - t95(seeds - 1) * seed_stderr as low,
+    value + t95(seeds - 1) * seed_stderr as high, seed_stderr as stderr
 from summed
 order by quantity, cell, scenario, method, against

@@ -1,10 +1,8 @@
 -- Two of our methods beside each other, seed by seed, with the paper's names of both. quantity is that of
--- printed_pairs, but for accuracies (accuracy_tests) and perplexities (loss_tests), and
+-- printed_pairs, but for accuracies (accuracy_tests), perplexities and spreads (loss_tests):
 --   weight  how many points more of the last quarter's rows the method draws from the domain whose gradient
 --           has the greatest variance in the other's run
 --   memory  by how many percent the most memory that a run held is more
--- item_stderr is the error from the choice of documents: of a spread as if both runs had read different ones, which
--- is too wide.
 with named as (
     select c.quantity, c.scenario, c.model, c.method, c.against, a.run, b.run as other, a.seed,
         p.published_scenario, p.published_model, p.published_method, q.published_method as published_against
@@ -18,17 +16,6 @@ with named as (
         and p.published_scenario = q.published_scenario and p.published_model = q.published_model
 ),
 
--- The error of a standard deviation by the delta method: each loss counts by its share of it.
-spreads as (
-    select v.run, stddev_pop(v.nll order by v.domain) as spread,
-        sqrt(sum(((v.nll - m.nll) * v.nll_stderr) ^ 2 order by v.domain)) / count(*) / nullif(spread, 0)
-            as stderr
-    from validation as v
-    join validation_averages as m on v.run = m.run and m.final
-    where v.final
-    group by v.run
-),
-
 noisiest as (
     select run, arg_max(domain, variance order by domain) as domain
     from (select run, domain, avg(variance order by variance) as variance from gradient_statistics group by all)
@@ -38,21 +25,14 @@ noisiest as (
 memory as (select run, max(memory_bytes) as bytes from steps group by run),
 
 valued as (
-    select n.*, b.spread - a.spread as value,
-        sqrt(coalesce(a.stderr ^ 2, 0) + coalesce(b.stderr ^ 2, 0)) as item_stderr
-    from named as n
-    join spreads as a using (run)
-    join spreads as b on n.other = b.run
-    where n.quantity = 'spread'
-    union all
-    select n.*, 100 * (a.share - b.share), 0
+    select n.*, 100 * (a.share - b.share) as value
     from named as n
     join noisiest as o on n.other = o.run
     join late_shares as a on n.run = a.run and o.domain = a.domain
     join late_shares as b on n.other = b.run and o.domain = b.domain
     where n.quantity = 'weight'
     union all
-    select n.*, 100 * (a.bytes / b.bytes - 1), 0
+    select n.*, 100 * (a.bytes / b.bytes - 1)
     from named as n
     join memory as a using (run)
     join memory as b on n.other = b.run
@@ -66,10 +46,9 @@ select
     published_method as method,
     published_against as against,
     scenario || ' / ' || model || ': ' || method
-        || if(quantity = 'spread', ' under ', ' over ') || against as cell,
+        || ' over ' || against as cell,
     scenario as our_scenario,
     seed,
-    value,
-    item_stderr
+    value
 from valued
 order by quantity, cell, scenario, method, against, seed

@@ -16,6 +16,8 @@ summed as (
 select
     s.* exclude (tasks, formulation, score, seed_sd, shared),
     both_errors(s.seed_sd, s.seeds, s.shared) as error,
+    s.seed_sd / sqrt(s.seeds) as of_seeds,
+    s.shared as of_items,
     coalesce(case
         when s.metric = 'accuracy' then t.significant and (s.task <> 'average' or n.tasks = s.tasks)
         when s.task = 'average' and not s.single then a.perplexity_significant
