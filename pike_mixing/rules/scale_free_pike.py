@@ -63,7 +63,7 @@ class ScaleFreePiKE(Method):
 
     about: ClassVar[str] = (
         "Shares follow the domains' gradients and the fall of their losses, where both agree "
-        "beyond their noise; else they return to the prior. Nothing to tune per text or model."
+        "beyond their noise; else they return to the prior. No setting has a unit."
     )
 
     strength: PositiveFloat = 3.5
