@@ -33,13 +33,10 @@ Name = Annotated[
 Names = Annotated[tuple[str, ...], Limits(filled=True, distinct=True)]
 Seeds = Annotated[tuple[NonNegativeInt, ...], Limits(filled=True, distinct=True)]
 Roles = dict[str, Annotated[tuple[str, ...], Limits(filled=True, distinct=True), OrOne]]
-Folder = Annotated[
-    str,
-    Limits(
-        pattern=r"[A-Za-z0-9_./][A-Za-z0-9_./-]*",
-        means="a path of letters, digits and _ . / -",
-    ),
-]
+_PATH = Limits(
+    pattern="[A-Za-z0-9_./][A-Za-z0-9_./-]*", means="a path of letters, digits and _ . / -"
+)
+Folder = Annotated[str, _PATH]
 Filled = Limits(filled=True)
 
 
