@@ -111,8 +111,7 @@ class Mixture:
     model: str = ABSENT
     """Name of their model; absent: the swarm's or that of the run that asks."""
     seeds: Seeds = ABSENT
-    """Seeds of their runs, each with all of them; absent: the swarm's or that of the run that
-    asks."""
+    """Seeds of their runs, each with all of them; absent: the swarm's or the asking run's."""
     options: dict[str, Any] = ABSENT
     """The finder's settings."""
 
@@ -125,8 +124,7 @@ class Grid:
     """Methods whose runs are compared by the mean of the domains' validation losses; absent: those
     that `of` and `values` make."""
     settings: Names
-    """Settings that the best of them gives to a method with `grid: NAME`; absent: those of
-    `values`."""
+    """Settings that the best gives to a method with `grid: NAME`; absent: those of `values`."""
     of: str = ABSENT
     """Instead of `methods`: the method whose settings vary."""
     values: dict[str, tuple[Any, ...]] = ABSENT
