@@ -12,7 +12,7 @@ import numpy as np
 from markdown_it import MarkdownIt
 
 from benchmarks import finders, own_swarm, scaling, two_phases
-from benchmarks.finder_scores import MEAN
+from benchmarks.finder_scores import MEAN, of_correlation, of_deviation
 from benchmarks.measure import ROOT
 from pipeline.statistics.distributions import t_quantile
 
@@ -20,9 +20,9 @@ PAGE = ROOT / "docs" / "finders.md"
 REPORT = ROOT / "pipeline" / "results" / "report" / "finders.html"
 HEAD = """# How good the finders are
 
-Made by `python -m benchmarks.finders_page` from `benchmarks/results/finders.json` (commit {commit},
-{minutes:.0f} minutes on two cores by `python -m benchmarks.finders` with `benchmarks/finders.yaml`)
-and `own_swarm.json` beside it (commit {own}); do not edit.
+Made by `python -m benchmarks.finders_page` from records in `benchmarks/results`: `finders.json`
+(`python -m benchmarks.finders`, commit {commit}), `own_swarm.json` ({own}), `two_phases.json`
+({phases}), `scaling.json` ({scaled}), all with `benchmarks/finders.yaml`; do not edit.
 
 Finders are fitted to RegMix's runs of 1M parameters ({train} of them: 17 domains of the Pile, 1B
 tokens) and predict the losses of others: {small} of 1M, the same mixtures at 60M, {large} others of
@@ -30,7 +30,8 @@ tokens) and predict the losses of others: {small} of 1M, the same mixtures at 60
 least squares, to compare with. The targets are 13 validation losses, each alone, and their mean.
 
 In parentheses stand 95 %: quantiles over draws of the training runs ({draws} of each size but the
-whole), test runs and, where a number is a mean over targets, the targets, drawn anew together.
+whole), test runs and, where a number is a mean over targets, the targets, drawn anew together;
+of single rank correlations on held-out runs Fisher's z, of differences of seeds Student's t.
 The tables hold no repeats: noise of single runs is in every number. *Regret* is the loss of the run
 that is predicted best, above the lowest, as part of that of a run at random. Only measured
 mixtures are judged.
@@ -41,11 +42,14 @@ def main() -> None:
     """Writes the pages."""
     record = json.loads(finders.RECORD.read_text(encoding="utf-8"))
     own = json.loads(own_swarm.RECORD.read_text(encoding="utf-8"))
+    phases = json.loads(two_phases.RECORD.read_text(encoding="utf-8"))
+    scaled = json.loads(scaling.RECORD.read_text(encoding="utf-8"))
     rows, config = record["rows"], record["config"]
     head = HEAD.format(
         commit=record["commit"],
-        minutes=record["minutes"],
         own=own["commit"],
+        phases=phases["commit"],
+        scaled=scaled["commit"],
         train=rows["train"],
         small=rows["1M"],
         large=rows["1B"],
@@ -59,8 +63,8 @@ def main() -> None:
         *by_target(record),
         *optima(record),
         *of_own(own),
-        *of_phases(json.loads(two_phases.RECORD.read_text(encoding="utf-8"))),
-        *of_scaling(json.loads(scaling.RECORD.read_text(encoding="utf-8"))),
+        *of_phases(phases),
+        *of_scaling(scaled),
         LEFT_OUT,
     ]
     text = "\n".join(parts)
@@ -165,9 +169,10 @@ def by_runs(record: dict[str, Any], measure: str, title: str) -> list[str]:
         title: Of the section.
     """
     config, cells = record["config"], record["cells"]
-    # Of what is there to compare with, the most runs.
-    made = [(name, n) for name in config["finders"] for n in config["runs"]]
-    made.append(("linear", config["runs"][-1]))
+    # The record has all numbers of runs; of what is there to compare with, the most are shown.
+    first, middle, *_, last = config["runs"]
+    made = [(name, n) for name in config["finders"] for n in (first, middle, last)]
+    made.append(("linear", last))
     rows = [
         [
             name,
@@ -201,20 +206,19 @@ def optima(record: dict[str, Any]) -> list[str]:
     return [
         "\n## Repeatability\n",
         "Part of the weight that differs between the mixtures found from two draws of as many "
-        "runs, mean over targets; in brackets, how many were not found.",
+        "runs, mean over targets; in brackets, how many mixtures were not found.",
         *table(["finder", *(f"{n} runs" for n in config["runs"][:-1])], rows),
     ]
 
 
-def _distance(cell: dict[str, float]) -> str:
-    missed = f" [{cell['missed']:.0%}]" if cell["missed"] else ""
-    return f"{cell['distance']:.2f}{missed}"
+def _distance(cell: dict[str, Any]) -> str:
+    missed = f" [{cell['missed']} of {cell['of']}]" if cell["missed"] else ""
+    return f"{shown(cell['distance'])}{missed}"
 
 
 def of_own(own: dict[str, Any]) -> list[str]:
     """The swarm of our own."""
     scored, held_out = own["next"]["scores"], own["held_out"]
-    before, after = own["resolution"]
     finals = {name: np.array(final["losses"]) for name, final in own["finals"].items()}
     rows = [
         [n, f"{actual:.3f}", *(f"{own['next']['predicted'][f][n]:.3f}" for f in scored)]
@@ -225,15 +229,19 @@ def of_own(own: dict[str, Any]) -> list[str]:
         for name, losses in finals.items()
         if name != "mix"
     ]
-    noise = np.sqrt(np.mean([losses.var(ddof=1) for losses in finals.values()]))
+    noise = of_deviation(np.stack(list(finals.values())))
+    law, trees = (
+        shown(of_correlation(held_out[name]["held_out_spearman"], own["runs"]))
+        for name in ("law", "trees")
+    )
+    errors = [1.96 * held_out[name]["held_out_rmse"] for name in ("law", "trees")]
     return [
         "\n## A swarm of our own, from the draw to the verdict\n",
         f"{own['runs']} mixtures of {', '.join(own['domains'])} at pico (target: the mean of "
-        f"the {len(own['domains'])} losses). Held out, the law's rank correlation is "
-        f"{held_out['law']['held_out_spearman']:.2f}, the trees' "
-        f"{held_out['trees']['held_out_spearman']:.2f}. An informative design proposed "
-        f"{len(rows)} more, by which the differences between possible optima that a fit sees fall "
-        f"from {before:.3f} to {after:.3f} nats. Trained, they say:",
+        f"the {len(own['domains'])} losses). Held out, the law's rank correlation is {law}, the "
+        f"trees' {trees}. An informative design proposed {len(rows)} more. Trained, they say "
+        f"(95 %: measured ± {1.96 * noise[0]:.3f} by repeats, law ± {errors[0]:.3f}, trees ± "
+        f"{errors[1]:.3f} by held-out errors):",
         *table(["next", "measured", *(f"predicted, {name}" for name in scored)], rows),
         "",
         *(
@@ -243,7 +251,7 @@ def of_own(own: dict[str, Any]) -> list[str]:
         "",
         f"On {len(finals['mix'])} new seeds, the mixtures that were found "
         f"lower the loss of equal shares by (nats, 95 % over seeds): {'; '.join(words)}. "
-        f"Repeats of a mixture differ by a standard deviation of {noise:.3f} nats.",
+        f"Repeats of a mixture differ by a standard deviation of {shown(noise, 3)} nats.",
     ]
 
 
@@ -262,13 +270,15 @@ def of_phases(record: dict[str, Any]) -> list[str]:
         "the same exposure without phases": "same-exposure",
         "the same phases in reverse order": "reversed",
     }
-    held_out = record["held_out"]
+    phased, static = (
+        shown(of_correlation(record["held_out"][name], record["runs"]))
+        for name in ("phased", "static")
+    )
     return [
         "\n## Two phases, at equal exposure\n",
         f"{record['runs']} pico runs of the same scenario trained on two drawn mixtures, half "
-        "of the run each (`python -m benchmarks.two_phases`). Held out, the law of both phases has "
-        f"the rank correlation {held_out['phased']:.2f}, that of the mean exposure "
-        f"{held_out['static']:.2f}. What they find:",
+        "of the run each. Held out, the law of both phases has the rank correlation "
+        f"{phased}, that of the mean exposure {static}. The mixtures that they find, then trained:",
         *table(["domain", "first half", "second half", "static"], rows),
         "",
         f"At nano, {len(losses['equal'])} new seeds, the schedule lowers the mean loss by (nats, "
@@ -290,8 +300,8 @@ def of_scaling(record: dict[str, Any]) -> list[str]:
         "correlation, regret (nats):",
         "",
         *(
-            f"- {name}: {score['rmse']:.3f}; {_of(score['spearman'], 3)}; "
-            f"{score['regret']['value']:.4f}"
+            f"- {name}: {_of(score['rmse'], 3)}; {_of(score['spearman'], 3)}; "
+            f"{_of(score['regret'], 4)}"
             for name, score in record["scores"].items()
         ),
     ]

@@ -24,13 +24,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import yaml
 
-from benchmarks.finder_scores import interval
 from benchmarks.finders import commit, configured
 from benchmarks.measure import ROOT
 from pike_mixing.arrays import Floats
 from pike_mixing.finders import design, scores, table
 from pike_mixing.finders.best import Best
-from pike_mixing.finders.fit import Fit, fit
+from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
 from pike_mixing.finders.regmix import RegMix
@@ -51,8 +50,12 @@ def main() -> None:
     losses = trained(drawn, [0], cores)
     swarm = read(FOLDER / "swarm.csv", drawn, losses)
     law, trees, best = (
-        fit(finder, swarm, resamples=config["resamples"])
-        for finder in (MixingLaw(kl=0), RegMix(), Best())
+        fit(finder, swarm, resamples=resamples)
+        for finder, resamples in (
+            (MixingLaw(kl=0), config["resamples"]),
+            (RegMix(), 0),
+            (Best(), 0),
+        )
     )
     trained_NxK = swarm.arrays()[0]
     next_NxK = design.propose("informative", config["next"], free, trained_NxK, law.optimum_SxK)
@@ -60,7 +63,8 @@ def main() -> None:
     measured = trained(proposed, [0], cores)
     test = read(FOLDER / "next.csv", proposed, measured)
     actual_N = test.arrays()[1].mean(axis=1)
-    predicted = {n: predictions(f, next_NxK) for n, f in (("mixing-law", law), ("regmix", trees))}
+    predictors = {"mixing-law": law.result.predictor, "regmix": trees.result.predictor}
+    predicted = {n: p.losses(next_NxK) for n, p in predictors.items() if p is not None}
     finals = {"mix": np.full(len(DOMAINS), 1 / len(DOMAINS))} | {
         name: one.result.weights_K
         for name, one in (("best-run", best), ("law", law), ("trees", trees))
@@ -72,16 +76,12 @@ def main() -> None:
         "runs": config["runs"],
         "held_out": {n: f.result.diagnostics for n, f in (("law", law), ("trees", trees))},
         "gain": np.quantile(law.gain_S, [0.025, 0.975]).tolist(),
-        "resolution": [
-            resolution(law, x) for x in (trained_NxK, np.concatenate([trained_NxK, next_NxK]))
-        ],
         "next": {
             "mixtures": next_NxK.tolist(),
             "actual": actual_N.tolist(),
-            "predicted": predicted,
+            "predicted": {n: p.tolist() for n, p in predicted.items()},
             "scores": {
-                n: dataclasses.asdict(scores.judge(np.array(p)[:, 0], actual_N))
-                for n, p in predicted.items()
+                n: dataclasses.asdict(scores.judge(p, actual_N)) for n, p in predicted.items()
             },
         },
         "finals": {
@@ -91,23 +91,6 @@ def main() -> None:
     }
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(RECORD)
-
-
-def predictions(fitted: Fit, weights_NxK: Floats) -> list[list[float]]:
-    """The predicted loss of each mixture, with 95 % over resampled rows of the swarm."""
-    assert fitted.result.predictor is not None
-    value_N = fitted.result.predictor.losses(weights_NxK)
-    drawn_SxN = np.stack([predictor.losses(weights_NxK) for predictor in fitted.predictors])
-    return [interval(value, drawn_S) for value, drawn_S in zip(value_N, drawn_SxN.T, strict=True)]
-
-
-def resolution(law: Fit, trained_NxK: Floats) -> list[float]:
-    """`design.resolution` of the possible optima, with 95 % over these drawn anew."""
-    noise, random = law.result.diagnostics["held_out_rmse"], np.random.default_rng(0)
-    optimum_SxK = law.optimum_SxK
-    rows_BxS = random.integers(0, len(optimum_SxK), (1000, len(optimum_SxK)))
-    drawn = [design.resolution(optimum_SxK[rows_S], trained_NxK, noise) for rows_S in rows_BxS]
-    return interval(design.resolution(optimum_SxK, trained_NxK, noise), np.array(drawn))
 
 
 def named(prefix: str, weights_NxK: Floats) -> dict[str, Floats]:

@@ -21,7 +21,7 @@ from benchmarks.finders import commit, configured
 from benchmarks.measure import ROOT
 from benchmarks.own_swarm import DOMAINS, trained
 from pike_mixing.arrays import Floats
-from pike_mixing.finders.fit import Fit, fit
+from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
 
@@ -41,8 +41,8 @@ def main() -> None:
     losses = [loss_SxK[0] for loss_SxK in trained(methods, [0], cores).values()]
     phased = swarm(weights_NxPxK.reshape(runs, -1) / 2, losses, SHARES)
     static = swarm(weights_NxPxK.mean(axis=1), losses, (1.0,))
-    law, resamples = MixingLaw(kl=config["kl"]), config["resamples"]
-    both, alone = (fit(law, one, resamples=resamples) for one in (phased, static))
+    law = MixingLaw(kl=config["kl"])
+    both, alone = (fit(law, one, resamples=0) for one in (phased, static))
     found_PxK = both.result.weights_K.reshape(2, K) * 2
     finals: dict[str, Any] = {
         "schedule": scheduled(found_PxK),
@@ -56,8 +56,8 @@ def main() -> None:
         "commit": commit(),
         "runs": runs,
         "domains": DOMAINS,
-        "phases": within(both, 2).tolist(),
-        "static": within(alone, 1)[0].tolist(),
+        "phases": found_PxK.tolist(),
+        "static": alone.result.weights_K.tolist(),
         "held_out": {
             name: one.result.diagnostics["held_out_spearman"]
             for name, one in (("phased", both), ("static", alone))
@@ -66,12 +66,6 @@ def main() -> None:
     }
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(RECORD)
-
-
-def within(found: Fit, phases: int) -> Floats:
-    """Weights of a mixture in each of P equal phases, with 95 % over resampled rows [P, K, 3]."""
-    limits = found.result.weights_K, found.quantile(0.025), found.quantile(0.975)
-    return np.stack(limits, axis=1).reshape(phases, -1, 3) * phases
 
 
 def scheduled(weights_PxK: Floats) -> dict[str, Any]:
