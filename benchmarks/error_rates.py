@@ -288,7 +288,7 @@ def main() -> None:
     rounds, cells = 0, None
     if chosen.out.exists():
         found = atomic_files.read_json(chosen.out)
-        if {name: found[name] for name in same} == same:
+        if all(found.get(name) == value for name, value in same.items()):
             rounds, cells = found["rounds"], found["cells"]
     print(f"{rounds} of {chosen.rounds} rounds are in {chosen.out}")
     for number in range(rounds, chosen.rounds):

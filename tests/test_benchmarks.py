@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from benchmarks import corpora, measure, scoring
+from benchmarks import corpora, error_rates, measure, scoring
 
 SMALL = {
     "error_rates": "--rounds 2 --draws 1",
@@ -49,6 +49,20 @@ def test_a_benchmark_ends(record, name, tmp_path, monkeypatch):
     if name == "estimators":
         arguments += f" --page {tmp_path / 'page.md'}"
     assert record(name, arguments)["machine"]["threads"] == 1
+
+
+@pytest.mark.slow
+def test_rounds_of_error_rates_go_on_where_they_stopped(record, tmp_path, monkeypatch):
+    monkeypatch.setattr(error_rates, "CASES", {"alike": error_rates.CASES["all alike"]})
+    monkeypatch.setattr(error_rates, "SEEDS", (2,))
+    once = record("error_rates", "--rounds 1 --draws 2")
+    again = record("error_rates", "--rounds 2 --draws 2")
+    assert (once["rounds"], again["rounds"]) == (1, 2)
+    assert [c["draws"] for c in again["cells"]] == [2 * c["draws"] for c in once["cells"]]
+    (tmp_path / "error_rates.json").unlink()
+    assert record("error_rates", "--rounds 2 --draws 2")["cells"] == again["cells"]
+    # Other numbers of draws, as other code, begin anew.
+    assert record("error_rates", "--rounds 1 --draws 1")["cells"][0]["draws"] == 1
 
 
 @pytest.mark.slow

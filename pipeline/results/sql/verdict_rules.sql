@@ -8,7 +8,8 @@ create macro t95_whole(degrees) as
      2.052, 2.048, 2.045, 2.042][degrees];
 
 -- Of any degrees, Satterthwaite's too: nearly a straight line in 1 / degrees between its neighbours, and from
--- 30 to infinity (known errors), where it is the normal quantile. Never too small by more than 0.02%.
+-- 30 to infinity (known errors), where it is the normal quantile. Never too small by more than 0.03%; too large
+-- by 19% at most below two degrees, by 2% below three, by 0.4% from there.
 create macro t95(degrees) as case
     when degrees >= 30 then 1.96 + 2.46 / degrees
     when degrees >= 1 then t95_between(floor(least(degrees, 29))::integer, degrees)
