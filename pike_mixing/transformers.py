@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from transformers import Trainer, TrainerCallback
 from transformers.trainer_callback import ExportableState
 
+from pike_mixing import trainer_arguments
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method
 from pike_mixing.torch import MixedDataset, Mixing, model_losses, rows
@@ -61,7 +62,9 @@ def attach(
     Raises:
         InputError: the Trainer's arguments do not fit.
     """
-    _refuse_unfit(trainer)
+    trainer_arguments.refuse_unfit(trainer)
+    if any(isinstance(c, MixingCallback) for c in trainer.callback_handler.callbacks):
+        raise InputError("attach: the Trainer has a method already: make a new one for another")
     args = trainer.args
     dataset = MixedDataset(
         datasets,
@@ -99,29 +102,6 @@ def attach(
     if needs.losses or needs.passes():
         trainer.training_step = _training_step(trainer, mixing, loss_fn, row_losses is None)
     return mixing
-
-
-def _refuse_unfit(trainer: Trainer) -> None:
-    args = trainer.args
-    if args.max_steps <= 0:
-        raise InputError(
-            "max_steps: set it, in the place of num_train_epochs: a mixture has no last row"
-        )
-    if getattr(args, "train_sampling_strategy", "random") != "random" or getattr(
-        args, "group_by_length", False
-    ):
-        raise InputError("the method chooses the rows: leave group_by_length and samplers away")
-    if args.auto_find_batch_size:
-        raise InputError(
-            "auto_find_batch_size: the rows of a step would change under the method: set "
-            "per_device_train_batch_size"
-        )
-    if args.n_gpu > 1:
-        raise InputError(
-            "one process drives several GPUs (DataParallel): start one for each with torchrun"
-        )
-    if any(isinstance(c, MixingCallback) for c in trainer.callback_handler.callbacks):
-        raise InputError("attach: the Trainer has a method already: make a new one for another")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, RunFacts
 from pike_mixing.registry import make
-from pike_mixing.torch import rows
+from pike_mixing.torch import parallel, rows
 from pike_mixing.torch.losses import RowLosses
 from pike_mixing.torch.parallel import Group
 from pike_mixing.torch.passes import Passes
@@ -55,6 +55,26 @@ def fit(
             "row (for a causal language model: pike_mixing.torch.causal_losses)"
         )
     return method
+
+
+def refuse_shared_rows(place: tuple[int, int], group: Group) -> None:
+    """Refuses a data set and a group that disagree on who has rows of its own.
+
+    Args:
+        place: Rank and number of the processes that the data set deals rows to.
+        group: The data-parallel processes.
+
+    Raises:
+        InputError: the numbers differ, as where ranks of tensor parallelism see the same rows.
+    """
+    own = (parallel.rank(group), parallel.world_size(group))
+    if parallel.world_size() > 1 and place != own:
+        raise InputError(
+            f"dataset: it deals rows to process {place[0]} of {place[1]}, but `group` makes this "
+            f"one {own[0]} of {own[1]}: where processes share rows (tensor, context, pipeline "
+            "parallelism), give both the data-parallel ones: MixedDataset(place=(rank, number)), "
+            "Mixing(group=...)"
+        )
 
 
 def passes_of(

@@ -98,7 +98,7 @@ class Mixing(MixedSteps):
             group: The data-parallel processes.
 
         Raises:
-            InputError: the method needs one of these that is missing.
+            InputError: the method needs one of these that is missing, or processes share rows.
         """
         if not isinstance(dataset, MixedDataset):
             raise InputError(f"dataset: give a MixedDataset, not a {type(dataset).__name__}")
@@ -112,6 +112,7 @@ class Mixing(MixedSteps):
         )
         if latency < 0:
             raise InputError(f"latency: {latency} must not be negative")
+        fitness.refuse_shared_rows(dataset.place, passes.group)
         gradient = StepGradient(
             model,
             passes,
@@ -176,8 +177,8 @@ class Mixing(MixedSteps):
         """The part of the next micro-batch in the training loss; the parts of a step add up to it.
 
         Several processes average their gradients (DistributedDataParallel, `fully_shard`), so that
-        the part is multiplied by their number. A trainer that divides by the steps of accumulation
-        must not.
+        the part is multiplied by their number, or by what `set_gradient_divide_factor` says. A
+        trainer that divides by the steps of accumulation must not.
 
         Args:
             loss_B: Loss of each row of the micro-batch, with its graph.
@@ -185,7 +186,7 @@ class Mixing(MixedSteps):
         at, domain_B = self._at, self._at.take(loss_B)
         c_K = at.factors()
         weight_B = at.weights(domain_B, shares(at) if c_K is None else c_K)
-        return (loss_B * weight_B.to(loss_B)).sum() * parallel.world_size(self.group)
+        return (loss_B * weight_B.to(loss_B)).sum() * parallel.averaged(self.model, self.group)
 
     def record(self, loss_B: Tensor) -> None:
         """Notes the losses of the next micro-batch, where the training loss is the loop's own."""

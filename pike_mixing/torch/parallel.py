@@ -146,6 +146,10 @@ def sharded_units(model: nn.Module) -> list[nn.Module]:
             "train with DistributedDataParallel or fully_shard, or with a rule that needs no "
             "gradient statistics (ado, odm, fixed)"
         )
+    return _units(model)
+
+
+def _units(model: nn.Module) -> list[nn.Module]:
     # Its import takes seconds, which a model that is not cut need not spend.
     if not _together() or "torch.distributed.fsdp" not in sys.modules:
         return []
@@ -192,6 +196,12 @@ def divisor(units: Sequence[nn.Module], group: Group) -> float:
             f"set_gradient_divide_factor: units divide by {sorted(factors)}: set one number for all"
         )
     return factors.pop() if factors else 1.0
+
+
+def averaged(model: nn.Module | None, group: Group = None) -> float:
+    """By what a training divides the sum of the processes' gradients: their number if not set."""
+    units = [] if model is None else _units(model)
+    return divisor(units, group) if units else float(world_size(group))
 
 
 def trained(model: nn.Module) -> list[Tensor]:

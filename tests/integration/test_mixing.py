@@ -11,7 +11,7 @@ from torch import nn
 from pike_mixing import ADO, FAMO, Fixed, PiKE
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, ValidationNeed
-from pike_mixing.torch import MixedDataset, Mixing, causal_excess, causal_losses
+from pike_mixing.torch import MixedDataset, Mixing, causal_excess, causal_losses, parallel
 from pike_mixing.torch.passes import Passes
 
 DOMAINS = {"a": [float(i) for i in range(40)], "b": [100.0 + i for i in range(40)]}
@@ -300,3 +300,16 @@ def test_losses_of_a_causal_language_model():
     rows = {"input_ids": ids, "labels": labels}
     assert causal_excess(sure)(plain, rows).tolist() == pytest.approx([0, ln4 / 2, 0])
     assert causal_excess(plain)(sure, rows).tolist() == [0, 0, 0]
+
+
+def test_a_group_that_is_not_who_gets_rows_is_refused(monkeypatch):
+    """As where four processes are two pairs of tensor parallelism."""
+    monkeypatch.setattr(parallel, "world_size", lambda group=None: 4 if group is None else 2)
+    monkeypatch.setattr(parallel, "rank", lambda group=None: 3 if group is None else 1)
+    rows = {"a": [0.0] * 8, "b": [1.0] * 8}
+    dealt = MixedDataset(rows, 4, place=(1, 2))
+    with pytest.raises(InputError, match=r"process 1 of 2, but `group` makes this one 3 of 4"):
+        Mixing("mix", dealt)
+    with pytest.raises(InputError, match=r"process 3 of 4, but `group` makes this one 1 of 2"):
+        Mixing("mix", MixedDataset(rows, 4), group=object())
+    assert Mixing("mix", dealt, group=object()).dataset.micro_batch == 2

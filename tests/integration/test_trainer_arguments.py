@@ -1,5 +1,7 @@
 """What a Trainer must not be told together with a mixing, in transformers and Lightning."""
 
+import types
+
 import pytest
 import ways
 from tiny import tokens
@@ -41,6 +43,53 @@ def test_arguments_that_do_not_fit(arguments, said, tmp_path):
 
     with pytest.raises(InputError, match=said):
         attach(trainer, PiKE(zeta1=1.0, zeta2=1.0), DOMAINS)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("tp", "tensor"), ("cp", "context"), ("sp", "sequence")]
+)
+def test_processes_that_share_rows(name, kind, tmp_path, monkeypatch):
+    trainer = made(tmp_path)
+    from pike_mixing.transformers import attach
+
+    shared = types.SimpleNamespace(**{f"{name}_size": 2})
+    monkeypatch.setattr(type(trainer.accelerator), "parallelism_config", shared)
+    with pytest.raises(InputError, match=f"{name}_size=2: processes of {kind} parallelism see"):
+        attach(trainer, "mix", DOMAINS)
+
+
+def test_trainers_of_preferences(tmp_path):
+    """With TRL's own class, whose rows are pairs."""
+    datasets, trl = pytest.importorskip("datasets"), pytest.importorskip("trl")
+    from tiny import llama
+    from transformers import PreTrainedTokenizerFast
+
+    from pike_mixing.transformers import attach
+
+    pairs = [{"prompt": "a", "chosen": "b", "rejected": "c"}] * 8
+    args = trl.DPOConfig(
+        output_dir=str(tmp_path),
+        max_steps=2,
+        use_cpu=True,
+        bf16=False,
+        report_to=[],
+        per_device_train_batch_size=2,
+    )
+    from tokenizers import Tokenizer, models
+
+    words = Tokenizer(models.WordLevel({"a": 0, "b": 1, "c": 2, "[E]": 3}, unk_token="[E]"))
+    trainer = trl.DPOTrainer(
+        llama(),
+        ref_model=llama(),
+        args=args,
+        train_dataset=datasets.Dataset.from_list(pairs),
+        processing_class=PreTrainedTokenizerFast(
+            tokenizer_object=words, eos_token="[E]", pad_token="[E]"
+        ),
+    )
+    rows = list(trainer.train_dataset)
+    with pytest.raises(InputError, match=r"DPOTrainer trains on pairs .*interleave_datasets"):
+        attach(trainer, "mix", {"a": rows, "b": rows})
 
 
 def test_a_second_method_and_a_checkpoint_without_a_mixing(tmp_path):

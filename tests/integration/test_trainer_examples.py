@@ -37,7 +37,7 @@ def test_an_example_trains_and_moves_its_weights(name, capsys, monkeypatch, tmp_
     assert 0.52 < counting < 0.98
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", [*EXAMPLES, "torchtitan_train"])
 def test_the_page_shows_what_the_example_runs(name):
     parts = [p for p in PAGE.split("\n## ") if f"examples/trainers/{name}.py" in p]
     assert len(parts) == 1
