@@ -216,7 +216,7 @@ def sentences(place: Row) -> Iterator[str]:
             if place["tested"]
             else f"A domain has fewer than {LEAST_DOCUMENTS} effective validation documents, too "
             "few for a verdict."
-            if any(row["verdict"] == "few documents" for row in place["rows"])
+            if any(row["effective"] < LEAST_DOCUMENTS for row in place["rows"])
             else "Every method has one seed, which shows no difference between methods."
         )
     yield (

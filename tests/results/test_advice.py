@@ -104,6 +104,14 @@ def test_one_seed_keeps_the_baseline(empty):
     assert [one["method"] for one in place["open"]] == ["pike"]
 
 
+def test_few_documents_are_the_reason_also_where_losses_are_equal():
+    rows = judged(row("a", 0.0, 0.0, None, nll_stderr=0.0, effective=5.9))
+    assert [one["verdict"] for one in rows] == ["equal"]
+    place = {"against": "Mix", "baseline": "mix", "decided": False, "tested": 0, "rows": rows}
+    told = [*advice.sentences(place | {"size": "1 parameter", "tokens": "2 tokens"})]
+    assert told[1].startswith("A domain has fewer than 20 effective validation documents")
+
+
 def _ran(connection, shares):
     """Gives the runs what they have beyond their losses."""
     connection.execute(
