@@ -46,7 +46,7 @@ trap 'exit 143' TERM
 cat >"$folder/constraints.txt"
 if [ -n "$hashed" ]; then
   "$folder/bin/python" -m pip install --disable-pip-version-check --quiet --no-deps --require-hashes --requirement "$hashed" ||
-    fail "an index gives other files than $hashed names (or none): make setup HASHED= takes them by their versions alone"
+    fail "the package index does not answer, or gives other files than $hashed names: then make setup HASHED= takes them by their versions alone"
 fi
 "$folder/bin/python" -m pip install --disable-pip-version-check --quiet ${index:+--extra-index-url "$index"} \
   --constraint "$folder/constraints.txt" --editable ".[$extras]"
