@@ -1,16 +1,26 @@
-"""A configuration for a GPU at a hundredth of its steps: other text, tiny models."""
+"""Configurations for GPUs at a share of their steps: other text, tiny models.
+
+`gpu-hour.yaml` at a hundredth, `middle.yaml`, whose 28 runs ask questions too, at a five-hundredth.
+"""
+
+import json
+import shutil
+from pathlib import Path
 
 import pytest
 import yaml
 
 pytestmark = pytest.mark.workflow
 
+STANDINS = Path(__file__).parents[1] / "tasks" / "standins"
 TINY = {"layers": 1, "width": 16, "heads": 1, "head_width": 16}
+QUESTION = 400
+"""Letters of the longest one and its answer, at least."""
 CHAIN = {"kind": "synthetic", "order": 1, "noise": 0.1, "documents": 60, "length": 600}
 RECIPE = {"rows": 8, "microbatch_rows": 8, "precision": "float32", "compile": False}
 
 
-def hundredth(config):
+def shortened(config, share):
     """Keeps what a configuration names; of seeds the first."""
     names = list(config["sources"])
     config["sources"] = {
@@ -23,22 +33,51 @@ def hundredth(config):
     config["packing"] = {"validation_share": 0.25}
     config["models"] = dict.fromkeys(config["models"], TINY)
     for recipe in config["training"].values():
-        recipe |= {key: recipe[key] // 100 or 1 for key in recipe if key.endswith("steps")}
+        recipe |= {key: recipe[key] // share or 1 for key in recipe if key.endswith("steps")}
         recipe["checkpoint_every"] = recipe["steps"] // 2
         recipe |= {**RECIPE, "length": 64, "resume_every": 1}
     for way in config["evaluation"].values():
         way |= {"rows": 16, "batch_tokens": 65536}
     for method in config["methods"].values():
         if "every" in method:
-            method["every"] = method["every"] // 100 or 1
+            method["every"] = method["every"] // share or 1
     for entry in config["runs"]:
         entry["seeds"] = [0]
 
 
-def small(project, name):
-    """Writes the hundredth of a configuration as config.yaml."""
+def asked_of_standins(project, config):
+    """Asks a few items of data sets that are here, whose letters the tokenizer knows."""
+    shutil.copytree(STANDINS, project.path("standins"))
+    texts = [path.read_text(encoding="utf-8") for path in sorted(STANDINS.glob("*/*.jsonl"))]
+    records = [json.loads(line) for text in texts for line in text.splitlines()]
+    lines = [json.dumps(record, ensure_ascii=False) for record in records]
+    project.path("standins/questions.txt").write_text("\n".join(lines), encoding="utf-8")
+    config["sources"]["questions"] = {
+        "kind": "local",
+        "files": "standins/questions.txt",
+        "documents": "lines",
+        "licence": "CC0",
+    }
+    for tokenizer in config["tokenizers"].values():
+        tokenizer["sources"] = [*config["sources"]]
+    for recipe in config["training"].values():
+        recipe |= {"length": QUESTION, "rows": 6, "microbatch_rows": 6}
+    config["tasks"] = {}
+    for way in config["evaluation"].values():
+        for one in way.get("tasks", []):
+            one["items"] = 3
+            for task in one["tasks"]:
+                paths = sorted((STANDINS / task).glob("*.jsonl"))
+                files = {path.stem: f"standins/{task}/{path.name}" for path in paths}
+                config["tasks"][task] = {"revision": "0" * 40, "files": files}
+
+
+def small(project, name, share):
+    """Writes a share of a configuration as config.yaml."""
     config = yaml.safe_load(project.path(f"workflow/configs/{name}").read_text(encoding="utf-8"))
-    hundredth(config)
+    shortened(config, share)
+    if any("tasks" in way for way in config["evaluation"].values()):
+        asked_of_standins(project, config)
     text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
     project.path("config.yaml").write_text(text, encoding="utf-8")
 
@@ -50,7 +89,7 @@ def cells(project, table):
 
 
 def test_an_hour_of_a_gpu_in_slices(fresh):
-    small(fresh, "gpu-hour.yaml")
+    small(fresh, "gpu-hour.yaml", 100)
     runs = "results/gpu-hour/runs/mc4-en-hi-de/small"
     folder = fresh.path(runs)
     fresh.make("--cores", 2, f"{runs}/mix/seed0/manifest.json")
@@ -58,3 +97,18 @@ def test_an_hour_of_a_gpu_in_slices(fresh):
     made = fresh.make("--cores", 2)
     assert len(list(folder.glob("*/seed0/manifest.json"))) == 6, made.stdout[-4000:]
     assert any("scale-free-pike" in line for line in cells(fresh, "perplexity"))
+
+
+def test_the_middle_of_miniature_and_paper(fresh):
+    small(fresh, "middle.yaml", 500)
+    fresh.make("--cores", 2)
+    runs = fresh.path("results/middle/runs")
+    for scenario, methods, table, asked in (
+        ("mc4-en-hi-de", 6, "table1", "HellaSwag (hi), 0-shot (%)"),
+        ("open-glam", 9, "table2", "HellaSwag, 7-shot (%)"),
+    ):
+        finished = [*runs.glob(f"{scenario}/gpt2-small/*/seed0/manifest.json")]
+        # Six are the grid's; one run of the languages has the longer period.
+        assert len(finished) == 6 + methods + (table == "table1")
+        lines = [line for line in cells(fresh, table) if line.startswith(scenario)]
+        assert sum(asked in line for line in lines) == methods
