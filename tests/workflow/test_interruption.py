@@ -95,7 +95,6 @@ def test_a_training_killed_on_four_chips_ends_with_the_same_bits(untrained, tmp_
     monkeypatch.setenv("CPU_NUM_DEVICES", "4")
     short = {"steps": 30, "checkpoint_every": 15, "resume_every": 5}
     untrained.configure(lambda config: config["training"]["short"].update(short))
-    untrained.edit("workflow/profiles/tpu/config.yaml", "processes: 1\n", "processes: 4\n")
     untrained.path(".venv-tpu").symlink_to(sys.prefix)
     undisturbed = untrained.copy(tmp_path / "undisturbed")
     untrained.profile = undisturbed.profile = "tpu"
