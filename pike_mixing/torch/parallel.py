@@ -5,7 +5,7 @@ import functools
 import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -13,6 +13,9 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from pike_mixing.errors import InputError
+
+if TYPE_CHECKING:
+    from torch.distributed.fsdp import FSDPModule
 
 Group = dist.ProcessGroup | None
 """The processes that share the work; None: all of them."""
@@ -128,7 +131,7 @@ def gathered(numbers: Sequence[float], group: Group = None) -> Tensor:
     return torch.stack(result).cpu()
 
 
-def sharded_units(model: nn.Module) -> list[nn.Module]:
+def sharded_units(model: nn.Module) -> list["FSDPModule"]:
     """The modules that `fully_shard` has cut into shards (FSDP2).
 
     Raises:
@@ -149,7 +152,7 @@ def sharded_units(model: nn.Module) -> list[nn.Module]:
     return _units(model)
 
 
-def _units(model: nn.Module) -> list[nn.Module]:
+def _units(model: nn.Module) -> list["FSDPModule"]:
     # Its import takes seconds, which a model that is not cut need not spend.
     if not _together() or "torch.distributed.fsdp" not in sys.modules:
         return []
@@ -158,7 +161,7 @@ def _units(model: nn.Module) -> list[nn.Module]:
     return [module for module in model.modules() if isinstance(module, FSDPModule)]
 
 
-def whole_parameters(model: nn.Module, units: Sequence[nn.Module]) -> list[Tensor]:
+def whole_parameters(model: nn.Module, units: Sequence["FSDPModule"]) -> list[Tensor]:
     """Where the gradients of this process's own rows arrive, before they become shards.
 
     Raises:
@@ -166,9 +169,9 @@ def whole_parameters(model: nn.Module, units: Sequence[nn.Module]) -> list[Tenso
     """
     result = {id(p): p for p in model.parameters() if not in_shards(p)}
     for unit in units:
-        unit.unshard()  # type: ignore[operator]
+        unit.unshard()
         result |= {id(p): p for p in model.parameters() if not in_shards(p)}
-        unit.reshard()  # type: ignore[operator]
+        unit.reshard()
     if len([p for p in result.values() if p.requires_grad]) != len(trained(model)):
         raise InputError(
             "the model's parameters are DTensors even where fully_shard has put them together "
@@ -177,13 +180,13 @@ def whole_parameters(model: nn.Module, units: Sequence[nn.Module]) -> list[Tenso
     return [p for p in result.values() if p.requires_grad]
 
 
-def divisor(units: Sequence[nn.Module], group: Group) -> float:
+def divisor(units: Sequence["FSDPModule"], group: Group) -> float:
     """By what FSDP2 divides the sum of the processes' gradients: their number where not set.
 
     Raises:
         InputError: its units divide by different numbers.
     """
-    states = [unit._get_fsdp_state() for unit in units]  # type: ignore[operator]
+    states = [unit._get_fsdp_state() for unit in units]
     factors = {
         part.gradient_divide_factor or float(world_size(group))
         for state in states

@@ -10,7 +10,7 @@ Shapes: K domains, R rows over all processes, B rows of one pass.
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +21,9 @@ from pike_mixing.torch.losses import RowLosses, checked
 from pike_mixing.torch.parallel import Group
 from pike_mixing.torch.rows import Rows
 from pike_mixing.torch.undisturbed import in_mode, undisturbed
+
+if TYPE_CHECKING:
+    from torch.distributed.fsdp import FSDPModule
 
 Timed = Callable[[str], AbstractContextManager[object]]
 """`with timed("data"): ...` counts the block's seconds to a phase."""
@@ -168,13 +171,13 @@ def without_gradient(model: nn.Module, loss_fn: RowLosses, batch: Rows) -> Tenso
     return loss_B
 
 
-def free_weights(units: Sequence[nn.Module]) -> None:
+def free_weights(units: Sequence["FSDPModule"]) -> None:
     """Frees what passes without gradients leave behind of a model in shards.
 
     Weights that stay put together would be the old ones after the optimizer's update.
     """
     for unit in units:
-        unit.reshard()  # type: ignore[operator]
+        unit.reshard()
 
 
 class Target:
@@ -210,14 +213,14 @@ class Target:
             passes: How passes are made.
             last: Whether it is the batch's last.
         """
-        waits = passes.accumulates_whole and not last
-        for unit in self.units if waits else ():
-            unit.set_requires_gradient_sync(False, recurse=False)  # type: ignore[operator]
+        units = self.units if passes.accumulates_whole and not last else []
+        for unit in units:
+            unit.set_requires_gradient_sync(False, recurse=False)
         try:
             yield
         finally:
-            for unit in self.units if waits else ():
-                unit.set_requires_gradient_sync(True, recurse=False)  # type: ignore[operator]
+            for unit in units:
+                unit.set_requires_gradient_sync(True, recurse=False)
 
     def sum_gradients(self, gradients: Sequence[Tensor]) -> None:
         """Puts the sums over the processes in place; shards have been added up by their passes."""

@@ -122,15 +122,15 @@ def _runs(work: jobs.Jobs) -> list[str]:
     for run in chosen.values():
         taken = work.job("pretrain", run).taken
         assert taken is not None
-        each = _size(taken.device_bytes)
+        each, refused = _size(taken.device_bytes), work.refused(run)
         rows.append(
             (
                 run,
                 f"{taken.parameters:,}",
                 f"{taken.flops:.2e}",
                 str(taken.devices),
-                f"{each}: refused" if work.refused(run) else each,
-                "" if work.refused(run) else f"{taken.seconds / 3600:,.2f}",
+                f"{each}: refused" if refused else each,
+                "" if refused else f"{taken.seconds / 3600:,.2f}",
             )
         )
     return [_table(titles, rows), ""]

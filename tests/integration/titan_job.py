@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+import ways
 from torchtitan.config import ConfigManager
 from torchtitan.models.llama3 import Transformer
 
@@ -23,15 +24,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "trainers" / "torchtitan_trai
 STEPS = 14
 METHODS = {
     "pike": {"zeta1": 0.1, "zeta2": 0.01, "every": 3, "first": 0, "rows": 3},
-    "famo": {"rate": 0.5},
-    "ado": {
-        "first": 9,
-        "every": 2,
-        "ignore": 0,
-        "stride": 1,
-        "window": 5,
-        "min_log_irreducible": -5.0,
-    },
+    **{name: ways.METHODS[name] for name in ("famo", "ado")},
 }
 
 

@@ -44,56 +44,56 @@ accuracies as (
     where t.task = 'mean'
 ),
 
-perplexities as (
+of_losses as (
     select
+        scenario,
+        model,
+        method,
+        against,
         'perplexity' as quantity,
-        a.published_scenario as scenario,
-        a.published_model as model,
-        a.published_method as method,
-        b.published_method as against,
-        t.scenario || ' / ' || t.model || ': ' || t.method || ' under ' || t.against as cell,
-        -100 * t.perplexity_difference / t.other_perplexity as value,
-        -100 * t.perplexity_high / t.other_perplexity as low,
-        -100 * t.perplexity_low / t.other_perplexity as high,
-        100 * t.perplexity_seed_sd / sqrt(t.seeds) / t.other_perplexity as seed_stderr,
-        100 * t.perplexity_document_stderr / t.other_perplexity as item_stderr,
-        t.seeds,
-        t.perplexity_degrees as degrees,
-        t.effective,
-        t.scenario as our_scenario
-    from method_differences as t
-    join claimed_pairs as c using (scenario, model, method, against)
-    join played_parts as a using (scenario, model, method)
-    join played_parts as b
-        on t.scenario = b.scenario and t.model = b.model and t.against = b.method
-        and a.published_scenario = b.published_scenario and a.published_model = b.published_model
-    where c.quantity = 'perplexity'
+        -100 * perplexity_difference / other_perplexity as value,
+        -100 * perplexity_high / other_perplexity as low,
+        -100 * perplexity_low / other_perplexity as high,
+        100 * perplexity_seed_sd / sqrt(seeds) / other_perplexity as seed_stderr,
+        100 * perplexity_document_stderr / other_perplexity as item_stderr,
+        seeds,
+        perplexity_degrees as degrees,
+        effective
+    from method_differences
+    union all
+    select
+        scenario,
+        model,
+        method,
+        against,
+        'spread',
+        -spread_difference,
+        -spread_high,
+        -spread_low,
+        spread_seed_sd / sqrt(seeds),
+        spread_document_stderr,
+        seeds,
+        spread_degrees,
+        effective
+    from method_differences
 ),
 
-spreads as (
+losses as (
     select
-        'spread' as quantity,
+        t.quantity,
         a.published_scenario as scenario,
         a.published_model as model,
         a.published_method as method,
         b.published_method as against,
         t.scenario || ' / ' || t.model || ': ' || t.method || ' under ' || t.against as cell,
-        -t.spread_difference as value,
-        -t.spread_high as low,
-        -t.spread_low as high,
-        t.spread_seed_sd / sqrt(t.seeds) as seed_stderr,
-        t.spread_document_stderr as item_stderr,
-        t.seeds,
-        t.spread_degrees as degrees,
-        t.effective,
+        t.* exclude (quantity, scenario, model, method, against),
         t.scenario as our_scenario
-    from method_differences as t
-    join claimed_pairs as c using (scenario, model, method, against)
+    from of_losses as t
+    join claimed_pairs as c using (scenario, model, method, against, quantity)
     join played_parts as a using (scenario, model, method)
     join played_parts as b
         on t.scenario = b.scenario and t.model = b.model and t.against = b.method
         and a.published_scenario = b.published_scenario and a.published_model = b.published_model
-    where c.quantity = 'spread'
 ),
 
 summed as (
@@ -106,8 +106,7 @@ summed as (
 select 'ours' as side, *, both_errors(seed_stderr, 1, item_stderr) as stderr
 from (
     select * from accuracies
-    union all by name select * from perplexities
-    union all by name select * from spreads
+    union all by name select * from losses
 )
 union all by name
 select 'ours' as side, *, value - t95(seeds - 1) * seed_stderr as low,
