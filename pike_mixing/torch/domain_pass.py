@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from pike_mixing.errors import InputError
 from pike_mixing.numerics.gradient_moments import variance_of_rows
 from pike_mixing.torch import parallel
-from pike_mixing.torch.inner_products import PIECE_NUMBERS, products, total
+from pike_mixing.torch.inner_products import PIECE_NUMBERS, pieces, products, total
 from pike_mixing.torch.passes import DomainRows, Passes, Target
 from pike_mixing.torch.rows import Rows, and_whether_last
 
@@ -134,6 +134,7 @@ def _listening(target: Target, passes: Passes, listens: bool) -> Iterator[Callab
     watched = target.arriving if listens else []
     # Terms that are kept one by one would lie between gradients and break up a CPU's memory.
     terms = torch.zeros(sum(1 + p.numel() // PIECE_NUMBERS for p in watched), device=target.device)
+    slots = terms.unbind()
     arrived: set[int] = set()
     written = 0
 
@@ -150,8 +151,8 @@ def _listening(target: Target, passes: Passes, listens: bool) -> Iterator[Callab
             dense = gradient.detach()
             if dense.is_sparse:
                 dense = dense.coalesce().values()
-            for term in products([dense.float()], [dense.float()]):
-                terms[written] = term
+            for piece in pieces(dense.float()):
+                torch.dot(piece, piece, out=slots[written])
                 written += 1
 
     def take() -> Tensor:

@@ -14,7 +14,7 @@ def products(first: Sequence[Tensor], second: Sequence[Tensor]) -> list[Tensor]:
     return [
         torch.dot(a, b)
         for whole_a, whole_b in zip(first, second, strict=True)
-        for a, b in zip(_pieces(whole_a), _pieces(whole_b), strict=True)
+        for a, b in zip(pieces(whole_a), pieces(whole_b), strict=True)
     ]
 
 
@@ -23,7 +23,8 @@ def total(terms: Sequence[Tensor]) -> Tensor:
     return torch.stack(list(terms)).double().sum()
 
 
-def _pieces(part: Tensor) -> tuple[Tensor, ...]:
+def pieces(part: Tensor) -> tuple[Tensor, ...]:
+    """A tensor's numbers in a row, in pieces that float32 adds up well."""
     flat = part.flatten()
     # Accelerators add up in a tree, and a piece of this size would not fill them.
     whole = len(flat) <= PIECE_NUMBERS or not flat.is_cpu
