@@ -1,11 +1,13 @@
-"""What a plan tells that is no mistake: names that a configuration defines and nothing uses."""
+"""What a plan tells that is no mistake: names that nothing uses, and at the end what is next."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pipeline.planning import dependencies
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.plan import Plan
+from pipeline.runtime import atomic_files
 
 
 def used(plan: Plan) -> dict[str, set[str]]:
@@ -37,4 +39,31 @@ def unused(plan: Plan, own: Mapping[str, Any]) -> list[str]:
         f"{plan.origin}: {section}: defined, and used by no run: {', '.join(names)}"
         for section, names in idle.items()
         if names
+    ]
+
+
+def closing(plan: Plan) -> list[str]:
+    """What a reader of a finished workflow needs next.
+
+    Args:
+        plan: The plan; its corpora that are not packed have nothing to tell.
+
+    Returns:
+        A line for each doubt about a corpus's validation text, and the commands that read the
+        database, where it is there.
+    """
+    manifests = [Path(plan.manifest("pack", corpus)) for corpus in plan.corpora]
+    doubts = [
+        doubt
+        for manifest in manifests
+        if manifest.exists()
+        for doubt in atomic_files.read_mapping(manifest).get("warnings", ())
+    ]
+    database = Path(plan.results) / "pike.duckdb"
+    if not database.exists():
+        return doubts
+    return [
+        *doubts,
+        f"What to train with: pike advise {database}",
+        f"The report: {database.with_name('report') / 'index.html'}",
     ]

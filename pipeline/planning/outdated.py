@@ -143,8 +143,9 @@ class Comparison:
                 continue
             where = "packing.hygiene.decontaminate" if rule == "pack" else f"{section}.{name}"
             result |= {
-                f"{self._plan.origin}: {where}: there is no file {path} ({Path.cwd()}): put it "
-                "there, or correct the path": None
+                f"{self._plan.origin}: {where}: there is no file {path}"
+                f"{'' if Path(path).is_absolute() else f' (in {Path.cwd()})'}: put it there, or "
+                "correct the path": None
                 for path in absent
             }
         return [*result]

@@ -151,9 +151,12 @@ def _shares(
         "group by w.domain, d.position order by d.position",
         *(scenario, model, method),
     )
+    own = {"rule": settings["rule"], **settings["method"]}
+    if own == {"rule": "mix"}:
+        equal = {row["domain"]: 1 / len(result) for row in result}
+        return {"shares": equal, "fixed": True, "rule": own}
     parts_K = apportion(np.array([row["share"] for row in result]), PARTS).tolist()
     shares = {r["domain"]: n / PARTS for r, n in zip(result, parts_K, strict=True)}
-    own = {"rule": settings["rule"], **settings["method"]}
     if fixed:
         own = {"rule": "fixed", "weights_by_domain": shares}
     return {"shares": shares, "fixed": fixed, "rule": own}

@@ -73,8 +73,8 @@ WHERE = {
 def test_files_that_are_not_there_are_all_told(local, tmp_path):
     told = Comparison(local).missing()
     assert told == [
-        f"mine.yaml: {where}: there is no file {path} ({tmp_path}): put it there, or correct the "
-        "path"
+        f"mine.yaml: {where}: there is no file {path} (in {tmp_path}): put it there, or correct "
+        "the path"
         for path, where in WHERE.items()
     ]
     answer = json.loads(cost.plan(Path("mine.yaml"), devices=["cpu"], format="json"))
@@ -83,6 +83,29 @@ def test_files_that_are_not_there_are_all_told(local, tmp_path):
     with pytest.raises(InputError) as caught:
         Comparison(local).refuse_missing()
     assert str(caught.value).splitlines() == told
+
+
+def test_no_folder_is_told_of_an_absolute_path(local):
+    local.sources["code"]["files"] = "/nowhere/a.txt"
+    assert Comparison(local).missing()[0] == (
+        "mine.yaml: sources.code: there is no file /nowhere/a.txt: put it there, or correct the "
+        "path"
+    )
+
+
+def test_a_finished_workflow_tells_of_too_little_text_and_what_is_next(local, tmp_path):
+    assert notices.closing(local) == []
+    for corpus, doubts in {"installed/code": ["too few"], "installed/prose": []}.items():
+        folder = tmp_path / f"results/corpora/{corpus}"
+        folder.mkdir(parents=True)
+        (folder / MANIFEST).write_text(json.dumps({"warnings": doubts}), encoding="utf-8")
+    assert notices.closing(local) == ["too few"]
+    (tmp_path / "results/pike.duckdb").touch()
+    assert notices.closing(local) == [
+        "too few",
+        "What to train with: pike advise results/pike.duckdb",
+        "The report: results/report/index.html",
+    ]
 
 
 def test_no_file_is_missed_of_what_is_not_used_or_was_made_under_the_same_settings(local, tmp_path):

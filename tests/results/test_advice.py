@@ -186,7 +186,8 @@ def test_the_command_answers_for_people_and_machines(made):
     database = made / "pike.duckdb"
     assert "Keep equal shares (Mix)." in advise.advise(database)
     (place,) = json.loads(advise.advise(database, scenario="real", format="json"))
-    assert place["shares"] == {"code": 0.3334, "prose": 0.3333, "headers": 0.3333}
+    assert place["shares"] == dict.fromkeys(["code", "prose", "headers"], 1 / 3)
+    assert place["rule"] == {"rule": "mix"}
     with pytest.raises(InputError, match="give --scenario and --model"):
         advise.advise(database, format="yaml")
     with pytest.raises(InputError, match="'reel' is unknown"):

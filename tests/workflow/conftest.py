@@ -102,6 +102,8 @@ class Project:
             shown = re.search(r"^    wildcards: (.+)$", block, re.MULTILINE)
             values = re.findall(r"\w+=([^,\s]+)", shown[1]) if shown else []
             found.add(" ".join([name, *values]))
+        # A rule with a message shows it instead.
+        found.update(re.findall(r"^Job \d+: (download .+)$", done.stdout, flags=re.MULTILINE))
         total = re.search(r"^total +(\d+)$", done.stdout, re.MULTILINE)
         assert len(found) == (int(total[1]) if total else 0), done.stdout
         assert total or "Nothing to be done" in done.stdout

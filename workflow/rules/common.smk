@@ -94,9 +94,14 @@ onstart:
         workflow.scheduler.job_rate_limiter = None
 
 
-# Snakemake starts with the `onstart` of the main Snakefile alone.
+onsuccess:
+    for line in notices.closing(PLAN):
+        logger.warning(line)
+
+
+# Snakemake starts and ends with the hooks of the main Snakefile alone.
 if not workflow.modifier.is_main_snakefile():
-    workflow._onstart = onstart.func
+    workflow._onstart, workflow._onsuccess = onstart.func, onsuccess.func
 
 
 def reads(rule):

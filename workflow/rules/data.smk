@@ -10,6 +10,9 @@ rule download:
         f"{RESULTS}/data/{{source}}/{FINAL}",
     log:
         f"{RESULTS}/logs/download/{{source}}.log",
+    # A source may have hundreds of files, which Snakemake would list.
+    message:
+        "download {wildcards.source}"
     resources:
         **TAKES.of("download"),
         python=PYTHON,
