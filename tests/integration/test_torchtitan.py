@@ -25,6 +25,8 @@ OPTIONS = {
     "--lr_scheduler.warmup_steps": "1",
     "--lr_scheduler.total_steps": "1000000",
     "--optimizer.lr": "0.001",
+    # At its 1e-8 an error of rounding counts as a gradient where there is hardly one.
+    "--optimizer.eps": "1e-5",
     "--optimizer.implementation": "for-loop",
     "--activation_checkpoint.mode": "none",
 }
@@ -67,7 +69,7 @@ def test_a_rule_chooses_and_trains_as_in_a_plain_loop(trained, rule):
     # FAMO weighs losses alone.
     assert (len({tuple(row) for row in plain["seen"]}) > 1) == (rule != "famo")
     for name, tensor in result["last"].items():
-        torch.testing.assert_close(tensor, plain["last"][name], rtol=0, atol=1e-5, msg=name)
+        torch.testing.assert_close(tensor, plain["last"][name], rtol=0, atol=1e-6, msg=name)
     moved = (result["last"]["output.weight"] - result["first"]["output.weight"]).abs().max()
     assert moved > 0.002
 

@@ -77,9 +77,8 @@ def plain(config, name, example, trained):
     with torch.no_grad():
         model.init_weights()
     model.load_state_dict(trained["first"], strict=False)
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=0.01, betas=(0.9, 0.95), weight_decay=0.1, foreach=False
-    )
+    same = {"betas": (0.9, 0.95), "weight_decay": 0.1, "eps": config.optimizer.eps}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, foreach=False, **same)
     rows = example["domains"](None, config)
     places = {"seed": config.debug.seed, "place": (0, 1)}
     dataset = MixedDataset(rows, 8, micro_batch=2, steps=STEPS, **places)
