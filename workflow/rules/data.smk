@@ -10,15 +10,15 @@ rule download:
         f"{RESULTS}/data/{{source}}/{FINAL}",
     log:
         f"{RESULTS}/logs/download/{{source}}.log",
-    # A source may have hundreds of files, which Snakemake would list.
-    message:
-        "download {wildcards.source}"
     resources:
         **TAKES.of("download"),
         python=PYTHON,
     params:
         file=f"{RESULTS}/settings/sources/{{source}}.json",
         folder=subpath(output[0], parent=True),
+    # A source may have hundreds of files, which Snakemake would list.
+    message:
+        "download {wildcards.source}"
     shell:
         "exec {resources.python:q} -m pipeline download {params.file:q}"
         " --out {params.folder:q} > {log:q} 2>&1"
