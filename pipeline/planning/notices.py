@@ -1,5 +1,7 @@
 """What a plan tells that is no mistake: names that nothing uses, and at the end what is next."""
 
+import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -64,6 +66,7 @@ def closing(plan: Plan) -> list[str]:
         return doubts
     return [
         *doubts,
-        f"What to train with: pike advise {database}",
+        f"What to train with: {os.path.relpath(Path(sys.executable).with_name('pike'))} advise "
+        f"{database}",
         f"The report: {database.with_name('report') / 'index.html'}",
     ]

@@ -93,7 +93,10 @@ def test_no_folder_is_told_of_an_absolute_path(local):
     )
 
 
-def test_a_finished_workflow_tells_of_too_little_text_and_what_is_next(local, tmp_path):
+def test_a_finished_workflow_tells_of_too_little_text_and_what_is_next(
+    local, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("sys.executable", str(tmp_path / ".venv/bin/python"))
     assert notices.closing(local) == []
     for corpus, doubts in {"installed/code": ["too few"], "installed/prose": []}.items():
         folder = tmp_path / f"results/corpora/{corpus}"
@@ -103,7 +106,7 @@ def test_a_finished_workflow_tells_of_too_little_text_and_what_is_next(local, tm
     (tmp_path / "results/pike.duckdb").touch()
     assert notices.closing(local) == [
         "too few",
-        "What to train with: pike advise results/pike.duckdb",
+        "What to train with: .venv/bin/pike advise results/pike.duckdb",
         "The report: results/report/index.html",
     ]
 
