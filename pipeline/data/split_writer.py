@@ -67,7 +67,7 @@ class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
         self.documents += len(records_N)
         self.characters += int(batch.characters_N[chosen_N].sum())
 
-    def close(self, unknown: int) -> dict[str, Any]:
+    def close(self, unknown: int | None) -> dict[str, Any]:
         """Ends the split; returns its part of the manifest."""
         with errors.explain_disk_errors(self._folder):
             self._list.flush()
@@ -83,7 +83,7 @@ class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
             "largest_share": float(document_N["tokens"].max(initial=0) / max(self.tokens, 1)),
             "bytes": int(document_N["bytes"].sum(dtype=np.int64)),
             "characters": self.characters,
-            "unknown_tokens": int(self.counts_V[unknown]),
+            "unknown_tokens": 0 if unknown is None else int(self.counts_V[unknown]),
             "pieces": int(np.count_nonzero(self.counts_V)),
             "entropy_nats": entropy(self.counts_V),
             # How many have at least 2^n and fewer than 2^(n+1) tokens, by 2^n.

@@ -1,8 +1,8 @@
-"""SentencePiece: a given model, or one trained on a deterministic sample of training documents."""
+"""A given tokenizer, or a SentencePiece model trained on a sample of training documents."""
 
 import heapq
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +13,8 @@ from pydantic import Discriminator
 
 from pike_mixing.errors import InputError
 from pipeline.data import documents as store
+from pipeline.data import json_tokenizer
+from pipeline.data.json_tokenizer import JsonPieces, is_json
 from pipeline.data.splits import is_validation, text_hash
 from pipeline.data.tokenizer_settings import SPECIAL_PIECES, File, Hub, Train
 from pipeline.runtime import atomic_files, made_from, optional_imports, ownership
@@ -30,6 +32,29 @@ _EXACT: dict[str, Any] = {
 """Settings with which decoding gives the text back, line breaks and indentation included."""
 
 
+class _SentencePieces:
+    """Text to ids and back, as SentencePiece does it."""
+
+    def __init__(self, content: bytes, place: str) -> None:
+        self._processor = _load(content, place)
+        self.vocabulary: int = self._processor.get_piece_size()
+        self.eos: int = self._processor.eos_id()
+        self.unknown: int | None = self._processor.unk_id()
+        padding: int = self._processor.pad_id()
+        self.padding = None if padding < 0 else padding
+        self.version = {"sentencepiece": sentencepiece.__version__}
+
+    def encode(self, texts: Sequence[str] | Sequence[bytes]) -> list[npt.NDArray[np.int32]]:
+        encoded: list[npt.NDArray[np.int32]] = self._processor.encode(
+            texts, out_type="numpy", num_threads=1
+        )
+        return encoded
+
+    def decode(self, tokens: Iterable[int]) -> str:
+        text: str = self._processor.decode([*tokens])
+        return text
+
+
 class Tokenizer:
     """Text to token ids and back."""
 
@@ -37,19 +62,26 @@ class Tokenizer:
         """Loads a model file.
 
         Raises:
-            InputError: no such file, not a SentencePiece model, or one with a piece that is not
-                UTF-8, or without an end-of-sentence or unknown piece.
+            InputError: no such file, neither a SentencePiece model nor one that `build` made of a
+                `tokenizer.json`, or a SentencePiece model with a piece that is not UTF-8, or
+                without an end-of-sentence or unknown piece.
         """
         if not path.is_file():
             raise InputError(f"{path} does not exist: make the tokenizer first, or check the path")
-        self._processor = _load(path.read_bytes(), str(path))
+        content, place = path.read_bytes(), str(path)
+        self._pieces: JsonPieces | _SentencePieces = (
+            JsonPieces(content, place) if is_json(content) else _SentencePieces(content, place)
+        )
         self.path = path
         self.sha256 = atomic_files.sha256(path)
-        self.vocabulary: int = self._processor.get_piece_size()
-        self.eos: int = self._processor.eos_id()
-        self.unknown: int = self._processor.unk_id()
-        padding: int = self._processor.pad_id()
-        self.padding = None if padding < 0 else padding
+        self.vocabulary = self._pieces.vocabulary
+        self.eos, self.unknown = self._pieces.eos, self._pieces.unknown
+        self.padding = self._pieces.padding
+
+    @property
+    def json(self) -> str | None:
+        """The `tokenizer.json` that the model was made of, if it was."""
+        return self._pieces.content if isinstance(self._pieces, JsonPieces) else None
 
     def encode(self, texts: Sequence[str] | Sequence[bytes]) -> list[npt.NDArray[np.int32]]:
         """Ids of each text (or its UTF-8 bytes), int32, without special tokens, by one thread.
@@ -57,15 +89,11 @@ class Tokenizer:
         A text must be given whole: near ties between two ways to cut it are resolved by rounding
         that depends on what stands before, so that a text cut in two can give other ids.
         """
-        encoded: list[npt.NDArray[np.int32]] = self._processor.encode(
-            texts, out_type="numpy", num_threads=1
-        )
-        return encoded
+        return self._pieces.encode(texts)
 
     def decode(self, tokens: Sequence[int] | npt.NDArray[np.integer[Any]]) -> str:
         """Text of ids."""
-        text: str = self._processor.decode([int(token) for token in tokens])
-        return text
+        return self._pieces.decode(int(token) for token in tokens)
 
     def facts(self) -> dict[str, Any]:
         """What manifests say of the tokenizer."""
@@ -73,7 +101,7 @@ class Tokenizer:
             "sha256": self.sha256,
             "vocabulary": self.vocabulary,
             "eos": self.eos,
-            "sentencepiece": sentencepiece.__version__,
+            **self._pieces.version,
         }
 
 
@@ -101,7 +129,7 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
         ownership.refuse(place, STAGE, inputs)
     sampled: dict[str, int] = {}
     if isinstance(chosen, File):
-        content = _model_content(Path(chosen.path), chosen.sha256, where, "path")
+        content = _model_content(Path(chosen.path), chosen, where, "path")
     elif isinstance(chosen, Hub):
         fetch = optional_imports.import_optional(
             "pipeline.runtime.hub_downloads:download", f"{where}.kind", "hub"
@@ -111,7 +139,7 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
             kind="model",
             remedy="fetch it yourself and give it with kind: file",
         )
-        content = _model_content(path, chosen.sha256, where, "file")
+        content = _model_content(path, chosen, where, "file")
     else:
         content, sampled = _train(chosen, sources, where)
     with atomic_files.atomic_write(out, STAGE, inputs) as partial:
@@ -128,6 +156,18 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
         facts={**tokenizer.facts(), "unknown": tokenizer.unknown, "training_characters": sampled},
         alone=True,
     )
+
+
+def given_pieces(path: Path) -> int:
+    """Pieces of a model file that somebody gives.
+
+    Raises:
+        InputError: it is none.
+    """
+    content = path.read_bytes()
+    if is_json(content):
+        return 1 + max(json_tokenizer.pieces(json_tokenizer.read(content, str(path))).values())
+    return _SentencePieces(content, str(path)).vocabulary
 
 
 def sample(folder: Path, characters: int, validation_share: float) -> list[str]:
@@ -160,17 +200,21 @@ def sample(folder: Path, characters: int, validation_share: float) -> list[str]:
     return texts
 
 
-def _model_content(path: Path, sha256: str | None, where: str, key: str) -> bytes:
-    """The content of a model file that a setting names."""
+def _model_content(path: Path, chosen: File | Hub, where: str, key: str) -> bytes:
+    """The content of a model file that a setting names, with the end of a document."""
     if not path.is_file():
         raise InputError(f"{where}.{key}: {path} does not exist (from {Path.cwd()})")
     result = atomic_files.sha256(path)
-    if sha256 is not None and result != sha256.lower():
+    if chosen.sha256 is not None and result != chosen.sha256.lower():
         raise InputError(
-            f"{where}.sha256: {path} has SHA-256 {result}, not {sha256}: fetch it anew"
+            f"{where}.sha256: {path} has SHA-256 {result}, not {chosen.sha256}: fetch it anew"
         )
-    content = path.read_bytes()
-    _load(content, f"{where}.{key}: {path}")
+    content, place = path.read_bytes(), f"{where}.{key}: {path}"
+    if is_json(content):
+        return json_tokenizer.with_end(content, chosen.end, place, f"{where}.end")
+    _load(content, place)
+    if chosen.end is not None:
+        raise InputError(f"{where}.end: a SentencePiece model has its own: leave it out")
     return content
 
 
@@ -181,7 +225,9 @@ def _load(content: bytes, place: str) -> sentencepiece.SentencePieceProcessor:
         processor = None
     # Of no bytes at all SentencePiece makes a processor without pieces.
     if processor is None or not content:
-        raise InputError(f"{place} is not a SentencePiece model: check the path")
+        raise InputError(
+            f"{place} is not a SentencePiece model, nor a tokenizer.json: check the path"
+        )
     try:
         for number in range(processor.get_piece_size()):
             processor.id_to_piece(number)

@@ -12,12 +12,15 @@ SPECIAL_PIECES = 3
 
 @dataclass(frozen=True)
 class File:
-    """A model that somebody else trained, such as T5's `spiece.model`."""
+    """A model that somebody else trained, such as T5's `spiece.model` or a `tokenizer.json`."""
 
     path: str
     """The model file, relative to the working directory."""
     sha256: Sha256 | None = None
     """Its SHA-256, compared when given."""
+    end: str | None = None
+    """The piece that ends a document, `eos_token` of the tokenizer_config.json beside a
+    `tokenizer.json`, which needs it; a SentencePiece model has its own."""
     kind: Literal["file"] = "file"
 
 
@@ -33,6 +36,8 @@ class Hub:
     """SHA-256 of the file."""
     file: str = "spiece.model"
     """The model file in the repository."""
+    end: str | None = None
+    """The piece that ends a document, which a `tokenizer.json` needs."""
     kind: Literal["hub"] = "hub"
 
 

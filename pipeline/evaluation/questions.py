@@ -130,8 +130,9 @@ def word_starts(tokenizer: Tokenizer) -> npt.NDArray[np.bool_]:
     at = len(tokenizer.decode([before]))
     pairs = (tokenizer.decode([before, n]) for n in range(tokenizer.vocabulary))
     starts_V = np.array([pair[at : at + 1] == " " for pair in pairs])
-    # The unknown piece is written with spaces around it.
-    starts_V[tokenizer.unknown] = False
+    if tokenizer.unknown is not None:
+        # It is written with spaces around it.
+        starts_V[tokenizer.unknown] = False
     return starts_V
 
 

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import tokenizers
 import torch
 import transformers
 from safetensors.torch import save_file
@@ -47,6 +48,7 @@ def write(folder: Path, saved: Path, pieces: Path, length: int) -> dict[str, Any
         "transformers": transformers.__version__,
         "difference": _compared_logits(folder, net, length),
         "texts": _compared_tokens(folder, ours),
+        "sentencepiece": ours.json is None,
     }
 
 
@@ -66,9 +68,12 @@ def _write_model(folder: Path, net: Transformer, ours: Tokenizer, length: int) -
 
 
 def _write_tokenizer(folder: Path, ours: Tokenizer, length: int) -> str:
-    """Writes both forms of the tokenizer; returns the piece that ends a document."""
-    shutil.copyfile(ours.path, folder / "spiece.model")
-    fast = hf_tokenizer.converted(ours.path)
+    """Writes the tokenizer; returns the piece that ends a document."""
+    if ours.json is not None:
+        fast = tokenizers.Tokenizer.from_str(ours.json)
+    else:
+        shutil.copyfile(ours.path, folder / "spiece.model")
+        fast = hf_tokenizer.converted(ours.path)
     fast.save(str(folder / "tokenizer.json"))
     special = {"eos_token": ours.eos, "unk_token": ours.unknown, "pad_token": ours.padding}
     named = {key: str(fast.id_to_token(n)) for key, n in special.items() if n is not None}

@@ -143,9 +143,9 @@ class Jobs:
             return int(manifests.read(made, "tokenizer")["vocabulary"])
         if path and Path(path).is_file():
             # No other plan needs SentencePiece.
-            from pipeline.data.tokenizer import Tokenizer
+            from pipeline.data.tokenizer import given_pieces
 
-            return Tokenizer(Path(path)).vocabulary
+            return given_pieces(Path(path))
         return values.get("vocabulary") or KNOWN_PIECES.get(values.get("repository", ""))
 
     def _of_run(self, run: str) -> tuple[dict[str, Any], int]:

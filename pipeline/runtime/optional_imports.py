@@ -5,7 +5,7 @@ from typing import Any
 
 from pike_mixing.errors import InputError, install
 
-_EXTRAS = {"datasets": "hub", "huggingface_hub": "hub"}
+_EXTRAS = {"datasets": "hub", "huggingface_hub": "hub", "tokenizers": "hf"}
 
 
 def import_optional(place: str, where: str, name: object) -> Any:

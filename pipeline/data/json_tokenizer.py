@@ -1,0 +1,119 @@
+"""Tokenizers of Hugging Face's `tokenizers` (extra `[hf]`), whose file is a `tokenizer.json`.
+
+Such a file does not say which piece ends a document. The model file of the pipeline holds both:
+`{"end": "</s>", "tokenizer": {...}}`.
+"""
+
+import importlib.metadata
+import json
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pike_mixing.errors import InputError
+from pipeline.runtime.optional_imports import import_optional
+
+LOADER = "tokenizers:Tokenizer"
+
+
+def is_json(content: bytes) -> bool:
+    """Whether a model file is such a one: no SentencePiece model begins with a brace."""
+    return content.lstrip()[:1] == b"{"
+
+
+def read(content: bytes, place: str) -> dict[str, Any]:
+    """A `tokenizer.json` as a mapping.
+
+    Args:
+        content: The file's.
+        place: Where it lies, for messages.
+
+    Raises:
+        InputError: it is none.
+    """
+    try:
+        values = json.loads(content)
+    except ValueError as error:
+        raise InputError(f"{place} is no JSON ({error}): fetch it anew") from None
+    if not isinstance(values, dict) or "vocab" not in (values.get("model") or {}):
+        raise InputError(f"{place} has no model.vocab: give a tokenizer.json of tokenizers")
+    return values
+
+
+def pieces(values: dict[str, Any]) -> dict[str, int]:
+    """The pieces of a `tokenizer.json` and their ids, without the package."""
+    own = values["model"]["vocab"]
+    # A unigram model lists its pieces with their scores.
+    listed = own.items() if isinstance(own, dict) else ((p, n) for n, (p, _) in enumerate(own))
+    return {**dict(listed), **{t["content"]: t["id"] for t in values.get("added_tokens", ())}}
+
+
+def with_end(content: bytes, end: str | None, place: str, where: str) -> bytes:
+    """The pipeline's model file.
+
+    Args:
+        content: Of a `tokenizer.json`.
+        end: The piece that ends a document.
+        place: Where the file lies, for messages.
+        where: The setting of the piece, for messages.
+
+    Raises:
+        InputError: the content is none, or has no such piece.
+    """
+    values = read(content, place)
+    if end is None:
+        raise InputError(
+            f"{where} is missing: {place} does not say which piece ends a document: give the "
+            "eos_token of its tokenizer_config.json"
+        )
+    if end not in pieces(values):
+        raise InputError(f"{where}: {place} has no piece {end!r}: give its eos_token")
+    text = json.dumps({"end": end, "tokenizer": values}, ensure_ascii=False)
+    return text.encode()
+
+
+class JsonPieces:
+    """Text to ids and back, as `tokenizers` does it."""
+
+    def __init__(self, content: bytes, place: str) -> None:
+        """Loads a model file of the pipeline.
+
+        Raises:
+            InputError: the package is not installed, or cannot read the file.
+        """
+        values = json.loads(content)
+        # Workers of the packing are as many as there are cores.
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+        loader: Any = import_optional(LOADER, place, "tokenizer.json")
+        self.content = json.dumps(values["tokenizer"], ensure_ascii=False)
+        try:
+            self._pieces = loader.from_str(self.content)
+        # The package raises Exception itself.
+        except Exception as error:
+            raise InputError(f"{place}: tokenizers cannot read it ({error})") from error
+        # A text that holds such a piece's name is text.
+        self._pieces.encode_special_tokens = True
+        self._pieces.no_padding()
+        self._pieces.no_truncation()
+        known = pieces(values["tokenizer"])
+        self.vocabulary = 1 + max(known.values())
+        self.eos = known[values["end"]]
+        model = values["tokenizer"]["model"]
+        # A unigram model names its place.
+        self.unknown: int | None = model.get("unk_id", known.get(model.get("unk_token")))
+        self.padding: int | None = None
+        self.version = {"tokenizers": importlib.metadata.version("tokenizers")}
+
+    def encode(self, texts: Sequence[str] | Sequence[bytes]) -> list[npt.NDArray[np.int32]]:
+        """Ids of each text, without special tokens."""
+        whole = [text.decode() if isinstance(text, bytes) else text for text in texts]
+        made = self._pieces.encode_batch_fast(whole, add_special_tokens=False)
+        return [np.array(one.ids, np.int32) for one in made]
+
+    def decode(self, tokens: Iterable[int]) -> str:
+        """Text of ids."""
+        text: str = self._pieces.decode([*tokens], skip_special_tokens=True)
+        return text
