@@ -271,7 +271,7 @@ def commands() -> list[Command]:
         _command("check", "theory", "check the paper's theory with numbers; reads nothing",
             _path("--out", "folder to make", dest="given")),
         _command("plumbing", "download", "fetch a source's documents", settings, out),
-        _command("plumbing", "tokenizer", "take or train a SentencePiece model", settings,
+        _command("plumbing", "tokenizer", "take or train a tokenizer", settings,
             _path("--sources", "folders of documents", nargs="*", default=[]), out),
         _command("plumbing", "pack", "turn documents into shards of tokens", settings,
             _path("--documents", "the source's folder"), pieces, out,

@@ -15,8 +15,7 @@ from pike_mixing.rules.mix import Mix
 class AdaTask(Mix):
     """Mix, where Adam keeps moments for each domain and adds up the K steps instead of gradients.
 
-    The only method here that is no function of the gradients of one step: the optimizer's state is
-    K times as large.
+    The only rule that needs optimizer state for each domain: K times the memory of Adam's moments.
     """
 
     about: ClassVar[str] = (

@@ -1,4 +1,4 @@
-"""Losses of rows by a model of transformers, held against the model's own.
+"""Losses of rows by a model of transformers, compared with the model's own.
 
 Shapes: B rows, L tokens.
 """

@@ -20,7 +20,7 @@ LOADER = "tokenizers:Tokenizer"
 
 
 def is_json(content: bytes) -> bool:
-    """Whether a model file is such a one: no SentencePiece model begins with a brace."""
+    """Whether a model file holds a tokenizer.json: no SentencePiece model begins with a brace."""
     return content.lstrip()[:1] == b"{"
 
 
@@ -28,16 +28,16 @@ def read(content: bytes, place: str) -> dict[str, Any]:
     """A `tokenizer.json` as a mapping.
 
     Args:
-        content: The file's.
+        content: The file's bytes.
         place: Where it lies, for messages.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not a `tokenizer.json`.
     """
     try:
         values = json.loads(content)
     except ValueError as error:
-        raise InputError(f"{place} is no JSON ({error}): fetch it anew") from None
+        raise InputError(f"{place} is not valid JSON ({error}): download it again") from None
     if not isinstance(values, dict) or "vocab" not in (values.get("model") or {}):
         raise InputError(f"{place} has no model.vocab: give a tokenizer.json of tokenizers")
     return values
@@ -55,13 +55,13 @@ def with_end(content: bytes, end: str | None, place: str, where: str) -> bytes:
     """The pipeline's model file.
 
     Args:
-        content: Of a `tokenizer.json`.
+        content: The bytes of a `tokenizer.json`.
         end: The piece that ends a document.
         place: Where the file lies, for messages.
         where: The setting of the piece, for messages.
 
     Raises:
-        InputError: the content is none, or has no such piece.
+        InputError: it is not a `tokenizer.json`, `end` is missing, or there is no such piece.
     """
     values = read(content, place)
     if end is None:
@@ -85,16 +85,16 @@ class JsonPieces:
             InputError: the package is not installed, or cannot read the file.
         """
         values = json.loads(content)
-        # Workers of the packing are as many as there are cores.
+        # Packing already runs several workers.
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
         loader: Any = import_optional(LOADER, place, "tokenizer.json")
         self.content = json.dumps(values["tokenizer"], ensure_ascii=False)
         try:
             self._pieces = loader.from_str(self.content)
-        # The package raises Exception itself.
+        # tokenizers raises plain Exception.
         except Exception as error:
             raise InputError(f"{place}: tokenizers cannot read it ({error})") from error
-        # A text that holds such a piece's name is text.
+        # The name of a special token inside a text is ordinary text.
         self._pieces.encode_special_tokens = True
         self._pieces.no_padding()
         self._pieces.no_truncation()
@@ -102,7 +102,7 @@ class JsonPieces:
         self.vocabulary = 1 + max(known.values())
         self.eos = known[values["end"]]
         model = values["tokenizer"]["model"]
-        # A unigram model names its place.
+        # A unigram model gives the id of the unknown piece, other models its name.
         self.unknown: int | None = model.get("unk_id", known.get(model.get("unk_token")))
         self.padding: int | None = None
         self.version = {"tokenizers": importlib.metadata.version("tokenizers")}
@@ -114,6 +114,6 @@ class JsonPieces:
         return [np.array(one.ids, np.int32) for one in made]
 
     def decode(self, tokens: Iterable[int]) -> str:
-        """Text of ids."""
+        """The text of ids, without special tokens."""
         text: str = self._pieces.decode([*tokens], skip_special_tokens=True)
         return text

@@ -1,6 +1,6 @@
-"""The evaluation stage: every kept checkpoint of a run, on every domain.
+"""The evaluation stage: the kept checkpoints of a run, all or the last, on the chosen domains.
 
-    evaluations/step{n}/perplexities.parquet   loss of each domain, with its error
+    evaluations/step{n}/perplexities.parquet   loss of each domain, with its standard error
     evaluations/step{n}/documents.parquet      the same, summed by document
     evaluations/step{n}/token_losses.parquet   the same of every scored token, where asked for
     evaluations/step{n}/accuracies.parquet     the task `continuation-{domain}` with its baselines,
@@ -8,7 +8,7 @@
     evaluations/step{n}/choices.parquet        every item's scores
     evaluations/manifest.json                  what was asked, and which tasks were skipped
 
-Windows and items are functions of corpora and settings alone: every method answers the same, so
+Windows and items are functions of corpora and settings alone: every method gets the same, so
 that methods can be compared document by document and item by item.
 """
 
@@ -49,7 +49,7 @@ def evaluate(
         settings: JSON of the fields of `Evaluation`.
         run: Folder of a finished run.
         corpora: Folder of the packed corpora of the run's tokenizer, one subfolder per domain.
-        tokenizer: The SentencePiece model that packed them.
+        tokenizer: The model file of the tokenizer that packed them.
         tasks: Folder of the fetched downstream tasks, for settings that name some.
         device: Kind of device: auto, cpu, cuda or xla.
 

@@ -2,7 +2,7 @@
 
 One file says all of it before the first run: methods with their settings, scenarios by stream and
 seed, sizes, seeds, hypotheses, analysis. `pike scenarios` makes the configuration of the workflow
-from it, `pike registered` holds the results against it.
+from it, `pike registered` compares the results with it.
 """
 
 import math
@@ -35,7 +35,7 @@ from pipeline.settings import Commit
 Sections = dict[str, dict[str, Any]]
 Board = Literal["no target", "target"]
 AT_TARGET = "fixed-at-target"
-"""Method that reads domains as the target weighs them; of scenarios with a target."""
+"""Fixed weights equal to the target; in scenarios with a target alone."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Registration:
     """When runs would be stopped early."""
 
     def problems(self) -> list[str]:
-        """Methods that nothing defines, a registration without a commit, target boards' rows."""
+        """Undefined methods of hypotheses, rows or `mix_for`; a registration without a commit."""
         known = {*self.methods, *self.mix_for, AT_TARGET}
         named = {f"hypotheses.{n}.method": h.method for n, h in self.hypotheses.items()}
         named |= {f"hypotheses.{n}.against": h.against for n, h in self.hypotheses.items()}

@@ -31,8 +31,8 @@ def row(record: Record, place: str, cluster: str = "id") -> Row:
 def options(record: Record, place: str) -> tuple[tuple[str, ...], int]:
     """The options, and the index of the right one found through the record's own labels.
 
-    ARC labels options A to E in some questions and 1 to 5 in others, so that a key is not a
-    position: "2" among labels 1, 2, 3, 4 is the second.
+    ARC labels options A to E in some questions and 1 to 5 in others, so that the key is a
+    label, not an index: with labels 1 to 4 the key "2" has index 1.
 
     Raises:
         InputError: a wrong schema, a hidden key or one that is none of the labels.

@@ -106,7 +106,7 @@ def test_a_file_that_says_too_little_is_refused(tmp_path, values, changed, messa
 def test_damaged_json_and_an_end_for_sentencepiece_are_refused(tmp_path, make_source):
     path = tmp_path / "tokenizer.json"
     path.write_text('{"model": ', encoding="utf-8")
-    with pytest.raises(InputError, match="is no JSON"):
+    with pytest.raises(InputError, match="is not valid JSON"):
         make(tmp_path, {"kind": "file", "path": str(path), "end": "a"})
     source = make_source(tmp_path / "prose", prose(0))
     values = {"kind": "train", "model": "bpe", "vocabulary": 60, "characters": 5000}
