@@ -15,7 +15,8 @@
 --   not significant p_holm is not
 --   too few seeds   else a number is over fewer than three: documents say nothing about other seeds
 --   not run         no such runs, or a claim about scale that only the paper's own sizes can test
--- seeds_wanted says how many would decide, before the correction, if seeds go on to differ as they do.
+-- seeds_wanted says how many would decide, before the correction, if seeds go on to differ as they do;
+-- it is null where 1,000 would not.
 -- value_agrees: whether the published value lies in our interval, where we are comparable.
 -- docs/decisions.md, 0022, has the reasons.
 with judged as (
@@ -89,7 +90,8 @@ select
     o.cells_within,
     coalesce(o.verdict, 'not run') as verdict,
     -- At least so many; all that is known from a single one is the minimum.
-    case when o.verdict in ('too few seeds', 'not significant') and o.fewest is not null
+    case when o.verdict in ('too few seeds', 'not significant')
+        and (o.deciding is not null or o.fewest < least_seeds_of_claims())
         then greatest(
             o.deciding, if(o.cells_within = o.cells, o.fewest, o.seeds) + 1, least_seeds_of_claims()
         ) end as seeds_wanted,
