@@ -30,9 +30,9 @@ from benchmarks import measure
 from pipeline.results import claim_tests, speedups, views
 from pipeline.results.outcomes import CheckpointKey
 from pipeline.runtime import atomic_files, code_fingerprint
-from pipeline.statistics import estimates, paired
+from pipeline.statistics import mean_difference, sign_flip
 from pipeline.statistics.distributions import normal_quantile, t_quantile
-from pipeline.statistics.estimates import Estimate, Floats, Part
+from pipeline.statistics.mean_difference import Estimate, Floats, Part
 
 SEEDS = (2, 3, 5, 10)
 TOKENS_G = np.array([128] * 8 + [100] * 16 + [60] * 20 + [17] * 16, np.float64)
@@ -89,7 +89,7 @@ CASES = {
 
 def differs(estimate: Estimate) -> bool:
     """Whether the interval leaves out zero, which is the truth: then p is below 5 %."""
-    half = estimates.half_width(estimate)
+    half = mean_difference.half_width(estimate)
     assert estimate.enough
     assert half is not None
     return abs(estimate.difference) > half
@@ -100,19 +100,19 @@ def mean(case: Case, random: np.random.Generator, seeds: int, domains: int) -> l
     share_G = TOKENS_G / TOKENS_G.sum()
     apart_KxSxG = case.differences(random, seeds, domains, share_G) * TOKENS_G
     return [
-        estimates.part(apart_SxG, TOKENS_G, case.names(k, len(TOKENS_G)))
+        mean_difference.part(apart_SxG, TOKENS_G, case.names(k, len(TOKENS_G)))
         for k, apart_SxG in enumerate(apart_KxSxG)
     ]
 
 
 def losses(case: Case, random: np.random.Generator, seeds: int) -> bool:
     """The mean loss over three domains."""
-    return differs(estimates.estimate(mean(case, random, seeds, 3)))
+    return differs(mean_difference.estimate(mean(case, random, seeds, 3)))
 
 
 def regrets(case: Case, random: np.random.Generator, seeds: int) -> bool:
     """The mean over scenarios of two domains each."""
-    return differs(estimates.estimate(mean(case, random, seeds, 2 * SCENARIOS)))
+    return differs(mean_difference.estimate(mean(case, random, seeds, 2 * SCENARIOS)))
 
 
 def accuracies(case: Case, random: np.random.Generator, seeds: int) -> bool:
@@ -125,8 +125,8 @@ def accuracies(case: Case, random: np.random.Generator, seeds: int) -> bool:
         latent_SxI = latent_SxI + random.standard_normal(latent_SxI.shape[1])
         points_SxI = np.sign(latent_SxI) * (abs(latent_SxI) > 1)
         sum_SxG = np.add.reduceat(points_SxI, np.cumsum(items_G) - items_G, axis=1)
-        parts.append(estimates.part(sum_SxG, items_G, case.names(k, 60)))
-    return differs(estimates.estimate(parts))
+        parts.append(mean_difference.part(sum_SxG, items_G, case.names(k, 60)))
+    return differs(mean_difference.estimate(parts))
 
 
 def speed_ups(case: Case, random: np.random.Generator, seeds: int) -> bool:
@@ -155,12 +155,14 @@ def tables(case: Case, random: np.random.Generator, seeds: int) -> bool:
     runs = case.differences(random, seeds, METHODS + 1, share_G)
     names = np.arange(len(TOKENS_G))
     found = [
-        estimates.estimate([estimates.part((run - runs[0]) * TOKENS_G, TOKENS_G, names)])
+        mean_difference.estimate(
+            [mean_difference.part((run - runs[0]) * TOKENS_G, TOKENS_G, names)]
+        )
         for run in runs[1:]
     ]
     # What is above 5 % alone changes no verdict of the others.
-    p_M = [estimates.verdict_p(one) if differs(one) else 1.0 for one in found]
-    return any(p is not None and p < estimates.LEVEL for p in paired.holm(p_M))
+    p_M = [mean_difference.verdict_p(one) if differs(one) else 1.0 for one in found]
+    return any(p is not None and p < mean_difference.LEVEL for p in sign_flip.holm(p_M))
 
 
 class Views:
@@ -186,7 +188,7 @@ class Views:
         ).fetchone() or (None,)
         error = max(value_S.std(ddof=1) / seeds**0.5, float(floor))
         p = claim_tests.cell_p(abs(value_S.mean() - 50), error, None, seeds)
-        return max(p, claim_tests.least_p(seeds)) < estimates.LEVEL
+        return max(p, claim_tests.least_p(seeds)) < mean_difference.LEVEL
 
     def ranks(self, case: Case, random: np.random.Generator, seeds: int) -> bool:
         """Kendall's tau of twelve methods on two rungs that have nothing to do with each other."""
@@ -228,17 +230,17 @@ def _of_sum(estimate: Estimate) -> float:
     degrees = (seeds + items) ** 2 / (
         seeds**2 / (estimate.seeds - 1) + items**2 / estimate.degrees or 1
     )
-    return t_quantile(estimates.LEVEL, degrees) * math.sqrt(seeds + items)
+    return t_quantile(mean_difference.LEVEL, degrees) * math.sqrt(seeds + items)
 
 
 NARROWER: dict[str, Callable[[Estimate], float]] = {
     "one t, Satterthwaite's degrees of the sum": _of_sum,
-    "normal quantile for both": lambda e: normal_quantile(estimates.LEVEL) * (e.stderr or 0),
+    "normal quantile for both": lambda e: normal_quantile(mean_difference.LEVEL) * (e.stderr or 0),
     "seeds alone, Student's t": lambda e: (
-        t_quantile(estimates.LEVEL, e.seeds - 1) * (e.of_seeds or 0)
+        t_quantile(mean_difference.LEVEL, e.seeds - 1) * (e.of_seeds or 0)
     ),
     "documents alone, Student's t": lambda e: (
-        t_quantile(estimates.LEVEL, e.degrees) * (e.of_items or 0)
+        t_quantile(mean_difference.LEVEL, e.degrees) * (e.of_items or 0)
     ),
 }
 """Half widths that are not used, for means of losses."""
@@ -260,8 +262,10 @@ def drawn(chosen: argparse.Namespace, number: int) -> list[dict[str, Any]]:
             result.append(cell | {"draws": draws, "wrong": wrong})
     for (c, (name, case)), seeds in places:
         random = np.random.default_rng([number, 0, c, seeds])
-        every = [estimates.estimate(mean(case, random, seeds, 3)) for _ in range(chosen.draws)]
-        ours = sum(estimates.half_width(one) or 0 for one in every)
+        every = [
+            mean_difference.estimate(mean(case, random, seeds, 3)) for _ in range(chosen.draws)
+        ]
+        ours = sum(mean_difference.half_width(one) or 0 for one in every)
         for interval, half in NARROWER.items():
             halves = [half(one) for one in every]
             pairs = zip(every, halves, strict=True)

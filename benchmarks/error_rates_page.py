@@ -12,7 +12,7 @@ from benchmarks import measure
 from benchmarks.error_rates import NARROWER, SEEDS
 from benchmarks.estimators import table
 from pipeline.statistics.distributions import normal_quantile
-from pipeline.statistics.estimates import LEVEL
+from pipeline.statistics.mean_difference import LEVEL
 
 PAGE = measure.ROOT / "docs" / "error-rates.md"
 INTERVALS = ("mean losses", "accuracies", "speed-ups", "regrets over scenarios")

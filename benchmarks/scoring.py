@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from benchmarks import measure
 from pipeline import settings
-from pipeline.evaluation.scoring import Question, score
+from pipeline.evaluation.log_likelihoods import Question, score
 from pipeline.model import hf_config
 from pipeline.model.transformer import AttentionLayout, Transformer, initialised
 from pipeline.statistics.clustered import Floats

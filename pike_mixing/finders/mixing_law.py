@@ -14,8 +14,8 @@ from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import law, validation
+from pike_mixing.finders.convex_program import Program, solve
 from pike_mixing.finders.interface import FinderResult, Reads, Swarm
-from pike_mixing.finders.program import Program, solve
 from pike_mixing.limits import (
     Limits,
     NonNegativeFloat,

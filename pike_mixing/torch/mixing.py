@@ -42,7 +42,7 @@ from pike_mixing.alarms import Alarm, Watch
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Rounding, RunFacts
 from pike_mixing.settings import unknown
-from pike_mixing.torch import fitness, parallel, states
+from pike_mixing.torch import loop_checks, parallel, states
 from pike_mixing.torch.losses import RowLosses
 from pike_mixing.torch.mixed_dataset import MixedDataset
 from pike_mixing.torch.mixed_loader import MixedLoader
@@ -102,8 +102,8 @@ class Mixing(MixedSteps):
         """
         if not isinstance(dataset, MixedDataset):
             raise InputError(f"dataset: give a MixedDataset, not a {type(dataset).__name__}")
-        passes = fitness.passes_of(loss_fn, excess_fn, group)
-        method = fitness.fit(
+        passes = loop_checks.passes_of(loss_fn, excess_fn, group)
+        method = loop_checks.fit(
             method,
             facts,
             has_losses=loss_fn is not None,
@@ -112,7 +112,7 @@ class Mixing(MixedSteps):
         )
         if latency < 0:
             raise InputError(f"latency: {latency} must not be negative")
-        fitness.refuse_shared_rows(dataset.place, passes.group)
+        loop_checks.refuse_shared_rows(dataset.place, passes.group)
         gradient = StepGradient(
             model,
             passes,

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import torch
 
 from pike_mixing.errors import InputError
+from pipeline.evaluation.log_likelihoods import Question, score
 from pipeline.evaluation.prompt_encoding import Item
-from pipeline.evaluation.scoring import Question, score
 from pipeline.model.transformer import Transformer
 from pipeline.statistics.clustered import Floats
 from pipeline.statistics.multiple_choice import ALONE, SCORES, SUM, accuracy, points

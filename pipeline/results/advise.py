@@ -10,7 +10,7 @@ import yaml
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 from pipeline.planning import planner, schema
-from pipeline.results import advice
+from pipeline.results import decisions
 from pipeline.results.selection import Row, connect_ours
 from pipeline.runtime import atomic_files, presentation
 
@@ -38,7 +38,7 @@ def advise(
         InputError: nothing was compared there, or the configuration cannot take the method.
     """
     with connect_ours(database) as connection:
-        every = advice.decisions(connection)
+        every = decisions.of(connection)
     for key, wanted in (("scenario", scenario), ("model", model)):
         known = dict.fromkeys(place[key] for place in every)
         if wanted is not None and wanted not in known:
@@ -73,7 +73,7 @@ def text(place: Row) -> str:
     """A decision as a terminal shows it.
 
     Args:
-        place: One of `advice.decisions`.
+        place: One of `decisions.of`.
     """
     lines = [f"{place['scenario']} / {place['model']}: {place['title']}, {place['size']}"]
     lines += [f"  {sentence}" for sentence in place["text"]]
@@ -91,7 +91,7 @@ def snippets(place: Row) -> dict[str, str]:
     """Lines to copy: a configuration's, Python's, and those of `datasets.interleave_datasets`.
 
     Args:
-        place: One of `advice.decisions`.
+        place: One of `decisions.of`.
     """
     rule, settings = place["rule"]["rule"], {**place["rule"]}
     del settings["rule"]
@@ -128,7 +128,7 @@ def insert(place: Row, path: Path) -> str:
     Only lines are added, so that remarks stay; the file is checked whole before it is written.
 
     Args:
-        place: One of `advice.decisions`.
+        place: One of `decisions.of`.
         path: The configuration.
 
     Returns:

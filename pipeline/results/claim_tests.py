@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import duckdb
 
 from pipeline.results.record_loader import insert
-from pipeline.statistics import paired
-from pipeline.statistics.estimates import LEAST_DOCUMENTS, Estimate, p_value
+from pipeline.statistics import sign_flip
+from pipeline.statistics.mean_difference import LEAST_DOCUMENTS, Estimate, p_value
 
 MANY = 10_000
 """Degrees of freedom where an error over documents is as good as known."""
@@ -46,7 +46,7 @@ def _judge(connection: duckdb.DuckDBPyConnection) -> None:
         p = claim_p([cell[1:] for cell in cells])
         if p is not None:
             tests[claim], p_of[key] = key, p
-    corrected = dict(zip(p_of, paired.holm(list(p_of.values())), strict=True))
+    corrected = dict(zip(p_of, sign_flip.holm(list(p_of.values())), strict=True))
     rows = ([claim, p_of[key], corrected[key]] for claim, key in tests.items())
     insert(connection, "claim_tests", rows)
 

@@ -14,8 +14,8 @@ from pike_mixing.rules.pike import PiKE
 from pipeline.planning import paper_roles, records, resources
 from pipeline.planning.configuration import Paper
 from pipeline.results import (
+    accuracy_tests,
     claim_tests,
-    comparisons,
     lineage,
     loss_tests,
     sealed,
@@ -147,7 +147,7 @@ def fill(
     loader.load()
     # Last, as they take seconds, which nobody waits for whose records are at fault.
     views.add(connection)
-    comparisons.fill(connection)
+    accuracy_tests.fill(connection)
     loss_tests.fill(connection)
     speedups.fill(connection)
     claim_tests.fill(connection)

@@ -6,7 +6,7 @@ from typing import Any
 
 import jinja2
 
-from pipeline.results import advice, marks, picture, provenance
+from pipeline.results import decisions, marks, picture, provenance
 from pipeline.results.provenance import counted
 from pipeline.results.selection import Row, connect_ours
 
@@ -45,7 +45,7 @@ def write(database: Path, docs: Path) -> None:
         InputError: there is no database, or it is somebody else's.
     """
     with connect_ours(database) as connection:
-        doubts, places = marks.doubts(connection, "headline"), advice.decisions(connection)
+        doubts, places = marks.doubts(connection, "headline"), decisions.of(connection)
         ((runs, seeds),) = connection.execute(
             "select count(*), count(distinct seed) from runs"
         ).fetchall()

@@ -17,8 +17,8 @@ import pandas  # noqa: F401 - DuckDB would import it at the first data frame
 
 from pipeline.results.outcomes import CheckpointKey
 from pipeline.results.record_loader import insert
-from pipeline.statistics import estimates, paired
-from pipeline.statistics.estimates import Estimate, Floats, Part
+from pipeline.statistics import mean_difference, sign_flip
+from pipeline.statistics.mean_difference import Estimate, Floats, Part
 
 DOCUMENTS = """
     select r.method, r.seed, d.step, r.tokens * d.step / r.steps as trained, d.domain, d.document,
@@ -147,8 +147,8 @@ def _difference(read: DomainLosses, rows_S: list[int], others_S: list[int]) -> D
     return Difference(
         read.domain,
         read.target,
-        estimates.part(sum_2xSxG[0] - sum_2xSxG[1], tokens_G, document_G),
-        estimates.of_residuals(own_S - other_S, a_SxG - b_SxG, tokens_G, document_G),
+        mean_difference.part(sum_2xSxG[0] - sum_2xSxG[1], tokens_G, document_G),
+        mean_difference.of_residuals(own_S - other_S, a_SxG - b_SxG, tokens_G, document_G),
         *(loss_2xS, residual_2xSxG, tokens_G),
     )
 
@@ -168,9 +168,9 @@ def _spread(domains: list[Difference]) -> Estimate | None:
     for d, slope_2xS in zip(domains, apart_Kx2xS / spread_2xS, strict=True):
         a_SxG, b_SxG = slope_2xS[..., None] * d.residual_2xSxG
         told = (a_SxG - b_SxG, d.tokens_G, d.nll.document_G)
-        parts.append(estimates.of_residuals(spread_2xS[0] - spread_2xS[1], *told))
+        parts.append(mean_difference.of_residuals(spread_2xS[0] - spread_2xS[1], *told))
     # The mean of K parts, each of which has the whole difference, and K times its domain's share.
-    return estimates.estimate(parts)
+    return mean_difference.estimate(parts)
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class Test:
 def fill(connection: duckdb.DuckDBPyConnection) -> None:
     """Fills loss_tests: every method against the baseline and the oracle, and pairs of claims.
 
-    p is null over one seed or few documents (`estimates.verdict_p`). It is corrected over all
+    p is null over one seed or few documents (`mean_difference.verdict_p`). It is corrected over all
     methods of a scenario and model against one reference: their means are one family, their domains
     another, means over scenarios a third. Claims correct their pairs themselves.
     """
@@ -237,8 +237,8 @@ def _test(pair: Pair, domain: str | None, domains: list[Difference]) -> Test:
     weights = [d.target for d in domains] if domain is None else [1.0]
     return Test(
         *(pair.scenario, pair.model, pair.method, pair.against, domain),
-        estimates.estimate([d.nll for d in domains], weights),
-        estimates.estimate([d.perplexity for d in domains], weights),
+        mean_difference.estimate([d.nll for d in domains], weights),
+        mean_difference.estimate([d.perplexity for d in domains], weights),
         None if domain else _spread(domains),
         float(np.average([d.other for d in domains], weights=weights)),
     )
@@ -268,7 +268,7 @@ def _over_scenarios(pairs: list[Pair], judged: list[tuple[str, str, int]]) -> It
             whole = sum(d.target for d in pair.domains)
             parts += [d.nll.of_seeds(kept) for d in pair.domains]
             weights += [d.target / whole for d in pair.domains]
-        result = estimates.estimate(parts, weights)
+        result = mean_difference.estimate(parts, weights)
         yield Test(None, model, method, against, None, result, None, None, None)
 
 
@@ -276,8 +276,8 @@ def _rows(tests: list[Test], *, corrected: bool) -> Iterator[list[Any]]:
     """Rows of a family, with its p-values corrected together."""
     numbers: list[list[list[Any]]] = []
     for found in ([getattr(t, of) for t in tests] for of in ("nll", "perplexity", "spread")):
-        p_M = [None if e is None else estimates.verdict_p(e) for e in found]
-        holm_M = paired.holm(p_M) if corrected else [None] * len(p_M)
+        p_M = [None if e is None else mean_difference.verdict_p(e) for e in found]
+        holm_M = sign_flip.holm(p_M) if corrected else [None] * len(p_M)
         numbers.append(
             [
                 [None] * 9 if e is None else [*_columns(e), p, holm]
@@ -292,7 +292,7 @@ def _rows(tests: list[Test], *, corrected: bool) -> Iterator[list[Any]]:
 
 def _columns(estimate: Estimate) -> list[float | None]:
     """Difference, error, interval, and the parts of the error."""
-    middle, half = estimate.difference, estimates.half_width(estimate)
+    middle, half = estimate.difference, mean_difference.half_width(estimate)
     ends = [None, None] if half is None else [middle - half, middle + half]
     of_seeds = estimate.of_seeds
     seed_sd = None if of_seeds is None else of_seeds * estimate.seeds**0.5

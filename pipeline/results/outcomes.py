@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.statistics.estimates import Floats
+from pipeline.statistics.mean_difference import Floats
 from pipeline.statistics.multiple_choice import SCORES, Ints, points
 
 if TYPE_CHECKING:

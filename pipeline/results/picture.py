@@ -21,7 +21,7 @@ def picture(
     """A block of lines for each place, the lowest loss first.
 
     Args:
-        places: What `advice.decisions` gives.
+        places: What `decisions.of` gives.
         doubts: What `marks.doubts` gives.
         most: Lines of a block that are shown at once.
 

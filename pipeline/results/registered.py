@@ -25,7 +25,7 @@ from pipeline.planning.registration import Registration
 from pipeline.results.selection import Row, connect_ours, query
 from pipeline.runtime import presentation
 from pipeline.statistics.distributions import t_quantile, t_tail
-from pipeline.statistics.paired import holm
+from pipeline.statistics.sign_flip import holm
 
 RULES = ("pike_mixing/rules", "pike_mixing/numerics", "pike_mixing/finders")
 """What is frozen at the registration's commit."""
@@ -36,7 +36,7 @@ SECTIONS = ("sources", "tokenizers", "evaluation", "scenarios")
 
 
 def registered(given: Path, database: Path | None = None, format: str = "text") -> str:
-    """Holds results against the registration that they were made for.
+    """Compares results with the registration that they were made for.
 
     Args:
         given: The registration.

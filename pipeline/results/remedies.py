@@ -8,7 +8,7 @@ from pipeline.results import labels
 from pipeline.results.provenance import counted
 from pipeline.results.selection import Row
 from pipeline.statistics.detectable import LEVEL, POWER, detection_probability, wanted_text
-from pipeline.statistics.estimates import LEAST_DOCUMENTS
+from pipeline.statistics.mean_difference import LEAST_DOCUMENTS
 
 MOST_SEEDS = 100
 """More seeds than this nobody trains."""

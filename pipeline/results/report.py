@@ -13,8 +13,8 @@ from markupsafe import Markup
 
 from pipeline.planning import outdated
 from pipeline.results import (
-    advice,
     advise,
+    decisions,
     experiment,
     labels,
     marks,
@@ -131,7 +131,7 @@ def _content(
     )
     front = [report_parts.legend(f) for name in FRONT for f in drawn if f["name"] == name]
     own = [figure for figure in drawn if figure["name"] not in FRONT]
-    doubts, places = marks.doubts(connection, "report"), advice.decisions(connection)
+    doubts, places = marks.doubts(connection, "report"), decisions.of(connection)
     scenarios = [
         _scenario(connection, named, scenario, doubts, tabled, own)
         for scenario in named.scenarios()

@@ -15,11 +15,11 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.results import comparisons, loss_tests, outcomes
+from pipeline.results import accuracy_tests, loss_tests, outcomes
 from pipeline.results.outcomes import CheckpointKey
 from pipeline.results.record_loader import insert
-from pipeline.statistics import estimates
-from pipeline.statistics.estimates import Floats
+from pipeline.statistics import mean_difference
+from pipeline.statistics.mean_difference import Floats
 
 NO_SKILL = ("answer_only",)
 """Metrics that are no skill: there is nothing to reach."""
@@ -89,9 +89,9 @@ def speedup(
     """Compares a method's curve with the baseline's end.
 
     Both are means over parts and over the seeds that both have. At each checkpoint the method less
-    the baseline's end has an interval (`estimates.half_width`). The ends of the ratio's interval
-    are where the upper and the lower ends of these stay at zero or below: the times at which a test
-    does not tell the two apart.
+    the baseline's end has an interval (`mean_difference.half_width`). The ends of the ratio's
+    interval are where the upper and the lower ends of these stay at zero or below: the times at
+    which a test does not tell the two apart.
 
     Args:
         parts: The domains or tasks.
@@ -112,18 +112,20 @@ def speedup(
         return None
     sign, weight_K = -1 if higher else 1, [part.weight for part in parts]
 
-    def less_the_end(rows_S: npt.NDArray[np.int64]) -> estimates.Estimate:
+    def less_the_end(rows_S: npt.NDArray[np.int64]) -> mean_difference.Estimate:
         """The method's checkpoints less the baseline's ends."""
         apart = [
-            estimates.part(sign * (sum_RxG[rows_S] - sum_RxG[-curves.seeds :]), count_G, document_G)
+            mean_difference.part(
+                sign * (sum_RxG[rows_S] - sum_RxG[-curves.seeds :]), count_G, document_G
+            )
             for sum_RxG, count_G, document_G in kept
         ]
-        return estimates.estimate(apart, weight_K)
+        return mean_difference.estimate(apart, weight_K)
 
     steps = len(curves.tokens_T)
     apart_T = [less_the_end(np.arange(curves.seeds) * steps + t) for t in range(steps)]
     middle_T = np.array([e.difference for e in apart_T])
-    half_T = np.array([estimates.half_width(e) for e in apart_T], np.float64)
+    half_T = np.array([mean_difference.half_width(e) for e in apart_T], np.float64)
     reach, late, soon = (
         lasting_reach(middle_T + side * half_T, curves.tokens_T) for side in (0, 1, -1)
     )
@@ -137,7 +139,7 @@ def speedup(
         ratio=ratio,
         low=low,
         high=high,
-        p=estimates.verdict_p(apart_T[at_end]),
+        p=mean_difference.verdict_p(apart_T[at_end]),
         seeds=curves.seeds,
     )
 
@@ -223,7 +225,7 @@ def _losses(connection: duckdb.DuckDBPyConnection) -> Iterator[Curves]:
 
 def _accuracies(connection: duckdb.DuckDBPyConnection) -> Iterator[Curves]:
     """Curves of the mean over tasks (mean_tasks), which all checkpoints must have answered."""
-    kept = comparisons.mean_tasks(connection)
+    kept = accuracy_tests.mean_tasks(connection)
 
     def block(group: outcomes.Group) -> tuple[str, str, int, str]:
         scenario, model, _, shots, formulation = group

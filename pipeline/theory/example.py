@@ -16,7 +16,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pipeline.statistics.distributions import t_quantile
-from pipeline.statistics.estimates import LEVEL
+from pipeline.statistics.mean_difference import LEVEL
 from pipeline.theory.problem import Row, vector
 
 

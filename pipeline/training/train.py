@@ -35,7 +35,7 @@ from pipeline.runtime import (
 )
 from pipeline.runtime.progress import Progress
 from pipeline.runtime.validation import validate
-from pipeline.training import alarms, budget, inputs, refusals
+from pipeline.training import alarms, inputs, refusals, time_spent
 from pipeline.training.mixed_rows import MixedRows
 from pipeline.training.run_folder import RunFolder
 from pipeline.training.step_log import StepLog, UnwrittenStep
@@ -118,7 +118,7 @@ def pretrain(
             training.records.clock.settle = functools.partial(devices.synchronize, training.device)
         with training.folder.writer:
             training.run()
-    return budget.shown(run.parent) if profile and distributed.is_main_process() else None
+    return time_spent.shown(run.parent) if profile and distributed.is_main_process() else None
 
 
 class _Training:

@@ -11,10 +11,10 @@ from pike_mixing import make
 from pike_mixing.__main__ import main
 from pike_mixing.errors import InputError
 from pike_mixing.finders import table
+from pike_mixing.finders.convex_program import Program, solve
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.law import Laws
 from pike_mixing.finders.mixing_law import MixingLaw
-from pike_mixing.finders.program import Program, solve
 
 SHARES = (0.75, 0.25)
 NAMES = ("0/web", "0/books", "1/web", "1/books")

@@ -8,7 +8,7 @@ import torch
 
 from pike_mixing.errors import InputError
 from pipeline import settings
-from pipeline.evaluation import scoring
+from pipeline.evaluation import log_likelihoods
 from pipeline.model import checkpoint, models
 from pipeline.model.transformer import parameter_count, token_losses
 from pipeline.planning import shorthand
@@ -61,14 +61,14 @@ def test_losses_and_scores_are_the_models_own(kind):
     # Nine questions begin alike, with one and with many tokens; a tenth does not.
     start = random.integers(2, VOCABULARY, 70)
     questions = [
-        scoring.Question(
+        log_likelihoods.Question(
             np.concatenate([start, random.integers(2, VOCABULARY, 1 + n % 4)]),
             [random.integers(2, VOCABULARY, 1 + (n + c) % 5) for c in range(1 + n % 3)],
         )
         for n in range(9)
     ]
-    questions.append(scoring.Question([5, 6], [[7], [8, 9, 10]]))
-    found = scoring.score(model, questions, batch_tokens=600, device=torch.device("cpu"))
+    questions.append(log_likelihoods.Question([5, 6], [[7], [8, 9, 10]]))
+    found = log_likelihoods.score(model, questions, batch_tokens=600, device=torch.device("cpu"))
     for question, sums in zip(questions, found, strict=True):
         for candidate, result in zip(question.candidates, sums, strict=True):
             row = torch.tensor([[*question.context_C, *candidate]])

@@ -7,7 +7,7 @@ import duckdb
 import pytest
 from played import insert
 
-from pipeline.results import claim_tests, comparisons, database, loss_tests, views
+from pipeline.results import accuracy_tests, claim_tests, database, loss_tests, views
 
 pytestmark = pytest.mark.slow
 
@@ -80,7 +80,7 @@ def perplexities(connection, run, **values):
 def fill(connection):
     """What the database makes of records, for the claims."""
     connection.execute("delete from accuracy_tests; delete from loss_tests")
-    comparisons.fill(connection)
+    accuracy_tests.fill(connection)
     loss_tests.fill(connection)
     claim_tests.fill(connection)
 

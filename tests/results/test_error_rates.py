@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from benchmarks import error_rates
-from pipeline.results import claim_tests, comparisons, views
+from pipeline.results import accuracy_tests, claim_tests, views
 from pipeline.results.outcomes import Differences
-from pipeline.statistics import estimates, paired
+from pipeline.statistics import mean_difference, sign_flip
 from pipeline.statistics.detectable import detectable, detection_probability
-from pipeline.statistics.estimates import estimate, part
+from pipeline.statistics.mean_difference import estimate, part
 
 TIMES = 1000
 TWO_SIGMA = 2 * (0.05 * 0.95 / TIMES) ** 0.5
@@ -22,7 +22,7 @@ def judged(apart_CxSxD, tokens_D):
     """The estimate of each repetition, and half of its interval."""
     names = range(len(tokens_D))
     found = [estimate([part(apart_SxD * tokens_D, tokens_D, names)]) for apart_SxD in apart_CxSxD]
-    halves = [estimates.half_width(one) for one in found]
+    halves = [mean_difference.half_width(one) for one in found]
     return np.array([one.difference for one in found]), np.array(halves)
 
 
@@ -117,7 +117,7 @@ def test_intervals_are_those_of_resampled_seeds_and_documents():
         # A standard deviation of 20,000 draws is known to half a percent; t of 3 degrees is 3.182,
         # of 59 degrees 2.001.
         half = ((3.182 * of_seeds) ** 2 + (2.001 * of_documents) ** 2) ** 0.5
-        assert estimates.half_width(found) == pytest.approx(half, rel=0.02)
+        assert mean_difference.half_width(found) == pytest.approx(half, rel=0.02)
         assert found.stderr == pytest.approx(np.hypot(of_seeds, of_documents), rel=0.02)
 
 
@@ -129,7 +129,7 @@ def test_intervals_of_accuracies_are_those_of_resampled_seeds_and_items():
         [0, 1, 2, 3], 300, np.ones(300, int), np.arange(300), {"m": 0.5}, {"m": points_SxI},
         {"m": points_SxI**2},
     )  # fmt: skip
-    (one,) = comparisons.compared(pairs, ("s", "m", "t", 0, "cf"), "pike", "mix")
+    (one,) = accuracy_tests.compared(pairs, ("s", "m", "t", 0, "cf"), "pike", "mix")
     picked = draw.integers(0, 300, (10_000, 300))
     of_items = points_SxI.mean(axis=0)[picked].mean(axis=1).std()
     # What is random in both: a quarter of the variance within an item, of which 299 / 300.
@@ -151,7 +151,7 @@ def test_all_claims_together_err_in_one_of_twenty():
         cells = zip(mean_C.tolist(), error_C.tolist(), strict=True)
         with_p = iter([(m, claim_tests.cell_p(m, e, 0.0, 3)) for m, e in cells])
         claims = [claim_tests.claim_p(list(itertools.islice(with_p, n))) for n in sizes]
-        wrong += any(p < 0.05 for p in paired.holm(claims))
+        wrong += any(p < 0.05 for p in sign_flip.holm(claims))
     assert wrong / TIMES <= 0.05 + TWO_SIGMA
 
 
@@ -170,7 +170,7 @@ def test_the_views_know_the_quantiles_of_any_degrees():
     sql = "select degrees, t95(degrees) from (select unnest(?::double[]) as degrees)"
     tried = [1.0, 2.0, 2.5, 3.0, 3.5, 7.25, 29.0, 29.9, 30.0, 45.5, 1e4, float("inf")]
     for degrees, quantile in connection.execute(sql, [tried]).fetchall():
-        ratio = quantile / estimates.t_quantile(0.05, min(degrees, 1e9))
+        ratio = quantile / mean_difference.t_quantile(0.05, min(degrees, 1e9))
         assert 0.9997 <= ratio <= (1.02 if degrees < 3 else 1.004)
     # The mean in 1 / degrees of 4.303 and 3.182 lies at 2.4.
     assert connection.execute("select t95(2.4), t95(0), t95(null)").fetchone() == (

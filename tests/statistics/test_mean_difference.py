@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.statistics import estimates
-from pipeline.statistics.estimates import Estimate, estimate, part
+from pipeline.statistics import mean_difference
+from pipeline.statistics.mean_difference import Estimate, estimate, part
 
 
 def names(count_G):
@@ -46,7 +46,7 @@ def test_errors_of_seeds_and_documents_by_hand():
     assert (found.seeds, found.lower, found.degrees) == (3, 0, 1)
     # Two degrees of freedom of the seeds, one of the documents.
     half = math.hypot(4.303 * found.of_seeds, 12.706 * found.of_items)
-    assert estimates.half_width(found) == pytest.approx(half, rel=1e-3)
+    assert mean_difference.half_width(found) == pytest.approx(half, rel=1e-3)
 
 
 def test_what_is_random_in_seed_and_document_counts_once():
@@ -60,8 +60,8 @@ def test_what_is_random_in_seed_and_document_counts_once():
 
 def test_the_p_value_is_where_the_interval_touches_zero():
     found = Estimate(0.035, of_seeds=0.006, of_items=0.008, seeds=3, degrees=49)
-    p = estimates.p_value(found)
-    assert estimates.half_width(found, p) == pytest.approx(0.035, rel=1e-6)
+    p = mean_difference.p_value(found)
+    assert mean_difference.half_width(found, p) == pytest.approx(0.035, rel=1e-6)
     assert p < 0.05
 
 
@@ -89,7 +89,7 @@ def test_one_document_has_no_error():
 def test_no_verdict_rests_on_one_seed_or_few_documents():
     many, few = np.arange(20.0), np.arange(19.0)
     for values, p in (([many], None), ([many, many + 1], 0), ([few, few + 1], None)):
-        found = estimates.verdict_p(alone(values, np.ones(len(values[0]))))
+        found = mean_difference.verdict_p(alone(values, np.ones(len(values[0]))))
         assert (found is None) == (p is None)
 
 
@@ -111,8 +111,8 @@ def test_swapping_methods_flips_the_sign_and_order_changes_nothing(found, random
     one, other = alone(sum_SxG, count_G), alone(-sum_SxG, count_G)
     assert other.difference == -one.difference
     assert (other.of_seeds, other.of_items) == (one.of_seeds, one.of_items)
-    p = estimates.p_value(one)
-    assert estimates.p_value(other) == p
+    p = mean_difference.p_value(one)
+    assert mean_difference.p_value(other) == p
     assert p is None or 0 <= p <= 1
     documents, seeds = list(range(len(count_G))), list(range(len(sum_SxG)))
     random.shuffle(documents)
@@ -134,4 +134,4 @@ def test_p_values_over_seeds_are_uniform_where_seeds_are_all_that_varies():
     difference_NxS = np.random.default_rng(1).normal(size=(1500, 3))
     found = [alone(d_S[:, None] * [1, 1], [1, 1]) for d_S in difference_NxS]
     assert all(e.of_items == 0 for e in found)
-    assert uniform(np.array([estimates.p_value(e) for e in found]))
+    assert uniform(np.array([mean_difference.p_value(e) for e in found]))

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from pipeline.results import comparisons, outcomes
-from pipeline.statistics import paired
+from pipeline.results import accuracy_tests, outcomes
+from pipeline.statistics import sign_flip
 
 # Four items of two documents: candidates, the true one, and how many tokens each candidate shares
 # with the context.
@@ -69,7 +69,7 @@ def answered(
 
 
 def rows_of(connection, columns, where="true"):
-    comparisons.fill(connection)
+    accuracy_tests.fill(connection)
     sql = f"select {columns} from accuracy_tests where {where} order by all"
     return connection.execute(sql).fetchall()
 
@@ -199,7 +199,7 @@ def test_one_seed_is_tested_by_mcnemar_and_corrected_for_the_family(empty):
     ).fetchone()
     four = [p for (p,) in empty.execute("select p from accuracy_tests order by p").fetchall()]
     assert len(four) == 4
-    assert corrected == pytest.approx(dict(zip(four, paired.holm(four), strict=True))[four[1]])
+    assert corrected == pytest.approx(dict(zip(four, sign_flip.holm(four), strict=True))[four[1]])
     low, high, error = empty.execute(
         "select low, high, stderr from accuracy_tests where method = 'pike' and task = 't'"
     ).fetchone()

@@ -13,8 +13,8 @@ import numpy as np
 from pipeline.results import outcomes
 from pipeline.results.outcomes import Differences
 from pipeline.results.record_loader import insert
-from pipeline.statistics import estimates, paired
-from pipeline.statistics.estimates import Estimate, Part
+from pipeline.statistics import mean_difference, sign_flip
+from pipeline.statistics.mean_difference import Estimate, Part
 
 MEAN = "mean"
 """What stands for the task in the rows of the mean over tasks."""
@@ -53,7 +53,7 @@ class Comparison:
 
     def points(self) -> list[float | None]:
         """Difference, standard error and the interval's ends in percentage points."""
-        middle, half = self.estimate.difference, estimates.half_width(self.estimate)
+        middle, half = self.estimate.difference, mean_difference.half_width(self.estimate)
         ends = [None, None] if half is None else [middle - half, middle + half]
         return [percent(value) for value in (middle, self.estimate.stderr, *ends)]
 
@@ -76,7 +76,7 @@ def fill(connection: duckdb.DuckDBPyConnection) -> None:
     for _, block in itertools.groupby(result, key=lambda c: c.block):
         tested = list(block)
         family = [*tested, *means(tested, kept)]
-        adjusted = paired.holm([c.p if c.against in references else None for c in family])
+        adjusted = sign_flip.holm([c.p if c.against in references else None for c in family])
         rows = [_row(replace(c, p_holm=p)) for c, p in zip(family, adjusted, strict=True)]
         insert(connection, "accuracy_tests", rows)
 
@@ -113,8 +113,8 @@ def compared(
     """
     scenario, model, task, shots, formulation = group
     for metric, sum_SxG in pairs.sums.items():
-        part = estimates.part(sum_SxG, pairs.count_G, pairs.document_G)
-        result = estimates.estimate([part])
+        part = mean_difference.part(sum_SxG, pairs.count_G, pairs.document_G)
+        result = mean_difference.estimate([part])
         yield Comparison(
             block=(scenario, model, shots, formulation, metric),
             task=task,
@@ -123,7 +123,7 @@ def compared(
             part=part,
             estimate=result,
             seeds=tuple(pairs.seeds),
-            p=paired.tested(sum_SxG, result),
+            p=sign_flip.tested(sum_SxG, result),
             other=pairs.other[metric],
             examples=pairs.items,
             documents=len(pairs.count_G),
@@ -160,13 +160,15 @@ def means(block: Sequence[Comparison], kept: Container[tuple[str, str]]) -> Iter
         same = list(part)
         if len(same) < len(tasks) or len({c.seeds for c in same}) > 1:
             continue
-        result = estimates.estimate([c.part for c in same if c.part is not None])
+        result = mean_difference.estimate([c.part for c in same if c.part is not None])
         yield replace(
             same[0],
             task=MEAN,
             part=None,
             estimate=result,
-            p=estimates.p_value(result) if result.seeds == 1 else estimates.verdict_p(result),
+            p=mean_difference.p_value(result)
+            if result.seeds == 1
+            else mean_difference.verdict_p(result),
             other=float(np.mean([c.other for c in same])),
             examples=sum(c.examples for c in same),
             documents=sum(c.documents for c in same),

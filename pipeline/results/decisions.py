@@ -17,7 +17,7 @@ from pipeline.results import labels, remedies
 from pipeline.results.provenance import counted
 from pipeline.results.selection import Row, query
 from pipeline.statistics.detectable import LEVEL
-from pipeline.statistics.estimates import LEAST_DOCUMENTS
+from pipeline.statistics.mean_difference import LEAST_DOCUMENTS
 
 FIXED = ("mix", "fixed", "temperature", "unimax", "single")
 """Rules that do nothing but fill every batch in the same shares."""
@@ -25,7 +25,7 @@ PARTS = 10_000
 """Shares are told in ten-thousandths, which sum to 1."""
 
 
-def decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+def of(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """What to use in each scenario at each size where something was compared with the baseline.
 
     Args:

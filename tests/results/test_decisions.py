@@ -9,7 +9,7 @@ from test_views import paired
 from pike_mixing import make
 from pike_mixing.errors import InputError
 from pipeline.planning import planner, schema
-from pipeline.results import advice, advise, labels, marks, picture, remedies
+from pipeline.results import advise, decisions, labels, marks, picture, remedies
 from pipeline.statistics.detectable import detection_probability
 
 ROW = {"scenario": "s", "model": "m", "seeds": 3, "nll_document_stderr": 0.01}
@@ -24,7 +24,7 @@ def row(method, difference, seed_sd=0.01, p=0.02, **values):
 
 def judged(*rows):
     found = sorted(rows, key=lambda one: one["nll_difference"])
-    advice._judge(found, {one["method"]: one["method"].upper() for one in found})
+    decisions._judge(found, {one["method"]: one["method"].upper() for one in found})
     return found
 
 
@@ -85,7 +85,7 @@ def test_seeds_or_text_where_either_would_do():
 def test_a_method_that_leads_in_every_seed_is_used_and_equal_shares_stay_else(empty):
     paired(empty, -0.2, -0.201, -0.202, documents_error=0.001)
     _ran(empty, {"a": 0.25, "b": 0.75})
-    (place,) = advice.decisions(empty)
+    (place,) = decisions.of(empty)
     assert (place["decided"], place["chosen"]) == (True, "pike")
     assert place["shares"] == {"a": 0.25, "b": 0.75}
     assert place["text"][0] == "Use PiKE."
@@ -95,7 +95,7 @@ def test_a_method_that_leads_in_every_seed_is_used_and_equal_shares_stay_else(em
 def test_one_seed_keeps_the_baseline(empty):
     paired(empty, -0.2, documents_error=0.001)
     _ran(empty, {"a": 0.5, "b": 0.5})
-    (place,) = advice.decisions(empty)
+    (place,) = decisions.of(empty)
     assert (place["decided"], place["chosen"], place["tested"]) == (False, "mix", 0)
     assert place["text"][:2] == [
         "Keep equal shares (Mix).",
@@ -108,7 +108,7 @@ def test_few_documents_are_the_reason_also_where_losses_are_equal():
     rows = judged(row("a", 0.0, 0.0, None, nll_stderr=0.0, effective=5.9))
     assert [one["verdict"] for one in rows] == ["equal"]
     place = {"against": "Mix", "baseline": "mix", "decided": False, "tested": 0, "rows": rows}
-    told = [*advice.sentences(place | {"size": "1 parameter", "tokens": "2 tokens"})]
+    told = [*decisions.sentences(place | {"size": "1 parameter", "tokens": "2 tokens"})]
     assert told[1].startswith("A domain has fewer than 20 effective validation documents")
 
 
@@ -196,11 +196,11 @@ def test_the_command_answers_for_people_and_machines(made):
 
 @pytest.mark.slow
 def test_several_seeds_of_few_documents_are_not_told_as_one_seed(made, monkeypatch):
-    places = advice.decisions
+    places = decisions.of
     with_few = [{**ROW, "p": None, "verdict": "few documents"}]
     monkeypatch.setattr(
-        advice,
-        "decisions",
+        decisions,
+        "of",
         lambda connection: [
             {**place, "tested": place["scenario"] != "real", "rows": with_few}
             for place in places(connection)

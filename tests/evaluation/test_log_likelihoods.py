@@ -10,8 +10,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from pike_mixing.errors import InputError
 from pipeline import settings
-from pipeline.evaluation import scoring
-from pipeline.evaluation.scoring import Question
+from pipeline.evaluation import log_likelihoods
+from pipeline.evaluation.log_likelihoods import Question
 from pipeline.model.transformer import initialised
 
 CPU = torch.device("cpu")
@@ -34,12 +34,12 @@ def alone(model, prefix, continuation):
 
 def test_batches_keep_within_the_budget_and_lose_nothing():
     lengths = [3, 9, 1, 4, 4, 20]
-    batches = list(scoring._batches(lengths, 10))
+    batches = list(log_likelihoods._batches(lengths, 10))
     assert batches == [[5], [1], [3, 4], [0, 2]]
 
 
 def score(model, questions, budget=512):
-    return scoring.score(model, questions, batch_tokens=budget, device=CPU)
+    return log_likelihoods.score(model, questions, batch_tokens=budget, device=CPU)
 
 
 def naive(model, question):
@@ -163,7 +163,7 @@ class Logits(TorchDispatchMode):
 def test_logits_are_made_for_scored_places_alone_and_a_few_at_a_time(monkeypatch):
     # Thirty shared tokens and more, ten places at a time: never tokens x vocabulary.
     vocabulary = 5000
-    monkeypatch.setattr(scoring, "LOGITS_AT_ONCE", 10 * vocabulary)
+    monkeypatch.setattr(log_likelihoods, "LOGITS_AT_ONCE", 10 * vocabulary)
     model, questions = initialised(settings.Model(1, 8, 1, 8), vocabulary, 0), drawn(6, 10, 30)
     with Logits(vocabulary) as seen:
         score(model, questions)

@@ -8,9 +8,9 @@ from known_law import LAWS, optimum
 from numpy.testing import assert_allclose
 
 from pike_mixing.errors import InputError
-from pike_mixing.finders import program
+from pike_mixing.finders import convex_program
+from pike_mixing.finders.convex_program import Program, solve
 from pike_mixing.finders.law import Laws
-from pike_mixing.finders.program import Program, solve
 
 UNIFORM = np.full(3, 1 / 3)
 PRIOR = np.array([0.6, 0.3, 0.1])
@@ -97,7 +97,7 @@ def test_the_slope_is_that_of_finite_differences():
 
 
 def test_a_program_that_is_not_solved_is_refused(monkeypatch):
-    monkeypatch.setattr(program, "TOLERANCE", -1.0)
+    monkeypatch.setattr(convex_program, "TOLERANCE", -1.0)
     with pytest.raises(InputError, match="was not solved: its KKT residual is"):
         solve(posed())
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.statistics.distributions import binomial_pmf
-from pipeline.statistics.estimates import Estimate, verdict_p
+from pipeline.statistics.mean_difference import Estimate, verdict_p
 
 
 def sign_flip(sum_G: npt.ArrayLike) -> float:
