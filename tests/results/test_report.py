@@ -133,6 +133,8 @@ def test_the_first_page_is_small_and_its_picture_has_every_method_and_scenario(t
         * 2
     )
     assert "<td></td>" not in picture
+    # A doubt about the text stands beside the decision, not in what is folded.
+    assert "Warning: The validation text of " in re.sub(r"(?s)<details>.*?</details>", "", picture)
     # Difference, interval and how it was made, as the made-up losses give them.
     assert re.search(
         r'title="[a-z ]+, 2 seeds: [-+]\d\.\d{3} to \+\d\.\d{3}".*?'
