@@ -8,8 +8,8 @@ import pytest
 import yaml
 from documented import PAGES, ROOT
 
-MOST_WORDS = 25_650
-"""Of all Markdown in the repository, docs/results included."""
+MOST_WORDS = 16_400
+"""Of all Markdown in the repository, docs/results included, outside of tables."""
 FOLDERS = "|".join(
     ("benchmarks", "docs", "examples", "pike_mixing", "pipeline", "tests", "workflow")
 )
@@ -43,7 +43,8 @@ def test_all_markdown_has_few_words():
     pages = {*ROOT.glob("*.md"), *(p for folder in own for p in (ROOT / folder).rglob("*.md"))}
     pages.add(ROOT / "results" / "README.md")
     assert pages >= set(PAGES)
-    assert sum(len(p.read_text(encoding="utf-8").split()) for p in pages) <= MOST_WORDS
+    lines = [line for p in pages for line in p.read_text(encoding="utf-8").splitlines()]
+    assert sum(len(line.split()) for line in lines if not line.startswith("|")) <= MOST_WORDS
 
 
 def test_the_index_and_the_site_have_every_page_in_one_order():
