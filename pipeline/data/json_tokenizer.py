@@ -82,9 +82,17 @@ class JsonPieces:
         """Loads a model file of the pipeline.
 
         Raises:
-            InputError: the package is not installed, or cannot read the file.
+            InputError: it is none, the package is not installed, or cannot read the file.
         """
-        values = json.loads(content)
+        try:
+            values = json.loads(content)
+            known, end = pieces(values["tokenizer"]), values["end"]
+            self.eos = known[end]
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise InputError(
+                f"{place} is not a SentencePiece model, nor what `pike tokenizer` makes of a "
+                "tokenizer.json: make the tokenizer again"
+            ) from None
         # Packing already runs several workers.
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
         loader: Any = import_optional(LOADER, place, "tokenizer.json")
@@ -98,9 +106,7 @@ class JsonPieces:
         self._pieces.encode_special_tokens = True
         self._pieces.no_padding()
         self._pieces.no_truncation()
-        known = pieces(values["tokenizer"])
         self.vocabulary = 1 + max(known.values())
-        self.eos = known[values["end"]]
         model = values["tokenizer"]["model"]
         # A unigram model gives the id of the unknown piece, other models its name.
         self.unknown: int | None = model.get("unk_id", known.get(model.get("unk_token")))

@@ -103,6 +103,13 @@ def test_a_file_that_says_too_little_is_refused(tmp_path, values, changed, messa
         make(tmp_path, given(tmp_path, values, **changed))
 
 
+@pytest.mark.parametrize("content", ["{", "{}", '{"text": "a"}\n{"text": "b"}', '{"end": "a"}'])
+def test_a_model_file_of_something_else_is_refused(tmp_path, content):
+    (tmp_path / "tok.model").write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match="is not a SentencePiece model, nor what"):
+        built.Tokenizer(tmp_path / "tok.model")
+
+
 def test_damaged_json_and_an_end_for_sentencepiece_are_refused(tmp_path, make_source):
     path = tmp_path / "tokenizer.json"
     path.write_text('{"model": ', encoding="utf-8")

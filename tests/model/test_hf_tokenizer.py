@@ -38,7 +38,8 @@ def documents(tmp_path_factory, texts):
     """A folder of documents that hold the texts."""
     folder = tmp_path_factory.mktemp("documents")
     (folder / "all.txt").write_text("\n".join(texts * 3), encoding="utf-8")
-    chosen = {"kind": "local", "files": [str(folder / "all.txt")]}
+    files = [str(folder / "all.txt")]
+    chosen = {"kind": "local", "files": files, "documents": "2000 characters"}
     atomic_files.write_json(folder / "source.json", chosen)
     sources.download(folder / "source.json", folder / "texts")
     return folder / "texts"
