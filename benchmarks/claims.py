@@ -44,24 +44,19 @@ WHY = {
 }
 
 
-def rows(database: Path) -> list[dict[str, Any]]:
-    """What the page shows of each claim, in the paper's order."""
-    with connect_ours(database) as connection:
-        return query(
-            connection,
-            "select claim, unit, lower, upper, ours, ours_low, ours_high, p_holm, seeds, cell, "
-            "cells, cells_within, verdict, seeds_wanted from claims order by position",
-        )
-
-
-def made_from(database: Path) -> dict[str, Any]:
-    """Runs and sizes of the experiment."""
+def found(database: Path) -> dict[str, Any]:
+    """Runs and sizes of the experiment, and what the page shows of each claim, in order."""
     with connect_ours(database) as connection:
         (facts,) = query(
             connection,
             "select count(*) as runs, min(parameters) as least, max(parameters) as most from runs",
         )
-    return facts
+        claims = query(
+            connection,
+            "select claim, unit, lower, upper, ours, ours_low, ours_high, p_holm, seeds, cell, "
+            "cells, cells_within, verdict, seeds_wanted from claims order by position",
+        )
+    return {"made_from": facts, "claims": claims}
 
 
 def page(record: dict[str, Any]) -> str:
@@ -92,7 +87,7 @@ def page(record: dict[str, Any]) -> str:
 
 def line(claim: dict[str, Any], second: str) -> list[str]:
     """A claim's row; what was not measured is empty."""
-    shown = bound = ""
+    shown = ""
     if claim["ours"] is not None:
         shown = f"{claim['ours']:.3g}"
         if claim["ours_low"] is not None:
@@ -117,8 +112,7 @@ def main() -> None:
     """Reads the experiment's database, and writes the record and the page."""
     chosen = measure.arguments(__doc__, "claims", results="results/claims")
     database = Path(chosen.results) / "pike.duckdb"
-    found = {"commit": commit(), "made_from": made_from(database), "claims": rows(database)}
-    measure.record(chosen, found)
+    measure.record(chosen, {"commit": commit(), **found(database)})
     PAGE.write_text(page(json.loads(chosen.out.read_text(encoding="utf-8"))), encoding="utf-8")
 
 

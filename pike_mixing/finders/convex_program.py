@@ -172,17 +172,15 @@ def solve(program: Program) -> tuple[Floats, float]:
         weights_K = program.normalised(weights_K)
         residual = program.residual(weights_K)
         if residual <= TOLERANCE * scale:
-            break
+            return weights_K, residual
         # It ended early beside weights near 0, where the divergence is steep: halfway to the
         # tangent's optimum they are not.
         start_K = (weights_K + program.of_tangent(program.slope(weights_K), program.kl)) / 2
         start_K = np.maximum(start_K, lower)
-    if not residual <= TOLERANCE * scale:
-        raise InputError(
-            f"the program for the mixture was not solved: its KKT residual is {residual:.2g} nats "
-            f"({done.message}): raise kl, or leave out proxy runs that diverged"
-        )
-    return weights_K, residual
+    raise InputError(
+        f"the program for the mixture was not solved: its KKT residual is {residual:.2g} nats "
+        f"({done.message}): raise kl, or leave out proxy runs that diverged"
+    )
 
 
 def _phases(program: Program) -> list[dict[str, Any]]:

@@ -51,6 +51,11 @@ def pieces(values: dict[str, Any]) -> dict[str, int]:
     return {**dict(listed), **{t["content"]: t["id"] for t in values.get("added_tokens", ())}}
 
 
+def rows(known: dict[str, int]) -> int:
+    """Rows that pieces need in an embedding: ids may leave some out."""
+    return 1 + max(known.values())
+
+
 def with_end(content: bytes, end: str | None, place: str, where: str) -> bytes:
     """The pipeline's model file.
 
@@ -106,7 +111,7 @@ class JsonPieces:
         self._pieces.encode_special_tokens = True
         self._pieces.no_padding()
         self._pieces.no_truncation()
-        self.vocabulary = 1 + max(known.values())
+        self.vocabulary = rows(known)
         model = values["tokenizer"]["model"]
         # A unigram model gives the id of the unknown piece, other models its name.
         self.unknown: int | None = model.get("unk_id", known.get(model.get("unk_token")))

@@ -166,7 +166,7 @@ def given_pieces(path: Path) -> int:
     """
     content = path.read_bytes()
     if is_json(content):
-        return 1 + max(json_tokenizer.pieces(json_tokenizer.read(content, str(path))).values())
+        return json_tokenizer.rows(json_tokenizer.pieces(json_tokenizer.read(content, str(path))))
     return _SentencePieces(content, str(path)).vocabulary
 
 
