@@ -354,7 +354,10 @@ def fabric(way):
 
 def accelerated(way):
     from accelerate import Accelerator
+    from accelerate.state import AcceleratorState
 
+    # A Trainer with bf16 leaves its precision to every later Accelerator of the process.
+    AcceleratorState._reset_state()
     accelerator = Accelerator(gradient_accumulation_steps=way.accumulation, cpu=True)
     model, optimizer = accelerator.prepare(way.model, way.optimizer)
     mixing = way.mixing(model)
