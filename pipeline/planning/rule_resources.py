@@ -104,11 +104,12 @@ class RuleResources:
         return self._jobs["pretrain"].job("pretrain", wildcards.run).devices
 
     @with_signature_at_hand
-    def process_arguments(self, wildcards: Wildcards, resources: Any) -> list[str]:
+    def process_arguments(self, wildcards: Wildcards, output: Any) -> list[str]:
         """Arguments that say how a run is shared out.
 
-        What is made of `resources` is no reason for Snakemake to make a run again: where it is
-        computed is not what it computes.
+        What is made of `output` is no reason for Snakemake to make a run again: where it is
+        computed is not what it computes. (Nor is what is made of `resources`, but these would be
+        found for every job of a plan.)
         """
         taken = self._jobs["pretrain"].job("pretrain", wildcards.run).taken
         assert taken is not None, "a training has an estimate"
