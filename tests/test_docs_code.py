@@ -83,11 +83,17 @@ def _run(command, folder):
 
 
 @pytest.mark.parametrize("name", [n for n in documented.NAMES if documented.blocks(n, "yaml")])
-def test_a_pages_yaml_fits_into_a_configuration(name, own_modules):
-    # The module that a page's configuration may name is the page's Python.
-    (own_modules / "mine.py").write_text("\n".join(documented.blocks(name, "python")))
+def test_a_pages_yaml_is_a_configuration_or_fits_into_one(name, own_modules):
+    # The module that a page's configuration may name is the page's Python, or that of the example.
+    shown = documented.blocks(name, "python") or documented.blocks("docs/your-method.md", "python")
+    (own_modules / "mine.py").write_text("\n".join(shown))
     config = planner.read(documented.ROOT / "config.yaml")
     for block in documented.blocks(name, "yaml"):
+        if "include:" in block:
+            path = own_modules / "mine.yaml"
+            path.write_text(block.replace("include: ", f"include: {documented.ROOT}/"))
+            assert schema.problems(planner.read(path), name) == []
+            continue
         for section, values in yaml.safe_load(block).items():
             config[section] = {**config.get(section, {}), **values}
     assert schema.problems(config, name) == []

@@ -11,6 +11,8 @@ from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 from pipeline.planning import planner, schema
 from pipeline.results import decisions
+from pipeline.results.picture import MOST_LINES
+from pipeline.results.provenance import counted
 from pipeline.results.selection import Row, connect_ours
 from pipeline.runtime import atomic_files, presentation
 
@@ -79,6 +81,13 @@ def text(place: Row) -> str:
     lines += [f"  {sentence}" for sentence in place["text"]]
     told = ", ".join(f"{domain} {100 * share:.2f}%" for domain, share in place["shares"].items())
     lines.append(f"  {'Shares' if place['fixed'] else 'Shares that it drew'}: {told}")
+    lines.append(f"  Loss minus that of {place['against']}, nats per token (95% interval):")
+    lines += [
+        f"    {row['label']} {decisions.difference(row)}: {row['verdict']}"
+        for row in place["rows"][:MOST_LINES]
+    ]
+    if more := place["rows"][MOST_LINES:]:
+        lines.append(f"    {counted(len(more), 'method')} with a higher loss: the report has all")
     lines += [
         f"  Open: {row['label']} ({row['difference']:+.3f}); to settle it: {row['text']}"
         for row in place["open"][:3]

@@ -229,5 +229,11 @@ def sentences(place: Row) -> Iterator[str]:
     )
 
 
+def difference(row: Row, signs: str = "") -> str:
+    """A difference of losses, its 95% interval and seeds: -0.038 (-0.055 to -0.020, 10 seeds)."""
+    ends = f"{row['nll_low']:+.3f} to {row['nll_high']:+.3f}"
+    return f"{row['nll_difference']:+.3f}{signs} ({ends}, {counted(row['seeds'], 'seed')})"
+
+
 def _p(value: float) -> str:
     return "less than 0.001" if value < 0.001 else f"{value:.3f}"

@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import jinja2
 
@@ -74,14 +73,12 @@ def _table(block: Row) -> str:
         "",
         f"| | against {block['against']} | shown |",
         "| --- | ---: | --- |",
-        *(f"| {row['label']} | {_cell(row)} | {row['verdict']} |" for row in block["lines"]),
+        *(
+            f"| {row['label']} | {decisions.difference(row, row['signs'])} | {row['verdict']} |"
+            for row in block["lines"]
+        ),
     ]
     return "\n".join(lines)
-
-
-def _cell(row: dict[str, Any]) -> str:
-    ends = f"{row['nll_low']:+.3f} to {row['nll_high']:+.3f}, {counted(row['seeds'], 'seed')}"
-    return f"{row['nll_difference']:+.3f}{row['signs']} ({ends})"
 
 
 if __name__ == "__main__":

@@ -197,7 +197,7 @@ def test_the_command_answers_for_people_and_machines(made):
 @pytest.mark.slow
 def test_several_seeds_of_few_documents_are_not_told_as_one_seed(made, monkeypatch):
     places = decisions.of
-    with_few = [{**ROW, "p": None, "verdict": "few documents"}]
+    with_few = judged(row("a", -0.1, p=None, effective=5.0))
     monkeypatch.setattr(
         decisions,
         "of",
@@ -208,6 +208,7 @@ def test_several_seeds_of_few_documents_are_not_told_as_one_seed(made, monkeypat
     )
     shown = advise.advise(made / "pike.duckdb")
     assert "real / " in shown.partition("One seed each")[0]
+    assert "    A -0.100 (-0.150 to -0.050, 3 seeds): few documents" in shown.splitlines()
 
 
 @pytest.mark.parametrize(
