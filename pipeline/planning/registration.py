@@ -114,13 +114,21 @@ class Registration:
     """When runs would be stopped early."""
 
     def problems(self) -> list[str]:
-        """Undefined methods of hypotheses, rows or `mix_for`; a registration without a commit."""
-        known = {*self.methods, *self.mix_for, AT_TARGET}
-        named = {f"hypotheses.{n}.method": h.method for n, h in self.hypotheses.items()}
-        named |= {f"hypotheses.{n}.against": h.against for n, h in self.hypotheses.items()}
-        named |= {f"rows[{place}]": row for place, row in enumerate(self.rows)}
-        named |= {f"mix_for.{name}.of": equal.of for name, equal in self.mix_for.items()}
-        result = [unknown(m, known, where) for where, m in named.items() if m not in known]
+        """Methods that are undefined, or not on the board; a registration without a commit."""
+        on = [(f"rows[{place}]", row, [*self.methods]) for place, row in enumerate(self.rows)]
+        on += [
+            (f"mix_for.{name}.of", equal.of, [*self.rows]) for name, equal in self.mix_for.items()
+        ]
+        for name, one in self.hypotheses.items():
+            on.append((f"hypotheses.{name}.method", one.method, self.compared(one.board)))
+            on.append((f"hypotheses.{name}.against", one.against, self.compared(one.board)))
+        result = [
+            f"{where}: {method} is compared with nothing: add it to rows"
+            if method in self.methods
+            else unknown(method, known, where)
+            for where, method, known in on
+            if method not in known
+        ]
         if self.status == "registered" and self.commit is None:
             result.append("commit: name the commit at which the rules are frozen")
         return result

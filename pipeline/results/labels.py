@@ -96,7 +96,8 @@ def scenario(name: str, about: object) -> str:
 
 
 def amount(number: float) -> str:
-    """A count of parameters or tokens: 164,000 is 164 thousand, 2,200,000 is 2.2 million."""
+    """A count of parameters or tokens: 164,000 is 164 thousand, 999,680 is 1 million."""
+    number = float(f"{number:.3g}")
     for size, word in ((1e9, "billion"), (1e6, "million"), (1e3, "thousand")):
         if number >= size:
             return f"{number / size:.3g} {word}"

@@ -225,6 +225,14 @@ def test_a_rule_is_spelt_as_its_class(rule, label):
     assert labels.rule(rule) == label
 
 
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(999, "999"), (1000, "1 thousand"), (999_499, "999 thousand"), (999_680, "1 million")],
+)
+def test_an_amount_has_three_digits(number, words):
+    assert labels.amount(number) == words
+
+
 def test_a_method_is_told_by_what_sets_it_apart():
     known = {"pike": {"rule": "pike", "zeta2": 0.2}}
     for name, values, label in (
