@@ -115,18 +115,18 @@ class Registration:
 
     def problems(self) -> list[str]:
         """Methods that are undefined, or not on the board; a registration without a commit."""
-        on = [(f"rows[{place}]", row, [*self.methods]) for place, row in enumerate(self.rows)]
-        on += [
-            (f"mix_for.{name}.of", equal.of, [*self.rows]) for name, equal in self.mix_for.items()
-        ]
+        named = [(f"rows[{place}]", row, [*self.methods]) for place, row in enumerate(self.rows)]
+        for name, equal in self.mix_for.items():
+            named.append((f"mix_for.{name}.of", equal.of, [*self.rows]))
         for name, one in self.hypotheses.items():
-            on.append((f"hypotheses.{name}.method", one.method, self.compared(one.board)))
-            on.append((f"hypotheses.{name}.against", one.against, self.compared(one.board)))
+            on_board = self.compared(one.board)
+            named.append((f"hypotheses.{name}.method", one.method, on_board))
+            named.append((f"hypotheses.{name}.against", one.against, on_board))
         result = [
-            f"{where}: {method} is compared with nothing: add it to rows"
+            f"{where}: {method} is not in rows, so that none of its runs is compared: add it there"
             if method in self.methods
             else unknown(method, known, where)
-            for where, method, known in on
+            for where, method, known in named
             if method not in known
         ]
         if self.status == "registered" and self.commit is None:

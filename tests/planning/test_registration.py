@@ -132,7 +132,7 @@ def test_the_same_registration_gives_the_same_bytes(file, tmp_path):
         ("scenarios.texts", {"code": {"kind": "python", "topic": "code"}}, "texts: give 6 or none"),
         ("status", "registered", "commit: name the commit at which the rules are frozen"),
         ("mix_for.mix-time.of", "pyke", "mix_for.mix-time.of: 'pyke' is unknown"),
-        ("rows", ["mix"], "mix_for.mix-time.of: pike is compared with nothing: add it to rows"),
+        ("rows", ["mix"], "mix_for.mix-time.of: pike is not in rows"),
         ("training.steps", None, "training.steps is missing"),
         ("methods.pike.zeta1", -1, "zeta1"),
     ],
