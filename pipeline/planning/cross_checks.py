@@ -243,10 +243,13 @@ def _method_problems(
 
 
 def _without_oracle(config: Config) -> Iterable[str]:
-    """Tables of regret to an oracle that no setting names."""
-    if config.get("compare", {}).get("oracle") is None:
-        for name in sorted({"ladder", "leaderboard"} & config["tables"].keys()):
+    """Tables of regret to an oracle that no setting names, or no run has."""
+    oracle = config.get("compare", {}).get("oracle")
+    for name in sorted({"ladder", "leaderboard"} & config["tables"].keys()):
+        if oracle is None:
             yield f"tables.{name}: it shows regret to an oracle: name a method in compare.oracle"
+        elif all(run.method != oracle for run in dependencies.requested_runs(config)):
+            yield f"tables.{name}: it shows regret to {oracle}, which has no run: add it to runs"
 
 
 def _selections_without_runs(

@@ -240,7 +240,8 @@ def _text(facts: Mapping[str, Any], chosen: Registration) -> str:
             facts["hypotheses"],
         ),
         (
-            "Methods against Mix, nats, not corrected for their number; costs in runs of Mix",
+            "Methods against Mix, nats; half of the 95% interval over scenarios, not corrected for "
+            "their number; worst: the largest difference; costs in runs of Mix, time as measured",
             facts["methods"],
         ),
     ):

@@ -438,6 +438,11 @@ def test_a_table_of_regret_without_an_oracle_is_refused(small):
     ]
     small["compare"] = {"oracle": "pike"}
     assert "ladder" in planned(small).config["tables"]
+    for entry in small["runs"]:
+        entry["methods"] = ["mix"]
+    assert lines(small)[0] == (
+        "config.yaml: tables.ladder: it shows regret to pike, which has no run: add it to runs"
+    )
 
 
 def test_what_shows_the_theory_alone_needs_no_run(small):

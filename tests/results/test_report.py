@@ -4,11 +4,13 @@ import re
 import shutil
 from pathlib import Path
 
+import jinja2
 import pytest
 from made_up import build
 
 from pike_mixing.errors import InputError
 from pipeline.results import database, marks, report, report_parts
+from pipeline.results.provenance import REPORT, counted
 from pipeline.results.report import PAGES
 from pipeline.runtime import atomic_files, made_from
 
@@ -291,3 +293,18 @@ def test_what_was_changed_gets_no_place_in_the_report(shown, tmp_path, name, old
     made_from.beside(path).unlink()
     with pytest.raises(InputError, match=rf"vouches for {path.stem}\.(csv|svg): make it with"):
         write()
+
+
+def test_a_table_without_rows_says_so():
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(REPORT), undefined=jinja2.StrictUndefined
+    )
+    environment.filters |= {"counted": counted, "titled": report_parts.titled}
+    page = environment.from_string(
+        '{% import "macros.html" as m with context %}{{ m.grid(table) }}'
+    )
+    table = {"name": "leaderboard", "blocks": [], "caption": "Empty. Nothing.", "notes": [],
+             "view": "table_leaderboard"}  # fmt: skip
+    shown = page.render(table=table, page="tables", files={"tables": "tables"}, labels={})
+    assert 'id="table-leaderboard-all"' in shown
+    assert "Empty." in shown
