@@ -248,7 +248,7 @@ def _without_oracle(config: Config) -> Iterable[str]:
     for name in sorted({"ladder", "leaderboard"} & config["tables"].keys()):
         if oracle is None:
             yield f"tables.{name}: it shows regret to an oracle: name a method in compare.oracle"
-        elif all(run.method != oracle for run in dependencies.requested_runs(config)):
+        elif not any(oracle in entry["methods"] for entry in config["runs"]):
             yield f"tables.{name}: it shows regret to {oracle}, which has no run: add it to runs"
 
 
