@@ -212,30 +212,46 @@ def p_value(estimate: Estimate) -> float | None:
         return 1.0
     if not estimate.of_seeds:
         return t_tail(size / estimate.of_items, estimate.degrees) if estimate.of_items else 0.0
-    high = size / estimate.of_seeds
     if estimate.of_items == 0:
-        return t_tail(high, estimate.seeds - 1)
-    # Regula falsi (Illinois) for the seeds' quantile at which the half width is the difference.
-    low, at_low, at_high = 0.0, -size, _excess(estimate, high)
-    for _ in range(60):
-        middle = high - at_high * (high - low) / (at_high - at_low)
-        value = _excess(estimate, middle)
-        if value > 0:
-            high, at_high, at_low = middle, value, at_low / 2
-        else:
-            low, at_low, at_high = middle, value, at_high / 2
-        if abs(value) < 1e-9 * size:
+        return t_tail(size / estimate.of_seeds, estimate.seeds - 1)
+    # The quantiles x of the seeds and y of the documents lie on the quarter of an ellipse
+    # (x of_seeds)^2 + (y of_items)^2 = size^2; at one angle of it both have the same tail.
+    low, high = 0.0, math.pi / 2
+    at_low, at_high = _tails_apart(estimate, low), _tails_apart(estimate, high)
+    if not at_low < 0 < at_high:
+        return 1.0  # The difference is so small that tails round to one.
+    # Regula falsi; an end that stays counts half as much at every turn (Illinois).
+    before = 0.0
+    for _ in range(200):
+        angle = high - at_high * (high - low) / (at_high - at_low)
+        apart = _tails_apart(estimate, angle)
+        if abs(apart) < 1e-11:
             break
-    return t_tail(middle, estimate.seeds - 1)
+        again = 0.5 if apart * before > 0 else 1.0
+        if apart > 0:
+            high, at_high, at_low = angle, apart, at_low * again
+        else:
+            low, at_low, at_high = angle, apart, at_high * again
+        before = apart
+    return t_tail(size * math.cos(angle) / estimate.of_seeds, estimate.seeds - 1)
 
 
-def _excess(estimate: Estimate, t: float) -> float:
-    """Half width less the difference, at the level of which t is the seeds' quantile."""
+def _tails_apart(estimate: Estimate, angle: float) -> float:
+    """Zero at the angle at which the seeds' and the documents' tails are equal.
+
+    It rises with the angle. Roots of logarithms are nearly straight: the tail of a normal falls
+    with the square.
+    """
     assert estimate.of_seeds is not None
     assert estimate.of_items is not None
-    level = max(t_tail(t, estimate.seeds - 1), 1e-300)
-    items = t_quantile(level, estimate.degrees) * estimate.of_items
-    return math.hypot(t * estimate.of_seeds, items) - abs(estimate.difference)
+    size = abs(estimate.difference)
+    seeds = t_tail(size * math.cos(angle) / estimate.of_seeds, estimate.seeds - 1)
+    items = t_tail(size * math.sin(angle) / estimate.of_items, estimate.degrees)
+    return _straight(items) - _straight(seeds)
+
+
+def _straight(tail: float) -> float:
+    return math.sqrt(-math.log(min(max(tail, 1e-300), 1.0)))
 
 
 def verdict_p(estimate: Estimate) -> float | None:

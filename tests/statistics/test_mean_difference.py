@@ -1,13 +1,15 @@
 """The error of a difference over seeds and documents, by hand and against its properties."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pipeline.statistics import mean_difference
+from pipeline.statistics.distributions import t_tail
 from pipeline.statistics.mean_difference import Estimate, estimate, part
 
 
@@ -58,11 +60,30 @@ def test_what_is_random_in_seed_and_document_counts_once():
     assert found.of_items == 0
 
 
-def test_the_p_value_is_where_the_interval_touches_zero():
-    found = Estimate(0.035, of_seeds=0.006, of_items=0.008, seeds=3, degrees=49)
+@given(
+    st.floats(1e-3, 10),
+    st.floats(1e-4, 1),
+    st.floats(1e-4, 1),
+    st.integers(2, 14),
+    st.floats(1, 300),
+)
+def test_the_p_value_is_where_the_interval_touches_zero(size, of_seeds, of_items, seeds, degrees):
+    found = Estimate(size, of_seeds=of_seeds, of_items=of_items, seeds=seeds, degrees=degrees)
     p = mean_difference.p_value(found)
-    assert mean_difference.half_width(found, p) == pytest.approx(0.035, rel=1e-6)
-    assert p < 0.05
+    assume(p > 1e-280)
+    assert mean_difference.half_width(found, p) == pytest.approx(size, rel=1e-6)
+
+
+def test_p_values_at_the_limits():
+    found = Estimate(0.035, of_seeds=0.006, of_items=0.008, seeds=3, degrees=49)
+    assert 0.0 < mean_difference.p_value(found) < 0.05
+    assert mean_difference.p_value(replace(found, difference=1e-20)) == 1
+    # Seeds alone, documents alone: Student's t of each.
+    seeds_alone = mean_difference.p_value(replace(found, of_items=0.0))
+    assert seeds_alone == t_tail(0.035 / 0.006, 2)
+    assert mean_difference.p_value(replace(found, of_seeds=0.0)) == t_tail(0.035 / 0.008, 49)
+    nearly = mean_difference.p_value(replace(found, of_items=1e-9))
+    assert nearly == pytest.approx(seeds_alone, rel=1e-6)
 
 
 def test_means_over_parts_by_hand():
