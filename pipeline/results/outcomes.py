@@ -109,7 +109,8 @@ GROUPS = """
 """
 ROWS = """
     with final as (select run, max(step) as last from choices group by run)
-    select c.*, r.method, r.seed, r.tokens * c.step / r.steps as trained,
+    select c.* exclude (item, document), r.method, r.seed, r.tokens * c.step / r.steps as trained,
+        c.item || ' ' || c.gold as answered,
         coalesce(c.document, c.task || '/' || c.item) as cluster
     from choices as c
     join runs as r on c.run = r.run
@@ -141,15 +142,16 @@ def read(connection: duckdb.DuckDBPyConnection, group: Group, *, every: bool = F
     """
     result = connection.sql(ROWS, params=[*group, every]).to_arrow_table().combine_chunks()
     requested = {name for (name,) in connection.execute(METRICS, list(group)).fetchall()}
-    own = [result[name].to_pylist() for name in ("method", "seed", "step", "trained")]
-    keys = list(zip(*own, strict=True))
-    runs = list(dict.fromkeys(keys))
-    place = {key: i for i, key in enumerate(runs)}
-    run_N = np.array([place[key] for key in keys])
-    texts = zip(result["item"].to_pylist(), result["gold"].to_pylist(), strict=True)
-    names_I, item_N = np.unique([f"{item} {gold}" for item, gold in texts], return_inverse=True)
+    of_run = [result[name].to_numpy() for name in ("method", "seed", "step", "trained")]
+    # Rows of one run stand together.
+    first_N = np.ones(len(result), bool)
+    first_N[1:] = np.any([values[1:] != values[:-1] for values in of_run], axis=0)
+    run_N = np.cumsum(first_N) - 1
+    runs = list(zip(*(values[first_N].tolist() for values in of_run), strict=True))
+    names_I, item_N = _coded(result["answered"])
+    documents, document_N = _coded(result["cluster"])
     document_I = np.empty(len(names_I), object)
-    document_I[item_N] = result["cluster"].to_pylist()
+    document_I[item_N] = documents[document_N]
     candidates_N = _lengths(result["sum_log_likelihood"])
     candidates_I = np.empty(len(names_I))
     candidates_I[item_N] = candidates_N
@@ -186,6 +188,16 @@ def _graded(table: "pa.Table", candidates_N: Ints) -> dict[str, Floats]:
         for name, (needed, score) in SCORES.items()
         if all(n in columns for n in needed)
     }
+
+
+def _coded(texts: "pa.ChunkedArray") -> tuple[npt.NDArray[Any], Ints]:
+    """The distinct texts in their order, and the place of each text among them."""
+    coded = texts.combine_chunks().dictionary_encode()
+    names = coded.dictionary.to_numpy(zero_copy_only=False)
+    order = np.argsort(names)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return names[order], place[coded.indices.to_numpy()]
 
 
 def _lengths(lists: "pa.ChunkedArray") -> Ints:
