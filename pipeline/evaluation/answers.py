@@ -46,8 +46,11 @@ class QuestionSet:
     @functools.cached_property
     def overlap(self) -> Floats:
         """How many tokens of each candidate occur in its item's context: a rule without model."""
-        shared = [np.isin(c, item.context_C) for item in self.items for c in item.candidates]
-        return np.array([mask.sum() for mask in shared], np.float64)
+        shared = []
+        for item in self.items:
+            seen = set(np.asarray(item.context_C).tolist())
+            shared += [sum(t in seen for t in np.asarray(c).tolist()) for c in item.candidates]
+        return np.array(shared, np.float64)
 
 
 @dataclass(frozen=True)

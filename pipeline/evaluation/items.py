@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pike_mixing.order import Order
+from pike_mixing.order import Order, first_epochs
 from pipeline.data.ngrams import Hashes, occurring, window_hashes
 from pipeline.data.shards import Corpus
 from pipeline.evaluation.prompt_encoding import Item
@@ -121,7 +121,12 @@ def build(
         word_start_V: Whether each of the tokenizer's pieces begins a word.
     """
     passages = _passages(held_out, train, choice, word_start_V)
-    of_each = [_from_passage(passage, passages, choice) for passage in passages]
+    able = [p for p in passages if len(p.start_S)]
+    orders = first_epochs([_order(len(p.start_S), p.key) for p in able])
+    of_each = [
+        _from_passage(passage, order_S, passages, choice)
+        for passage, order_S in zip(able, orders, strict=True)
+    ]
     result: list[_Item] = []
     while of_each and len(result) < choice.items:
         # Those that have given one as often as the others, until there are enough.
@@ -168,11 +173,10 @@ def _unseen(passages: Sequence[_Passage], train: Corpus, width: int) -> list[_Pa
 
 
 def _from_passage(
-    passage: _Passage, passages: Sequence[_Passage], choice: Choice
+    passage: _Passage, order_S: Ints, passages: Sequence[_Passage], choice: Choice
 ) -> Iterator[_Item]:
     """Items of one document whose contexts and true continuations do not overlap."""
     taken: list[tuple[int, int]] = []
-    order_S = _shuffled(len(passage.start_S), passage.key)
     for turn, index in enumerate(order_S):
         if len(taken) == MOST_PER_DOCUMENT:
             return
@@ -213,11 +217,13 @@ def _other(
     """One stretch from each of several other documents."""
     hashes = {int(passage.hash_S[gold])}
     chosen: list[Ints] = []
-    for number in _shuffled(len(passages), passage.key, int(passage.start_S[gold])):
+    order = _order(len(passages), passage.key, int(passage.start_S[gold]))
+    for number in order.at(np.arange(len(passages))):
         other = passages[number]
         if other is passage or not len(other.start_S):
             continue
-        index = _shuffled(len(other.start_S), passage.key, int(gold), other.key)[0]
+        order_S = _order(len(other.start_S), passage.key, int(gold), other.key)
+        (index,) = order_S.at(np.zeros(1, np.int64))
         value, place = int(other.hash_S[index]), int(other.start_S[index])
         if value in hashes:
             continue
@@ -228,11 +234,9 @@ def _other(
     return chosen
 
 
-def _shuffled(count: int, *key: object) -> Ints:
-    """The numbers below `count` in an order that the key alone decides."""
-    if not count:
-        return np.empty(0, np.int64)
-    return Order(count, ["choice", *key]).at(np.arange(count))
+def _order(count: int, *key: object) -> Order:
+    """An order of the numbers below `count` that the key alone decides."""
+    return Order(count, ["choice", *key])
 
 
 def _packed(items: Sequence[_Item], choice: Choice) -> DomainItems:
@@ -240,10 +244,10 @@ def _packed(items: Sequence[_Item], choice: Choice) -> DomainItems:
     context_IxC = np.empty((len(items), choice.context), np.int64)
     candidate_IxNxW = np.empty((len(items), N, choice.candidate), np.int64)
     gold_I = np.empty(len(items), np.int64)
-    for number, item in enumerate(items):
+    orders = first_epochs([_order(N, item.passage.key, item.gold, "order") for item in items])
+    for number, (item, order) in enumerate(zip(items, orders, strict=True)):
         token_T = item.passage.token_T
         context_IxC[number] = token_T[item.gold - choice.context : item.gold]
-        order = _shuffled(N, item.passage.key, item.gold, "order")
         true = token_T[item.gold : item.gold + choice.candidate]
         candidate_IxNxW[number] = np.stack([true, *item.distractors])[order]
         gold_I[number] = int(np.flatnonzero(order == 0)[0])

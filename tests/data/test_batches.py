@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pike_mixing.order import BLOCK, Order
+from pike_mixing.order import BLOCK, Order, first_epochs
 from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus
 
@@ -23,6 +23,14 @@ def corpora(tmp_path, make_corpus):
 def test_an_epoch_is_a_permutation(rows, seed, epoch):
     positions = np.arange(epoch * rows, (epoch + 1) * rows)
     assert sorted(Order(rows, seed).at(positions).tolist()) == list(range(rows))
+
+
+@settings(deadline=None)
+@given(rows=st.lists(st.integers(1, 300), max_size=6))
+def test_orders_that_are_computed_together_are_those_computed_alone(rows):
+    orders = [Order(n, ["key", i]) for i, n in enumerate(rows)]
+    alone = [order.at(np.arange(order.rows)).tolist() for order in orders]
+    assert [row_N.tolist() for row_N in first_epochs(orders)] == alone
 
 
 @pytest.mark.slow
