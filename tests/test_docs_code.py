@@ -1,5 +1,6 @@
 """Code blocks of the pages run, or `documented.HOW` names why not."""
 
+import dataclasses
 import os
 import re
 import subprocess
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 import yaml
 
+from pike_mixing import Needs, Signals
+from pike_mixing.signals import Statistics
 from pipeline import cli
 from pipeline.planning import planner, schema
 
@@ -130,3 +133,13 @@ def _swarm(folder):
     files = {"train_mixture_1m": weights, "train_pile_loss_1m": measured, "swarm": own}
     for name, lines in files.items():
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def test_the_page_on_rules_names_every_need_and_signal():
+    text = (documented.ROOT / "docs/your-method.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`\w+`|always) \| (.*?) \| (.*?) \|$", text, re.MULTILINE)
+    columns = zip(*rows[1:], strict=True)
+    needs, signals, explained = (set(re.findall(r"`(\w+)`", " ".join(c))) for c in columns)
+    assert {field.name for field in dataclasses.fields(Needs)} == needs
+    assert {field.name for field in dataclasses.fields(Signals)} == signals
+    assert {field.name for field in dataclasses.fields(Statistics)} <= explained
