@@ -103,6 +103,19 @@ def test_the_table_ranks_by_regret_and_leaves_out_what_serves_others(filled):
     assert regrets["mine", "u"] == pytest.approx(0.3)
 
 
+def test_the_table_says_over_how_many_scenarios_it_is(filled):
+    def counts():
+        cells = records(filled, "select * from table_leaderboard")
+        return {c["row_label"]: c["value"] for c in cells if c["column_label"] == "scenarios"}
+
+    assert counts() == {"oracle": 2, "mix": 2, "mine": 2}
+    for table in ("runs", "documents"):
+        filled.execute(f"delete from {table} where run like 'u/m/oracle/%'")
+    filled.execute("delete from loss_tests")
+    loss_tests.fill(filled)
+    assert counts() == {"oracle": 1, "mix": 1, "mine": 1}
+
+
 def test_a_mixtures_cost_counts_the_runs_that_it_was_found_from(filled):
     filled.execute("update experiment set oracle = 'mine'")
     lineage = {

@@ -1,6 +1,7 @@
 -- All methods over all scenarios: the mean over scenarios of the target loss minus that of the best static
 -- mixture found (regret), the same minus that of the baseline, the scenario with the largest regret, runs that
--- collapsed, and the cost in steps of the baseline. Behind ± half of the 95% interval over seeds and documents.
+-- collapsed, the cost in steps of the baseline, and the scenarios: those alone in which the oracle has runs.
+-- Behind ± half of the 95% interval over seeds and documents.
 --
 -- cost: the time of a run's steps in steps of the baseline, mean over scenarios and seeds; with others: with the
 -- runs that found its mixture or its settings. significant and verdict: by the test against the
@@ -45,7 +46,8 @@ cells as (
         (5, 'collapses', null, coalesce(p.regret.collapses, p.gain.collapses), null, 0, null, null, null),
         (6, 'cost', 'steps of ' || e.baseline, k.steps, null, 0, null, null, null),
         (7, 'with others', 'steps of ' || e.baseline, k.with_others, null, 0, null, null, null),
-        (8, 'seeds', null, coalesce(p.regret.seeds, p.gain.seeds), null, 0, null, null, null)
+        (8, 'scenarios', null, coalesce(p.regret.scenarios, p.gain.scenarios), null, 0, null, null, null),
+        (9, 'seeds', null, coalesce(p.regret.seeds, p.gain.seeds), null, 0, null, null, null)
     ) as c(column_position, column_label, unit, value, error, decimals, better, significant, text)
     union all
     select p.model, p.method, p.row_position, p.is_oracle, 100 + s.position, d.scenario, 'nats',
