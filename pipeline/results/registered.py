@@ -18,6 +18,7 @@ from typing import Any
 
 import duckdb
 
+from pike_mixing.errors import InputError
 from pipeline.planning import dependencies, method_costs, planner, registration, shorthand
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.plan import Plan
@@ -48,7 +49,14 @@ def registered(given: Path, database: Path | None = None, format: str = "text") 
     """
     chosen = registration.read(given)
     plan = planner.plan(shorthand.written_out(registration.configuration(chosen)), str(given))
-    connection = connect_ours(database or Path(plan.results, "pike.duckdb"))
+    place = database or Path(plan.results, "pike.duckdb")
+    if not place.exists():
+        drawn = f"results/{chosen.benchmark}.yaml"
+        raise InputError(
+            f"{place} does not exist: make the runs by `pike scenarios {given} --out {drawn}` and "
+            f"`snakemake --profile workflow/profiles/default --configfile {drawn}`"
+        )
+    connection = connect_ours(place)
     try:
         facts = {
             "registration": str(given),

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from played import insert, records
 
+from pike_mixing.errors import InputError
 from pipeline.planning import planner, registration, shorthand
 from pipeline.planning.registration import Registration
 from pipeline.results import registered, views
@@ -231,3 +232,12 @@ def test_deviations_are_named(repository):
         f"code of {earlier} is not of after the registration ({frozen})",
         f"code of {earlier}: rules that changed: pike_mixing/rules/odm.py",
     ]
+
+
+def test_before_its_runs_a_registration_says_how_they_are_made(repository):
+    _, file, _ = repository
+    with pytest.raises(InputError) as refused:
+        registered.registered(file)
+    drawn = f"results/{registration.read(file).benchmark}.yaml"
+    assert f"`pike scenarios {file} --out {drawn}`" in str(refused.value)
+    assert f"--configfile {drawn}`" in str(refused.value)
