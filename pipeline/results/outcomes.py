@@ -193,11 +193,9 @@ def _graded(table: "pa.Table", candidates_N: Ints) -> dict[str, Floats]:
 def _coded(texts: "pa.ChunkedArray") -> tuple[npt.NDArray[Any], Ints]:
     """The distinct texts in their order, and the place of each text among them."""
     coded = texts.combine_chunks().dictionary_encode()
-    names = coded.dictionary.to_numpy(zero_copy_only=False)
-    order = np.argsort(names)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return names[order], place[coded.indices.to_numpy()]
+    # Sorted after coding: the distinct texts are few.
+    names, place = np.unique(coded.dictionary.to_numpy(zero_copy_only=False), return_inverse=True)
+    return names, place[coded.indices.to_numpy()]
 
 
 def _lengths(lists: "pa.ChunkedArray") -> Ints:

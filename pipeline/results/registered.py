@@ -50,7 +50,7 @@ def registered(given: Path, database: Path | None = None, format: str = "text") 
     chosen = registration.read(given)
     plan = planner.plan(shorthand.written_out(registration.configuration(chosen)), str(given))
     place = database or Path(plan.results, "pike.duckdb")
-    if not place.exists():
+    if database is None and not place.exists():
         drawn = f"results/{chosen.benchmark}.yaml"
         raise InputError(
             f"{place} does not exist: make the runs by `pike scenarios {given} --out {drawn}` and "
