@@ -9,8 +9,8 @@ import numpy as np
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files, checksums, manifests
 
-FORMAT = 1
-SPLITS = ("train", "validation")
+FORMAT = 2
+SPLITS = ("train", "validation", "search")
 
 
 def documents_file(split: str) -> str:
@@ -56,7 +56,7 @@ def sealed_split(
 
     Args:
         folder: The corpus.
-        split: train or validation.
+        split: One of `SPLITS`.
         manifest: The corpus's.
         dtype: Of the tokens.
     """

@@ -13,7 +13,7 @@ Row = dict[str, Any]
 
 
 def corpus(given: Sequence[str | Path], *, format: Format = "table") -> str:
-    """Describes corpora, one row per split.
+    """Describes corpora, one row per split that holds text.
 
     Args:
         given: Folders of corpora, or folders that hold such at any depth.
@@ -53,8 +53,9 @@ def _text(rows: list[Row], bounds: list[int]) -> str:
 def _rows(folder: Path) -> Iterator[Row]:
     manifest = manifest_of(folder)
     vocabulary = manifest["tokenizer"]["vocabulary"]
-    for split in SPLITS:
-        facts = manifest["splits"][split]
+    for split, facts in ((name, manifest["splits"][name]) for name in SPLITS):
+        if not facts["documents"]:
+            continue
         remedy = "an older version packed it, without statistics: pack it again"
         manifests.require(facts, manifests.MEASURED, folder / atomic_files.MANIFEST, remedy)
         yield {

@@ -63,7 +63,7 @@ def open_rows(folder: str | Path, split: str, length: int) -> PackedRows:
 
     Args:
         folder: The corpus: `results/corpora/{tokenizer}/{source}`.
-        split: train or validation.
+        split: One of `corpus_manifest.SPLITS`.
         length: Tokens L of context.
 
     Raises:

@@ -24,7 +24,7 @@ from pipeline.data.encoding import UNTOUCHED
 from pipeline.data.packing_settings import Packing
 from pipeline.data.shards import token_dtype
 from pipeline.data.split_writer import SplitWriter
-from pipeline.data.splits import is_validation
+from pipeline.data.splits import is_held_out, is_search
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.runtime import atomic_files, cpus, made_from
 from pipeline.runtime.progress import Progress
@@ -144,20 +144,23 @@ class _Work:
     def _add(self, batch: encoding.Encoded, held_out: bool) -> None:
         train = self._splits["train"]
         if self.own:
-            validation_N = np.full(len(batch.hash_N), held_out)
+            share, held_out_N = 1.0, np.full(len(batch.hash_N), held_out)
         else:
-            validation_N = is_validation(batch.hash_N, self._chosen.validation_share)
+            share = self._chosen.validation_share
+            held_out_N = is_held_out(batch.hash_N, share)
+        search_N = held_out_N & is_search(batch.hash_N, share)
         new_N = np.ones(len(batch.hash_N), bool)
         if self._chosen.hygiene.drop_duplicates:
             new_N = self._new(batch.hash_N)
         # A document is taken while those before it are fewer than the limit.
-        lengths_N = np.where(validation_N | ~new_N, 0, batch.tokens_N)
+        lengths_N = np.where(held_out_N | ~new_N, 0, batch.tokens_N)
         within_N = train.tokens + np.cumsum(lengths_N) - lengths_N < self._limit
-        train.add(batch, ~validation_N & new_N & within_N)
-        self._splits["validation"].add(batch, validation_N & new_N)
+        train.add(batch, ~held_out_N & new_N & within_N)
+        self._splits["validation"].add(batch, held_out_N & ~search_N & new_N)
+        self._splits["search"].add(batch, search_N & new_N)
         self._skipped.update(batch.skipped)
         if not new_N.all():
-            self._skipped["duplicate"] += int((~new_N & (validation_N | within_N)).sum())
+            self._skipped["duplicate"] += int((~new_N & (held_out_N | within_N)).sum())
 
     def _new(self, hash_N: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Which texts are new, those before them in the batch included; all are seen then."""
@@ -199,7 +202,8 @@ def _refuse(chosen: Packing, source: Path, facts: dict[str, dict[str, Any]]) -> 
     domain = source.name
     documents = sum(split["documents"] for split in facts.values())
     tokens = sum(split["tokens"] for split in facts.values())
-    for name, split in facts.items():
+    # A search that finds its split empty says so.
+    for name, split in ((name, facts[name]) for name in ("train", "validation")):
         if split["tokens"] < LEAST_TOKENS:
             raise InputError(
                 f"domain {domain!r}: {split['documents']:,} of {documents:,} documents, "

@@ -27,7 +27,7 @@ class Hygiene:
     min_characters: NonNegativeInt = 0
     """Documents of fewer characters, blanks at both ends aside, are left out."""
     decontaminate: Decontamination | None = None
-    """Evaluation items; documents that hold one are left out, of both splits."""
+    """Evaluation items; documents that hold one are left out, of all splits."""
     drop_duplicates: bool = False
     """Whether of documents with the same text only the first is kept."""
 
@@ -37,8 +37,9 @@ class Packing:
     """How documents become a corpus."""
 
     validation_share: Annotated[float, Limits(above=0, below=1)]
-    """Share of documents kept for validation, chosen by the hash of their text; of a source with
-    validation documents of its own these are kept, and no others."""
+    """Share of documents that are held out, chosen by the hash of their text; of a source with
+    validation documents of its own these are, and no others. A tenth of them are for grids and
+    finders (the search split), the others are the validation split."""
     shard_tokens: PositiveInt = 2**26
     """Tokens in a shard file."""
     tokens: PositiveInt | None = None

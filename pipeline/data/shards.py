@@ -58,7 +58,7 @@ class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
 
         Args:
             folder: The corpus in the making.
-            split: train or validation.
+            split: One of `corpus_manifest.SPLITS`.
             dtype: Of the tokens, from `token_dtype`.
             shard_tokens: Tokens in a file.
         """
@@ -132,7 +132,7 @@ class Corpus:
     eos: int
     dtype: np.dtype[Any]
     fingerprint: str
-    """Identity of the corpus's tokens, both splits."""
+    """Identity of the corpus's tokens, all splits."""
     watched: checksums.Watched
     """The split's files as they were before they were checked."""
     _starts: list[int]
@@ -152,7 +152,7 @@ class Corpus:
 
         Args:
             folder: The corpus.
-            split: train or validation.
+            split: One of `corpus_manifest.SPLITS`.
             verify: Whether SHA-256 is compared.
 
         Raises:

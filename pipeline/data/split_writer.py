@@ -27,7 +27,7 @@ class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
 
         Args:
             folder: The corpus in the making.
-            split: train or validation.
+            split: One of `corpus_manifest.SPLITS`.
             vocabulary: Pieces of the tokenizer.
             shard_tokens: Tokens in a shard file.
         """

@@ -1,7 +1,15 @@
-"""Which documents are for validation: a function of the text, so that duplicates cannot cross."""
+"""Which documents are held out: a function of the text, so that duplicates cannot cross.
+
+Of those held out most are the validation split, which results are measured on. The others are the
+search split: grids and finders choose by its losses, so that no result is over documents by which
+a setting or a mixture was chosen.
+"""
 
 import hashlib
 from typing import Any
+
+SEARCH_SHARE = 0.1
+"""Share of the held-out documents that are the search split."""
 
 
 def text_hash(text: str) -> int:
@@ -9,9 +17,19 @@ def text_hash(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
-def is_validation(hashed: Any, share: float) -> Any:
-    """Whether the document of this hash is among the share kept for validation.
+def is_held_out(hashed: Any, share: float) -> Any:
+    """Whether the document of this hash is among the share that is not trained on.
 
     Of an array of hashes, uint64 [N], bool [N]: dividing by a power of two rounds both alike.
     """
     return hashed / 2.0**64 < share
+
+
+def is_search(hashed: Any, share: float) -> Any:
+    """Whether a held-out document is of the search split.
+
+    Args:
+        hashed: Its hash, or uint64 [N].
+        share: That of the held-out documents; 1 where the source says which they are.
+    """
+    return is_held_out(hashed, share * SEARCH_SHARE)

@@ -15,7 +15,7 @@ from pike_mixing.errors import InputError
 from pipeline.data import documents as store
 from pipeline.data import json_tokenizer
 from pipeline.data.json_tokenizer import JsonPieces, is_json
-from pipeline.data.splits import is_validation, text_hash
+from pipeline.data.splits import is_held_out, text_hash
 from pipeline.data.tokenizer_settings import SPECIAL_PIECES, File, Hub, Train
 from pipeline.runtime import atomic_files, made_from, optional_imports, ownership
 from pipeline.runtime.validation import validate
@@ -187,7 +187,7 @@ def sample(folder: Path, characters: int, validation_share: float) -> list[str]:
         validation_share = 0.0
     for _, text in store.read(folder):
         hashed = text_hash(text)
-        if is_validation(hashed, validation_share):
+        if is_held_out(hashed, validation_share):
             continue
         # A heap whose first entry has the largest hash: the first to go when there is enough.
         heapq.heappush(nearest, (-hashed, text))

@@ -2,7 +2,8 @@
 
     evaluations/step{n}/perplexities.parquet   loss of each domain, with its standard error
     evaluations/step{n}/documents.parquet      the same, summed by document
-    evaluations/step{n}/token_losses.parquet   the same of every scored token, where asked for
+    evaluations/step{n}/search_losses.parquet  loss on the search split, where it is asked for
+    evaluations/step{n}/token_losses.parquet   that of every scored token, where asked for
     evaluations/step{n}/accuracies.parquet     the task `continuation-{domain}` with its baselines,
                                                and downstream tasks under every normalisation
     evaluations/step{n}/choices.parquet        every item's scores
@@ -117,23 +118,38 @@ def _evaluate(
     rows, batch_tokens = TableRows(), how.batch_tokens
     for domain in domains:
         name, windows = domain.name, domain.windows
-        loss = perplexity.measure(model, windows, batch_tokens=batch_tokens, device=device)
-        if not (math.isfinite(loss.nll) and math.isfinite(loss.perplexity)):
-            raise InputError(
-                f"domain {name}: the loss is not a finite number, the model has diverged: lower "
-                "training.peak_learning_rate and train again"
-            )
+        loss = _finite(model, name, windows, batch_tokens, device)
         measured = (loss.nll, loss.perplexity, loss.bits_per_byte, loss.tokens, loss.stderr)
         rows.add("perplexities", [(name, *measured)])
         sums = (loss.nll_G.tolist(), windows.tokens_G.tolist(), windows.bytes_G.tolist())
-        if how.token_losses:
-            rows.add("token_losses", [(name, loss.nll_N.tolist())])
         rows.add("documents", ((name, *d) for d in zip(windows.documents, *sums, strict=True)))
+        if domain.search is not None:
+            searched = _finite(model, name, domain.search, batch_tokens, device)
+            rows.add("search_losses", [(name, searched.nll, searched.tokens)])
+            if how.token_losses:
+                rows.add("token_losses", [(name, searched.nll_N.tolist())])
     for one in questions:
         result = answers.ask(model, one, batch_tokens=batch_tokens, device=device)
         rows.add("accuracies", answers.accuracies(one, result))
         rows.add("choices", answers.choices(one, result))
     return rows
+
+
+def _finite(
+    model: Transformer,
+    domain: str,
+    windows: perplexity.Windows,
+    batch_tokens: int,
+    device: torch.device,
+) -> perplexity.Perplexity:
+    """The loss on some windows of a domain, if it is a number."""
+    result = perplexity.measure(model, windows, batch_tokens=batch_tokens, device=device)
+    if not (math.isfinite(result.nll) and math.isfinite(result.perplexity)):
+        raise InputError(
+            f"domain {domain}: the loss is not a finite number, the model has diverged: lower "
+            "training.peak_learning_rate and train again"
+        )
+    return result
 
 
 def _facts(domains: Sequence[Domain], benchmarks: Sequence[Downstream]) -> dict[str, Any]:
@@ -142,6 +158,11 @@ def _facts(domains: Sequence[Domain], benchmarks: Sequence[Downstream]) -> dict[
         "windows": {
             d.name: {"rows": len(d.windows.tokens_RxL1), "documents": len(d.windows.documents)}
             for d in domains
+        },
+        "searched": {
+            d.name: {"rows": len(d.search.tokens_RxL1), "documents": len(d.search.documents)}
+            for d in domains
+            if d.search is not None
         },
         "tasks": {
             **{d.task: d.items.facts() for d in domains if d.items is not None},

@@ -34,11 +34,12 @@ TABLES = {
             ("shots_used", SHORT),
         ]
     ),
+    "search_losses": pa.schema([("step", INT), ("domain", TEXT), ("nll", REAL), ("tokens", INT)]),
     "token_losses": pa.schema([("step", INT), ("domain", TEXT), ("nll", pa.list_(pa.float32()))]),
 }
 """Columns of every table; the database adds the run."""
 
-ON_REQUEST = ("token_losses",)
+ON_REQUEST = ("search_losses", "token_losses")
 """Tables that are written only with rows."""
 
 

@@ -31,6 +31,8 @@ class Domain:
     name: str
     held_out: Corpus
     windows: perplexity.Windows
+    search: perplexity.Windows | None
+    """Windows of the search split; None when its losses were not asked for."""
     items: items.DomainItems | None
     """None when no task was asked for, or the domain cannot give one."""
     skipped: str | None
@@ -150,13 +152,17 @@ def _domain(
             f"{folder} was not packed with {tokenizer.path}: give the tokenizer that packed it, or "
             "pack it anew"
         )
-    windows = perplexity.windows(held_out, length, evaluation.rows)
+    windows, search = perplexity.windows(held_out, length, evaluation.rows), None
+    if evaluation.search or evaluation.token_losses:
+        search = perplexity.windows(
+            Corpus.open(folder, "search", verify=True), length, evaluation.rows
+        )
     if evaluation.choice is None:
-        return Domain(name, held_out, windows, None, None)
+        return Domain(name, held_out, windows, search, None, None)
     assert word_start_V is not None
     train = Corpus.open(folder, "train", verify=True)
     domain_items = items.build(held_out, train, evaluation.choice, word_start_V)
     shortage = domain_items.shortage(evaluation.choice)
     if shortage is not None:
         log.warning("continuation-%s is skipped: %s", name, shortage)
-    return Domain(name, held_out, windows, None if shortage else domain_items, shortage)
+    return Domain(name, held_out, windows, search, None if shortage else domain_items, shortage)

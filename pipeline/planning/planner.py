@@ -167,8 +167,17 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
     references_of = {run: r for run in every if (r := dependencies.reference(own, run)) is not None}
     wanted = set(requested)
     runs = {str(run): stage_settings.run_settings(own, run) for run in every}
+    mixtures = {str(m): stage_settings.mixture_settings(own, m, runs) for m in result.values()}
+    searched = {
+        proxy
+        for found in mixtures.values()
+        if not stage_settings.reads_states(found["finder"])
+        for proxy in found["proxies"]
+    }
     evaluations = {
-        str(run): stage_settings.evaluation(own, run, requested=run in wanted)
+        str(run): stage_settings.evaluation(
+            own, run, requested=run in wanted, searched=str(run) in searched
+        )
         for run in dependencies.evaluated(own, every)
     }
     used = {
@@ -194,7 +203,7 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
         requested=tuple(map(str, requested)),
         references={str(run): str(other) for run, other in references_of.items()},
         found={str(run): str(mixture) for run, mixture in result.items()},
-        mixtures={str(m): stage_settings.mixture_settings(own, m, runs) for m in result.values()},
+        mixtures=mixtures,
         evaluations=evaluations,
         probes={
             str(run): probed

@@ -244,7 +244,8 @@ def of_evaluation(
     """
     shape, length = settings.Model(**values["model"]), values["training"]["length"]
     domains = evaluation.get("domains") or values["domains"]
-    tokens = evaluation["rows"] * len(domains) * length
+    splits = 1 + bool(evaluation.get("search"))
+    tokens = splits * evaluation["rows"] * len(domains) * length
     for one in evaluation.get("tasks", []):
         tokens += (one.get("items") or 3000) * length
     choice = evaluation.get("choice")

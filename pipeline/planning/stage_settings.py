@@ -33,19 +33,24 @@ def run_settings(config: Settings, run: dependencies.RunName) -> Settings:
     }
 
 
-def evaluation(config: Settings, run: dependencies.RunName, *, requested: bool) -> Settings:
+def evaluation(
+    config: Settings, run: dependencies.RunName, *, requested: bool, searched: bool
+) -> Settings:
     """How a run is evaluated; of one that only serves others, the losses after its last step.
 
     Args:
         config: A configuration whose names are known.
         run: The run.
         requested: Whether the configuration asks for it.
+        searched: Whether a grid or a finder reads its losses.
     """
     named = dict(config["evaluation"][config["scenarios"][run.scenario]["evaluation"]])
     if not _among(named.pop("curves", {}), run):
         named["checkpoints"] = "last"
     if not requested:
         named |= {"checkpoints": "last", "choice": None, "tasks": []}
+    if searched:
+        named["search"] = True
     result: Settings = ordered(named)
     if "tasks" in result:
         result["tasks"] = [one for entry in result["tasks"] for one in _ways(entry)]

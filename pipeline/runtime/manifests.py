@@ -61,6 +61,7 @@ _SPLIT = {
     "lengths?": dict[WholeNumber, Size],
 }
 SPLIT = _mapping(_SPLIT)
+MAY_BE_EMPTY = _mapping(_SPLIT | {"tokens": Size, "documents": Size})
 MEASURED = _mapping({key.removesuffix("?"): kind for key, kind in _SPLIT.items()})
 """A split of a corpus as it is written since its text is measured."""
 _EVALUATED = {"run": str, "steps": list[Size]}
@@ -79,7 +80,7 @@ _FACTS: dict[str, dict[str, Any]] = {
         "dtype": Literal["uint16", "uint32"],
         "fingerprint": str,
         "tokenizer": _mapping({"sha256": str, "vocabulary": PositiveInt, "eos": Size}),
-        "splits": _mapping({"train": SPLIT, "validation": SPLIT}),
+        "splits": _mapping({"train": SPLIT, "validation": SPLIT, "search": MAY_BE_EMPTY}),
         "source": str,
         "licence": str,
         "revision?": str | None,

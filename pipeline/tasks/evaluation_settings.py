@@ -44,7 +44,8 @@ class EvaluationOptions:
     domains: Annotated[tuple[str, ...], Limits(filled=True, distinct=True)] | None = None
     """Domains to evaluate on; absent: those that the run was trained on."""
     token_losses: bool = False
-    """Whether the loss of every scored token is kept: the finder mde reads them."""
+    """Whether the loss of every scored token of the search split is kept: the finder mde reads
+    them."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class Evaluation(EvaluationOptions):
 
     tasks: tuple[TaskSpec, ...] = ()
     """Downstream tasks, each with its shots and formulation."""
+    search: bool = False
+    """Whether losses on the search split are measured too, which grids and finders read."""
 
     def problems(self) -> list[str]:
         """Ways of asking that are there twice."""

@@ -157,7 +157,7 @@ def _read(name: str, source: ProxyRun, search: Search, reads: str) -> tuple[Prox
     step = f"step{record['steps']}"
     if reads != "state":
         place = (name, folder / "evaluations", record["steps"], domains)
-        losses = _evaluated(*place, "perplexities")
+        losses = _evaluated(*place, "search_losses")
         loss_K = np.array([math.nan if loss is None else loss for loss in losses])
         inputs = [path, folder / "evaluations" / atomic_files.MANIFEST]
         token_loss = None
@@ -204,9 +204,10 @@ def _evaluated(
     path = folder / f"step{steps}" / f"{table}.parquet"
     again = f"run `pike evaluate` for {name} again"
     if not (folder / atomic_files.MANIFEST).is_file() or not path.is_file():
-        how = " with `token_losses: true`" if table == "token_losses" else ""
+        how = "token_losses" if table == "token_losses" else "search"
         raise InputError(
-            f"proxy {name} has no evaluation after its last step ({path}): {again}{how}"
+            f"proxy {name} has no losses on the search split after its last step ({path}): {again} "
+            f"with `{how}: true`"
         )
     record = manifests.read(folder / atomic_files.MANIFEST, "evaluate", again)
     _refuse_other_file(path, folder, record, again)

@@ -12,7 +12,7 @@ def write_corpus(folder, train, validation=(1, 1), *, shard_tokens=2**20, vocabu
     """A corpus of the given token ids, one document a split."""
     folder.mkdir(parents=True)
     dtype, splits, listed = shards.token_dtype(vocabulary), {}, {}
-    for split, tokens in (("train", train), ("validation", validation)):
+    for split, tokens in (("train", train), ("validation", validation), ("search", (1, 1))):
         with shards.ShardWriter(folder, split, dtype=dtype, shard_tokens=shard_tokens) as writer:
             writer.append(np.asarray(tokens))
         splits[split] = {"tokens": len(tokens), "documents": 1, "bytes": 0}

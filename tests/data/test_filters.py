@@ -7,6 +7,7 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.data import filters
+from pipeline.data.corpus_manifest import SPLITS
 from pipeline.data.filters import Decontamination, ngrams
 from pipeline.data.shards import Corpus
 from pipeline.data.splits import text_hash
@@ -22,7 +23,7 @@ def cleaned(packed):
 
     def cleaned(texts, **hygiene):
         corpus = packed(texts, entropy=2.0, hygiene=hygiene)
-        splits = [Corpus.open(corpus, split) for split in ("train", "validation")]
+        splits = [Corpus.open(corpus, split) for split in SPLITS]
         found = [hashed for split in splits for hashed in split.documents()["hash"].tolist()]
         return atomic_files.read_json(corpus / atomic_files.MANIFEST), sorted(found)
 

@@ -12,7 +12,7 @@ from pike_mixing.errors import InputError
 from pipeline.data import sources
 from pipeline.data.packing import pack, unigram_nats
 from pipeline.data.shards import Corpus
-from pipeline.data.splits import is_validation, text_hash
+from pipeline.data.splits import is_held_out, is_search, text_hash
 from pipeline.data.tokenizer import Tokenizer, sample
 from pipeline.planning import planner
 from pipeline.runtime import atomic_files
@@ -25,12 +25,18 @@ def words(seed, count=100):
     return ["".join(draw.choices(LETTERS, k=draw.randrange(1, 12))) for _ in range(count)]
 
 
+def split_of(text, share=0.3):
+    hashed = text_hash(text)
+    if not is_held_out(hashed, share):
+        return "train"
+    return "search" if is_search(hashed, share) else "validation"
+
+
 def by_hand(texts, tokenizer, share=0.3):
     """The flat stream of each split."""
-    streams = {"train": [], "validation": []}
+    streams = {"train": [], "validation": [], "search": []}
     for text in texts:
-        split = "validation" if is_validation(text_hash(text), share) else "train"
-        streams[split] += [*tokenizer.encode([text])[0].tolist(), tokenizer.eos]
+        streams[split_of(text, share)] += [*tokenizer.encode([text])[0].tolist(), tokenizer.eos]
     return streams
 
 
@@ -42,7 +48,7 @@ def test_documents_are_whole_with_an_end_each_and_nothing_else(packed, letters, 
         corpus = Corpus.open(folder, split, verify=True)
         assert corpus.span(0, corpus.tokens).tolist() == stream
         assert len(corpus.manifest["splits"][split]["shards"]) == -(-len(stream) // 100)
-        own = [t for t in texts if is_validation(text_hash(t), 0.3) == (split == "validation")]
+        own = [t for t in texts if split_of(t) == split]
         documents = corpus.documents()
         # One token a letter and the end; a letter is a byte.
         assert documents["tokens"].tolist() == [len(text) + 1 for text in own]
@@ -67,10 +73,14 @@ def own_validation(folder, train, validation):
 
 
 def test_a_sources_own_validation_text_is_the_validation_split(packed, tmp_path):
-    train, validation = words(0), words(1)[:9]
+    train, validation = words(0), words(1)[:30]
     source = own_validation(tmp_path, train, validation)
     folder = packed(None)
-    for split, texts in (("train", train), ("validation", validation)):
+    # But for a tenth of all hashes, which searches read.
+    searched = [text for text in validation if text_hash(text) < 2**64 / 10]
+    kept = [text for text in validation if text not in searched]
+    assert searched
+    for split, texts in (("train", train), ("validation", kept), ("search", searched)):
         hashes = Corpus.open(folder, split, verify=True).documents()["hash"].tolist()
         assert hashes == [text_hash(text) for text in texts]
     # A tokenizer is trained on all of the one and none of the other.
@@ -109,7 +119,7 @@ def test_the_manifest_counts_exactly(packed, letters):
         ("tokens", sum(map(len, texts)) + len(texts)),
         ("unknown_tokens", 0),
     ):
-        assert splits["train"][total] + splits["validation"][total] == expected
+        assert sum(split[total] for split in splits.values()) == expected
     tokenizer = Tokenizer(letters)
     assert manifest["tokenizer"] == tokenizer.facts()
     assert manifest["uniform_nats"] == math.log(tokenizer.vocabulary)
@@ -139,7 +149,7 @@ def test_the_fingerprint_is_that_of_the_tokens(packed):
 @pytest.mark.parametrize(("beyond", "documents"), [(-1, 9), (0, 9), (1, 10)])
 def test_training_stops_at_the_document_that_reaches_the_limit(packed, letters, beyond, documents):
     texts = words(0)
-    sizes = [len(t) + 1 for t in texts if not is_validation(text_hash(t), 0.3)]
+    sizes = [len(t) + 1 for t in texts if split_of(t) == "train"]
     folder = packed(texts, tokens=sum(sizes[:9]) + beyond)
     assert Corpus.open(folder, "train").documents()["tokens"].tolist() == sizes[:documents]
     # Validation is the same whatever the limit.
@@ -217,7 +227,7 @@ def test_what_makes_no_corpus_is_named(packed, tmp_path, texts, values, message)
 
 
 def test_a_full_disk_is_named_and_left_clean(tmp_path, small_disk, letters, make_source):
-    disk = small_disk(64)
+    disk = small_disk(80)
     source = make_source(tmp_path / "source", [LETTERS * 500] * 3 + words(0, 200))
     (tmp_path / "p.json").write_text('{"validation_share": 0.3}')
     make_source(tmp_path / "big", [f"{LETTERS * 500}{word}" for word in words(0, 40)])

@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline.data.splits import is_validation, text_hash
+from pipeline.data.splits import is_held_out, is_search, text_hash
 
 
 def test_the_hash_is_the_beginning_of_sha256():
@@ -9,12 +9,19 @@ def test_the_hash_is_the_beginning_of_sha256():
 
 
 @pytest.mark.parametrize(
-    ("hashed", "validation"), [(0, True), (2**62 - 2**20, True), (2**62, False), (2**64 - 1, False)]
+    ("hashed", "held_out"), [(0, True), (2**62 - 2**20, True), (2**62, False), (2**64 - 1, False)]
 )
-def test_a_quarter_of_all_hashes_is_for_validation(hashed, validation):
-    assert is_validation(hashed, 0.25) is validation
+def test_a_quarter_of_all_hashes_is_held_out(hashed, held_out):
+    assert is_held_out(hashed, 0.25) is held_out
+
+
+def test_of_those_held_out_a_tenth_is_for_searches():
+    # A fifth is held out: 0.2 of 2^64; searches read the first 0.02 of it.
+    places = [int(share * 2**64) for share in (0.0, 0.0199, 0.0201, 0.1999, 0.2001)]
+    assert [is_search(place, 0.2) for place in places] == [True, True, False, False, False]
+    assert [is_held_out(place, 0.2) for place in places] == [True, True, True, True, False]
 
 
 def test_the_share_is_kept():
     # 10,000 texts at 0.1: 1,000, standard deviation 30.
-    assert 900 < sum(is_validation(text_hash(str(n)), 0.1) for n in range(10_000)) < 1100
+    assert 900 < sum(is_held_out(text_hash(str(n)), 0.1) for n in range(10_000)) < 1100

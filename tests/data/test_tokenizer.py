@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pipeline.data.splits import is_validation, text_hash
+from pipeline.data.splits import is_held_out, text_hash
 from pipeline.data.tokenizer import Tokenizer, build, sample
 from pipeline.runtime import atomic_files
 
@@ -117,9 +117,9 @@ def test_the_manifest_says_what_was_made(tmp_path, source):
 def test_validation_documents_are_not_trained_on(tmp_path, make_source):
     texts = [f"text number {n}" for n in range(200)]
     folder = make_source(tmp_path / "source", texts)
-    validation = {text for text in texts if is_validation(text_hash(text), 0.3)}
-    assert 0 < len(validation) < 200
-    assert set(sample(folder, 10**6, 0.3)) == set(texts) - validation
+    held_out = {text for text in texts if is_held_out(text_hash(text), 0.3)}
+    assert 0 < len(held_out) < 200
+    assert set(sample(folder, 10**6, 0.3)) == set(texts) - held_out
 
 
 @pytest.mark.slow

@@ -40,11 +40,11 @@ def flip(path, place=3, bit=0):
 
 def test_whole_folders_are_told_with_their_sizes(corpus, source, tmp_path):
     told = verify([str(tmp_path)], workers=2)
-    assert f"{corpus}: corpus, 6 files" in told
+    assert f"{corpus}: corpus, 8 files" in told
     assert f"{source}: documents, 1 files" in told
     assert "all is whole" in told
     by_folder = {one.pop("folder"): one for one in json.loads(verify([tmp_path], format="json"))}
-    assert by_folder[str(corpus)].items() >= {"kind": "corpus", "files": 6}.items()
+    assert by_folder[str(corpus)].items() >= {"kind": "corpus", "files": 8}.items()
     assert by_folder[str(source)]["bytes"] == (source / "documents.parquet").stat().st_size
 
 
@@ -56,7 +56,7 @@ def test_every_damaged_file_is_named_with_what_to_do(corpus, source, tmp_path, w
     with pytest.raises(InputError) as told:
         verify([str(tmp_path)], workers=workers)
     text = str(told.value)
-    assert text.startswith("3 problems in 7 files:")
+    assert text.startswith("3 problems in 9 files:")
     assert "train-00001.bin was changed: its SHA-256 is not the manifest's: pack it anew" in text
     assert "train-00002.bin has 0 bytes, the manifest says 10" in text
     assert "documents.parquet was changed" in text
@@ -120,7 +120,7 @@ def test_a_file_is_hashed_once_until_somebody_writes_to_it(corpus, monkeypatch):
     known[place] = [*atomic_files.stamp(corpus / shards[2]), known[place][-1]]
     atomic_files.write_json(memory, known)
     assert opened() == []
-    with pytest.raises(InputError, match=rf"(?s)1 problems in 6 files:.*{shards[2]} was changed"):
+    with pytest.raises(InputError, match=rf"(?s)1 problems in 8 files:.*{shards[2]} was changed"):
         verify([str(corpus.parent)])
 
 
@@ -137,7 +137,7 @@ def without(name):
             "says 24 train tokens, but its shards have 25",
         ),
         (lambda manifest: manifest.update(fingerprint="0" * 64), "a fingerprint that is not that"),
-        (lambda manifest: manifest.update(format=0), "is not a corpus of format 1"),
+        (lambda manifest: manifest.update(format=0), "is not a corpus of format 2"),
         (lambda manifest: manifest["files"].pop(LIST), f"does not list {LIST}"),
     ],
 )

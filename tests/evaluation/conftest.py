@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from pipeline.data.corpus_manifest import data_fingerprint, documents_file
+from pipeline.data.corpus_manifest import FORMAT, data_fingerprint, documents_file
 from pipeline.data.shards import DOCUMENT, Corpus, ShardWriter
 from pipeline.runtime import atomic_files, made_from
 
@@ -17,7 +17,9 @@ EOS = 1
 
 @pytest.fixture
 def packed(tmp_path):
-    """Writes a corpus of token lists: `packed(validation=[[5, 6], ...])` -> both its splits.
+    """Writes a corpus of token lists: `packed(validation=[[5, 6], ...])` -> that and training text.
+
+    Its search split is empty.
 
     A document's text has one byte a token unless `sizes` says otherwise.
     """
@@ -26,7 +28,7 @@ def packed(tmp_path):
         folder = tmp_path / f"corpus{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
         splits = {}
-        for split, documents in (("train", train), ("validation", validation)):
+        for split, documents in (("train", train), ("validation", validation), ("search", ())):
             with ShardWriter(
                 folder, split, dtype=np.dtype("<u2"), shard_tokens=shard_tokens
             ) as writer:
@@ -53,7 +55,7 @@ def packed(tmp_path):
             files=sorted(folder.iterdir()),
             modules=[],
             facts={
-                "format": 1,
+                "format": FORMAT,
                 "source": "by hand",
                 "licence": "CC0-1.0",
                 "tokenizer": {"sha256": "-", "vocabulary": vocabulary, "eos": EOS},

@@ -58,11 +58,28 @@ def test_perplexities_follow_from_the_documents(finished, asked):
 
 def test_the_losses_of_tokens_are_kept_where_asked_for(finished, asked):
     out = asked(finished(), token_losses=True)
-    means = {r["domain"]: r["nll"] for r in rows(out, 3, "perplexities")}
+    means = {r["domain"]: r["nll"] for r in rows(out, 3, "search_losses")}
     kept = {r["domain"]: r["nll"] for r in rows(out, 3, "token_losses")}
     assert {d: len(nll) for d, nll in kept.items()} == {"easy": 240, "hard": 240}
     assert {d: sum(nll) / 240 for d, nll in kept.items()} == pytest.approx(means, rel=1e-6)
     assert not (asked(finished()) / "step3" / "token_losses.parquet").exists()
+
+
+@pytest.mark.slow
+def test_searches_have_losses_of_documents_of_their_own(finished, asked):
+    out = asked(finished(), search=True)
+    found = {r["domain"]: (r["nll"], r["tokens"]) for r in rows(out, 3, "search_losses")}
+    # An untrained model: about ln of the vocabulary, on other text than the results'.
+    results = {r["domain"]: r["nll"] for r in rows(out, 3, "perplexities")}
+    assert set(found) == set(results) == {"easy", "hard"}
+    for domain, (nll, tokens) in found.items():
+        assert tokens == 240
+        assert nll == pytest.approx(results[domain], abs=0.3) and nll != results[domain]
+    made = atomic_files.read_json(out / "manifest.json")
+    assert made["searched"] == {
+        d: {"rows": 30, "documents": made["searched"][d]["documents"]} for d in found
+    }
+    assert not (asked(finished()) / "step3" / "search_losses.parquet").exists()
 
 
 @pytest.mark.slow

@@ -56,6 +56,14 @@ def test_every_shipped_configuration_is_sound(path):
         validate(settings.Run, values, name)
 
 
+def test_losses_for_searches_are_of_the_runs_that_a_search_reads(config):
+    evaluations = planned(config()).evaluations
+    searched = {run.split("/", 2)[2] for run, values in evaluations.items() if values.get("search")}
+    # The grid's. DoReMi's reference and proxy are read by their states.
+    assert searched == {f"pike-{pair}/seed100" for pair in ("low", "middle", "high")}
+    assert all("symbols/pico" not in run for run in evaluations if "seed100" in run)
+
+
 def test_no_two_shipped_configurations_share_a_results_folder():
     folders = [planner.read(path)["results"] for path in CONFIGS]
     assert len(set(folders)) == len(folders)

@@ -42,7 +42,7 @@ def test_a_probe_may_be_for_some_methods_and_models(limits, expected):
 def test_every_checkpoint_may_be_evaluated_for_some_methods_and_models(curves, checkpoints):
     values = {"rows": 8, "checkpoints": "all", **curves}
     config = {"scenarios": {"symbols": {"evaluation": "mine"}}, "evaluation": {"mine": values}}
-    found = stage_settings.evaluation(config, RUN, requested=True)
+    found = stage_settings.evaluation(config, RUN, requested=True, searched=False)
     assert found == {"rows": 8, "checkpoints": checkpoints}
 
 

@@ -105,11 +105,21 @@ def _corpus_facts(source):
     }  # fmt: skip
     smaller = {"tokens": 80_000, "documents": 80, "bytes": 180_000, "characters": 170_000}
     return _origin(source) | {
-        "format": 1,
+        "format": 2,
         "source": source,
         "tokenizer": {"sha256": "0" * 64, "vocabulary": VOCABULARY, "eos": 1},
         "dtype": "uint16",
-        "splits": {"train": train, "validation": {"shards": [], **smaller}},
+        "splits": {
+            "train": train,
+            "validation": {"shards": [], **smaller},
+            "search": {
+                "shards": [],
+                "tokens": 9_000,
+                "documents": 9,
+                "bytes": 20_000,
+                "characters": 19_000,
+            },
+        },
         "uniform_nats": math.log(VOCABULARY),
         "unigram_nats": 5.75 if source == "noise" else 5.2,
         "floor_nats": FLOORS.get(source),

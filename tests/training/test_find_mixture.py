@@ -57,21 +57,10 @@ def trained(folder, *, method=None, domains=DOMAINS, steps=STEPS, weights=None):
 
 def evaluated(folder, loss, *, steps=STEPS, tokens=None):
     """A run folder's last evaluation; `tokens` are losses of tokens by domain."""
-    path = folder / "evaluations" / f"step{steps}" / "perplexities.parquet"
+    path = folder / "evaluations" / f"step{steps}" / "search_losses.parquet"
     path.parent.mkdir(parents=True)
-    rows = [
-        {
-            "step": steps,
-            "domain": domain,
-            "nll": nll,
-            "perplexity": float(np.exp(nll)),
-            "bits_per_byte": None,
-            "tokens": 100,
-            "stderr": 0.01,
-        }
-        for domain, nll in loss.items()
-    ]
-    pq.write_table(pa.Table.from_pylist(rows, schema=TABLES["perplexities"]), path)
+    rows = [{"step": steps, "domain": d, "nll": nll, "tokens": 100} for d, nll in loss.items()]
+    pq.write_table(pa.Table.from_pylist(rows, schema=TABLES["search_losses"]), path)
     files = [path]
     if tokens is not None:
         files.append(path.with_name("token_losses.parquet"))
@@ -317,7 +306,7 @@ def evaluated_on_two(folder):
 
 
 def cut_evaluation(folder):
-    path = folder / "evaluations" / f"step{STEPS}" / "perplexities.parquet"
+    path = folder / "evaluations" / f"step{STEPS}" / "search_losses.parquet"
     path.write_bytes(path.read_bytes()[:-1])
 
 
@@ -329,11 +318,11 @@ REFUSED = {
     ),
     "not evaluated": (
         not_evaluated,
-        "proxy01 has no evaluation after its last step .*: run `pike evaluate`",
+        "proxy01 has no losses on the search split after its last step .*: run `pike evaluate` .* with `search: true`",
     ),
     "evaluated before its last step": (
         lambda folder: trained(folder, steps=2 * STEPS),
-        "proxy01 has no evaluation after its last step",
+        "proxy01 has no losses on the search split after its last step",
     ),
     "with a damaged evaluation": (cut_evaluation, "is not the file that its manifest lists"),
     "not evaluated on a domain": (evaluated_on_two, "proxy01 was not evaluated on talk"),
