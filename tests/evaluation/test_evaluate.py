@@ -74,7 +74,8 @@ def test_searches_have_losses_of_documents_of_their_own(finished, asked):
     assert set(found) == set(results) == {"easy", "hard"}
     for domain, (nll, tokens) in found.items():
         assert tokens == 240
-        assert nll == pytest.approx(results[domain], abs=0.3) and nll != results[domain]
+        assert nll == pytest.approx(results[domain], abs=0.3)
+        assert nll != results[domain]
     made = atomic_files.read_json(out / "manifest.json")
     assert made["searched"] == {
         d: {"rows": 30, "documents": made["searched"][d]["documents"]} for d in found

@@ -51,7 +51,7 @@ def written(project):
     """Writes the configuration and the text of the user's own; returns the folder."""
     shutil.copyfile(HERE / "config.yaml", project / "config.yaml")
     (project / "text").mkdir()
-    lines = (json.dumps({"text": f"note {n}: {n * n} is {n} times {n}. "}) for n in range(60))
+    lines = (json.dumps({"text": f"note {n}: {n * n} is {n} times {n}. "}) for n in range(160))
     (project / "text" / "notes.jsonl").write_text("\n".join(lines), encoding="utf-8")
     return project
 

@@ -28,7 +28,8 @@ READERS = {
     f"{CORPUS}/validation-documents.npy": [EVALUATE, VERIFY],
     f"{LAST}/model.safetensors": [EVALUATE, PROBE],
     f"{RUN}/weights.parquet": [FIND, DATABASE],
-    f"{SCORES}/perplexities.parquet": [FIND, DATABASE],
+    f"{SCORES}/perplexities.parquet": [DATABASE],
+    f"{SCORES}/search_losses.parquet": [FIND],
     f"{RUN}/probes/step4.parquet": [DATABASE],
 }
 """Every file of data with the commands that read it."""

@@ -219,8 +219,8 @@ def test_the_bill_tells_seeds_and_runs_that_serve_others_apart():
 def test_the_plan_says_how_large_a_difference_it_can_show():
     text = cost.plan(ROOT / "config.yaml", devices=["cpu"])
     found = {tuple(line.split()[:3]): line.split()[3:] for line in text.splitlines() if "/" in line}
-    # Continuations of two languages, 200 items each, 20 % of them answered differently by one:
-    # 2.802 * 100 sqrt(0.2 / 400) = 6.3 points. Of one seed nothing is known.
+    # Continuations of two languages, 100 items each, 20 % of them answered differently by one:
+    # 2.802 * 100 sqrt(0.2 / 200) = 8.9 points. Of one seed nothing is known.
     own = {(seeds, *v) for (place, _, seeds), v in found.items() if place == "symbols-two/pico"}
-    assert own >= {("1", "unknown", "400", "6.3"), ("5", "1.68", "400", "6.3")}
+    assert own >= {("1", "unknown", "200", "8.9"), ("5", "1.68", "200", "8.9")}
     assert "one seed shows nothing about a method" in text

@@ -25,7 +25,7 @@ def chained(config):
     def made(*methods, **changes):
         values = config()
         values["scenarios"]["symbols"]["probe"] = "standard"
-        del values["probe"]["standard"]["methods"]
+        del values["probe"]["standard"]["methods"], values["probe"]["standard"]["seeds"]
         values["methods"] |= copy.deepcopy(DOREMI) | {
             "found": {"rule": "fixed", "mixture": "found"}
         }

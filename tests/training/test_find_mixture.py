@@ -1,7 +1,6 @@
 import math
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -318,7 +317,8 @@ REFUSED = {
     ),
     "not evaluated": (
         not_evaluated,
-        "proxy01 has no losses on the search split after its last step .*: run `pike evaluate` .* with `search: true`",
+        "proxy01 has no losses on the search split after its last step .*: "
+        "run `pike evaluate` .* with `search: true`",
     ),
     "evaluated before its last step": (
         lambda folder: trained(folder, steps=2 * STEPS),
