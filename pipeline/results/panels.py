@@ -16,7 +16,7 @@ class Series:
     x: Sequence[float]
     y: Sequence[float | None]
     low: Sequence[float | None] | None = None
-    """With `high` a band, such as the standard error; None leaves a gap."""
+    """With `high` a band, such as the 95% interval; None leaves a gap."""
     high: Sequence[float | None] | None = None
     points: bool = False
     """Whether it is drawn as dots, not as a line."""

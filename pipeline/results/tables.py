@@ -10,7 +10,7 @@ A table is one SQL file. Its view returns one row per cell, in the table's order
                           the place; equal labels are one row or column
     decimals              shown behind the point
     unit                  optional: shown in the column's header
-    value, error          optional: numbers, the error a standard error (or as the caption says)
+    value, error          optional: numbers, the error half of a 95% interval
     better                optional: `lower` or `higher`: the best of the column is marked; null:
                           nothing is
     significant           optional: whether the row is ahead of the baseline by a paired test; then

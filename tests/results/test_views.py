@@ -318,13 +318,13 @@ def test_weights_are_averaged_over_stretches(empty):
     assert found == [(step, 0.5) for step in range(2, 102, 2)]
 
 
-def test_losses_show_their_error_over_seeds_and_documents(empty):
+def test_losses_show_their_interval_over_seeds_and_documents(empty):
     for seed, nll in enumerate((1.0, 1.5, 2.0)):
         evaluated(empty, run(empty, "mix", seed), a=(nll, 0.1))
     row = one(empty, "select nll, low, high, seeds from figure_losses")
-    # The seeds' standard deviation is 0.5.
-    error = math.sqrt(0.5**2 / 3 + 0.1**2)
-    assert row == pytest.approx({"nll": 1.5, "low": 1.5 - error, "high": 1.5 + error, "seeds": 3})
+    # The seeds' standard deviation is 0.5: Student's t of two degrees, 4.303, for its part.
+    half = math.sqrt((4.303 * 0.5) ** 2 / 3 + (1.96 * 0.1) ** 2)
+    assert row == pytest.approx({"nll": 1.5, "low": 1.5 - half, "high": 1.5 + half, "seeds": 3})
 
 
 def test_every_point_of_a_curve_is_over_the_same_seeds(empty):

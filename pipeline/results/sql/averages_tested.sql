@@ -3,7 +3,7 @@
 select
     a.*,
     t.nll_difference,
-    t.nll_stderr as difference_stderr,
+    (t.nll_high - t.nll_low) / 2 as difference_half,
     t.seeds as paired_seeds,
     coalesce(shown(t.seeds, t.nll_p_holm, -t.nll_difference), false) as nll_significant,
     coalesce(shown(t.seeds, t.perplexity_p_holm, -t.perplexity_difference), false) as perplexity_significant

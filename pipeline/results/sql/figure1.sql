@@ -1,5 +1,5 @@
 -- The paper's Figure 1: mean accuracy on the tasks while training goes on, for two languages and for the
--- six domains, the large model; a band is one standard error over seeds and items, a line without one is
+-- six domains, the large model; a band is the 95% interval over seeds and items, a line without one is
 -- of one seed. Below: how much sooner the quickest PiKE is, and stays, where the baseline ends, on the
 -- same tasks.
 --

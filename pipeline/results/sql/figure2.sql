@@ -1,5 +1,5 @@
 -- The paper's Figure 2: mean accuracy with batches of Mix, Round-Robin and Random, and how alike the
--- domains' gradients are under Mix. Bands are one standard error over seeds, of accuracies also over
+-- domains' gradients are under Mix. Bands are 95% intervals over seeds, of accuracies also over
 -- items; a line without one is of one seed. Noise alone lowers the plain cosine, so the one with noise
 -- taken out stands beside it.
 with panels as (

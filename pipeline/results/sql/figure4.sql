@@ -1,5 +1,5 @@
 -- The paper's Figure 4: mean accuracy with batches of Mix, Round-Robin and Random, for three languages
--- and for the six domains, the large model; a band is one standard error over seeds and items, a line
+-- and for the six domains, the large model; a band is the 95% interval over seeds and items, a line
 -- without one is of one seed.
 select * exclude (
     published_scenario, published_model, published_method, shots, formulation, metric

@@ -1,9 +1,9 @@
 -- Loss on held-out text of each domain while training goes on, in nats per token: lower is better.
 -- Dashed lines: the frequencies of single tokens and, where it is known, the entropy below which no
 -- model can go. What lies above the first, such as untrained models, is cut. A line is the mean over
--- seeds and its band one standard error over seeds and documents; a line without a band is of one seed.
+-- seeds and its band the 95% interval over seeds and documents; a line without a band is of one seed.
 --
--- low and high: one standard error below and above.
+-- low and high: the ends of that interval.
 select
     v.scenario,
     v.model,
@@ -13,7 +13,7 @@ select
     v.domain_position,
     v.step,
     avg(v.nll order by v.nll) as nll,
-    both_errors(stddev_samp(v.nll order by v.nll), count(*), sqrt(avg(v.nll_stderr ^ 2 order by v.nll_stderr ^ 2))) as error,
+    half_width(stddev_samp(v.nll order by v.nll), count(*), sqrt(avg(v.nll_stderr ^ 2 order by v.nll_stderr ^ 2))) as error,
     avg(v.nll order by v.nll) - error as low,
     avg(v.nll order by v.nll) + error as high,
     count(*) as seeds,

@@ -4,7 +4,7 @@
 -- divided by the sum of both squared lengths, a half for equal gradients and near zero where one is much
 -- longer.
 --
--- cosine_corrected is missing where no signal is left. Means over seeds, with their standard errors.
+-- cosine_corrected is missing where no signal is left. Means over seeds, with half of their 95% intervals.
 select
     r.scenario,
     r.model,
@@ -16,9 +16,9 @@ select
     avg(p.cosine order by p.cosine) as cosine,
     avg(p.cosine_corrected order by p.cosine_corrected) as cosine_corrected,
     avg(p.ratio order by p.ratio) as ratio,
-    stddev_samp(p.cosine order by p.cosine) / sqrt(count(*)) as cosine_error,
-    stddev_samp(p.cosine_corrected order by p.cosine_corrected) / sqrt(count(p.cosine_corrected)) as cosine_corrected_error,
-    stddev_samp(p.ratio order by p.ratio) / sqrt(count(*)) as ratio_error,
+    half_of_seeds(stddev_samp(p.cosine order by p.cosine), count(*)) as cosine_half,
+    half_of_seeds(stddev_samp(p.cosine_corrected order by p.cosine_corrected), count(p.cosine_corrected)) as cosine_corrected_half,
+    half_of_seeds(stddev_samp(p.ratio order by p.ratio), count(*)) as ratio_half,
     count(*) as seeds
 from similarities as p
 join runs as r using (run)

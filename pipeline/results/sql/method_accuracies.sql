@@ -41,6 +41,6 @@ summed as (
     group by all
 )
 
-select *, both_errors(seed_sd, seeds, item_stderr) as stderr
+select *, both_errors(seed_sd, seeds, item_stderr) as stderr, half_width(seed_sd, seeds, item_stderr) as half
 from summed
 order by scenario, model, method, task, shots, formulation, metric

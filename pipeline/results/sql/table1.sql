@@ -1,5 +1,5 @@
 -- Table 1 of the paper: three languages, the large model. Perplexity on held-out text, lower is better, and
--- accuracy in percent, higher is better; means over seeds, ± one standard error (with one seed: over
+-- accuracy in percent, higher is better; means over seeds, ± half of the 95% interval (with one seed: over
 -- documents or items alone). A mean over languages or tasks is arithmetic. "X as Y" is ours in the place of
 -- the paper's Y.
 select * exclude ("table", block, size_position, section_position)

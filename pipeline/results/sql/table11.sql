@@ -1,5 +1,5 @@
 -- Table 11 of the paper: what PiKE's variance term does: runs that differ in zeta2 alone.
--- Accuracy in percent, higher is better, and mean perplexity below; means over seeds, ± one standard error.
+-- Accuracy in percent, higher is better, and mean perplexity below; means over seeds, ± half of the 95% interval.
 -- In italics the best: no test. Below in bold what the paper prints so.
 select * exclude ("table")
 from ablation_cells

@@ -1,6 +1,6 @@
 -- Table 12 of the paper: how often PiKE's statistics are estimated before each update: once, or as the mean of
 -- several estimates.
--- Accuracy in percent, higher is better, and mean perplexity below; means over seeds, ± one standard error.
+-- Accuracy in percent, higher is better, and mean perplexity below; means over seeds, ± half of the 95% interval.
 -- In italics the best: no test. Below in bold what the paper prints so.
 select * exclude ("table")
 from ablation_cells

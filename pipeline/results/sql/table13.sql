@@ -1,5 +1,5 @@
 -- Table 13 of the paper: all runs on languages, both sizes of the model. Perplexity on held-out text, lower
--- is better, and accuracy in percent, higher is better; means over seeds, ± one standard error (with one
+-- is better, and accuracy in percent, higher is better; means over seeds, ± half of the 95% interval (with one
 -- seed: over documents or items alone). A mean over languages or tasks is arithmetic. "X as Y" is ours in
 -- the place of the paper's Y.
 select * exclude ("table", block, size_position, section_position)

@@ -1,6 +1,6 @@
 -- Table 14 of the paper: all runs on GLaM's domains, both sizes of the model. Mean perplexity over the
 -- domains, or that of the only one, lower is better, and accuracy in percent, higher is better; means over
--- seeds, ± one standard error (with one seed: over documents or items alone). "X as Y" is ours in the place
+-- seeds, ± half of the 95% interval (with one seed: over documents or items alone). "X as Y" is ours in the place
 -- of the paper's Y.
 select * exclude ("table", block, size_position, section_position)
 from paper_cells

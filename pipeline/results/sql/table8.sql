@@ -1,5 +1,5 @@
 -- Table 8 of the paper: what PiKE's estimates of norms and variances add to the training time: means over
--- PiKE's runs of a scenario and size, with the standard deviation behind ±. Times are of the machine that
+-- PiKE's runs of a scenario and size, with half of the 95% interval over them behind ±. Times are of the machine that
 -- they were taken on; only the percentages compare with the paper's.
 with measured as (
     select
@@ -17,7 +17,7 @@ with measured as (
 select
     m.scenario, m.model, 'runs of PiKE' as section, 'method' as kind, m.row_position, m.row_label,
     c.column_position, c.column_label, c.unit, avg(c.value order by c.value) as value,
-    stddev_samp(c.value order by c.value) as error, c.decimals, 0 as block
+    half_of_seeds(stddev_samp(c.value order by c.value), count(c.value)) as error, c.decimals, 0 as block
 from measured as m
 cross join lateral (values
     (0, 'total training time', if(long, 'h', 's'), seconds / if(long, 3600.0, 1.0), 1),

@@ -1,5 +1,5 @@
 -- Table 9 of the paper: three languages, the large model, accuracy in percent without demonstrations and
--- with seven, as far as ours was asked; means over seeds, ± one standard error (with one seed: over
+-- with seven, as far as ours was asked; means over seeds, ± half of the 95% interval (with one seed: over
 -- documents or items alone). "X as Y" is ours in the place of the paper's Y.
 select * exclude ("table", block, size_position, section_position)
 from paper_cells

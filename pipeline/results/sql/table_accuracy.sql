@@ -1,5 +1,5 @@
 -- Accuracy after the last step, in percent, higher is better: multiple choice between the true
--- answer and others. Behind ± one standard error over items and seeds. Below: what picking at random
+-- answer and others. Behind ± half of the 95% interval over items and seeds. Below: what picking at random
 -- and counting shared tokens give, and the number of items. The last columns compare the mean with
 -- the baseline's on the same items and seeds: the difference in percentage points, and the
 -- probability of one as large by chance, corrected (Holm) for all methods and tasks of the section.
@@ -29,7 +29,7 @@ tasks as (
 
 summed as (
     select scenario, model, method, method_position, shots, formulation, metric,
-        avg(value order by task) as value, mean_error(stderr, task) as error,
+        avg(value order by task) as value, mean_error(stderr, task) as error, mean_error(half, task) as half,
         case when count(chance) = count(*) then avg(chance order by task) end as chance,
         max(seeds) as seeds
     from tasks
@@ -40,7 +40,7 @@ summed as (
 averaged as (
     select s.*, case when s.chance is not null
             then coalesce(s.value - 1.645 * s.error > s.chance, false) end as above_chance,
-        t.significant, t.against, t.difference, t.stderr as difference_stderr, t.p_holm
+        t.significant, t.against, t.difference, (t.high - t.low) / 2 as difference_half, t.p_holm
     from summed as s
     left join (select * from baseline_tests where task = 'mean') as t
         using (scenario, model, method, shots, formulation, metric)
@@ -68,7 +68,7 @@ below as (
 cells as (
     select t.scenario, t.model, t.method, t.shots, t.formulation, t.metric, 'method' as kind,
         t.method_position as row_position, t.method as row_label, 0 as column_position,
-        t.task as column_label, '%' as unit, t.value, t.stderr as error, 1 as decimals,
+        t.task as column_label, '%' as unit, t.value, t.half as error, 1 as decimals,
         if(c.task is null, 'higher', null) as better, c.task is null and t.significant as significant,
         t.above_chance
     from tasks as t
@@ -78,8 +78,8 @@ cells as (
         a.method_position, a.method, c.*
     from averaged as a
     cross join lateral (values
-        (1, 'mean', '%', a.value, a.error, 1, 'higher', a.significant, a.above_chance),
-        (2, 'mean against ' || a.against, 'points', a.difference, a.difference_stderr, 1, 'higher',
+        (1, 'mean', '%', a.value, a.half, 1, 'higher', a.significant, a.above_chance),
+        (2, 'mean against ' || a.against, 'points', a.difference, a.difference_half, 1, 'higher',
             a.significant, null),
         (3, if(a.p_holm is null, null, 'p'), null, a.p_holm, null, 3, null, false, null),
         (4, 'seeds', null, a.seeds, null, 0, null, false, null)

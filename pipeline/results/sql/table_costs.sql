@@ -1,9 +1,9 @@
--- What the runs cost: wall time, speed and the share of each phase, as means over seeds with the
--- standard deviation over seeds behind ± (none for one seed). Runs compare only where they had the
+-- What the runs cost: wall time, speed and the share of each phase, as means over seeds with half of
+-- their 95% interval behind ± (none for one seed). Runs compare only where they had the
 -- machine to themselves.
 with phases as (
     select r.scenario, r.model, r.method, t.phase, avg(100 * t.share order by 100 * t.share) as value,
-        stddev_samp(100 * t.share order by 100 * t.share) as error
+        half_of_seeds(stddev_samp(100 * t.share order by 100 * t.share), count(*)) as error
     from timings as t
     join runs as r using (run)
     group by all
@@ -11,8 +11,8 @@ with phases as (
 
 totals as (
     select scenario, model, method, count(*) as seeds, avg(wall_seconds order by wall_seconds) as seconds,
-        stddev_samp(wall_seconds order by wall_seconds) as seconds_sd, avg(tokens_per_second order by tokens_per_second) as speed,
-        stddev_samp(tokens_per_second order by tokens_per_second) as speed_sd, sum(resumes) as resumes
+        half_of_seeds(stddev_samp(wall_seconds order by wall_seconds), count(*)) as seconds_half, avg(tokens_per_second order by tokens_per_second) as speed,
+        half_of_seeds(stddev_samp(tokens_per_second order by tokens_per_second), count(*)) as speed_half, sum(resumes) as resumes
     from runs
     group by all
 ),
@@ -21,8 +21,8 @@ cells as (
     select t.scenario, t.model, t.method, c.*
     from totals as t
     cross join lateral (values
-        (0, 'wall time', 's', t.seconds, t.seconds_sd, 1),
-        (1, 'speed', 'tokens/s', t.speed, t.speed_sd, 0),
+        (0, 'wall time', 's', t.seconds, t.seconds_half, 1),
+        (1, 'speed', 'tokens/s', t.speed, t.speed_half, 0),
         (3, 'resumes', null, t.resumes, null, 0),
         (4, 'seeds', null, t.seeds, null, 0)
     ) as c (column_position, column_label, unit, value, error, decimals)

@@ -1,14 +1,15 @@
 -- Methods side by side after the same number of tokens: validation perplexity by domain, the mean loss
 -- against the baseline and against the best static mixture found (regret), both paired by seed and
--- document, the effective number of domains, and the time of a step. Behind ± one standard error.
+-- document, the effective number of domains, and the time of a step. Behind ± half of the
+-- 95% interval.
 --
 -- effective domains: those of late_domains.
--- step time: mean seconds of a step over the baseline's mean, minus one; its error is over seeds.
+-- step time: mean seconds of a step over the baseline's mean, minus one; its interval is over seeds.
 -- significant: as in table_perplexity; a regret's is against the oracle.
 -- Runs that shared the machine with others show the machine's noise in it.
 with effective as (
     select r.scenario, r.model, r.method, avg(e.effective order by e.effective) as domains,
-        stddev_samp(e.effective order by e.effective) / sqrt(count(*)) as error
+        half_of_seeds(stddev_samp(e.effective order by e.effective), count(*)) as error
     from late_domains as e
     join runs as r using (run)
     group by all
@@ -23,7 +24,7 @@ paced as (
 
 overhead as (
     select a.scenario, a.model, a.method, 100 * (avg(a.seconds / b.seconds order by a.seconds / b.seconds) - 1) as percent,
-        100 * stddev_samp(a.seconds / b.seconds order by a.seconds / b.seconds) / sqrt(count(*)) as error
+        100 * half_of_seeds(stddev_samp(a.seconds / b.seconds order by a.seconds / b.seconds), count(*)) as error
     from paced as a
     join paced as b using (scenario, model, seed)
     join experiment as e on b.method = e.baseline
@@ -42,12 +43,12 @@ against as (
 
 cells as (
     select scenario, model, method, domain_position as column_position, domain as column_label,
-        'ppl' as unit, perplexity as value, perplexity_stderr as error, 2 as decimals,
+        'ppl' as unit, perplexity as value, perplexity_half as error, 2 as decimals,
         'lower' as better, significant
     from domains_tested
     union all
     select scenario, model, method, role.place, role.label || against, 'nats', nll_difference,
-        nll_stderr, 3, 'lower', shown(seeds, nll_p_holm, -nll_difference)
+        (nll_high - nll_low) / 2, 3, 'lower', shown(seeds, nll_p_holm, -nll_difference)
     from against
     where role.is
     union all

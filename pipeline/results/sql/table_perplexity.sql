@@ -1,26 +1,26 @@
 -- Validation perplexity after the last step, lower is better: by domain, its mean over domains, exp
 -- of the mean loss, and the mean loss minus the baseline's, paired by seed and document. Behind
--- ± one standard error over documents and seeds. Below: what the simplest models would reach.
+-- ± half of the 95% interval over documents and seeds. Below: what the simplest models would reach.
 --
 -- significant: by the paired test against the baseline over two seeds or more and twenty effective documents (loss_tests),
 -- corrected (Holm): the means over all methods of the section, the domains over all methods and domains.
 -- Errors are derived in method_domains, method_averages and loss_tests.
 with labelled as (
     select scenario, model, method, domain_position as column_position, domain as column_label,
-        'ppl' as unit, perplexity as value, perplexity_stderr as error, 2 as decimals,
+        'ppl' as unit, perplexity as value, perplexity_half as error, 2 as decimals,
         'lower' as better, significant
     from domains_tested
     union all
-    select scenario, model, method, 2000, 'mean', 'ppl', perplexity, perplexity_stderr, 2,
+    select scenario, model, method, 2000, 'mean', 'ppl', perplexity, perplexity_half, 2,
         'lower', perplexity_significant
     from averages_tested
     union all
     select scenario, model, method, 2001, 'exp of mean loss', 'ppl', perplexity_of_mean,
-        perplexity_of_mean_stderr, 2, 'lower', nll_significant
+        perplexity_of_mean_half, 2, 'lower', nll_significant
     from averages_tested
     union all
     select a.scenario, a.model, a.method, 2002, 'mean loss against ' || e.baseline, 'nats',
-        a.nll_difference, a.difference_stderr, 3, 'lower', a.nll_significant
+        a.nll_difference, a.difference_half, 3, 'lower', a.nll_significant
     from averages_tested as a
     cross join experiment as e
     where a.nll_difference is not null

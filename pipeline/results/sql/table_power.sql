@@ -1,6 +1,6 @@
 -- How large a difference to the baseline the seeds, documents and items of the runs can show: what a test at
 -- 5% finds with a probability of 80%, if seeds go on to differ as they do. Behind it the difference that was
--- found. Losses in nats per token, accuracies in points of the mean over tasks, under the headline score.
+-- found, ± half of its 95% interval. Losses in nats per token, accuracies in points of the mean over tasks, under the headline score.
 --
 -- One seed says nothing of how seeds differ: no number.
 with headline as (
@@ -10,13 +10,13 @@ with headline as (
 found as (
     select scenario, model, method, 'mean loss' as quantity, 'nats' as unit, 3 as decimals, seeds,
         nll_seed_sd as seed_sd, detectable(nll_seed_sd, seeds, nll_document_stderr) as least,
-        nll_difference as difference, nll_stderr as error
+        nll_difference as difference, (nll_high - nll_low) / 2 as half
     from method_differences as d
     join experiment as e on d.against = e.baseline
     union all
     select t.scenario, t.model, t.method, 'mean accuracy, ' || t.shots || '-shot', 'points', 1, t.seeds,
         t.seed_sd, detectable(t.seed_sd, t.seeds, sqrt(greatest(0, t.stderr ^ 2 - t.seed_sd ^ 2 / t.seeds))),
-        t.difference, t.stderr
+        t.difference, (t.high - t.low) / 2
     from accuracy_tests as t
     join experiment as e on t.against = e.baseline
     join headline as h using (shots, formulation, metric)
@@ -32,6 +32,6 @@ cross join lateral (values
     (0, 'seeds', null, f.seeds, null, 0),
     (1, 'SD of seeds', f.unit, f.seed_sd, null, f.decimals),
     (2, 'detectable', f.unit, f.least, null, f.decimals),
-    (3, 'found', f.unit, f.difference, f.error, f.decimals)
+    (3, 'found', f.unit, f.difference, f.half, f.decimals)
 ) as c (column_position, column_label, unit, value, error, decimals)
 order by r.scenario_position, r.model, f.quantity desc, r.row_position, c.column_position

@@ -25,6 +25,12 @@ create macro both_errors(seed_sd, seeds, shared) as sqrt(coalesce(seed_sd ^ 2, 0
 create macro half_width_squared(of_seeds, seeds, of_items, degrees) as
     coalesce((t95(seeds - 1) * of_seeds) ^ 2, 0) + coalesce((t95(coalesce(degrees, 'infinity'::double)) * of_items) ^ 2, 0);
 
+-- What stands behind ± and bounds a band: half of the 95% interval of a mean over seeds. Of one seed it is over
+-- documents or items (`shared`) alone; of_seeds has no such part, and is null for one seed.
+create macro half_width(seed_sd, seeds, shared) as case when shared is not null
+    then sqrt(half_width_squared(seed_sd / sqrt(seeds), seeds, shared, null)) end;
+create macro half_of_seeds(seed_sd, seeds) as t95(seeds - 1) * seed_sd / sqrt(seeds);
+
 -- The error of a mean of independent numbers; null where one has none. Sums go through them by key,
 -- since their last bit depends on the order.
 create macro mean_error(stderr, key) as case

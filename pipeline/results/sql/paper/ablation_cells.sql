@@ -39,7 +39,7 @@ by_run as (
 scores as (
     select * exclude (run, seed, methods, value, error), count(*) as seeds, list(run order by seed) as runs,
         avg(value order by seed) as value,
-        both_errors(stddev_samp(value order by seed), count(*), sqrt(avg(error ^ 2 order by seed))) as error
+        half_width(stddev_samp(value order by seed), count(*), sqrt(avg(error ^ 2 order by seed))) as error
     from (
         select * from by_run
         qualify methods = max(methods) over (partition by "table", scenario, model, metric, shots)

@@ -50,7 +50,7 @@ common as (
 
 summed as (
     select b.* exclude (run, seed, value, error), count(*) as seeds, list(b.run order by b.seed) as runs, avg(b.value order by b.seed) as value,
-        both_errors(stddev_samp(b.value order by b.seed), count(*), sqrt(avg(b.error ^ 2 order by b.seed))) as error
+        half_width(stddev_samp(b.value order by b.seed), count(*), sqrt(avg(b.error ^ 2 order by b.seed))) as error
     from by_run as b
     where (b."table", b.scenario, b.model, b.single, b.column_position, b.seed) in (
             select ("table", scenario, model, single, column_position, seed) from common

@@ -1,5 +1,5 @@
 -- Mean accuracy over tasks and mean perplexity over domains while training goes on, of the runs that play
--- a part of the paper: means over seeds; low and high: one standard error below and above, over seeds and
+-- a part of the paper: means over seeds; low and high: the ends of the 95% interval over seeds and
 -- documents or items, as in the tables.
 --
 -- Accuracy is over mean_tasks, with as many demonstrations as the paper's
@@ -54,7 +54,7 @@ select
     s.metric,
     s.step,
     avg(s.value order by s.run) as value,
-    both_errors(
+    half_width(
         stddev_samp(s.value order by s.run), count(*), sqrt(avg(s.stderr ^ 2 order by s.run))
     ) as error,
     avg(s.value order by s.run) - error as low,

@@ -1,5 +1,5 @@
--- played_curves as panels of a figure: of each quantity a panel per scenario and size, a line per method, one
--- standard error over seeds and items as a band, and the baseline's last accuracy as a dashed line.
+-- played_curves as panels of a figure: of each quantity a panel per scenario and size, a line per method, the
+-- 95% interval over seeds and items as a band, and the baseline's last accuracy as a dashed line.
 with ends as (
     select scenario, model, arg_max(value, step order by value) as value
     from played_curves as c

@@ -1,5 +1,5 @@
 -- Cosine, noise-corrected cosine and ratio of the domains' gradients under Mix, as panels of a figure: a
--- line per pair of domains, means over seeds, one standard error over seeds as a band.
+-- line per pair of domains, means over seeds, their 95% interval as a band.
 with pairs as (
     select
         r.published_scenario,
@@ -26,17 +26,17 @@ select
     p.key_position,
     p.step,
     c.value,
-    c.value - c.error as low,
-    c.value + c.error as high,
+    c.value - c.half as low,
+    c.value + c.half as high,
     '' as reference_label,
     0.0 as reference,
     cast(-c.extent as double) as bottom,
     cast(c.extent as double) as top
 from pairs as p
 cross join lateral (values
-    (0, 'cosine', 'cosine of gradients', p.cosine, p.cosine_error, 1.05),
+    (0, 'cosine', 'cosine of gradients', p.cosine, p.cosine_half, 1.05),
     (1, 'cosine-corrected', 'cosine, noise taken out', p.cosine_corrected,
-        p.cosine_corrected_error, 1.05),
-    (2, 'ratio', 'ratio', p.ratio, p.ratio_error, 0.525)
-) as c (panel_position, panel, y_label, value, error, extent)
+        p.cosine_corrected_half, 1.05),
+    (2, 'ratio', 'ratio', p.ratio, p.ratio_half, 0.525)
+) as c (panel_position, panel, y_label, value, half, extent)
 order by p.scenario, p.model, c.panel_position, p.key_position, p.pair, p.step
