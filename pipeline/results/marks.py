@@ -30,7 +30,7 @@ NOTES = {
     "spread over fewer than 1.3 effective domains, or a domain had no row for a quarter of it.",
     "unmoved": f"{SIGNS['unmoved']}: in one of its runs the method never moved a row, so that it "
     "trained as its initial weights alone do (alarm never-moved).",
-    "one_seed": f"{SIGNS['one_seed']}: one seed: the interval is over documents or items alone, and "
+    "one_seed": f"{SIGNS['one_seed']}: one seed: the interval is over documents or items alone; "
     "another seed may differ by more.",
 }
 """What each mark means."""
