@@ -6,7 +6,7 @@ domains (2 to 20), their sizes, and of each language order, symbols, successors 
 languages share letters, are near-duplicates, or are so small that Mix reads them several times;
 whether text of a pool stands beside or in place of languages; whether a target weighs the losses.
 
-Every language has at least `LEAST_DOCUMENTS` validation documents of one length, so that none is
+Every language has at least `LEAST_DOCUMENTS` held-out documents of one length, so that none is
 more than 2 % of the tokens; texts of the pool are to have as many.
 """
 
@@ -21,11 +21,11 @@ from pipeline.data.synthetic import Synthetic
 from pipeline.planning.configuration import Name
 
 VALIDATION_SHARE = 0.2
-"""Share of documents that are kept for validation."""
+"""Share of documents that are held out: nine tenths of them for validation."""
 LEAST_DOCUMENTS = 200
-"""Validation documents of a domain."""
+"""Held-out documents of a domain."""
 DOCUMENTS = 1300
-"""Documents of a language at least: of 260 expected in validation, 200 are 4.2 deviations below."""
+"""Documents of a language at least: 260 are expected held out, 200 are 4.2 deviations below."""
 DISTINCT_NATS = 16.0
 """Entropy of a document at least: two in nine million are then alike."""
 LEAST_TEXTS = 6

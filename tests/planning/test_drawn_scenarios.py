@@ -54,7 +54,7 @@ def test_a_scenario_is_what_it_says(seed, tokens):
 
 @effort(max_examples=30, deadline=None)
 @given(seeds)
-def test_every_language_has_two_hundred_validation_documents_of_one_length(seed):
+def test_every_language_has_two_hundred_held_out_documents_of_one_length(seed):
     share = drawn.VALIDATION_SHARE
     for scenario in scenarios(seed):
         read_more = 0
