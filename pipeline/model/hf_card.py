@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import atomic_files, checksums, manifests, record_files
+from pipeline.runtime import atomic_files, checksums, manifests
 
 TEMPLATE = Path(__file__).with_name("hf_card.md")
 
@@ -71,7 +72,7 @@ def _read(run: Path, manifest: dict[str, Any], step: int) -> dict[str, int]:
     for problem in (checksums.altered(file) for file in listed if file.path == path):
         if problem:
             raise InputError(problem)
-    rows = record_files.table(path, columns=["step", "domain", "count"])
+    rows = pq.read_table(path, columns=["step", "domain", "count"])
     before = rows.filter(rows["step"].to_numpy() < step)
     summed = before.group_by("domain").aggregate([("count", "sum")]).to_pylist()
     return {row["domain"]: row["count_sum"] * length for row in summed}

@@ -1,8 +1,8 @@
-"""Records of files: a row of Parquet, a line of JSON, a line of text."""
+"""Records of other people's files: a row of Parquet, a line of JSON, a line of text."""
 
 import gzip
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
-
-
-def table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """A whole Parquet file, or some of its columns; errors are Arrow's and the system's.
-
-    Reading by `pq.read_table` imports pandas, which takes a tenth of a job's start.
-    """
-    with pq.ParquetFile(path) as file:
-        return file.read(columns)
 
 
 def read(path: Path, remedy: str) -> Iterator[Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.parquet as pq
 from safetensors.numpy import load_file
 
 from pike_mixing import by_domain
@@ -22,7 +23,7 @@ from pike_mixing.finders import registry
 from pike_mixing.finders.interface import Finder, Proxy, Swarm
 from pike_mixing.limits import Proportions
 from pike_mixing.settings import unknown
-from pipeline.runtime import atomic_files, made_from, manifests, ownership, record_files
+from pipeline.runtime import atomic_files, made_from, manifests, ownership
 from pipeline.runtime.validation import validate
 from pipeline.settings import GRID
 
@@ -183,7 +184,7 @@ def _constant(
     """
     path = folder / "weights.parquet"
     _refuse_other_file(path, folder, record, f"run `pike pretrain` for {name} again")
-    columns = record_files.table(path, columns=["domain", "weight"]).to_pydict()
+    columns = pq.read_table(path, columns=["domain", "weight"]).to_pydict()
     seen = set(zip(columns["domain"], columns["weight"], strict=True))
     if len(seen) != len(domains):
         return None
@@ -210,7 +211,7 @@ def _evaluated(
         )
     record = manifests.read(folder / atomic_files.MANIFEST, "evaluate", again)
     _refuse_other_file(path, folder, record, again)
-    columns = record_files.table(path, columns=["step", "domain", "nll"]).to_pydict()
+    columns = pq.read_table(path, columns=["step", "domain", "nll"]).to_pydict()
     result = dict(zip(columns["domain"], columns["nll"], strict=True))
     missing = [d for d in domains if d not in result]
     if missing:

@@ -21,7 +21,7 @@ from pike_mixing.arrays import Array
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Statistics
 from pipeline import errors
-from pipeline.runtime import atomic_files, record_files
+from pipeline.runtime import atomic_files
 from pipeline.runtime.timing import Clock
 from pipeline.training.live_log import Stream, Value
 
@@ -171,8 +171,7 @@ class Records:
 
     def seconds(self) -> float:
         """Wall seconds of all phases, those before interruptions included; after `finish`."""
-        timings = record_files.table(self._folder / "timings.parquet")
-        return float(pc.sum(timings["seconds"]).as_py())
+        return float(pc.sum(pq.read_table(self._folder / "timings.parquet")["seconds"]).as_py())
 
     def clear(self) -> None:
         """Deletes the parts, to begin anew."""
@@ -198,7 +197,7 @@ class Records:
         """A table of a part."""
         path = part / f"{name}.parquet"
         try:
-            result = record_files.table(path)
+            result = pq.read_table(path)
         except (pa.ArrowException, OSError) as error:
             result, problem = None, str(error).splitlines()[0]
         else:

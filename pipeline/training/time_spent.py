@@ -3,7 +3,7 @@
 from pathlib import Path
 from statistics import median
 
-from pipeline.runtime import record_files
+import pyarrow.parquet as pq
 
 MEANINGS = {
     "data": "rows read and moved to the device",
@@ -27,16 +27,16 @@ def shown(folder: Path) -> str:
     Args:
         folder: The run's, with its records.
     """
-    timings = record_files.table(folder / "timings.parquet").to_pydict()
+    timings = pq.read_table(folder / "timings.parquet").to_pydict()
     seconds = dict(zip(timings["phase"], timings["seconds"], strict=True))
-    steps = record_files.table(folder / "steps.parquet", columns=["step", "seconds"]).to_pydict()
+    steps = pq.read_table(folder / "steps.parquet", columns=["step", "seconds"]).to_pydict()
     number, whole = len(steps["step"]), sum(seconds.values())
     lines = [f"{'phase':<12}{'ms a step':>12}{'share':>9}"]
     for phase in sorted(seconds, key=list(MEANINGS).index):
         milliseconds, share = 1e3 * seconds[phase] / number, seconds[phase] / whole
         lines.append(f"{phase:<12}{milliseconds:>12.3f}{share:>9.2%}  {MEANINGS[phase]}")
     lines.append(f"{'all':<12}{1e3 * whole / number:>12.3f}{1:>9.2%}  {number:,} steps")
-    measured = record_files.table(folder / "gradient_statistics.parquet", columns=["step"])
+    measured = pq.read_table(folder / "gradient_statistics.parquet", columns=["step"])
     firing = set(measured["step"].to_pylist())
     taken = list(zip(steps["step"], steps["seconds"], strict=True))
     fired = [s for step, s in taken if step in firing]

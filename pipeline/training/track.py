@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import atomic_files, manifests, record_files
+from pipeline.runtime import atomic_files, manifests
 from pipeline.training import trackers, watch
 from pipeline.training.metric_log import TABLES
 from pipeline.training.trackers import Run, Step, Value
@@ -79,16 +80,14 @@ def _steps(folder: Path, finished: bool) -> list[Step]:
     names = [name for name in TABLES if name != "timings"]
     try:
         if finished:
-            tables = {
-                name: record_files.table(folder / f"{name}.parquet").to_pylist() for name in names
-            }
+            tables = {name: pq.read_table(folder / f"{name}.parquet").to_pylist() for name in names}
         else:
             tables = watch.so_far(folder, names)
         evaluated = folder / "evaluations"
         if (evaluated / atomic_files.MANIFEST).exists():
             for part, name in itertools.product(atomic_files.steps(evaluated).values(), _EVALUATED):
                 tables.setdefault(name, []).extend(
-                    record_files.table(part / f"{name}.parquet").to_pylist()
+                    pq.read_table(part / f"{name}.parquet").to_pylist()
                 )
     except (pa.ArrowException, OSError) as error:
         raise InputError(

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
 from pipeline import settings
-from pipeline.runtime import atomic_files, presentation, record_files, run_lock
+from pipeline.runtime import atomic_files, presentation, run_lock
 from pipeline.runtime.validation import validate
 from pipeline.training import live_log
 
@@ -106,7 +107,7 @@ def so_far(run: Path, tables: Sequence[str], newest: int | None = None) -> dict[
         for part in list(atomic_files.steps(run / "parts").values())[-(newest or 0) :]:
             # What goes while one looks is left out.
             with contextlib.suppress(FileNotFoundError):
-                rows += record_files.table(part / f"{name}.parquet").to_pylist()
+                rows += pq.read_table(part / f"{name}.parquet").to_pylist()
     for path in live_log.places(run).values():
         with contextlib.suppress(FileNotFoundError):
             for line in path.read_bytes().splitlines():

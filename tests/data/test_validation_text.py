@@ -3,8 +3,8 @@
 import random
 
 import pytest
+from test_packing import split_of
 
-from pipeline.data.splits import is_held_out, is_search, text_hash
 from pipeline.runtime import atomic_files
 
 
@@ -12,13 +12,7 @@ def texts(length, split):
     """Texts of letters that go to a split, by their hashes."""
     draw = random.Random(length)
     drawn = ("".join(draw.choices("abcdefgh", k=length)) for _ in range(1200))
-    return [text for text in drawn if split_of(text_hash(text)) == split]
-
-
-def split_of(hashed):
-    if not is_held_out(hashed, 0.3):
-        return "train"
-    return "search" if is_search(hashed, 0.3) else "validation"
+    return [text for text in drawn if split_of(text) == split]
 
 
 SHORT, LONG = texts(9, "validation"), texts(99, "train")

@@ -11,7 +11,7 @@ select
     min(seeds) as seeds,
     avg(difference order by scenario) as difference,
     stddev_samp(difference order by difference) / sqrt(count(*)) as stderr,
-    t95(count(*) - 1) * stddev_samp(difference order by difference) / sqrt(count(*)) as half,
+    half_of_mean(stddev_samp(difference order by difference), count(*)) as half,
     max(difference) as worst,
     arg_max(scenario, difference order by scenario) as worst_scenario
 from scenario_differences

@@ -68,7 +68,7 @@ over_scenarios as (
 
 select
     *,
-    tau - t95(units - 1) * sd / sqrt(units) as low,
-    tau + t95(units - 1) * sd / sqrt(units) as high
+    tau - half_of_mean(sd, units) as low,
+    tau + half_of_mean(sd, units) as high
 from (select * from by_scenario union all select * from over_scenarios)
 order by scenario nulls first, rung_a, rung_b

@@ -3,7 +3,7 @@
 -- machine to themselves.
 with phases as (
     select r.scenario, r.model, r.method, t.phase, avg(100 * t.share order by 100 * t.share) as value,
-        half_of_seeds(stddev_samp(100 * t.share order by 100 * t.share), count(*)) as error
+        half_of_mean(stddev_samp(100 * t.share order by 100 * t.share), count(*)) as error
     from timings as t
     join runs as r using (run)
     group by all
@@ -11,8 +11,8 @@ with phases as (
 
 totals as (
     select scenario, model, method, count(*) as seeds, avg(wall_seconds order by wall_seconds) as seconds,
-        half_of_seeds(stddev_samp(wall_seconds order by wall_seconds), count(*)) as seconds_half, avg(tokens_per_second order by tokens_per_second) as speed,
-        half_of_seeds(stddev_samp(tokens_per_second order by tokens_per_second), count(*)) as speed_half, sum(resumes) as resumes
+        half_of_mean(stddev_samp(wall_seconds order by wall_seconds), count(*)) as seconds_half, avg(tokens_per_second order by tokens_per_second) as speed,
+        half_of_mean(stddev_samp(tokens_per_second order by tokens_per_second), count(*)) as speed_half, sum(resumes) as resumes
     from runs
     group by all
 ),

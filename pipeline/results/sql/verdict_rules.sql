@@ -25,11 +25,12 @@ create macro both_errors(seed_sd, seeds, shared) as sqrt(coalesce(seed_sd ^ 2, 0
 create macro half_width_squared(of_seeds, seeds, of_items, degrees) as
     coalesce((t95(seeds - 1) * of_seeds) ^ 2, 0) + coalesce((t95(coalesce(degrees, 'infinity'::double)) * of_items) ^ 2, 0);
 
--- What stands behind ± and bounds a band: half of the 95% interval of a mean over seeds. Of one seed it is over
--- documents or items (`shared`) alone; of_seeds has no such part, and is null for one seed.
+-- What stands behind ± and bounds a band: half of the 95% interval of a mean over seeds, and over the documents
+-- or items that all of them share; of one seed over these alone.
 create macro half_width(seed_sd, seeds, shared) as case when shared is not null
     then sqrt(half_width_squared(seed_sd / sqrt(seeds), seeds, shared, null)) end;
-create macro half_of_seeds(seed_sd, seeds) as t95(seeds - 1) * seed_sd / sqrt(seeds);
+-- The same of so many independent numbers, which share nothing; null of one.
+create macro half_of_mean(sd, numbers) as t95(numbers - 1) * sd / sqrt(numbers);
 
 -- The error of a mean of independent numbers; null where one has none. Sums go through them by key,
 -- since their last bit depends on the order.
