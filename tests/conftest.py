@@ -21,7 +21,7 @@ from pipeline.model import checkpoint
 from pipeline.model.adamw import adamw
 from pipeline.model.transformer import initialised
 from pipeline.planning import planner
-from pipeline.runtime import atomic_files, code_fingerprint, made_from
+from pipeline.runtime import atomic_files, code_fingerprint, made_from, source_names
 from pipeline.runtime.validation import validate
 
 __all__ = ["asked", "benchmarks", "standin", "tokenizers"]
@@ -74,8 +74,8 @@ def own_modules(tmp_path, monkeypatch):
     """A folder from which modules of the user's own are imported, forgotten before and after."""
 
     def forget():
-        asked = code_fingerprint
-        for cached in (asked.tree, asked._root, asked._path, asked.imports, asked._read):
+        names, code = source_names, code_fingerprint
+        for cached in (names.tree, names.root, names.path_of, code.imports, code._read):
             cached.cache_clear()
         for name in [name for name in sys.modules if name.partition(".")[0] == "mine"]:
             del sys.modules[name]

@@ -12,7 +12,7 @@ from pike_mixing.settings import check, domain_problems, unknown
 from pipeline.planning import dependencies, methods, paper_roles, schema
 from pipeline.planning.configuration import Experiment
 from pipeline.runtime import validation
-from pipeline.runtime.code_fingerprint import PACKAGE
+from pipeline.runtime.source_names import PACKAGE
 from pipeline.settings import Training
 from pipeline.tasks import TASKS
 

@@ -11,7 +11,7 @@ import functools
 import importlib.util
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pike_mixing import RULES, registry
@@ -22,7 +22,7 @@ from pike_mixing.interface import Method, Needs, RunFacts
 from pike_mixing.settings import field_problems, unknown
 from pipeline import settings
 from pipeline.planning import method_catalogue
-from pipeline.runtime import code_fingerprint
+from pipeline.runtime import code_fingerprint, source_names
 from pipeline.runtime.validation import validate
 
 log = logging.getLogger("pike")
@@ -42,7 +42,7 @@ def place(rule: str) -> str:
     module, _, name = rule.partition(":")
     if not name:
         raise InputError(unknown(rule, RULES, "rule"))
-    if not all(map(str.isidentifier, module.split("."))) or not code_fingerprint.exists(module):
+    if not all(map(str.isidentifier, module.split("."))) or not source_names.exists(module):
         raise InputError(
             f"rule: there is no module {module!r}: install its package, or put the folder that "
             "holds it on PYTHONPATH"
@@ -59,7 +59,7 @@ def about(rule: str) -> str:
     if rule in RULES:
         said: str = registry.kind(rule).about
         return said
-    node = _class(rule)
+    node = next(_ancestry(rule), None)
     for statement in node.body if node else ():
         if code_fingerprint.is_about(statement) and isinstance(statement, ast.AnnAssign):
             assert statement.value is not None, "`about` is a text"
@@ -69,12 +69,12 @@ def about(rule: str) -> str:
 
 @functools.cache
 def has_setting(rule: str, name: str) -> bool:
-    """Whether a rule's class has a setting of this name; of an unknown rule nothing is known."""
+    """Whether a rule's class has, or inherits, a setting of this name; an unknown rule has none."""
     if rule in RULES:
         return name in {field.name for field in dataclasses.fields(registry.kind(rule))}
-    module, _, _ = rule.partition(":")
-    node = _class(rule) if code_fingerprint.exists(module) else None
-    fields = (s.target for s in (node.body if node else ()) if isinstance(s, ast.AnnAssign))
+    fields = (
+        s.target for node in _ancestry(rule) for s in node.body if isinstance(s, ast.AnnAssign)
+    )
     return any(isinstance(field, ast.Name) and field.id == name for field in fields)
 
 
@@ -85,9 +85,24 @@ def _class(rule: str) -> ast.ClassDef | None:
     return next((node for node in classes if node.name == name), None)
 
 
+def _ancestry(rule: str) -> Iterator[ast.ClassDef]:
+    """The class behind `module:Class` and all that it inherits from, none of them imported."""
+    waiting, seen = [rule], set[str]()
+    while waiting:
+        module, _, name = (place := waiting.pop()).partition(":")
+        if place in seen or not source_names.exists(module):
+            continue
+        seen.add(place)
+        node = _class(place)
+        named = [name] if node is None else [ast.unparse(base) for base in node.bases]
+        waiting += [source_names.place_of(each, module) for each in named]
+        if node is not None:
+            yield node
+
+
 def _nodes(module: str) -> list[ast.AST]:
     try:
-        return list(ast.walk(code_fingerprint.tree(module)))
+        return list(ast.walk(source_names.tree(module)))
     except InputError as error:
         raise InputError(f"rule: {error}") from None
 

@@ -5,7 +5,7 @@ import functools
 from collections import Counter
 
 from pipeline.planning.plan import Plan
-from pipeline.runtime.code_fingerprint import PACKAGE
+from pipeline.runtime.source_names import PACKAGE
 from pipeline.statistics.detectable import LEVEL, POWER, detectable
 
 DISCORDANCE = 0.2

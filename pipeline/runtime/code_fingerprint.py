@@ -12,7 +12,6 @@ import ast
 import contextlib
 import functools
 import hashlib
-import importlib.util
 import json
 import os
 import subprocess
@@ -22,13 +21,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pike_mixing.errors import InputError
+from pipeline.runtime import source_names
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "pipeline"
-FIRST_PARTY = (PACKAGE.name, "pike_mixing")
-"""The packages of this repository."""
-MEMORY = PACKAGE / "__pycache__" / "code_fingerprints.json"
+MEMORY = source_names.PACKAGE / "__pycache__" / "code_fingerprints.json"
 """What was read of modules, by their bytes: parsing them takes half a second at each start."""
 
 
@@ -54,9 +49,9 @@ def of(*modules: str, assets: tuple[str, ...] = ()) -> str:
 @functools.cache
 def _of_files(folder: str) -> str:
     digest = hashlib.sha256()
-    for path in sorted((PACKAGE / folder).rglob("*")):
+    for path in sorted((source_names.PACKAGE / folder).rglob("*")):
         if path.is_file() and path.suffix != ".pyc":
-            name = path.relative_to(PACKAGE).as_posix()
+            name = path.relative_to(source_names.PACKAGE).as_posix()
             digest.update(f"{name}\n{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
     return digest.hexdigest()[:16]
 
@@ -70,7 +65,11 @@ def closure(*modules: str) -> set[str]:
         if module not in result:
             result.add(module)
             waiting.extend(imports(module))
-    return {m for m in result if _path(m).name != "__init__.py" or not is_first_party(m)}
+    return {
+        m
+        for m in result
+        if source_names.path_of(m).name != "__init__.py" or not source_names.is_first_party(m)
+    }
 
 
 def named(modules: Iterable[str]) -> set[str]:
@@ -95,7 +94,7 @@ def loaded(*known: str) -> dict[str, str | None]:
 
 def of_module(module: str) -> str | None:
     """Digest of the code of one module; None where there is no such source."""
-    return _read(module)[0][:16] if exists(module) else None
+    return _read(module)[0][:16] if source_names.exists(module) else None
 
 
 @functools.cache
@@ -105,7 +104,10 @@ def commit() -> str | None:
     def git(*arguments: str) -> str | None:
         try:
             done = subprocess.run(
-                ["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True
+                ["git", "-C", str(source_names.ROOT), *arguments],
+                capture_output=True,
+                text=True,
+                check=True,
             )
         except (OSError, subprocess.CalledProcessError):
             return None
@@ -114,60 +116,37 @@ def commit() -> str | None:
     head = git("rev-parse", "HEAD")
     if head is None:
         return None
-    return head + ("+" if git("status", "--porcelain", "--", *FIRST_PARTY) else "")
+    return head + ("+" if git("status", "--porcelain", "--", *source_names.FIRST_PARTY) else "")
 
 
 @functools.cache
 def imports(module: str) -> frozenset[str]:
     """Modules near a module that it imports, those inside functions included."""
-    result = {name for name in _read(module)[1] if near(name, module)}
-    if not is_first_party(module):
+    named = _read(module)[1]
+    result = {name for name in (*named, *map(source_names.defined_in, named)) if near(name, module)}
+    if not source_names.is_first_party(module):
         # Who imports a.b.c runs the packages a and a.b, too.
         parts = [name.split(".") for name in (*result, module)]
         result |= {".".join(p[:n]) for p in parts for n in range(1, len(p)) if near(p[0], module)}
-    return frozenset(filter(exists, result))
+    return frozenset(filter(source_names.exists, result))
 
 
 def near(name: str, module: str) -> bool:
     """Whether a dotted name is of this repository or, for a module of the user's own, of theirs."""
     top, own = name.partition(".")[0], module.partition(".")[0]
-    return is_first_party(name) or (not is_first_party(module) and (top == own or _is_own(top)))
-
-
-def is_first_party(module: str) -> bool:
-    """Whether a module is of this repository."""
-    return module.partition(".")[0] in FIRST_PARTY
+    return source_names.is_first_party(name) or (
+        not source_names.is_first_party(module) and (top == own or _is_own(top))
+    )
 
 
 @functools.cache
 def _is_own(top: str) -> bool:
     """Whether a top-level name is the user's: neither ours, nor Python's, nor installed."""
-    if top in FIRST_PARTY or top in sys.stdlib_module_names or top == "__main__":
+    if top in source_names.FIRST_PARTY or top in sys.stdlib_module_names or top == "__main__":
         return False
-    place = _root(top)
+    place = source_names.root(top)
     installed = {Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")}
     return place is not None and not any(place.is_relative_to(folder) for folder in installed)
-
-
-def exists(module: str) -> bool:
-    """Whether there is a module of this dotted name; none is imported to find out."""
-    return _path(module).is_file()
-
-
-@functools.cache
-def tree(module: str) -> ast.Module:
-    """Syntax tree of a module's source.
-
-    Raises:
-        InputError: it is no Python.
-    """
-    path = _path(module)
-    try:
-        return ast.parse(path.read_bytes(), filename=str(path))
-    except SyntaxError as error:
-        raise InputError(f"{path}, line {error.lineno or 1}: {error.msg}: mend it") from None
-    except ValueError as error:
-        raise InputError(f"{path}: {error}: mend it") from None
 
 
 def _statements(tree: ast.Module) -> Iterator[ast.AST]:
@@ -182,63 +161,45 @@ def _statements(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 @functools.cache
-def _path(module: str) -> Path:
-    top, *parts = module.split(".")
-    place = (_root(top) or ROOT).joinpath(top, *parts)
-    package = place / "__init__.py"
-    return package if package.exists() else place.with_suffix(".py")
-
-
-@functools.cache
-def _root(top: str) -> Path | None:
-    """The folder that holds a top-level module or package; None where there is none of it."""
-    if top in FIRST_PARTY:
-        return ROOT
-    try:
-        spec = importlib.util.find_spec(top)
-    except ValueError:  # What runs, and what tests make up, has no place that could be found.
-        return None
-    if spec is not None and spec.submodule_search_locations:
-        return Path(next(iter(spec.submodule_search_locations))).parent
-    if spec is not None and spec.has_location and spec.origin is not None:
-        return Path(spec.origin).parent
-    return None
-
-
-@functools.cache
 def _read(module: str) -> tuple[str, list[str]]:
     """Digest of a module's code, and the names that it imports: remembered by its bytes."""
-    content = hashlib.sha256(_own() + _path(module).read_bytes()).hexdigest()
+    content = hashlib.sha256(_own() + source_names.path_of(module).read_bytes()).hexdigest()
     known = _memory().get(module, [])
     if known[:1] != [content]:
         names: set[str] = set()
-        for node in _statements(tree(module)):
+        packages: dict[str, str] = {}
+        for node in _statements(source_names.tree(module)):
             if isinstance(node, ast.Import):
                 names.update(alias.name for alias in node.names)
+                packages |= {
+                    a.asname or a.name: a.name
+                    for a in node.names
+                    if source_names.is_first_party(a.name)
+                }
             elif isinstance(node, ast.ImportFrom):
-                origin = _origin(node, module)
+                origin = source_names.origin(node, module)
                 names.add(origin)
                 # `from pipeline.data import shards` names a module, `from x import f` does not.
                 names.update(f"{origin}.{alias.name}" for alias in node.names)
-        digest = hashlib.sha256(_shape(tree(module)).encode()).hexdigest()
+        if packages:
+            # `import pike_mixing` names no module, `pike_mixing.PiKE` does (`defined_in`).
+            parts = (
+                node
+                for node in ast.walk(source_names.tree(module))
+                if isinstance(node, ast.Attribute)
+            )
+            values = ((packages.get(ast.unparse(part.value)), part.attr) for part in parts)
+            names.update(f"{package}.{name}" for package, name in values if package)
+        digest = hashlib.sha256(_shape(source_names.tree(module)).encode()).hexdigest()
         _memory()[module] = known = [content, digest, sorted(names)]
         _unkept.add(module)
     return known[1], known[2]
 
 
-def _origin(node: ast.ImportFrom, module: str) -> str:
-    """The dotted name behind `from`; that of a relative import is made absolute."""
-    if not node.level:
-        return node.module or ""
-    parts = module.split(".")
-    package = parts if _path(module).name == "__init__.py" else parts[:-1]
-    return ".".join([*package[: len(package) - node.level + 1], *filter(None, [node.module])])
-
-
 @functools.cache
 def _own() -> bytes:
-    """This module's own code, which decides, too."""
-    return Path(__file__).read_bytes()
+    """The code that finds this out, which decides, too."""
+    return Path(__file__).read_bytes() + Path(source_names.__file__).read_bytes()
 
 
 @functools.cache

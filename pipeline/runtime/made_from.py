@@ -17,6 +17,7 @@ from pipeline.runtime import (
     code_fingerprint,
     manifests,
     package_versions,
+    source_names,
 )
 
 COPYING = ("download", "fetch")
@@ -121,7 +122,7 @@ def code(stage: str, modules: Sequence[str], assets: Sequence[str] = ()) -> dict
     """
     fingerprint = code_fingerprint.of(*modules, assets=tuple(assets))
     # No other stage runs code of the user's own.
-    own = not all(map(code_fingerprint.is_first_party, modules))
+    own = not all(map(source_names.is_first_party, modules))
     loaded = code_fingerprint.loaded(*modules) if own else {}
     return {
         "code": {"fingerprint": fingerprint, "loaded": loaded},

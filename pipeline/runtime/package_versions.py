@@ -7,7 +7,7 @@ import json
 import subprocess
 from collections.abc import Iterable
 
-from pipeline.runtime import code_fingerprint
+from pipeline.runtime import code_fingerprint, source_names
 
 COMPUTING = {name: name for name in ("torch", "torch_xla", "numpy", "scipy", "lightgbm")} | {
     "sentencepiece": "sentencepiece",
@@ -45,7 +45,7 @@ def _installed(python: str | None) -> dict[str, str] | None:
         try:
             done = subprocess.run(
                 [python, "-c", program],
-                cwd=code_fingerprint.ROOT,
+                cwd=source_names.ROOT,
                 capture_output=True,
                 text=True,
                 check=True,

@@ -12,7 +12,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, StatisticsNeed
 from pike_mixing.settings import meanings
 from pipeline import settings
-from pipeline.planning import methods, planner, stages
+from pipeline.planning import dependencies, methods, planner, stages
 from pipeline.runtime import code_fingerprint
 from pipeline.runtime.validation import validate
 
@@ -178,11 +178,63 @@ def test_a_plan_imports_no_class_of_the_users_own(own, config, tmp_path):
     values["methods"]["mix"] = {"rule": own, "zeta1": 1, "zeta2": 1, "speed": "low"}
     plan = planner.plan(values, "config.yaml")
     assert plan.rule_descriptions()[own] == "As PiKE, but faster."
-    assert methods.about("mine.again:Mine") == ""
+    assert methods.about("mine.again:Mine") == "As PiKE, but faster."
     module = methods.place(own).partition(":")[0]
     closure = code_fingerprint.closure(stages.STAGES["pretrain"].partition(":")[0], module)
     assert {"mine.rule", "mine.kinds", "pike_mixing.rules.pike"} <= closure
     assert not (tmp_path / "imported").exists()
+
+
+INHERITING = """
+import pike_mixing
+import pike_mixing.rules.pike
+import pike_mixing.rules.dga as dga
+from pike_mixing import ScaleFreePiKE
+from pike_mixing.rules import balanced_pike
+from .again import Mine as Base
+
+class FromTop(ScaleFreePiKE): pass
+class FromPackage(pike_mixing.ScaleFreePiKE): pass
+class FromModule(dga.DGA): pass
+class FromPlace(pike_mixing.rules.pike.PiKE): pass
+class FromFolder(balanced_pike.BalancedPiKE): pass
+class FromOwn(Base): pass
+class FromHere(FromTop): pass
+class FromItself(FromItself): pass
+class FromNowhere(missing.Thing): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "zeta1"),
+    [
+        ("FromTop", True, False),
+        ("FromPackage", True, False),
+        ("FromModule", True, False),
+        ("FromPlace", False, True),
+        ("FromFolder", False, True),
+        ("FromOwn", False, True),
+        ("FromHere", True, False),
+        ("FromItself", False, False),
+        ("FromNowhere", False, False),
+    ],
+)
+def test_settings_that_a_class_inherits_are_its_own(own, own_modules, name, target, zeta1):
+    (own_modules / "mine" / "heirs.py").write_text(INHERITING)
+    found = [methods.has_setting(f"mine.heirs:{name}", one) for one in ("target", "zeta1")]
+    assert found == [target, zeta1]
+
+
+def test_a_rule_that_inherits_a_target_takes_the_scenarios(own, own_modules, config):
+    (own_modules / "mine" / "heirs.py").write_text(INHERITING)
+    values = config()
+    scenario = next(iter(values["scenarios"]))
+    values["scenarios"][scenario]["target"] = dict.fromkeys(
+        values["scenarios"][scenario]["domains"], 2
+    )
+    values["methods"]["mix"] = {"rule": "mine.heirs:FromHere"}
+    settings = dependencies.method_settings(values, scenario, "mix")
+    assert settings["target"] == values["scenarios"][scenario]["target"]
 
 
 def run(rule, name="own", **method):

@@ -5,14 +5,15 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from pike_mixing import RULES
 from pipeline.planning import stages
-from pipeline.runtime import code_fingerprint
+from pipeline.runtime import code_fingerprint, source_names
 
-ROOT = code_fingerprint.ROOT
+ROOT = source_names.ROOT
 
 TOY = {
     "__init__.py": '"""A toy."""\n',
@@ -31,14 +32,20 @@ def write(folder, changes=()):
         path = folder / "toy" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")
-    place = folder / "pipeline" / "runtime" / "code_fingerprint.py"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(code_fingerprint.__file__, place)
-    spec = importlib.util.spec_from_file_location("toy_fingerprints", place)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.PACKAGE, module.FIRST_PARTY = folder / "toy", ("toy",)
+    names, module = (_copied(folder, each) for each in (source_names, code_fingerprint))
+    names.PACKAGE, names.FIRST_PARTY = folder / "toy", ("toy",)
+    module.source_names, module.MEMORY = names, folder / "memory" / "code.json"
     return module
+
+
+def _copied(folder, module):
+    place = folder / "pipeline" / "runtime" / Path(module.__file__).name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(module.__file__, place)
+    spec = importlib.util.spec_from_file_location(f"toy_{place.stem}", place)
+    result = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(result)
+    return result
 
 
 @pytest.fixture
@@ -143,6 +150,24 @@ def test_a_method_depends_on_its_own_module_and_on_no_other_methods():
     assert not closure & {"pike_mixing.rules.pike", "pike_mixing.rules.fixed"}
     pike = code_fingerprint.closure("pipeline.training.train", "pike_mixing.rules.balanced_pike")
     assert "pike_mixing.rules.pike" in pike
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from pike_mixing import PiKE\n",
+        "import pike_mixing\nclass Mine(pike_mixing.PiKE): pass\n",
+        "import pike_mixing as library\nclass Mine(library.PiKE): pass\n",
+        "import pike_mixing.torch\npike_mixing.torch.PerDomainAdamW\n",
+    ],
+)
+def test_a_name_that_a_package_hands_on_is_of_its_module(own_modules, source):
+    (own_modules / "handed.py").write_text(source)
+    closure = code_fingerprint.closure("handed")
+    place = "torch.per_domain_adamw" if "torch" in source else "rules.pike"
+    assert f"pike_mixing.{place}" in closure
+    # What the package hands on beside it is not.
+    assert not closure & {"pike_mixing.rules.mix", "pike_mixing.torch.interleave"}
 
 
 def test_training_does_not_depend_on_what_comes_after_it():

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.runtime import atomic_files, checksums, code_fingerprint, made_from
+from pipeline.runtime import atomic_files, checksums, code_fingerprint, made_from, source_names
 
 MODULE = "pipeline.runtime.atomic_files"
 
@@ -146,7 +146,7 @@ def test_a_module_that_was_imported_by_a_computed_name_is_recorded(tmp_path, mon
     written = made_from.code("pretrain", [MODULE, "own_rule"])["code"]["loaded"]
     assert not {"pytest", "json", MODULE, "own_rule"} & written.keys()
     code_fingerprint._read.cache_clear()
-    code_fingerprint.tree.cache_clear()
+    source_names.tree.cache_clear()
     (tmp_path / "found_late.py").write_text("X = 2\n")
     assert code_fingerprint.of_module("found_late") != written["found_late"]
     del sys.modules["found_late"]
