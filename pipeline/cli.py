@@ -196,7 +196,7 @@ def commands() -> list[Command]:
         _command("run", "scenarios", "write the configuration of a registered benchmark",
             _given("FILE", "the registration: workflow/registered/*.yaml"),
             _path("--out", "the configuration to write"),
-            by="pipeline.planning.registration:write"),
+            by="pipeline.planning.registered_configuration:write"),
         _command("look", "registered", "predictions of a registered benchmark beside outcomes",
             _given("FILE", "the registration"),
             _path("--database", "default: where the registration's configuration has it",

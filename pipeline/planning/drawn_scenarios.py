@@ -116,18 +116,18 @@ class _Stream:
         return [values[place] for place in sorted(place for _, place in marked[:count])]
 
 
-def draw(chosen: DrawnScenarios, tokens: int) -> Iterator[Drawn]:
+def draw(chosen: DrawnScenarios, tokens: int, end: str = "") -> Iterator[Drawn]:
     """The scenarios in their order.
 
     Args:
         chosen: Which.
         tokens: Training tokens of a run, which sizes of domains are multiples of.
+        end: What their names end with.
     """
     for number in range(chosen.number):
         stream = _Stream(chosen.stream, chosen.seed, number)
-        yield _scenario(
-            f"{chosen.stream[0]}{chosen.seed}-{number:02d}", number, stream, chosen.texts, tokens
-        )
+        name = f"{chosen.stream[0]}{chosen.seed}-{number:02d}{end}"
+        yield _scenario(name, number, stream, chosen.texts, tokens)
 
 
 def _scenario(

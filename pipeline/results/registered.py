@@ -19,7 +19,14 @@ from typing import Any
 import duckdb
 
 from pike_mixing.errors import InputError
-from pipeline.planning import dependencies, method_costs, planner, registration, shorthand
+from pipeline.planning import (
+    dependencies,
+    method_costs,
+    planner,
+    registered_configuration,
+    registration,
+    shorthand,
+)
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.plan import Plan
 from pipeline.planning.registration import Registration
@@ -48,7 +55,9 @@ def registered(given: Path, database: Path | None = None, format: str = "text") 
         InputError: the registration is wrong, or there is no database.
     """
     chosen = registration.read(given)
-    plan = planner.plan(shorthand.written_out(registration.configuration(chosen)), str(given))
+    plan = planner.plan(
+        shorthand.written_out(registered_configuration.configuration(chosen)), str(given)
+    )
     place = database or Path(plan.results, "pike.duckdb")
     if database is None and not place.exists():
         drawn = f"results/{chosen.benchmark}.yaml"
@@ -198,28 +207,40 @@ def _boards(
         "group by all"
     )
     steps = {(r["scenario"], r["method"]): r["steps"] for r in query(connection, measured)}
-    named = "select distinct board, scenario from scenario_differences order by all"
-    scenarios: dict[str, list[str]] = defaultdict(list)
+    named = "select distinct board, model, scenario from scenario_differences order by all"
+    scenarios: dict[tuple[str, str], list[str]] = defaultdict(list)
     for row in query(connection, named):
-        scenarios[row["board"]].append(row["scenario"])
-    for row in query(connection, "from boards where against = 'mix' order by board, difference"):
+        scenarios[row["board"], row["model"]].append(row["scenario"])
+    boards = "from boards where against = 'mix' order by board, model, difference"
+    for row in query(connection, boards):
         if row["method"] not in chosen.compared(row["board"]):
             continue
         runs = [
-            RunName(s, chosen.size, row["method"], chosen.seeds[0]) for s in scenarios[row["board"]]
+            RunName(s, row["model"], row["method"], chosen.seeds[0])
+            for s in scenarios[row["board"], row["model"]]
         ]
-        here = [steps[run.scenario, run.method] / chosen.training["steps"] for run in runs]
-        columns = ("board", "method", "scenarios", "difference", "half", "worst", "worst_scenario")
+        here = [steps[run.scenario, run.method] / _steps_of_mix(plan, run) for run in runs]
+        columns = (
+            "board",
+            "model",
+            "method",
+            "scenarios",
+            "difference",
+            "half",
+            "worst",
+            "worst_scenario",
+        )
         yield {c: row[c] for c in columns} | _costs(chosen, plan, runs) | {"time here": _mean(here)}
 
 
 def _costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -> Row:
     """Rows with and without the search, and time at the paper's size, each over those of Mix."""
-    base = chosen.training["steps"]
 
     def rows(run: RunName) -> float:
         values = plan.runs[str(run)]
         return float(values["training"]["steps"] * method_costs.rows(values) / base)
+
+    base = _steps_of_mix(plan, runs[0])
 
     equal = chosen.mix_for.get(runs[0].method)
     others = [run._replace(method=equal.of) if equal else run for run in runs]
@@ -231,6 +252,10 @@ def _costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -> Row:
         ),
         "time at the paper's size": _mean([method_costs.time(run) for run in paper]),
     }
+
+
+def _steps_of_mix(plan: Plan, run: RunName) -> int:
+    return int(plan.runs[str(run._replace(method="mix"))]["training"]["steps"])
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -10,7 +10,13 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pipeline.planning import method_costs, planner, registration, shorthand
+from pipeline.planning import (
+    method_costs,
+    planner,
+    registered_configuration,
+    registration,
+    shorthand,
+)
 from pipeline.runtime.validation import validate
 
 REGISTRATION = {
@@ -82,14 +88,16 @@ def test_what_is_shipped_is_sound_and_of_test_scenarios(path, tmp_path):
     chosen = registration.read(path)
     assert chosen.benchmark == path.stem
     assert chosen.scenarios.stream == "test"
-    registration.write(path, tmp_path / "made.yaml")
+    registered_configuration.write(path, tmp_path / "made.yaml")
 
 
 @effort(max_examples=10, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(["development", "test"]))
 def test_every_configuration_is_sound_and_plans_what_is_registered(seed, stream):
     scenarios = {**REGISTRATION["scenarios"], "seed": seed, "stream": stream}
-    config = shorthand.written_out(registration.configuration(made(scenarios=scenarios)))
+    config = shorthand.written_out(
+        registered_configuration.configuration(made(scenarios=scenarios))
+    )
     plan = planner.plan(config, "mine.yaml")
     # 2 scenarios without a target and 2 with one: 5 rows and 6, on 2 seeds; 2 runs of each grid.
     assert len(plan.requested) == 2 * 2 * (5 + 6)
@@ -100,7 +108,7 @@ def test_every_configuration_is_sound_and_plans_what_is_registered(seed, stream)
 
 
 def test_mix_for_the_same_cost_has_as_many_steps_as_the_other_method_costs():
-    config = registration.configuration(made())
+    config = registered_configuration.configuration(made())
     for scenario in config["scenarios"].values():
         # 16 rows of each domain every 20 steps, beside 20 rows a step.
         measured = max(16 * len(scenario["domains"]), 20) / 20
@@ -114,10 +122,33 @@ def test_mix_for_the_same_cost_has_as_many_steps_as_the_other_method_costs():
         assert steps["mix-search"] == pytest.approx(600 + 10 * (own + 2 * measured), abs=1)
 
 
+def test_several_numbers_of_steps_are_boards_of_their_own():
+    config = registered_configuration.configuration(made(steps=[100, 400], hypotheses={}))
+    plan = planner.plan(shorthand.written_out(config), "mine.yaml")
+    assert len(plan.requested) == 2 * (2 * 2 * (5 + 6))
+    assert {run.split("/")[0][5:] + "/" + run.split("/")[1] for run in plan.requested} == {
+        "-100/pico-100",
+        "-400/pico-400",
+    }
+    for steps in (100, 400):
+        recipe = plan.runs[f"d0-00-{steps}/pico-{steps}/mix/seed0"]["training"]
+        # A tenth of the steps is warm-up, as in the recipe.
+        assert [recipe[name] for name in ("steps", "warmup_steps")] == [steps, steps // 10]
+    # Both have the same grammar, and text for their own number of steps.
+    short, long = (config["sources"][f"d0-00-{steps}-00"] for steps in (100, 400))
+    assert short["seed"] == long["seed"]
+    assert short["documents"] * short["length"] < long["documents"] * long["length"]
+
+
+def test_predictions_are_over_scenarios_of_one_size():
+    with pytest.raises(InputError, match="hypotheses: are over scenarios of one size"):
+        made(steps=[100, 400])
+
+
 def test_the_same_registration_gives_the_same_bytes(file, tmp_path):
-    said = registration.write(file, tmp_path / "one.yaml")
+    said = registered_configuration.write(file, tmp_path / "one.yaml")
     assert "d0-03" in said
-    registration.write(file, tmp_path / "two.yaml")
+    registered_configuration.write(file, tmp_path / "two.yaml")
     one, two = ((tmp_path / f"{n}.yaml").read_bytes() for n in ("one", "two"))
     assert one == two
     assert planner.read(tmp_path / "one.yaml")["results"] == "results/registered/board"
@@ -128,6 +159,8 @@ def test_the_same_registration_gives_the_same_bytes(file, tmp_path):
     [
         ("rows.0", "mixx", "mine.yaml.rows[0]: 'mixx' is unknown: did you mean 'mix'?"),
         ("hypotheses.gain.method", "pik", "hypotheses.gain.method: 'pik' is unknown"),
+        ("hypotheses.gain.method", "fixed-at-target", "is on the board `target` alone"),
+        ("benchmark", "nano", "whose results would lie in the same folder: choose another name"),
         ("hypotheses.gain.board", "all", "board"),
         ("scenarios.texts", {"code": {"kind": "python", "topic": "code"}}, "texts: give 6 or none"),
         ("status", "registered", "commit: name the commit at which the rules are frozen"),
@@ -150,7 +183,7 @@ def test_a_wrong_registration_is_refused(tmp_path, place, value, message):
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump(values), encoding="utf-8")
     with pytest.raises(InputError) as caught:
-        registration.write(path, tmp_path / "out.yaml")
+        registered_configuration.write(path, tmp_path / "out.yaml")
     assert message in str(caught.value)
     assert not (tmp_path / "out.yaml").exists()
 

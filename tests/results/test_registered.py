@@ -10,7 +10,7 @@ import yaml
 from played import insert, records
 
 from pike_mixing.errors import InputError
-from pipeline.planning import planner, registration, shorthand
+from pipeline.planning import planner, registered_configuration, registration, shorthand
 from pipeline.planning.registration import Registration
 from pipeline.results import registered, views
 from pipeline.runtime.validation import validate
@@ -172,7 +172,7 @@ def repository(tmp_path):
     file.write_text(FILE.replace("COMMIT", git("rev-parse", "HEAD~1")))
     git("add", ".")
     git("commit", "-qm", "registration")
-    config = shorthand.written_out(registration.configuration(registration.read(file)))
+    config = shorthand.written_out(registered_configuration.configuration(registration.read(file)))
     plan = planner.plan(config, str(file))
     connection = duckdb.connect(str(tmp_path / "b.duckdb"))
     views.create(connection)

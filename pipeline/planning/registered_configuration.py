@@ -1,0 +1,184 @@
+"""The configuration that the workflow runs, from a registration."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pike_mixing.errors import InputError
+from pipeline.data.tokenizer_settings import SPECIAL_PIECES
+from pipeline.planning import (
+    dependencies,
+    drawn_scenarios,
+    method_costs,
+    planner,
+    registration,
+    shorthand,
+    stage_settings,
+)
+from pipeline.planning.dependencies import RunName
+from pipeline.planning.drawn_scenarios import Drawn
+from pipeline.planning.registration import AT_TARGET, BOARDS, EqualCost, Registration, Sections
+from pipeline.runtime import atomic_files, presentation
+
+
+@dataclass(frozen=True)
+class _Size:
+    """What is run at one number of steps."""
+
+    model: str
+    recipe: dict[str, Any]
+    scenarios: list[Drawn]
+
+
+def _sizes(chosen: Registration) -> list[_Size]:
+    base = chosen.training
+    if missing := [name for name in ("rows", "length", "steps") if name not in base]:
+        raise InputError(f"training.{missing[0]} is missing: scenarios have sizes in tokens")
+    result = []
+    for steps in chosen.steps or [base["steps"]]:
+        end = f"-{steps}" if chosen.steps else ""
+        tokens = base["rows"] * base["length"] * steps
+        scenarios = list(drawn_scenarios.draw(chosen.scenarios, tokens, end))
+        recipe = _of_length(base, steps) if chosen.steps else base
+        result.append(_Size(chosen.size + end, recipe, scenarios))
+    return result
+
+
+def _of_length(base: Mapping[str, Any], steps: int) -> dict[str, Any]:
+    """A recipe with another number of steps, which have the same share of warm-up."""
+    warmup = round(base.get("warmup_steps", 0) * steps / base["steps"])
+    return {**base, "steps": steps, "warmup_steps": warmup, "checkpoint_every": steps}
+
+
+def configuration(chosen: Registration) -> dict[str, Any]:
+    """The configuration that the workflow runs."""
+    sizes = _sizes(chosen)
+    scenarios = [one for size in sizes for one in size.scenarios]
+    result: dict[str, Any] = {
+        "experiment": chosen.benchmark,
+        "results": f"results/registered/{chosen.benchmark}",
+        "compare": {"baseline": "mix"},
+        "sources": {name: values for one in scenarios for name, values in one.sources.items()},
+        "tokenizers": {one.name: _tokenizer(one) for one in scenarios},
+        "packing": {"validation_share": drawn_scenarios.VALIDATION_SHARE},
+        "models": {size.model: chosen.model for size in sizes},
+        "training": {_name(size.recipe): size.recipe for size in sizes},
+        "evaluation": {
+            "last": {"rows": chosen.evaluation_rows, "batch_tokens": 8192, "checkpoints": "last"}
+        },
+        "probe": {},
+        "scenarios": {
+            one.name: _scenario(one, _name(size.recipe)) for size in sizes for one in size.scenarios
+        },
+        "methods": _methods(chosen),
+    }
+    result |= {
+        name: section
+        for name in ("swarms", "mixtures", "grids")
+        if (section := getattr(chosen, name))
+    }
+    for size in sizes:
+        for one in size.scenarios:
+            _at_equal_cost(result, one, size, chosen)
+    result["runs"] = [entry for size in sizes for entry in _runs(chosen, size)]
+    return result | {"tables": {"board": {}, "perplexity": {}}, "figures": {}}
+
+
+def _name(recipe: Mapping[str, Any]) -> str:
+    return f"steps-{recipe['steps']}"
+
+
+def _tokenizer(one: Drawn) -> dict[str, Any]:
+    """Pieces of text alone, else characters, so that the entropy of a language is known."""
+    letters = {
+        letter
+        for values in one.sources.values()
+        if values["kind"] == "synthetic"
+        for letter in range(values["alphabet"], values["alphabet"] + values["symbols"])
+    }
+    text = {"languages": 0, "both": 256, "texts": 507}[one.kind]
+    return {
+        "kind": "train",
+        "sources": list(one.sources),
+        "model": "unigram" if one.kind == "texts" else "char",
+        # A space and a line break are pieces of every tokenizer.
+        "vocabulary": len(letters) + text + SPECIAL_PIECES + 2,
+        "characters": 400_000,
+        **({"newlines": True} if text else {}),
+    }
+
+
+def _scenario(one: Drawn, recipe: str) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "about": one.about(),
+        "domains": list(one.sources),
+        "tokenizer": one.name,
+        "training": recipe,
+        "evaluation": "last",
+    }
+    return values | ({"target": one.target} if one.target else {})
+
+
+def _methods(chosen: Registration) -> Sections:
+    equal = {name: {"rule": "mix"} for name in chosen.mix_for}
+    # Each scenario with a target lays its own weights over these.
+    fixed: Sections = {AT_TARGET: {"rule": "fixed", "weights_by_domain": {}}}
+    return {**chosen.methods, **equal, **fixed}
+
+
+def _at_equal_cost(result: dict[str, Any], one: Drawn, size: _Size, chosen: Registration) -> None:
+    """Adds what differs in a scenario: the fixed mixture, and recipes of as much as others cost."""
+    own: Sections = {AT_TARGET: {"weights_by_domain": one.target}} if one.target else {}
+    result["scenarios"][one.name]["methods"] = own
+    long = shorthand.written_out(result)
+    for name, equal in chosen.mix_for.items():
+        run = RunName(one.name, size.model, equal.of, chosen.seeds[0])
+        every = dependencies.closure(long, [run]) if equal.search else [run]
+        cost = sum(_cost(stage_settings.run_settings(long, each), equal) for each in every)
+        longer = _of_length(chosen.training, math.ceil(round(cost, 6)))
+        own[name] = {"training": _name(longer)}
+        result["training"].setdefault(_name(longer), longer)
+
+
+def _cost(run: Mapping[str, Any], equal: EqualCost) -> float:
+    """What a run costs, in steps of Mix."""
+    cost = method_costs.time if equal.by == "time" else method_costs.rows
+    return float(run["training"]["steps"] * cost(run))
+
+
+def _runs(chosen: Registration, size: _Size) -> Iterator[dict[str, Any]]:
+    """One entry for each board that has scenarios."""
+    for board in BOARDS:
+        names = [one.name for one in size.scenarios if bool(one.target) == (board == "target")]
+        if names:
+            yield {
+                "scenarios": names,
+                "models": [size.model],
+                "methods": chosen.compared(board),
+                "seeds": list(chosen.seeds),
+            }
+
+
+def write(given: Path, out: Path) -> str:
+    """Writes the configuration of a registration; returns a line for each scenario.
+
+    Args:
+        given: The registration.
+        out: The configuration to write, YAML.
+
+    Raises:
+        InputError: the registration is wrong, or its configuration is.
+    """
+    chosen = registration.read(given)
+    config = configuration(chosen)
+    planner.plan(shorthand.written_out(config), str(given))
+    head = f"# Made by `pike scenarios {given}`: change that file.\n"
+    text = yaml.safe_dump(config, sort_keys=False, width=120, default_flow_style=None)
+    with atomic_files.atomic_write(out) as file:
+        file.write_text(head + text, encoding="utf-8")
+    rows = [(name, values["about"]) for name, values in config["scenarios"].items()]
+    return presentation.aligned(("scenario", "about"), rows)
