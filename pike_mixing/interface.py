@@ -11,6 +11,8 @@ import abc
 import inspect
 from typing import Literal, Self
 
+import numpy as np
+
 from pike_mixing.apportion import apportion, systematic
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
@@ -72,7 +74,16 @@ class Method(CheckedSettings, abc.ABC):
         """
 
     def weights(self, state: State, step: int) -> Floats:
-        """Sampling weights w_K of a step, non-negative, summing to 1: those of the state."""
+        """Sampling weights w_K of a step, non-negative, summing to 1: those of the state.
+
+        Raises:
+            InputError: the state has none.
+        """
+        if "weights_K" not in state:
+            raise InputError(
+                f"{type(self).__name__}: the state has no weights_K: have init and observe give "
+                "it, or define weights"
+            )
         return state["weights_K"]
 
     def allocate(self, state: State, step: int, b: int) -> Ints:
@@ -105,7 +116,7 @@ class Method(CheckedSettings, abc.ABC):
         return {}
 
 
-def counts(method: Method, state: State, step: int, b: int, rounding: Rounding) -> Ints:
+def counts(method: Method, state: State, step: int, b: int, rounding: Rounding, K: int) -> Ints:
     """Rows b_K (int64) of each domain in a step's batch of b rows.
 
     Args:
@@ -114,7 +125,26 @@ def counts(method: Method, state: State, step: int, b: int, rounding: Rounding) 
         step: 0-based step.
         b: Rows of the batch.
         rounding: From weights to whole rows.
+        K: Domains.
+
+    Raises:
+        InputError: the method's weights, or its counts, are not of K domains, or do not add up.
     """
+    weights_K = method.weights(state, step)
+    if problem := _wrong(weights_K, K, total=1.0):
+        raise InputError(f"{type(method).__name__}.weights, step {step}: {problem}")
     if rounding == "systematic":
-        return systematic(method.weights(state, step), b, step)
-    return method.allocate(state, step, b)
+        return systematic(weights_K, b, step)
+    count_K = method.allocate(state, step, b)
+    if problem := _wrong(count_K, K, total=b):
+        raise InputError(f"{type(method).__name__}.allocate, step {step}: {problem}")
+    return count_K
+
+
+def _wrong(share_K: Floats | Ints, K: int, total: float) -> str | None:
+    """What is wrong with what each of K domains has of a total."""
+    if np.shape(share_K) != (K,):
+        return f"the shape is {np.shape(share_K)}, but there are {K} domains"
+    if not np.min(share_K) >= 0 or not abs(np.sum(share_K) - total) < 1e-6:
+        return f"{share_K} must be numbers that are not negative and sum to {total:g}"
+    return None

@@ -113,8 +113,9 @@ class Movement:
         if _moved(state) >= max(1, self.steps / self.window):
             return {}, None
         apart_K = np.abs(weights_K - self.method.weights(self.start, step))
+        K = len(weights_K)
         by_counts = np.abs(
-            count_K - counts(self.method, self.start, step, self.rows, self.rounding)
+            count_K - counts(self.method, self.start, step, self.rows, self.rounding, K)
         )
         by_coefficients = np.full_like(apart_K, -1.0)
         if chosen_K is not None:

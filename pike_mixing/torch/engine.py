@@ -108,7 +108,8 @@ class Engine:
 
     def counts(self, step: int) -> Ints:
         """Rows b_K of each domain in a step's batch, by the present state."""
-        return counts(self.method, self.state, step, self._source.batch_rows, self.rounding)
+        b, K = self._source.batch_rows, len(self._source.domains)
+        return counts(self.method, self.state, step, b, self.rounding, K)
 
     def measure(self) -> FreshStatistics | None:
         """Measures what is due before the step's rows are drawn, and shows it to the method."""

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pike_mixing import RULES, registry
+from pike_mixing import RULES, interface, registry
 from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders import registry as finders
@@ -188,7 +188,9 @@ def misfits(
     facts = _facts(names, recipe.rows * recipe.length * recipe.steps, recipe.steps)
     try:
         method = _built(rule, json.dumps(given)).for_run(facts)
-        method.init(names, seed=0)
+        interface.counts(
+            method, method.init(names, seed=0), 0, recipe.rows, recipe.rounding, len(names)
+        )
     except InputError as error:
         lines = str(error).splitlines()
         return [where + line if line[0] in ".:" else f"{where}: {line}" for line in lines]

@@ -208,7 +208,10 @@ def _scenario(
         "about": about.get("about", "") if isinstance(about, dict) else "",
         "accuracies": tested,
         "corpora": own(
-            "select distinct r.scenario, d.position, c.* from corpora as c "
+            "select distinct r.scenario, d.position, c.*, "
+            # The search split of a small corpus may be empty.
+            "c.bytes / nullif(c.tokens, 0) as bytes_per_token, "
+            "100 * c.unknown_tokens / nullif(c.tokens, 0) as unknown_percent from corpora as c "
             "join runs as r on c.tokenizer = r.tokenizer "
             "join domains as d on r.scenario = d.scenario and c.source = d.domain "
             "order by d.position, c.source, c.split"

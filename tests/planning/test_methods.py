@@ -263,6 +263,38 @@ def test_at_the_start_every_mistake_of_ones_own_methods_is_told_once(own):
     methods.refuse_at_start([run(own, zeta1=1, zeta2=1)], [])
 
 
+WRONG_WEIGHTS = """
+import dataclasses
+import numpy as np
+from pike_mixing import Method
+
+@dataclasses.dataclass(frozen=True)
+class Wrong(Method):
+    kind: str = "twice"
+
+    def init(self, domains, seed):
+        K = len(domains)
+        kinds = {"twice": np.full(K, 2 / K), "one": np.ones(1), "nan": np.full(K, np.nan)}
+        return {"weights_K": kinds[self.kind]} if self.kind in kinds else {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("twice", "Wrong.weights, step 0: [1. 1.] must be numbers that are not negative and sum"),
+        ("one", "Wrong.weights, step 0: the shape is (1,), but there are 2 domains"),
+        ("nan", "Wrong.weights, step 0: [nan nan] must be numbers that are not negative"),
+        ("none", "Wrong: the state has no weights_K: have init and observe give it"),
+    ],
+)
+def test_weights_that_are_none_are_told_at_the_start(own, own_modules, kind, message):
+    (own_modules / "mine" / "wrong.py").write_text(WRONG_WEIGHTS)
+    with pytest.raises(InputError) as caught:
+        methods.refuse_at_start([run("mine.wrong:Wrong", kind=kind)], [])
+    assert f"methods.own in scenario text: {message}" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("rule", "expected"),
     [

@@ -112,7 +112,10 @@ def _corpus_facts(source):
         "splits": {
             "train": train,
             "validation": {"shards": [], **smaller},
-            "search": {
+            # Of a small source it may be empty.
+            "search": {"shards": [], **dict.fromkeys(smaller, 0)}
+            if source == "noise"
+            else {
                 "shards": [],
                 "tokens": 9_000,
                 "documents": 9,

@@ -33,7 +33,7 @@ def begun(rule="pike", method=PIKE, domains=DOMAINS, **training):
     rule = registry.build(rule, method, "method")
 
     def counts(state, step):
-        return interface.counts(rule, state, step, recipe.rows, recipe.rounding)
+        return interface.counts(rule, state, step, recipe.rows, recipe.rounding, len(domains))
 
     return alarms.of_run(rule, work, np.full(len(domains), 1e9)), counts
 
