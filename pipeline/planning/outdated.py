@@ -73,6 +73,7 @@ class Comparison:
         """
         self._plan, self._pythons, self._forced = plan, pythons or {}, forced
         self.inputs = rule_inputs.RuleInputs(plan)
+        self._told = set[tuple[str, str]]()
         self._known = checksums.Memory(checksums.MEMORY)
         atexit.register(self._known.keep)
         self._makers = {
@@ -126,6 +127,14 @@ class Comparison:
             return True
         return any(map(self.is_made_again, self.reads(rule, name).paths()))
 
+    def told(self, rule: str, name: str) -> Iterator[str]:
+        """A line for each way in which work differs from the plan, of the first that does so."""
+        for one in self.of(rule, name):
+            if (rule, one.what) not in self._told:
+                self._told.add((rule, one.what))
+                artifact = MADE[rule].artifact.format(name)
+                yield f"{artifact}: {one}: it is made again, like all that differs so"
+
     def is_made_again(self, path: str) -> bool:
         """Whether a file is one of a piece of work that is outdated."""
         return path in self._makers and self.outdated(*self._makers[path])
@@ -166,8 +175,13 @@ class Comparison:
             raise InputError("\n".join(missing))
 
     def manifests(self) -> list[str]:
-        """Where the manifests of all the plan's work lie, or will."""
-        return [self._plan.manifest(rule, name) for rule, name in self._every()]
+        """Where the manifests of the plan's work lie, or will, but of text that no run uses."""
+        used = {name: notices.used(self._plan)[name] for name in ("sources", "tokenizers")}
+        return [
+            self._plan.manifest(rule, name)
+            for rule, name in self._every()
+            if name in used.get(MADE[rule].section, {name})
+        ]
 
     def every(self) -> Iterator[Stale]:
         """All differences of the plan's finished work, without those that follow from others."""

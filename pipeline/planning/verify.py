@@ -1,5 +1,6 @@
 """`pike verify`: what of the files was changed, what is missing, what no manifest lists."""
 
+import functools
 import os
 import re
 import time
@@ -128,10 +129,21 @@ def _kept(path: Path) -> _Kept:
 
 def _again(path: Path, stage: str) -> str:
     """What makes a piece of work anew: a command, where it is of an experiment."""
-    if any((folder / "experiment.json").is_file() for folder in path.absolute().parents):
-        force = "--force " if path.is_file() else ""
-        return f"make it again with `snakemake --cores 2 {force}{os.path.relpath(path)}`"
-    return f"{stage} it anew"
+    origin = _started_with(path.absolute().parent)
+    if origin is None:
+        return f"{stage} it anew"
+    force = "--force " if path.is_file() else ""
+    config = "" if origin == "config.yaml" else f" --configfile {origin}"
+    return f"make it again with `snakemake --cores 2 {force}{os.path.relpath(path)}{config}`"
+
+
+@functools.cache
+def _started_with(folder: Path) -> str | None:
+    """The configuration of the experiment that a folder is of; None where it is of none."""
+    for place in (folder, *folder.parents):
+        if (stamp := place / "experiment.json").is_file():
+            return str(atomic_files.read_mapping(stamp).get("started_with", "config.yaml"))
+    return None
 
 
 def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[str]:

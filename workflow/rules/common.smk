@@ -121,6 +121,8 @@ def reads(rule):
         read = explained(COMPARED.reads, rule, name := "/".join(wildcards))
         if compare and explained(COMPARED.outdated, rule, name):
             workflow.dag.forcefiles.add(PLAN.manifest(rule, name))
+            for line in COMPARED.told(rule, name):
+                logger.warning(line)
 
         def input_of(path):
             # Snakemake makes again what reads a file that is made again, but of an old file.
