@@ -128,12 +128,12 @@ class Comparison:
         return any(map(self.is_made_again, self.reads(rule, name).paths()))
 
     def told(self, rule: str, name: str) -> Iterator[str]:
-        """A line for each way in which work differs from the plan, of the first that does so."""
+        """A line for settings, code, versions or inputs that differ, of the first such work."""
         for one in self.of(rule, name):
-            if (rule, one.what) not in self._told:
-                self._told.add((rule, one.what))
-                artifact = MADE[rule].artifact.format(name)
-                yield f"{artifact}: {one}: it is made again, like all that differs so"
+            kind = (rule, one.what.partition(".")[0])
+            if kind not in self._told:
+                self._told.add(kind)
+                yield f"{MADE[rule].artifact.format(name)} is made again: {one}"
 
     def is_made_again(self, path: str) -> bool:
         """Whether a file is one of a piece of work that is outdated."""
