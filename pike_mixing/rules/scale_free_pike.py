@@ -78,7 +78,7 @@ class ScaleFreePiKE(Method):
     min_share: PositiveShare = 0.1
     """eps: each domain keeps this share of its prior weight."""
     prior: Proportions | None = None
-    """Weights pi by domain; 1/K when absent."""
+    """Weights pi by domain; those of the target when absent."""
     target: Proportions | None = None
     """Weights u of the domains' losses in the target, divided by their sum; 1/K when absent."""
     tokens_by_domain: dict[str, PositiveFloat] | None = None
@@ -106,7 +106,8 @@ class ScaleFreePiKE(Method):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The prior, and nothing seen."""
-        K, log_K = len(domains), by_domain.log_shares(self.prior, domains, "prior")
+        name = "target" if self.prior is None else "prior"
+        K, log_K = len(domains), by_domain.log_shares(getattr(self, name), domains, name)
         return {
             "log_prior_K": log_K,
             "log_weights_K": log_K.copy(),

@@ -73,11 +73,20 @@ def test_a_fall_whose_square_is_beyond_a_float64_is_a_fall():
 
 def test_a_target_weighs_gradients_and_falls():
     # Equal gradients, equal falls, but only the first domain counts: as above.
-    method = ScaleFreePiKE(target={"code": 2, "prose": 0}, **HALF_WAY)
+    level = {"code": 1, "prose": 1}
+    method = ScaleFreePiKE(target={"code": 2, "prose": 0}, prior=level, **HALF_WAY)
     steps = falling((4, 4), (0.5, 0.5))
     assert_close(weights(method, steps, rows=1), np.array([0.7, 0.3]), atol=1e-5)
     equal = ScaleFreePiKE(target={"code": 5, "prose": 5}, **HALF_WAY)
     assert_close(weights(equal, steps, rows=1), np.array([0.5, 0.5]))
+
+
+def test_it_starts_at_the_target():
+    method = ScaleFreePiKE(target={"code": 3, "prose": 1})
+    assert_close(method.weights(method.init(DOMAINS[:2], 0), 0), np.array([0.75, 0.25]))
+    # What does not count gets no row, whatever is measured.
+    method = ScaleFreePiKE(target={"code": 2, "prose": 0}, **HALF_WAY)
+    assert_close(weights(method, falling((1, 9), (0.1, 2)), rows=1), np.array([1, 0]))
 
 
 def test_a_domain_that_was_read_over_goes_back_to_its_prior():
