@@ -40,6 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one subcommand and returns its exit code."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     words = sys.argv[1:] if arguments is None else arguments
+    if "" not in sys.path:
+        # A rule of the user's own is found where the command is given, as Snakemake's jobs find it.
+        sys.path.append("")
     chosen = cli.chosen(words)
     command = chosen.pop("command")
     try:

@@ -248,3 +248,12 @@ def test_an_answer_that_cannot_be_written_is_told():
     assert done.returncode == 2
     assert done.stderr.startswith("pike power: the answer cannot be written: [Errno 28] No space")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_rule_of_ones_own_is_found_where_the_command_is_given(tmp_path):
+    (tmp_path / "found_here.py").write_text(
+        "from pike_mixing import PiKE\n\n\nclass Mine(PiKE):\n    pass\n"
+    )
+    command = [Path(sys.executable).with_name("pike"), "methods", "found_here:Mine"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, "zeta1" in done.stdout) == (0, True), done.stderr

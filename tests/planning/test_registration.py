@@ -84,10 +84,10 @@ SHIPPED = sorted((Path(__file__).parents[2] / "workflow" / "registered").glob("*
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", SHIPPED, ids=[path.stem for path in SHIPPED])
-def test_what_is_shipped_is_sound_and_of_test_scenarios(path, tmp_path):
+def test_what_is_shipped_is_sound_and_judges_on_test_scenarios(path, tmp_path):
     chosen = registration.read(path)
     assert chosen.benchmark == path.stem
-    assert chosen.scenarios.stream == "test"
+    assert chosen.status == "draft" or chosen.scenarios.stream == "test"
     registered_configuration.write(path, tmp_path / "made.yaml")
 
 
