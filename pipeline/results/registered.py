@@ -221,26 +221,19 @@ def _boards(
         ]
         here = [steps[run.scenario, run.method] / _steps_of_mix(plan, run) for run in runs]
         columns = (
-            "board",
-            "model",
-            "method",
-            "scenarios",
-            "difference",
-            "half",
-            "worst",
+            "board", "model", "method", "scenarios", "difference", "half", "worst",
             "worst_scenario",
-        )
+        )  # fmt: skip
         yield {c: row[c] for c in columns} | _costs(chosen, plan, runs) | {"time here": _mean(here)}
 
 
 def _costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -> Row:
     """Rows with and without the search, and time at the paper's size, each over those of Mix."""
+    base = _steps_of_mix(plan, runs[0])
 
     def rows(run: RunName) -> float:
         values = plan.runs[str(run)]
         return float(values["training"]["steps"] * method_costs.rows(values) / base)
-
-    base = _steps_of_mix(plan, runs[0])
 
     equal = chosen.mix_for.get(runs[0].method)
     others = [run._replace(method=equal.of) if equal else run for run in runs]
