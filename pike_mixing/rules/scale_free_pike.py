@@ -19,7 +19,9 @@ the rows it is given, a slope in the logarithm of their number, so that no windo
 chosen. Both are shrunk by empirical Bayes towards "all domains are alike", by as much of their
 spread as noise explains; and weights leave the prior as far as both measures agree, no further. A
 domain that has been read once over is measured no more, and goes back to its prior weight: rows
-that were read before have a lower loss and a shorter gradient by memory.
+that were read before have a lower loss and a shorter gradient by memory. And a level loss may be
+one that has not begun to fall: no domain gives rows whose loss has fallen by a smaller part of its
+first value than the mean domain's.
 """
 
 import dataclasses
@@ -34,14 +36,15 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, RunFacts, Signals, State, StatisticsNeed
 from pike_mixing.limits import PositiveFloat, PositiveInt, PositiveShare, Proportions, VarianceRows
 from pike_mixing.numerics.divergence import step_towards
+from pike_mixing.numerics.falling_losses import loss_decreases, protected, with_losses
 from pike_mixing.numerics.shrinkage import root_mean_square, shrunk
 from pike_mixing.numerics.softmax import log_softmax, logsumexp
 
 UPDATES = 20
 """Estimates in a run whose settings name no T_0: steps have a unit, too."""
 
-SLOPE_VARIANCE = 64 * (16 / 7 + 64 / 15 - 64 / 11)
-"""Variance of a slope of the loss in log rows, times the number of rows, over that of a row: 47."""
+LEAST_ESTIMATES = 4
+"""Estimates of a domain's gradient before its weight moves."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,8 +56,9 @@ class ScaleFreePiKE(Method):
     Every T_0 steps, with q_k = u_k (|g_k|^2 - variance / rows), averaged over estimates, of which
     one counts half of the next, and r_k = u_k times the fall of the loss per row. Each is in root
     mean squares over the domains, and clipped at 0. c_k is the smaller of their two shrunk
-    distances from the mean domain where these have the same sign, else 0. Domains that were read
-    over have tau = pi. The step is shortened to KL(v' || v) <= max_change.
+    distances from the mean domain where these have the same sign, else 0; below 0 it is 0, too,
+    unless 1 - late / first loss is above its mean. Domains that were read over have tau = pi. The
+    step is shortened to KL(v' || v) <= max_change.
 
     Scores are not negative, so none is more than one root mean square below their mean, and tau_k
     is exp(-strength) pi_k at least, whatever is measured. With the defaults 1.34 effective domains
@@ -70,7 +74,7 @@ class ScaleFreePiKE(Method):
     """z: a domain one root mean square behind the mean domain keeps exp(-z) of its prior weight."""
     every: PositiveInt | None = None
     """Steps T_0 between updates of the weights; the first is at T_0, the first that can move them
-    at 2 T_0. Absent: a twentieth of the run's steps, or 100 where these are not known."""
+    at 4 T_0. Absent: a twentieth of the run's steps, or 100 where these are not known."""
     rows: VarianceRows = 16
     """At least this many fresh rows of each domain in an estimate; its share of b if larger."""
     max_change: PositiveFloat = 0.1
@@ -119,6 +123,7 @@ class ScaleFreePiKE(Method):
             "epochs_of_batch_K": self._epochs_of_batch(domains),
             "epochs_K": np.zeros(K),
             "rows_K": np.zeros(K),
+            "first_loss_K": np.full(K, np.nan),
             "early_loss_K": np.full(K, np.nan),
             "late_loss_K": np.full(K, np.nan),
             "row_variance_K": np.full(K, np.nan),
@@ -146,7 +151,7 @@ class ScaleFreePiKE(Method):
     def observe(self, state: State, signals: Signals) -> State:
         """Takes in the batches' losses; updates the weights where there are statistics.
 
-        A domain without two finite estimates keeps its weight; the others share the rest.
+        A domain without four finite estimates keeps its weight; the others share the rest.
         """
         if signals.loss_K is not None and signals.count_K is not None:
             read_K = state["epochs_of_batch_K"] * signals.count_K / signals.batch_rows
@@ -158,7 +163,7 @@ class ScaleFreePiKE(Method):
         worth_K = state["target_K"] / state["target_K"].max()
         q_K = worth_K * signals.statistics.squared_norm_unbiased_K
         state = with_gradients(state, q_K)
-        measured_K = np.isfinite(q_K) & (state["estimates_K"] > 1)
+        measured_K = np.isfinite(q_K) & (state["estimates_K"] >= LEAST_ESTIMATES)
         measured_K &= np.isfinite(state["row_variance_K"]) & (state["epochs_K"] <= 1)
         measured_K &= np.isfinite(state["log_prior_K"])
         return state | {"log_weights_K": self.updated(state, worth_K, measured_K)}
@@ -171,7 +176,7 @@ class ScaleFreePiKE(Method):
         Args:
             state: With both measures of each domain.
             worth_K: u over its largest.
-            measured_K: Whether a domain was measured twice and not read over.
+            measured_K: Whether a domain was measured often enough, and not read over.
         """
         log_prior_K, log_v_K = state["log_prior_K"], state["log_weights_K"].copy()
         updated_K = measured_K | ((state["epochs_K"] > 1) & np.isfinite(log_prior_K))
@@ -184,63 +189,13 @@ class ScaleFreePiKE(Method):
                 shrunk(*gradient_scores(state_P)),
                 shrunk(*loss_decreases(state_P, worth_K[measured_K])),
             )
-            log_tau_K[measured_K] = log_target(state_P["log_prior_K"], self.strength * score_P)
+            lead_P = self.strength * protected(score_P, state_P)
+            log_tau_K[measured_K] = log_target(state_P["log_prior_K"], lead_P)
         log_mass = logsumexp(log_v_K[updated_K])
         log_v_K[updated_K] = log_mass + step_towards(
             log_softmax(log_tau_K[updated_K]), log_v_K[updated_K] - log_mass, self.max_change
         )
         return log_v_K
-
-
-def with_losses(state: State, loss_K: Floats, count_K: Ints) -> State:
-    """The state with the mean losses of one more batch's rows.
-
-    The n-th row of a domain has the weight n^3 in its early loss, n^7 in its late one. Half of the
-    squared difference of two rows is their variance, and more where the loss falls; that of batches
-    of b and c rows is divided by (1/b + 1/c) / 2, and its mean is weighed by n.
-
-    Args:
-        state: The state before.
-        loss_K: Mean losses of the batch's rows, nats per token.
-        count_K: Those rows.
-    """
-    seen_K = np.isfinite(loss_K) & (count_K > 0)
-    loss_P, count_P = loss_K[seen_K], count_K[seen_K]
-    before_P = state["rows_K"][seen_K]
-    n_P = before_P + count_P
-    last_P, last_count_P = state["last_loss_K"][seen_K], state["last_count_K"][seen_K]
-    variance_P = (loss_P - last_P) ** 2 / (1 / count_P + 1 / last_count_P)
-
-    def mean(name: str, value_P: Floats, power: int) -> Floats:
-        mean_P, share_P = state[name][seen_K], 1 - (before_P / n_P) ** (power + 1)
-        return np.where(np.isnan(mean_P), value_P, mean_P + share_P * (value_P - mean_P))
-
-    values = {
-        "early_loss_K": mean("early_loss_K", loss_P, 3),
-        "late_loss_K": mean("late_loss_K", loss_P, 7),
-        "row_variance_K": mean("row_variance_K", variance_P, 1),
-        "rows_K": n_P,
-        "last_loss_K": loss_P,
-        "last_count_K": count_P,
-    }
-    changed = {name: state[name].copy() for name in values}
-    for name, value_P in values.items():
-        changed[name][seen_K] = value_P
-    return state | changed
-
-
-def loss_decreases(state_P: State, worth_P: Floats) -> tuple[Floats, Floats]:
-    """How fast the losses fall per row, in root mean squares, and the variances of that.
-
-    Of a loss a - s log n the mean with the weight n^p is a - s (log N - 1/(p+1)) after N rows; so
-    the slope is s = 8 (early - late), and the fall per row s/N. The slope has the variance
-    64 int_0^N (4 n^3/N^4 - 8 n^7/N^8)^2 dn = 47/N times that of a row.
-    """
-    n_P = state_P["rows_K"]
-    decrease_P = worth_P * 8 * (state_P["early_loss_K"] - state_P["late_loss_K"]) / n_P
-    variance_P = worth_P**2 * SLOPE_VARIANCE * state_P["row_variance_K"] / n_P**3
-    unit = root_mean_square(decrease_P)
-    return (decrease_P / unit).clip(min=0), variance_P / unit**2
 
 
 def with_gradients(state: State, q_K: Floats) -> State:
