@@ -15,6 +15,8 @@ from pike_mixing import Needs, Signals
 from pike_mixing.signals import Statistics
 from pipeline import cli
 from pipeline.planning import planner, schema
+from pipeline.planning.registration import Registration
+from pipeline.runtime.validation import validate
 
 LANGUAGES = {"diff", "python", "sh", "sql", "text", "yaml"}
 BEFORE = {
@@ -96,6 +98,12 @@ def test_a_pages_yaml_is_a_configuration_or_fits_into_one(name, own_modules):
             path = own_modules / "mine.yaml"
             path.write_text(block.replace("include: ", f"include: {documented.ROOT}/"))
             assert schema.problems(planner.read(path), name) == []
+            continue
+        if "hypotheses:" in block:
+            # A copy of a registration, with these values in the place of its own.
+            nano = planner.alone(documented.ROOT / "workflow" / "registered" / "nano.yaml")
+            draft = {"benchmark": "mine", "status": "draft", "mix_for": {}}
+            validate(Registration, {**nano, **draft, **yaml.safe_load(block)}, name)
             continue
         for section, values in yaml.safe_load(block).items():
             config[section] = {**config.get(section, {}), **values}
