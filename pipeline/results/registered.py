@@ -22,6 +22,7 @@ from pike_mixing.errors import InputError
 from pipeline.planning import (
     dependencies,
     method_costs,
+    outdated,
     planner,
     registered_configuration,
     registration,
@@ -153,6 +154,10 @@ def _departures(
         wanted = plan.config[section]
         names = [n for n, values in wanted.items() if config.get(section, {}).get(n) != values]
         yield from _named(f"{section} with other settings", names)
+    if chosen.status == "draft":
+        # Rules of a draft may change between its runs.
+        stale = dict.fromkeys(one.artifact for one in outdated.Comparison(plan).every())
+        yield from _named("older than today's code or settings", [*stale])
     origin = Path(plan.origin)
     registering = _git(origin.parent, "log", "-1", "--format=%H", "--", origin.name)
     for commit in sorted({str(row["code_commit"]) for row in runs}):

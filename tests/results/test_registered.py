@@ -3,6 +3,7 @@
 import json
 import math
 import subprocess
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -232,6 +233,21 @@ def test_deviations_are_named(repository):
         f"code of {earlier} is not of after the registration ({frozen})",
         f"code of {earlier}: rules that changed: pike_mixing/rules/odm.py",
     ]
+
+
+def test_runs_that_code_of_today_would_make_otherwise_are_named_in_a_draft(
+    repository, tmp_path, monkeypatch
+):
+    _, file, connection = repository
+    first, second = connection.execute("select run from runs order by run limit 2").fetchall()
+    monkeypatch.chdir(tmp_path)
+    for (run,) in (first, second):
+        place = Path("results/registered/b/runs", run, "manifest.json")
+        place.parent.mkdir(parents=True)
+        place.write_text('{"stage": "pretrain"}')
+    file.write_text(file.read_text().replace("status: registered", "status: draft"))
+    lines, _ = deviations(file, connection)
+    assert f"older than today's code or settings: run/{first[0]}, run/{second[0]}" in lines
 
 
 def test_before_its_runs_a_registration_says_how_they_are_made(repository):
