@@ -2,8 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import settings as effort
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pike_mixing.apportion import apportion, systematic
@@ -75,10 +74,6 @@ def over_steps(weights, b, steps):
     return np.stack([systematic(weights_K, b, step) for step in range(steps)])
 
 
-def over_steps_at(weights, b, step):
-    return systematic(np.array(weights, dtype=np.float64), b, step)
-
-
 def test_points_a_row_apart_fall_into_the_domains_stretches():
     # Quotas 1.2, 3.5 and 5.3 end at 1.2, 4.7 and 10. Step 0: points 0, 1, 2, ... 9.
     assert over_steps([0.12, 0.35, 0.53], 10, 1).tolist() == [[2, 3, 5]]
@@ -109,34 +104,25 @@ def test_equal_weights_get_equal_rows_where_the_batch_has_them():
 def test_whole_quotas_are_the_counts_of_every_step(rows, times, step):
     weights, b = [n / sum(rows) for n in rows], times * sum(rows)
     for at in (0, step):
-        assert over_steps_at(weights, b, at).tolist() == [times * n for n in rows]
+        assert systematic(np.array(weights), b, at).tolist() == [times * n for n in rows]
 
 
-@effort(max_examples=50)
 @given(
-    st.lists(st.one_of(st.just(0.0), st.floats(1e-300, 1)), min_size=1, max_size=20),
+    st.lists(st.one_of(st.just(0.0), st.floats(1e-300, 1)), min_size=1, max_size=20).filter(any),
     st.sampled_from([1 - 2**-52, 1 - 2**-53, 1.0, 1 + 2**-52, 1 + 2**-51]),
-    st.integers(1, 300),
+    st.integers(1, 4096),
     st.one_of(st.just(0), st.integers(0, 10**7)),
 )
-def test_counts_of_weights_that_sum_to_nearly_one_are_never_negative(weights, off, b, step):
-    assume(sum(weights) > 0)
+def test_every_count_is_its_quota_rounded_up_or_down(weights, off, b, step):
+    """Of weights, too, whose sum is off by rounding."""
     weights_K = np.array(weights, dtype=np.float64)
-    count_K = systematic(weights_K / weights_K.sum() * off, b, step)
-    assert count_K.min() >= 0
-    assert count_K.sum() == b
-    assert count_K[weights_K == 0].sum() == 0
-
-
-@given(weights_lists, st.integers(1, 4096), st.integers(0, 10**7))
-def test_every_count_is_its_quota_rounded_up_or_down(weights, b, step):
-    weights_K = np.array(weights, dtype=np.float64)
-    count_K = systematic(weights_K, b, step)
+    share_K = weights_K / weights_K.sum()
+    count_K = systematic(share_K * off, b, step)
     assert count_K.dtype == np.int64
     assert count_K.sum() == b
     assert count_K.min() >= 0
-    quota_K = weights_K / weights_K.sum() * b
-    assert (np.abs(count_K - quota_K) < 1 + 1e-6).all()
+    assert count_K[weights_K == 0].sum() == 0
+    assert (np.abs(count_K - share_K * b) < 1 + 1e-6).all()
 
 
 @pytest.mark.slow
