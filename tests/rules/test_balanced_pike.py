@@ -45,17 +45,6 @@ def test_at_equal_losses_tau_is_a_step_size():
         assert_close(exponent_K, factor * vector(1, 2, 3))
 
 
-def test_the_weights_move_by_the_square_of_the_tilt():
-    # y = (1, 1) at tau 2 and equal losses: PiKE's own odds of 3 : 1.
-    method = BalancedPiKE(zeta1=LN3, zeta2=0, tau=2)
-    weights_K = weights_after(method, measured((1, 0), loss=(4.0, 4.0)))
-    assert_close(weights_K, vector(0.75, 0.25))
-    # y = (3/4, 1/4) at tau 1: exponents 9/16 ln 3 and 1/16 ln 3, odds 3^(1/2) : 1.
-    method = BalancedPiKE(zeta1=LN3, zeta2=0, tau=1)
-    weights_K = weights_after(method, measured((1, 1), loss=(LN3, 0.0)))
-    assert_close(weights_K, vector(3**0.5, 1) / (3**0.5 + 1))
-
-
 def test_proposed_coefficients_count_the_tilt():
     # Equal losses: (y*_k)^2 = (1/2)^2, so that zeta1 is four times PiKE's ln 1.1 / (3 - 1).
     method, statistics = BalancedPiKE(zeta1=1, zeta2=0, tau=1), measured((3, 1), loss=(2, 2))

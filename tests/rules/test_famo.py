@@ -65,13 +65,6 @@ def test_a_small_gap_to_the_lower_bound_weighs_more(bounds, expected):
     assert_close(loss_weights_K, vector(*expected), rtol=0, atol=1e-7)
 
 
-def test_the_domain_whose_loss_fell_most_loses_weight():
-    method = FAMO(rate=0.025)
-    state = observed(method, seen(loss_K=vector(2, 2), loss_after_K=vector(1, 2)))
-    # Adam's first step has the size of its rate.
-    assert_close(state["logits_K"], vector(-0.025, 0.025), rtol=0, atol=1e-6)
-
-
 def test_an_absent_domain_has_no_weight_and_waits():
     method, nan = FAMO(), math.nan
     state = observed(method, seen(loss_K=vector(2, 2, 2), loss_after_K=vector(1, 2, 1.5)))

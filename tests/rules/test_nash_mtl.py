@@ -9,20 +9,6 @@ from pike_mixing.errors import InputError
 from pike_mixing.rules.nash_mtl import NashMTL
 
 
-def test_orthogonal_gradients_weigh_by_their_inverse_lengths():
-    # alpha |g|^2 = 1 / alpha.
-    across = matrix([1, 0], [0, 2])
-    assert combined(NashMTL(scale="reference"), across).tolist() == pytest.approx([1, 0.5])
-    assert combined(NashMTL(), across).tolist() == pytest.approx([2 / 3, 1 / 3])
-
-
-def test_agreeing_gradients_weigh_less():
-    # Lengths 1 and 2 at 60 degrees: a = alpha |g| is even with a^2 (1 + 1/2) = 1.
-    leaning = matrix([1, 0], [1, 3**0.5])
-    a = 1.5**-0.5
-    assert combined(NashMTL(scale="reference"), leaning).tolist() == pytest.approx([a, a / 2])
-
-
 def test_identical_gradients_have_a_bargain_too():
     # Rank 1: alpha (alpha + alpha + alpha) |g|^2 = 1 with |g| = 5.
     gradient_KxD = matrix([3, 4], [3, 4], [3, 4])

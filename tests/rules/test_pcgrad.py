@@ -1,5 +1,5 @@
 import numpy as np
-from arrays import NAMES, assert_close, combined, matrix
+from arrays import NAMES, assert_close, combined
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -19,13 +19,6 @@ def by_the_algorithm(gradient_KxD, orders):
                 altered_D = altered_D - dot / (other_D @ other_D) * other_D
         total_D += altered_D
     return total_D
-
-
-def test_each_of_two_gradients_loses_what_is_against_the_other():
-    # g1 . g2 = -1, |g1|^2 = 1, |g2|^2 = 2: g1' = g1 + g2 / 2 and g2' = g2 + g1.
-    gradient_KxD = matrix([1, 0], [-1, 1])
-    assert combined(PCGrad(scale="reference"), gradient_KxD).tolist() == [2, 1.5]
-    assert combined(PCGrad(), gradient_KxD).tolist() == [1, 0.75]
 
 
 @given(st.integers(0, 2**31), st.integers(1, 6), st.integers(0, 100))
