@@ -57,7 +57,7 @@ def test_the_best_schedule_of_a_known_law_is_found():
     assert_allclose(MixingLaw(kl=1e6).find(swarm).weights_K, swarm.uniform(), atol=1e-6)
 
 
-@pytest.mark.parametrize("kl", [0.0, 0.05])
+@pytest.mark.parametrize("kl", [0.0, 0.05, 1.0])
 def test_the_residual_bounds_what_is_left_in_every_phase(kl):
     laws = Laws(np.array([2.0, 2.0]), np.array([0.2, 0.2]), T_2x4)
     prior_K = np.array([0.375, 0.375, 0.125, 0.125])
