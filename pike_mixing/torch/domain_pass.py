@@ -19,9 +19,11 @@ from torch import Tensor, nn
 from pike_mixing.errors import InputError
 from pike_mixing.numerics.gradient_moments import variance_of_rows
 from pike_mixing.torch import parallel
-from pike_mixing.torch.inner_products import PIECE_NUMBERS, pieces, products, total
 from pike_mixing.torch.passes import DomainRows, Passes, Target
 from pike_mixing.torch.rows import Rows, and_whether_last
+
+PIECE_NUMBERS = 2**18
+"""Products that a CPU adds up in float32 at a time: 10^8 of them at once are off by 0.4 %."""
 
 
 class DomainGradient(NamedTuple):
@@ -151,7 +153,7 @@ def _listening(target: Target, passes: Passes, listens: bool) -> Iterator[Callab
             dense = gradient.detach()
             if dense.is_sparse:
                 dense = dense.coalesce().values()
-            for piece in pieces(dense.float()):
+            for piece in _pieces(dense.float()):
                 torch.dot(piece, piece, out=slots[written])
                 written += 1
 
@@ -179,14 +181,24 @@ def inner(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
     by_place: dict[Any, list[Tensor]] = {}
     for a, b in zip(first, second, strict=True):
         place = parallel.place_of_shards(a)
-        terms = products([parallel.local(a).float()], [parallel.local(b).float()])
-        by_place.setdefault(place, []).extend(term.to(device) for term in terms)
+        of_a, of_b = (_pieces(parallel.local(part).float()) for part in (a, b))
+        by_place.setdefault(place, []).extend(
+            torch.dot(x, y).to(device) for x, y in zip(of_a, of_b, strict=True)
+        )
     sums = []
     for place, terms in by_place.items():
-        sums.append(total(terms))
+        sums.append(torch.stack(terms).double().sum())
         if place is not None:
             mesh, placements = place
             for dimension, placement in enumerate(placements):
                 if placement.is_shard():
                     dist.all_reduce(sums[-1], group=mesh.get_group(dimension))
     return sums[0] if len(sums) == 1 else torch.stack(sums).sum()
+
+
+def _pieces(part: Tensor) -> tuple[Tensor, ...]:
+    """A tensor's numbers in a row, in pieces that float32 adds up well."""
+    flat = part.flatten()
+    # Accelerators add up in a tree, and a piece of this size would not fill them.
+    whole = len(flat) <= PIECE_NUMBERS or not flat.is_cpu
+    return (flat,) if whole else flat.split(PIECE_NUMBERS)
