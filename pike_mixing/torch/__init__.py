@@ -10,25 +10,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pike_mixing.torch.gradients import gradient_statistics, gramian
-    from pike_mixing.torch.interleave import interleave_datasets
-    from pike_mixing.torch.mixed_dataset import MixedDataset
-    from pike_mixing.torch.mixing import Mixing
-    from pike_mixing.torch.model_losses import causal_excess, causal_losses
-    from pike_mixing.torch.per_domain_adamw import PerDomainAdamW
-    from pike_mixing.torch.signals import all_reduce
-
-__all__ = [
-    "MixedDataset",
-    "Mixing",
-    "PerDomainAdamW",
-    "all_reduce",
-    "causal_excess",
-    "causal_losses",
-    "gradient_statistics",
-    "gramian",
-    "interleave_datasets",
-]
+    from pike_mixing.torch.gradients import gradient_statistics as gradient_statistics
+    from pike_mixing.torch.gradients import gramian as gramian
+    from pike_mixing.torch.interleave import interleave_datasets as interleave_datasets
+    from pike_mixing.torch.mixed_dataset import MixedDataset as MixedDataset
+    from pike_mixing.torch.mixing import Mixing as Mixing
+    from pike_mixing.torch.model_losses import causal_excess as causal_excess
+    from pike_mixing.torch.model_losses import causal_losses as causal_losses
+    from pike_mixing.torch.per_domain_adamw import PerDomainAdamW as PerDomainAdamW
+    from pike_mixing.torch.signals import all_reduce as all_reduce
 
 _PLACES = {
     "MixedDataset": "mixed_dataset",
@@ -41,6 +31,8 @@ _PLACES = {
     "gramian": "gradients",
     "interleave_datasets": "interleave",
 }
+
+__all__ = sorted(_PLACES)
 
 
 def __getattr__(name: str) -> Any:
