@@ -114,8 +114,8 @@ def row_products(model: Transformer, tokens_PxL1: Tensor) -> Tensor:
     gradient_PxD = torch.empty(P, size)
     for row, into_D in zip(tokens_PxL1, gradient_PxD, strict=True):
         (rows,) = DealtRows(passes, row[None], np.array([1]), 1).domains(1, with_variance=False)
-        g = domain_gradient(model, target, passes, rows, with_variance=False)
-        torch.cat([part.flatten() for part in g.parts], out=into_D)
+        parts, _ = domain_gradient(model, target, passes, rows, with_variance=False)
+        torch.cat([part.flatten() for part in parts], out=into_D)
     gram_PxP = torch.zeros(P, P, dtype=torch.float64)
     for piece_PxN in gradient_PxD.split(PIECE_NUMBERS, dim=1):
         gram_PxP += (piece_PxN @ piece_PxN.T).double()

@@ -10,7 +10,7 @@ import contextlib
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -26,20 +26,10 @@ PIECE_NUMBERS = 2**18
 """Products that a CPU adds up in float32 at a time: 10^8 of them at once are off by 0.4 %."""
 
 
-class DomainGradient(NamedTuple):
-    """The mean gradient of a domain's rows over all processes."""
-
-    parts: list[Tensor]
-    """One tensor for each trained parameter."""
-    numbers: Tensor
-    """Squared norm, variance and mean loss: float64, on the device. The variance is NaN where it is
-    not wanted, or of a single micro-batch."""
-
-
 def domain_gradient(
     model: nn.Module, target: Target, passes: Passes, rows: DomainRows, *, with_variance: bool
-) -> DomainGradient:
-    """The gradient of the mean loss of a domain's rows; at least one row.
+) -> tuple[list[Tensor], Tensor]:
+    """The gradient of the mean loss of a domain's rows over all processes; at least one row.
 
     What lies in the parameters' gradients stays as it is.
 
@@ -49,6 +39,10 @@ def domain_gradient(
         passes: How passes are made.
         rows: The domain's rows.
         with_variance: Whether the variance is wanted.
+
+    Returns:
+        One tensor for each trained parameter; and squared norm, variance and mean loss: float64, on
+        the device. The variance is NaN where it is not wanted, or of a single micro-batch.
     """
     R, n, number = rows.rows, rows.passes, passes.number
     # A program that measures one micro-batch, and finds NaN, is the one that measures several.
@@ -74,7 +68,7 @@ def domain_gradient(
     if listens:
         variance = variance_of_rows(weighted_squares, squared_norm, count, freedom)
     passes.settle()
-    return DomainGradient(parts, torch.stack([squared_norm, variance, loss]))
+    return parts, torch.stack([squared_norm, variance, loss])
 
 
 def backward_pass(
