@@ -285,7 +285,7 @@ def test_the_memory_is_that_of_one_gradient():
 
 # On two ranks, each with every second row; the first has one row more.
 
-COUNTS = (5, 3)
+COUNTS, SHARES = (5, 3), (5 / 8, 3 / 8)
 
 
 def sharded(model):
@@ -323,7 +323,10 @@ def measured_on_rank(rank, ways):
         gram_KxK, _ = gramian(model, loss_fn, domains)
         # The training goes on: its own pass reduces as if nothing had been.
         loss_fn(model, domains["a"]).mean().backward()
-        found[kind, how] = statistics, gram_KxK, whole(model)
+        trained = whole(model)
+        model.zero_grad()
+        counted = gradient_statistics(model, loss_fn, domains, coefficients=SHARES)
+        found[kind, how] = (statistics, counted), gram_KxK, trained, whole(model)
         if how == "ddp":
             with pytest.raises(InputError, match=r"processes \[1\] have no rows"):
                 gradient_statistics(model, loss_fn, [domains["a"] if rank == 0 else None])
@@ -342,37 +345,17 @@ def test_two_ranks_measure_all_rows(tmp_path):
         truth = [
             single_gradients(model, loss_fn, rows(c, seed=k + 1)) for k, c in enumerate(COUNTS)
         ]
-        for statistics, gram_KxK, _ in (first[kind, how], second[kind, how]):
-            for k, (g_RxP, loss) in enumerate(truth):
-                check(statistics, k, g_RxP, loss)
-            inner = float(truth[0][0].mean(dim=0) @ truth[1][0].mean(dim=0))
-            assert gram_KxK[0, 1] == pytest.approx(inner, rel=1e-4)
-        same, other = first[kind, how][0], second[kind, how][0]
+        means = [g_RxP.mean(dim=0) for g_RxP, _ in truth]
+        step = sum(share * g for share, g in zip(SHARES, means, strict=True)).float()
+        for measured, gram_KxK, _, accumulated in (first[kind, how], second[kind, how]):
+            for statistics, (k, of_rows) in itertools.product(measured, enumerate(truth)):
+                check(statistics, k, *of_rows)
+            assert gram_KxK[0, 1] == pytest.approx(float(means[0] @ means[1]), rel=1e-4)
+            torch.testing.assert_close(accumulated, step, rtol=1e-3, atol=1e-5)
+        same, other = first[kind, how][0][0], second[kind, how][0][0]
         for name in vars(same):
             assert getattr(same, name).tolist() == getattr(other, name).tolist()
         # Each rank's mean over its own rows, and the mean of the two.
         own = [single_gradients(model, loss_fn, domains_of(kind, r)["a"])[0] for r in range(2)]
         expected = (sum(g_RxP.mean(dim=0) for g_RxP in own) / 2).float()
         torch.testing.assert_close(first[kind, how][2], expected, rtol=1e-3, atol=1e-5)
-
-
-def accumulated_on_rank(rank):
-    found = {}
-    for how in ("ddp", "fsdp"):
-        model = CNN().eval()
-        model = DistributedDataParallel(model) if how == "ddp" else sharded(model)
-        given = domains_of("cnn", rank)
-        statistics = gradient_statistics(model, image_losses, given, coefficients=[5 / 8, 3 / 8])
-        found[how] = statistics, whole(model)
-    return found
-
-
-@pytest.mark.slow
-def test_two_ranks_accumulate_all_rows(tmp_path):
-    model, domains = CNN().eval(), [images(5), images(3, seed=2)]
-    expected = gradient_statistics(model, image_losses, domains, coefficients=[5 / 8, 3 / 8])
-    for found in on_two_ranks(accumulated_on_rank, tmp_path):
-        for statistics, own in found.values():
-            assert statistics.variance_K == pytest.approx(expected.variance_K, rel=1e-4)
-            assert statistics.squared_norm_K == pytest.approx(expected.squared_norm_K, rel=1e-4)
-            torch.testing.assert_close(own, whole(model), rtol=1e-4, atol=1e-6)
