@@ -11,41 +11,35 @@ transformers = pytest.importorskip("transformers")
 
 SIZE = {"vocab_size": VOCABULARY, "hidden_size": 16, "num_hidden_layers": 2}
 HEADS = {"num_attention_heads": 2, "num_key_value_heads": 2, "intermediate_size": 24}
-BERT = SIZE | {"num_attention_heads": 2, "intermediate_size": 24}
-BERT |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 EXPERTS = SIZE | HEADS | {"num_local_experts": 4}
 T5 = {"vocab_size": VOCABULARY, "d_model": 16, "num_layers": 1, "num_heads": 2, "d_kv": 8}
 T5 |= {"decoder_start_token_id": 0, "pad_token_id": 0, "dropout_rate": 0.0}
 XLNET = {"vocab_size": VOCABULARY, "d_model": 16, "n_layer": 1, "n_head": 2, "d_inner": 16}
 RIGHT = {
-    "state-space": ("Mamba", "CausalLM", SIZE | {"state_size": 4}),
+    "state-space": ("MambaForCausalLM", SIZE | {"state_size": 4}),
     "state-space, two": (
-        "Mamba2",
-        "CausalLM",
+        "Mamba2ForCausalLM",
         SIZE | {"num_heads": 4, "head_dim": 8, "n_groups": 1, "state_size": 4},
     ),
-    "recurrent": ("Rwkv", "CausalLM", SIZE),
-    "experts": ("Mixtral", "CausalLM", EXPERTS),
-    "capped logits": ("Gemma2", "CausalLM", SIZE | HEADS | {"head_dim": 8}),
-    "encoder-decoder": ("T5", "ConditionalGeneration", T5),
-    "masked": ("Bert", "MaskedLM", BERT),
+    "recurrent": ("RwkvForCausalLM", SIZE),
+    "experts": ("MixtralForCausalLM", EXPERTS),
+    "capped logits": ("Gemma2ForCausalLM", SIZE | HEADS | {"head_dim": 8}),
+    "encoder-decoder": ("T5ForConditionalGeneration", T5),
 }
 REFUSED = {
     "experts with their own loss": (
-        "Mixtral",
-        "CausalLM",
+        "MixtralForCausalLM",
         EXPERTS | {"output_router_logits": True},
         "auxiliary loss of its routers",
     ),
-    "labels at their place": ("XLNet", "LMHeadModel", XLNET, "the loss of a row is"),
+    "labels at their place": ("XLNetLMHeadModel", XLNET, "the loss of a row is"),
 }
 
 
-def made(family, kind, settings):
+def made(name, settings):
     torch.manual_seed(0)
-    config = getattr(transformers, f"{family}Config")(**settings)
-    name = f"{family}LMHeadModel" if kind == "LMHeadModel" else f"{family}For{kind}"
-    return getattr(transformers, name)(config)
+    kind = getattr(transformers, name)
+    return kind(kind.config_class(**settings))
 
 
 @pytest.mark.parametrize("kind", RIGHT)
