@@ -1,27 +1,10 @@
 import numpy as np
-import pytest
 from arrays import combined, matrix
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from pike_mixing.rules.cagrad import CAGrad
-
-
-def test_two_even_gradients_share():
-    # g_w = g_0: (1 + c) g_0.
-    across = matrix([1, 0], [0, 1])
-    assert combined(CAGrad(scale="reference"), across).tolist() == pytest.approx([0.7, 0.7])
-    assert combined(CAGrad(), across).tolist() == pytest.approx([0.5, 0.5])
-
-
-def test_the_worst_domain_gets_the_whole_radius():
-    # g_0 = (1/2, 1) has length sqrt(5) / 2; at w = (1, 0) the slopes are 1/2 + c' and 2, c' < 3/2.
-    across = matrix([1, 0], [0, 2])
-    radius = 0.4 * 5**0.5 / 2
-    expected = [0.5 + radius, 0.5]
-    assert combined(CAGrad(scale="reference"), across).tolist() == pytest.approx(expected)
-    assert combined(CAGrad(), across).tolist() == pytest.approx([c / 1.4 for c in expected])
 
 
 @given(st.integers(0, 2**31), st.integers(1, 6))
