@@ -16,8 +16,8 @@ UNIFORM = np.full(3, 1 / 3)
 PRIOR = np.array([0.6, 0.3, 0.1])
 
 
-def posed(*, laws=LAWS, target=UNIFORM, kl=0.0, prior=UNIFORM, cap=(np.inf,) * 3):
-    return Program(laws, np.asarray(target), kl, np.asarray(prior), np.asarray(cap))
+def posed(*, target=UNIFORM, kl=0.0, prior=UNIFORM, cap=(np.inf,) * 3):
+    return Program(LAWS, np.asarray(target), kl, np.asarray(prior), np.asarray(cap))
 
 
 @pytest.mark.parametrize("target", [UNIFORM, np.array([0.7, 0.2, 0.1]), np.array([1.0, 0, 0])])

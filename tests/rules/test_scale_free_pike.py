@@ -240,7 +240,7 @@ def test_updates_are_spread_over_the_run_where_its_length_is_known():
     assert ScaleFreePiKE().for_run(RunFacts({"code": 1}, 1)).needs().statistics.first == 100
 
 
-def windows_of(K, count=8):
+def windows_of(K):
     """Adversarial windows: norms and losses over many orders of magnitude, of any sign."""
     number = st.builds(
         lambda s, e: s * 10.0**e, st.sampled_from((-1, 0, 1, 1, 1)), st.floats(-9, 9)
@@ -248,7 +248,7 @@ def windows_of(K, count=8):
     loss = st.floats(0, 12)
     both = st.tuples(*(st.lists(n, min_size=K, max_size=K) for n in (number, loss)))
     # Repeats, for a score beyond noise.
-    return st.lists(st.tuples(both, st.integers(1, 5)), min_size=1, max_size=count).map(
+    return st.lists(st.tuples(both, st.integers(1, 5)), min_size=1, max_size=8).map(
         lambda runs: [window for window, times in runs for _ in range(times)]
     )
 
