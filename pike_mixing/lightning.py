@@ -71,11 +71,10 @@ class MixingCallback(Callback):  # type: ignore[misc]
             _refuse_other_steps(trainer, self.mixing.dataset.steps)
 
     def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, *args: Any, **kwargs: Any
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """After the last micro-batch of a step, the method observes it."""
-        batch_index = kwargs["batch_idx"] if "batch_idx" in kwargs else args[2]
-        if (batch_index + 1) % trainer.accumulate_grad_batches == 0:
+        if (batch_idx + 1) % trainer.accumulate_grad_batches == 0:
             self.mixing.end_step()
             pl_module.log_dict(self.mixing.metrics())
 
