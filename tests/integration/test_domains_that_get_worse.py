@@ -4,6 +4,7 @@ import json
 import logging
 
 import pytest
+import tiny
 import torch
 from torch import nn
 
@@ -50,25 +51,12 @@ def test_a_loss_of_no_domain_is_refused():
 @pytest.mark.slow
 def test_the_trainer_tells_what_its_evaluations_by_domain_say(tmp_path, caplog):
     pytest.importorskip("accelerate")
-    transformers = pytest.importorskip("transformers")
-    from tiny import llama
-
+    pytest.importorskip("transformers")
     from pike_mixing.transformers import attach
 
-    args = transformers.TrainingArguments(
-        output_dir=str(tmp_path),
-        use_cpu=True,
-        report_to=[],
-        disable_tqdm=True,
-        max_steps=20,
-        learning_rate=0.05,
-        per_device_train_batch_size=4,
-        eval_strategy="steps",
-        eval_steps=5,
-        eval_on_start=True,
-    )
-    collate = transformers.default_data_collator
-    trainer = transformers.Trainer(llama(), args, data_collator=collate, eval_dataset=DOMAINS)
+    looks = {"eval_strategy": "steps", "eval_steps": 5, "eval_on_start": True}
+    training = {"max_steps": 20, "learning_rate": 0.05, "per_device_train_batch_size": 4}
+    trainer = tiny.trainer(tmp_path, tiny.llama(), DOMAINS, **training, **looks)
     attach(trainer, ONLY_A, DOMAINS)
     with caplog.at_level(logging.WARNING, "pike_mixing"):
         trainer.train()
@@ -83,8 +71,6 @@ def test_the_trainer_tells_what_its_evaluations_by_domain_say(tmp_path, caplog):
 def test_lightning_tells_what_the_module_logs_by_domain(tmp_path, caplog):
     lightning = pytest.importorskip("lightning.pytorch")
     pytest.importorskip("transformers")
-    from tiny import llama
-
     from pike_mixing.lightning import MixingCallback, MixingDataModule, mixing_loss
 
     mixing = Mixing(ONLY_A, MixedDataset(DOMAINS, 4, steps=20), loss_fn=causal_losses)
@@ -92,7 +78,7 @@ def test_lightning_tells_what_the_module_logs_by_domain(tmp_path, caplog):
     class Module(lightning.LightningModule):
         def __init__(self):
             super().__init__()
-            self.model = llama()
+            self.model = tiny.llama()
 
         def forward(self, **batch):
             return self.model(**batch)

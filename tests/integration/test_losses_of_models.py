@@ -1,6 +1,7 @@
 """Losses of rows are the models' own, whatever kind they are and whoever trains them."""
 
 import pytest
+import tiny
 import torch
 from tiny import LENGTH, VOCABULARY, gpt2, llama, tokens
 from torch import nn
@@ -63,19 +64,18 @@ KINDS = {
 }
 
 
+TWO_STEPS = {
+    "max_steps": 2,
+    "per_device_train_batch_size": 2,
+    "gradient_accumulation_steps": 2,
+}
+
+
 def trainer(folder, model, rows=None, kind=None, attached=None, rule=None, **changed):
     """A Trainer with a rule attached, where one is given."""
     from pike_mixing.transformers import attach
 
-    options = {"output_dir": str(folder), "use_cpu": True, "report_to": [], "disable_tqdm": True}
-    options |= {"max_steps": 2, "per_device_train_batch_size": 2, "save_strategy": "no"}
-    options |= {"gradient_accumulation_steps": 2, "logging_steps": 1}
-    found = (kind or transformers.Trainer)(
-        model,
-        transformers.TrainingArguments(**(options | changed)),
-        data_collator=transformers.default_data_collator,
-        eval_dataset=rows,
-    )
+    found = tiny.trainer(folder, model, rows, kind, **TWO_STEPS | {"logging_steps": 1} | changed)
     if rule is not None:
         domains = {"a": rows, "b": rows[::-1]}
         found.mixing = attach(found, rule, domains, **(attached or {}))
@@ -210,25 +210,17 @@ def test_rows_joined_to_one_go_one_by_one(tmp_path):
 def sft(folder, rows, rule, **changed):
     trl = pytest.importorskip("trl")
     datasets = pytest.importorskip("datasets")
-    tokenizers = pytest.importorskip("tokenizers")
     from pike_mixing.transformers import attach
 
-    words = {f"w{i}": i for i in range(VOCABULARY)}
-    tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizers.Tokenizer(tokenizers.models.WordLevel(words, "w0")),
-        eos_token="w0",
-        pad_token="w0",
-    )
-    options = {"output_dir": str(folder), "use_cpu": True, "report_to": [], "disable_tqdm": True}
-    options |= {"max_steps": 2, "per_device_train_batch_size": 2, "save_strategy": "no"}
-    options |= {"gradient_accumulation_steps": 2, "bf16": False, "max_length": LENGTH}
+    options = {"output_dir": str(folder), "save_strategy": "no", "bf16": False}
+    options |= {"max_length": LENGTH} | tiny.QUIET | TWO_STEPS
     ready = datasets.Dataset.from_dict({"input_ids": tokens(8)["labels"].tolist()})
     made = trl.SFTTrainer(
         llama(),
         trl.SFTConfig(**(options | changed)),
         train_dataset=ready,
         eval_dataset=ready,
-        processing_class=tokenizer,
+        processing_class=tiny.tokenizer(),
     )
     rows = made.train_dataset if rows is None else rows
     made.mixing = attach(made, rule, {"a": rows, "b": rows})

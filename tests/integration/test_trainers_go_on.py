@@ -4,6 +4,7 @@ import os
 import signal
 
 import pytest
+import tiny
 import torch
 from faults import CONTEXT
 from torch import nn
@@ -144,7 +145,7 @@ def accelerated(method, folder, breaks, goes_on):
 
 
 def trainer(method, folder, breaks, goes_on):
-    from transformers import Trainer, TrainerCallback, TrainingArguments, default_data_collator
+    from transformers import TrainerCallback
 
     from pike_mixing.transformers import attach
 
@@ -154,29 +155,21 @@ def trainer(method, folder, breaks, goes_on):
             if breaks and state.global_step == BROKEN:
                 die()
 
-    args = TrainingArguments(
-        output_dir=str(folder),
+    model = Net()
+    optimizer = optimizer_of(method, model)
+    made = tiny.trainer(
+        folder,
+        model,
+        optimizers=(optimizer, None),
         max_steps=STEPS,
         per_device_train_batch_size=MICRO,
         gradient_accumulation_steps=ACCUMULATION,
         dataloader_num_workers=WORKERS,
         dataloader_prefetch_factor=2,
         seed=1,
-        save_strategy="no",
-        report_to=[],
-        use_cpu=True,
-        disable_tqdm=True,
         restore_callback_states_from_checkpoint=goes_on,
     )
-    model = Net()
-    optimizer = optimizer_of(method, model)
-    made = Trainer(
-        model,
-        args,
-        data_collator=default_data_collator,
-        callbacks=[Breaks()],
-        optimizers=(optimizer, None),
-    )
+    made.add_callback(Breaks())
     mixing = attach(made, method, domains(), row_losses=losses, optimizer=optimizer)
     assert mixing.latency == LATENCY
     made.train(resume_from_checkpoint=str(folder / f"checkpoint-{SAVED}") if goes_on else None)
@@ -235,22 +228,11 @@ def lightning(method, folder, breaks, goes_on):
 
     keeps = ModelCheckpoint(folder, "{step}", every_n_train_steps=SAVED, save_top_k=-1)
     callbacks = [MixingCallback(mixing), lightning_breaks(breaks), keeps]
-    made = lightning_trainer(
-        Way, mixing, folder, max_steps=STEPS, callbacks=callbacks, enable_checkpointing=True
-    )
+    made = lightning_trainer(mixing, folder, callbacks=callbacks, enable_checkpointing=True)
     module = Module()
     data = MixingDataModule(mixing, num_workers=WORKERS)
     made.fit(module, datamodule=data, ckpt_path=folder / f"step={SAVED}.ckpt" if goes_on else None)
     return module.net, mixing
-
-
-class Way:
-    """What `lightning_trainer` asks for."""
-
-    accumulation = ACCUMULATION
-
-    class recipe:  # noqa: N801
-        clip_norm = None
 
 
 LOOPS = {

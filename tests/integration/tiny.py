@@ -8,6 +8,9 @@ from torch.nn import functional
 
 VOCABULARY, LENGTH = 24, 8
 
+QUIET = {"use_cpu": True, "report_to": [], "disable_tqdm": True}
+"""Arguments of every Trainer of transformers."""
+
 logging.getLogger("transformers").setLevel(logging.ERROR)
 
 
@@ -33,6 +36,28 @@ def llama():
     heads = {"num_attention_heads": 2, "num_key_value_heads": 1}
     size = {"vocab_size": VOCABULARY, "max_position_embeddings": LENGTH}
     return LlamaForCausalLM(LlamaConfig(**size, **shape, **heads, **ends))
+
+
+def trainer(folder, model, rows=None, kind=None, optimizers=(None, None), **arguments):
+    """A Trainer of transformers, or one of a class made from it, that evaluates on rows."""
+    import transformers
+
+    args = transformers.TrainingArguments(
+        output_dir=str(folder), **({"save_strategy": "no"} | QUIET | arguments)
+    )
+    collate = transformers.default_data_collator
+    return (kind or transformers.Trainer)(
+        model, args, data_collator=collate, eval_dataset=rows, optimizers=optimizers
+    )
+
+
+def tokenizer():
+    """Words w0, w1, ..., each a token; w0 is any other, and the end of a text."""
+    from tokenizers import Tokenizer, models
+    from transformers import PreTrainedTokenizerFast
+
+    words = Tokenizer(models.WordLevel({f"w{i}": i for i in range(VOCABULARY)}, "w0"))
+    return PreTrainedTokenizerFast(tokenizer_object=words, eos_token="w0", pad_token="w0")
 
 
 def tokens(count, seed=1):

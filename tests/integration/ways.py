@@ -1,10 +1,10 @@
 """One small run of the pipeline, repeated in other people's training loops on the same rows."""
 
 import os
-import types
 import warnings
 
 import numpy as np
+import tiny
 import torch
 from torch import nn
 from torch.nn import functional
@@ -213,37 +213,21 @@ def plain(way):
     return way.outcome()
 
 
-def trainer(way, folder, **changed):
-    from transformers import Trainer, TrainingArguments, default_data_collator
-
+def trained(way, folder):
     from pike_mixing.transformers import attach
 
-    options = {
-        "output_dir": str(folder),
-        "max_steps": STEPS,
-        "per_device_train_batch_size": way.micro_batch,
-        "gradient_accumulation_steps": way.accumulation,
-        "max_grad_norm": way.recipe.clip_norm,
-        "seed": way.seed,
-        "logging_steps": 1,
-        "report_to": [],
-        "use_cpu": True,
-        "save_strategy": "no",
-        "disable_tqdm": True,
-    }
-    made = Trainer(
+    made = tiny.trainer(
+        folder,
         way.model,
-        TrainingArguments(**(options | changed)),
-        data_collator=default_data_collator,
         optimizers=(way.optimizer, way.schedule),
+        max_steps=STEPS,
+        per_device_train_batch_size=way.micro_batch,
+        gradient_accumulation_steps=way.accumulation,
+        max_grad_norm=way.recipe.clip_norm,
+        seed=way.seed,
+        logging_steps=1,
     )
-    options = {"row_losses": logits_losses, **way.options()}
-    way.mix = way.watched(attach(made, way.method, way.domains, **options))
-    return made
-
-
-def trained(way, folder):
-    made = trainer(way, folder)
+    way.watched(attach(made, way.method, way.domains, row_losses=logits_losses, **way.options()))
     made.train()
     way.logged = [entry for entry in made.state.log_history if "loss" in entry]
     return way.outcome()
@@ -272,7 +256,7 @@ def lightning_module(way, mixing):
     return Module()
 
 
-def lightning_trainer(way, mixing, folder, **changed):
+def lightning_trainer(mixing, folder, **changed):
     import logging
 
     from lightning.pytorch import Trainer
@@ -283,9 +267,8 @@ def lightning_trainer(way, mixing, folder, **changed):
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.ERROR)
     options = {
-        "max_steps": STEPS,
-        "accumulate_grad_batches": way.accumulation,
-        "gradient_clip_val": way.recipe.clip_norm,
+        "max_steps": mixing.dataset.steps,
+        "accumulate_grad_batches": mixing.dataset.micro_batches,
         "default_root_dir": folder,
         "logger": False,
         "enable_checkpointing": False,
@@ -298,26 +281,13 @@ def lightning_trainer(way, mixing, folder, **changed):
     return Trainer(**(options | changed))
 
 
-def lightning_way(domains):
-    """A linear model with fixed weights of the domains."""
-    model = nn.Linear(2, 2)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    return types.SimpleNamespace(
-        model=model,
-        optimizer=optimizer,
-        schedule=torch.optim.lr_scheduler.ConstantLR(optimizer),
-        method=registry.build("fixed", {"weights_by_domain": dict.fromkeys(domains, 1.0)}, "test"),
-        accumulation=1,
-        recipe=types.SimpleNamespace(clip_norm=None),
-    )
-
-
 def lightning(way, folder, **changed):
     from pike_mixing.lightning import MixingDataModule
 
     mixing = way.mixing()
     module = lightning_module(way, mixing)
-    made = lightning_trainer(way, mixing, folder, **changed)
+    clipping = {"gradient_clip_val": way.recipe.clip_norm}
+    made = lightning_trainer(mixing, folder, **clipping, **changed)
     made.fit(module, datamodule=MixingDataModule(mixing))
     return way.outcome()
 
