@@ -92,20 +92,18 @@ def _of_logits(logits_BxLxV: Tensor, labels_BxL: Tensor, *, shifted: bool) -> tu
     if shifted:
         # The logits themselves would have to be copied.
         target_BxL = functional.pad(target_BxL[:, 1:], (0, 1), value=IGNORED)
-    loss_N = _cross_entropy(logits_BxLxV.flatten(0, 1), target_BxL.flatten())
+    loss_N: Tensor = _CrossEntropy.apply(  # type: ignore[no-untyped-call]
+        logits_BxLxV.flatten(0, 1), target_BxL.flatten()
+    )
     return loss_N.view(target_BxL.shape), target_BxL != IGNORED
 
 
-def _cross_entropy(logits_NxV: Tensor, target_N: Tensor) -> Tensor:
+class _CrossEntropy(torch.autograd.Function):
     """Loss of each token in nats, float32; 0 for an IGNORED one.
 
     No other copy of the logits is made than their gradient: single chunks of tokens are float32.
     """
-    result: Tensor = _CrossEntropy.apply(logits_NxV, target_N)  # type: ignore[no-untyped-call]
-    return result
 
-
-class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits_NxV: Tensor, target_N: Tensor) -> Tensor:
         ctx.save_for_backward(logits_NxV, target_N)
