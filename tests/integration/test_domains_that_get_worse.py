@@ -6,6 +6,7 @@ import logging
 import pytest
 import tiny
 import torch
+import ways
 from torch import nn
 
 from pike_mixing import Fixed
@@ -71,7 +72,7 @@ def test_the_trainer_tells_what_its_evaluations_by_domain_say(tmp_path, caplog):
 def test_lightning_tells_what_the_module_logs_by_domain(tmp_path, caplog):
     lightning = pytest.importorskip("lightning.pytorch")
     pytest.importorskip("transformers")
-    from pike_mixing.lightning import MixingCallback, MixingDataModule, mixing_loss
+    from pike_mixing.lightning import MixingDataModule, mixing_loss
 
     mixing = Mixing(ONLY_A, MixedDataset(DOMAINS, 4, steps=20), loss_fn=causal_losses)
 
@@ -94,16 +95,7 @@ def test_lightning_tells_what_the_module_logs_by_domain(tmp_path, caplog):
             return torch.optim.AdamW(self.parameters(), lr=0.05)
 
     held_out = [torch.utils.data.DataLoader(each, batch_size=4) for each in DOMAINS.values()]
-    trainer = lightning.Trainer(
-        max_steps=20,
-        accelerator="cpu",
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        default_root_dir=tmp_path,
-        callbacks=[MixingCallback(mixing)],
-        val_check_interval=5,
-    )
+    trainer = ways.lightning_trainer(mixing, tmp_path, val_check_interval=5)
     module = Module()
     loaders = MixingDataModule(mixing)
     loaders.val_dataloader = lambda: held_out

@@ -160,11 +160,10 @@ def test_steps_that_are_not_those_of_the_mixing(changed, step, said, tmp_path):
     mixing.step = step
     model = torch.nn.Linear(2, 2)
     optimizer = torch.optim.SGD(model.parameters())
-    schedule = torch.optim.lr_scheduler.ConstantLR(optimizer)
-    way = types.SimpleNamespace(model=model, optimizer=optimizer, schedule=schedule)
+    module = ways.lightning_module(model, mixing, optimizer)
     trainer = ways.lightning_trainer(mixing, tmp_path, **changed)
     with pytest.raises(InputError, match=said):
-        trainer.fit(ways.lightning_module(way, mixing), datamodule=MixingDataModule(mixing))
+        trainer.fit(module, datamodule=MixingDataModule(mixing))
 
 
 def test_lightning_needs_the_number_of_steps():

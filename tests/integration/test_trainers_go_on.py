@@ -9,7 +9,7 @@ import torch
 from faults import CONTEXT
 from torch import nn
 from torch.nn import functional
-from ways import lightning_trainer
+from ways import lightning_module, lightning_trainer
 
 from pike_mixing import AdaTask, PiKE, Schedule
 from pike_mixing.rules.odm import OnlineDataMixing
@@ -177,11 +177,14 @@ def trainer(method, folder, breaks, goes_on):
 
 
 def lightning_breaks(breaks):
-    """Ends the training, and keeps the random numbers, which Lightning does not."""
+    """Notes rows, ends the training, and keeps the random numbers, which Lightning does not."""
     from lightning.pytorch import Callback
 
     class Breaks(Callback):
         random = None
+
+        def on_train_batch_start(self, trainer, module, batch, index):
+            module.model.seen.append(batch["input_ids"][:, 0].tolist())
 
         def on_train_batch_end(self, trainer, *args):
             if breaks and trainer.global_step == BROKEN:
@@ -201,38 +204,22 @@ def lightning_breaks(breaks):
 
 
 def lightning(method, folder, breaks, goes_on):
-    from lightning.pytorch import LightningModule
     from lightning.pytorch.callbacks import ModelCheckpoint
 
-    from pike_mixing.lightning import MixingCallback, MixingDataModule, mixing_loss
+    from pike_mixing.lightning import MixingCallback, MixingDataModule
 
     torch.manual_seed(5)
     net = Net()
     optimizer = optimizer_of(method, net)
     mixing = mixing_of(method, None, optimizer)
 
-    class Module(LightningModule):
-        def __init__(self):
-            super().__init__()
-            self.net = net
-
-        def forward(self, input_ids):
-            return self.net(input_ids)
-
-        def training_step(self, batch, index):
-            self.net.seen.append(batch["input_ids"][:, 0].tolist())
-            return mixing_loss(self, mixing, row_losses(self, batch))
-
-        def configure_optimizers(self):
-            return optimizer
-
     keeps = ModelCheckpoint(folder, "{step}", every_n_train_steps=SAVED, save_top_k=-1)
     callbacks = [MixingCallback(mixing), lightning_breaks(breaks), keeps]
     made = lightning_trainer(mixing, folder, callbacks=callbacks, enable_checkpointing=True)
-    module = Module()
+    module = lightning_module(net, mixing, optimizer)
     data = MixingDataModule(mixing, num_workers=WORKERS)
     made.fit(module, datamodule=data, ckpt_path=folder / f"step={SAVED}.ckpt" if goes_on else None)
-    return module.net, mixing
+    return net, mixing
 
 
 LOOPS = {

@@ -233,7 +233,7 @@ def trained(way, folder):
     return way.outcome()
 
 
-def lightning_module(way, mixing):
+def lightning_module(model, mixing, optimizer, schedule=None):
     from lightning.pytorch import LightningModule
 
     from pike_mixing.lightning import mixing_loss
@@ -241,17 +241,18 @@ def lightning_module(way, mixing):
     class Module(LightningModule):
         def __init__(self):
             super().__init__()
-            self.model = way.model
+            self.model = model
 
-        def forward(self, **batch):
-            return self.model(**batch)
+        def forward(self, *rows, **batch):
+            return self.model(*rows, **batch)
 
         def training_step(self, batch, index):
-            return mixing_loss(self, mixing, row_losses(self, batch))
+            return mixing_loss(self, mixing, mixing.loss_fn(self, batch))
 
         def configure_optimizers(self):
-            schedule = {"scheduler": way.schedule, "interval": "step"}
-            return {"optimizer": way.optimizer, "lr_scheduler": schedule}
+            if schedule is None:
+                return optimizer
+            return [optimizer], [{"scheduler": schedule, "interval": "step"}]
 
     return Module()
 
@@ -285,7 +286,7 @@ def lightning(way, folder, **changed):
     from pike_mixing.lightning import MixingDataModule
 
     mixing = way.mixing()
-    module = lightning_module(way, mixing)
+    module = lightning_module(way.model, mixing, way.optimizer, way.schedule)
     clipping = {"gradient_clip_val": way.recipe.clip_norm}
     made = lightning_trainer(mixing, folder, **clipping, **changed)
     made.fit(module, datamodule=MixingDataModule(mixing))
