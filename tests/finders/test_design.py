@@ -100,21 +100,20 @@ def test_runs_that_were_designed_are_worth_more_than_runs_that_were_drawn():
     assert mean["informative"] < 0.8 * mean["dirichlet"]
 
 
-def test_designs_that_cannot_be_made_are_refused(capsys):
+def test_designs_that_cannot_be_made_are_refused(said):
     with pytest.raises(InputError, match="needs a table that can be fitted"):
         propose("informative", 2, FREE, NOTHING)
     with pytest.raises(InputError, match=r"the caps sum to 0\.9"):
         Draw(np.full(3, 1 / 3), np.full(3, 0.3)).mixtures(2, 0)
-    assert main(["design", "--count", "3"]) == 2
-    assert "--domains: name two at least" in capsys.readouterr().err
-    assert main(["design", "--domains", "a", "b", "--count", "3", "--cap", "c=1"]) == 2
-    assert "--cap: 'c' is unknown" in capsys.readouterr().err
+    command = ["design", "--count", "3"]
+    assert "--domains: name two at least" in said(*command, code=2)
+    command += ["--domains", "a", "b", "--cap", "c=1"]
+    assert "--cap: 'c' is unknown" in said(*command, code=2)
 
 
-def test_the_command_prints_a_table_that_fit_reads(tmp_path, capsys):
+def test_the_command_prints_a_table_that_fit_reads(said):
     command = ["design", "--domains", "en", "de", "--count", "4", "--cap", "en=0.4"]
-    assert main(command) == 0
-    header, *rows = capsys.readouterr().out.split()
+    header, *rows = said(*command).split()
     assert header == "weight/en,weight/de"
     weights = [[float(value) for value in row.split(",")] for row in rows]
     assert len(weights) == 4
@@ -122,58 +121,49 @@ def test_the_command_prints_a_table_that_fit_reads(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_saved_predictor_says_the_same_and_warns_when_it_extrapolates(tmp_path, capsys):
-    path, saved = tmp_path / "swarm.csv", tmp_path / "predictor.json"
-    runs = proxies(24, noise=0.01)
-    rows = [[*run.weights_K.tolist(), *run.loss_K.tolist()] for run in runs]
-    header = [f"weight/{d}" for d in DOMAINS] + [f"loss/{d}" for d in DOMAINS]
-    path.write_text("\n".join(",".join(map(str, row)) for row in [header, *rows]))
+def test_a_saved_predictor_says_the_same_and_warns_when_it_extrapolates(
+    said, write, tmp_path, capsys
+):
+    saved = tmp_path / "predictor.json"
+    rows = [[*run.weights_K.tolist(), *run.loss_K.tolist()] for run in proxies(24, noise=0.01)]
+    path = write([f"weight/{d}" for d in DOMAINS] + [f"loss/{d}" for d in DOMAINS], rows)
     for finder in ("mixing-law", "regmix"):
-        command = ["fit", finder, str(path), "--target", *DOMAINS, "--resamples", "3"]
-        command += ["--test", str(path), "--save", str(saved), "--format", "json"]
-        assert main(command) == 0
-        said = json.loads(capsys.readouterr().out)
-        assert said["test"]["spearman"]["value"] > 0.9
-        assert said["gain"]["low"] <= said["gain"]["high"]
-        mixture = [f"{name}={weight!r}" for name, weight in said["mixture"].items()]
-        assert main(["predict", str(saved), "--format", "json", "--mixture", *mixture]) == 0
-        predicted = json.loads(capsys.readouterr().out)
+        command = ["fit", finder, path, "--target", *DOMAINS, "--resamples", "3"]
+        found = json.loads(said(*command, "--test", path, "--save", saved, "--format", "json"))
+        assert found["test"]["spearman"]["value"] > 0.9
+        assert found["gain"]["low"] <= found["gain"]["high"]
+        mixture = [f"{name}={weight!r}" for name, weight in found["mixture"].items()]
+        predicted = json.loads(said("predict", saved, "--format", "json", "--mixture", *mixture))
         assert predicted["loss"] == predicted["loss_of_optimum"]
-        assert predicted["loss"] == pytest.approx(said["diagnostics"]["predicted_loss"], abs=1e-12)
-        assert main(["predict", str(saved), "--mixture", "code=1"]) == 0
-        assert "WARNING: the mixture lies outside" in capsys.readouterr().out
+        assert predicted["loss"] == pytest.approx(found["diagnostics"]["predicted_loss"], abs=1e-12)
+        assert "WARNING: the mixture lies outside" in said("predict", saved, "--mixture", "code=1")
     command = ["design", str(path), "--count", "2", "--kind", "informative", "--target", *DOMAINS]
     assert main(command) == 0
-    said = capsys.readouterr()
-    _, first, _ = said.out.splitlines()
-    assert said.err.startswith("differences between possible optima that a fit sees: ")
+    printed = capsys.readouterr()
+    _, first, _ = printed.out.splitlines()
+    assert printed.err.startswith("differences between possible optima that a fit sees: ")
     assert np.abs(np.array(first.split(","), dtype=float) - optimum()[0]).max() < 1
 
 
-def test_several_targets_are_fitted_each_by_itself(tmp_path, capsys):
-    path = tmp_path / "s.csv"
-    path.write_text("weight/a,weight/b,loss/x,loss/y\n1,0,1,4\n0,1,2,2\n")
-    command = ["fit", "best", str(path), "--target", "x", "--target", "y", "--resamples", "0"]
-    assert main([*command, "--format", "json"]) == 0
-    first, second = json.loads(capsys.readouterr().out)["targets"]
+def test_several_targets_are_fitted_each_by_itself(said, write, tmp_path):
+    path = write(["weight/a", "weight/b", "loss/x", "loss/y"], [[1, 0, 1, 4], [0, 1, 2, 2]])
+    saved, command = tmp_path / "p", ["fit", "best", path, "--resamples", "0", "--target", "x"]
+    both = [*command, "--target", "y"]
+    first, second = json.loads(said(*both, "--format", "json"))["targets"]
     assert first["mixture"] == {"a": 1, "b": 0}
     assert second["mixture"] == {"a": 0, "b": 1}
-    assert main([*command, "--save", str(tmp_path / "p")]) == 2
-    assert "--save: a file holds one predictor" in capsys.readouterr().err
-    assert main(["fit", "best", str(path), "--target", "x", "--save", str(tmp_path / "p")]) == 2
-    assert "'best' predicts no losses" in capsys.readouterr().err
-    (tmp_path / "p").write_text("{}")
-    assert main(["predict", str(tmp_path / "p"), "--mixture", "a=1"]) == 2
-    assert "is no saved predictor" in capsys.readouterr().err
+    assert "--save: a file holds one predictor" in said(*both, "--save", saved, code=2)
+    assert "'best' predicts no losses" in said(*command, "--save", saved, code=2)
+    saved.write_text("{}")
+    assert "is no saved predictor" in said("predict", saved, "--mixture", "a=1", code=2)
 
 
-def test_an_old_mixture_is_reused(capsys):
-    old = ["--old", "code=0.5", "prose=0.3", "web=0.2", "--changed", "web"]
-    assert main(["reuse", *old]) == 0
-    assert json.loads(capsys.readouterr().out) == pytest.approx({"code": 5 / 8, "prose": 3 / 8})
-    assert main(["reuse", *old, "--new", "old=0.4", "web=0.35", "maths=0.25"]) == 0
+def test_an_old_mixture_is_reused(said):
+    old = ["reuse", "--old", "code=0.5", "prose=0.3", "web=0.2", "--changed", "web"]
+    assert json.loads(said(*old)) == pytest.approx({"code": 5 / 8, "prose": 3 / 8})
     expected = {"code": 0.25, "prose": 0.15, "web": 0.35, "maths": 0.25}
-    assert json.loads(capsys.readouterr().out) == pytest.approx(expected)
+    new = ["--new", "old=0.4", "web=0.35", "maths=0.25"]
+    assert json.loads(said(*old, *new)) == pytest.approx(expected)
 
 
 def test_the_design_is_a_function_of_the_seed():
@@ -182,17 +172,14 @@ def test_the_design_is_a_function_of_the_seed():
     assert not np.array_equal(chosen[0], chosen[2])
 
 
-def test_a_domain_that_no_run_reads_is_left_out_and_named(tmp_path, capsys):
-    path, test = tmp_path / "s.csv", tmp_path / "t.csv"
+def test_a_domain_that_no_run_reads_is_left_out_and_named(said, write):
     rows = [[*run.weights_K.tolist(), 0, *run.loss_K.tolist()] for run in proxies(24)]
     header = [f"weight/{d}" for d in (*DOMAINS, "unseen")] + [f"loss/{d}" for d in DOMAINS]
-    for place, some in ((path, rows), (test, [[0.5, 0, 0.25, 0.25, 1, 1, 1], *rows[:4]])):
-        place.write_text("\n".join(",".join(map(str, row)) for row in [header, *some]))
-    command = ["fit", "mixing-law", str(path), "--target", *DOMAINS, "--resamples", "0"]
-    assert main([*command, "--format", "json", "--test", str(path)]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert list(said["mixture"]) == list(DOMAINS)
-    assert said["warnings"][0] == "no row reads 'unseen': it gets no weight, unseen"
-    assert said["test"]["spearman"]["value"] > 0.99
-    assert main([*command, "--test", str(test)]) == 2
-    assert "its runs read unseen, but no run of the fit does" in capsys.readouterr().err
+    path = write(header, rows)
+    test = write(header, [[0.5, 0, 0.25, 0.25, 1, 1, 1], *rows[:4]], "test.csv")
+    command = ["fit", "mixing-law", path, "--target", *DOMAINS, "--resamples", "0", "--test"]
+    found = json.loads(said(*command, path, "--format", "json"))
+    assert list(found["mixture"]) == list(DOMAINS)
+    assert found["warnings"][0] == "no row reads 'unseen': it gets no weight, unseen"
+    assert found["test"]["spearman"]["value"] > 0.99
+    assert "its runs read unseen, but no run of the fit does" in said(*command, test, code=2)

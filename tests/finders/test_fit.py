@@ -1,6 +1,5 @@
 """A mixture from a table of one's own, as `python -m pike_mixing fit` prints it."""
 
-import csv
 import dataclasses
 import json
 import re
@@ -12,7 +11,6 @@ import pytest
 from known_law import DOMAINS, optimum, proxies
 from numpy.testing import assert_array_equal
 
-from pike_mixing.__main__ import main
 from pike_mixing.errors import InputError
 from pike_mixing.finders import table
 from pike_mixing.finders.best import Best
@@ -25,20 +23,14 @@ HEADER = ["run", *(f"weight/{d}" for d in DOMAINS), *(f"loss/{d}" for d in DOMAI
 ROW = ["a", 0.5, 0.25, 0.25, 1.0, 2.0, 3.0]
 
 
-def write(path, rows, header=HEADER):
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([header, *rows])
-    return path
-
-
 @pytest.fixture
-def swarm(tmp_path):
-    """Writes a table of proxies; its numbers are read back to the same bits."""
+def swarm(tmp_path, write):
+    """Writes a table of proxies."""
 
     def made(runs, suffix=".csv"):
         rows = [[run.name, *run.weights_K.tolist(), *run.loss_K.tolist()] for run in runs]
         if suffix == ".csv":
-            return write(tmp_path / "swarm.csv", rows)
+            return write(HEADER, rows)
         columns = {
             name: list(column) for name, column in zip(HEADER, zip(*rows, strict=True), strict=True)
         }
@@ -49,7 +41,7 @@ def swarm(tmp_path):
 
 
 def asked(path, *options):
-    return ["fit", options[0], str(path), "--target", *DOMAINS, *options[1:]]
+    return ["fit", options[0], path, "--target", *DOMAINS, *options[1:]]
 
 
 @pytest.mark.slow
@@ -71,66 +63,59 @@ def test_the_mixture_is_the_finders_own(swarm, finder, suffix):
 
 
 @pytest.mark.slow
-def test_the_best_mixture_of_a_known_law_lies_within_the_uncertainty(swarm, capsys):
-    path = swarm(proxies(40, noise=0.02))
-    assert (
-        main(asked(path, "mixing-law", "--set", "kl=0", "--format", "json", "--resamples", "30"))
-        == 0
-    )
-    said = json.loads(capsys.readouterr().out)
+def test_the_best_mixture_of_a_known_law_lies_within_the_uncertainty(swarm, said):
+    options = ["--set", "kl=0", "--format", "json", "--resamples", "30"]
+    found = json.loads(said(*asked(swarm(proxies(40, noise=0.02)), "mixing-law", *options)))
     truth = dict(zip(DOMAINS, optimum()[0], strict=True))
-    for domain, weight in said["mixture"].items():
-        assert 0.001 < said["standard_error"][domain] < 0.02
-        assert abs(weight - truth[domain]) < 3 * said["standard_error"][domain] + 0.002
-        assert said["low"][domain] <= weight <= said["high"][domain]
-    assert said["diagnostics"]["held_out_spearman"] > 0.95
-    assert said["resamples"] == 30
-    assert said["warnings"] == []
+    for domain, weight in found["mixture"].items():
+        assert 0.001 < found["standard_error"][domain] < 0.02
+        assert abs(weight - truth[domain]) < 3 * found["standard_error"][domain] + 0.002
+        assert found["low"][domain] <= weight <= found["high"][domain]
+    assert found["diagnostics"]["held_out_spearman"] > 0.95
+    assert found["resamples"] == 30
+    assert found["warnings"] == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("finder", [["regmix"], ["mixing-law", "--set", "starts=1"]])
-def test_losses_that_are_noise_are_warned_of(swarm, capsys, finder):
+def test_losses_that_are_noise_are_warned_of(swarm, said, finder):
     noise = np.random.default_rng(1).normal(3, 0.1, (24, 3))
     runs = [dataclasses.replace(r, loss_K=n) for r, n in zip(proxies(24), noise, strict=True)]
-    assert main(asked(swarm(runs), *finder, "--resamples", "0")) == 0
-    assert "WARNING: the fit explains nothing: on held-out rows" in capsys.readouterr().out
-    assert main(asked(swarm(proxies(24, noise=0.02)), *finder, "--resamples", "0")) == 0
-    assert "explains nothing" not in capsys.readouterr().out
+    options = [*finder, "--resamples", "0"]
+    warned = "WARNING: the fit explains nothing: on held-out rows"
+    assert warned in said(*asked(swarm(runs), *options))
+    lawful = swarm(proxies(24, noise=0.02))
+    assert "explains nothing" not in said(*asked(lawful, *options))
 
 
-def test_a_target_weighs_losses_that_need_be_no_domains(tmp_path, capsys):
+def test_a_target_weighs_losses_that_need_be_no_domains(said, write):
     # Of the losses (1, 4) and (2, 2) the means with weights 3 and 1 are 7/4 and 2.
     header = ["weight/en", "weight/de", "loss/easy", "loss/hard", "loss/other"]
-    path = write(tmp_path / "s.csv", [[0.5, 0.5, 1, 4, "x"], [0.25, 0.75, 2, 2, "y"]], header)
-    options = ["fit", "best", str(path), "--format", "json", "--resamples", "0", "--target"]
-    main([*options, "easy=3", "loss/hard"])
-    said = json.loads(capsys.readouterr().out)
-    assert said["mixture"] == {"en": 0.5, "de": 0.5}
-    assert said["diagnostics"]["loss"] == 7 / 4
-    assert said["diagnostics"]["runner_up_loss"] == 2
-    assert said["standard_error"] == {"en": None, "de": None}
-    main([*options, "hard"])
-    assert json.loads(capsys.readouterr().out)["mixture"] == {"en": 0.25, "de": 0.75}
+    path = write(header, [[0.5, 0.5, 1, 4, "x"], [0.25, 0.75, 2, 2, "y"]])
+    options = ["fit", "best", path, "--format", "json", "--resamples", "0", "--target"]
+    found = json.loads(said(*options, "easy=3", "loss/hard"))
+    assert found["mixture"] == {"en": 0.5, "de": 0.5}
+    assert found["diagnostics"]["loss"] == 7 / 4
+    assert found["diagnostics"]["runner_up_loss"] == 2
+    assert found["standard_error"] == {"en": None, "de": None}
+    assert json.loads(said(*options, "hard"))["mixture"] == {"en": 0.25, "de": 0.75}
 
 
-def test_a_star_is_all_losses_of_the_table(tmp_path, capsys):
+def test_a_star_is_all_losses_of_the_table(said, write):
     # Of (1, 4) and (2, 2) the means are 5/2 and 2, with weights 3 and 1 they are 7/4 and 2.
     header = ["weight/en", "weight/de", "loss/easy", "loss/hard"]
-    path = write(tmp_path / "s.csv", [[0.5, 0.5, 1, 4], [0.25, 0.75, 2, 2]], header)
-    options = ["fit", "best", str(path), "--resamples", "0", "--target", "*"]
-    main([*options, "--target", "*", "easy=3"])
-    every, weighed = capsys.readouterr().out.split("\n\nbest")
+    path = write(header, [[0.5, 0.5, 1, 4], [0.25, 0.75, 2, 2]])
+    options = ["fit", "best", path, "--resamples", "0", "--target", "*"]
+    every, weighed = said(*options, "--target", "*", "easy=3").split("\n\nbest")
     assert every.startswith("best: 2 rows, 2 domains, target easy=1 hard=1\n\ndomain  weight\n")
     assert re.search(r"(?m)^en +0\.2500$", every)
     assert re.search(r"(?m)^en +0\.5000$", weighed)
 
 
 @pytest.mark.slow
-def test_the_uncertainty_of_the_best_row_by_hand(tmp_path):
+def test_the_uncertainty_of_the_best_row_by_hand(write):
     # A table drawn from two rows lacks the better one in a quarter of all cases.
-    header = ["weight/en", "weight/de", "loss/en"]
-    path = write(tmp_path / "s.csv", [[1, 0, 1.0], [0, 1, 2.0]], header)
+    path = write(["weight/en", "weight/de", "loss/en"], [[1, 0, 1.0], [0, 1, 2.0]])
     found = fit(Best(), table.read(path, ["en"]), resamples=2000)
     assert found.result.weights_K.tolist() == [1, 0]
     # The standard deviation of a draw with probability 1/4: sqrt(3)/4.
@@ -155,16 +140,15 @@ def test_the_uncertainty_of_the_best_row_by_hand(tmp_path):
         ([], HEADER, "code", "has no rows"),
     ],
 )
-def test_a_table_that_is_no_swarm_is_refused(tmp_path, capsys, rows, header, target, message):
-    path = write(tmp_path / "s.csv", rows, header)
-    assert main(["fit", "best", str(path), "--target", target]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"pike_mixing fit: {path}")
-    assert message in said
+def test_a_table_that_is_no_swarm_is_refused(said, write, rows, header, target, message):
+    path = write(header, rows)
+    refusal = said("fit", "best", path, "--target", target, code=2)
+    assert refusal.startswith(f"pike_mixing fit: {path}")
+    assert message in refusal
 
 
-def test_of_many_wrong_rows_the_first_are_named(tmp_path):
-    path = write(tmp_path / "s.csv", [["a", 9, 9, 9, 1, 2, 3]] * 30)
+def test_of_many_wrong_rows_the_first_are_named(write):
+    path = write(HEADER, [["a", 9, 9, 9, 1, 2, 3]] * 30)
     with pytest.raises(InputError) as caught:
         table.read(path, ["code"])
     lines = str(caught.value).splitlines()
@@ -183,9 +167,8 @@ def test_of_many_wrong_rows_the_first_are_named(tmp_path):
         (["best", "--resamples", "-1"], "--resamples and --seed: must not be negative"),
     ],
 )
-def test_wrong_options_are_refused(tmp_path, capsys, options, message):
-    assert main(asked(write(tmp_path / "s.csv", [ROW]), *options)) == 2
-    assert message in capsys.readouterr().err
+def test_wrong_options_are_refused(said, write, options, message):
+    assert message in said(*asked(write(HEADER, [ROW]), *options), code=2)
 
 
 def test_files_that_cannot_be_read_are_refused(tmp_path):
@@ -196,13 +179,10 @@ def test_files_that_cannot_be_read_are_refused(tmp_path):
             table.read(tmp_path / name, ["code"])
 
 
-def test_the_rules_are_listed_with_their_settings(capsys):
-    assert main(["methods"]) == 0
-    assert "    zeta2 (required)\n        Coefficient of the gra" in capsys.readouterr().out
-    assert main(["methods", "mixing-law"]) == 0
-    assert "    kl = 0.05\n        Price of a nat" in capsys.readouterr().out
-    assert main(["methods", "pik"]) == 2
-    assert "rule: 'pik' is unknown: did you mean 'pike'?" in capsys.readouterr().err
+def test_the_rules_are_listed_with_their_settings(said):
+    assert "    zeta2 (required)\n        Coefficient of the gra" in said("methods")
+    assert "    kl = 0.05\n        Price of a nat" in said("methods", "mixing-law")
+    assert "rule: 'pik' is unknown: did you mean 'pike'?" in said("methods", "pik", code=2)
 
 
 @dataclasses.dataclass
@@ -243,9 +223,9 @@ def test_what_is_warned_of(spearman, r_squared, outside, expected):
     assert np.isnan(told.standard_error).all()
 
 
-def test_many_losses_of_one_weight_are_counted_not_named(tmp_path, capsys):
+def test_many_losses_of_one_weight_are_counted_not_named(said, write):
     names = [f"loss/{n}" for n in range(21)]
     rows = [["a", 0.5, 0.5, *[1.0] * 21], ["b", 0.2, 0.8, *[2.0] * 21]]
-    path = write(tmp_path / "swarm.csv", rows, ["run", "weight/a", "weight/b", *names])
-    assert main(["fit", "best", str(path), "--target", "*", "--resamples", "0"]) == 0
-    assert "2 rows, 2 domains, target the mean of 21 losses\n" in capsys.readouterr().out
+    path = write(["run", "weight/a", "weight/b", *names], rows)
+    printed = said("fit", "best", path, "--target", "*", "--resamples", "0")
+    assert "2 rows, 2 domains, target the mean of 21 losses\n" in printed

@@ -1,6 +1,5 @@
 """Mixtures of several phases, found from tables of runs that had as many."""
 
-import csv
 import json
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 from pike_mixing import make
-from pike_mixing.__main__ import main
 from pike_mixing.errors import InputError
 from pike_mixing.finders import table
 from pike_mixing.finders.convex_program import Program, solve
@@ -74,29 +72,26 @@ def test_the_residual_bounds_what_is_left_in_every_phase(kl):
 
 
 @pytest.mark.slow
-def test_the_command_reads_phases_and_prints_a_method(tmp_path, capsys):
-    path, share_P = tmp_path / "s.csv", np.repeat(SHARES, 2)
+def test_the_command_reads_phases_and_prints_a_method(said, write, tmp_path):
     header = [*(f"weight/{name}" for name in NAMES), "loss/web", "loss/books"]
     exposure_NxK = exposures()
-    rows = np.concatenate([exposure_NxK / share_P, losses(exposure_NxK)], axis=1)
-    with path.open("w", newline="") as file:
-        csv.writer(file).writerows([header, *rows.tolist()])
+    weights_NxK = exposure_NxK / np.repeat(SHARES, 2)
+    rows = np.concatenate([weights_NxK, losses(exposure_NxK)], axis=1)
+    path, saved = write(header, rows.tolist()), tmp_path / "p.json"
     swarm = table.read(path, phases=(3, 1))
     assert_allclose(swarm.arrays()[0], exposure_NxK)
-    command = ["fit", "mixing-law", str(path), "--target", "web", "books", "--phases", "3", "1"]
-    command += ["--set", "kl=0", "--resamples", "3", "--format", "json"]
-    assert main([*command, "--save", str(tmp_path / "p.json")]) == 0
-    said = json.loads(capsys.readouterr().out)
-    rule = said["schedule"].pop("rule")
-    schedule = make(rule, **said["schedule"], steps=100)
+    command = ["fit", "mixing-law", path, "--target", "web", "books", "--phases", "3", "1"]
+    command += ["--set", "kl=0", "--resamples", "3", "--format", "json", "--save", saved]
+    found = json.loads(said(*command))
+    rule = found["schedule"].pop("rule")
+    schedule = make(rule, **found["schedule"], steps=100)
     state = schedule.init(("web", "books"), 0)
     best_K = grid()
     assert_allclose(schedule.weights(state, 74), best_K[:2] / 0.75, atol=0.02)
     assert_allclose(schedule.weights(state, 75), best_K[2:] / 0.25, atol=0.02)
-    mixture = [f"{name}={weight!r}" for name, weight in said["mixture"].items()]
-    command = ["predict", str(tmp_path / "p.json"), "--format", "json", "--mixture", *mixture]
-    assert main(command) == 0
-    assert json.loads(capsys.readouterr().out)["loss"] == said["diagnostics"]["predicted_loss"]
+    mixture = [f"{name}={weight!r}" for name, weight in found["mixture"].items()]
+    predicted = json.loads(said("predict", saved, "--format", "json", "--mixture", *mixture))
+    assert predicted["loss"] == found["diagnostics"]["predicted_loss"]
 
 
 def test_phases_that_are_none_are_refused(tmp_path):

@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 
-from pike_mixing.__main__ import main
 from pike_mixing.errors import InputError
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.scaling import curve_ends, extrapolated
@@ -61,12 +60,9 @@ def test_too_few_or_unknown_sizes_are_refused(swarm):
         extrapolated(unknown, {"parameters": 1e9})
 
 
-def test_a_fit_at_a_size(swarm, tmp_path, capsys):
-    rows = [f"{r.weights_K[0]},{r.weights_K[1]},{r.loss_K[0]},{r.tokens}" for r in swarm.runs]
-    path = tmp_path / "s.csv"
-    path.write_text("\n".join(["weight/a,weight/b,loss/l,seen", *rows]))
-    ask = ["fit", "best", str(path), "--target", "l", "--at", "tokens=1600"]
-    assert main([*ask, "--size-columns", "tokens=seen"]) == 0
-    assert "best: 2 rows, 2 domains" in capsys.readouterr().out
-    assert main([*ask, "--size-columns", "token=seen"]) == 2
-    assert "'token' is unknown: did you mean 'tokens'" in capsys.readouterr().err
+def test_a_fit_at_a_size(swarm, said, write):
+    rows = [[*r.weights_K, *r.loss_K, r.tokens] for r in swarm.runs]
+    path = write(["weight/a", "weight/b", "loss/l", "seen"], rows)
+    ask = ["fit", "best", path, "--target", "l", "--at", "tokens=1600", "--size-columns"]
+    assert "best: 2 rows, 2 domains" in said(*ask, "tokens=seen")
+    assert "'token' is unknown: did you mean 'tokens'" in said(*ask, "token=seen", code=2)

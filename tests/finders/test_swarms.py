@@ -7,7 +7,6 @@ import hashlib
 import numpy as np
 import pytest
 
-from pike_mixing.__main__ import main
 from pike_mixing.errors import InputError
 from pike_mixing.finders import table
 from pike_mixing.swarms import catalogue
@@ -44,10 +43,10 @@ def mirror(tmp_path, monkeypatch):
     return folder
 
 
-def test_a_swarm_is_fetched_into_the_one_form_with_its_licence(mirror, tmp_path, capsys):
-    assert main(["swarms", "two", "--to", str(tmp_path), "--from", mirror.as_uri()]) == 0
+def test_a_swarm_is_fetched_into_the_one_form_with_its_licence(mirror, said, tmp_path):
     path = tmp_path / "two.csv.gz"
-    assert capsys.readouterr().out.strip() == str(path)
+    fetched = said("swarms", "two", "--to", tmp_path, "--from", mirror.as_uri())
+    assert fetched.strip() == str(path)
     assert (tmp_path / "two.LICENSE").read_text() == "take it"
     swarm = table.read(path)
     assert (swarm.domains, swarm.losses) == (("en", "de"), ("en", "de"))
@@ -75,11 +74,10 @@ def test_a_swarm_that_nobody_has_pinned_is_refused_by_name(tmp_path, monkeypatch
         fetch("regmx", tmp_path)
 
 
-def test_the_list_says_what_is_there(capsys):
-    assert main(["swarms"]) == 0
-    said = capsys.readouterr().out
-    assert "regmix (in the package, MIT)" in said
-    assert "olmix-dclm (to fetch, Apache-2.0)" in said
+def test_the_list_says_what_is_there(said):
+    listed = said("swarms")
+    assert "regmix (in the package, MIT)" in listed
+    assert "olmix-dclm (to fetch, Apache-2.0)" in listed
 
 
 @pytest.mark.slow
@@ -110,7 +108,7 @@ def pair(tmp_path, ratios, metrics):
     return tmp_path / "ratios.csv", tmp_path / "metrics.csv"
 
 
-def test_a_pair_in_olmixs_form_is_joined_by_its_run(tmp_path, capsys):
+def test_a_pair_in_olmixs_form_is_joined_by_its_run(said, tmp_path):
     ratios, metrics = pair(
         tmp_path,
         ",run,name,index,web,code\n0,aa,x-0,0,0.75,0.25\n1,bb,x-1,1,0.5,0.5\n",
@@ -123,8 +121,8 @@ def test_a_pair_in_olmixs_form_is_joined_by_its_run(tmp_path, capsys):
     with pytest.raises(InputError, match=r"the second file of a pair \(--metrics\)"):
         table.read(ratios)
     # What comes next is named as in the first file.
-    main(["design", str(ratios), "--metrics", str(metrics), "--count", "1"])
-    assert capsys.readouterr().out.startswith("web,code\n")
+    command = ["design", ratios, "--metrics", metrics, "--count", "1"]
+    assert said(*command).startswith("web,code\n")
 
 
 @pytest.mark.parametrize(

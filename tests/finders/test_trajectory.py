@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from pike_mixing import make
-from pike_mixing.__main__ import main
 from pike_mixing.errors import InputError
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.trajectory import schedule, stages
@@ -61,14 +60,11 @@ def test_runs_that_do_not_tell_are_refused(swarm):
         stages(ragged, 2)
 
 
-def test_the_command_prints_a_rules_settings(swarm, tmp_path, capsys):
-    lines = ["run,step,weight/a,weight/b,loss/x,loss/y"]
-    lines += [",".join(map(str, [r.name, r.tokens, *r.weights_K, *r.loss_K])) for r in swarm.runs]
-    path = tmp_path / "trajectories.csv"
-    path.write_text("\n".join(lines))
-    ask = ["stages", str(path), "--target", "x", "y", "--stages", "2"]
-    assert main([*ask, "--size-columns", "tokens=step"]) == 0
-    settings = json.loads(capsys.readouterr().out)
+def test_the_command_prints_a_rules_settings(swarm, said, write):
+    header = ["run", "step", "weight/a", "weight/b", "loss/x", "loss/y"]
+    path = write(header, [[r.name, r.tokens, *r.weights_K, *r.loss_K] for r in swarm.runs])
+    ask = ["stages", path, "--target", "x", "y", "--stages", "2"]
+    settings = json.loads(said(*ask, "--size-columns", "tokens=step"))
     method = make(settings.pop("rule"), **settings, steps=100)
     state = method.init(("a", "b"), 0)
     assert method.weights(state, 0)[0] > 0.5 > method.weights(state, 60)[0]
