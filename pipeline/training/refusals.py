@@ -1,17 +1,12 @@
-"""Runs that cannot be trained as they are wanted, refused before their first step, or diverged.
+"""Runs that cannot be trained as they are wanted, refused before their first step.
 
 What is wrong with settings or files alone is said where they are read.
 """
 
-import math
-from collections.abc import Sequence
-from pathlib import Path
-
-import numpy as np
 import torch
 
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Method, Signals
+from pike_mixing.interface import Method
 from pike_mixing.torch import parallel
 from pipeline import settings
 from pipeline.runtime import chips, devices
@@ -59,30 +54,4 @@ def refuse_few(requested: int, device: torch.device) -> None:
             f"{requested} processes or chips were asked for (--processes, or `processes` under "
             f"set-resources of pretrain), and {devices.describe(device)} is {result}: ask for "
             f"{result}"
-        )
-
-
-def refuse_nan(seen: Signals, norm: float, domains: Sequence[str], folder: Path) -> None:
-    """Makes sure that a step's losses and norm are numbers.
-
-    Args:
-        seen: What the backward pass measured.
-        norm: The gradient's norm.
-        domains: Names of the domains.
-        folder: The run's folder, for the message.
-
-    Raises:
-        InputError: one is not.
-    """
-    count_K, loss_K = seen.count_K, seen.loss_K
-    assert count_K is not None
-    assert loss_K is not None
-    bad_K = ~np.isfinite(loss_K) & (count_K > 0)
-    bad = [domain for domain, is_bad in zip(domains, bad_K.tolist(), strict=True) if is_bad]
-    if bad or not math.isfinite(norm):
-        what = f"the loss of {', '.join(bad)}" if bad else "the gradient's norm"
-        raise InputError(
-            f"{folder}: {what} is not a finite number at step {seen.step}: lower "
-            "training.peak_learning_rate or lengthen training.warmup_steps; the checkpoints "
-            "before this step are sound"
         )

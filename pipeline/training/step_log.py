@@ -3,20 +3,22 @@
 Shapes: K domains.
 """
 
+import logging
 import math
 from typing import NamedTuple
 
 import numpy as np
 
-from pike_mixing.alarms import Alarm
+from pike_mixing.alarms import Alarm, Watch
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.interface import Signals, Statistics
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Signals, State, Statistics
 from pike_mixing.torch.step_result import StepResult
 from pipeline import settings
-from pipeline.training import refusals
-from pipeline.training.alarms import Alarms
 from pipeline.training.run_folder import RunFolder
 from pipeline.training.throughput import Meter
+
+log = logging.getLogger("pike")
 
 
 class UnwrittenStep(NamedTuple):
@@ -38,7 +40,7 @@ class UnwrittenStep(NamedTuple):
 class StepLog:
     """Adds rows to a run's records, those of the alarms that they raise too."""
 
-    def __init__(self, work: settings.Run, folder: RunFolder, watch: Alarms, meter: Meter) -> None:
+    def __init__(self, work: settings.Run, folder: RunFolder, watch: Watch, meter: Meter) -> None:
         """Begins with nothing to write.
 
         Args:
@@ -49,6 +51,8 @@ class StepLog:
         """
         self._work, self._folder, self._records = work, folder.folder, folder.records
         self._watch, self._meter = watch, meter
+        self.alarms = watch.init()
+        """What the alarms remember; assign it to go on from a checkpoint."""
         self.unwritten: UnwrittenStep | None = None
         """The step before, of which nothing is known until it is waited for."""
         self.shown: dict[str, str] = {}
@@ -60,7 +64,18 @@ class StepLog:
         Raises:
             InputError: one is not.
         """
-        refusals.refuse_nan(seen, norm, self._work.domains, self._folder)
+        count_K, loss_K = seen.count_K, seen.loss_K
+        assert count_K is not None
+        assert loss_K is not None
+        bad_K = (~np.isfinite(loss_K) & (count_K > 0)).tolist()
+        bad = [domain for domain, is_bad in zip(self._work.domains, bad_K, strict=True) if is_bad]
+        if bad or not math.isfinite(norm):
+            what = f"the loss of {', '.join(bad)}" if bad else "the gradient's norm"
+            raise InputError(
+                f"{self._folder}: {what} is not a finite number at step {seen.step}: lower "
+                "training.peak_learning_rate or lengthen training.warmup_steps; the checkpoints "
+                "before this step are sound"
+            )
 
     def write_down(self) -> None:
         """Adds the step that is unwritten, whose numbers have come from the device meanwhile.
@@ -97,7 +112,11 @@ class StepLog:
         records.add_domains("weights", step, weight=weights_K, count=count_K)
         if chosen_K is not None:
             records.add_domains("coefficients", step, coefficient=chosen_K)
-        self._warn(self._watch.after_step(step, weights_K, count_K, one.positions_K, chosen_K))
+        self._warn(
+            *self._watch.after_step(
+                self.alarms, step, weights_K, count_K, one.positions_K, chosen_K
+            )
+        )
         if result.seen.statistics is not None:
             # Their time is the pass's own.
             self.add_statistics(step, result.seen.statistics, math.nan)
@@ -112,12 +131,14 @@ class StepLog:
             seconds: What measuring took; NaN for statistics of the batch.
         """
         self._records.add_statistics(step, measured, seconds)
-        self._warn(self._watch.of_statistics(step, measured))
+        self._warn(*self._watch.after_statistics(self.alarms, step, measured))
 
     def add_validation(self, step: int, loss_K: Floats) -> None:
         """Warns of domains whose held-out loss has risen."""
-        self._warn(self._watch.of_validation(step, loss_K))
+        self._warn(*self._watch.after_validation(self.alarms, step, loss_K))
 
-    def _warn(self, raised: list[Alarm]) -> None:
+    def _warn(self, state: State, raised: list[Alarm]) -> None:
+        self.alarms = state
         for alarm in raised:
+            log.warning("step %d: %s", alarm.step, alarm.message)
             self._records.add("alarms", **alarm._asdict())

@@ -167,11 +167,11 @@ class _Training:
         else:
             self.optimizer = adamw.adamw(self.model, recipe)
         epoch_rows = [corpus.rows(recipe.length) for corpus in given.corpora.values()]
-        self.watch = alarms.of_run(method, work, np.array(epoch_rows, dtype=float))
+        watch = alarms.of_run(method, work, np.array(epoch_rows, dtype=float))
         self.folder = RunFolder(lease, work, identity, self.model, self.optimizer)
         self.records = self.folder.records
         self.meter = Meter(self.model, work, device)
-        self.log = StepLog(work, self.folder, self.watch, self.meter)
+        self.log = StepLog(work, self.folder, watch, self.meter)
         self.engine = self._engine(mixtures)
 
     def _engine(self, mixtures: dict[str, Mixture]) -> Engine:
@@ -207,7 +207,7 @@ class _Training:
         state, recipe = self.folder.begin(self.device, self._fresh), self.work.training
         if self.shard and self.chips > 1:
             chips.shard(self.model, self.optimizer)
-        self.watch.state = state.alarms
+        self.log.alarms = state.alarms
         self.engine.resume(
             state.step, state.method, state.positions_K, state.statistics_positions_K
         )
@@ -230,7 +230,7 @@ class _Training:
                 if self.signals.checkpoint_requested() or self.folder.due(state.step):
                     self.given.refuse_changed()
                     self.log.write_down()
-                    state.alarms = self.watch.state
+                    state.alarms = self.log.alarms
                     self.folder.save(state)
                 if state.step < recipe.steps:
                     self.signals.end()
@@ -248,7 +248,7 @@ class _Training:
             method=self.method.init(self.work.domains, self.work.seed),
             positions_K=np.zeros(K, dtype=np.int64),
             statistics_positions_K=np.zeros(K, dtype=np.int64),
-            alarms=self.watch.state,
+            alarms=self.log.alarms,
         )
 
     def _validate(self, step: int) -> None:

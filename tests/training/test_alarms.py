@@ -1,4 +1,3 @@
-import logging
 import math
 
 import numpy as np
@@ -7,6 +6,7 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 from safetensors.numpy import load, save
+from watched import Watched
 
 from pike_mixing.alarms import AlarmLimits, Watch
 from pike_mixing.errors import InputError
@@ -14,7 +14,6 @@ from pike_mixing.interface import Statistics
 from pike_mixing.numerics.effective import effective_domains
 from pike_mixing.numerics.softmax import softmax
 from pike_mixing.settings import check
-from pipeline.training.alarms import Alarms
 
 DOMAINS = ("en", "hi", "de")
 EQUAL = [1 / 3, 1 / 3, 1 / 3]
@@ -23,7 +22,7 @@ EQUAL = [1 / 3, 1 / 3, 1 / 3]
 def begun(domains=DOMAINS, adapts=True, rows=1000, **limits):
     limits = {"least_effective_domains": 1.5, "epochs": 4, "window": 4} | limits
     rows = dict.fromkeys(domains, rows)
-    return Alarms(Watch(domains=domains, epoch_rows=rows, adapts=adapts, **limits))
+    return Watched(Watch(domains=domains, epoch_rows=rows, adapts=adapts, **limits))
 
 
 def after(watch, step, weights=EQUAL, count=(4, 4, 4), positions=None):
@@ -102,37 +101,37 @@ def test_repetition_is_told_when_the_limit_is_passed_and_once(adapts):
 
 def test_a_gradient_that_is_not_finite_is_told_once():
     watch = begun()
-    (alarm,) = watch.of_statistics(7, statistics([1.0, math.inf, 2.0]))
+    (alarm,) = watch.after_statistics(7, statistics([1.0, math.inf, 2.0]))
     assert alarm[:3] == (7, "nan-signal", "hi")
     assert "lower the learning rate" in alarm.message
-    assert watch.of_statistics(8, statistics([1.0, math.nan, 2.0])) == []
-    assert watch.of_statistics(9, statistics([1.0, 1.0, 2.0])) == []
-    assert len(watch.of_statistics(10, statistics([1.0, math.nan, 2.0]))) == 1
+    assert watch.after_statistics(8, statistics([1.0, math.nan, 2.0])) == []
+    assert watch.after_statistics(9, statistics([1.0, 1.0, 2.0])) == []
+    assert len(watch.after_statistics(10, statistics([1.0, math.nan, 2.0]))) == 1
 
 
 def test_too_few_rows_for_a_variance_are_told_as_such():
-    (alarm,) = begun().of_statistics(0, statistics([1.0] * 3, [4, math.nan, 4], (8, 1, 8)))
+    (alarm,) = begun().after_statistics(0, statistics([1.0] * 3, [4, math.nan, 4], (8, 1, 8)))
     assert alarm.domain == "hi"
     assert "no variance could be estimated from 1 row of hi" in alarm.message
 
 
 def test_a_domain_without_rows_sends_no_signal_and_changes_none():
     watch, absent = begun(), statistics([1.0, math.nan, 2.0], rows=(8, 0, 8))
-    assert watch.of_statistics(0, absent) == []
-    assert len(watch.of_statistics(1, statistics([1.0, math.nan, 2.0]))) == 1
+    assert watch.after_statistics(0, absent) == []
+    assert len(watch.after_statistics(1, statistics([1.0, math.nan, 2.0]))) == 1
     # Nothing was measured of it: the condition neither went nor came back.
-    assert watch.of_statistics(2, absent) == []
-    assert watch.of_statistics(3, statistics([1.0, math.nan, 2.0])) == []
+    assert watch.after_statistics(2, absent) == []
+    assert watch.after_statistics(3, statistics([1.0, math.nan, 2.0])) == []
 
 
-def test_every_alarm_is_logged_with_its_step_and_what_to_do(caplog):
-    watch = begun(rows=1)
-    with caplog.at_level(logging.WARNING, logger="pike"):
-        for step in range(4):
-            after(watch, step, [0.98, 0.01, 0.01], (12, 0, 0), (5, 0, 0))
-        watch.of_statistics(4, statistics([1.0, math.nan, 2.0]))
-    texts = [record.getMessage() for record in caplog.records]
-    assert texts[0].startswith("step 0: en has been read more than 4 times over")
+def test_every_alarm_says_what_holds():
+    watch, weights_K = begun(rows=1), np.array([0.98, 0.01, 0.01])
+    raised = []
+    for step in range(4):
+        raised += watch.after_step(step, weights_K, np.array([12, 0, 0]), np.array([5, 0, 0]))
+    raised += watch.after_statistics(4, statistics([1.0, math.nan, 2.0]))
+    texts = [alarm.message for alarm in raised]
+    assert texts[0].startswith("en has been read more than 4 times over")
     assert "hi had no row in the last 4 steps" in texts[1]
     assert "1.12 effective domains of 3, 98% on en" in texts[3]
     assert "the gradient of hi" in texts[4]
@@ -163,7 +162,7 @@ def watched(watch, seed, first, last):
     found = []
     for step, (weights_K, count_K, positions_K, measured) in enumerate(trajectory(seed, last)):
         if step >= first:
-            found += watch.of_statistics(step, measured) if measured is not None else []
+            found += watch.after_statistics(step, measured) if measured is not None else []
             found += watch.after_step(step, weights_K, count_K, positions_K)
     return found
 
@@ -217,7 +216,7 @@ def test_a_domain_that_gets_worse_is_told_with_its_rise_over_the_lowest():
     watch = begun(worse=0.1)
 
     def told(step, *losses):
-        return [(a.domain, a.message) for a in watch.of_validation(step, np.array(losses))]
+        return [(a.domain, a.message) for a in watch.after_validation(step, np.array(losses))]
 
     assert told(0, 3.0, 2.0, 4.0) == told(10, 2.5, 2.05, math.nan) == []
     # 2.5 to 2.625 is more than 0.1; 2.0 to 2.09 is not.

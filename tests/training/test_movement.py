@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from safetensors.numpy import load, save
+from watched import Watched
 
 from pike_mixing import interface, registry
 from pike_mixing.alarms import AlarmLimits, Watch
@@ -35,7 +36,7 @@ def begun(rule="pike", method=PIKE, domains=DOMAINS, **training):
     def counts(state, step):
         return interface.counts(rule, state, step, recipe.rows, recipe.rounding, len(domains))
 
-    return alarms.of_run(rule, work, np.full(len(domains), 1e9)), counts
+    return Watched(alarms.of_run(rule, work, np.full(len(domains), 1e9))), counts
 
 
 def weights(*values):
@@ -174,8 +175,8 @@ def test_excursions_of_the_rule_itself_are_no_move():
 def test_measured_statistics_propose_coefficients(caplog):
     watch, counts = begun()
     with caplog.at_level(logging.INFO, logger="pike"):
-        watch.of_statistics(2, statistics((4, 1, 1), (30, 6, 6)))
-        watch.of_statistics(4, statistics((7, 1, 1), (54, 6, 6)))
+        watch.after_statistics(2, statistics((4, 1, 1), (30, 6, 6)))
+        watch.after_statistics(4, statistics((7, 1, 1), (54, 6, 6)))
     # Once: ln 1.1 / (4 - 1) and ln 1.1 x 24 / (30 - 6).
     (text,) = [record.getMessage() for record in caplog.records]
     assert text.startswith("any, step 2: by what was measured zeta1 = 0.032 or zeta2 = 0.095 alone")
@@ -207,7 +208,7 @@ def test_a_run_that_goes_on_tells_the_same(kept):
         told = {}
         for step in range(begin, end):
             if step % 3 == 2:
-                watch.of_statistics(step, statistics((step, 1, 1), (step, 2, 2)))
+                watch.after_statistics(step, statistics((step, 1, 1), (step, 2, 2)))
             told |= played(watch, counts, apart(1e-4 * math.sin(step)), step + 1, begin=step)
         return told
 

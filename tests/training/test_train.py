@@ -336,7 +336,7 @@ def test_systematic_rounding_serves_small_weights_over_the_steps(make_run, corpo
 
 
 @pytest.mark.slow
-def test_a_domain_that_gets_worse_is_recorded_and_moves_no_weight(make_run, corpora, tmp_path):
+def test_a_domain_that_gets_worse_is_recorded_and_moves_no_weight(make_run, corpora, caplog):
     recipe = {"steps": 12, "peak_learning_rate": 0.05, "resume_every": 4, "checkpoint_every": 4}
     looks = recipe | {"validation_every": 5}
     only_easy = {"rule": "fixed", "method": {"weights_by_domain": {"easy": 1.0, "hard": 0.0}}}
@@ -346,6 +346,7 @@ def test_a_domain_that_gets_worse_is_recorded_and_moves_no_weight(make_run, corp
     assert watched["checkpoints"] == plain["checkpoints"]
     (alarm,) = rows(watched, "alarms")
     assert (alarm["step"], alarm["kind"], alarm["domain"]) == (5, "worse", "hard")
+    assert f"step 5: {alarm['message']}" in caplog.text
     # Goes on at step 4, and looks again at 5, 10 and the end.
     for step in (8, 12):
         shutil.rmtree(run.parent / "checkpoints" / f"step{step}")
