@@ -6,20 +6,17 @@ are joined to one Parquet file per table; they stay, so that a run can go on fro
 Rows that no part holds yet can be read from `pipeline.training.live_log`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from math import isnan
 from pathlib import Path
-from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pike_mixing.arrays import Array
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Statistics
 from pipeline import errors
 from pipeline.runtime import atomic_files
 from pipeline.runtime.timing import Clock
@@ -52,13 +49,6 @@ Rows = dict[str, list[dict[str, Value]]]
 """By table, each with its columns' names."""
 
 
-class Listener(Protocol):
-    """Somebody who wants rows as they come."""
-
-    def add(self, table: str, row: Mapping[str, Value]) -> None:
-        """Takes a row by its columns' names."""
-
-
 class Records:
     """The tables of one run."""
 
@@ -73,7 +63,8 @@ class Records:
         self._rows: Rows = {name: [] for name in TABLES}
         self.clock = Clock()
         self.stream = Stream(folder)
-        self.listeners: list[Listener] = [self.stream]
+        self.listeners: list[Callable[[str, Mapping[str, Value]], None]] = [self.stream.add]
+        """Who is given the table and the columns of each row as it comes."""
 
     def add(self, table: str, **values: Value) -> None:
         """Adds a row by its columns' names, all of them; NaN is stored as null."""
@@ -82,34 +73,13 @@ class Records:
         row = {n: None if isinstance(v := values[n], float) and isnan(v) else v for n in names}
         self._rows[table].append(row)
         for listener in self.listeners:
-            listener.add(table, row)
+            listener(table, row)
 
     def add_domains(self, table: str, step: int, **columns_K: Array) -> None:
         """Adds a row for each domain, from columns over the domains."""
         lists = {name: values_K.tolist() for name, values_K in columns_K.items()}
         for k, domain in enumerate(self._domains):
             self.add(table, step=step, domain=domain, **{n: v[k] for n, v in lists.items()})
-
-    def add_statistics(self, step: int, measured: Statistics, seconds: float) -> None:
-        """Adds each domain's gradient statistics and the seconds that all of them took.
-
-        Statistics of the training batch come out of the step's own passes: their seconds are NaN.
-
-        Args:
-            step: The step.
-            measured: Statistics of the domains' gradients.
-            seconds: What measuring took.
-        """
-        self.add_domains(
-            "gradient_statistics",
-            step,
-            squared_norm=measured.squared_norm_K,
-            squared_norm_unbiased=measured.squared_norm_unbiased_K,
-            variance=measured.variance_K,
-            loss=measured.loss_K,
-            rows=measured.rows_K.astype(np.int64),
-            seconds=np.full(len(self._domains), seconds),
-        )
 
     def timed(self, phase: str) -> AbstractContextManager[None]:
         """Counts the block's wall seconds to a phase, but for those of phases within it."""

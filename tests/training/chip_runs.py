@@ -75,7 +75,7 @@ def train(
         place = devices.pick("xla")
         loop = pretrain._Training(work, method, values, given, place, held, shard=shard)
         heard = Compilations()
-        loop.records.listeners.append(heard)
+        loop.records.listeners.append(heard.add)
         with loop.folder.writer:
             loop.run()
     found = {"compiled": heard.by_step, "divided": divided(loop.model, loop.optimizer)}

@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Statistics
 from pipeline.training import live_log
 from pipeline.training.metric_log import TABLES, Records
 
@@ -71,8 +70,13 @@ def test_every_table_has_the_columns_that_others_rely_on(tmp_path):
 def test_rows_are_recorded_as_they_were_and_nan_is_null(tmp_path):
     records = Records(tmp_path, DOMAINS)
     add_step(records, 1)
-    norms = [np.array([float(n), math.nan]) for n in (4, 3, 8, 2)]
-    records.add_statistics(1, Statistics(*norms, np.array([8.0, 0.0])), 0.25)
+    values = ("squared_norm", "squared_norm_unbiased", "variance", "loss")
+    norms = {
+        name: np.array([float(n), math.nan]) for name, n in zip(values, (4, 3, 8, 2), strict=True)
+    }
+    records.add_domains(
+        "gradient_statistics", 1, **norms, rows=np.array([8, 0]), seconds=np.full(2, 0.25)
+    )
     records.add_domains("coefficients", 1, coefficient=np.array([1.25, math.nan]))
     records.add("alarms", step=1, kind="no-rows", domain="hi", message="lost")
     records.add("alarms", step=1, kind="effective-domains", domain=None, message="collapsed")
@@ -82,7 +86,6 @@ def test_rows_are_recorded_as_they_were_and_nan_is_null(tmp_path):
     # Joined at step 0, that is without a look at the steps.
     (tmp_path / "parts" / "step0").rename(tmp_path / "part")
     english, hindi = {"step": 1, "domain": "en"}, {"step": 1, "domain": "hi"}
-    values = ("squared_norm", "squared_norm_unbiased", "variance", "loss")
     assert {n: read(tmp_path / "part", n) for n in TABLES if n not in ("steps", "timings")} == {
         "domain_losses": [english | {"loss": 1.5}, hindi | {"loss": None}],
         "weights": [english | {"weight": 0.75, "count": 4}, hindi | {"weight": 0.25, "count": 0}],
@@ -231,7 +234,7 @@ def test_a_part_takes_the_place_of_the_live_rows_before_it(tmp_path):
 @pytest.mark.slow
 def test_a_run_that_goes_on_drops_its_live_rows_and_a_finished_one_has_none(tmp_path):
     records, heard = written(tmp_path, 4), []
-    records.listeners.append(type("Ear", (), {"add": lambda _, *row: heard.append(row)})())
+    records.listeners.append(lambda *row: heard.append(row))
     add_step(records, 4)
     records.stream.begin(4)
     tables = ["steps", *["domain_losses"] * 2, *["weights"] * 2]

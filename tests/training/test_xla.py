@@ -89,7 +89,7 @@ def listened_to(run, corpora, device):
         given = inputs.read_inputs(work, method, corpora, None, None)
         loop = pretrain._Training(work, method, values, given, devices.pick(device), held)
         heard = Compilations()
-        loop.records.listeners.append(heard)
+        loop.records.listeners.append(heard.add)
         with loop.folder.writer:
             loop.run()
     return heard
