@@ -11,16 +11,11 @@ import sys
 from pathlib import Path
 
 import torch
+from trained import loop_of
 
-from pike_mixing import registry
 from pike_mixing.torch import chunked_loss
-from pipeline import settings
 from pipeline.evaluation import gradient_probe
 from pipeline.evaluation.evaluate import evaluate
-from pipeline.runtime import atomic_files, devices, run_lock
-from pipeline.runtime.validation import validate
-from pipeline.training import inputs
-from pipeline.training import train as pretrain
 
 COLLECTIVE = re.compile(
     r" (all-reduce|all-gather|collective-permute|all-to-all|reduce-scatter)(?:-start)?\("
@@ -63,21 +58,14 @@ def train(
         probe: Settings of a probe of the finished run.
         evaluation: Settings of its evaluation.
     """
-    run, corpora = Path(run), Path(corpora)
-    values = atomic_files.read_json(run)
-    work = validate(settings.Run, values, str(run))
-    method = registry.build(work.rule, work.method, str(run))
+    run, corpora, reference = Path(run), Path(corpora), reference and Path(reference)
     seen = set(Path(programs).glob("*")) if programs else set()
     if chunk:
         chunked_loss.chunk = lambda N, V: chunk
-    with run_lock.acquire(run.parent) as held:
-        given = inputs.read_inputs(work, method, corpora, reference and Path(reference), None)
-        place = devices.pick("xla")
-        loop = pretrain._Training(work, method, values, given, place, held, shard=shard)
+    with loop_of(run, corpora, reference=reference, device="xla", shard=shard) as loop:
         heard = Compilations()
         loop.records.listeners.append(heard.add)
-        with loop.folder.writer:
-            loop.run()
+        loop.run()
     found = {"compiled": heard.by_step, "divided": divided(loop.model, loop.optimizer)}
     if programs:
         found["programs"] = [

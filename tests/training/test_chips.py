@@ -18,7 +18,7 @@ from trained import apart
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files, chips, devices
-from pipeline.training import refusals, train
+from pipeline.training import refusals
 
 DRIVER = Path(__file__).with_name("chip_runs.py")
 virtual = [
@@ -95,10 +95,8 @@ def on_chips(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory, write_run, corpora, on_chips):
+def pair(tmp_path_factory, write_run, corpora, mixed, on_chips):
     """All methods on one chip and on four: for each, folders by number, and what was found."""
-    reference = write_run(tmp_path_factory.mktemp("reference")).parent
-    train.pretrain(reference / "run.json", corpora, device="cpu", threads=1)
     found = {}
     for number in (1, 4):
         root, work = tmp_path_factory.mktemp(f"chips{number}"), []
@@ -109,7 +107,7 @@ def pair(tmp_path_factory, write_run, corpora, on_chips):
         atomic_files.write_json(root / "evaluation.json", EVALUATION)
         work[0]["probe"] = str(root / "probe.json")
         work[0]["evaluation"] = str(root / "evaluation.json")
-        work[-1]["reference"] = str(reference)
+        work[-1]["reference"] = str(mixed)
         if number == 4:
             run = write_run(root / "sharded", training=TRAINING, **METHODS["pike"])
             work.append({"run": str(run), "corpora": str(corpora), "shard": True})

@@ -1,6 +1,7 @@
 """What other runs leave for a run: reference models, found mixtures; and rows of comparison."""
 
 import dataclasses
+import os
 import re
 import shutil
 
@@ -8,6 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from trained import last_state
 
 from pike_mixing import registry
 from pike_mixing.errors import InputError
@@ -16,22 +18,14 @@ from pike_mixing.rules.mix import Mix
 from pipeline import settings
 from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus
-from pipeline.model import adamw, checkpoint
-from pipeline.model.transformer import initialised, token_losses
+from pipeline.model import checkpoint
+from pipeline.model.transformer import token_losses
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validation import validate
 from pipeline.training import train
 from pipeline.training.inputs import read_inputs
 
 DOREMI = {"rule": "doremi", "method": {"reference": "mix", "rate": 2.0}}
-
-
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory, write_run, corpora):
-    """Folder of a finished run that is one step ahead of an untrained model."""
-    run = write_run(tmp_path_factory.mktemp("reference"))
-    train.pretrain(run, corpora, device="cpu", threads=1)
-    return run.parent
 
 
 def table(run, name):
@@ -56,9 +50,9 @@ def found(folder, weights, **facts):
 
 
 @pytest.mark.slow
-def test_the_proxy_weighs_losses_by_its_excess_over_the_reference(make_run, corpora, reference):
+def test_the_proxy_weighs_losses_by_its_excess_over_the_reference(make_run, corpora, mixed):
     run = make_run(**DOREMI)
-    train.pretrain(run, corpora, reference=reference, device="cpu", threads=1)
+    train.pretrain(run, corpora, reference=mixed, device="cpu", threads=1)
     by_step = {}
     for row in table(run, "coefficients"):
         by_step.setdefault(row["step"], {})[row["domain"]] = row["coefficient"]
@@ -66,30 +60,15 @@ def test_the_proxy_weighs_losses_by_its_excess_over_the_reference(make_run, corp
     for weights in by_step.values():
         assert sum(weights.values()) == pytest.approx(1)
     assert by_step[5]["easy"] != pytest.approx(0.5)
-    state = checkpoint_state(run)
-    assert state["updates"] == 6
-    assert state["average_K"].sum() == pytest.approx(1)
+    state = last_state(run)
+    assert state["method.updates"] == 6
+    assert state["method.average_K"].sum() == pytest.approx(1)
     manifest = atomic_files.read_json(run.parent / atomic_files.MANIFEST)
-    assert any("reference" in name for name in manifest["inputs"])
+    assert os.path.relpath(mixed / atomic_files.MANIFEST, run.parent) in manifest["inputs"]
 
 
-def checkpoint_state(run):
-    values = atomic_files.read_json(run)
-    work = validate(settings.Run, values, "run")
-    model = initialised(work.model, vocabulary(run), work.seed)
-    optimizer = adamw.adamw(model, work.training)
-    path = run.parent / "checkpoints" / f"step{work.training.steps}"
-    return checkpoint.restore(path, model, optimizer, torch.device("cpu")).method
-
-
-def vocabulary(run):
-    return atomic_files.read_json(run.parent / "checkpoints" / "step0" / atomic_files.MANIFEST)[
-        "vocabulary"
-    ]
-
-
-def test_a_reference_that_knows_not_all_domains_is_refused(make_run, corpora, reference, tmp_path):
-    other = shutil.copytree(reference, tmp_path / "other")
+def test_a_reference_that_knows_not_all_domains_is_refused(make_run, corpora, mixed, tmp_path):
+    other = shutil.copytree(mixed, tmp_path / "other")
     manifest = atomic_files.read_json(other / atomic_files.MANIFEST)
     manifest["settings"]["domains"] = manifest["domains"] = ["easy"]
     atomic_files.write_json(other / atomic_files.MANIFEST, manifest)
@@ -102,13 +81,13 @@ def test_a_reference_that_knows_not_all_domains_is_refused(make_run, corpora, re
 
 
 @pytest.mark.slow
-def test_another_reference_is_another_run(make_run, corpora, reference, tmp_path, write_run):
+def test_another_reference_is_another_run(make_run, corpora, mixed, tmp_path, write_run):
     run = make_run(**DOREMI)
     values = validate(settings.Run, atomic_files.read_json(run), "run")
     method = registry.build(values.rule, values.method, "run")
     elsewhere = write_run(tmp_path / "elsewhere", seed=7)
     train.pretrain(elsewhere, corpora, device="cpu", threads=1)
-    first = read_inputs(values, method, corpora, reference, None)
+    first = read_inputs(values, method, corpora, mixed, None)
     second = read_inputs(values, method, corpora, elsewhere.parent, None)
     assert first.identity["corpora"] == second.identity["corpora"]
     assert first.identity != second.identity
@@ -200,7 +179,7 @@ def test_losses_are_compared_on_the_same_rows_of_their_own_stream(make_run, corp
     run = make_run(training=still)
     monkeypatch.setattr(registry, "build", lambda *_: Comparing())
     train.pretrain(run, corpora, device="cpu", threads=1)
-    seen = checkpoint_state(run)["seen"]
+    seen = last_state(run)["method.seen"]
     assert len(seen) == 3
     opened = {d: Corpus.open(corpora / d, "train") for d in ("easy", "hard")}
     rows = Mixture(opened, 8, 0, "comparison").batch(np.array([4, 4]), np.array([0, 0]))

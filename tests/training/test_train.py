@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from trained import (
+    last_state,
     manifest,
     outcome,
     rows,
@@ -22,9 +23,9 @@ from pike_mixing.interface import Needs, StatisticsNeed
 from pike_mixing.rules.mix import Mix
 from pipeline import settings
 from pipeline.model import checkpoint
-from pipeline.runtime import atomic_files, devices, run_lock
+from pipeline.runtime import atomic_files
 from pipeline.runtime.validation import validate
-from pipeline.training import inputs, throughput
+from pipeline.training import throughput
 from pipeline.training import train as pretrain
 from pipeline.training.metric_log import TABLES
 
@@ -260,18 +261,12 @@ def test_a_method_sees_what_it_asks_for_and_its_state_is_kept(make_run, corpora)
     run = make_run()
     result = train_with(Watching(), run, corpora)
     losses = [row["loss"] for row in rows(result, "domain_losses")]
-    values = atomic_files.read_json(run)
-    work = validate(settings.Run, values, "run")
-    with run_lock.acquire(run.parent) as held:
-        given = inputs.read_inputs(work, Watching(), corpora, None, None)
-        loop = pretrain._Training(work, Watching(), values, given, devices.pick("cpu"), held)
-        path = run.parent / "checkpoints" / "step6"
-        at = checkpoint.restore(path, loop.model, loop.optimizer, torch.device("cpu"))
-    assert at.method["seen"].flatten().tolist() == losses
+    kept = last_state(run)
+    assert kept["method.seen"].flatten().tolist() == losses
     # Statistics at steps 1, 3 and 5, of four rows each.
-    assert at.method["measured"].tolist() == [12, 12]
-    assert at.positions_K.tolist() == [18, 18]
-    assert at.statistics_positions_K.tolist() == [12, 12]
+    assert kept["method.measured"].tolist() == [12, 12]
+    assert kept["positions_K"].tolist() == [18, 18]
+    assert kept["statistics_positions_K"].tolist() == [12, 12]
 
 
 SHORT = {

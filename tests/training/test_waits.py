@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch.utils._python_dispatch import TorchDispatchMode
+from trained import loop_of
 
 from pike_mixing import registry
 from pike_mixing.torch import parallel
@@ -20,10 +21,6 @@ from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus
 from pipeline.model import fsdp, layers, transformer
 from pipeline.model.passes import PipelinePasses
-from pipeline.runtime import atomic_files, devices, run_lock
-from pipeline.runtime.validation import validate
-from pipeline.training import inputs
-from pipeline.training import train as pretrain
 from pipeline.training.mixed_rows import MixedRows
 
 SHAPE = settings.Model(layers=2, width=16, heads=2, head_width=8)
@@ -76,12 +73,7 @@ def noted(events, passes, optimizer):
 
 def events_of(run, corpora):
     """What happens in each step of a run: lists of events, each ending with the optimizer."""
-    values = atomic_files.read_json(run)
-    work = validate(settings.Run, values, str(run))
-    method = registry.build(work.rule, work.method, str(run))
-    with run_lock.acquire(run.parent) as held:
-        given = inputs.read_inputs(work, method, corpora, None, None)
-        loop = pretrain._Training(work, method, values, given, devices.pick("cpu"), held)
+    with loop_of(run, corpora) as loop:
         events = []
         noted(events, loop.engine.gradient.passes, loop.optimizer)
         with Reads(events):

@@ -8,29 +8,24 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files, run_lock
-from pipeline.training import train, watch
+from pipeline.training import watch
 from pipeline.training.live_log import Stream
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory, write_run, corpora, pike):
-    """A results folder with one finished run of PiKE."""
-    results = tmp_path_factory.mktemp("results")
-    run = write_run(results / "runs/languages/tiny/pike/seed0", **pike)
-    train.pretrain(run, corpora, device="cpu", threads=1)
-    return results
+@pytest.fixture
+def finished(piked, tmp_path):
+    """A finished run of PiKE in a results folder."""
+    return shutil.copytree(piked, tmp_path / "runs/languages/tiny/pike/seed0")
 
 
 @pytest.fixture
-def folder(finished, tmp_path):
-    """A copy of that run, as it was before its end: its parts alone."""
-    copy = tmp_path / "runs/languages/tiny/pike/seed0"
-    shutil.copytree(finished / "runs/languages/tiny/pike/seed0", copy)
-    (copy / atomic_files.MANIFEST).unlink()
-    for path in copy.glob("*.parquet"):
+def folder(finished):
+    """That run as it was before its end: its parts alone."""
+    (finished / atomic_files.MANIFEST).unlink()
+    for path in finished.glob("*.parquet"):
         path.unlink()
-    shutil.rmtree(copy / "parts" / "step6")
-    return copy
+    shutil.rmtree(finished / "parts" / "step6")
+    return finished
 
 
 def weights_of(path):
@@ -42,15 +37,15 @@ def facts(folder):
     return [(run["run"], run["state"], run["step"]) for run in watch.look(folder)]
 
 
-def test_runs_that_wait_and_are_finished_are_listed(finished, write_run):
-    write_run(finished / "runs/languages/tiny/mix/seed0", training={"steps": 2000})
-    head, _, waiting, done, _ = watch.watch(finished, once=True).splitlines()
+def test_runs_that_wait_and_are_finished_are_listed(finished, tmp_path, make_run):
+    make_run("runs/languages/tiny/mix/seed0", training={"steps": 2000})
+    head, _, waiting, done, _ = watch.watch(tmp_path, once=True).splitlines()
     assert head.split() == ["run", "state", "step", "steps", "loss", "tokens_per_second", "weights"]
     assert waiting.split() == ["languages/tiny/mix/seed0", "waiting", "0", "2000"]
     assert done.split()[:4] == ["languages/tiny/pike/seed0", "finished", "6", "6"]
-    own = weights_of(finished / "runs/languages/tiny/pike/seed0")
+    own = weights_of(finished)
     assert [done.split()[7], done.split()[9]] == own
-    _, row = json.loads(watch.watch(finished, format="json"))
+    _, row = json.loads(watch.watch(tmp_path, format="json"))
     assert [f"{w:.3f}" for w in row["weights"].values()] == own
 
 

@@ -14,18 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from chip_runs import Compilations
-from trained import apart
+from trained import apart, loop_of
 
-from pike_mixing import registry
 from pipeline import settings
 from pipeline.evaluation import gradient_probe
 from pipeline.evaluation.evaluate import evaluate
 from pipeline.model import adamw, checkpoint
 from pipeline.model.passes import PipelinePasses
 from pipeline.model.transformer import initialised
-from pipeline.runtime import atomic_files, devices, run_lock
-from pipeline.runtime.validation import validate
-from pipeline.training import inputs
+from pipeline.runtime import atomic_files, devices
 from pipeline.training import train as pretrain
 
 pytestmark = [
@@ -82,16 +79,10 @@ def trained(tmp_path_factory, write_run, corpora):
 
 
 def listened_to(run, corpora, device):
-    values = atomic_files.read_json(run)
-    work = validate(settings.Run, values, str(run))
-    method = registry.build(work.rule, work.method, str(run))
-    with run_lock.acquire(run.parent) as held:
-        given = inputs.read_inputs(work, method, corpora, None, None)
-        loop = pretrain._Training(work, method, values, given, devices.pick(device), held)
+    with loop_of(run, corpora, device=device) as loop:
         heard = Compilations()
         loop.records.listeners.append(heard.add)
-        with loop.folder.writer:
-            loop.run()
+        loop.run()
     return heard
 
 

@@ -1,9 +1,13 @@
 """Tiny runs of the loop, and what they end with."""
 
+import contextlib
+
 import pyarrow.parquet as pq
 import pytest
 import torch
+from safetensors.numpy import load_file
 
+from pike_mixing import registry
 from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.model import checkpoint
@@ -22,13 +26,24 @@ def train(run, corpora):
     return outcome(run.parent)
 
 
-def train_with(method, run, corpora):
-    """The loop with a method that is in no table."""
+@contextlib.contextmanager
+def loop_of(run, corpora, *, method=None, reference=None, device="cpu", shard=False):
+    """The loop of a run that has not begun; `method` stands in for that of its settings."""
     values = atomic_files.read_json(run)
     work = validate(settings.Run, values, str(run))
+    method = method or registry.build(work.rule, work.method, str(run))
     with run_lock.acquire(run.parent) as held:
-        given = inputs.read_inputs(work, method, corpora, None, None)
-        pretrain._Training(work, method, values, given, devices.pick("cpu"), held).run()
+        given = inputs.read_inputs(work, method, corpora, reference, None)
+        place = devices.pick(device)
+        loop = pretrain._Training(work, method, values, given, place, held, shard=shard)
+        with loop.folder.writer:
+            yield loop
+
+
+def train_with(method, run, corpora):
+    """The loop with a method that is in no table."""
+    with loop_of(run, corpora, method=method) as loop:
+        loop.run()
     return outcome(run.parent)
 
 
@@ -66,8 +81,9 @@ def manifest(run):
     return atomic_files.read_json(run.parent / atomic_files.MANIFEST)
 
 
-def last_weights(folder):
-    return checkpoint.load_model(folder / "checkpoints" / "step6").state_dict()
+def last_state(run):
+    """What the checkpoint after six steps holds beside the weights, by dotted names."""
+    return load_file(run.parent / "checkpoints" / "step6" / checkpoint.TRAINING)
 
 
 def rows(result, table):
