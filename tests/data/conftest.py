@@ -1,49 +1,19 @@
-"""Small corpora and sources written by hand, and a disk that is soon full."""
+"""Small corpora and sources written by hand."""
 
-import numpy as np
+import hand_corpora
 import pytest
 
-from pipeline.data import corpus_manifest, packing, shards, tokenizer
 from pipeline.data import documents as store
+from pipeline.data import packing, tokenizer
 from pipeline.runtime import atomic_files, made_from
 
 
 def write_corpus(folder, train, validation=(1, 1), *, shard_tokens=2**20, vocabulary=100, eos=1):
     """A corpus of the given token ids, one document a split."""
-    folder.mkdir(parents=True)
-    dtype, splits, listed = shards.token_dtype(vocabulary), {}, {}
-    for split, tokens in (("train", train), ("validation", validation), ("search", (1, 1))):
-        with shards.ShardWriter(folder, split, dtype=dtype, shard_tokens=shard_tokens) as writer:
-            writer.append(np.asarray(tokens))
-        splits[split] = {"tokens": len(tokens), "documents": 1, "bytes": 0}
-        splits[split]["shards"] = writer.close()
-        path = folder / corpus_manifest.documents_file(split)
-        np.save(path, np.array([(len(tokens), 0, 0)], shards.DOCUMENT))
-        for written in (path, *(folder / shard["file"] for shard in splits[split]["shards"])):
-            listed[written.name] = {
-                "bytes": written.stat().st_size,
-                "sha256": atomic_files.sha256(written),
-            }
-    manifest = {
-        "stage": "pack",
-        "settings": {},
-        "inputs": {},
-        "given": {},
-        "code": {"fingerprint": "by hand", "commit": None, "loaded": {}},
-        "versions": {},
-        "format": corpus_manifest.FORMAT,
-        "source": folder.name,
-        "licence": "CC0-1.0",
-        "dtype": dtype.name,
-        "tokenizer": {"vocabulary": vocabulary, "eos": eos, "sha256": f"of {vocabulary} pieces"},
-        "splits": splits,
-        "files": listed,
-        "fingerprint": corpus_manifest.data_fingerprint(
-            dtype.name, {name: split["shards"] for name, split in splits.items()}
-        ),
-    }
-    atomic_files.write_json(folder / atomic_files.MANIFEST, manifest)
-    return folder
+    streams = {"train": train, "validation": validation, "search": (1, 1)}
+    splits = {name: (tokens, [(len(tokens), 0, 0)]) for name, tokens in streams.items()}
+    sizes = {"vocabulary": vocabulary, "eos": eos, "shard_tokens": shard_tokens}
+    return hand_corpora.write(folder, splits, **sizes)
 
 
 def write_source(folder, texts, *, entropy=None):

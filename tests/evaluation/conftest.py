@@ -2,17 +2,27 @@
 
 import hashlib
 
+import hand_corpora
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from pipeline.data.corpus_manifest import FORMAT, data_fingerprint, documents_file
-from pipeline.data.shards import DOCUMENT, Corpus, ShardWriter
-from pipeline.runtime import atomic_files, made_from
+from pipeline.data.shards import Corpus
 
 EOS = 1
+
+
+def split_of(documents, sizes=None):
+    """The tokens of a split and its list of documents."""
+    tokens, listed = [], []
+    for number, document in enumerate(documents):
+        tokens += [*document, EOS]
+        text = hashlib.sha256(np.array(document, "<u2").tobytes()).digest()
+        size = sizes[number] if sizes else len(document)
+        listed.append((len(document) + 1, size, int.from_bytes(text[:8], "big")))
+    return tokens, listed
 
 
 @pytest.fixture
@@ -26,46 +36,9 @@ def packed(tmp_path):
 
     def write(validation, train=((2, 3) * 8,), *, vocabulary=64, sizes=None, shard_tokens=1000):
         folder = tmp_path / f"corpus{len(list(tmp_path.iterdir()))}"
-        folder.mkdir()
-        splits = {}
-        for split, documents in (("train", train), ("validation", validation), ("search", ())):
-            with ShardWriter(
-                folder, split, dtype=np.dtype("<u2"), shard_tokens=shard_tokens
-            ) as writer:
-                for document in documents:
-                    writer.append(np.array([*document, EOS]))
-                shards = writer.close()
-            table = np.zeros(len(documents), DOCUMENT)
-            for row, document in enumerate(documents):
-                size = sizes[row] if sizes and split == "validation" else len(document)
-                text = hashlib.sha256(np.array(document, "<u2").tobytes()).digest()
-                table[row] = (len(document) + 1, size, int.from_bytes(text[:8], "big"))
-            np.save(folder / documents_file(split), table)
-            splits[split] = {
-                "tokens": writer.tokens,
-                "documents": len(documents),
-                "bytes": int(table["bytes"].sum()),
-                "shards": shards,
-            }
-        made_from.write_manifest(
-            folder / atomic_files.MANIFEST,
-            stage="pack",
-            settings={},
-            inputs=[],
-            files=sorted(folder.iterdir()),
-            modules=[],
-            facts={
-                "format": FORMAT,
-                "source": "by hand",
-                "licence": "CC0-1.0",
-                "tokenizer": {"sha256": "-", "vocabulary": vocabulary, "eos": EOS},
-                "dtype": "uint16",
-                "splits": splits,
-                "fingerprint": data_fingerprint(
-                    "uint16", {split: part["shards"] for split, part in splits.items()}
-                ),
-            },
-        )
+        splits = {"train": split_of(train), "validation": split_of(validation, sizes)}
+        sizes = {"vocabulary": vocabulary, "eos": EOS, "shard_tokens": shard_tokens}
+        hand_corpora.write(folder, {**splits, "search": split_of(())}, **sizes)
         return Corpus.open(folder, "validation"), Corpus.open(folder, "train")
 
     return write

@@ -1,0 +1,47 @@
+"""Packed corpora of token ids that are written down by hand."""
+
+import numpy as np
+
+from pipeline.data.corpus_manifest import FORMAT, data_fingerprint, documents_file
+from pipeline.data.shards import DOCUMENT, ShardWriter, token_dtype
+from pipeline.runtime import atomic_files, made_from
+
+
+def write(folder, splits, *, vocabulary, eos, shard_tokens):
+    """A corpus; `splits` gives of each split its tokens and its documents (of `DOCUMENT`)."""
+    folder.mkdir(parents=True)
+    dtype, facts = token_dtype(vocabulary), {}
+    for split, (tokens, documents) in splits.items():
+        with ShardWriter(folder, split, dtype=dtype, shard_tokens=shard_tokens) as writer:
+            writer.append(np.asarray(tokens))
+        listed = np.array(documents, DOCUMENT)
+        np.save(folder / documents_file(split), listed)
+        facts[split] = {
+            "tokens": len(tokens),
+            "documents": len(documents),
+            "bytes": int(listed["bytes"].sum()),
+            "shards": writer.close(),
+        }
+    shards = {split: part["shards"] for split, part in facts.items()}
+    made_from.write_manifest(
+        folder / atomic_files.MANIFEST,
+        stage="pack",
+        settings={},
+        inputs=[],
+        files=sorted(folder.iterdir()),
+        modules=[],
+        facts={
+            "format": FORMAT,
+            "source": folder.name,
+            "licence": "CC0-1.0",
+            "tokenizer": {
+                "vocabulary": vocabulary,
+                "eos": eos,
+                "sha256": f"of {vocabulary} pieces",
+            },
+            "dtype": dtype.name,
+            "splits": facts,
+            "fingerprint": data_fingerprint(dtype.name, shards),
+        },
+    )
+    return folder
