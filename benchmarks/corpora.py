@@ -35,15 +35,15 @@ def documents(folder: Path, name: str, size: float) -> Path:
 
     out = folder / name
     out.mkdir()
-    totals = store.write(numbered(), out)
-    facts = {"documents": totals.documents, "bytes": totals.bytes, "skipped": {}}
-    facts |= {"revision": "-", "licence": "-", "entropy_nats_per_character": None}
+    file = out / "documents.parquet"
+    facts = store.write(numbered(), file) | {"skipped": {}, "entropy_nats_per_character": None}
+    facts |= {"revision": "-", "licence": "-"}
     made_from.write_manifest(
         out / atomic_files.MANIFEST,
         stage=store.STAGE,
         settings={},
         inputs=[],
-        files=[totals.file],
+        files=[file],
         modules=["pipeline.data.documents"],
         facts=facts,
     )

@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,43 +32,33 @@ def limited(documents: Iterable[Document], limit: int | None) -> Iterator[Docume
             return
 
 
-@dataclass
-class Written:
-    """What was written, summed up."""
-
-    file: Path
-    documents: int = 0
-    characters: int = 0
-    bytes: int = 0
-    """UTF-8 bytes of text."""
-    sha256: str = ""
-    """Identity of all ids and texts in their order."""
-
-
-def write(documents: Iterable[Document], folder: Path, stem: str = TRAINING) -> Written:
+def write(documents: Iterable[Document], file: Path) -> dict[str, Any]:
     """Writes documents to one Parquet file, in bounded memory.
 
     Args:
         documents: In the order of the file.
-        folder: Where the file is made.
-        stem: The file's name without its suffix.
+        file: The file to make.
+
+    Returns:
+        Numbers of documents, characters and UTF-8 bytes of text, and `documents_sha256`, the
+        identity of all ids and texts in their order.
 
     Raises:
         InputError: the disk is full or not writable.
     """
-    total, digest = Written(folder / f"{stem}.parquet"), hashlib.sha256()
+    total, digest = dict.fromkeys(("documents", "characters", "bytes"), 0), hashlib.sha256()
     group: dict[str, list[str]] = {"id": [], "text": []}
     size = 0
     with (
-        errors.explain_disk_errors(folder),
-        pq.ParquetWriter(total.file, SCHEMA, compression="zstd") as writer,
+        errors.explain_disk_errors(file.parent),
+        pq.ParquetWriter(file, SCHEMA, compression="zstd") as writer,
     ):
         for name, text in documents:
             content = text.encode()
             digest.update(f"{name}\n{len(content)}\n".encode() + content)
-            total.documents += 1
-            total.characters += len(text)
-            total.bytes += len(content)
+            total["documents"] += 1
+            total["characters"] += len(text)
+            total["bytes"] += len(content)
             size += len(content)
             group["id"].append(name)
             group["text"].append(text)
@@ -78,8 +67,7 @@ def write(documents: Iterable[Document], folder: Path, stem: str = TRAINING) -> 
                 group, size = {"id": [], "text": []}, 0
         if group["id"]:
             writer.write_table(pa.table(group, schema=SCHEMA))
-    total.sha256 = digest.hexdigest()
-    return total
+    return {**total, "documents_sha256": digest.hexdigest()}
 
 
 def manifest(folder: Path, *, verify: bool = False) -> dict[str, Any]:

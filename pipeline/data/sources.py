@@ -68,14 +68,14 @@ def download(settings_file: Path, out: Path) -> None:
     given = [path for one in of_files for path, _ in one.paths()]
     with atomic_files.atomic_write(out, store.STAGE, [settings_file, *given]) as partial:
         partial.mkdir()
-        file, facts = _write(source, partial, out.name, store.TRAINING)
-        files = [file]
+        files = [partial / f"{store.TRAINING}.parquet"]
+        facts = _write(source, files[0], out.name)
         if held_out is not None:
-            file, others = _write(held_out, partial, out.name, store.VALIDATION)
+            files.append(partial / f"{store.VALIDATION}.parquet")
+            others = _write(held_out, files[1], out.name)
             facts["validation"] = {
                 name: others[name] for name in VALIDATION_FACTS if name in others
             }
-            files.append(file)
         made_from.write_manifest(
             partial / atomic_files.MANIFEST,
             stage=store.STAGE,
@@ -88,29 +88,26 @@ def download(settings_file: Path, out: Path) -> None:
         )
 
 
-def _write(source: Source, out: Path, name: str, stem: str) -> tuple[Path, dict[str, Any]]:
+def _write(source: Source, file: Path, name: str) -> dict[str, Any]:
     """Writes a source's documents, and what is to be told."""
     skipped, files = Counter[str](), list[dict[str, Any]]()
     total = None if source.bytes is None else round(source.bytes / 1e6)
     with Progress(f"download {name}", total=total, unit="MB") as progress:
         every = store.limited(source.read(skipped, files), source.bytes)
-        written = store.write(_counted(every, progress), out, stem)
-    if not written.documents:
+        written = store.write(_counted(every, progress), file)
+    if not written["documents"]:
         left_out = ", ".join(f"{count:,} {reason}" for reason, count in sorted(skipped.items()))
         raise InputError(
             f"sources.{name} gives no documents (left out: {left_out or 'none'}): check what it "
             "reads"
         )
-    return written.file, {
-        "documents": written.documents,
-        "characters": written.characters,
-        "bytes": written.bytes,
-        "documents_sha256": written.sha256,
+    return {
+        **written,
         "licence": source.licence,
         "skipped": dict(sorted(skipped.items())),
         "entropy_nats_per_character": source.entropy_nats_per_character,
         "read_with": {"python": platform.python_version(), "pyarrow": pyarrow.__version__},
-        **source.facts(written.sha256),
+        **source.facts(written["documents_sha256"]),
         **({"source_files": files} if files else {}),
     }
 

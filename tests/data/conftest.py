@@ -20,10 +20,9 @@ def write_source(folder, texts, *, entropy=None):
     """A downloaded source of the given texts."""
     folder.mkdir(parents=True)
     documents = [store.Document(str(number), text) for number, text in enumerate(texts)]
-    totals = store.write(documents, folder)
+    file = folder / "documents.parquet"
     facts = {
-        "documents": totals.documents,
-        "bytes": totals.bytes,
+        **store.write(documents, file),
         "revision": "by hand",
         "licence": "CC0-1.0",
         "skipped": {"blank": 2},
@@ -34,7 +33,7 @@ def write_source(folder, texts, *, entropy=None):
         stage=store.STAGE,
         settings={},
         inputs=[],
-        files=[totals.file],
+        files=[file],
         modules=["pipeline.data.documents"],
         facts=facts,
     )

@@ -25,7 +25,8 @@ def test_what_is_written_is_read(tmp_path_factory, make_source, texts, group):
 
 def test_the_hash_tells_ids_and_texts_apart(tmp_path):
     def digest(*documents):
-        return store.write([store.Document(*document) for document in documents], tmp_path).sha256
+        written = [store.Document(*document) for document in documents]
+        return store.write(written, tmp_path / "some.parquet")["documents_sha256"]
 
     hashes = [
         digest(("1", "ab")),
