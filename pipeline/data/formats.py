@@ -196,7 +196,7 @@ def _records(
 ) -> Iterator[Document]:
     number = 0
     for batch in batches:
-        texts = map(_text_of, _contents(batch.column(reading.field)))
+        texts = _texts(batch.column(reading.field))
         ids = batch.column("id").to_pylist() if "id" in wanted[1:] else [None] * len(batch)
         for value, identity in zip(texts, ids, strict=True):
             number += 1
@@ -205,16 +205,12 @@ def _records(
             yield from reading.documents(identity, value, f"{reading.name}:{number}")
 
 
-def _contents(column: pa.Array) -> list[bytes | None]:
-    """A text column's bytes: pyarrow does not check that they are UTF-8."""
+def _texts(column: pa.Array) -> Iterator[str | None]:
+    """A text column's texts, from bytes: pyarrow does not check that they are UTF-8."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    contents: list[bytes | None] = pc.cast(column, pa.large_binary()).to_pylist()
-    return contents
-
-
-def _text_of(content: bytes | None) -> str | None:
-    return None if content is None else content.decode(errors="surrogateescape")
+    for content in pc.cast(column, pa.large_binary()).to_pylist():
+        yield None if content is None else content.decode(errors="surrogateescape")
 
 
 def _refuse_missing(field: str, columns: Collection[str], place: str) -> None:

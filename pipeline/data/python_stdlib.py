@@ -164,9 +164,12 @@ def docstrings(files: Files, skipped: Counter[str]) -> Iterator[Text]:
 def texts(files: Files, skipped: Counter[str]) -> Iterator[Text]:
     """Files as they are."""
     for name, file in files:
-        text = _decoded(file, skipped)
-        if text is not None:
-            yield name, text
+        try:
+            text = file.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            skipped["not UTF-8"] += 1
+            continue
+        yield name, text
 
 
 def character_names() -> Iterator[Text]:
@@ -241,14 +244,6 @@ def _modules(files: Files, skipped: Counter[str]) -> Iterator[tuple[str, ast.Mod
             skipped["not Python"] += 1
             continue
         yield name, tree
-
-
-def _decoded(file: Path, skipped: Counter[str]) -> str | None:
-    try:
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        skipped["not UTF-8"] += 1
-        return None
 
 
 def _docstring(node: ast.AST) -> str | None:

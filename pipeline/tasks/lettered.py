@@ -8,31 +8,15 @@ from pipeline.tasks.task import Record, Row
 
 
 def row(record: Record, place: str, cluster: str = "id") -> Row:
-    """A question of ARC or CommonsenseQA; `cluster` is the field that names its cluster.
+    """A question of ARC or CommonsenseQA, its right option found through the record's own labels.
+
+    ARC labels options A to E in some questions and 1 to 5 in others, so that the key is a
+    label, not an index: with labels 1 to 4 the key "2" has index 1.
 
     Args:
         record: A row of the data set.
         place: Split and number of the row, for messages.
         cluster: The field that names the row's cluster.
-    """
-    choices, gold = options(record, place)
-    fields = Fields(record, place)
-    name = fields.text("id")
-    return Row(
-        id=name,
-        key=name,
-        query=fields.text("question"),
-        options=choices,
-        gold=gold,
-        cluster=fields.text(cluster),
-    )
-
-
-def options(record: Record, place: str) -> tuple[tuple[str, ...], int]:
-    """The options, and the index of the right one found through the record's own labels.
-
-    ARC labels options A to E in some questions and 1 to 5 in others, so that the key is a
-    label, not an index: with labels 1 to 4 the key "2" has index 1.
 
     Raises:
         InputError: a wrong schema, a hidden key or one that is none of the labels.
@@ -51,4 +35,12 @@ def options(record: Record, place: str) -> tuple[tuple[str, ...], int]:
         raise InputError(f"{place}: 'answerKey' is hidden: this split has no labels, take another")
     if key not in labels:
         raise InputError(f"{place}: answer {key!r} is none of the labels {', '.join(labels)}")
-    return texts, labels.index(key)
+    name = fields.text("id")
+    return Row(
+        id=name,
+        key=name,
+        query=fields.text("question"),
+        options=texts,
+        gold=labels.index(key),
+        cluster=fields.text(cluster),
+    )

@@ -173,19 +173,6 @@ def settings() -> list[ExampleSetting]:
     ]  # fmt: skip
 
 
-def _facts(setting: ExampleSetting) -> Row:
-    """What the simulations of a setting depend on, as columns."""
-    (theta1, theta2), (sigma1, sigma2) = setting.start, setting.sigma
-    return {
-        "theta1": theta1,
-        "theta2": theta2,
-        "sigma1": sigma1,
-        "sigma2": sigma2,
-        "eta": setting.eta,
-        "b": setting.b,
-    }
-
-
 def comparisons(
     chosen: Iterable[ExampleSetting], paths: int, generator: np.random.Generator
 ) -> list[Row]:
@@ -208,7 +195,10 @@ def comparisons(
         rows.append(
             {
                 "setting": setting.name,
-                **_facts(setting),
+                **dict(zip(("theta1", "theta2"), setting.start, strict=True)),
+                **dict(zip(("sigma1", "sigma2"), setting.sigma, strict=True)),
+                "eta": setting.eta,
+                "b": setting.b,
                 "steps": setting.steps,
                 "best_share": share,
                 "best_static": static,
