@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pike_mixing.arrays import Ints
 from pike_mixing.errors import InputError
 from pike_mixing.order import Order
 from pipeline.data.shards import Corpus
-
-Int64s = npt.NDArray[np.int64]
 
 
 class Mixture:
@@ -68,7 +67,7 @@ class Mixture:
         counts_K: npt.NDArray[np.integer[Any]],
         positions_K: npt.NDArray[np.integer[Any]],
         which: range | None = None,
-    ) -> tuple[Int64s, Int64s]:
+    ) -> tuple[Ints, Ints]:
         """The next `counts_K[k]` rows of every domain k from its position on.
 
         Args:

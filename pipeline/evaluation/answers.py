@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pipeline.evaluation.log_likelihoods import Question, score
 from pipeline.evaluation.prompt_encoding import Item
 from pipeline.model.transformer import Transformer
-from pipeline.statistics.clustered import Floats
 from pipeline.statistics.multiple_choice import ALONE, SCORES, SUM, accuracy, points
 
 DOWNSTREAM = (
@@ -61,7 +60,7 @@ class Answers:
     """Of each item: log p(candidate | context)."""
     alone: list[Floats]
     """Of each item: log p(candidate) without the question."""
-    pick_I: npt.NDArray[np.int64]
+    pick_I: Ints
     """Candidate of the highest score, the first of equals."""
     accuracy: dict[str, tuple[float, float | None]]
     """For each metric the accuracy and its standard error by cluster, in percent."""

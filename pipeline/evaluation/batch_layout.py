@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from pike_mixing.arrays import Ints
 
 CONTEXT = 0
 PADDING = -1

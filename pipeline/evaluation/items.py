@@ -22,13 +22,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pike_mixing.arrays import Ints
 from pike_mixing.order import Order, first_epochs
 from pipeline.data.ngrams import Hashes, occurring, window_hashes
 from pipeline.data.shards import Corpus
 from pipeline.evaluation.prompt_encoding import Item
 from pipeline.tasks.evaluation_settings import Choice
-
-Ints = npt.NDArray[np.int64]
 
 FEWEST_DOCUMENTS = 4
 MOST_PER_DOCUMENT = 16

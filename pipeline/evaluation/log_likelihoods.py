@@ -18,17 +18,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pipeline.evaluation import shared_contexts
 from pipeline.evaluation.batch_layout import CONTEXT, QuestionRow, RowBatch, row, side_by_side
 from pipeline.model.transformer import AttentionLayout, Transformer
 from pipeline.runtime import chips, devices
-from pipeline.statistics.clustered import Floats
 
 LOGITS_AT_ONCE = 2**23
 """Logits are made for so many (token, piece) pairs at a time: 32 MiB in float32, which a CPU's
@@ -38,8 +37,6 @@ LOGITS_AT_ONCE_COMPILED = 2**27
 """The same where the device compiles; each row of them is one scored token."""
 SHORTEST = 64
 """Tokens of the shortest rows there; longer ones have the next power of two."""
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

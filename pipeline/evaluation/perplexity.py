@@ -9,19 +9,16 @@ Shapes: R windows, L tokens each, G documents with scored tokens, N = R * L of t
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.errors import InputError
 from pipeline.data.shards import Corpus
 from pipeline.model.transformer import Transformer, token_losses
 from pipeline.runtime import chips, devices
-from pipeline.statistics.clustered import Floats, clustered_mean
-
-Ints = npt.NDArray[np.int64]
+from pipeline.statistics.clustered import clustered_mean
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,7 @@ class Perplexity:
     tokens: int
     nll_G: Floats
     """Nats summed over each document's scored tokens."""
-    nll_N: npt.NDArray[Any]
+    nll_N: Array
     """Nats of each scored token."""
 
 
@@ -120,7 +117,7 @@ def measure(
     return summary(np.concatenate(parts), held_out)
 
 
-def summary(nll_N: npt.NDArray[Any], held_out: Windows) -> Perplexity:
+def summary(nll_N: Array, held_out: Windows) -> Perplexity:
     """Means and errors from the nats of every scored token; sums are in float64.
 
     Bits per byte are all nats / ln 2 / bytes. The nats of a document's EOS count, as in training;

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from pike_mixing.arrays import Ints
 
 BEGINNING_TOKENS, FEWEST = 64, 8
 """Longer contexts whose first so many tokens are the same are read together if there are so many of
