@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from pipeline.__main__ import main
+from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files
 from pipeline.training.metric_log import TABLES
 
@@ -19,7 +20,7 @@ CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["torch._dynamo", "pipeline.__main__", "pipeline.training.train"])
 
 CLOCK = {"seconds", "tokens_per_second", "model_flops_utilisation", "memory_bytes"}
-"""Columns that tell of the machine."""
+"""Columns that differ from run to run."""
 
 
 @dataclasses.dataclass
@@ -68,7 +69,7 @@ class Training:
         self.process.join(timeout=120)
         return self.process.exitcode
 
-    def finish(self) -> dict[str, object]:
+    def finish(self) -> dict[str, Any]:
         """Starts the run until it is done; what it has left."""
         if not (self.folder / atomic_files.MANIFEST).exists():
             self.start()
@@ -94,18 +95,18 @@ def _pike(arguments: list[str], log: Path) -> None:
     sys.exit(main(arguments))
 
 
-def outcome(folder: Path) -> dict[str, object]:
-    """What a finished run has left: bits of its kept checkpoints, rows of its records."""
-    manifest = atomic_files.read_json(folder / atomic_files.MANIFEST)
-    found: dict[str, object] = {"weights": manifest["weights_sha256"]}
-    for step in manifest["checkpoints"]:
-        model = folder / "checkpoints" / f"step{step}" / "model.safetensors"
-        found[f"step{step}"] = atomic_files.sha256(model)
-    for name in TABLES:
-        if name != "timings":
-            rows = pq.read_table(folder / f"{name}.parquet")
-            kept = [column for column in rows.column_names if column not in CLOCK]
-            found[name] = str(rows.select(kept).to_pylist())
+def outcome(folder: Path) -> dict[str, Any]:
+    """All that a run is a function of its settings and data in: everything but the clock."""
+    found: dict[str, Any] = {
+        "checkpoints": {
+            step: atomic_files.sha256(path / checkpoint.MODEL)
+            for step, path in atomic_files.steps(folder / "checkpoints").items()
+        }
+    }
+    for table in TABLES:
+        if table != "timings":
+            rows = pq.read_table(folder / f"{table}.parquet")
+            found[table] = rows.drop([name for name in CLOCK if name in rows.column_names])
     return found
 
 

@@ -72,33 +72,9 @@ def test_a_run_that_begins_anew_is_not_complete_until_its_end(finished, make_run
     assert not (finished.parent / atomic_files.MANIFEST).exists()
 
 
-@pytest.mark.slow
-def test_a_run_goes_on_after_a_kill_behind_a_deleted_checkpoint(
-    finished, corpora, piked, monkeypatch
-):
-    """The checkpoint of step 6 is made again too: its records went with those of step 3."""
-    shutil.rmtree(finished.parent / "checkpoints" / "step3")
+def killed_at_step_3(run, corpora, monkeypatch):
+    """Trains until the checkpoint of step 3 is written."""
     write = checkpoint.write
-
-    def killed(folder, taken):
-        write(folder, taken)
-        raise InterruptedError
-
-    with monkeypatch.context() as patched:
-        patched.setattr(checkpoint, "write", killed)
-        with pytest.raises(InterruptedError):
-            train(finished, corpora)
-    assert list(atomic_files.steps(finished.parent / "checkpoints")) == [0, 3]
-    assert train(finished, corpora) == outcome(piked)
-    assert manifest(finished)["resumes"] == 2
-
-
-@pytest.mark.slow
-def test_a_schedule_goes_on_in_the_middle_of_a_ramp(make_run, corpora, monkeypatch):
-    ramp = {"points": [{"easy": 7, "hard": 1}, {"easy": 1, "hard": 7}], "at": [0, 6]}
-    ramp |= {"unit": "steps", "between": "linear"}
-    whole = train(make_run("whole", rule="schedule", method=ramp), corpora)
-    run, write = make_run("killed", rule="schedule", method=ramp), checkpoint.write
 
     def killed(folder, taken):
         write(folder, taken)
@@ -109,6 +85,27 @@ def test_a_schedule_goes_on_in_the_middle_of_a_ramp(make_run, corpora, monkeypat
         patched.setattr(checkpoint, "write", killed)
         with pytest.raises(InterruptedError):
             train(run, corpora)
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_after_a_kill_behind_a_deleted_checkpoint(
+    finished, corpora, piked, monkeypatch
+):
+    """The checkpoint of step 6 is made again too: its records went with those of step 3."""
+    shutil.rmtree(finished.parent / "checkpoints" / "step3")
+    killed_at_step_3(finished, corpora, monkeypatch)
+    assert list(atomic_files.steps(finished.parent / "checkpoints")) == [0, 3]
+    assert train(finished, corpora) == outcome(piked)
+    assert manifest(finished)["resumes"] == 2
+
+
+@pytest.mark.slow
+def test_a_schedule_goes_on_in_the_middle_of_a_ramp(make_run, corpora, monkeypatch):
+    ramp = {"points": [{"easy": 7, "hard": 1}, {"easy": 1, "hard": 7}], "at": [0, 6]}
+    ramp |= {"unit": "steps", "between": "linear"}
+    whole = train(make_run("whole", rule="schedule", method=ramp), corpora)
+    run = make_run("killed", rule="schedule", method=ramp)
+    killed_at_step_3(run, corpora, monkeypatch)
     assert train(run, corpora) == whole
     assert manifest(run)["resumes"] == 1
     # The weights of step 3 are half way between 7/8 and 1/8.

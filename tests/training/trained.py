@@ -5,6 +5,7 @@ import contextlib
 import pyarrow.parquet as pq
 import pytest
 import torch
+from faults import outcome
 from safetensors.numpy import load_file
 
 from pike_mixing import registry
@@ -15,10 +16,6 @@ from pipeline.runtime import atomic_files, devices, run_lock
 from pipeline.runtime.validation import validate
 from pipeline.training import inputs
 from pipeline.training import train as pretrain
-from pipeline.training.metric_log import TABLES
-
-CLOCK = ("seconds", "tokens_per_second", "model_flops_utilisation", "memory_bytes")
-"""Columns that differ from run to run."""
 
 
 def train(run, corpora):
@@ -45,21 +42,6 @@ def train_with(method, run, corpora):
     with loop_of(run, corpora, method=method) as loop:
         loop.run()
     return outcome(run.parent)
-
-
-def outcome(folder):
-    """All that a run is a function of its settings and data in: everything but the clock."""
-    found = {
-        "checkpoints": {
-            step: atomic_files.sha256(path / checkpoint.MODEL)
-            for step, path in atomic_files.steps(folder / "checkpoints").items()
-        }
-    }
-    for table in TABLES:
-        if table != "timings":
-            rows = pq.read_table(folder / f"{table}.parquet")
-            found[table] = rows.drop([name for name in CLOCK if name in rows.column_names])
-    return found
 
 
 def apart(ours, theirs, table, column):
