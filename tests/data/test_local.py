@@ -1,13 +1,12 @@
 """What local files become; `test_malformed` has those that cannot be read or are only unusual."""
 
 import gzip
-import io
-import json
 from collections import Counter
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from test_malformed import lines, parquet, zst
 
 from pike_mixing.errors import InputError
 from pipeline.data import sources
@@ -27,13 +26,9 @@ def read(**values):
     return [tuple(document) for document in source.read(skipped, [])], dict(skipped)
 
 
-def lines(*records):
-    return "".join(json.dumps(record) + "\n" for record in records).encode()
-
-
 def compressed(content, suffix):
     if suffix == ".zst":
-        return pa.compress(content, codec="zstd", asbytes=True)
+        return zst(content)
     return gzip.compress(content) if suffix else content
 
 
@@ -122,16 +117,12 @@ def test_the_revision_is_that_of_names_and_contents(here):
     assert len({first, second, revision()}) == 3
 
 
-def parquet(*texts):
-    sink = io.BytesIO()
-    pq.write_table(pa.table({"text": pa.array(texts).view(pa.string())}), sink)
-    return sink.getvalue()
-
-
 INVALID = {
     "a.txt: .* byte 0xff": {"a.txt": b"a\xffb", "b.txt": b"good"},
     "a.jsonl:1: .* byte 0xff": {"a.jsonl": b'{"text": "a\xffb"}\n{"text": "good"}\n'},
-    "a.parquet:1: .* byte 0xff": {"a.parquet": parquet(b"a\xffb", b"good")},
+    "a.parquet:1: .* byte 0xff": {
+        "a.parquet": parquet({"text": pa.array([b"a\xffb", b"good"]).view(pa.string())})
+    },
     # JSON can escape what UTF-8 cannot hold: three bytes of a lone surrogate.
     "a.jsonl:1: .*surrogates": {"a.jsonl": b'{"text": "a\\ud800b"}\n{"text": "good"}\n'},
 }

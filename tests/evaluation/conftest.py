@@ -14,6 +14,11 @@ from pipeline.data.shards import Corpus
 EOS = 1
 
 
+@pytest.fixture(scope="session")
+def tokenizer(tokenizers):
+    return tokenizers["unigram, with line breaks"]
+
+
 def split_of(documents, sizes=None):
     """The tokens of a split and its list of documents."""
     tokens, listed = [], []

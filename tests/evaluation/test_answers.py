@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from test_log_likelihoods import alone
 
 from pike_mixing.errors import InputError
 from pipeline import settings
@@ -169,11 +170,6 @@ def test_noise_cannot_be_guessed(packed, copier, counter):
 
 
 @pytest.fixture(scope="session")
-def tokenizer(tokenizers):
-    return tokenizers["unigram, with line breaks"]
-
-
-@pytest.fixture(scope="session")
 def questions(benchmarks, tokenizer, asked):
     """The questions of a task; `asked` says how."""
 
@@ -187,14 +183,6 @@ def questions(benchmarks, tokenizer, asked):
 @pytest.fixture(scope="session")
 def model(tokenizer):
     return initialised(NANO, tokenizer.vocabulary, 0)
-
-
-def alone(model, context, candidate):
-    """The definition: one forward pass over everything, one sum."""
-    tokens = torch.tensor([[*context, *candidate]])
-    with torch.inference_mode():
-        logs = model(tokens[:, :-1]).log_softmax(-1)[0]
-    return float(logs.gather(1, tokens[0, 1:, None])[-len(candidate) :].sum())
 
 
 def test_sums_are_those_of_the_model_read_one_by_one(questions, model, packed):

@@ -22,11 +22,6 @@ TASKS = [
 
 
 @pytest.fixture(scope="session")
-def tokenizer(tokenizers):
-    return tokenizers["unigram, with line breaks"]
-
-
-@pytest.fixture(scope="session")
 def prose(tokenizer, tmp_path_factory):
     """Folder with a corpus of the tokenizer's own text."""
     root = tmp_path_factory.mktemp("prose")

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.data import ngrams
 from pipeline.evaluation import items
 from pipeline.evaluation.items import Choice
 from pipeline.runtime.validation import validate
@@ -186,10 +185,3 @@ def test_senseless_settings_are_named():
         "choice.items: must be at least 1, not 0",
         "choice.distractors: must be at least 1, not 0",
     ]
-
-
-def test_a_window_across_two_shards_is_found(packed):
-    _, train = packed([[2]], train=[list(range(2, 32))], shard_tokens=8)
-    asked = np.array([8, 9, 10, 11, 13])
-    found = ngrams.occurring(ngrams.window_hashes(asked, 4), train, 4)
-    assert found.tolist() == [True, False]

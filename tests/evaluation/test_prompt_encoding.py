@@ -36,8 +36,7 @@ def test_context_and_candidate_are_the_whole_text(
         assert {item.shots for item in items} == {shots}
 
 
-def test_an_item_by_hand(benchmarks, tokenizers, asked):
-    tokenizer = tokenizers["unigram, with line breaks"]
+def test_an_item_by_hand(benchmarks, tokenizer, asked):
     item = encoded(load(benchmarks, asked("arc_easy")), tokenizer, LONG)[6]
     assert (item.id, item.cluster, item.gold) == ("own_07", "own_07", 1)
     text = "Question: At 0 °C, what happens to water?\nAnswer:"
@@ -48,16 +47,15 @@ def test_an_item_by_hand(benchmarks, tokenizers, asked):
     assert item.unconditional_C == (tokenizer.eos, *tokenizer.encode(["Answer:"])[0])
 
 
-def test_bytes_count_utf8_and_characters_count_code_points(benchmarks, tokenizers, asked):
-    item = encoded(load(benchmarks, asked("hellaswag_hi")), tokenizers[MODELS[0]], LONG)[0]
+def test_bytes_count_utf8_and_characters_count_code_points(benchmarks, tokenizer, asked):
+    item = encoded(load(benchmarks, asked("hellaswag_hi")), tokenizer, LONG)[0]
     text = "उड़ जाता है।"
     assert item.characters[3] == len(text)
     assert item.bytes[3] == len(text.encode())
     assert item.bytes[3] > 2 * item.characters[3]
 
 
-def test_without_a_question_hellaswag_begins_at_the_document(benchmarks, tokenizers, asked):
-    tokenizer = tokenizers[MODELS[0]]
+def test_without_a_question_hellaswag_begins_at_the_document(benchmarks, tokenizer, asked):
     for start in (True, False):
         item = encoded(load(benchmarks, asked("hellaswag", document_start=start)), tokenizer, LONG)[
             0
@@ -65,8 +63,7 @@ def test_without_a_question_hellaswag_begins_at_the_document(benchmarks, tokeniz
         assert item.unconditional_C == (tokenizer.eos,)
 
 
-def test_the_document_start_is_a_setting(benchmarks, tokenizers, asked):
-    tokenizer = tokenizers[MODELS[0]]
+def test_the_document_start_is_a_setting(benchmarks, tokenizer, asked):
     with_it, without = (
         encoded(load(benchmarks, asked("piqa", document_start=start)), tokenizer, LONG)[0]
         for start in (True, False)
@@ -82,9 +79,8 @@ def longest(item):
 
 
 def test_whole_demonstrations_are_dropped_from_the_front_until_it_fits(
-    benchmarks, tokenizers, asked
+    benchmarks, tokenizer, asked
 ):
-    tokenizer = tokenizers["unigram, with line breaks"]
     benchmark = load(benchmarks, asked("csqa", 7, "mcf"))
     full = encoded(benchmark, tokenizer, LONG)
     # Room for the shortest with all seven, and not for the others.
@@ -101,8 +97,7 @@ def test_whole_demonstrations_are_dropped_from_the_front_until_it_fits(
     assert {item.shots for item in encoded(benchmark, tokenizer, length - 1)} == {6}
 
 
-def test_a_question_is_never_cut(benchmarks, tokenizers, asked):
-    tokenizer = tokenizers["unigram, with line breaks"]
+def test_a_question_is_never_cut(benchmarks, tokenizer, asked):
     alone = encoded(load(benchmarks, asked("csqa")), tokenizer, LONG)
     length = max(map(longest, alone))
     found = encoded(load(benchmarks, asked("csqa", 7)), tokenizer, length)
@@ -113,8 +108,7 @@ def test_a_question_is_never_cut(benchmarks, tokenizers, asked):
         encoded(load(benchmarks, asked("csqa", 7)), tokenizer, length - 1)
 
 
-def test_overflow_may_be_refused(benchmarks, tokenizers, asked):
-    tokenizer = tokenizers["unigram, with line breaks"]
+def test_overflow_may_be_refused(benchmarks, tokenizer, asked):
     benchmark = load(benchmarks, asked("csqa", 7, overflow="refuse"))
     length = min(map(longest, encoded(benchmark, tokenizer, LONG)))
     with pytest.raises(InputError, match=r"11 prompts do not fit.*set overflow: drop"):

@@ -13,13 +13,10 @@ def grouped(contexts):
     return sorted((group.members, group.prefix_P.tolist()) for group in found)
 
 
-def test_what_all_contexts_begin_with_is_shared():
-    assert grouped([[1, 2, 3], [1, 2, 4, 5], [1, 2, 3, 3]]) == [([0, 1, 2], [1, 2])]
-
-
 @pytest.mark.parametrize(
     ("contexts", "prefix"),
     [
+        ([[1, 2, 3], [1, 2, 4, 5], [1, 2, 3, 3]], [1, 2]),
         ([[1, 2], [3, 4]], []),
         ([[1, 2], [1, 3]], [1]),
         # One token of each context is left over, where it is all shared too.
@@ -32,10 +29,6 @@ def test_what_all_contexts_begin_with_is_shared():
 )
 def test_prefixes_by_hand(contexts, prefix):
     assert grouped(contexts) == [(list(range(len(contexts))), prefix)]
-
-
-def test_no_contexts_make_no_groups():
-    assert shared_contexts.groups([]) == []
 
 
 def test_contexts_that_dropped_a_demonstration_are_read_apart():
