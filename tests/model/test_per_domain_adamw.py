@@ -80,15 +80,6 @@ def test_the_first_step_of_each_domain_has_the_length_of_the_rate():
     assert x_D.tolist() == pytest.approx([0, -0.5])
 
 
-def test_coefficients_of_one_add_up():
-    x_D = point(0.0)
-    optimizer = plain(x_D, 2, eps=0.0)
-    for k in range(2):
-        take(optimizer, x_D, k, [2.0], 1.0)
-    optimizer.step()
-    assert x_D.tolist() == pytest.approx([-1.0])
-
-
 @pytest.mark.parametrize("domains", [1, 3])
 def test_equal_gradients_make_the_steps_of_adamw(domains):
     x_D, y_D = point(1.0, -2.0, 0.5), point(1.0, -2.0, 0.5)

@@ -1,13 +1,8 @@
-import math
-
 import pytest
-import torch
 
 from pipeline import settings
 from pipeline.model.transformer import initialised
 from pipeline.planning import resources
-from pipeline.runtime import atomic_files
-from pipeline.runtime.validation import validate
 from pipeline.training import throughput
 
 SHAPE = settings.Model(layers=2, width=12, heads=2, head_width=4, vocabulary_multiple=8)
@@ -38,15 +33,3 @@ def test_flops_are_six_a_weight_and_attentions_products():
 )
 def test_a_known_gpu_has_its_data_sheets_peak(name, precision, expected):
     assert throughput.known_peak(name, precision) == expected
-
-
-def test_a_pace_follows_from_the_seconds(write_run, tmp_path):
-    run = validate(settings.Run, atomic_files.read_json(write_run(tmp_path)), "run")
-    net = initialised(run.model, 32, 0)
-    meter = throughput.Meter(net, run, torch.device("cpu"))
-    pace = meter.of(0.5)
-    assert pace.tokens_per_second == 6 * 8 / 0.5
-    assert math.isnan(pace.model_flops_utilisation)
-    meter.peak = 1e6
-    flops = throughput.training_flops(net, run.model, 8)
-    assert meter.of(0.5).model_flops_utilisation == pytest.approx(flops * 96 / 1e6)
