@@ -56,7 +56,8 @@ class RunFolder:
         Args:
             lease: The lease.
             work: The run's settings.
-            identity: All that the run is a function of.
+            identity: All that the run is a function of: `run`, content of `run.json`; `corpora`,
+                their fingerprints; and more.
             model: What is trained.
             optimizer: Its optimizer.
         """
@@ -182,9 +183,7 @@ class RunFolder:
 
     def finish(
         self,
-        values: dict[str, Any],
         read: list[Path],
-        data_fingerprint: str,
         modules: tuple[str, ...],
         epochs: dict[str, float],
         device: torch.device,
@@ -192,9 +191,7 @@ class RunFolder:
         """Waits for the last checkpoint, joins the records and writes the manifest.
 
         Args:
-            values: Content of `run.json`.
             read: Manifests of what the run read.
-            data_fingerprint: Digest of the corpora's fingerprints.
             modules: Modules whose code made it.
             epochs: How many times each domain's text was read, by domain.
             device: Where it was trained.
@@ -216,7 +213,7 @@ class RunFolder:
         made_from.write_manifest(
             self.folder / atomic_files.MANIFEST,
             stage="pretrain",
-            settings=values,
+            settings=self.identity["run"],
             inputs=read,
             files=[*tables, *sums],
             modules=modules,
@@ -232,7 +229,7 @@ class RunFolder:
                 "wall_seconds": seconds,
                 "tokens_per_second": tokens / seconds,
                 "resumes": len(starts) - 1,
-                "data_fingerprint": data_fingerprint,
+                "data_fingerprint": atomic_files.digest(self.identity["corpora"]),
                 "checkpoints": list(kept),
                 "weights_sha256": sums[kept[recipe.steps] / checkpoint.MODEL],
             },

@@ -135,7 +135,7 @@ class _Training:
         signals: signal_handler.SignalState | None = None,
         shard: bool = False,
     ) -> None:
-        self.work, self.values, self.given = work, values, given
+        self.work, self.given = work, given
         self.device, self.signals = device, signals or signal_handler.SignalState()
         self.chips, self.shard = chips.count(device), shard
         refusals.refuse_untrainable(work, method, device, shard=shard)
@@ -234,12 +234,11 @@ class _Training:
                     self.folder.save(state)
                 if state.step < recipe.steps:
                     self.signals.end()
-        data = atomic_files.digest(self.given.identity["corpora"])
         epochs = self.train_rows.epochs(state.positions_K)
         log.info("%s: epochs of %s", label, ", ".join(f"{d} {e:.2f}" for d, e in epochs.items()))
         if distributed.is_main_process():
             code = inputs.modules(self.work)
-            self.folder.finish(self.values, self.given.manifests, data, code, epochs, self.device)
+            self.folder.finish(self.given.manifests, code, epochs, self.device)
 
     def _fresh(self) -> checkpoint.TrainState:
         K = len(self.work.domains)
