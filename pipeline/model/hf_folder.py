@@ -57,14 +57,12 @@ def _write_model(folder: Path, net: Transformer, ours: Tokenizer, length: int) -
     if net.shape.architecture:
         own: Any = net.net
         own.save_pretrained(folder)
-        values = atomic_files.read_mapping(folder / "config.json")
-        atomic_files.write_json(folder / "config.json", {**values, **pieces})
-        atomic_files.write_json(folder / "generation_config.json", pieces)
-        return
-    described = hf_config.config(net.shape, net.vocabulary, length)
+        described = atomic_files.read_mapping(folder / "config.json")
+    else:
+        described = hf_config.config(net.shape, net.vocabulary, length)
+        save_file(hf_config.weights(net), folder / "model.safetensors", {"format": "pt"})
     atomic_files.write_json(folder / "config.json", {**described, **pieces})
     atomic_files.write_json(folder / "generation_config.json", pieces)
-    save_file(hf_config.weights(net), folder / "model.safetensors", {"format": "pt"})
 
 
 def _write_tokenizer(folder: Path, ours: Tokenizer, length: int) -> str:
