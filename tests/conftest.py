@@ -176,13 +176,10 @@ def finish_untrained():
             if change is not None and step == 3:
                 change(model)
             none = np.zeros(len(work.domains), dtype=np.int64)
-            checkpoint.save(
-                path.parent / "checkpoints" / f"step{step}",
-                model,
-                adamw(model, work.training),
-                checkpoint.TrainState(step, {}, none, none),
-                "identity",
-            )
+            state = checkpoint.TrainState(step, {}, none, none)
+            optimizer = adamw(model, work.training)
+            taken = checkpoint.snapshot(model, optimizer, state, "identity")
+            checkpoint.write(path.parent / "checkpoints" / f"step{step}", taken)
         values = atomic_files.read_json(path)
         values["training"]["steps"] = 3
         made_from.write_manifest(

@@ -34,7 +34,8 @@ def checkpointed(folder, tokenizer):
     model = initialised(shape, vocabulary, seed=0)
     none = torch.zeros(1, dtype=torch.int64)
     optimizer = torch.optim.SGD(model.parameters())
-    checkpoint.save(folder, model, optimizer, checkpoint.TrainState(0, {}, none, none), "random")
+    state = checkpoint.TrainState(0, {}, none, none)
+    checkpoint.write(folder, checkpoint.snapshot(model, optimizer, state, "random"))
     return folder
 
 

@@ -121,11 +121,6 @@ def write(folder: Path, taken: Snapshot) -> None:
         ) from error
 
 
-def save(folder: Path, *moment: Any) -> None:
-    """Takes a snapshot of what `snapshot` is given, and writes it."""
-    write(folder, snapshot(*moment))
-
-
 def load_model(folder: Path) -> Transformer:
     """The model of a checkpoint, on the CPU, ready for evaluation.
 

@@ -50,7 +50,7 @@ def saved(folder, steps=3, identity="ours"):
     for step in range(steps):
         update(net, optimizer, step)
     path = folder / f"step{steps}"
-    checkpoint.save(path, net, optimizer, progress(steps), identity)
+    checkpoint.write(path, checkpoint.snapshot(net, optimizer, progress(steps), identity))
     return path, net, optimizer
 
 
@@ -207,7 +207,7 @@ def test_a_snapshot_is_of_its_moment(tmp_path):
     update(net, optimizer, 0)
     at = progress(1)
     taken = checkpoint.snapshot(net, optimizer, at, "ours")
-    checkpoint.save(tmp_path / "then", net, optimizer, at, "ours")
+    checkpoint.write(tmp_path / "then", taken)
     for tensor in (at.positions_K, at.method["turned"]):
         tensor += 1
     update(net, optimizer, 1)

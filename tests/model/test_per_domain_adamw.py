@@ -149,7 +149,7 @@ def train(model, optimizer, steps):
 def checkpointed(folder, model, optimizer, step):
     positions_K = np.zeros(2, dtype=np.int64)
     progress = checkpoint.TrainState(step, {}, positions_K, positions_K)
-    checkpoint.save(folder, model, optimizer, progress, "identity")
+    checkpoint.write(folder, checkpoint.snapshot(model, optimizer, progress, "identity"))
 
 
 @pytest.mark.parametrize("at", [0, 1, 3])

@@ -80,13 +80,10 @@ def saved(folder, state, *, steps=STEPS):
     """A run folder's last checkpoint, of a model of one block."""
     model = Transformer(Model(layers=1, width=4, heads=1, head_width=4, vocabulary_multiple=8), 8)
     none_K = torch.zeros(3, dtype=torch.int64)
-    checkpoint.save(
-        folder / "checkpoints" / f"step{steps}",
-        model,
-        torch.optim.SGD(model.parameters()),
-        checkpoint.TrainState(steps, state, none_K, none_K),
-        "identity",
-    )
+    progress = checkpoint.TrainState(steps, state, none_K, none_K)
+    optimizer = torch.optim.SGD(model.parameters())
+    taken = checkpoint.snapshot(model, optimizer, progress, "identity")
+    checkpoint.write(folder / "checkpoints" / f"step{steps}", taken)
 
 
 def swarm(root, count=12):
