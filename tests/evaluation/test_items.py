@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,17 @@ SMALL = Choice(items=30, context=6, candidate=4)
 
 def texts(count, length, seed=0):
     return np.random.default_rng(seed).integers(2, 64, (count, length)).tolist()
+
+
+@pytest.fixture
+def built(packed):
+    """Items of documents, beside a training text; settings are laid over `SMALL`."""
+
+    def make(documents, word_start_V=ALL, *, train=((2, 3) * 8,), shard_tokens=1000, **choice):
+        corpora = packed(documents, train, shard_tokens=shard_tokens)
+        return items.build(*corpora, dataclasses.replace(SMALL, **choice), word_start_V)
+
+    return make
 
 
 def places(document, stretch):
@@ -67,9 +80,8 @@ def test_easy_distractors_come_from_three_other_documents(packed):
         assert len({i for c in false for i, text in enumerate(everything) if places(text, c)}) == 3
 
 
-def test_items_of_one_document_do_not_overlap(packed):
-    held_out, train = packed(texts(4, 120))
-    made = items.build(held_out, train, SMALL, ALL)
+def test_items_of_one_document_do_not_overlap(built):
+    made = built(texts(4, 120))
     ends = {}
     for name in made.names:
         document, gold = name.split("-")
@@ -79,97 +91,79 @@ def test_items_of_one_document_do_not_overlap(packed):
         assert np.diff(sorted(golds)).min() >= 10
 
 
-def test_every_document_gives_one_item_before_any_gives_two(packed):
-    held_out, train = packed(texts(12, 60))
-    few = items.build(held_out, train, Choice(items=8, context=6, candidate=4), ALL)
-    assert len(set(few.documents)) == 8
-    more = items.build(held_out, train, Choice(items=14, context=6, candidate=4), ALL)
-    assert len(set(more.documents)) == 12
+@pytest.mark.parametrize(("wanted", "documents"), [(8, 8), (14, 12)])
+def test_every_document_gives_one_item_before_any_gives_two(built, wanted, documents):
+    assert len(set(built(texts(12, 60), items=wanted).documents)) == documents
 
 
-def test_no_candidate_occurs_in_the_training_text(packed):
+def test_no_candidate_occurs_in_the_training_text(built):
     documents = texts(12, 60)
     # All but the last twenty tokens of each document are training text too.
-    held_out, train = packed(documents, train=[text[:40] for text in documents])
-    choice = Choice(items=30, context=6, candidate=4, distractors=2)
-    made = items.build(held_out, train, choice, ALL)
+    made = built(documents, train=[text[:40] for text in documents], distractors=2)
     assert len(made.names) >= 12
     for candidates in made.candidate_IxNxW:
         for candidate in candidates:
             assert not any(places(text[:40], candidate) for text in documents)
 
 
-def test_a_document_that_is_all_training_text_gives_no_item(packed):
+def test_a_document_that_is_all_training_text_gives_no_item(built):
     documents = texts(12, 60)
-    held_out, train = packed(documents, train=documents[:5])
-    made = items.build(held_out, train, SMALL, ALL)
-    assert len(set(made.documents)) == 7
+    assert len(set(built(documents, train=documents[:5]).documents)) == 7
 
 
-def test_candidates_begin_where_words_do(packed):
-    held_out, train = packed(texts(12, 80))
-    word_start_V = np.arange(64) % 4 == 0
-    made = items.build(held_out, train, SMALL, word_start_V)
+def test_candidates_begin_where_words_do(built):
+    made = built(texts(12, 80), np.arange(64) % 4 == 0)
     assert len(made.names)
     assert (made.candidate_IxNxW[:, :, 0] % 4 == 0).all()
 
 
-def test_a_language_without_words_is_cut_anywhere(packed):
-    held_out, train = packed(texts(12, 80))
+def test_a_language_without_words_is_cut_anywhere(built):
     only_one_piece = np.arange(64) == 5
-    made = items.build(held_out, train, SMALL, only_one_piece)
+    made = built(texts(12, 80), only_one_piece)
     assert len(np.unique(made.candidate_IxNxW[:, :, 0])) > 20
 
 
 @pytest.mark.slow
-def test_the_same_candidate_is_not_offered_twice(packed):
+@pytest.mark.parametrize("source", ["same", "other"])
+def test_the_same_candidate_is_not_offered_twice(built, source):
     # Few symbols: stretches of three occur again and again.
     documents = np.random.default_rng(3).integers(2, 5, (40, 60)).tolist()
-    for source in ("same", "other"):
-        held_out, train = packed(documents, train=[[60] * 16])
-        choice = Choice(items=40, context=5, candidate=3, distractors_from=source)
-        made = items.build(held_out, train, choice, ALL)
-        assert len(made.names) == 40
-        for candidates in made.candidate_IxNxW:
-            assert len(np.unique(candidates, axis=0)) == 4
+    sizes = {"items": 40, "context": 5, "candidate": 3}
+    made = built(documents, train=[[60] * 16], **sizes, distractors_from=source)
+    assert len(made.names) == 40
+    for candidates in made.candidate_IxNxW:
+        assert len(np.unique(candidates, axis=0)) == 4
 
 
 @pytest.mark.slow
-def test_the_true_one_stands_anywhere(packed):
-    held_out, train = packed(texts(400, 30))
-    made = items.build(held_out, train, Choice(items=400, context=6, candidate=4), ALL)
+def test_the_true_one_stands_anywhere(built):
+    made = built(texts(400, 30), items=400)
     # 100 expected at each place, standard deviation 8.7.
     assert np.bincount(made.gold_I).tolist() == pytest.approx([100] * 4, abs=30)
 
 
-def test_items_are_a_function_of_the_texts_alone(packed):
+def test_items_are_a_function_of_the_texts_alone(built):
     documents = texts(12, 60)
-    first = items.build(*packed(documents), SMALL, ALL)
-    turned = items.build(*packed(documents[::-1], shard_tokens=100), SMALL, ALL)
+    first, turned = built(documents), built(documents[::-1], shard_tokens=100)
     assert first.digest == turned.digest
     assert first.names == turned.names
-    other = items.build(*packed(texts(12, 60, seed=1)), SMALL, ALL)
-    assert other.digest != first.digest
+    assert built(texts(12, 60, seed=1)).digest != first.digest
 
 
-def test_the_items_of_a_known_corpus_stay_what_they_are(packed):
+def test_the_items_of_a_known_corpus_stay_what_they_are(built):
     documents = [[2 + (7 * d + i * i) % 61 for i in range(50)] for d in range(8)]
-    made = items.build(*packed(documents), Choice(items=8, context=6, candidate=4), ALL)
-    assert made.digest[:16] == "aa1549c5a7311f5a"
+    assert built(documents, items=8).digest[:16] == "aa1549c5a7311f5a"
 
 
-def test_a_text_that_occurs_twice_is_asked_once(packed):
+def test_a_text_that_occurs_twice_is_asked_once(built):
     documents = texts(5, 60)
-    once = items.build(*packed(documents), SMALL, ALL)
-    twice = items.build(*packed(documents + documents), SMALL, ALL)
-    assert once.digest == twice.digest
+    assert built(documents).digest == built(documents + documents).digest
 
 
 @pytest.mark.parametrize(("long", "enough"), [(0, False), (3, False), (4, True)])
-def test_a_domain_of_few_long_documents_has_no_task(packed, long, enough):
+def test_a_domain_of_few_long_documents_has_no_task(built, long, enough):
     # An item of the same document needs 6 + 4 * 4 = 22 tokens.
-    held_out, train = packed(texts(long, 40) + texts(20, 21, seed=1))
-    shortage = items.build(held_out, train, SMALL, ALL).shortage(SMALL)
+    shortage = built(texts(long, 40) + texts(20, 21, seed=1)).shortage(SMALL)
     if enough:
         assert shortage is None
     else:

@@ -83,7 +83,8 @@ def test_statistics_of_bfloat16_passes_are_added_up_in_float32():
     ids=["bfloat16", "checkpointing"],
 )
 def test_a_run_that_goes_on_ends_with_the_same_bits(make_run, corpora, pike, how):
-    assert_resumes(make_run, corpora, {**pike["method"], "batch": "training"}, how)
+    method = {**pike["method"], "batch": "training"}
+    assert_resumes(make_run(rule="pike", method=method, training=how), corpora)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +98,7 @@ def compilations(tmp_path_factory):
 
 @pytest.mark.slow
 def test_a_compiled_run_that_goes_on_ends_with_the_same_bits(make_run, corpora, pike, compilations):
-    compiled = assert_resumes(make_run, corpora, pike["method"], {"compile": True})
+    compiled = assert_resumes(make_run(**pike, training={"compile": True}), corpora)
     plain = make_run("plain", **pike)
     train.pretrain(plain, corpora, device="cpu", threads=1)
     for step in (0, 1):
@@ -106,9 +107,8 @@ def test_a_compiled_run_that_goes_on_ends_with_the_same_bits(make_run, corpora, 
     assert any(compilations.iterdir())
 
 
-def assert_resumes(make_run, corpora, method, how):
+def assert_resumes(run, corpora):
     """Trains, forgets the last checkpoint, goes on; returns the run's folder."""
-    run = make_run("run", rule="pike", method=method, training=how)
     train.pretrain(run, corpora, device="cpu", threads=1)
     last = run.parent / "checkpoints" / "step6"
     whole = atomic_files.sha256(last / checkpoint.MODEL)

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from test_arrangements import assert_resumes
 
 from pike_mixing.errors import InputError
 from pipeline import settings
@@ -13,7 +14,6 @@ from pipeline.model import checkpoint, models
 from pipeline.model.transformer import parameter_count, token_losses
 from pipeline.planning import shorthand
 from pipeline.runtime import model_folders
-from pipeline.training import train
 
 VOCABULARY = 64
 SIZE = {"vocab_size": VOCABULARY, "hidden_size": 16, "num_hidden_layers": 2}
@@ -146,18 +146,7 @@ def test_training_goes_on_from_weights_that_were_not_changed(folder):
 def test_a_run_that_was_stopped_ends_with_the_same_bits(kind, make_run, corpora):
     pytest.importorskip("transformers")
     own = {"vocabulary_multiple": 8, "architecture": RIGHT[kind]}
-    whole, half = (make_run(name, model=own) for name in ("whole", "half"))
-    train.pretrain(whole, corpora, device="cpu", threads=1)
-    train.pretrain(half, corpora, device="cpu", threads=1)
-    steps = sorted((half.parent / "checkpoints").glob("step*"))
-    values = json.loads((half.parent / "manifest.json").read_text())
-    (half.parent / "manifest.json").unlink()
-    last = half.parent / "checkpoints" / f"step{values['steps']}"
-    for file in last.iterdir():
-        file.unlink()
-    last.rmdir()
-    assert len(steps) > 2
-    train.pretrain(half, corpora, device="cpu", threads=1)
-    assert checkpoint.weights_sha256(last) == values["weights_sha256"]
-    again = checkpoint.load_model(whole.parent / "checkpoints" / last.name)
+    folder = assert_resumes(make_run(model=own), corpora)
+    again = checkpoint.load_model(folder / "checkpoints" / "step6")
+    values = json.loads((folder / "manifest.json").read_text())
     assert parameter_count(again) == values["parameters"]

@@ -13,6 +13,7 @@ from trained import loop_of
 
 from pike_mixing import registry
 from pike_mixing.torch import parallel
+from pike_mixing.torch.dealt_rows import DealtRows
 from pike_mixing.torch.engine import Engine
 from pike_mixing.torch.passes import Passes
 from pike_mixing.torch.step_gradient import StepGradient
@@ -112,19 +113,17 @@ def test_a_step_waits_at_most_once_and_without_measurements_not_at_all(make_run,
         assert steps[5] == ["wait 3", "fetch 5", "optimizer"]
 
 
-class Meta:
-    """Rows without numbers."""
+class Ones:
+    """Rows of equal tokens; of the meta device, rows without numbers."""
 
     domains, batch_rows, seed = ("one", "two"), 4, 0
 
-    def __init__(self, passes):
-        self.passes = passes
+    def __init__(self, passes, micro_batch=1, device="cpu"):
+        self.passes, self.micro_batch, self.device = passes, micro_batch, device
 
     def rows_of(self, purpose, positions_K, count_K):
-        from pike_mixing.torch.dealt_rows import DealtRows
-
-        batch = torch.zeros((int(count_K.sum()), 9), dtype=torch.int64, device="meta")
-        return DealtRows(self.passes, batch, count_K, 2)
+        batch = torch.ones((int(count_K.sum()), 9), dtype=torch.int64, device=self.device)
+        return DealtRows(self.passes, batch, count_K, self.micro_batch)
 
 
 def test_a_step_of_mix_is_launched_where_no_number_can_be_read():
@@ -133,7 +132,7 @@ def test_a_step_of_mix_is_launched_where_no_number_can_be_read():
     passes = PipelinePasses(model)
     optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
     gradient = StepGradient(model, passes, micro_batch=2, statistics_micro_batch=1, max_norm=1.0)
-    engine = Engine(registry.build("mix", {}, "mix"), Meta(passes), gradient)
+    engine = Engine(registry.build("mix", {}, "mix"), Ones(passes, 2, "meta"), gradient)
     for _ in range(3):
         result = engine.backward()
         optimizer.step()
@@ -190,16 +189,6 @@ def test_a_step_of_two_processes_makes_two_collectives(two_ranks):
     engine.backward()
     # All gradients together, then the losses of four rows; one for each of 18 tensors before.
     assert two_ranks == [sum(p.numel() for p in model.parameters()), 4]
-
-
-class Ones(Meta):
-    """Rows of equal tokens."""
-
-    def rows_of(self, purpose, positions_K, count_K):
-        from pike_mixing.torch.dealt_rows import DealtRows
-
-        batch = torch.ones((int(count_K.sum()), 9), dtype=torch.int64)
-        return DealtRows(self.passes, batch, count_K, 1)
 
 
 @pytest.fixture
