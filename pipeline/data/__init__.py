@@ -1,12 +1,12 @@
 """From text to batches, in the order of the stages.
 
 `sources` fetches documents (`local`, `python_stdlib`, `synthetic` and `hub` are kinds of source,
-`formats` reads their files, `source` says what they share, `documents` are the files between the
-stages), `tokenizer` makes a SentencePiece model of them, `packing` writes their tokens into
-`shards`, `batches` mixes rows of several domains, and `packed_rows` gives them to other trainers.
-`splits` says which documents are for validation, `ngrams` which windows of tokens occur elsewhere,
-`corpus_manifest` and `verify` whether files are still what their manifests say. What a
-configuration sets lies in modules that a plan can import: `file_settings`, `tokenizer_settings`,
+`formats` reads their files, `source_interface` says what they share, `documents` are the files
+between the stages), `tokenizer` makes a SentencePiece model of them, `packing` writes their tokens
+into `shards`, `batches` mixes rows of several domains, and `packed_rows` gives them to other
+trainers. `splits` says which documents are for validation, `ngrams` which windows of tokens occur
+elsewhere, `corpus_manifest` whether files are still what their manifests say. What a configuration
+sets lies in modules that a plan can import: `file_settings`, `tokenizer_settings`,
 `packing_settings`, and `synthetic` and `python_stdlib` themselves.
 
 `SOURCES` is the table of the readers of each kind of source. They are imported when asked for,

@@ -5,7 +5,7 @@ questions     settings, and what they make of each domain: windows and items
 perplexity    nats per token on packed validation windows, summed by document
 items         multiple-choice items from held-out documents: the task `continuation-{domain}`
 answers       items + model -> picks, accuracies and their rows
-scoring       questions + model -> log-likelihood of each candidate
+log_likelihoods   questions + model -> log-likelihood of each candidate
 batch_layout      questions laid out as rows, candidates side by side
 shared_contexts   which contexts begin alike and are read together
 gradient_probe    how alike the domains' gradients are: `pike probe`
