@@ -67,7 +67,7 @@ class Mixture:
         counts_K: npt.NDArray[np.integer[Any]],
         positions_K: npt.NDArray[np.integer[Any]],
         which: range | None = None,
-    ) -> tuple[Ints, Ints]:
+    ) -> Ints:
         """The next `counts_K[k]` rows of every domain k from its position on.
 
         Args:
@@ -76,8 +76,8 @@ class Mixture:
             which: Those of the batch's rows, in ascending order, that are read; absent: all.
 
         Returns:
-            tokens_Bx(L+1) and domain_B, grouped by domain in the domains' order. The caller's next
-            positions are `positions_K + counts_K`.
+            tokens_Bx(L+1), grouped by domain in the domains' order. The caller's next positions are
+            `positions_K + counts_K`.
 
         Raises:
             InputError: a domain would be read more often than `max_epochs` allows.
@@ -94,7 +94,7 @@ class Mixture:
             own = slice(edge_K[k], edge_K[k + 1])
             row_R = order.take(int(positions_K[k]), int(counts_K[k]))
             corpus.read_into(tokens_BxL1[own], row_R[place_B[own] - begin_K[k]])
-        return tokens_BxL1, np.repeat(np.arange(len(self._corpora)), np.diff(edge_K))
+        return tokens_BxL1
 
     def _refuse_repeats(self, end_K: npt.NDArray[np.integer[Any]]) -> None:
         if self._last_K is None or (end_K <= self._last_K).all():

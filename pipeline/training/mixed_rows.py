@@ -47,7 +47,7 @@ class MixedRows:
         mixture = self._mixtures[purpose]
 
         def read(which: range) -> Tensor:
-            tokens_BxL1, _ = mixture.batch(count_K, positions_K, which)
+            tokens_BxL1 = mixture.batch(count_K, positions_K, which)
             return devices.moved(torch.from_numpy(tokens_BxL1), self._place)
 
         batch: Rows = Unread(read, range(int(count_K.sum())), self._place)

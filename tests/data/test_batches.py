@@ -92,10 +92,12 @@ def test_counts_are_exact_and_epochs_complete(tmp_path_factory, make_corpus, cou
         {0: [], 1: []},
     )
     for counts_K in np.array(counts):
-        tokens, domain = mixture.batch(counts_K, positions)
-        assert np.bincount(domain, minlength=2).tolist() == counts_K.tolist()
+        tokens = mixture.batch(counts_K, positions)
         assert tokens.shape == (counts_K.sum(), 3)
-        assert tokens.dtype == domain.dtype == np.int64
+        assert tokens.dtype == np.int64
+        # Tokens of `b` begin at 50.
+        domain = (tokens[:, 0] >= 50).astype(int)
+        assert domain.tolist() == np.repeat([0, 1], counts_K).tolist()
         for row, k in zip(tokens.tolist(), domain.tolist(), strict=True):
             seen[k].append(row[0])
         positions += counts_K
@@ -107,8 +109,8 @@ def test_counts_are_exact_and_epochs_complete(tmp_path_factory, make_corpus, cou
 
 
 def test_a_domain_has_its_order_from_its_name_alone(corpora):
-    both = Mixture(corpora, 2, 0, "train").batch(np.array([5, 3]), np.array([0, 0]))[0]
-    alone = Mixture({"b": corpora["b"]}, 2, 0, "train").batch(np.array([3]), np.array([0]))[0]
+    both = Mixture(corpora, 2, 0, "train").batch(np.array([5, 3]), np.array([0, 0]))
+    alone = Mixture({"b": corpora["b"]}, 2, 0, "train").batch(np.array([3]), np.array([0]))
     assert (both[5:] == alone).all()
 
 
@@ -118,7 +120,7 @@ def test_a_domain_has_its_order_from_its_name_alone(corpora):
 def test_seed_purpose_and_name_make_an_order(corpora, seed, purpose, domain):
     def batch(seed, purpose, domain):
         mixture = Mixture({domain: corpora["a"]}, 2, seed, purpose)
-        return mixture.batch(np.array([50]), np.array([0]))[0].tolist()
+        return mixture.batch(np.array([50]), np.array([0])).tolist()
 
     assert batch(seed, purpose, domain) != batch(0, "t", "a")
 
@@ -134,8 +136,8 @@ def test_repeats_are_counted_and_capped(corpora):
     # a has 5 rows, b 3.
     assert mixture.epochs(np.array([5, 4])) == {"a": 1.0, "b": pytest.approx(4 / 3)}
     # One and a half times 3 rows are 4 whole ones.
-    assert len(mixture.batch(np.array([0, 4]), np.array([0, 0]))[0]) == 4
-    assert len(mixture.batch(np.array([1, 0]), np.array([6, 4]))[0]) == 1
+    assert len(mixture.batch(np.array([0, 4]), np.array([0, 0]))) == 4
+    assert len(mixture.batch(np.array([1, 0]), np.array([6, 4]))) == 1
     with pytest.raises(InputError, match=r"'b': all rows have been read 1\.5 times.*max_epochs"):
         mixture.batch(np.array([0, 1]), np.array([0, 4]))
     with pytest.raises(InputError, match="'a', 'b'"):
@@ -145,6 +147,6 @@ def test_repeats_are_counted_and_capped(corpora):
 def test_any_position_is_reached_at_once(corpora):
     mixture = Mixture(corpora, 2, 0, "train")
     far = 10**15
-    tokens, _ = mixture.batch(np.array([3, 0]), np.array([far, 0]))
-    one_by_one = [mixture.batch(np.array([1, 0]), np.array([far + n, 0]))[0][0] for n in range(3)]
+    tokens = mixture.batch(np.array([3, 0]), np.array([far, 0]))
+    one_by_one = [mixture.batch(np.array([1, 0]), np.array([far + n, 0]))[0] for n in range(3)]
     assert tokens.tolist() == np.array(one_by_one).tolist()

@@ -185,7 +185,7 @@ def test_losses_are_compared_on_the_same_rows_of_their_own_stream(make_run, corp
     rows = Mixture(opened, 8, 0, "comparison").batch(np.array([4, 4]), np.array([0, 0]))
     model = checkpoint.load_model(run.parent / "checkpoints" / "step0")
     with torch.no_grad():
-        nll_BxL = token_losses(model, torch.from_numpy(rows[0]))
+        nll_BxL = token_losses(model, torch.from_numpy(rows))
     expected = [nll_BxL[:4].mean().item(), nll_BxL[4:].mean().item()]
     for losses in seen:
         np.testing.assert_allclose(losses, expected, rtol=1e-5)
