@@ -5,7 +5,6 @@ from pipeline.tasks.task import DataFile, DataSet, Style, Task
 
 TASK = Task(
     name="arc_easy",
-    about="Science questions of school examinations that simple retrieval answers",
     dataset=DataSet(
         repository="allenai/ai2_arc",
         revision="210d026faf9955653af8916fad021475a3f00453",

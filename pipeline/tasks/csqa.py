@@ -7,7 +7,6 @@ from pipeline.tasks.task import DataFile, DataSet, Style, Task
 
 TASK = Task(
     name="csqa",
-    about="Questions that need everyday knowledge about a concept",
     dataset=DataSet(
         repository="tau/commonsense_qa",
         revision="94630fe30dad47192a8546eb75f094926d47e155",

@@ -56,7 +56,6 @@ def row(record: Record, place: str) -> Row:
 
 TASK = Task(
     name="hellaswag",
-    about="Which of four endings continues a video's caption or a guide's passage",
     dataset=DataSet(
         repository="Rowan/hellaswag",
         revision="218ec52e09a7e7462a5400043bb9a69a41d06b76",
@@ -105,7 +104,6 @@ def translated(language: str) -> Task:
 
     return Task(
         name=f"hellaswag_{language}",
-        about=f"HellaSwag, machine-translated ({language})",
         dataset=DataSet(
             # jon-tow/okapi_hellaswag is a loading script, which `datasets` no longer runs.
             repository="alexandrainst/m_hellaswag",

@@ -26,7 +26,6 @@ def row(record: Record, place: str) -> Row:
 
 TASK = Task(
     name="piqa",
-    about="Which of two ways reaches a practical goal",
     dataset=DataSet(
         # ybisk/piqa is a loading script, which `datasets` no longer runs.
         repository="baber/piqa",

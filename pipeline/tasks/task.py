@@ -70,8 +70,6 @@ class Task:
     """A multiple-choice task."""
 
     name: str
-    about: str
-    """One sentence for readers."""
     dataset: DataSet
     style: Style
     split: str
