@@ -132,21 +132,12 @@ def test_files_come_in_the_order_of_their_names(hub, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("limit", [1, 500, 3000, 10**6])
-def test_a_budget_ends_at_the_document_that_reaches_it(hub, tmp_path, limit):
-    values = {**DE, "bytes": limit}
-    out = download(tmp_path / "a", values)
-    expected, total = [], 0
-    for text in EVERY:
-        if total >= limit:
-            break
-        expected.append(text)
-        total += len(text)
-    assert read(out) == expected
+def test_files_that_a_budget_does_not_need_are_not_fetched(hub, tmp_path):
+    out = download(tmp_path / "a", {**DE, "bytes": 500})
+    assert read(out) == EVERY[: len(read(out))]
     manifest = atomic_files.read_json(out / atomic_files.MANIFEST)
-    assert (manifest["documents"], manifest["bytes"]) == (len(expected), total)
-    # What the budget does not need is not fetched.
-    assert limit > 500 or set(hub.sent) == {NAME.format(0)}
+    assert 500 <= manifest["bytes"] < 500 + 120
+    assert set(hub.sent) == {NAME.format(0)}
 
 
 @pytest.mark.slow

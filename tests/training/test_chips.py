@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import test_xla
 import torch
+from test_xla import PIKE, STEPS
 from trained import apart
 
 from pike_mixing.errors import InputError
@@ -30,26 +32,10 @@ virtual = [
     ),
 ]
 
-STEPS = 50
 # Ten rows and micro-batches of three and two are no multiples of four chips.
-TRAINING = {
-    "steps": STEPS,
-    "checkpoint_every": 25,
-    "resume_every": 25,
-    "microbatch_rows": 3,
-    "statistics_microbatch": 2,
-    "rows": 10,
-    "rounding": "systematic",
-}
-PIKE = {"zeta1": 1.0, "zeta2": 0.2, "every": 3, "first": 0, "rows": 3}
-METHODS = {
-    "mix": {"rule": "mix"},
-    "pike": {"rule": "pike", "method": PIKE},
-    "famo": {"rule": "famo", "method": {"rate": 0.5}},
-    "pcgrad": {"rule": "pcgrad"},
-    "adatask": {"rule": "adatask"},
-    "doremi": {"rule": "doremi", "method": {"reference": "mix", "rate": 2.0}},
-}
+TRAINING = {**test_xla.TRAINING, "microbatch_rows": 3}
+METHODS = {name: test_xla.METHODS[name] for name in ("mix", "pike", "famo", "pcgrad", "adatask")}
+METHODS |= {"doremi": {"rule": "doremi", "method": {"reference": "mix", "rate": 2.0}}}
 PROBE = {"rows": 5, "microbatch": 2, "checkpoints": "last"}
 # Windows of 8 tokens: 25 rows a batch are no multiple of four chips.
 EVALUATION = {"rows": 45, "batch_tokens": 200, "checkpoints": "last"}
