@@ -22,7 +22,6 @@ def write(folder, splits, *, vocabulary, eos, shard_tokens):
             "bytes": int(listed["bytes"].sum()),
             "shards": writer.close(),
         }
-    shards = {split: part["shards"] for split, part in facts.items()}
     made_from.write_manifest(
         folder / atomic_files.MANIFEST,
         stage="pack",
@@ -41,7 +40,7 @@ def write(folder, splits, *, vocabulary, eos, shard_tokens):
             },
             "dtype": dtype.name,
             "splits": facts,
-            "fingerprint": data_fingerprint(dtype.name, shards),
+            "fingerprint": data_fingerprint(dtype.name, facts),
         },
     )
     return folder

@@ -18,9 +18,9 @@ def documents_file(split: str) -> str:
     return f"{split}-documents.npy"
 
 
-def data_fingerprint(dtype: str, shards: dict[str, list[dict[str, Any]]]) -> str:
+def data_fingerprint(dtype: str, splits: dict[str, dict[str, Any]]) -> str:
     """Identity of a corpus's tokens: SHA-256 over the dtype and every split's shard hashes."""
-    hashes = {split: [shard["sha256"] for shard in shards[split]] for split in sorted(shards)}
+    hashes = {n: [shard["sha256"] for shard in splits[n]["shards"]] for n in sorted(splits)}
     return atomic_files.digest({"dtype": dtype, "shards": hashes})
 
 
@@ -88,8 +88,7 @@ def refuse_contradiction(folder: Path, split: str, manifest: dict[str, Any]) -> 
         raise InputError(
             f"{path} says {tokens:,} {split} tokens, but its shards have {summed:,}: pack it anew"
         )
-    shards = {name: part["shards"] for name, part in splits.items()}
-    if manifest["fingerprint"] != data_fingerprint(manifest["dtype"], shards):
+    if manifest["fingerprint"] != data_fingerprint(manifest["dtype"], splits):
         raise InputError(f"{path} has a fingerprint that is not that of its shards: pack it anew")
 
 

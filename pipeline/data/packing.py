@@ -262,7 +262,7 @@ def _facts(
         "skipped": source["skipped"],
         "revision": source["revision"],
         "licence": source["licence"],
-        "fingerprint": data_fingerprint(dtype, {n: split["shards"] for n, split in facts.items()}),
+        "fingerprint": data_fingerprint(dtype, facts),
     }
 
 
