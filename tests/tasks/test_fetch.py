@@ -54,10 +54,8 @@ def cache(tmp_path, monkeypatch):
     return fill
 
 
-def test_a_task_becomes_lines_of_json_with_a_manifest(tmp_path):
-    told = fetch.fetch(
-        ["piqa"], out=tmp_path, revision=OTHER, taken=taken(PIQA, "validation", "train")
-    )
+def test_a_task_becomes_lines_of_json_with_a_manifest(tmp_path, standin):
+    told = fetch.fetch(["piqa"], out=tmp_path, **standin("piqa"))
     place = tmp_path / "piqa"
     assert sorted(path.name for path in place.iterdir()) == [
         ".made-by",

@@ -195,12 +195,6 @@ def test_limits_that_say_nothing_are_refused():
         Watch(domains=DOMAINS, window=0)
 
 
-def test_the_run_and_the_library_warn_at_the_same_limits():
-    limits, watch = AlarmLimits(), Watch(domains=DOMAINS)
-    for name in ("least_effective_domains", "epochs", "window"):
-        assert getattr(limits, name) == getattr(watch, name)
-
-
 def test_a_state_that_was_given_is_not_changed():
     watch = begun(rows=1).watch
     state = watch.init()

@@ -6,7 +6,6 @@
 import importlib.util
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -154,9 +153,7 @@ class TestFourChips:
         self, pair, on_chips, corpora, tmp_path, began, goes_on
     ):
         whole = pair[goes_on][0] / "pike"
-        run = shutil.copytree(pair[began][0] / "pike", tmp_path / "run") / "run.json"
-        shutil.rmtree(run.parent / "checkpoints" / f"step{STEPS}")
-        (run.parent / atomic_files.MANIFEST).unlink()
+        run = test_xla.cut_off(pair[began][0] / "pike", tmp_path / "run")
         on_chips(goes_on, [{"run": str(run), "corpora": str(corpora)}])
         assert atomic_files.read_json(run.parent / "starts.json") == [0, 25]
         assert apart(run.parent, whole, "steps", "loss") <= 1e-6
