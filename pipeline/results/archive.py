@@ -7,10 +7,11 @@ file, and which database each output reads. Restoring trains nothing and needs n
 
 import concurrent.futures
 import functools
+import itertools
 import json
 import multiprocessing
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,11 @@ from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 from pipeline.planning import records
 from pipeline.results import database, experiment, figures, lineage, report, sealed, tables
-from pipeline.results.record_loader import OF_EVALUATION, OF_THEORY, OF_TRAINING, insert
+from pipeline.results.record_loader import OF_THEORY, RECORDS, Made, columns, insert
 from pipeline.results.selection import connect_ours, query
 from pipeline.runtime import atomic_files, checksums
 
-OF_RUNS = (*OF_TRAINING, *OF_EVALUATION, "similarities")
-RECORDED = (*OF_RUNS, *OF_THEORY, "lineage")
+RECORDED = (*itertools.chain(*RECORDS.values()), "lineage")
 """Base tables that an archive holds; all others follow from these and the settings."""
 KINDS = {"table": (tables.write, ".md"), "figure": (figures.write, ".svg")}
 WHOLE = "pike"
@@ -126,7 +126,7 @@ def _restore_one(archive: Path, out: Path, name: str, outputs: list[tuple[str, s
     """Builds one database, and what reads it."""
     settings, place = archive / "settings" / f"{name}.json", out / f"{name}.duckdb"
     named = experiment.read(settings)
-    loader = functools.partial(Loader, archive=archive)
+    loader = functools.partial(_load, archive)
     inputs = [archive / atomic_files.MANIFEST]
     database.write(named, settings, place, _lineage(archive, named), loader, inputs)
     for kind, output in outputs:
@@ -135,68 +135,29 @@ def _restore_one(archive: Path, out: Path, name: str, outputs: list[tuple[str, s
         write(own, place, out / f"{kind}s" / f"{output}{suffix}")
 
 
-class Loader:
-    """An archive's records on their way to the base tables, as `record_loader.Loader`'s."""
-
-    def __init__(self, connection: duckdb.DuckDBPyConnection, archive: Path) -> None:
-        """Nothing is added yet."""
-        self._connection, self._folder = connection, archive / "records"
-        self._runs: dict[str, list[str]] = {}
-
-    def training(self, run: str, _: experiment.RunRecord) -> None:
-        """Adds the records of a run's training."""
-        self._add(OF_TRAINING, run)
-
-    def evaluations(self, run: str, _: experiment.RunRecord) -> None:
-        """Adds the records of a run's evaluated checkpoints."""
-        self._add(OF_EVALUATION, run)
-
-    def probes(self, run: str, _: experiment.RunRecord) -> None:
-        """Adds the gradient similarities of a run's probed checkpoints."""
-        self._add(("similarities",), run)
-
-    def theory(self, _: Path) -> None:
-        """Adds the checks of the theory."""
-        for table in OF_THEORY:
-            columns = ", ".join(_columns(self._connection, table))
-            self._connection.execute(
-                f"insert into {table} ({columns}) select {columns} from read_parquet("
-                "?, file_row_number = true) order by file_row_number",
-                [str(self._folder / f"{table}.parquet")],
-            )
-
-    def load(self) -> None:
-        """Appends the runs' records, run by run in the order in which they were added."""
-        for table, runs in self._runs.items():
-            columns = ", ".join(_columns(self._connection, table))
-            self._connection.execute("create temp table wanted (run text, place integer)")
-            insert(self._connection, "wanted", ([run, place] for place, run in enumerate(runs)))
-            self._connection.execute(
-                f"insert into {table} ({columns}) select {columns} from read_parquet("
-                "?, file_row_number = true) join wanted using (run) "
-                "order by place, file_row_number",
-                [str(self._folder / f"{table}.parquet")],
-            )
-            self._connection.execute("drop table wanted")
-
-    def _add(self, names: Iterable[str], run: str) -> None:
-        for table in names:
-            self._runs.setdefault(table, []).append(run)
-
-
-def _columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
-    """The columns of a base table that are not made from others."""
-    result = connection.execute(
-        "select column_name from information_schema.columns where table_name = ? "
-        "and generation_expression is null order by ordinal_position",
-        [table],
-    )
-    return [name for (name,) in result.fetchall()]
+def _load(archive: Path, connection: duckdb.DuckDBPyConnection, made: Sequence[Made]) -> None:
+    """Appends an archive's records of these manifests to the base tables, in their order."""
+    runs: dict[str, list[str]] = {}
+    for name, stage, _ in made:
+        for table in RECORDS[stage]:
+            runs.setdefault(table, []).append(name.partition("/")[2])
+    for table, wanted in runs.items():
+        selected = ", ".join(columns(connection, table))
+        connection.execute("create temp table wanted (run text, place integer)")
+        insert(connection, "wanted", ([run, place] for place, run in enumerate(wanted)))
+        # The theory is of no run.
+        join = "cross join wanted" if table in OF_THEORY else "join wanted using (run)"
+        connection.execute(
+            f"insert into {table} ({selected}) select {selected} from read_parquet("
+            f"?, file_row_number = true) {join} order by place, file_row_number",
+            [str(archive / "records" / f"{table}.parquet")],
+        )
+        connection.execute("drop table wanted")
 
 
 def _table(connection: duckdb.DuckDBPyConnection, table: str) -> Any:
-    columns = ", ".join(_columns(connection, table))
-    return connection.sql(f"select {columns} from {table} order by rowid").to_arrow_table()
+    selected = ", ".join(columns(connection, table))
+    return connection.sql(f"select {selected} from {table} order by rowid").to_arrow_table()
 
 
 def _lineage(archive: Path, named: experiment.Experiment) -> lineage.Lineage:

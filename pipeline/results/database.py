@@ -3,9 +3,9 @@
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import duckdb
 
@@ -22,33 +22,15 @@ from pipeline.results import (
     speedups,
     views,
 )
-from pipeline.results.experiment import Experiment, RunRecord, read
-from pipeline.results.record_loader import Loader, insert
+from pipeline.results.experiment import Experiment, read
+from pipeline.results.record_loader import RECORDS, Made, insert, load
 from pipeline.runtime import atomic_files
-from pipeline.runtime.progress import Progress
 from pipeline.runtime.validation import validate
 from pipeline.settings import Model, Training
 
 PAPER = Path(__file__).parents[1] / "paper"
-
-
-class Records(Protocol):
-    """Where records come from: folders of runs, or an archive."""
-
-    def training(self, run: str, record: RunRecord, /) -> None:
-        """Adds the records of a run's training."""
-
-    def evaluations(self, run: str, record: RunRecord, /) -> None:
-        """Adds the records of a run's evaluated checkpoints."""
-
-    def probes(self, run: str, record: RunRecord, /) -> None:
-        """Adds the gradient similarities of a run's probed checkpoints."""
-
-    def theory(self, folder: Path, /) -> None:
-        """Adds the checks of the theory."""
-
-    def load(self) -> None:
-        """Appends all that was added."""
+Loader = Callable[[duckdb.DuckDBPyConnection, Sequence[Made]], None]
+"""Appends the records of these manifests, from folders of runs or from an archive."""
 
 
 def build(settings: Path, out: Path) -> None:
@@ -64,7 +46,7 @@ def build(settings: Path, out: Path) -> None:
     """
     experiment = read(settings)
     result = lineage.read(experiment)
-    loader = functools.partial(Loader, contents=result.manifests)
+    loader = functools.partial(load, result.manifests)
     write(experiment, settings, out, result, loader, result.manifests)
 
 
@@ -73,7 +55,7 @@ def write(
     settings: Path,
     out: Path,
     result: lineage.Lineage,
-    loader: Callable[[duckdb.DuckDBPyConnection], Records],
+    loader: Loader,
     inputs: Iterable[Path],
 ) -> None:
     """Writes the database of records, wherever they come from.
@@ -83,7 +65,7 @@ def write(
         settings: The file of it.
         out: The DuckDB file.
         result: What the records were made from.
-        loader: Makes what gives the records to a database.
+        loader: Appends the records.
         inputs: Manifests of the records.
 
     Raises:
@@ -95,7 +77,7 @@ def write(
         duckdb.connect(str(partial)) as connection,
     ):
         connection.execute(views.schema())
-        fill(connection, experiment, result, loader(connection))
+        _fill(connection, experiment, result, loader)
     sealed.write(out, "database", records.database_settings(experiment.plain()), inputs, [out])
 
 
@@ -111,40 +93,20 @@ def _written(out: Path) -> Iterator[None]:
         ) from error
 
 
-def fill(
+def _fill(
     connection: duckdb.DuckDBPyConnection,
     experiment: Experiment,
     result: lineage.Lineage,
-    loader: Records,
+    loader: Loader,
 ) -> None:
-    """Fills the base tables, and adds the views.
-
-    Args:
-        connection: A database with the base tables.
-        experiment: What is to be in it.
-        result: What the records were made from.
-        loader: Gives the records.
-
-    Raises:
-        InputError: a record or manifest is missing, truncated or altered.
-    """
+    """Fills the base tables, and adds the views."""
     connection.execute("begin")
     _names(connection, experiment)
     _corpora(connection, result)
     fill_paper(connection, experiment.config)
     _runs(connection, experiment, result)
-    with Progress("database", total=len(experiment.runs), unit="run") as progress:
-        for run, record in experiment.runs.items():
-            if record.trained:
-                loader.training(run, record)
-            if record.evaluations:
-                loader.evaluations(run, record)
-            if record.probes:
-                loader.probes(run, record)
-            progress.add(1)
-    if experiment.theory is not None:
-        loader.theory(Path(experiment.theory))
-    loader.load()
+    made = records.manifests_of(experiment.plain())
+    loader(connection, [one for one in made if one[1] in RECORDS])
     # Last, as they take seconds, which nobody waits for whose records are at fault.
     views.add(connection)
     accuracy_tests.fill(connection)

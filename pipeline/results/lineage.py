@@ -147,12 +147,15 @@ def _manifests(experiment: Experiment) -> Iterator[_Found]:
         remake = f"run `pike {stage}`" + (f" for {of}" if of else "")
         if stage == "fetch":
             remake = f"run `pike fetch {of}`"
-        content = record_loader.manifest(Path(place), stage, remake)
+        path = Path(place)
+        if not path.is_file():
+            raise InputError(f"{path} does not exist: {remake}")
+        content = manifests.read(path, stage, remake)
         expected = name.rpartition("/")[2] if stage == "pack" else of
         own = content.get(keys.get(stage, ""), expected)
         if own != expected:
             raise InputError(f"{place} is of {own!r}, not of {expected!r}: {remake}")
-        result = _Found(name, Path(place), content)
+        result = _Found(name, path, content)
         yield result
         if stage == "pretrain":
             yield from _checkpoints(result)
