@@ -47,13 +47,10 @@ def write(settings: Path, database: Path, out: Path) -> None:
     kind = KINDS[figure.kind or figure.name]
     view = views.view_of(f"figure_{figure.kind or figure.name}")
     places = ownership.siblings(out, (".svg", ".png", ".json"), "figure", [settings, database])
-    connection = connect_ours(database)
-    try:
+    with connect_ours(database) as connection:
         result = rows(connection, view, figure.selection, str(settings))
         baseline = connection.execute("select baseline from experiment").fetchall()[0][0]
         doubts, named = marks.doubts(connection, str(settings)), labels.methods(connection)
-    finally:
-        connection.close()
     if kind.of_baseline and "methods" not in figure.selection:
         result = [row for row in result if row["method"] == baseline] or result
     signs = {place: marks.signs(marked) for place, marked in doubts.items()}

@@ -31,21 +31,19 @@ def query(sql: str, database: Path, format: Format = "table") -> str | bytes:
         InputError: there is no database, the statement is wrong (the message is DuckDB's), there is
             none or more than one, or `json` or `parquet` would lose a column.
     """
-    connection = connect(database)
     try:
-        statement = _only(connection, sql)
-        if "stale" in sql.lower():
-            _add_stale(connection, database)
-        _warn_of_age(database)
-        if format == "parquet":
-            return _parquet(connection, statement)
-        answer = connection.execute(statement)
-        columns = [column[0] for column in answer.description or []]
-        rows = answer.fetchall()
+        with connect(database) as connection:
+            statement = _only(connection, sql)
+            if "stale" in sql.lower():
+                _add_stale(connection, database)
+            _warn_of_age(database)
+            if format == "parquet":
+                return _parquet(connection, statement)
+            answer = connection.execute(statement)
+            columns = [column[0] for column in answer.description or []]
+            rows = answer.fetchall()
     except (duckdb.Error, UnicodeEncodeError) as error:
         raise _unanswered(error) from None
-    finally:
-        connection.close()
     if format == "csv":
         return presentation.comma_separated(columns, rows)
     if format == "json":

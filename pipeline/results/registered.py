@@ -66,8 +66,7 @@ def registered(given: Path, database: Path | None = None, format: str = "text") 
             f"{place} does not exist: make the runs by `pike scenarios {given} --out {drawn}` and "
             f"`snakemake --profile workflow/profiles/default --configfile {drawn}`"
         )
-    connection = connect_ours(place)
-    try:
+    with connect_ours(place) as connection:
         facts = {
             "registration": str(given),
             "status": chosen.status,
@@ -76,8 +75,6 @@ def registered(given: Path, database: Path | None = None, format: str = "text") 
             "hypotheses": outcomes(chosen, query(connection, "from scenario_differences")),
             "methods": list(_boards(chosen, plan, connection)),
         }
-    finally:
-        connection.close()
     return presentation.shown(format, facts, lambda: _text(facts, chosen))
 
 

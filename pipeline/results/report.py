@@ -81,12 +81,9 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
 def _pages(
     named: experiment.Experiment, database: Path, tables: Path, figures: Path, folder: Path
 ) -> dict[str, str]:
-    connection = connect_ours(database)
-    try:
+    with connect_ours(database) as connection:
         content = _content(connection, named, tables, figures)
         compared = outdated.of_results(*database.absolute().parents[:2])
-    finally:
-        connection.close()
     # The report itself is being made.
     every = (one for one in compared.every() if one.artifact != "report") if compared else None
     content["stale"] = None if every is None else [one._asdict() for one in every]

@@ -129,12 +129,9 @@ def read(table: TableSettings, database: Path, where: str) -> list[TableSection]
     Raises:
         InputError: no such view or column, or a view that gives no cells.
     """
-    connection = connect_ours(database)
-    try:
+    with connect_ours(database) as connection:
         result = rows(connection, table.view, table.selection, where)
         made, doubts = _runs(connection), marks.doubts(connection, where)
-    finally:
-        connection.close()
     missing = [name for name in COLUMNS if result and name not in result[0]]
     if missing:
         raise InputError(

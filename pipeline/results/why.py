@@ -33,20 +33,18 @@ def why(artifact: str, database: Path, format: str = "text") -> str:
         InputError: there is no database, it is none of ours, or it has no such artifact; the
             message has near names.
     """
-    connection = connect(database)
     try:
-        rows = query(
-            connection,
-            "select artifact, path, sha256, produced_by, inputs, settings, code_fingerprint, "
-            "code_commit, facts from lineage",
-        )
+        with connect(database) as connection:
+            rows = query(
+                connection,
+                "select artifact, path, sha256, produced_by, inputs, settings, code_fingerprint, "
+                "code_commit, facts from lineage",
+            )
     except (duckdb.CatalogException, duckdb.BinderException):
         raise InputError(
             f"{database} has no lineage that this version reads: give a database that `pike "
             "database` made with it"
         ) from None
-    finally:
-        connection.close()
     compared = outdated.of_results(*database.absolute().parents[:2])
     stale: dict[str, list[str]] = {}
     for one in compared.every() if compared else ():
