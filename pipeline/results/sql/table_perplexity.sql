@@ -11,26 +11,20 @@ with labelled as (
         'lower' as better, significant
     from domains_tested
     union all
-    select scenario, model, method, 2000, 'mean', 'ppl', perplexity, perplexity_half, 2,
-        'lower', perplexity_significant
-    from averages_tested
-    union all
-    select scenario, model, method, 2001, 'exp of mean loss', 'ppl', perplexity_of_mean,
-        perplexity_of_mean_half, 2, 'lower', nll_significant
-    from averages_tested
-    union all
-    select a.scenario, a.model, a.method, 2002, 'mean loss against ' || e.baseline, 'nats',
-        a.nll_difference, a.difference_half, 3, 'lower', a.nll_significant
+    select a.scenario, a.model, a.method, c.*
     from averages_tested as a
     cross join experiment as e
-    where a.nll_difference is not null
-    union all
-    select scenario, model, method, 2003, 'seeds', null, seeds, null, 0, null, null
-    from averages_tested
-    union all
-    select scenario, model, method, 2004, 'paired seeds', null, paired_seeds, null, 0, null, null
-    from averages_tested
-    where paired_seeds is not null
+    cross join lateral (values
+        (2000, 'mean', 'ppl', a.perplexity, a.perplexity_half, 2, 'lower', a.perplexity_significant),
+        (2001, 'exp of mean loss', 'ppl', a.perplexity_of_mean, a.perplexity_of_mean_half, 2,
+            'lower', a.nll_significant),
+        (2002, 'mean loss against ' || e.baseline, 'nats', a.nll_difference, a.difference_half, 3,
+            'lower', a.nll_significant),
+        (2003, 'seeds', null, a.seeds, null, 0, null, null),
+        (2004, 'paired seeds', null, a.paired_seeds, null, 0, null, null)
+    ) as c (column_position, column_label, unit, value, error, decimals, better, significant)
+    -- The baseline has no difference to itself.
+    where c.value is not null
 ),
 
 known as (

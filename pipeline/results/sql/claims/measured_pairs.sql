@@ -45,37 +45,17 @@ accuracies as (
 ),
 
 of_losses as (
-    select
-        scenario,
-        model,
-        method,
-        against,
-        'perplexity' as quantity,
-        -100 * perplexity_difference / other_perplexity as value,
-        -100 * perplexity_high / other_perplexity as low,
-        -100 * perplexity_low / other_perplexity as high,
-        100 * perplexity_seed_sd / sqrt(seeds) / other_perplexity as seed_stderr,
-        100 * perplexity_document_stderr / other_perplexity as item_stderr,
-        seeds,
-        perplexity_degrees as degrees,
-        effective
-    from method_differences
-    union all
-    select
-        scenario,
-        model,
-        method,
-        against,
-        'spread',
-        -spread_difference,
-        -spread_high,
-        -spread_low,
-        spread_seed_sd / sqrt(seeds),
-        spread_document_stderr,
-        seeds,
-        spread_degrees,
-        effective
-    from method_differences
+    select d.scenario, d.model, d.method, d.against, c.*, d.seeds, d.effective
+    from method_differences as d
+    cross join lateral (values
+        ('perplexity', -100 * d.perplexity_difference / d.other_perplexity,
+            -100 * d.perplexity_high / d.other_perplexity,
+            -100 * d.perplexity_low / d.other_perplexity,
+            100 * d.perplexity_seed_sd / sqrt(d.seeds) / d.other_perplexity,
+            100 * d.perplexity_document_stderr / d.other_perplexity, d.perplexity_degrees),
+        ('spread', -d.spread_difference, -d.spread_high, -d.spread_low,
+            d.spread_seed_sd / sqrt(d.seeds), d.spread_document_stderr, d.spread_degrees)
+    ) as c (quantity, value, low, high, seed_stderr, item_stderr, degrees)
 ),
 
 losses as (
