@@ -32,16 +32,9 @@ class CheckpointKey(NamedTuple):
 class Outcomes:
     """What the runs of one scenario and model made of one task's items: their points."""
 
-    scenario: str
-    model: str
-    task: str
-    shots: int
-    formulation: str
     runs: list[CheckpointKey]
     document_I: npt.NDArray[Any]
     """Names of the items' documents: hashes of texts, the same in all tasks."""
-    chance: float
-    """Mean over the items of 1 / candidates."""
     points: dict[str, Floats]
     """By metric R x I: 1 for the true candidate, a share where several score highest, or 0.
 
@@ -153,20 +146,12 @@ def read(connection: duckdb.DuckDBPyConnection, group: Group, *, every: bool = F
     document_I = np.empty(len(names_I), object)
     document_I[item_N] = documents[document_N]
     candidates_N = _lengths(result["sum_log_likelihood"])
-    candidates_I = np.empty(len(names_I))
-    candidates_I[item_N] = candidates_N
     graded = {}
     for name, points_N in _graded(result, candidates_N).items():
         if name in requested:
             graded[name] = np.full((len(runs), len(names_I)), np.nan)
             graded[name][run_N, item_N] = points_N
-    return Outcomes(
-        *group,
-        runs=[CheckpointKey(*key) for key in runs],
-        document_I=document_I,
-        chance=float((1 / candidates_I).mean()),
-        points=graded,
-    )
+    return Outcomes([CheckpointKey(*key) for key in runs], document_I, graded)
 
 
 def _graded(table: "pa.Table", candidates_N: Ints) -> dict[str, Floats]:

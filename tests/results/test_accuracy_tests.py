@@ -92,7 +92,6 @@ def test_points_of_known_answerers_by_hand(empty, answerer, expected):
     assert group == ("s", "m", "t", 0, "cf")
     found = outcomes.read(empty, group)
     assert found.points["raw"][0] == pytest.approx(expected)
-    assert found.chance == pytest.approx((1 / 4 + 1 / 4 + 1 / 2 + 1 / 5) / 4)
     assert found.document_I.tolist() == ["d0", "d0", "d1", "d1"]
 
 
