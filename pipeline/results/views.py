@@ -29,17 +29,6 @@ def schema() -> str:
     return "\n".join((SQL / f"{name}.sql").read_text(encoding="utf-8") for name in SCHEMA)
 
 
-def create(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
-    """Creates the base tables and views, in the order of their dependencies.
-
-    Args:
-        connection: A new database.
-        wanted: Only these views and what they read from; without names all.
-    """
-    connection.execute(schema())
-    add(connection, *wanted)
-
-
 def add(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
     """Creates the views, or those wanted and what they read from, over the base tables.
 

@@ -23,7 +23,8 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def created():
     connection = duckdb.connect()
-    views.create(connection)
+    connection.execute(views.schema())
+    views.add(connection)
     insert(connection, "defaults", kind="paper", settings='{"headline": "cf"}')
     yield connection
     connection.close()

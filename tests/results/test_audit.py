@@ -21,7 +21,8 @@ STATED = """
 def paper():
     """The published numbers and no run; `stated` has the text's numbers as intervals."""
     connection = duckdb.connect()
-    views.create(connection, "table_audit", "printed")
+    connection.execute(views.schema())
+    views.add(connection, "table_audit", "printed")
     database.fill_paper(connection, {})
     connection.execute(f"create temp view stated as {STATED}")
     yield connection

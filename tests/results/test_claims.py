@@ -16,7 +16,8 @@ pytestmark = pytest.mark.slow
 def paper():
     """What claims read, with the published numbers and no run."""
     connection = duckdb.connect()
-    views.create(connection, "table_claims", "comparison", "measured_pairs", "printed_pairs")
+    connection.execute(views.schema())
+    views.add(connection, "table_claims", "comparison", "measured_pairs", "printed_pairs")
     connection.execute(
         "insert into experiment values ('e', 'mix', null, '{\"paper\": {\"comparable\": true}}')"
     )

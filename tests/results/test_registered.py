@@ -176,7 +176,8 @@ def repository(tmp_path):
     config = shorthand.written_out(registered_configuration.configuration(registration.read(file)))
     plan = planner.plan(config, str(file))
     connection = duckdb.connect(str(tmp_path / "b.duckdb"))
-    views.create(connection)
+    connection.execute(views.schema())
+    views.add(connection)
     insert(connection, "experiment", name="b", baseline="mix", config=json.dumps(plan.config))
     for scenario, values in config["scenarios"].items():
         weights = values.get("target") or dict.fromkeys(values["domains"], 1)
