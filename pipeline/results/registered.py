@@ -14,6 +14,7 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import duckdb
@@ -226,7 +227,7 @@ def _boards(
             "board", "model", "method", "scenarios", "difference", "half", "worst",
             "worst_scenario",
         )  # fmt: skip
-        yield {c: row[c] for c in columns} | _costs(chosen, plan, runs) | {"time here": _mean(here)}
+        yield {c: row[c] for c in columns} | _costs(chosen, plan, runs) | {"time here": fmean(here)}
 
 
 def _costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -> Row:
@@ -241,20 +242,16 @@ def _costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -> Row:
     others = [run._replace(method=equal.of) if equal else run for run in runs]
     paper = [method_costs.at_paper_size(plan.runs[str(run)]) for run in others]
     return {
-        "rows": _mean([rows(run) for run in runs]),
-        "with search": _mean(
+        "rows": fmean([rows(run) for run in runs]),
+        "with search": fmean(
             [sum(map(rows, dependencies.closure(plan.config, [run]))) for run in runs]
         ),
-        "time at the paper's size": _mean([method_costs.time(run) for run in paper]),
+        "time at the paper's size": fmean([method_costs.time(run) for run in paper]),
     }
 
 
 def _steps_of_mix(plan: Plan, run: RunName) -> int:
     return int(plan.runs[str(run._replace(method="mix"))]["training"]["steps"])
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
 
 
 def _text(facts: Mapping[str, Any], chosen: Registration) -> str:
