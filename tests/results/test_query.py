@@ -116,9 +116,3 @@ def test_where_some_runs_alone_are_finished_their_databases_are_named(tmp_path):
     (tmp_path / "databases" / "table-table1.duckdb").touch()
     with pytest.raises(InputError, match=r"--database\): .*databases/table-table1\.duckdb$"):
         query("select 1", tmp_path / "pike.duckdb")
-
-
-def test_a_file_that_is_no_database_is_refused(tmp_path):
-    (tmp_path / "pike.duckdb").write_text("nothing of the kind" * 1000)
-    with pytest.raises(InputError, match="cannot be opened"):
-        query("select 1", tmp_path / "pike.duckdb")
