@@ -45,14 +45,6 @@ def test_a_band_may_have_gaps(tmp_path):
     assert 'id="losses--s--m--a--mix"' in (tmp_path / "a.svg").read_text(encoding="utf-8")
 
 
-def test_text_stays_text_and_lines_have_names(tmp_path):
-    drawing.draw("losses", [panel()], 3, tmp_path / "a.svg")
-    svg = (tmp_path / "a.svg").read_text(encoding="utf-8")
-    assert ">loss</text>" in svg
-    assert 'id="losses--s--m--a--mix"' in svg
-    assert 'id="losses--s--m--a--pike"' in svg
-
-
 def test_lines_of_reference_that_are_near_each_other_share_a_label(tmp_path):
     lines = [("uniform", 2.0), ("unigram", 0.55), ("floor", 0.5)]
     near = panel(references=lines, y_limits=(0.0, 3.0))
