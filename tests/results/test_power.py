@@ -7,18 +7,7 @@ from pike_mixing.errors import InputError
 from pipeline.results import power
 
 
-def test_items_by_hand():
-    # (1.959964 + 0.841621)^2 = 7.84888.
-    assert power.unpaired_items(0.01, 0.5, 0.8, 0.05) == 39245
-    # (0.619795 + 0.266009)^2 = 0.784650.
-    assert power.paired_items(0.01, 0.1, 0.8, 0.05) == 7847
-    # Twice the difference takes a quarter of the items.
-    assert power.unpaired_items(0.02, 0.5, 0.8, 0.05) == 9812
-
-
-def test_seeds_by_hand():
-    # The noncentral t: 0.748 at 9 seeds, 0.803 at 10.
-    assert power.paired_seeds(1.0, 1.0, 0.8, 0.05) == 10
+def test_seeds_at_the_limits():
     assert power.paired_seeds(1.0, 0.0, 0.8, 0.05) == 2
     with pytest.raises(InputError, match="more than 10,000 seeds"):
         power.paired_seeds(0.001, 1.0, 0.8, 0.05)
@@ -36,9 +25,13 @@ def test_promised_power_is_reached():
 
 def test_answers_in_words_without_a_database():
     text = power.power(1.0, discordance=10.0, seed_sd=1.0)
+    # (0.619795 + 0.266009)^2 = 0.784650 and (1.959964 + 0.841621)^2 = 7.84888.
     assert "paired     7,847 items" in text
     assert "unpaired   39,245 items" in text
+    # The noncentral t: 0.748 at 9 seeds, 0.803 at 10.
     assert "seeds      10 of each method" in text
+    # Twice the difference takes a quarter of the items.
+    assert "unpaired   9,812 items" in power.power(2.0)
     assert "seeds      unknown" in power.power(1.0)
     items = 2 * power.paired_items(0.02, 0.2, 0.8, 0.05)
     assert f"paired     {items:,} items" in power.power(2.0, design_effect=2.0)
