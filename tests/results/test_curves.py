@@ -3,55 +3,46 @@ import pytest
 from pipeline.results import curves
 
 
+def row(method, position=0, **more):
+    """A row of a view: of one scenario, model and domain, unless more says otherwise."""
+    place = {"scenario": "s", "model": "m", "domain": "a", "domain_position": 0, "step": 10}
+    return place | {"method": method, "method_position": position, "seeds": 1} | more
+
+
 def test_differences_are_to_the_baseline_at_the_same_step():
-    rows = [
-        {"scenario": "s", "model": "m", "domain": "a", "method": method, "method_position": i,
-         "step": 10, "nll": nll, "seeds": 1}
-        for i, (method, nll) in enumerate((("mix", 2.0), ("pike", 1.5)))
-    ]  # fmt: skip
+    rows = [row("mix", nll=2.0), row("pike", 1, nll=1.5)]
     rows.append({**rows[1], "step": 20})
     (panel,) = curves.differences(rows, "mix")
     assert [(s.key, list(s.x), list(s.y)) for s in panel.series] == [("pike", [10], [-0.5])]
 
 
 def test_hopeless_methods_do_not_stretch_the_axis_of_differences():
-    rows = [
-        {"scenario": "s", "model": "m", "domain": "a", "method": method, "method_position": i,
-         "step": 10, "nll": nll, "seeds": 1}
-        for i, (method, nll) in enumerate(
-            (("mix", 2.0), ("pike", 1.9), ("round-robin", 2.2), ("single", 9.0))
-        )
-    ]  # fmt: skip
+    losses = {"mix": 2.0, "pike": 1.9, "round-robin": 2.2, "single": 9.0}
+    rows = [row(method, i, nll=nll) for i, (method, nll) in enumerate(losses.items())]
     (panel,) = curves.differences(rows, "mix")
     # The median of 0.1, 0.2 and 7 is 0.2: up to 0.4 and a margin of a tenth, down to -0.1.
     assert panel.y_limits == pytest.approx((-0.14, 0.44))
 
 
 def test_losses_that_beat_no_baseline_are_shown_whole():
-    row = {"scenario": "s", "model": "m", "domain": "a", "method": "mix", "method_position": 0,
-           "low": 6.0, "high": 6.0, "seeds": 1, "uniform": 6.2, "unigram": 5.5,
-           "floor": None}  # fmt: skip
-    rows = [row | {"step": step, "nll": nll} for step, nll in ((0, 7.0), (10, 6.0))]
+    simplest = {"low": 6.0, "high": 6.0, "uniform": 6.2, "unigram": 5.5, "floor": None}
+    rows = [row("mix", step=step, nll=nll, **simplest) for step, nll in ((0, 7.0), (10, 6.0))]
     (panel,) = curves.losses(rows, "mix")
     assert panel.y_limits == pytest.approx((5.88, 7.12))
 
 
 def test_weights_share_a_scale_except_where_one_domain_has_all():
-    rows = [
-        {"scenario": "s", "model": "m", "domain": "a", "domain_position": 0, "method": method,
-         "step": 1, "weight": weight, "alternates": False}
-        for method, weight in (("mix", 0.3), ("pike", 0.5), ("single", 1.0))
-    ]  # fmt: skip
+    weights = {"mix": 0.3, "pike": 0.5, "single": 1.0}
+    rows = [row(method, weight=weight, alternates=False) for method, weight in weights.items()]
     tops = [panel.y_limits[1] for panel in curves.weights(rows, "mix")]
     assert tops == pytest.approx([0.55, 0.55, 1.1])
 
 
 def test_gradients_leave_gaps_where_a_log_scale_has_no_place():
     rows = [
-        {"scenario": "s", "model": "m", "domain": "a", "domain_position": 0, "method": "pike",
-         "step": step, "squared_norm_unbiased": norm, "variance": 4.0, "noise_scale": None}
+        row("pike", step=step, squared_norm_unbiased=norm, variance=4.0, noise_scale=None)
         for step, norm in ((0, 1.0), (40, -0.5))
-    ]  # fmt: skip
+    ]
     norms, variances, scales = curves.gradients(rows, "mix")
     assert list(norms.series[0].y) == [1.0, None]
     assert list(variances.series[0].y) == [4.0, 4.0]
@@ -60,8 +51,8 @@ def test_gradients_leave_gaps_where_a_log_scale_has_no_place():
 
 def test_batches_of_one_domain_each_are_dots():
     rows = [
-        {"scenario": "s", "model": "m", "domain": domain, "domain_position": place,
-         "method": "random", "step": step, "weight": float(domain == owner), "alternates": True}
+        row("random", domain=domain, domain_position=place, step=step,
+            weight=float(domain == owner), alternates=True)
         for place, domain in enumerate("ab")
         for step, owner in enumerate("bab")
     ]  # fmt: skip

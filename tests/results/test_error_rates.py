@@ -2,12 +2,11 @@
 
 import itertools
 
-import duckdb
 import numpy as np
 import pytest
 
 from benchmarks import error_rates
-from pipeline.results import accuracy_tests, claim_tests, views
+from pipeline.results import accuracy_tests, claim_tests
 from pipeline.results.outcomes import Differences
 from pipeline.statistics import mean_difference, sign_flip
 from pipeline.statistics.detectable import detectable, detection_probability
@@ -164,27 +163,23 @@ def test_detectable_differences(seeds, by_hand):
     assert detectable(1e-9, seeds, 1.0) == pytest.approx(2.802, rel=1e-3)
 
 
-def test_the_views_know_the_quantiles_of_any_degrees():
-    connection = duckdb.connect()
-    connection.execute(views.schema())
+def test_the_views_know_the_quantiles_of_any_degrees(created):
     sql = "select degrees, t95(degrees) from (select unnest(?::double[]) as degrees)"
     tried = [1.0, 2.0, 2.5, 3.0, 3.5, 7.25, 29.0, 29.9, 30.0, 45.5, 1e4, float("inf")]
-    for degrees, quantile in connection.execute(sql, [tried]).fetchall():
+    for degrees, quantile in created.execute(sql, [tried]).fetchall():
         ratio = quantile / mean_difference.t_quantile(0.05, min(degrees, 1e9))
         assert 0.9997 <= ratio <= (1.02 if degrees < 3 else 1.004)
     # The mean in 1 / degrees of 4.303 and 3.182 lies at 2.4.
-    assert connection.execute("select t95(2.4), t95(0), t95(null)").fetchone() == (
+    assert created.execute("select t95(2.4), t95(0), t95(null)").fetchone() == (
         pytest.approx(3.7425), None, None,
     )  # fmt: skip
 
 
-def test_the_views_know_the_same_detectable_differences():
-    connection = duckdb.connect()
-    connection.execute(views.schema())
+def test_the_views_know_the_same_detectable_differences(created):
     for seeds in (2, 3, 10, 14):
         for seed_sd, shared in ((1.0, 0.0), (0.0, 1.0), (1.0, 0.5)):
             sql = "select detectable(?, ?, ?)"
-            (value,) = connection.execute(sql, [seed_sd, seeds, shared]).fetchone()
+            (value,) = created.execute(sql, [seed_sd, seeds, shared]).fetchone()
             exact = detectable(seed_sd or 1e-9, seeds, shared)
             # Both parts by one root: at most a tenth too much, never too little.
             assert 0.995 * exact <= value <= 1.15 * exact

@@ -37,16 +37,22 @@ def test_rows_and_columns_are_sorted_by_position():
     assert "x (ppl)" not in block.lines[1].cells
 
 
-def test_the_lowest_value_is_bold_and_floors_do_not_compete():
-    block = tables.block(
-        [row("a", "x", 2.0), row("b", "x", 1.5, place=1), row("c", "x", 1.0, kind="reference")]
-    )
-    assert shown(block) == [("a", "2.00"), ("c", "1.00"), ("b", "*1.50*")]
-
-
-def test_the_highest_value_is_bold_where_higher_is_better():
-    block = tables.block([row("a", "x", 2.0, better="higher"), row("b", "x", 1.0, better="higher")])
-    assert shown(block) == [("a", "*2.00*"), ("b", "1.00")]
+@pytest.mark.parametrize(
+    ("values", "better", "texts"),
+    [
+        ((2.0, 1.5), "lower", ("2.00", "*1.50*")),
+        ((2.0, 1.0), "higher", ("*2.00*", "1.00")),
+        ((1.0, 2.0), None, ("1.00", "2.00")),
+        # What is shown alike is bold alike, and nothing where all are.
+        ((1.001, 1.002, 2.0), "lower", ("*1.00*", "*1.00*", "2.00")),
+        ((1.0, 1.001), "lower", ("1.00", "1.00")),
+    ],
+)
+def test_the_best_values_are_bold(values, better, texts):
+    cells = [row(name, "x", v, better=better) for name, v in zip("abc", values, strict=False)]
+    # A floor does not compete.
+    cells.append(row("floor", "x", 0.5 if better == "lower" else 9.0, kind="reference", place=1))
+    assert [text for _, text in shown(tables.block(cells))[:-1]] == [*texts]
 
 
 def test_the_best_value_is_only_underlined_where_no_test_confirms_it():
@@ -105,17 +111,6 @@ def test_doubts_sign_every_number_of_their_method_and_of_no_other(shown):
                 signed = cell["collapsed"] + cell["unmoved"]
                 of_pike = cell["row"] == "pike" and cell["shown"] != ""
                 assert signed == ("10" if of_pike else "00"), cell
-
-
-def test_values_that_are_shown_alike_are_bold_alike():
-    block = tables.block([row("a", "x", 1.001), row("b", "x", 1.002), row("c", "x", 2.0)])
-    assert shown(block) == [("a", "*1.00*"), ("b", "*1.00*"), ("c", "2.00")]
-
-
-def test_nothing_is_bold_where_all_are_equal_or_nothing_is_better():
-    assert shown(tables.block([row("a", "x", 1.0), row("b", "x", 1.001)]))[0] == ("a", "1.00")
-    cells = [row("a", "x", 1.0, better=None), row("b", "x", 2.0, better=None)]
-    assert shown(tables.block(cells)) == [("a", "1.00"), ("b", "2.00")]
 
 
 @pytest.mark.parametrize(
