@@ -49,16 +49,13 @@ def paper(empty):
             underlined=False,
         )  # fmt: skip
     insert(empty, "experiment", name="e", baseline="mix", config="{}")
+    tasks = {"easy": "en", "continuation-easy": "hellaswag_en", "code": "books"}
     play(
         empty,
-        ("scenario", "symbols", "mc4-en-hi-de"),
-        ("scenario", "text", "glam"),
-        ("model", "nano", "gpt2-large"),
-        ("task", "easy", "en"),
-        ("task", "continuation-easy", "hellaswag_en"),
-        ("task", "code", "books"),
-        ("task", "continuation-code", "arc_easy"),
-        *(("method", m, m) for m in ("mix", "round-robin", "random", "pike", "glam", "single-hi")),
+        scenario=[("symbols", "mc4-en-hi-de"), ("text", "glam")],
+        model=[("nano", "gpt2-large")],
+        task=[*tasks.items(), ("continuation-code", "arc_easy")],
+        method=["mix", "round-robin", "random", "pike", "glam", "single-hi"],
     )
     return empty
 

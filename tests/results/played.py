@@ -3,6 +3,8 @@
 import json
 import math
 
+import duckdb
+
 NAMES = (
     ("scenario", "mc4-en-hi-de", 4, "three languages"),
     ("scenario", "glam", 16, "six domains"),
@@ -50,23 +52,66 @@ def records(connection, sql):
     return [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]
 
 
+def ask(path, sql):
+    """The rows of an answer of a database that lies on disk."""
+    with duckdb.connect(str(path), read_only=True) as connection:
+        return connection.execute(sql).fetchall()
+
+
 def columns_of(connection, view):
     """Names of a view's columns, known since it was created."""
     sql = "select column_name from information_schema.columns where table_name = ?"
     return {name for (name,) in connection.execute(sql, [view]).fetchall()}
 
 
-def play(connection, *pairs):
-    for kind, ours, published in pairs:
-        insert(connection, "published_names", kind=kind, ours=ours, published=published)
+def play(connection, **kinds):
+    """By kind the names that are ours and the paper's, or pairs of (ours, published)."""
+    for kind, names in kinds.items():
+        for name in names:
+            ours, published = (name, name) if isinstance(name, str) else name
+            insert(connection, "published_names", kind=kind, ours=ours, published=published)
 
 
-def train(connection, scenario, name, perplexity, *, accuracy=None, seed=0, **settings):
-    """One run with the perplexities of its domains, and an accuracy by task."""
-    run = f"{scenario}/nano/{name}/seed{seed}"
+def evaluated(connection, name, step=10, **nll_by_domain):
+    """Perplexities of one checkpoint: domain=(nll, stderr)."""
+    for domain, (nll, stderr) in nll_by_domain.items():
+        insert(
+            connection, "perplexities", run=name, step=step, domain=domain, nll=nll, stderr=stderr,
+            perplexity=math.exp(nll), bits_per_byte=nll / math.log(2), tokens=40,
+        )  # fmt: skip
+
+
+def scenarios_of_two(connection, names, weighed):
+    """Scenarios of the domains a and b, which weigh 1 : 3 in `weighed` and alike in the others."""
+    for place, scenario in enumerate(names):
+        insert(connection, "scenarios", scenario=scenario, position=place)
+        for position, domain in enumerate("ab"):
+            target = 3 if (scenario, domain) == (weighed, "b") else 1
+            insert(
+                connection, "domains", scenario=scenario, domain=domain, position=position,
+                target=target,
+            )  # fmt: skip
+
+
+def ran(connection, scenario, method, seed, a, b):
+    """A run of model m that loses `a` and `b` nats a token on its two domains; its name."""
+    name = f"{scenario}/m/{method}/seed{seed}"
+    insert(
+        connection, "runs", run=name, scenario=scenario, model="m", method=method, seed=seed,
+        steps=10, tokens=100, tokenizer="t",
+    )  # fmt: skip
+    evaluated(connection, name, a=(a, 0.1), b=(b, 0.1))
+    return name
+
+
+def train(
+    connection, scenario, name, perplexity, *, accuracy=None, seed=0, size="nano", **settings
+):
+    """One run with the perplexities of its domains, and an accuracy by task; its name."""
+    run = f"{scenario}/{size}/{name}/seed{seed}"
     values = {"rule": name, "method": {}, "training": {"steps": 10, "rows": 4}, **settings}
     insert(
-        connection, "runs", run=run, scenario=scenario, model="nano", method=name, seed=seed,
+        connection, "runs", run=run, scenario=scenario, model=size, method=name, seed=seed,
         steps=10, tokens=1000, tokenizer="t", parameters=1_500_000, settings=json.dumps(values),
     )  # fmt: skip
     for place, (domain, value) in enumerate(perplexity.items()):

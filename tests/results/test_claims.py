@@ -4,8 +4,9 @@ import itertools
 import math
 
 import duckdb
+import played
 import pytest
-from played import insert
+from played import evaluated, insert, play
 
 from pipeline.results import accuracy_tests, claim_tests, database, loss_tests, views
 
@@ -35,24 +36,9 @@ def ours(paper):
     paper.execute("rollback")
 
 
-def play(connection, **kinds):
-    """kind=name, or (ours, published)."""
-    for kind, names in kinds.items():
-        for name in names:
-            mine, published = (name, name) if isinstance(name, str) else name
-            insert(connection, "published_names", kind=kind, ours=mine, published=published)
-
-
-def train(connection, scenario, method, seed=0, model="gpt2-large", rule="pike"):
+def train(connection, scenario, method, seed=0, size="gpt2-large", rule="pike"):
     """One run; returns its name."""
-    run = f"{scenario}/{model}/{method}/seed{seed}"
-    insert(
-        connection, "runs", run=run, scenario=scenario, model=model, method=method, seed=seed,
-        steps=10, tokens=1000, tokenizer="t", settings=f'{{"rule": "{rule}"}}',
-    )  # fmt: skip
-    connection.execute("insert or ignore into methods values (?, 0)", [method])
-    connection.execute("insert or ignore into scenarios values (?, 0)", [scenario])
-    return run
+    return played.train(connection, scenario, method, {}, seed=seed, size=size, rule=rule)
 
 
 def answer(connection, run, task, right, shots=0, metric="per_token"):
@@ -67,14 +53,6 @@ def answer(connection, run, task, right, shots=0, metric="per_token"):
             item=str(item), document=f"{task}-{item}", gold=0, pick=1 - point,
             sum_log_likelihood=[float(point), 0.5], unconditional=[0.0, 0.0],
             tokens=[1, 1], characters=[1, 1], bytes=[1, 1], shots_used=shots,
-        )  # fmt: skip
-
-
-def perplexities(connection, run, **values):
-    for domain, value in values.items():
-        insert(
-            connection, "perplexities", run=run, step=10, domain=domain, nll=math.log(value),
-            perplexity=value, bits_per_byte=1.0, tokens=40, stderr=0.001,
         )  # fmt: skip
 
 
@@ -297,7 +275,7 @@ def test_perplexities_are_shares_of_the_same_seeds(ours):
     more = train(ours, "mc4-en-hi-de", "mix", seed=1)
     for run, nll in ((runs["mix"], 40.0), (runs["random"], 44.0), (more, 80.0)):
         for domain in ("en", "hi", "de"):
-            perplexities(ours, run, **{domain: math.exp(nll / 40)})
+            evaluated(ours, run, **{domain: (nll / 40, 0.001)})
             for document in (0, 1):
                 insert(
                     ours, "documents", run=run, step=10, domain=domain, document=document,
@@ -370,8 +348,8 @@ def test_perplexities_near_each_other_are_alike(ours):
     play(ours, scenario=["mc4-en-hi"], model=["gpt2-small"], method=["mix", "pcgrad"], task=["en"])
     insert(ours, "domains", scenario="mc4-en-hi", domain="en", position=0)
     for (method, value), seed in itertools.product((("mix", 10.0), ("pcgrad", 10.05)), range(3)):
-        run = train(ours, "mc4-en-hi", method, seed, model="gpt2-small", rule=method)
-        perplexities(ours, run, en=value)
+        run = train(ours, "mc4-en-hi", method, seed, size="gpt2-small", rule=method)
+        evaluated(ours, run, en=(math.log(value), 0.001))
         # Ten documents below PCGrad's mean and ten above it, so that its error is 0.001 nats.
         apart = 0.001 * math.sqrt(19) * (method == "pcgrad")
         for document in range(20):
@@ -459,7 +437,7 @@ def test_example_1_is_judged_by_all_its_settings(ours):
 
 def test_numbers_beside_the_papers(ours):
     runs = three_languages(ours)
-    perplexities(ours, runs["mix"], en=11.5)
+    evaluated(ours, runs["mix"], en=(math.log(11.5), 0.001))
     answer(ours, runs["mix"], "hellaswag_en", [1] * 7 + [0] * 13)
     sql = (
         "select published, ours, difference, z, verdict from comparison where \"table\" = 'table1' "

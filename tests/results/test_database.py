@@ -4,6 +4,7 @@ import documented
 import duckdb
 import pyarrow.parquet as pq
 import pytest
+from played import ask
 
 from pike_mixing.errors import InputError
 from pipeline.results import database
@@ -19,11 +20,6 @@ def rewrite(path, table):
     entry = {"bytes": path.stat().st_size, "sha256": atomic_files.sha256(path)}
     manifest["files"][str(path.relative_to(folder))] = entry
     atomic_files.write_json(folder / atomic_files.MANIFEST, manifest)
-
-
-def ask(path, sql):
-    with duckdb.connect(str(path), read_only=True) as connection:
-        return connection.execute(sql).fetchall()
 
 
 def everything(path):

@@ -2,6 +2,7 @@
 
 import math
 
+import played
 import pytest
 from played import insert, records
 
@@ -15,15 +16,7 @@ T = {1: 12.706, 2: 4.303}
 def judged(empty):
     """Scenarios s and u, each with two domains of twenty documents of a token."""
     insert(empty, "experiment", name="e", baseline="mix", oracle="oracle", config="{}")
-    for place, scenario in enumerate("su"):
-        insert(empty, "scenarios", scenario=scenario, position=place)
-        for position, (domain, target) in enumerate(
-            {"a": 1, "b": 3 if scenario == "u" else 1}.items()
-        ):
-            insert(
-                empty, "domains", scenario=scenario, domain=domain, position=position,
-                target=target,
-            )  # fmt: skip
+    played.scenarios_of_two(empty, "su", weighed="u")
     for place, method in enumerate(("mix", "oracle", "mine", "drawn-000")):
         insert(empty, "methods", method=method, position=place)
     return empty
@@ -31,21 +24,13 @@ def judged(empty):
 
 def ran(connection, scenario, method, seed, a, b, seconds=1.0):
     """A run whose documents of the two domains lose `a` and `b` nats a token."""
-    name = f"{scenario}/m/{method}/seed{seed}"
-    insert(
-        connection, "runs", run=name, scenario=scenario, model="m", method=method, seed=seed,
-        steps=10, tokens=100, tokenizer="t",
-    )  # fmt: skip
+    name = played.ran(connection, scenario, method, seed, a, b)
     insert(connection, "steps", run=name, step=0, seconds=seconds)
     for domain, nll in (("a", a), ("b", b)):
         insert(
             connection, "documents",
             *({"run": name, "step": 10, "domain": domain, "document": str(number), "nll": nll,
                "tokens": 1} for number in range(20)),
-        )  # fmt: skip
-        insert(
-            connection, "perplexities", run=name, step=10, domain=domain, nll=nll, stderr=0.1,
-            perplexity=math.exp(nll), bits_per_byte=nll, tokens=20,
         )  # fmt: skip
     return name
 

@@ -1,20 +1,13 @@
 import json
 
+from played import ask
+
 from pipeline.results import experiment, lineage
-from pipeline.results.selection import connect
 from pipeline.runtime import atomic_files
 
 
-def rows(path, sql):
-    connection = connect(path)
-    try:
-        return connection.execute(sql).fetchall()
-    finally:
-        connection.close()
-
-
 def test_every_kind_of_artifact_has_a_stable_name(made):
-    names = [name for (name,) in rows(made / "pike.duckdb", "select artifact from lineage")]
+    names = [name for (name,) in ask(made / "pike.duckdb", "select artifact from lineage")]
     assert len(names) == len(set(names))
     assert {
         "source/code",
@@ -31,7 +24,7 @@ def test_every_kind_of_artifact_has_a_stable_name(made):
 
 
 def test_every_chain_ends_at_sources_and_given_files(made):
-    found = rows(made / "pike.duckdb", "select artifact, inputs from lineage")
+    found = ask(made / "pike.duckdb", "select artifact, inputs from lineage")
     inputs = dict(found)
     assert all(name in inputs for names in inputs.values() for name in names)
     ends = {name for name, names in inputs.items() if not names}
@@ -41,7 +34,7 @@ def test_every_chain_ends_at_sources_and_given_files(made):
 
 
 def test_paths_are_relative_to_the_results_and_hold_what_their_sums_say(made):
-    found = rows(made / "pike.duckdb", "select path, sha256 from lineage where sha256 is not null")
+    found = ask(made / "pike.duckdb", "select path, sha256 from lineage where sha256 is not null")
     assert len(found) > 100
     for path, digest in found:
         assert atomic_files.sha256(made / path) == digest, path
@@ -49,7 +42,7 @@ def test_paths_are_relative_to_the_results_and_hold_what_their_sums_say(made):
 
 def test_a_run_stands_on_its_corpora_and_settings(made):
     sql = "select inputs, facts from lineage where artifact = 'run/languages/tiny/mix/seed1'"
-    ((inputs, facts),) = rows(made / "pike.duckdb", sql)
+    ((inputs, facts),) = ask(made / "pike.duckdb", sql)
     assert inputs == [
         *(f"corpus/languages/{domain}" for domain in ("easy", "hard", "noise")),
         "file/runs/languages/tiny/mix/seed1/run.json",
@@ -59,7 +52,7 @@ def test_a_run_stands_on_its_corpora_and_settings(made):
 
 def test_tables_stand_on_what_their_views_read(made):
     found = dict(
-        rows(
+        ask(
             made / "pike.duckdb",
             "select artifact, inputs from lineage where produced_by in ('table', 'figure')",
         )

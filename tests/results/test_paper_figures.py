@@ -73,13 +73,14 @@ def test_figure_1_says_how_much_sooner_pike_is_where_the_baseline_ends(paper):
 
 def test_figure_7_is_the_mean_perplexity_of_three_methods_after_the_first_step(paper):
     play(
-        paper, ("scenario", "two", "mc4-en-hi"), ("model", "pico", "gpt2-small"),
-        ("method", "pcgrad", "pcgrad"),
-    )  # fmt: skip
+        paper,
+        scenario=[("two", "mc4-en-hi")],
+        model=[("pico", "gpt2-small"), ("nano", "gpt2-small")],
+        method=["pcgrad"],
+    )
     paper.execute("insert into paper_names values ('scenario', 'mc4-en-hi', 3, 'two languages')")
     paper.execute("insert into paper_names values ('model', 'gpt2-small', 0, 'GPT-2 small')")
-    paper.execute("delete from published_names where ours = 'nano'")
-    play(paper, ("model", "nano", "gpt2-small"))
+    paper.execute("delete from published_names where ours = 'nano' and published = 'gpt2-large'")
     train(paper, "two", "pcgrad", {"easy": 8.0, "hard": 4.0})
     train(paper, "two", "pike", {"easy": 8.0, "hard": 4.0})
     assert [(r["key"], r["step"], r["value"]) for r in records(paper, "from figure7")] == [
@@ -104,7 +105,7 @@ def test_figure_6_shows_the_baselines_gradients_alone(paper):
 
 
 def test_figure_8_draws_a_method_once_whatever_it_plays(paper):
-    play(paper, ("method", "pike", "pike-estimates=1"))
+    play(paper, method=[("pike", "pike-estimates=1")])
     for method in ("mix", "pike", "random"):
         run = train(paper, "symbols", method, {"easy": 8.0})
         insert(paper, "weights", run=run, step=0, domain="easy", weight=0.5, count=1)

@@ -92,7 +92,7 @@ def test_a_scenario_under_the_papers_name_has_its_numbers_beside_ours(paper):
     config = json.dumps({"paper": {"comparable": True}})
     paper.execute("update experiment set config = ?", [config])
     paper.execute("delete from published_names where kind = 'scenario'")
-    play(paper, ("scenario", "mc4-en-hi-de", "mc4-en-hi-de"))
+    play(paper, scenario=["mc4-en-hi-de"])
     train(paper, "mc4-en-hi-de", "mix", {"easy": 8.0})
     (section,) = read(paper, "table1").values()
     assert section["Mix"]["easy as C4 (en)"]["published"] == 11.13
@@ -131,7 +131,7 @@ def test_table_4_shows_weights_as_given_or_found_and_divided_by_their_sum(paper)
     train(paper, "text", "glam", domains, method={"weights_by_domain": weights})
     run = train(paper, "text", "doremi", domains, method={"mixture": "doremi"})
     paper.execute("update runs set mixture = 'found' where run = ?", [run])
-    play(paper, ("method", "doremi", "doremi"))
+    play(paper, method=["doremi"])
     insert(paper, "paper_names", kind="method", name="doremi", position=16, label="DoReMi")
     found = json.dumps({"weights_by_domain": {"code": 0.25, "prose": 0.75}})
     insert(paper, "lineage", artifact="mixture/found", facts=found)
@@ -157,7 +157,7 @@ def test_table_4_shows_weights_as_given_or_found_and_divided_by_their_sum(paper)
 )
 def test_table_3_names_the_language_and_what_was_counted(paper, ours, language):
     paper.execute("delete from published_names where kind = 'task'")
-    play(paper, ("task", ours, "en"))
+    play(paper, task=[(ours, "en")])
     insert(
         paper, "paper_setup", table="table3", row_position=0, row_label="en",
         column_position=0, column_label="language", text="English",
@@ -215,7 +215,7 @@ def test_table_8_is_the_share_of_the_time_that_estimates_took(paper):
 def test_table_11_names_the_runs_own_coefficients_and_marks_the_best(paper):
     for ours, zeta2, accuracy in (("without", 0, 30.0), ("with", 0.5, 40.0)):
         published = f"pike-zeta1=0.1-zeta2={0 if zeta2 == 0 else 0.1}"
-        play(paper, ("method", ours, published))
+        play(paper, method=[(ours, published)])
         train(
             paper, "text", ours, {"code": 8.0}, accuracy={"continuation-code": accuracy},
             method={"zeta2": zeta2},

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 import yaml
-from played import insert, records
+from played import insert, ran, records, scenarios_of_two
 
 from pike_mixing.errors import InputError
 from pipeline.planning import planner, registered_configuration, registration, shorthand
@@ -24,14 +24,7 @@ def filled(empty):
     """Scenarios s and u without a target and t with one, each with two domains."""
     config = json.dumps({"runs": RUNS})
     insert(empty, "experiment", name="e", baseline="mix", config=config)
-    for place, scenario in enumerate("sut"):
-        insert(empty, "scenarios", scenario=scenario, position=place)
-        for position, domain in enumerate("ab"):
-            target = 3 if (scenario, domain) == ("t", "b") else 1
-            insert(
-                empty, "domains", scenario=scenario, domain=domain, position=position,
-                target=target,
-            )  # fmt: skip
+    scenarios_of_two(empty, "sut", weighed="t")
     for seed in (0, 1, 100):
         for scenario in "sut":
             ran(empty, scenario, "mix", seed, 2.0, 2.0)
@@ -40,19 +33,6 @@ def filled(empty):
         ran(empty, "u", "mine", seed, 1.6, 1.6)
         ran(empty, "t", "mine", seed, 2.0, 2.4)
     return empty
-
-
-def ran(connection, scenario, method, seed, a, b):
-    name = f"{scenario}/m/{method}/seed{seed}"
-    insert(
-        connection, "runs", run=name, scenario=scenario, model="m", method=method, seed=seed,
-        steps=10, tokens=100, tokenizer="t",
-    )  # fmt: skip
-    for domain, nll in (("a", a), ("b", b)):
-        insert(
-            connection, "perplexities", run=name, step=10, domain=domain, nll=nll, stderr=0.1,
-            perplexity=math.exp(nll), bits_per_byte=nll, tokens=20,
-        )  # fmt: skip
 
 
 def test_the_scenario_is_the_unit_and_a_target_makes_a_board(filled):

@@ -2,7 +2,7 @@ import itertools
 import math
 
 import pytest
-from played import insert, records
+from played import evaluated, insert, records
 
 from pipeline.results import loss_tests, views
 
@@ -21,14 +21,6 @@ def run(connection, method, seed=0, *, scenario="s", position=0, **facts):
     connection.execute("delete from experiment")
     insert(connection, "experiment", {"name": "e", "baseline": "mix", "config": "{}"})
     return name
-
-
-def evaluated(connection, name, step=10, **nll_by_domain):
-    """Perplexities of one checkpoint: domain=(nll, stderr)."""
-    for domain, (nll, stderr) in nll_by_domain.items():
-        row = {"run": name, "step": step, "domain": domain, "nll": nll, "stderr": stderr}
-        derived = {"perplexity": math.exp(nll), "bits_per_byte": nll / math.log(2), "tokens": 40}
-        insert(connection, "perplexities", row | derived)
 
 
 def documents(connection, name, domain, *sums, step=10):
@@ -53,13 +45,6 @@ def test_every_view_says_what_it_is_and_orders_its_rows():
         if name.startswith("table"):
             assert views.caption(name).endswith("."), name
             assert "--" not in views.caption(name), name
-
-
-def test_views_are_created_after_those_they_read():
-    order = views.ordered()
-    assert order.index("validation") < order.index("validation_averages")
-    assert order.index("figure_gradients") < order.index("table_gradients")
-    assert sorted(order) == sorted(views.texts())
 
 
 def test_base_tables_of_a_view_are_found_through_other_views():
