@@ -1,7 +1,6 @@
 """`pike advise`: the decision of an experiment, and what is copied into a trainer's settings."""
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +107,7 @@ def snippets(place: Row) -> dict[str, str]:
     shares = place["shares"]
     note = "" if place["fixed"] else "  # drawn on average; as fixed shares they were not tried"
     return {
-        "yaml": _flow({"methods": {NAME: place["rule"]}}, 2).rstrip(),
+        "yaml": f"methods:\n  {NAME}: {_line(place['rule'])}",
         "python": f"from pike_mixing import make\n\nmethod = make({rule!r}{arguments})",
         "interleave": (
             f"shares = {shares!r}{note}\n"
@@ -116,14 +115,6 @@ def snippets(place: Row) -> dict[str, str]:
             "    probabilities=list(shares.values()), stopping_strategy='all_exhausted', seed=0)"
         ),
     }
-
-
-def _flow(values: Mapping[str, Any], depth: int) -> str:
-    """YAML with what lies deeper than `depth` in one line."""
-    if depth == 1:
-        return "".join(f"{name}: {_line(v)}\n" for name, v in values.items())
-    parts = {name: _flow(v, depth - 1) for name, v in values.items()}
-    return "".join(f"{n}:\n{re.sub('^', '  ', t.rstrip(), flags=re.M)}\n" for n, t in parts.items())
 
 
 def _line(values: Any) -> str:
@@ -167,7 +158,7 @@ def insert(place: Row, path: Path) -> str:
     runs = {"scenarios": [scenario], "models": entry.get("models", []), "methods": [NAME],
             "seeds": entry.get("seeds", [0])}  # fmt: skip
     added = {
-        "methods": _flow({NAME: place["rule"]}, 1).rstrip(),
+        "methods": f"{NAME}: {_line(place['rule'])}",
         "runs": f"- {_line(runs)}",
     }
     content = path.read_text(encoding="utf-8")
