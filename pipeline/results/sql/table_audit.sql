@@ -7,7 +7,6 @@ select
         when 'average' then 'Averages against their columns'
         when 'items' then 'Accuracies against the number of items'
         when 'mark' then 'Bold and underlined numbers'
-        when 'twice' then 'One run in two tables'
         when 'same run' then 'One run under two names'
         when 'grid' then 'Settings that the grid lacks'
         when 'tie' then 'Equal numbers marked differently'
