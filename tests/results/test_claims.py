@@ -58,7 +58,8 @@ def answer(connection, run, task, right, shots=0, metric="per_token"):
 
 def fill(connection):
     """What the database makes of records, for the claims."""
-    connection.execute("delete from accuracy_tests; delete from loss_tests")
+    for table in ("accuracy_tests", "loss_tests", "pairs", "claim_tests"):
+        connection.execute(f"delete from {table}")
     accuracy_tests.fill(connection)
     loss_tests.fill(connection)
     claim_tests.fill(connection)
