@@ -84,7 +84,7 @@ not fetched.
 
 def template(text: str) -> str:
     """The page as the report's template: wide tables scroll, links into docs/ are words."""
-    text = re.sub(r"\[([^]]*)\]\(\S*\.md\S*\)", r"\1 (docs)", text)
+    text = re.sub(r"\[([^]]*)\]\([^)\s]*\.md[^)\s]*\)", r"\1 (docs)", text)
     html = MarkdownIt("commonmark").enable("table").render(text)
     html = re.sub(
         r"<h2>([^<]*)</h2>((?:(?!<h2>).)*?)<table>",

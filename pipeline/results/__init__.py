@@ -5,7 +5,7 @@
     lineage      manifests                      -> what was made from what, by which code
     views        sql/*.sql                      -> views, each after those that it reads
     outcomes     scores of items                -> points, under every normalisation
-    comparisons  all methods, all tasks         -> the table accuracy_tests
+    accuracy_tests all methods, all tasks       -> the table accuracy_tests
     loss_tests   losses by document             -> the table loss_tests
     speedups     curves of two methods          -> the table speedups
     claim_tests  what the paper claims          -> pairs, claim_tests

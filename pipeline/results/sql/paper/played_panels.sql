@@ -39,4 +39,4 @@ join scenarios as s using (scenario)
 join paper_names as n on n.kind = 'scenario' and c.published_scenario = n.name
 left join ends as b on c.scenario = b.scenario and c.model = b.model and c.quantity = 'accuracy'
 window line as (partition by c.quantity, c.scenario, c.model, c.method, c.published_method)
-order by s.position, c.scenario, c.model, m.position, c.method, c.step
+order by s.position, c.scenario, c.model, m.position, c.method, c.published_method, c.quantity, c.step
