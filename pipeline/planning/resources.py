@@ -23,6 +23,7 @@ from pipeline import settings
 from pipeline.planning import methods
 from pipeline.runtime import accelerators
 from pipeline.runtime.accelerators import Accelerator
+from pipeline.tasks.evaluation_settings import Choice
 
 Settings = Mapping[str, Any]
 
@@ -37,8 +38,6 @@ RECORD_BYTES = 60
 """Disk that one row of a record takes, parts and joined table together."""
 TABLES_BYTES = 2**16
 """Disk of an evaluated checkpoint's tables beside what grows with its tokens."""
-DISTRACTORS = 3
-"""Of a choice that says nothing (`evaluation.items.Choice`)."""
 HEADROOM = 1.25
 """Over the formulas: the allocator's gaps, buffers of libraries."""
 
@@ -250,9 +249,8 @@ def of_evaluation(
         tokens += (one.get("items") or 3000) * length
     choice = evaluation.get("choice")
     if choice:
-        text = (
-            choice["context"] + (1 + choice.get("distractors", DISTRACTORS)) * choice["candidate"]
-        )
+        candidates = 1 + choice.get("distractors", Choice.distractors)
+        text = choice["context"] + candidates * choice["candidate"]
         tokens += choice["items"] * len(domains) * text
     flops = tokens * training_flops(shape, vocabulary, length) / 3
     batch = evaluation["batch_tokens"]

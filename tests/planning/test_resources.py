@@ -8,7 +8,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from pike_mixing.torch import chunked_loss
 from pipeline import settings
-from pipeline.evaluation import items
 from pipeline.model import transformer
 from pipeline.planning import resources
 from pipeline.runtime import accelerators
@@ -116,10 +115,6 @@ def test_a_training_state_is_sixteen_bytes_for_each_parameter_and_methods_add_th
     assert resources.states(values(SMALL, "pcgrad", domains=3), 1000) == 28_000
     # Moments of three domains, one gradient, one more in passing and the weights.
     assert resources.states(values(SMALL, "adatask", domains=3), 1000) == 40_000
-
-
-def test_distractors_are_as_many_as_an_evaluation_takes():
-    assert items.Choice(items=1, context=1, candidate=1).distractors == resources.DISTRACTORS
 
 
 def test_passes_beyond_mix():
