@@ -63,28 +63,27 @@ def problems(config: Config, origin: str) -> list[str]:
         origin: Where it was set, for messages.
     """
     dangling = [
-        unknown(name, known, f"{origin}: {where}")
+        unknown(name, known, where)
         for names, known, where in _uses(config)
         for name in names
         if name not in known
     ]
-    return dangling or _grid_problems(config, origin) or _incompatible(config, origin)
+    if found := dangling or list(_grid_problems(config)):
+        return [f"{origin}: {problem}" for problem in found]
+    whole = validation.validate(Experiment, config, origin, together=False)
+    further = [f"{origin}: {problem}" for problem in _incompatible(config, whole.training)]
+    return schema.contradictions(whole, origin) + further
 
 
-def _grid_problems(config: Config, origin: str) -> list[str]:
+def _grid_problems(config: Config) -> Iterator[str]:
     """Grids of a setting that their methods do not set, or with the name of a mixture."""
     grids, mixtures = config.get("grids", {}), config.get("mixtures", {})
-    result = [
-        f"{origin}: grids.{name}: a mixture has this name, too: rename one"
-        for name in grids.keys() & mixtures.keys()
-    ]
+    for name in grids.keys() & mixtures.keys():
+        yield f"grids.{name}: a mixture has this name, too: rename one"
     for name, grid in grids.items():
-        result += [
-            f"{origin}: grids.{name}.settings: methods.{method} sets no {setting!r}: set it there"
-            for method, setting in itertools.product(grid["methods"], grid["settings"])
-            if setting not in config["methods"].get(method, {})
-        ]
-    return result
+        for method, setting in itertools.product(grid["methods"], grid["settings"]):
+            if setting not in config["methods"].get(method, {}):
+                yield f"grids.{name}.settings: methods.{method} sets no {setting!r}: set it there"
 
 
 def _uses(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
@@ -128,31 +127,27 @@ def _unknown_tasks(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str
         yield fits_none, TASKS, where
 
 
-def _incompatible(config: Config, origin: str) -> list[str]:
+def _incompatible(config: Config, recipes: Mapping[str, Training]) -> Iterator[str]:
     """All settings that do not go together, of a configuration whose names are defined."""
-    whole = validation.validate(Experiment, config, origin, together=False)
-    problems = schema.contradictions(whole, origin)
-    problems += [f"{origin}: {problem}" for problem in _too_long_items(config)]
+    yield from _too_long_items(config)
     all_runs = dependencies.closure(config, dependencies.requested_runs(config))
     pairs = {(r.scenario, r.method): dependencies.recipe(config, r) for r in all_runs}
     for scenario, values in config["scenarios"].items():
         named = (dependencies.RunName(scenario, "", m, 0) for m in values.get("methods", {}))
         pairs |= {(scenario, run.method): dependencies.recipe(config, run) for run in named}
-    problems += [f"{origin}: {problem}" for problem in _target_problems(config)]
+    yield from _target_problems(config)
     for name, values in config.get("mixtures", {}).items():
         if not {"swarm", "methods"} & values.keys():
-            problems.append(
-                f"{origin}: mixtures.{name}: swarm or methods: name what it is found from"
-            )
-        where = f"{origin}: mixtures.{name}.options"
-        problems += check(finders.kind(values["finder"]), values.get("options", {}), where)
-    problems += paper_roles.problems(config, origin)
-    problems += [f"{origin}: {problem}" for problem in _duplicate_tasks(config)]
-    problems += [f"{origin}: {problem}" for problem in _headline(config)]
+            yield f"mixtures.{name}: swarm or methods: name what it is found from"
+        where = f"mixtures.{name}.options"
+        yield from check(finders.kind(values["finder"]), values.get("options", {}), where)
+    yield from paper_roles.problems(config)
+    yield from _duplicate_tasks(config)
+    yield from _headline(config)
     for (scenario, method), recipe in sorted(pairs.items()):
-        problems += _method_problems(config, origin, scenario, method, whole.training[recipe])
-    problems += [f"{origin}: {problem}" for problem in _without_oracle(config)]
-    return [*problems, *_selections_without_runs(config, origin, all_runs)]
+        yield from _method_problems(config, scenario, method, recipes[recipe])
+    yield from _without_oracle(config)
+    yield from _selections_without_runs(config, all_runs)
 
 
 def _too_long_items(config: Config) -> Iterable[str]:
@@ -211,16 +206,14 @@ def _headline(config: Config) -> Iterable[str]:
         )
 
 
-def _method_problems(
-    config: Config, origin: str, scenario: str, method: str, recipe: Training
-) -> Iterable[str]:
+def _method_problems(config: Config, scenario: str, method: str, recipe: Training) -> Iterable[str]:
     """Settings of a method that are invalid in a scenario, and unknown domains of its mixture."""
     values = dict(dependencies.method_settings(config, scenario, method))
     domains, rule = config["scenarios"][scenario]["domains"], values.pop("rule")
     values = {key: value for key, value in values.items() if key not in methods.OF_PLAN}
     tuned = dependencies.tuned(config, scenario, method)
     values = methods.planned({"method": values, "tuned": tuned})
-    where = f"{origin}: methods.{method} in scenario {scenario}"
+    where = f"methods.{method} in scenario {scenario}"
     if isinstance(rule, str) and rule in RULES:
         yield from methods.misfits(rule, values, domains, recipe, where)
     else:
@@ -232,13 +225,13 @@ def _method_problems(
     kept = config["evaluation"][evaluation].get("token_losses")
     if finders.kind(mixture["finder"]).reads == "predictions" and not kept:
         yield (
-            f"{origin}: mixtures.{values['mixture']}: the finder {mixture['finder']} reads the "
+            f"mixtures.{values['mixture']}: the finder {mixture['finder']} reads the "
             f"losses of tokens, which scenario {scenario} does not keep: set "
             f"evaluation.{evaluation}.token_losses: true"
         )
     for key in ("target", "prior"):
         if (given := mixture.get("options", {}).get(key)) is not None:
-            at = f"{origin}: mixtures.{values['mixture']}.options.{key} in scenario {scenario}"
+            at = f"mixtures.{values['mixture']}.options.{key} in scenario {scenario}"
             yield from domain_problems(given, domains, at, "is missing")
 
 
@@ -253,7 +246,7 @@ def _without_oracle(config: Config) -> Iterable[str]:
 
 
 def _selections_without_runs(
-    config: Config, origin: str, all_runs: Sequence[dependencies.RunName]
+    config: Config, all_runs: Sequence[dependencies.RunName]
 ) -> Iterable[str]:
     """Values that tables and figures select and no run has."""
     requested = set(dependencies.requested_runs(config))
@@ -265,6 +258,6 @@ def _selections_without_runs(
                 for value in values:
                     if value not in there:
                         yield (
-                            f"{origin}: {section}.{name}.{key}: no run that is selected has "
+                            f"{section}.{name}.{key}: no run that is selected has "
                             f"{value!r}: take it out, or add such a run to runs"
                         )

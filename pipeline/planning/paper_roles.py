@@ -38,11 +38,11 @@ def uses(config: Config) -> Iterator[tuple[Iterable[str], Iterable[str], str]]:
             yield _listed(played), published()[kind], f"paper.{section}.{ours}"
 
 
-def problems(config: Config, origin: str) -> list[str]:
+def problems(config: Config) -> list[str]:
     """Names of the paper that several of ours play: a table would show two rows in one place."""
     players = Counter((kind, played) for kind, _, played in pairs(config))
     return [
-        f"{origin}: paper: {times} names play the {kind} {played!r}: let one of them play it, and "
+        f"paper: {times} names play the {kind} {played!r}: let one of them play it, and "
         "name what the others play"
         for (kind, played), times in players.items()
         if times > 1

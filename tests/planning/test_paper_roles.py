@@ -83,9 +83,8 @@ def test_a_name_that_is_cast_for_a_part_takes_it_from_its_bearer():
 
 def test_two_names_cannot_be_cast_for_one_part():
     cast = {"methods": {"odd": "mix", "pike": ["mix", "pike"]}}
-    found = paper_roles.problems({**SMALL, "paper": cast}, "my.yaml")
-    assert len(found) == 1
-    assert found[0].startswith("my.yaml: paper: 2 names play the method 'mix'")
+    (found,) = paper_roles.problems({**SMALL, "paper": cast})
+    assert found.startswith("paper: 2 names play the method 'mix'")
 
 
 def test_a_headline_in_which_no_task_is_asked_is_refused():
