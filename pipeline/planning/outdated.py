@@ -87,19 +87,6 @@ class Comparison:
         return ((rule, name) for rule, names in self._plan.work().items() for name in names)
 
     @functools.cache  # noqa: B019 - there is one of these in a process.
-    def reads(self, rule: str, name: str) -> rule_inputs.Reads:
-        """What a piece of work reads; patterns of files are looked up once.
-
-        Args:
-            rule: The rule that makes it.
-            name: Values of the rule's wildcards, joined by slashes.
-
-        Raises:
-            InputError: the plan has no such work.
-        """
-        return self.inputs.of(rule, name)
-
-    @functools.cache  # noqa: B019 - as above.
     def of(self, rule: str, name: str) -> tuple[made_from.Difference, ...]:
         """How one finished piece of work differs from the plan; nothing of what is not finished.
 
@@ -110,7 +97,7 @@ class Comparison:
         Raises:
             InputError: the plan has no such work, or a file cannot be read.
         """
-        made, reads = MADE[rule], self.reads(rule, name)
+        made, reads = MADE[rule], self.inputs.of(rule, name)
         settings = self._plan.made_of(made.section, name)
         part = settings[made.part] if made.part else None
         stage = made.stage or rule
@@ -125,7 +112,7 @@ class Comparison:
         """Whether a piece of work differs from the plan, or any that it stands on."""
         if self.of(rule, name) or self._forced(rule, self._plan.manifest(rule, name)):
             return True
-        return any(map(self.is_made_again, self.reads(rule, name).paths()))
+        return any(map(self.is_made_again, self.inputs.of(rule, name).paths()))
 
     def told(self, rule: str, name: str) -> Iterator[str]:
         """A line for settings, code, versions or inputs that differ, of the first such work."""
@@ -147,7 +134,7 @@ class Comparison:
         result, used = dict[str, None](), notices.used(self._plan)
         for rule, name in self._every():
             section = MADE[rule].section
-            absent = [path for path in self.reads(rule, name).given if not Path(path).is_file()]
+            absent = [path for path in self.inputs.of(rule, name).given if not Path(path).is_file()]
             if not absent or name not in used.get(section, {name}) or self._stands(rule, name):
                 continue
             where = "packing.hygiene.decontaminate" if rule == "pack" else f"{section}.{name}"

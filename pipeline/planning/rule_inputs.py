@@ -1,6 +1,7 @@
 """What each rule of the workflow reads: paths and arguments, from a plan and a rule's wildcards."""
 
 import dataclasses
+import functools
 import inspect
 import shlex
 from collections.abc import Callable, Iterable, Mapping
@@ -61,14 +62,15 @@ class Reads(NamedTuple):
         return [path for one in result for path in ([one] if isinstance(one, str) else one)]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class RuleInputs:
     """What the rules of a plan read."""
 
     plan: Plan
 
+    @functools.cache  # noqa: B019 - one plan lives as long as its process
     def of(self, rule: str, name: str) -> Reads:
-        """What the job of a rule reads.
+        """What the job of a rule reads; patterns of files are looked up once.
 
         Args:
             rule: The rule.

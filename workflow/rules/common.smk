@@ -118,7 +118,7 @@ def reads(rule):
     def inputs(wildcards):
         triggers = {trigger.name for trigger in workflow.rerun_triggers}
         compare = workflow.is_main_process and "PARAMS" in triggers
-        read = explained(COMPARED.reads, rule, name := "/".join(wildcards))
+        read = explained(READS.of, rule, name := "/".join(wildcards))
         if compare and explained(COMPARED.outdated, rule, name):
             workflow.dag.forcefiles.add(PLAN.manifest(rule, name))
             for line in COMPARED.told(rule, name):
