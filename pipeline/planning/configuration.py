@@ -187,17 +187,11 @@ class Runs:
 
 
 @dataclasses.dataclass(frozen=True)
-class Selection:
+class Selection(RunsOf):
     """Runs by scenario, model, method and seed; a list that is absent takes all."""
 
     scenarios: Names = ABSENT
-    """Only runs of these scenarios."""
-    models: Names = ABSENT
-    """Only runs of these models."""
-    methods: Names = ABSENT
-    """Only runs of these methods."""
-    seeds: Seeds = ABSENT
-    """Only runs of these seeds."""
+    """Only runs of these scenarios; absent: all."""
 
 
 @dataclasses.dataclass(frozen=True)
