@@ -43,6 +43,11 @@ class RunName(NamedTuple):
         """The names by the keys that select runs."""
         return dict(zip(KEYS, self, strict=True))
 
+    def is_among(self, selection: Mapping[str, Sequence[Any]]) -> bool:
+        """Whether a selection, of names to keep by key of `KEYS`, keeps the run."""
+        own = self.by_key()
+        return all(own[key] in names for key, names in selection.items())
+
 
 class MixtureName(NamedTuple):
     """One found mixture, or one grid's choice: the model and the first seed of its proxies."""
@@ -81,8 +86,8 @@ def selected(
         selection: Names to keep by key of `KEYS`.
     """
     named = selection.get("methods", ())
-    keyed = [(run, run.by_key()) for run in every if run in requested or run.method in named]
-    return [run for run, by in keyed if all(by[key] in v for key, v in selection.items())]
+    chosen = (run for run in every if run in requested or run.method in named)
+    return [run for run in chosen if run.is_among(selection)]
 
 
 def members(config: Config) -> dict[str, tuple[str, int]]:

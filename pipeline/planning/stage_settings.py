@@ -45,7 +45,7 @@ def evaluation(
         searched: Whether a grid or a finder reads its losses.
     """
     named = dict(config["evaluation"][config["scenarios"][run.scenario]["evaluation"]])
-    if not _among(named.pop("curves", {}), run):
+    if not run.is_among(named.pop("curves", {})):
         named["checkpoints"] = "last"
     if not requested:
         named |= {"checkpoints": "last", "choice": None, "tasks": []}
@@ -65,13 +65,7 @@ def probe(config: Settings, run: dependencies.RunName) -> Settings | None:
     values = dict(config["probe"][named])
     chosen = {key: values.pop(key) for key in ("methods", "models", "seeds") if key in values}
     result: Settings = ordered(values)
-    return result if _among(chosen, run) else None
-
-
-def _among(chosen: Mapping[str, Any], run: dependencies.RunName) -> bool:
-    """Whether a run is of the methods, models and seeds that a section names."""
-    own: Settings = {"methods": run.method, "models": run.model, "seeds": run.seed}
-    return all(name in chosen.get(key, [name]) for key, name in own.items())
+    return result if run.is_among(chosen) else None
 
 
 def _ways(entry: Settings) -> list[Settings]:
