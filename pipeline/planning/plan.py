@@ -44,8 +44,6 @@ class Plan:
     tokenizers: dict[str, Settings]
     tokenizer_sources: dict[str, list[str]]
     """Sources that each tokenizer is trained on; none for a given file."""
-    corpora: dict[str, Settings]
-    """By `{tokenizer}/{source}`."""
     runs: dict[str, Settings]
     """By `{scenario}/{model}/{method}/seed{n}`; the content of each `run.json`."""
     requested: tuple[str, ...]
@@ -89,6 +87,16 @@ class Plan:
         own: list[str] = self.runs[run]["domains"]
         further = self.evaluations.get(run, {}).get("domains") or []
         return list(dict.fromkeys([*own, *further]))
+
+    @functools.cached_property
+    def corpora(self) -> dict[str, Settings]:
+        """What is packed, by `{tokenizer}/{source}`."""
+        return {name: dict(self.config["packing"]) for name in self.corpora_of(self.runs)}
+
+    def corpora_of(self, runs: Iterable[str]) -> list[str]:
+        """Corpora that these runs and their evaluations read, each once."""
+        read = ((self.runs[run]["tokenizer"], self.read_domains(run)) for run in runs)
+        return list(dict.fromkeys(f"{t}/{domain}" for t, domains in read for domain in domains))
 
     def tasks_of(self, runs: Iterable[str]) -> list[str]:
         """Downstream tasks that the evaluations of these runs ask."""
@@ -139,13 +147,7 @@ class Plan:
                 the runs are to train with.
         """
         chosen = {run: self.runs[run] for run in names}
-        corpora = sorted(
-            {
-                f"{values['tokenizer']}/{domain}"
-                for run, values in chosen.items()
-                for domain in self.read_domains(run)
-            }
-        )
+        corpora = sorted(self.corpora_of(chosen))
         mixtures = sorted(
             found
             for found in {self.found[run] for run in chosen if run in self.found}

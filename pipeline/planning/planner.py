@@ -180,11 +180,6 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
         )
         for run in dependencies.evaluated(own, every)
     }
-    used = {
-        f"{v['tokenizer']}/{d}": dict(own["packing"])
-        for r, v in runs.items()
-        for d in [*v["domains"], *(evaluations.get(r, {}).get("domains") or [])]
-    }
     return Plan(
         config=own,
         origin=origin,
@@ -198,7 +193,6 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
         tokenizer_sources={
             name: values.get("sources", []) for name, values in own["tokenizers"].items()
         },
-        corpora=used,
         runs=runs,
         requested=tuple(map(str, requested)),
         references={str(run): str(other) for run, other in references_of.items()},
