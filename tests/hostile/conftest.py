@@ -8,37 +8,40 @@ from pathlib import Path
 import pytest
 import torch
 from edits import put
-from trials import RUN, called, refused, restore, state
+from trials import (
+    COMMANDS,
+    CORPUS,
+    DATABASE,
+    FOUND,
+    LETTERS,
+    MIXTURE,
+    RUN,
+    SET,
+    called,
+    refused,
+    restore,
+    state,
+)
 
 from pipeline.planning import planner
 
 HERE = Path(__file__).parent
-LETTERS = "results/tokenizers/letters.model"
-OF_RUN = "--corpora results/corpora/letters"
-FOUND = "results/runs/words/tiny/found/seed0"
-MIXTURE = "results/mixtures/words/tiny/chosen/seed0.json"
-EVALUATE = f"--tokenizer {LETTERS} {OF_RUN} --device cpu"
 DOMAINS = ("easy", "notes")
 STAGES = [
-    *(f"download results/settings/sources/{d}.json --out results/data/{d}" for d in DOMAINS),
-    "tokenizer results/settings/tokenizers/letters.json --out " + LETTERS
-    + " --sources results/data/easy results/data/notes",
-    *(
-        f"pack results/settings/corpora/letters/{d}.json --documents results/data/{d}"
-        f" --tokenizer {LETTERS} --workers 1 --out results/corpora/letters/{d}"
-        for d in DOMAINS
-    ),
-    f"pretrain {RUN}/run.json {OF_RUN} --device cpu",
-    f"evaluate {RUN}/evaluation.json --run {RUN} {EVALUATE}",
-    f"probe {RUN}/probe.json --run {RUN} {OF_RUN} --device cpu",
-    f"mixture results/settings/mixtures/words/tiny/chosen/seed0.json --out {MIXTURE}",
-    f"pretrain {FOUND}/run.json {OF_RUN} --mixture {MIXTURE} --device cpu",
-    f"evaluate {FOUND}/evaluation.json --run {FOUND} {EVALUATE}",
-    f"probe {FOUND}/probe.json --run {FOUND} {OF_RUN} --device cpu",
-    "database results/settings/experiment.json --out results/pike.duckdb",
-    "table results/settings/tables/perplexity.json --database results/pike.duckdb"
-    " --out results/tables/perplexity.md",
-]  # fmt: skip
+    *(f"download {SET}/sources/{d}.json --out results/data/{d}" for d in DOMAINS),
+    f"tokenizer {SET}/tokenizers/letters.json --out {LETTERS}"
+    " --sources results/data/easy results/data/notes",
+    *(COMMANDS["pack"].replace("own", CORPUS).replace("easy", d) + " --workers 1" for d in DOMAINS),
+    COMMANDS["pretrain"],
+    COMMANDS["evaluate"],
+    COMMANDS["probe"],
+    COMMANDS["mixture"].replace("own.json", MIXTURE),
+    COMMANDS["pretrain found"],
+    COMMANDS["evaluate"].replace(RUN, FOUND),
+    COMMANDS["probe"].replace(RUN, FOUND),
+    COMMANDS["database"].replace("own.duckdb", DATABASE),
+    COMMANDS["table"].replace("own.md", "results/tables/perplexity.md"),
+]
 """Every stage that a trial spoils the input of, in order."""
 
 

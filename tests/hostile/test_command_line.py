@@ -2,16 +2,9 @@
 
 import pytest
 from edits import put
-from trials import RUN, Trial, cases
+from trials import COMMANDS, OF_RUN, RUN, SOURCE, Trial, cases
 
-OF_RUN = "--corpora results/corpora/letters --device cpu"
-LETTERS = "results/tokenizers/letters.model"
-TRAIN = f"pretrain {RUN}/run.json {OF_RUN}"
-EVALUATE = f"evaluate {RUN}/evaluation.json"
-PACK = (
-    "pack results/settings/corpora/letters/easy.json --documents results/data/easy"
-    f" --tokenizer {LETTERS} --out own"
-)
+TRAIN = COMMANDS["pretrain"]
 
 SPLITS = "test={0} train={0} validation={0}".format
 
@@ -41,9 +34,13 @@ WORDS = [
     ("pretrain: a device that is not here", f"{TRAIN[:-3]}cuda", "cuda"),
     ("pretrain: a mixture for nobody", f"{TRAIN} --mixture config.yaml", "--mixture"),
     ("pretrain: a reference for nobody", f"{TRAIN} --reference {RUN}", "--reference"),
-    ("evaluate: nothing", EVALUATE, "--run"),
-    ("evaluate: no tokenizer", f"{EVALUATE} --run {RUN} {OF_RUN}", "--tokenizer"),
-    ("pack: no workers", f"{PACK} --workers 0", "--workers"),
+    ("evaluate: nothing", f"evaluate {RUN}/evaluation.json", "--run"),
+    (
+        "evaluate: no tokenizer",
+        f"evaluate {RUN}/evaluation.json --run {RUN} {OF_RUN}",
+        "--tokenizer",
+    ),
+    ("pack: no workers", COMMANDS["pack"] + " --workers 0", "--workers"),
     ("plan: a device twice", "plan --devices h100 h100", "--devices", "h100"),
     ("export: a step in hexadecimal", f"export {RUN} --step 0x2 --out own", "--step"),
     ("pretrain: a wait of nothing", f"{TRAIN} --wait ''", "--wait"),
@@ -54,8 +51,7 @@ WORDS = [
     ),
     (
         "tokenizer: a source twice",
-        "tokenizer results/settings/tokenizers/letters.json --sources"
-        " results/data/easy results/data/easy --out own.model",
+        COMMANDS["tokenizer"].replace(SOURCE, f"{SOURCE} {SOURCE}"),
         "easy",
     ),
     ("why: a slash behind", "why run/words/tiny/mix/seed0/", "run/words/tiny/mix/seed0"),

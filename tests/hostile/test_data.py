@@ -1,36 +1,23 @@
 """Files with other bytes than were written: documents, tokenizers, shards, checkpoints, records."""
 
 from edits import cut, flip, folder, remove
-from trials import CORPUS, RUN, Trial, cases
+from trials import COMMANDS, CORPUS, LETTERS, RUN, SET, SOURCE, Trial, cases
 
-LETTERS = "results/tokenizers/letters.model"
-OF_RUN = "--corpora results/corpora/letters --device cpu"
-SET = "results/settings"
-DATA = "results/data/easy"
 LAST = f"{RUN}/checkpoints/step4"
 SCORES = f"{RUN}/evaluations/step4"
 
-PACK = f"pack {SET}/corpora/letters/easy.json --documents {DATA} --tokenizer {LETTERS} --out own"
-TOKENIZER = f"tokenizer {SET}/tokenizers/letters.json --sources {DATA} --out own.model"
-TRAIN = f"pretrain {RUN}/run.json {OF_RUN}"
-EVALUATE = f"evaluate {RUN}/evaluation.json --run {RUN} --tokenizer {LETTERS} {OF_RUN}"
-PROBE = f"probe {RUN}/probe.json --run {RUN} {OF_RUN}"
-FIND = f"mixture {SET}/mixtures/words/tiny/chosen/seed0.json --out own.json"
-DATABASE = f"database {SET}/experiment.json --out own.duckdb"
-VERIFY = "verify results/data results/corpora"
-
 READERS = {
-    f"{DATA}/documents.parquet": [PACK, TOKENIZER, VERIFY],
-    LETTERS: [PACK, EVALUATE],
-    f"{CORPUS}/train-00000.bin": [TRAIN, EVALUATE, VERIFY],
-    f"{CORPUS}/train-documents.npy": [TRAIN, EVALUATE, VERIFY],
-    f"{CORPUS}/validation-00000.bin": [EVALUATE, PROBE, VERIFY],
-    f"{CORPUS}/validation-documents.npy": [EVALUATE, VERIFY],
-    f"{LAST}/model.safetensors": [EVALUATE, PROBE],
-    f"{RUN}/weights.parquet": [FIND, DATABASE],
-    f"{SCORES}/perplexities.parquet": [DATABASE],
-    f"{SCORES}/search_losses.parquet": [FIND],
-    f"{RUN}/probes/step4.parquet": [DATABASE],
+    f"{SOURCE}/documents.parquet": ["pack", "tokenizer", "verify"],
+    LETTERS: ["pack", "evaluate"],
+    f"{CORPUS}/train-00000.bin": ["pretrain", "evaluate", "verify"],
+    f"{CORPUS}/train-documents.npy": ["pretrain", "evaluate", "verify"],
+    f"{CORPUS}/validation-00000.bin": ["evaluate", "probe", "verify"],
+    f"{CORPUS}/validation-documents.npy": ["evaluate", "verify"],
+    f"{LAST}/model.safetensors": ["evaluate", "probe"],
+    f"{RUN}/weights.parquet": ["mixture", "database"],
+    f"{SCORES}/perplexities.parquet": ["database"],
+    f"{SCORES}/search_losses.parquet": ["mixture"],
+    f"{RUN}/probes/step4.parquet": ["database"],
 }
 """Every file of data with the commands that read it."""
 SPOILED = {
@@ -47,7 +34,7 @@ BYTES = [
         (spoil(path),),
     )
     for path, commands in READERS.items()
-    for n, command in enumerate(commands)
+    for n, command in enumerate(COMMANDS[name] for name in commands)
     for what, spoil in SPOILED.items()
     # What a reader is told of is told to all that use it.
     if n == 0 or "flipped" in what

@@ -18,8 +18,37 @@ from edits import GONE, Edit
 from pipeline.__main__ import MISTAKE, main
 from pipeline.runtime import atomic_files, checksums
 
+SET = "results/settings"
+SOURCE = "results/data/easy"
+LETTERS = "results/tokenizers/letters.model"
+MODELS = "results/corpora/letters"
+CORPUS = f"{MODELS}/easy"
 RUN = "results/runs/words/tiny/mix/seed0"
-CORPUS = "results/corpora/letters/easy"
+FOUND = "results/runs/words/tiny/found/seed0"
+CHOSEN = f"{SET}/mixtures/words/tiny/chosen/seed0.json"
+MIXTURE = "results/mixtures/words/tiny/chosen/seed0.json"
+DATABASE = "results/pike.duckdb"
+OF_RUN = f"--corpora {MODELS} --device cpu"
+COMMANDS = {
+    "download": f"download {SET}/sources/easy.json --out own",
+    "tokenizer": f"tokenizer {SET}/tokenizers/letters.json --sources {SOURCE} --out own.model",
+    "pack": f"pack {SET}/corpora/letters/easy.json --documents {SOURCE} --tokenizer {LETTERS}"
+    " --out own",
+    "pretrain": f"pretrain {RUN}/run.json {OF_RUN}",
+    "pretrain found": f"pretrain {FOUND}/run.json --mixture {MIXTURE} {OF_RUN}",
+    "evaluate": f"evaluate {RUN}/evaluation.json --run {RUN} --tokenizer {LETTERS} {OF_RUN}",
+    "probe": f"probe {RUN}/probe.json --run {RUN} {OF_RUN}",
+    "mixture": f"mixture {CHOSEN} --out own.json",
+    "database": f"database {SET}/experiment.json --out own.duckdb",
+    "table": f"table {SET}/tables/perplexity.json --database {DATABASE} --out own.md",
+    "figure": f"figure {SET}/figures/losses.json --database {DATABASE} --out own.svg",
+    "report": f"report {SET}/experiment.json --database {DATABASE} --tables results/tables"
+    " --figures results/figures --out own.html",
+    "corpus": f"corpus {CORPUS}",
+    "verify corpus": f"verify {CORPUS}",
+    "verify": "verify results/data results/corpora",
+}
+"""Sound commands, which trials spoil the input of."""
 
 State = dict[str, bytes | str | None]
 """Content of a file, target of a link, None of a folder, by path."""
