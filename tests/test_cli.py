@@ -63,15 +63,11 @@ def test_help_groups_the_commands():
     assert {command.group for command in cli.commands()} == set(cli.GROUPS)
 
 
-def test_plans_and_methods_are_there_for_machines(capsys):
+def test_rules_are_there_for_machines(capsys):
     assert __main__.main(["methods", "pike", "--format", "json"]) == 0
     (rule,) = json.loads(capsys.readouterr().out)
     assert rule["rule"] == "pike"
     assert "zeta1" in [setting["name"] for setting in rule["settings"]]
-    assert __main__.main(["plan", "--devices", "cpu", "--format", "json"]) == 0
-    (bill,) = json.loads(capsys.readouterr().out)["devices"]
-    assert bill["device"] == "cpu"
-    assert {"pretrain", "report"} <= {rule["rule"] for rule in bill["rules"]}
 
 
 @pytest.mark.parametrize("command", [c for c in cli.commands() if c.group in ("look", "check")])
@@ -172,7 +168,6 @@ def test_an_argument_that_nothing_can_be_done_with_is_named(arguments, expected,
     ("arguments", "expected"),
     [
         (["methods", "PiKE"], "pike methods: rule: 'PiKE' is unknown: did you mean 'pike'?"),
-        (["plan", "--config", "."], "pike plan: . cannot be read (Is a directory): check --conf"),
         (["plan", "--config", "none"], "pike plan: none does not exist: check --config\n"),
         (
             ["pretrain", "r", "--corpora", "c", "--nodes", "2", "--device", "xla"],

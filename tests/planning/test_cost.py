@@ -8,8 +8,10 @@ import pytest
 import yaml
 
 from pike_mixing.errors import InputError
+from pipeline import settings
 from pipeline.planning import cost, jobs, planner, profile, rule_resources
 from pipeline.runtime import accelerators
+from pipeline.runtime.validation import validate
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = [ROOT / "config.yaml", *sorted(ROOT.glob("workflow/configs/*.yaml"))]
@@ -21,8 +23,11 @@ def planned(path=ROOT / "config.yaml"):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_every_job_takes_memory_and_knows_its_time(path):
+def test_every_shipped_configuration_is_sound_and_every_job_knows_its_memory_and_time(path):
     work = planned(path)
+    assert work.plan.runs
+    for name, values in work.plan.runs.items():
+        validate(settings.Run, values, name)
     for key in work.every():
         job = work.job(*key)
         # A tokenizer that is given takes none.
@@ -52,20 +57,13 @@ def test_an_evaluation_takes_disk_by_its_tokens():
     assert sizes == {"text": 65_536 + 65_536, "twenty": 65_536 + 327_680}
 
 
-def longest_training(answer):
-    """Devices and hours of the longest training of each bill."""
-    bills = json.loads(answer)["devices"]
-    rules = [{rule["rule"]: rule for rule in bill["rules"]} for bill in bills]
-    seconds = [by_name["pretrain"]["longest_seconds"] for by_name in rules]
-    return [bill["processes"] for bill in bills], seconds
-
-
 def test_eight_devices_share_a_run():
-    asked = ["h100", "h100:4", "h100:8"]
-    path = ROOT / "workflow/configs/paper.yaml"
-    numbers, seconds = longest_training(cost.plan(path, devices=asked, format="json"))
-    assert numbers == [1, 4, 8]
-    assert [seconds[0] / other for other in seconds[1:]] == pytest.approx([4, 8])
+    path, devices = ROOT / "workflow/configs/paper.yaml", ["h100", "h100:4", "h100:8"]
+    bills = json.loads(cost.plan(path, devices=devices, format="json"))["devices"]
+    assert [bill["processes"] for bill in bills] == [1, 4, 8]
+    rules = [{rule["rule"]: rule for rule in bill["rules"]} for bill in bills]
+    one, *others = (by_name["pretrain"]["longest_seconds"] for by_name in rules)
+    assert [one / other for other in others] == pytest.approx([4, 8])
 
 
 def test_the_page_has_the_hours_of_the_paper():
@@ -89,15 +87,17 @@ def test_the_page_has_the_hours_of_the_paper():
             assert float(told) == pytest.approx(float(planned), rel=0.025)
 
 
-@pytest.mark.parametrize("device", ["tpu-v4:", "tpu-v4:0", "tpu-v4:x"])
-def test_a_number_of_devices_is_a_number(device):
-    with pytest.raises(InputError, match="is 1 or more: tpu-v4:4"):
-        cost.plan(ROOT / "config.yaml", devices=[device])
-
-
-def test_more_chips_than_a_host_has_are_refused():
-    with pytest.raises(InputError, match="a host has at most 4 tpu-v4: ask for 4"):
-        cost.plan(ROOT / "config.yaml", devices=["tpu-v4:8"])
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [
+        *((f"tpu-v4:{wrong}", "is 1 or more: tpu-v4:4") for wrong in ("", "0", "x")),
+        ("tpu-v4:8", "a host has at most 4 tpu-v4: ask for 4"),
+        ("h1oo", r"--devices: 'h1oo' is unknown: did you mean 'h100'\?"),
+    ],
+)
+def test_devices_that_there_are_not_are_refused(device, message):
+    with pytest.raises(InputError, match=message):
+        cost.plan(ROOT / "config.yaml", devices=["cpu", device])
 
 
 def test_what_is_refused_is_named_and_not_counted():
@@ -202,11 +202,6 @@ def test_a_tokenizer_file_that_is_not_here_is_assumed_and_said(tmp_path):
     path.write_text(yaml.safe_dump(config))
     text = cost.plan(path, devices=["cpu"])
     assert "tokenizer installed: its file is not here: 256,000 pieces are assumed" in text
-
-
-def test_a_device_that_there_is_not_is_refused():
-    with pytest.raises(InputError, match=r"--devices: 'h1oo' is unknown: did you mean 'h100'\?"):
-        cost.plan(ROOT / "config.yaml", devices=["cpu", "h1oo"])
 
 
 def test_the_bill_tells_seeds_and_runs_that_serve_others_apart():

@@ -56,10 +56,8 @@ def test_a_source_is_read_by_the_settings_that_a_plan_checks(kind):
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=[path.name for path in CONFIGS])
-def test_editors_and_a_plan_take_every_shipped_configuration(path):
-    config = planner.read(path)
-    assert schema.problems(config, path.name) == []
-    jsonschema.Draft202012Validator(FILE).validate(config)
+def test_editors_take_every_shipped_configuration(path):
+    jsonschema.Draft202012Validator(FILE).validate(planner.read(path))
 
 
 def test_the_file_is_a_json_schema():
@@ -86,14 +84,10 @@ def found(config, path, value):
             {"kind": "python"},
             "sources.code: topic is missing: code: standard library",
         ),
-        (["models", "Nano"], {}, "models: the name: 'Nano' is not a name of lower-case letters"),
-        (["methods", "../../x"], {"rule": "mix"}, "methods: the name: '../../x' is not a name"),
         (["results"], "a b; rm", "config.yaml: results: 'a b; rm' is not a path of"),
         (["results"], "mine\n", r"results: 'mine\n' is not a path"),
         (["results"], "-n", "results: '-n' is not a path"),
         (["methods", "pike"], 3, "methods.pike: 3 is not a mapping"),
-        (["methods"], 3, "config.yaml: methods: 3 is not a mapping"),
-        (["runs", 0, "seeds"], [-1], "runs[0].seeds[0]: must not be negative, not -1"),
     ],
 )
 def test_a_mistake_is_named_with_its_path_and_a_way_out(config, path, value, expected):

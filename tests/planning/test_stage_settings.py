@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.planning import cross_checks, stage_settings
+from pipeline.planning import stage_settings
 from pipeline.planning.dependencies import RunName
 
 RUN = RunName("symbols", "nano", "mix", 0)
@@ -48,10 +48,3 @@ def test_every_checkpoint_may_be_evaluated_for_some_methods_and_models(curves, c
 
 def test_a_scenario_without_a_probe_has_none():
     assert stage_settings.probe(probed(), RUN._replace(scenario="installed")) is None
-
-
-def test_a_probe_of_an_unknown_method_is_refused(config):
-    values = config()
-    next(iter(values["probe"].values()))["methods"] = ["mixx"]
-    found = cross_checks.problems(values, "config.yaml")
-    assert any(".methods: 'mixx' is unknown: did you mean 'mix'?" in line for line in found)
