@@ -162,14 +162,7 @@ def _size(stream: _Stream, tokens: int, count: int, small: bool) -> int:
 def _languages(
     stream: _Stream, sizes: Sequence[int], shared: bool, duplicates: int
 ) -> Iterator[dict[str, Any]]:
-    """Settings of languages, the near-duplicates first.
-
-    Args:
-        stream: Of the scenario's draws.
-        sizes: Training tokens of each.
-        shared: Whether all have the same letters.
-        duplicates: How many are nearly the same.
-    """
+    """Settings of languages of so many training tokens each, the near-duplicates first."""
     letter, grammar = FIRST_LETTER, _grammar(stream)
     family = {"family": stream.seed(), "overlap": 0.9}
     for place, size in enumerate(sizes):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from pike_mixing.errors import InputError
 from pipeline.planning import notices, planner, rule_inputs, stages
 from pipeline.planning.plan import Plan
+from pipeline.planning.records import MADE
 from pipeline.runtime import atomic_files, checksums, made_from
 
 
@@ -23,36 +24,6 @@ class Stale(NamedTuple):
     reason: str
     recorded: str
     expected: str
-
-
-class _Made(NamedTuple):
-    """What a rule makes, and which of the plan's settings it is made under."""
-
-    artifact: str
-    section: str
-    part: str = ""
-    """The setting that names the peer which does the work."""
-    stage: str = ""
-    """The stage, where the rule is not called like it."""
-
-
-MADE = {
-    "download": _Made("source/{}", "sources", "kind"),
-    "tokenizer": _Made("tokenizer/{}", "tokenizers"),
-    "pack": _Made("corpus/{}", "corpora"),
-    "fetch": _Made("task/{}", "tasks"),
-    "theory": _Made("theory", "theory"),
-    "pretrain": _Made("run/{}", "runs", "rule"),
-    "mixture": _Made("mixture/{}", "mixtures", "finder"),
-    "evaluate": _Made("evaluation/{}", "evaluations"),
-    "probe": _Made("probe/{}", "probes"),
-    "database": _Made("database", "databases"),
-    "database_of_selection": _Made("database/{}", "databases", stage="database"),
-    "table": _Made("table/{}", "tables"),
-    "figure": _Made("figure/{}", "figures"),
-    "report": _Made("report", "report"),
-}
-"""By rule."""
 
 
 class Comparison:

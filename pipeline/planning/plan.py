@@ -69,7 +69,7 @@ class Plan:
 
     def manifest(self, rule: str, name: str = "") -> str:
         """Where the manifest of what a rule makes lies, or will."""
-        return f"{self.results}/{records.MANIFESTS[rule].format(name)}"
+        return f"{self.results}/{records.MADE[rule].manifest.format(name)}"
 
     def named(self, section: str, name: str) -> Settings:
         """What a section has under a name: a target of the command line may hold any name.

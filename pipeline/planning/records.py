@@ -1,29 +1,45 @@
 """What finished work leaves: where its manifests lie, and what a database is built from."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline.runtime.atomic_files import MANIFEST
 
 Settings = dict[str, Any]
 
-MANIFESTS = {
-    "download": "data/{}/manifest.json",
-    "tokenizer": "tokenizers/{}.json",
-    "pack": "corpora/{}/manifest.json",
-    "fetch": "tasks/{}/manifest.json",
-    "theory": "theory/manifest.json",
-    "pretrain": "runs/{}/manifest.json",
-    "mixture": "mixtures/{}.json",
-    "evaluate": "runs/{}/evaluations/manifest.json",
-    "probe": "runs/{}/probes/manifest.json",
-    "database": "pike.manifest.json",
-    "database_of_selection": "databases/{}.manifest.json",
-    "table": "tables/{}.manifest.json",
-    "figure": "figures/{}.manifest.json",
-    "report": "report/index.manifest.json",
+
+class Made(NamedTuple):
+    """What a rule makes, and which of the plan's settings it is made under."""
+
+    manifest: str
+    """Where its manifest lies in the output root; {}: its name."""
+    artifact: str
+    section: str
+    part: str = ""
+    """The setting that names the peer which does the work."""
+    stage: str = ""
+    """The stage, where the rule is not called like it."""
+
+
+MADE = {
+    "download": Made("data/{}/manifest.json", "source/{}", "sources", "kind"),
+    "tokenizer": Made("tokenizers/{}.json", "tokenizer/{}", "tokenizers"),
+    "pack": Made("corpora/{}/manifest.json", "corpus/{}", "corpora"),
+    "fetch": Made("tasks/{}/manifest.json", "task/{}", "tasks"),
+    "theory": Made("theory/manifest.json", "theory", "theory"),
+    "pretrain": Made("runs/{}/manifest.json", "run/{}", "runs", "rule"),
+    "mixture": Made("mixtures/{}.json", "mixture/{}", "mixtures", "finder"),
+    "evaluate": Made("runs/{}/evaluations/manifest.json", "evaluation/{}", "evaluations"),
+    "probe": Made("runs/{}/probes/manifest.json", "probe/{}", "probes"),
+    "database": Made("pike.manifest.json", "database", "databases"),
+    "database_of_selection": Made(
+        "databases/{}.manifest.json", "database/{}", "databases", stage="database"
+    ),
+    "table": Made("tables/{}.manifest.json", "table/{}", "tables"),
+    "figure": Made("figures/{}.manifest.json", "figure/{}", "figures"),
+    "report": Made("report/index.manifest.json", "report", "report"),
 }
-"""Where the manifest of what each rule makes lies in the output root; {}: its name."""
+"""By rule."""
 
 
 def database_settings(experiment: Settings) -> Settings:
@@ -52,23 +68,21 @@ def manifests_of(experiment: Settings) -> Iterator[tuple[str, str, str]]:
     Args:
         experiment: As `Plan.experiment` gives it.
     """
-    for kind, stage, section in (
-        ("source", "download", "sources"),
-        ("tokenizer", "tokenizer", "tokenizers"),
-        ("corpus", "pack", "corpora"),
-        ("task", "fetch", "tasks"),
-        ("mixture", "mixture", "mixtures"),
-    ):
-        for name, place in experiment[section].items():
+    for stage in ("download", "tokenizer", "pack", "fetch", "mixture"):
+        for name, place in experiment[MADE[stage].section].items():
             own = place if place.endswith(".json") else f"{place}/{MANIFEST}"
-            yield f"{kind}/{name}", stage, own
+            yield MADE[stage].artifact.format(name), stage, own
     if experiment["theory"]:
         yield "theory", "theory", f"{experiment['theory']}/{MANIFEST}"
     for run, values in experiment["runs"].items():
-        for kind, stage, folder, made in (
-            ("run", "pretrain", "", "trained"),
-            ("evaluation", "evaluate", "evaluations/", "evaluations"),
-            ("probe", "probe", "probes/", "probes"),
+        for stage, folder, made in (
+            ("pretrain", "", "trained"),
+            ("evaluate", "evaluations/", "evaluations"),
+            ("probe", "probes/", "probes"),
         ):
             if values[made]:
-                yield f"{kind}/{run}", stage, f"{values['folder']}/{folder}{MANIFEST}"
+                yield (
+                    MADE[stage].artifact.format(run),
+                    stage,
+                    f"{values['folder']}/{folder}{MANIFEST}",
+                )

@@ -46,7 +46,7 @@ def forced(rule, manifest):
     return manifest in dag.forcefiles or rule in {one.name for one in dag.forcerules}
 
 
-PYTHONS = {rule: own for rule in outdated.MADE if (own := PROFILE.of(rule, "python"))}
+PYTHONS = {rule: own for rule in PLAN.work() if (own := PROFILE.of(rule, "python"))}
 COMPARED = outdated.Comparison(PLAN, PYTHONS, forced)
 READS = COMPARED.inputs
 if workflow.is_main_process:
