@@ -11,13 +11,17 @@ from pike_mixing.errors import InputError
 from pipeline.runtime import file_patterns
 
 
+def grown(root):
+    for name in ("a.txt", "b/a.txt", "b/c/a.txt", "b/c/d.json", ".hidden/a.txt", "b/.a.txt"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    return root
+
+
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in ("a.txt", "b/a.txt", "b/c/a.txt", "b/c/d.json", ".hidden/a.txt", "b/.a.txt"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(name)
-    return tmp_path
+    return grown(tmp_path)
 
 
 PARTS = st.lists(st.sampled_from(["**", "*", "b", "c", "a.txt", "*.txt", "[ab]*", "a**", "d.*"]))
@@ -27,10 +31,7 @@ PARTS = st.lists(st.sampled_from(["**", "*", "b", "c", "a.txt", "*.txt", "[ab]*"
 @settings(deadline=None)
 @given(parts=PARTS, absolute=st.booleans())
 def test_without_loops_it_finds_the_files_that_glob_finds(tmp_path_factory, parts, absolute):
-    root = tmp_path_factory.getbasetemp() / "tree"
-    for name in ("a.txt", "b/a.txt", "b/c/a.txt", "b/c/d.json", ".hidden/a.txt", "b/.a.txt"):
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).touch()
+    root = grown(tmp_path_factory.getbasetemp() / "tree")
     (root / "e").is_symlink() or (root / "e").symlink_to("b")
     pattern = "/".join(parts[:5])
     pattern = f"{root}/{pattern}" if absolute else pattern
