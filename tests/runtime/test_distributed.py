@@ -38,6 +38,7 @@ NUMBERS = {
     "gradient_statistics": ("squared_norm", "variance", "loss", "rows"),
 }
 REPLICATED, SHARDED = (), ("--shard",)
+LAUNCHER = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 
 
 # Who takes which rows.
@@ -92,8 +93,7 @@ def torchrun(pipeline_command, corpora):
 
     def start(run, *options):
         command = pipeline_command("pretrain", run, "--corpora", corpora, "--device", "cpu")
-        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-        arguments = [*launcher, "--nproc-per-node", "2", *command["args"][1:], *options]
+        arguments = [*LAUNCHER, *command["args"][1:], *options]
         return subprocess.run(
             **{**command, "args": arguments},
             capture_output=True,
@@ -246,8 +246,7 @@ def two(pipeline_command, corpora, tmp_path):
         command = pipeline_command("pretrain", run, "--corpora", corpora, "--device", "cpu")
         script = tmp_path / "ended.py"
         script.write_text(ENDED)
-        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-        words = [*launcher, "--nproc-per-node", "2", script, tmp_path, *command["args"][3:]]
+        words = [*LAUNCHER, script, tmp_path, *command["args"][3:]]
         log = (tmp_path / "log").open("w")
         process = subprocess.Popen(**{**command, "args": words}, stdout=log, stderr=log)
         started.append(process)
