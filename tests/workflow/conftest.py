@@ -79,11 +79,15 @@ class Project:
 
     def start(self, *arguments):
         """The workflow in a process group of its own, to be killed."""
+        return self.begin(["snakemake", *self._profile(), *arguments])
+
+    def begin(self, words, environment=()):
+        """A Python command in such a group."""
         with self.path("started.log").open("a") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "snakemake", *self._profile(), *map(str, arguments)],
+                [sys.executable, "-m", *map(str, words)],
                 cwd=self.root,
-                env=_environment(()),
+                env=_environment(environment),
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -168,6 +172,10 @@ class Project:
             return self.checkpoint(method) >= updates
 
         self.wait(there, f"a checkpoint of {method} at {updates}")
+
+    def holder(self, method):
+        """Number of the process that trains a method's run."""
+        return atomic_files.read_json(self.path(f"{RUNS}/{method}/seed0/lease.json"))["pid"]
 
     def trainings(self):
         """Processes that train below the project's folder, by number; of a fork, its client."""

@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -68,17 +67,7 @@ class Slurm:
 
     def start(self, project, *arguments):
         """The workflow in a process group of its own, to be killed."""
-        with project.path("started.log").open("a") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", *command(*arguments)],
-                cwd=project.root,
-                env={**os.environ, **self.environment, "OMP_NUM_THREADS": "1"},
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        project.started.append(process.pid)
-        return process
+        return project.begin(command(*arguments), self.environment)
 
 
 @contextlib.contextmanager
@@ -138,11 +127,6 @@ def begun(project, slurm):
     project.reach("mix", 20, process)
     (job,) = slurm.running()
     return process, job
-
-
-def holder(project):
-    """Number of the process that trains mix."""
-    return atomic_files.read_json(project.path(FOLDER) / "lease.json")["pid"]
 
 
 def back_in_the_queue(project, slurm, job):

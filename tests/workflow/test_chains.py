@@ -1,11 +1,12 @@
 """Runs that stand on runs, through Snakemake: DoReMi's three jobs, and a mixture from a swarm."""
 
-import json
 import math
 
 import duckdb
 import pytest
 from edits import values
+
+from pipeline.runtime import atomic_files
 
 pytestmark = pytest.mark.workflow
 
@@ -47,7 +48,7 @@ def chained(whole, tmp_path_factory):
 
 
 def read(project, name):
-    return json.loads(project.path(name).read_text(encoding="utf-8"))
+    return atomic_files.read_json(project.path(name))
 
 
 def rows(project, sql):

@@ -1,4 +1,4 @@
-"""Forty edits of finished work, with and without Snakemake's own memory: what is made again."""
+"""Edits of finished work, with and without Snakemake's own memory: what is made again."""
 
 import json
 import shutil

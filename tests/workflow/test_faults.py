@@ -16,20 +16,11 @@ pytestmark = pytest.mark.workflow
 FOLDER = "results/runs/words/tiny/mix/seed0"
 
 
-def training(project):
-    """Number of the process that trains mix."""
-    return atomic_files.read_json(project.path(FOLDER) / "lease.json")["pid"]
-
-
 def begun(project, updates, *options):
     """A workflow that trains mix and has reached so many updates."""
     process = project.start("--cores", 1, *options, project.manifest("mix"))
     project.reach("mix", updates, process)
     return process
-
-
-def log(project):
-    return project.path("started.log").read_text(encoding="utf-8")
 
 
 def goes_on(project, unbroken):
@@ -61,13 +52,14 @@ def test_a_workflow_that_gets_sigterm_lets_its_training_end(untrained, unbroken)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_workflow_tries_again_by_itself_with_more_memory_and_time(untrained, unbroken, number):
     process = begun(untrained, 30, "--retries", 2)
-    first = training(untrained)
+    first = untrained.holder("mix")
     os.kill(first, number)
     untrained.wait(lambda: untrained.checkpoint("mix") >= 60, "a checkpoint of mix at 60")
-    assert training(untrained) != first
-    os.kill(training(untrained), number)
+    assert untrained.holder("mix") != first
+    os.kill(untrained.holder("mix"), number)
     assert process.wait(timeout=600) == 0
-    asked = [int(text) for text in re.findall(r"resources: .*?mem_mb=(\d+)", log(untrained))]
+    log = untrained.path("started.log").read_text(encoding="utf-8")
+    asked = [int(text) for text in re.findall(r"resources: .*?mem_mb=(\d+)", log)]
     assert asked == [asked[0], 2 * asked[0], 3 * asked[0]]
     assert untrained.outcomes() == {"mix": unbroken["mix"]}
     assert len(atomic_files.read_json(untrained.path(f"{FOLDER}/starts.json"))) == 3

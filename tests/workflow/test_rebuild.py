@@ -94,16 +94,6 @@ def test_a_method_taken_out_trains_nothing(finished):
     assert not planned & stages(METHODS, "pretrain", "evaluate", "probe")
 
 
-def test_comments_and_docstrings_run_nothing(finished):
-    names = ("training/train.py", "evaluation/evaluate.py", "results/database.py")
-    for name in ("pike_mixing/rules/pike.py", *(f"pipeline/{name}" for name in names)):
-        path = finished.path(name)
-        text = path.read_text(encoding="utf-8")
-        assert text.startswith('"""')
-        path.write_text(text.replace('"""', '"""Said otherwise. ', 1) + "\n# A remark.\n")
-    assert finished.plan() == set()
-
-
 def test_a_table_asked_for_alone_plans_the_runs_of_its_selection(fresh):
     planned = fresh.plan("results/tables/accuracy.md")
     assert {job for job in planned if job.startswith("pretrain")} == stages(

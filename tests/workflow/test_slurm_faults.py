@@ -14,7 +14,6 @@ from onenode import (
     begun,
     edit_profile,
     ends_well,
-    holder,
     looks_in_vain,
     started,
     submitted,
@@ -66,7 +65,7 @@ def test_a_time_limit_costs_no_step(untrained, unbroken, slurm, workflow):
     untrained.edit(profile, "    slurm_extra: ", "    # slurm_extra: ")
     process, job = workflow()
     # It sleeps until Slurm wakes it to end it.
-    os.kill(holder(untrained), signal.SIGSTOP)
+    os.kill(untrained.holder("mix"), signal.SIGSTOP)
     before = untrained.checkpoint("mix")
     untrained.wait(lambda: slurm.state(job) == "TIMEOUT", "the time limit", seconds=600)
     # On a busy machine it takes more than two.
@@ -93,7 +92,7 @@ def test_a_killed_workflow_started_again_while_its_job_goes_on(
     untrained, unbroken, slurm, workflow
 ):
     process, job = workflow()
-    training = holder(untrained)
+    training = untrained.holder("mix")
     os.kill(training, signal.SIGSTOP)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -114,7 +113,7 @@ def test_a_controller_that_does_not_answer_is_waited_for(
     untrained, unbroken, slurm, workflow, gone
 ):
     process, _ = workflow()
-    training = holder(untrained)
+    training = untrained.holder("mix")
     os.kill(training, signal.SIGSTOP)
     # It writes down what it knows every 5 s. A job that it does not know to run when it comes back
     # it ends, and starts anew or has forgotten.

@@ -11,7 +11,6 @@ from onenode import (
     begun,
     edit_profile,
     ends_well,
-    holder,
     looks_in_vain,
     started,
     submitted,
@@ -101,7 +100,7 @@ def test_a_training_that_outlives_its_slurmd_is_waited_for(slurm, untrained, unb
     """The job goes on elsewhere, and finds the run being written: it uses up no try."""
     edit_profile(untrained)
     process, job = begun(untrained, slurm)
-    training, node = holder(untrained), slurm.ask("squeue", "-h", "-j", job, "-o", "%N")
+    training, node = untrained.holder("mix"), slurm.ask("squeue", "-h", "-j", job, "-o", "%N")
     os.kill(training, signal.SIGSTOP)
     slurm.kill(f"slurmd-{node}")
     set_node(slurm, node, "down")
