@@ -37,7 +37,7 @@ def plan(configuration: Path, *, devices: Sequence[str], format: str = "text") -
     own, bills = planner.alone(configuration), [_numbers(work) for work in works]
     told = [*outdated.Comparison(planned).missing(), *notices.unused(planned, own)]
     facts = {"devices": bills, "detectable": detectable, "warnings": told}
-    parts = [_for(work, bill["rules"]) for work, bill in zip(works, bills, strict=True)]
+    parts = [_for(work, bill) for work, bill in zip(works, bills, strict=True)]
     if shown:
         parts.append(f"{planned_power.NOTE}:\n{_table(titles, shown)}")
     lines = ["\n\n".join(parts), *told]
@@ -76,9 +76,9 @@ def _numbers(work: jobs.Jobs) -> dict[str, Any]:
     return bill | {"refused": refused}
 
 
-def _for(work: jobs.Jobs, rules: Sequence[dict[str, Any]]) -> str:
+def _for(work: jobs.Jobs, bill: dict[str, Any]) -> str:
     """The same for people, with the longest runs."""
-    device = work.device
+    device, rules, refused = work.device, bill["rules"], [*bill["refused"].values()]
     titles = ("rule", "jobs", f"{device.hours_of}-hours", "longest", "memory", "disk")
     rows = [
         (
@@ -97,9 +97,8 @@ def _for(work: jobs.Jobs, rules: Sequence[dict[str, Any]]) -> str:
     lines.append(f"in all: {sum(one['hours'] for one in rules):,.1f} {device.hours_of}-hours")
     lines += _parts(work)
     lines.append(f"disk: {_size(sum(one['disk_bytes'] for one in rules))}")
-    if refused := [why for run in work.plan.runs if (why := work.refused(run))]:
-        lines += [f"refused, and not counted: {why}" for why in refused[:3]]
-        lines += [f"  and {len(refused) - 3} more"] * (len(refused) > 3)
+    lines += [f"refused, and not counted: {why}" for why in refused[:3]]
+    lines += [f"  and {len(refused) - 3} more"] * (len(refused) > 3)
     lines += [
         f"tokenizer {name}: its file is not here: {jobs.ASSUMED_PIECES:,} pieces are assumed"
         for name in work.assumed()

@@ -29,9 +29,9 @@ class RuleResources:
         self._plan, self._profile = plan, profile
         self._jobs = {rule: self._jobs_of(rule) for rule in (*TRAINS, "")}
         self._nodes = int(profile.of("pretrain", "nodes", "1"))
-        asked = int(profile.of("pretrain", "processes", "1"))
-        where = f"set-resources of pretrain: processes: {asked}"
-        accelerators.refuse_too_many(self._jobs["pretrain"].device, asked, where)
+        work = self._jobs["pretrain"]
+        where = f"set-resources of pretrain: processes: {work.processes}"
+        accelerators.refuse_too_many(work.device, work.processes, where)
         launch.refuse_nodes(self._nodes, profile.of("pretrain", "device"))
         self._refuse_uneven()
 
@@ -82,9 +82,9 @@ class RuleResources:
         return {**taken, "cpus_per_task": each}
 
     def _refuse_uneven(self) -> None:
-        counts = {int(self._profile.of("pretrain", "processes", "1"))}
+        work = self._jobs["pretrain"]
+        counts = {work.processes}
         if self._nodes > 1:
-            work = self._jobs["pretrain"]
             counts |= {work.job("pretrain", run).devices for run in self._plan.runs} - {1}
         for count in sorted(n for n in counts if n % self._nodes):
             raise InputError(
