@@ -22,6 +22,7 @@ from pipeline.runtime import atomic_files, chips, devices
 from pipeline.training import refusals
 
 DRIVER = Path(__file__).with_name("chip_runs.py")
+TESTS = str(Path(__file__).parents[1])
 virtual = [
     pytest.mark.device,
     pytest.mark.skipif(
@@ -64,6 +65,7 @@ def on_chips(tmp_path_factory):
             [sys.executable, DRIVER, folder / "work.json", folder / "answer.json"],
             env={
                 **os.environ,
+                "PYTHONPATH": TESTS,
                 "PJRT_DEVICE": "CPU",
                 "CPU_NUM_DEVICES": str(number),
                 "XLA_FLAGS": flags,
