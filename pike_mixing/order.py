@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pike_mixing.arrays import Ints
 from pike_mixing.numerics.splitmix import GOLDEN, Uint64s, mix
 
 BLOCK = 4096
 """Positions whose rows are computed at once; a batch then costs microseconds."""
-
-Int64s = npt.NDArray[np.int64]
 
 _ROUNDS = 8
 
@@ -39,9 +38,9 @@ class Order:
         seeds = hashlib.shake_256(text.encode()).digest(8 * _ROUNDS)
         self._keys = np.frombuffer(seeds, "<u8").astype(np.uint64)
         self._halves = _halves(rows)
-        self._blocks: dict[int, Int64s] = {}
+        self._blocks: dict[int, Ints] = {}
 
-    def at(self, position_N: npt.NDArray[np.integer[Any]]) -> Int64s:
+    def at(self, position_N: npt.NDArray[np.integer[Any]]) -> Ints:
         """Row at each position of the endless order; position p lies in epoch p // rows."""
         counter_N: Uint64s = np.asarray(position_N, np.uint64)
         epoch_N = counter_N // np.uint64(self.rows)
@@ -51,7 +50,7 @@ class Order:
         halves_3xN = np.broadcast_to(self._halves[:, None], (3, N))
         return _walk(place_N, key_RoundxN, np.broadcast_to(np.uint64(self.rows), N), halves_3xN)
 
-    def take(self, position: int, count: int) -> Int64s:
+    def take(self, position: int, count: int) -> Ints:
         """Rows at positions `position` to `position + count - 1`, from blocks computed ahead."""
         first, last = position // BLOCK, (position + max(count, 1) - 1) // BLOCK
         self._blocks = {b: r for b, r in self._blocks.items() if first <= b <= last}
@@ -65,7 +64,7 @@ class Order:
         return rows[offset : offset + count]
 
 
-def first_epochs(orders: Sequence[Order]) -> list[Int64s]:
+def first_epochs(orders: Sequence[Order]) -> list[Ints]:
     """The first epoch of each of several orders, computed together: each `at(arange(rows))`.
 
     For many short ones: an order of four costs as much by itself as one of a thousand.
@@ -93,7 +92,7 @@ def _halves(rows: int) -> Uint64s:
     return np.array([bits // 2, (1 << bits // 2) - 1, (1 << (bits - bits // 2)) - 1], np.uint64)
 
 
-def _walk(place_N: Uint64s, key_RoundxN: Uint64s, rows_N: Uint64s, halves_3xN: Uint64s) -> Int64s:
+def _walk(place_N: Uint64s, key_RoundxN: Uint64s, rows_N: Uint64s, halves_3xN: Uint64s) -> Ints:
     """Applies the network until the result is below `rows_N`."""
     row_N = _permute(place_N, key_RoundxN, halves_3xN)
     outside = np.flatnonzero(row_N >= rows_N)

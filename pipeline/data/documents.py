@@ -46,7 +46,8 @@ def write(documents: Iterable[Document], file: Path) -> dict[str, Any]:
     Raises:
         InputError: the disk is full or not writable.
     """
-    total, digest = dict.fromkeys(("documents", "characters", "bytes"), 0), hashlib.sha256()
+    total = {"documents": 0, "characters": 0, "bytes": 0}
+    digest = hashlib.sha256()
     group: dict[str, list[str]] = {"id": [], "text": []}
     size = 0
     with (

@@ -145,11 +145,12 @@ def _load(archive: Path, connection: duckdb.DuckDBPyConnection, made: Sequence[M
         selected = ", ".join(columns(connection, table))
         connection.execute("create temp table wanted (run text, place integer)")
         insert(connection, "wanted", ([run, place] for place, run in enumerate(wanted)))
+        of_runs = "join wanted using (run) order by place, file_row_number"
         # The theory is of no run.
-        join = "cross join wanted" if table in OF_THEORY else "join wanted using (run)"
+        chosen = "order by file_row_number" if table in OF_THEORY else of_runs
         connection.execute(
             f"insert into {table} ({selected}) select {selected} from read_parquet("
-            f"?, file_row_number = true) {join} order by place, file_row_number",
+            f"?, file_row_number = true) {chosen}",
             [str(archive / "records" / f"{table}.parquet")],
         )
         connection.execute("drop table wanted")

@@ -72,7 +72,11 @@ def registered(given: Path, database: Path | None = None, format: str = "text") 
             "registration": str(given),
             "status": chosen.status,
             "date": chosen.date,
-            "deviations": [*_deviations(chosen, given), *_departures(chosen, plan, connection)],
+            "deviations": [
+                *_deviations(chosen, given),
+                *_departures(chosen, plan, connection),
+                *(_old_runs(place) if chosen.status == "draft" else ()),
+            ],
             "hypotheses": outcomes(chosen, query(connection, "from scenario_differences")),
             "methods": list(_boards(chosen, plan, connection)),
         }
@@ -152,14 +156,18 @@ def _departures(
         wanted = plan.config[section]
         names = [n for n, values in wanted.items() if config.get(section, {}).get(n) != values]
         yield from _named(f"{section} with other settings", names)
-    if chosen.status == "draft":
-        # Rules of a draft may change between its runs.
-        stale = dict.fromkeys(one.artifact for one in outdated.Comparison(plan).every())
-        yield from _named("older than today's code or settings", [*stale])
     origin = Path(plan.origin)
     registering = _git(origin.parent, "log", "-1", "--format=%H", "--", origin.name)
     for commit in sorted({str(row["code_commit"]) for row in runs}):
         yield from _of_commit(chosen, origin.parent, registering, commit)
+
+
+def _old_runs(database: Path) -> Iterator[str]:
+    """Runs that rules or settings of today would make otherwise: those of a draft may change."""
+    compared = outdated.of_results(*database.absolute().parents[:2])
+    stale = dict.fromkeys(one.artifact for one in (compared.every() if compared else ()))
+    runs = [artifact.removeprefix("run/") for artifact in stale if artifact.startswith("run/")]
+    yield from _named("runs older than today's code or settings", runs)
 
 
 def _of_commit(

@@ -188,6 +188,7 @@ def comparisons(
     """
     rows = []
     for setting in chosen:
+        (theta1, theta2), (sigma1, sigma2) = setting.start, setting.sigma
         mean_T, stderr_T, _ = simulated(setting, None, paths, generator)
         share, static = best_static(setting)
         half = t_quantile(LEVEL, paths - 1) * stderr_T[-1]
@@ -195,8 +196,10 @@ def comparisons(
         rows.append(
             {
                 "setting": setting.name,
-                **dict(zip(("theta1", "theta2"), setting.start, strict=True)),
-                **dict(zip(("sigma1", "sigma2"), setting.sigma, strict=True)),
+                "theta1": theta1,
+                "theta2": theta2,
+                "sigma1": sigma1,
+                "sigma2": sigma2,
                 "eta": setting.eta,
                 "b": setting.b,
                 "steps": setting.steps,

@@ -12,7 +12,7 @@ import numpy as np
 from pike_mixing.alarms import Alarm, Watch
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Signals, State, Statistics
+from pike_mixing.interface import Signals, Statistics
 from pike_mixing.torch.step_result import StepResult
 from pipeline import settings
 from pipeline.training.run_folder import RunFolder
@@ -112,11 +112,10 @@ class StepLog:
         records.add_domains("weights", step, weight=weights_K, count=count_K)
         if chosen_K is not None:
             records.add_domains("coefficients", step, coefficient=chosen_K)
-        self._warn(
-            *self._watch.after_step(
-                self.alarms, step, weights_K, count_K, one.positions_K, chosen_K
-            )
+        self.alarms, raised = self._watch.after_step(
+            self.alarms, step, weights_K, count_K, one.positions_K, chosen_K
         )
+        self._warn(raised)
         if result.seen.statistics is not None:
             # Their time is the pass's own.
             self.add_statistics(step, result.seen.statistics, math.nan)
@@ -140,14 +139,15 @@ class StepLog:
             rows=measured.rows_K.astype(np.int64),
             seconds=np.full(len(measured.rows_K), seconds),
         )
-        self._warn(*self._watch.after_statistics(self.alarms, step, measured))
+        self.alarms, raised = self._watch.after_statistics(self.alarms, step, measured)
+        self._warn(raised)
 
     def add_validation(self, step: int, loss_K: Floats) -> None:
         """Warns of domains whose held-out loss has risen."""
-        self._warn(*self._watch.after_validation(self.alarms, step, loss_K))
+        self.alarms, raised = self._watch.after_validation(self.alarms, step, loss_K)
+        self._warn(raised)
 
-    def _warn(self, state: State, raised: list[Alarm]) -> None:
-        self.alarms = state
+    def _warn(self, raised: list[Alarm]) -> None:
         for alarm in raised:
             log.warning("step %d: %s", alarm.step, alarm.message)
             self._records.add("alarms", **alarm._asdict())
