@@ -1,5 +1,6 @@
 """Pages are short, in one order, and their links and paths lead somewhere."""
 
+import json
 import re
 import tomllib
 import urllib.parse
@@ -7,6 +8,8 @@ import urllib.parse
 import pytest
 import yaml
 from documented import PAGES, ROOT
+
+from pipeline.planning import planner
 
 MOST_WORDS = 16_400
 """Of all Markdown in the repository, docs/results included, outside of tables."""
@@ -71,6 +74,13 @@ def test_the_readmes_numbers_are_those_of_the_results():
     assert len(numbers) > 3
     shown = results.read_text(encoding="utf-8")
     assert [number for number in numbers if number not in shown] == []
+
+
+def test_what_is_recorded_is_the_default_experiment_whose_models_the_readme_counts():
+    plan = planner.plan(planner.read(ROOT / "config.yaml"), "config.yaml")
+    assert f"trains {len(plan.runs)} models" in (ROOT / "README.md").read_text(encoding="utf-8")
+    record = json.loads((ROOT / "recorded" / "settings" / "pike.json").read_text(encoding="utf-8"))
+    assert record["runs"].keys() == plan.runs.keys()
 
 
 def test_the_readme_is_short_and_its_badges_and_pictures_are_true():

@@ -21,7 +21,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 from pipeline.planning import records
 from pipeline.results import database, experiment, figures, lineage, report, sealed, tables
-from pipeline.results.record_loader import OF_THEORY, RECORDS, Made, columns, insert
+from pipeline.results.record_loader import OF_THEORY, RECORDS, Listed, columns, insert
 from pipeline.results.selection import connect_ours, query
 from pipeline.runtime import atomic_files, checksums
 
@@ -135,7 +135,7 @@ def _restore_one(archive: Path, out: Path, name: str, outputs: list[tuple[str, s
         write(own, place, out / f"{kind}s" / f"{output}{suffix}")
 
 
-def _load(archive: Path, connection: duckdb.DuckDBPyConnection, made: Sequence[Made]) -> None:
+def _load(archive: Path, connection: duckdb.DuckDBPyConnection, made: Sequence[Listed]) -> None:
     """Appends an archive's records of these manifests to the base tables, in their order."""
     runs: dict[str, list[str]] = {}
     for name, stage, _ in made:

@@ -23,13 +23,13 @@ from pipeline.results import (
     views,
 )
 from pipeline.results.experiment import Experiment, read
-from pipeline.results.record_loader import RECORDS, Made, insert, load
+from pipeline.results.record_loader import RECORDS, Listed, insert, load
 from pipeline.runtime import atomic_files
 from pipeline.runtime.validation import validate
 from pipeline.settings import Model, Training
 
 PAPER = Path(__file__).parents[1] / "paper"
-Loader = Callable[[duckdb.DuckDBPyConnection, Sequence[Made]], None]
+Loader = Callable[[duckdb.DuckDBPyConnection, Sequence[Listed]], None]
 """Appends the records of these manifests, from folders of runs or from an archive."""
 
 

@@ -43,7 +43,7 @@ PLACES = {
     "theory": "{table}.parquet",
 }
 """Where a stage's records lie beside its manifest."""
-Made = tuple[str, str, str]
+Listed = tuple[str, str, str]
 """Name, stage and place of a manifest, as `records.manifests_of` gives them."""
 _Files = dict[str, tuple[str, str]]
 """By place: the run, and what to do when the file is not whole."""
@@ -67,7 +67,7 @@ def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Iterable[lis
 def load(
     contents: Mapping[Path, Mapping[str, Any]],
     connection: duckdb.DuckDBPyConnection,
-    made: Sequence[Made],
+    made: Sequence[Listed],
 ) -> None:
     """Appends the records of runs and of the theory to the base tables, in the given order.
 
@@ -109,12 +109,12 @@ def columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
 
 
 def _listed(
-    place: Path, made: Mapping[str, Any], stage: str, remake: str
+    place: Path, content: Mapping[str, Any], stage: str, remake: str
 ) -> Iterator[tuple[str, Path]]:
     """Table and path of a manifest's records, each as it was made; step by step in their order."""
     folder, pattern = place.parent, PLACES[stage]
-    listed = {file.path: file for file in checksums.sealed(folder, made, remake)}
-    steps = _steps(place, made["files"], remake) if "{step}" in pattern else [0]
+    listed = {file.path: file for file in checksums.sealed(folder, content, remake)}
+    steps = _steps(place, content["files"], remake) if "{step}" in pattern else [0]
     for step, table in itertools.product(steps, RECORDS[stage]):
         path = folder / pattern.format(step=step, table=table.removeprefix("theory_"))
         if path not in listed:

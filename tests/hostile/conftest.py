@@ -10,14 +10,15 @@ import torch
 from edits import put
 from trials import (
     COMMANDS,
-    CORPUS,
     DATABASE,
     FOUND,
     LETTERS,
     MIXTURE,
+    MODELS,
     RUN,
     SET,
     called,
+    onto,
     refused,
     restore,
     state,
@@ -31,16 +32,16 @@ STAGES = [
     *(f"download {SET}/sources/{d}.json --out results/data/{d}" for d in DOMAINS),
     f"tokenizer {SET}/tokenizers/letters.json --out {LETTERS}"
     " --sources results/data/easy results/data/notes",
-    *(COMMANDS["pack"].replace("own", CORPUS).replace("easy", d) + " --workers 1" for d in DOMAINS),
+    *(onto(COMMANDS["pack"].replace("easy", d), f"{MODELS}/{d}") + " --workers 1" for d in DOMAINS),
     COMMANDS["pretrain"],
     COMMANDS["evaluate"],
     COMMANDS["probe"],
-    COMMANDS["mixture"].replace("own.json", MIXTURE),
+    onto(COMMANDS["mixture"], MIXTURE),
     COMMANDS["pretrain found"],
     COMMANDS["evaluate"].replace(RUN, FOUND),
     COMMANDS["probe"].replace(RUN, FOUND),
-    COMMANDS["database"].replace("own.duckdb", DATABASE),
-    COMMANDS["table"].replace("own.md", "results/tables/perplexity.md"),
+    onto(COMMANDS["database"], DATABASE),
+    onto(COMMANDS["table"], "results/tables/perplexity.md"),
 ]
 """Every stage that a trial spoils the input of, in order."""
 

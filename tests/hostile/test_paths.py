@@ -1,7 +1,7 @@
 """Paths that lead to the wrong place: what lies there must stay, and the message names it."""
 
 from edits import copy, link, put
-from trials import COMMANDS, RUN, SET, SOURCE, Trial, cases
+from trials import COMMANDS, RUN, SET, SOURCE, Trial, cases, onto
 
 MINE = put("mine/thesis.txt", "years of work\n")
 
@@ -31,11 +31,6 @@ NOT_FOR_A_FILE = {
     "the settings": ("settings.json", "settings.json"),
 }
 EVERYWHERE = ("a folder of one's own", "a file", "the text", "the settings")
-
-
-def onto(command, out):
-    """A command with another output."""
-    return f"{command.rpartition(' ')[0]} {out}"
 
 
 def tried(name, command, where, way):

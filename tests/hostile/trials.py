@@ -50,6 +50,12 @@ COMMANDS = {
 }
 """Sound commands, which trials spoil the input of."""
 
+
+def onto(command, out):
+    """A command with another output, which it names last."""
+    return f"{command.rpartition(' ')[0]} {out}"
+
+
 State = dict[str, bytes | str | None]
 """Content of a file, target of a link, None of a folder, by path."""
 Run = Callable[[str, Path], tuple[int, str]]

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.results import archive, views
+from pipeline.results.record_loader import OF_THEORY
 from pipeline.runtime import atomic_files
 
 pytestmark = pytest.mark.slow
@@ -78,6 +80,15 @@ def test_one_table_alone_and_only_what_is_there(recorded, tmp_path):
     assert not (tmp_path / "one/report").exists()
     with pytest.raises(InputError, match=r"'cost' is unknown.*costs"):
         archive.restore(recorded, out=tmp_path / "two", only=["cost"])
+
+
+def test_the_theory_is_restored_as_it_was_recorded():
+    folder, connection = Path(__file__).parents[2] / "recorded", duckdb.connect()
+    connection.execute(views.schema())
+    archive._load(folder, connection, [("theory", "theory", "")])
+    for table in OF_THEORY:
+        recorded = pq.read_table(folder / "records" / f"{table}.parquet").to_pylist()
+        assert archive._table(connection, table).to_pylist() == recorded != []
 
 
 def test_damage_is_named_before_anything_is_made(recorded, tmp_path):

@@ -14,6 +14,7 @@ from pike_mixing.errors import InputError
 from pipeline.planning import planner, registered_configuration, registration, shorthand
 from pipeline.planning.registration import Registration
 from pipeline.results import registered, views
+from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validation import validate
 
 RUNS = [{"scenarios": list("sut"), "methods": ["mix", "mine"], "seeds": [0, 1], "models": ["m"]}]
@@ -225,10 +226,16 @@ def test_runs_that_code_of_today_would_make_otherwise_are_named_in_a_draft(
     for (run,) in (first, second):
         place = Path("results/registered/b/runs", run, "manifest.json")
         place.parent.mkdir(parents=True)
-        place.write_text('{"stage": "pretrain"}')
+        # Of other code.
+        made_from.write_manifest(
+            place, stage="pretrain", settings={}, inputs=(), files=(), modules=(__name__,), facts={}
+        )
     file.write_text(file.read_text().replace("status: registered", "status: draft"))
+    registered_configuration.write(file, tmp_path / "drawn.yaml")
+    # Beside the database.
+    atomic_files.write_json(tmp_path / "experiment.json", {"started_with": "drawn.yaml"})
     lines, _ = deviations(file, connection)
-    assert f"older than today's code or settings: run/{first[0]}, run/{second[0]}" in lines
+    assert f"runs older than today's code or settings: {first[0]}, {second[0]}" in lines
 
 
 def test_before_its_runs_a_registration_says_how_they_are_made(repository):

@@ -65,7 +65,9 @@ def on_chips(tmp_path_factory):
             [sys.executable, DRIVER, folder / "work.json", folder / "answer.json"],
             env={
                 **os.environ,
-                "PYTHONPATH": os.pathsep.join([TESTS, *filter(None, [os.environ.get("PYTHONPATH")])]),
+                "PYTHONPATH": os.pathsep.join(
+                    [TESTS, *filter(None, [os.environ.get("PYTHONPATH")])]
+                ),
                 "PJRT_DEVICE": "CPU",
                 "CPU_NUM_DEVICES": str(number),
                 "XLA_FLAGS": flags,

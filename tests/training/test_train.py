@@ -152,6 +152,13 @@ def test_pike_measures_when_it_is_due_and_its_weights_move(piked):
     ]
     assert all(row["rows"] == 3 for row in statistics[:2])
     assert all(row["variance"] > 0 for row in statistics)
+    # What measuring took, of all domains together, is a part of what its step took.
+    seconds, of_steps = (
+        pq.read_table(piked / f"{table}.parquet")["seconds"].to_pylist()
+        for table in ("gradient_statistics", "steps")
+    )
+    assert seconds[::2] == seconds[1::2]
+    assert all(0 < a < b for a, b in zip(seconds[::2], of_steps[::2], strict=True))
     weights = [row["weight"] for row in rows(result, "weights") if row["domain"] == "easy"]
     assert weights[0] != 0.5
     assert weights[0] == weights[1]

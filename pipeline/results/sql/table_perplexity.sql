@@ -23,7 +23,7 @@ with labelled as (
         (2003, 'seeds', null, a.seeds, null, 0, null, null),
         (2004, 'paired seeds', null, a.paired_seeds, null, 0, null, null)
     ) as c (column_position, column_label, unit, value, error, decimals, better, significant)
-    -- The baseline has no difference to itself.
+    -- Cells without a value stand nowhere: the baseline has no difference to itself.
     where c.value is not null
 ),
 
