@@ -17,11 +17,11 @@ from pike_mixing.torch import MixedDataset, Mixing, causal_losses
 
 
 def domains():
-    """Rows of two domains: numbers that count up, and noise."""
+    """Rows of two domains: numbers that count up, and one number alone."""
     draw = torch.Generator().manual_seed(0)
     counting = (torch.randint(8, (96, 1), generator=draw) + torch.arange(16)) % 8
-    noise = 8 + torch.randint(8, (64, 16), generator=draw)
-    texts = {"counting": counting, "noise": noise}
+    alone = torch.full((64, 16), 8)
+    texts = {"counting": counting, "alone": alone}
     return {n: [{"input_ids": t, "labels": t} for t in rows] for n, rows in texts.items()}
 
 
@@ -38,7 +38,7 @@ def main() -> None:
     if "LOCAL_RANK" in os.environ:
         dist.init_process_group("gloo")
         model = DistributedDataParallel(model)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     dataset = MixedDataset(domains(), batch_rows=8, micro_batch=2, steps=60)
     mixing = Mixing(ScaleFreePiKE(every=5), dataset, model, causal_losses)
     for batch in mixing.data_loader():

@@ -14,11 +14,11 @@ from pike_mixing.torch import MixedDataset, Mixing, causal_losses
 
 
 def domains():
-    """Rows of two domains: numbers that count up, and noise."""
+    """Rows of two domains: numbers that count up, and one number alone."""
     draw = torch.Generator().manual_seed(0)
     counting = (torch.randint(8, (96, 1), generator=draw) + torch.arange(16)) % 8
-    noise = 8 + torch.randint(8, (64, 16), generator=draw)
-    texts = {"counting": counting, "noise": noise}
+    alone = torch.full((64, 16), 8)
+    texts = {"counting": counting, "alone": alone}
     return {n: [{"input_ids": t, "labels": t} for t in rows] for n, rows in texts.items()}
 
 
@@ -34,7 +34,7 @@ def main() -> None:
     fabric = Fabric(accelerator="cpu", devices=1)
     fabric.launch()
     model = tiny_model()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     model, optimizer = fabric.setup(model, optimizer)
     dataset = MixedDataset(domains(), batch_rows=8 * fabric.world_size, micro_batch=4, steps=60)
     mixing = Mixing(ScaleFreePiKE(every=5), dataset, model, causal_losses)

@@ -21,11 +21,11 @@ from pike_mixing.transformers import attach
 
 
 def domains():
-    """Rows of two domains: numbers that count up, and noise."""
+    """Rows of two domains: numbers that count up, and one number alone."""
     draw = torch.Generator().manual_seed(0)
     counting = (torch.randint(8, (96, 1), generator=draw) + torch.arange(16)) % 8
-    noise = 8 + torch.randint(8, (64, 16), generator=draw)
-    texts = {"counting": counting, "noise": noise}
+    alone = torch.full((64, 16), 8)
+    texts = {"counting": counting, "alone": alone}
     return {n: [{"input_ids": t, "labels": t} for t in rows] for n, rows in texts.items()}
 
 
@@ -44,7 +44,7 @@ def main() -> None:
             max_steps=60,
             per_device_train_batch_size=4,
             gradient_accumulation_steps=2,
-            learning_rate=1e-3,
+            learning_rate=3e-3,
             logging_steps=5,
             report_to=[],
             disable_tqdm=True,
