@@ -51,7 +51,7 @@ def main() -> None:
     print(measure.table(str(device), result))
     sizes = {name: SIZES[name][0].described() for name in result}
     how = {"device": devices.describe(device), "compiled": not chosen.eager}
-    measure.record(chosen, {"steps": result, "sizes": sizes, **how})
+    measure.record(chosen, {"steps": result, "sizes": sizes, **how}, ("steps", "sizes"))
 
 
 def matrix_peak(device: torch.device, side: int, times: int = 20) -> float:

@@ -1,13 +1,15 @@
 """All that a rented NVIDIA card has to show, by one command; it writes one record.
 
-    python -m benchmarks.gpu_check [--device cuda] [--target quick] [options of benchmarks.gpu]
+    python -m benchmarks.gpu_check [--device cuda] [--target quick] [--parts tests ...]
+                                   [options of benchmarks.gpu]
 
-In turn, whether or not those before held: the tests marked `device`; how near a step comes to the
-card's peak (`benchmarks.gpu`); the first tables of the default experiment, through the profile
-`gpu`; one of its runs twice more, which must leave the same bits. Results lie in build/gpu-check,
-made anew. Record: that of `benchmarks.gpu`, with `check` beside its numbers (with `--device cpu`,
-which tries the command, in build/gpu-check); `make docs` puts both into docs/performance.md. Exit
-code 1 when something did not hold, 2 without a card.
+In turn, whether or not those before held: the tests marked `device`, of which some hold runs to
+the same bits; how near a step comes to the card's peak (`benchmarks.gpu`); the first tables of the
+default experiment, as `make run` makes them, in build/gpu-check. Record: that of `benchmarks.gpu`,
+with `check` beside its numbers (with `--device cpu`, which tries the command, in build/gpu-check);
+`make docs` puts both into docs/performance.md. It is written after each part. With `--parts`, for
+a card that is lent for minutes, other parts stay in it. Exit code 1 when something did not hold, 2
+without a card.
 """
 
 import argparse
@@ -27,7 +29,7 @@ from benchmarks import measure
 from pipeline.runtime import atomic_files
 
 FOLDER = Path("build/gpu-check")
-RUN = FOLDER / "results/runs/symbols/nano/pike-middle/seed100"
+STEPS = FOLDER / "steps.json"
 Facts = dict[str, Any]
 
 
@@ -35,7 +37,8 @@ def main() -> None:
     """Checks, and records."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
-    parser.add_argument("--target", default="quick", help="what the workflow makes")
+    parser.add_argument("--target", nargs="+", default=["quick"], help="what the workflow makes")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, help="all when absent")
     parser.add_argument("--out", type=Path, help="the record")
     chosen, further = parser.parse_known_args()
     if chosen.device == "cuda" and not torch.cuda.is_available():
@@ -44,67 +47,70 @@ def main() -> None:
             "nvidia-smi shows one, after `make setup TORCH=cuda`\n"
         )
         sys.exit(2)
-    folder, steps = measure.ROOT / FOLDER, FOLDER / "steps.json"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    own = ["--device", chosen.device, "--out", steps, *further]
-    parts: dict[str, Callable[[], Facts]] = {
-        "tests": lambda: tests(chosen.device),
-        "utilisation": lambda: {"holds": not ran("benchmarks.gpu", *own).returncode},
-        "experiment": lambda: experiment(chosen.device, chosen.target),
-        "same_bits": lambda: same_bits(chosen.device),
-    }
-    check = {}
-    for name, part in parts.items():
+    folder = measure.ROOT / FOLDER
+    out: Path = chosen.out or (measure.RESULTS if chosen.device == "cuda" else folder) / "gpu.json"
+    if not chosen.parts:
+        shutil.rmtree(folder, ignore_errors=True)
+        out.unlink(missing_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    wrong = []
+    for name in chosen.parts or PARTS:
         print(f"gpu-check: {name}", flush=True)
         began = time.monotonic()
-        check[name] = {**part(), "seconds": time.monotonic() - began}
-    path = measure.ROOT / steps
-    measured = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    out = chosen.out or (measure.RESULTS if chosen.device == "cuda" else folder) / "gpu.json"
-    out.write_text(json.dumps({**measured, "check": check}, indent=2) + "\n", "utf-8")
-    wrong = [name for name, facts in check.items() if not facts["holds"]]
+        facts = PARTS[name](chosen, further)
+        check = {**facts, "seconds": time.monotonic() - began}
+        record, steps = _read(out), _read(measure.ROOT / STEPS)
+        record |= {**steps, "check": {**record.get("check", {}), name: check}}
+        atomic_files.write_json(out, record)
+        wrong += [] if facts["holds"] else [name]
     print(f"gpu-check: {out}: " + (f"does not hold: {', '.join(wrong)}" if wrong else "ok"))
     sys.exit(bool(wrong))
 
 
-def tests(device: str) -> Facts:
+def tests(chosen: argparse.Namespace, _: list[str]) -> Facts:
     """The tests marked `device`, of which some must run where there is a card."""
     done = ran("pytest", "-q", "-m", "device", "tests/training", stdout=subprocess.PIPE)
     print(done.stdout)
     last = done.stdout.rstrip().rpartition("\n")[2]
     count = {kind: int(n) for n, kind in re.findall(r"(\d+) (passed|failed|skipped)", last)}
-    return {"holds": not done.returncode and ("passed" in count or device == "cpu"), **count}
+    some = "passed" in count or chosen.device == "cpu"
+    return {"holds": not done.returncode and some, **count}
 
 
-def experiment(device: str, target: str) -> Facts:
-    """The default experiment through the profile; on a CPU, with its device alone replaced."""
-    own = [f"{rule}:device=cpu" for rule in ("pretrain", "evaluate", "probe")]
-    words = ["--profile", "workflow/profiles/gpu", "--config", f"results={FOLDER / 'results'}"]
-    words += ["--set-resources", *own] if device == "cpu" else []
-    return {"holds": not ran("snakemake", *words, "--", target).returncode}
+def utilisation(chosen: argparse.Namespace, further: list[str]) -> Facts:
+    """What `benchmarks.gpu` measures."""
+    words = ["--device", chosen.device, "--out", STEPS, *further]
+    return {"holds": not ran("benchmarks.gpu", *words).returncode}
 
 
-def same_bits(device: str) -> Facts:
-    """A run of the experiment's, twice, where nothing is left to chance."""
-    if not (measure.ROOT / RUN / "run.json").exists():
-        return {"holds": False}
-    values, result = atomic_files.read_json(measure.ROOT / RUN / "run.json"), []
-    values["training"]["deterministic"] = True
-    corpora = FOLDER / "results/corpora" / values["tokenizer"]
-    for name in ("one", "two"):
-        run = measure.ROOT / FOLDER / name / "run.json"
-        atomic_files.write_json(run, values)
-        if ran("pipeline", "pretrain", run, "--corpora", corpora, "--device", device).returncode:
-            return {"holds": False}
-        result.append(atomic_files.read_json(run.parent / atomic_files.MANIFEST)["weights_sha256"])
-    return {"holds": result[0] == result[1], "weights_sha256": result}
+def experiment(chosen: argparse.Namespace, _: list[str]) -> Facts:
+    """The default experiment as `make run` makes it: jobs share the card that `auto` finds."""
+    results = FOLDER / "results"
+    shutil.rmtree(measure.ROOT / results, ignore_errors=True)
+    words = ["--profile", "workflow/profiles/default", "--config", f"results={results}"]
+    if chosen.device == "cpu":
+        rules = ("pretrain", "evaluate", "probe")
+        words += ["--set-resources", *(f"{rule}:device=cpu" for rule in rules)]
+    failed = ran("snakemake", *words, "--", *chosen.target).returncode
+    runs = (measure.ROOT / results).glob(f"runs/*/*/*/*/{atomic_files.MANIFEST}")
+    devices = [_read(run)["device"] for run in runs]
+    holds = not failed and {name.partition(":")[0] for name in devices} == {chosen.device}
+    return {"holds": holds, "target": chosen.target, "trainings": len(devices)}
+
+
+PARTS: dict[str, Callable[[argparse.Namespace, list[str]], Facts]] = {
+    part.__name__: part for part in (tests, utilisation, experiment)
+}
 
 
 def ran(*command: object, **how: Any) -> subprocess.CompletedProcess[str]:
     """Runs a module of this environment to its end."""
     words = [sys.executable, "-m", *map(str, command)]
     return subprocess.run(words, cwd=measure.ROOT, text=True, check=False, **how)
+
+
+def _read(path: Path) -> Facts:
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 if __name__ == "__main__":

@@ -34,16 +34,22 @@ def test_without_a_gpu_it_refuses_at_once(tmp_path):
 @pytest.mark.workflow
 def test_on_a_cpu_every_step_is_taken_in_turn_and_recorded(tmp_path):
     small = ("--sizes", "nano", "--steps", "1", "--side", "64", "--eager")
-    target = str(gpu_check.RUN / "manifest.json")
+    target = str(gpu_check.FOLDER / "results/runs/symbols/nano/mix/seed120/manifest.json")
     out = tmp_path / "gpu.json"
     done = check("--device", "cpu", "--target", target, "--out", str(out), *small)
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads(out.read_text(encoding="utf-8"))
-    names = ["tests", "utilisation", "experiment", "same_bits"]
+    names = ["tests", "utilisation", "experiment"]
     assert [name for name, facts in record["check"].items() if facts["holds"]] == names
     said = [line for line in done.stdout.splitlines() if line.startswith("gpu-check: ")]
     assert said == [*(f"gpu-check: {name}" for name in names), f"gpu-check: {out}: ok"]
     assert record["steps"]["nano"]["utilisation"] > 0
     assert "cpu: " in page.where(record)
     text = page.page(tmp_path)
-    assert "| pairs of runs with the same bits | 1 | at least 1 |  |" in text
+    assert "| trainings of the default experiment | 1 |  |  |" in text
+    # One part alone leaves what the others found.
+    assert check("--device", "cpu", "--parts", "tests", "--out", str(out)).returncode == 0
+    again = json.loads(out.read_text(encoding="utf-8"))
+    assert again["steps"] == record["steps"]
+    assert again["check"]["experiment"] == record["check"]["experiment"]
+    assert again["check"]["tests"] != record["check"]["tests"]
