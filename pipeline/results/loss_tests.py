@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas  # noqa: F401 - DuckDB would import it at the first data frame
 
+from pike_mixing.arrays import Floats
 from pipeline.results.outcomes import CheckpointKey
 from pipeline.results.record_loader import insert
 from pipeline.statistics import mean_difference, sign_flip
-from pipeline.statistics.mean_difference import Estimate, Floats, Part
+from pipeline.statistics.mean_difference import Estimate, Part
 
 DOCUMENTS = """
     select r.method, r.seed, d.step, r.tokens * d.step / r.steps as trained, d.domain, d.document,

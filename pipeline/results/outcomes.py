@@ -10,8 +10,8 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.statistics.mean_difference import Floats
-from pipeline.statistics.multiple_choice import SCORES, Ints, points
+from pike_mixing.arrays import Floats, Ints
+from pipeline.statistics.multiple_choice import SCORES, points
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,11 +15,11 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
+from pike_mixing.arrays import Floats
 from pipeline.results import accuracy_tests, loss_tests, outcomes
 from pipeline.results.outcomes import CheckpointKey
 from pipeline.results.record_loader import insert
 from pipeline.statistics import mean_difference
-from pipeline.statistics.mean_difference import Floats
 
 NO_SKILL = ("answer_only",)
 """Metrics that are no skill: there is nothing to reach."""

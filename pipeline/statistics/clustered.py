@@ -5,8 +5,6 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-
 
 def clustered_mean(sum_G: npt.ArrayLike, count_G: npt.ArrayLike) -> tuple[float, float | None]:
     """The mean of observations that come in G clusters, and its standard error.

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pike_mixing.arrays import Floats
 from pipeline.statistics.distributions import t_quantile, t_tail
-
-Floats = npt.NDArray[np.float64]
 
 LEVEL = 0.05
 LEAST_DOCUMENTS = 20

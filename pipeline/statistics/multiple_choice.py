@@ -6,11 +6,9 @@ Shapes: I items, C candidates of all items one after another.
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from pipeline.statistics.clustered import Floats, clustered_mean
-
-Ints = npt.NDArray[np.int64]
+from pike_mixing.arrays import Floats, Ints
+from pipeline.statistics.clustered import clustered_mean
 
 SUM, ALONE = "sum_log_likelihood", "unconditional"
 SCORES: dict[str, tuple[tuple[str, ...], Callable[..., Floats]]] = {
