@@ -18,7 +18,7 @@ class Progress:
         self, label: str, *, total: int | None, unit: str, done: float = 0, quiet: bool = False
     ) -> None:
         self._label, self._total, self._unit, self._done = label, total, unit, done
-        self._began, self._began_at, self._last = time.monotonic(), done, time.monotonic()
+        self._began = self._last = (time.monotonic(), done)
         self._bar = (
             tqdm(desc=label, total=total, unit=unit, initial=done, dynamic_ncols=True)
             if sys.stderr.isatty() and not quiet
@@ -32,13 +32,14 @@ class Progress:
         if self._bar is not None:
             self._bar.set_postfix(shown, refresh=False)
             self._bar.update(amount)
-        elif not self._quiet and time.monotonic() - self._last >= SECONDS_BETWEEN_LINES:
-            self._line(shown)
+        elif not self._quiet and time.monotonic() - self._last[0] >= SECONDS_BETWEEN_LINES:
+            # What compiles at its start is slower there: the last seconds tell what is to come.
+            self._line(self._last, shown)
 
-    def _line(self, shown: Mapping[str, object]) -> None:
-        self._last = time.monotonic()
-        seconds = max(self._last - self._began, 1e-9)
-        rate = (self._done - self._began_at) / seconds
+    def _line(self, since: tuple[float, float], shown: Mapping[str, object]) -> None:
+        self._last = (time.monotonic(), self._done)
+        (began, done), (now, _) = since, self._last
+        rate = (self._done - done) / max(now - began, 1e-9)
         share = f"/{self._total:,}" if self._total else ""
         left = f", {(self._total - self._done) / rate:.0f} s left" if self._total and rate else ""
         facts = "".join(f", {name} {value}" for name, value in shown.items())
@@ -62,4 +63,4 @@ class Progress:
         if self._bar is not None:
             self._bar.close()
         elif kind is None and not self._quiet:
-            self._line({})
+            self._line(self._began, {})

@@ -22,7 +22,7 @@ MEANINGS = {
 
 
 def shown(folder: Path) -> str:
-    """Table of a finished run: each phase's milliseconds per step and share, and what firing costs.
+    """Table of a finished run: milliseconds per step and share of each phase, and what stands out.
 
     Args:
         folder: The run's, with its records.
@@ -36,6 +36,12 @@ def shown(folder: Path) -> str:
         milliseconds, share = 1e3 * seconds[phase] / number, seconds[phase] / whole
         lines.append(f"{phase:<12}{milliseconds:>12.3f}{share:>9.2%}  {MEANINGS[phase]}")
     lines.append(f"{'all':<12}{1e3 * whole / number:>12.3f}{1:>9.2%}  {number:,} steps")
+    first, *others = steps["seconds"]
+    if others:
+        lines.append(
+            f"the first step, which compiles what is compiled, took {first:,.3f} s; of the others "
+            f"the median {median(others):.3f} s"
+        )
     measured = pq.read_table(folder / "gradient_statistics.parquet", columns=["step"])
     firing = set(measured["step"].to_pylist())
     taken = list(zip(steps["step"], steps["seconds"], strict=True))

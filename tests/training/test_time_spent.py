@@ -22,7 +22,7 @@ def written(folder, phases, seconds, firing):
 
 def test_phases_stand_in_a_steps_order_with_their_share(tmp_path):
     written(tmp_path, {"backward": 6.0, "forward": 3.0, "optimizer": 1.0}, [2.0] * 5, [])
-    head, *phases, whole = time_spent.shown(tmp_path).splitlines()
+    head, *phases, whole, _ = time_spent.shown(tmp_path).splitlines()
     assert head.split() == ["phase", "ms", "a", "step", "share"]
     assert [line.split()[:3] for line in phases] == [
         ["forward", "600.000", "30.00%"],
@@ -30,6 +30,14 @@ def test_phases_stand_in_a_steps_order_with_their_share(tmp_path):
         ["optimizer", "200.000", "10.00%"],
     ]
     assert whole.split()[:5] == ["all", "2000.000", "100.00%", "5", "steps"]
+
+
+def test_the_first_step_is_told_apart(tmp_path):
+    written(tmp_path, {"loop": 14.3}, [14.0, 0.1, 0.2, 0.1], [])
+    assert time_spent.shown(tmp_path).splitlines()[-1] == (
+        "the first step, which compiles what is compiled, took 14.000 s; of the others the median "
+        "0.100 s"
+    )
 
 
 def test_firing_steps_are_compared_with_the_others(tmp_path):
