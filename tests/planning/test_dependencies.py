@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
 from pipeline.planning import dependencies, planner
+from pipeline.planning.plan import OF_ALL
+from pipeline.results.views import SQL
 
 DOREMI = {
     "proxy": {"rule": "doremi", "reference": "mix"},
@@ -170,6 +172,16 @@ def test_tables_show_the_runs_that_were_asked_for(chained):
     assert shown["mixtures"] == {
         named("found", 100): f"results/mixtures/{named('found', 100)}.json"
     }
+
+
+def test_a_table_that_counts_what_other_runs_cost_has_these_in_its_database():
+    counting = {
+        file.stem.removeprefix("table_")
+        for file in SQL.glob("table_*.sql")
+        if "steps_of_baseline" in file.read_text(encoding="utf-8")
+    }
+    # On boards of drawn scenarios a search was told to cost nothing.
+    assert counting == set(OF_ALL) == {"board", "leaderboard"}
 
 
 def test_the_first_mixture_of_a_swarm_is_uniform_and_the_others_are_drawn(chained):
