@@ -8,6 +8,7 @@ often in a run, a thirtieth of a percent. So each cost is told at both sizes.
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline import settings
 from pipeline.planning import methods, resources
 
 PAPER = {"rows": 256, "steps": 120_000}
@@ -39,6 +40,18 @@ def rows(run: Settings) -> float:
 def time(run: Settings) -> float:
     """Passes over the model of a run over those of Mix, by the plan's arithmetic."""
     return resources.passes(run) / 3
+
+
+def flops_of_row(run: Settings, tokenizers: Mapping[str, Settings]) -> float:
+    """FLOPs of training on one row of a run's batch: models and lengths differ.
+
+    Args:
+        run: Content of `run.json`.
+        tokenizers: Settings by name, with their vocabularies.
+    """
+    length, shape = run["training"]["length"], settings.Model(**run["model"])
+    vocabulary = tokenizers[run["tokenizer"]]["vocabulary"]
+    return length * resources.training_flops(shape, vocabulary, length)
 
 
 def at_paper_size(run: Settings) -> Settings:

@@ -65,7 +65,7 @@ def configuration(chosen: Registration) -> dict[str, Any]:
         "sources": {name: values for one in scenarios for name, values in one.sources.items()},
         "tokenizers": {one.name: _tokenizer(one) for one in scenarios},
         "packing": {"validation_share": drawn_scenarios.VALIDATION_SHARE},
-        "models": {size.model: chosen.model for size in sizes},
+        "models": {**chosen.models, **{size.model: chosen.model for size in sizes}},
         "training": {_name(size.recipe): size.recipe for size in sizes},
         "evaluation": {
             "last": {"rows": chosen.evaluation_rows, "batch_tokens": 8192, "checkpoints": "last"}
@@ -138,16 +138,18 @@ def _at_equal_cost(result: dict[str, Any], one: Drawn, size: _Size, chosen: Regi
     for name, equal in chosen.mix_for.items():
         run = RunName(one.name, size.model, equal.of, chosen.seeds[0])
         every = dependencies.closure(long, [run]) if equal.search else [run]
-        cost = sum(_cost(stage_settings.run_settings(long, each), equal) for each in every)
+        cost = sum(_cost(long, each, run, equal) for each in every)
         longer = _of_length(chosen.training, math.ceil(round(cost, 6)))
         own[name] = {"training": _name(longer)}
         result["training"].setdefault(_name(longer), longer)
 
 
-def _cost(run: Mapping[str, Any], equal: EqualCost) -> float:
-    """What a run costs, in steps of Mix."""
+def _cost(long: dict[str, Any], run: RunName, asking: RunName, equal: EqualCost) -> float:
+    """What a run costs, in steps of Mix on the model of the run that asks."""
+    values, asked = (stage_settings.run_settings(long, one) for one in (run, asking))
+    size, own = (method_costs.flops_of_row(v, long["tokenizers"]) for v in (values, asked))
     cost = method_costs.time if equal.by == "time" else method_costs.rows
-    return float(run["training"]["steps"] * cost(run))
+    return float(values["training"]["steps"] * cost(values) * size / own)
 
 
 def _runs(chosen: Registration, size: _Size) -> Iterator[dict[str, Any]]:

@@ -53,7 +53,8 @@ class EqualCost:
     by: Literal["time", "rows"]
     """Passes over the model, or rows read; those that the method measures count."""
     search: bool = False
-    """Whether the runs count, too, that found the method's mixture or settings."""
+    """Whether the runs count, too, that found the method's mixture or settings; by FLOPs, where
+    their model is another."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,8 @@ class Registration:
     the warm-up; names of scenarios and model end with them. Absent: the recipe's alone."""
     mix_for: dict[Name, EqualCost] = field(default_factory=dict)
     """Rows of Mix for what other methods cost."""
+    models: Sections = field(default_factory=dict)
+    """Further models by name, for the runs that find mixtures or settings."""
     swarms: Sections = field(default_factory=dict)
     """As in a configuration."""
     mixtures: Sections = field(default_factory=dict)

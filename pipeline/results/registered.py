@@ -214,10 +214,12 @@ def _boards(
 ) -> Iterator[Row]:
     """Methods of each board against Mix, with costs in runs of Mix."""
     measured = (
-        "select scenario, method, avg(steps order by steps) as steps from steps_of_baseline "
-        "group by all"
+        "select scenario, model, method, avg(steps order by steps) as steps "
+        "from steps_of_baseline group by all"
     )
-    steps = {(r["scenario"], r["method"]): r["steps"] for r in query(connection, measured)}
+    steps = {
+        (r["scenario"], r["model"], r["method"]): r["steps"] for r in query(connection, measured)
+    }
     named = "select distinct board, model, scenario from scenario_differences order by all"
     scenarios: dict[tuple[str, str], list[str]] = defaultdict(list)
     for row in query(connection, named):
@@ -230,7 +232,9 @@ def _boards(
             RunName(s, row["model"], row["method"], chosen.seeds[0])
             for s in scenarios[row["board"], row["model"]]
         ]
-        here = [steps[run.scenario, run.method] / _steps_of_mix(plan, run) for run in runs]
+        here = [
+            steps[run.scenario, run.model, run.method] / _steps_of_mix(plan, run) for run in runs
+        ]
         columns = (
             "board", "model", "method", "scenarios", "difference", "half", "worst",
             "worst_scenario",
@@ -239,21 +243,26 @@ def _boards(
 
 
 def _costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -> Row:
-    """Rows with and without the search, and time at the paper's size, each over those of Mix."""
+    """Rows, FLOPs with the search, and time at the paper's size, each over those of Mix."""
     base = _steps_of_mix(plan, runs[0])
 
     def rows(run: RunName) -> float:
         values = plan.runs[str(run)]
         return float(values["training"]["steps"] * method_costs.rows(values) / base)
 
+    def with_search(run: RunName) -> float:
+        every = dependencies.closure(plan.config, [run])
+        return sum(rows(one) * flops(one) for one in every) / flops(run)
+
+    def flops(run: RunName) -> float:
+        return method_costs.flops_of_row(plan.runs[str(run)], plan.tokenizers)
+
     equal = chosen.mix_for.get(runs[0].method)
     others = [run._replace(method=equal.of) if equal else run for run in runs]
     paper = [method_costs.at_paper_size(plan.runs[str(run)]) for run in others]
     return {
         "rows": fmean([rows(run) for run in runs]),
-        "with search": fmean(
-            [sum(map(rows, dependencies.closure(plan.config, [run]))) for run in runs]
-        ),
+        "with search": fmean(map(with_search, runs)),
         "time at the paper's size": fmean([method_costs.time(run) for run in paper]),
     }
 

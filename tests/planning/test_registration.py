@@ -122,6 +122,29 @@ def test_mix_for_the_same_cost_has_as_many_steps_as_the_other_method_costs():
         assert steps["mix-search"] == pytest.approx(600 + 10 * (own + 2 * measured), abs=1)
 
 
+def test_a_search_by_smaller_models_costs_its_share():
+    half = {"layers": 1, "width": 16, "heads": 1, "head_width": 16}
+    searching = made(
+        models={"half": half}, grids={"zetas": REGISTRATION["grids"]["zetas"] | {"model": "half"}}
+    )
+    config = registered_configuration.configuration(searching)
+    plan = planner.plan(shorthand.written_out(config), "mine.yaml")
+    scenario = config["scenarios"]["d0-00"]
+    served, *_ = [run for run in plan.runs.values() if run["model_name"] == "half"]
+    assert served["model"] == half
+    asking = plan.runs["d0-00/pico/pike-tuned/seed0"]
+    ratio = method_costs.flops_of_row(served, plan.tokenizers) / method_costs.flops_of_row(
+        asking, plan.tokenizers
+    )
+    # With C characters, 64 tokens: 6 (3,072 + 16 C) + 12 * 64 * 16 FLOPs against twice or more.
+    assert 0.25 < ratio < 0.5
+    measured = max(16 * len(scenario["domains"]), 20) / 20
+    own = max(8 * len(scenario["domains"]), 20) / 20
+    steps = config["training"][scenario["methods"]["mix-search"]["training"]]["steps"]
+    expected = 200 + 10 * own + ratio * (400 + 20 * measured)
+    assert steps == pytest.approx(expected, abs=1)
+
+
 def test_several_numbers_of_steps_are_boards_of_their_own():
     config = registered_configuration.configuration(made(steps=[100, 400], hypotheses={}))
     plan = planner.plan(shorthand.written_out(config), "mine.yaml")

@@ -114,6 +114,10 @@ def test_a_mixtures_cost_counts_the_runs_that_it_was_found_from(filled):
     # Twice the baseline's time in its one step; the run it stands on costs one more.
     assert found["steps"] == pytest.approx(2)
     assert found["with_others"] == pytest.approx(3)
+    # Also where no baseline was trained with its model.
+    filled.execute("update runs set model = 'tiny' where run = 's/m/drawn-000/seed100'")
+    (smaller,) = records(filled, "select * from steps_of_baseline where run = 'u/m/mine/seed0'")
+    assert smaller == found
 
 
 def test_one_slow_step_of_one_seed_costs_nothing(filled):

@@ -1,7 +1,7 @@
 -- What a run costs in steps of the baseline: the time of its method's steps, each the median over seeds, since
 -- other processes of the machine slow some down, over the baseline's mean step on the same scenario and model.
--- `with_others` adds the runs that it stands on, each once: its reference, and those that its mixture or its
--- settings were found from.
+-- `with_others` adds the runs that it stands on, of whatever model, each once: its reference, and those that its
+-- mixture or its settings were found from.
 with recursive typical as (
     select r.scenario, r.model, r.method, s.step, median(s.seconds) as seconds
     from steps as s
@@ -16,11 +16,11 @@ spent as (
 ),
 
 cost as (
-    select r.run, s.seconds / b.pace as steps
+    select r.run, s.seconds, b.pace
     from runs as r
     join spent as s using (scenario, model, method)
     join experiment as e on true
-    join spent as b on r.scenario = b.scenario and r.model = b.model and b.method = e.baseline
+    left join spent as b on r.scenario = b.scenario and r.model = b.model and b.method = e.baseline
 ),
 
 parents as (
@@ -42,11 +42,12 @@ select
     r.model,
     r.method,
     r.seed,
-    any_value(own.steps) as steps,
-    sum(c.steps order by o.input) as with_others
+    any_value(own.seconds / own.pace) as steps,
+    sum(c.seconds order by o.input) / any_value(own.pace) as with_others
 from runs as r
 join cost as own using (run)
 join stood_on as o on 'run/' || r.run = o.artifact
 join cost as c on o.input = 'run/' || c.run
+where own.pace is not null
 group by r.run, r.scenario, r.model, r.method, r.seed
 order by r.run
