@@ -14,6 +14,7 @@ from pipeline.data.packing_settings import Packing
 from pipeline.data.python_stdlib import Python
 from pipeline.data.synthetic import Synthetic
 from pipeline.data.tokenizer_settings import File, Hub, TrainOptions
+from pipeline.planning.predictions import Predictions
 from pipeline.runtime.validation import OrOne
 from pipeline.settings import Commit, Model, Training
 from pipeline.tasks.benchmark import TaskOptions
@@ -284,6 +285,8 @@ class Experiment:
     """Downstream tasks whose data sets do not come from the Hub at the pinned revision."""
     compare: Compare = ABSENT
     """The methods that others are compared with."""
+    predictions: Predictions = ABSENT
+    """What a registration expects; the report shows it beside the outcome."""
     paper: Paper = ABSENT
     """Which of our names play the paper's: ours, then the paper's. A name that the paper uses plays
     itself, unless another is cast for it."""

@@ -48,6 +48,7 @@ USES = {
         *("methods.*.reference", "scenarios.*.methods.*.reference", "grids.*.methods"),
         "grids.*.of",
         *("evaluation.*.curves.methods", "compare.baseline", "compare.oracle"),
+        *("predictions.hypotheses.*.method", "predictions.hypotheses.*.against"),
     ),
     "tables": ("quick.tables",),
     "figures": ("quick.figures",),

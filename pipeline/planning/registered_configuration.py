@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,8 @@ from pipeline.planning import (
 )
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.drawn_scenarios import Drawn
-from pipeline.planning.registration import AT_TARGET, BOARDS, EqualCost, Registration, Sections
+from pipeline.planning.predictions import BOARDS
+from pipeline.planning.registration import AT_TARGET, EqualCost, Registration, Sections
 from pipeline.runtime import atomic_files, presentation
 
 
@@ -84,6 +85,9 @@ def configuration(chosen: Registration) -> dict[str, Any]:
     for size in sizes:
         for one in size.scenarios:
             _at_equal_cost(result, one, size, chosen)
+    if chosen.hypotheses:
+        asked = {name: asdict(one) for name, one in chosen.hypotheses.items()}
+        result["predictions"] = {"hypotheses": asked, "level": chosen.level}
     result["runs"] = [entry for size in sizes for entry in _runs(chosen, size)]
     return result | {"tables": {"board": {}, "perplexity": {}}, "figures": {}}
 

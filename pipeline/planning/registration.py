@@ -15,33 +15,14 @@ from pike_mixing.settings import unknown
 from pipeline.planning import planner
 from pipeline.planning.configuration import Name, Names, Seeds
 from pipeline.planning.drawn_scenarios import DrawnScenarios
+from pipeline.planning.predictions import Board, Hypothesis, Level
 from pipeline.runtime.source_names import ROOT
 from pipeline.runtime.validation import validate
 from pipeline.settings import Commit
 
 Sections = dict[str, dict[str, Any]]
-Board = Literal["no target", "target"]
-BOARDS: tuple[Board, Board] = ("no target", "target")
 AT_TARGET = "fixed-at-target"
 """Fixed weights equal to the target; in scenarios with a target alone."""
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """A method's target loss minus another's lies below, or above, a margin."""
-
-    method: str
-    """The method in question."""
-    against: str
-    """The other one."""
-    board: Board
-    """Which scenarios: those with a target, or those without."""
-    direction: Literal["lower", "higher"]
-    """On which side of the margin the difference is expected."""
-    expected: float
-    """The difference that is expected, nats."""
-    margin: float = 0.0
-    """The difference that it is tested against, nats."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +81,7 @@ class Registration:
     """As in a configuration."""
     grids: Sections = field(default_factory=dict)
     """As in a configuration."""
-    level: Annotated[float, Limits(above=0, below=1)] = 0.05
+    level: Level = 0.05
     """Level of all hypotheses together, by Holm's procedure."""
     exclusions: tuple[str, ...] = ()
     """Which results would be left out, and why."""

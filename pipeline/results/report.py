@@ -12,10 +12,12 @@ import yaml
 from markupsafe import Markup
 
 from pipeline.planning import outdated
+from pipeline.planning.predictions import Predictions
 from pipeline.results import (
     advise,
     decisions,
     experiment,
+    hypothesis_tests,
     labels,
     marks,
     picture,
@@ -26,6 +28,7 @@ from pipeline.results import (
 from pipeline.results.provenance import REPORT, counted
 from pipeline.results.selection import Row, connect_ours, query
 from pipeline.runtime import atomic_files
+from pipeline.runtime.validation import validate
 
 PAGES = {
     "index": "Results",
@@ -141,10 +144,20 @@ def _content(
         "scenarios": scenarios,
         "figures": {"index": front, "tables": own, "paper": drawn_of_paper},
         "paper": {"tables": of_paper, "figures": [report_parts.legend(f) for f in drawn_of_paper]},
+        "predictions": _predictions(connection, named),
         "over_all": [table for table in tabled if table["name"] in OVER_ALL],
         "checks": [table for table in tabled if table["name"] in CHECKS],
         "general": [t for t in _part(tabled, "") if t["name"] not in CHECKS + OVER_ALL],
     }
+
+
+def _predictions(connection: duckdb.DuckDBPyConnection, named: experiment.Experiment) -> list[Row]:
+    """What a registration expected, beside its outcome."""
+    if not (values := named.section("predictions")):
+        return []
+    asked = validate(Predictions, values, "predictions")
+    differences = query(connection, "from scenario_differences")
+    return hypothesis_tests.outcomes(asked.hypotheses, asked.level, differences)
 
 
 def _facts(connection: duckdb.DuckDBPyConnection, named: experiment.Experiment) -> dict[str, Any]:

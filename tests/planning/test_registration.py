@@ -122,6 +122,16 @@ def test_mix_for_the_same_cost_has_as_many_steps_as_the_other_method_costs():
         assert steps["mix-search"] == pytest.approx(600 + 10 * (own + 2 * measured), abs=1)
 
 
+def test_the_configuration_says_what_is_expected():
+    config = registered_configuration.configuration(made(level=0.01))
+    (expected,) = config["predictions"]["hypotheses"].values()
+    assert expected == {**REGISTRATION["hypotheses"]["gain"], "margin": 0.0}
+    assert config["predictions"]["level"] == 0.01
+    expected["against"] = "mixx"
+    with pytest.raises(InputError, match=r"predictions\.hypotheses\.gain\.against: 'mixx'.*mix"):
+        planner.plan(shorthand.written_out(config), "mine.yaml")
+
+
 def test_a_search_by_smaller_models_costs_its_share():
     half = {"layers": 1, "width": 16, "heads": 1, "head_width": 16}
     searching = made(

@@ -13,7 +13,7 @@ from played import insert, ran, records, scenarios_of_two
 from pike_mixing.errors import InputError
 from pipeline.planning import planner, registered_configuration, registration, shorthand
 from pipeline.planning.registration import Registration
-from pipeline.results import registered, views
+from pipeline.results import hypothesis_tests, registered, views
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validation import validate
 
@@ -72,7 +72,8 @@ def concluded(hypotheses, differences):
     values = yaml.safe_load(FILE.replace("COMMIT", "0" * 40)) | {"hypotheses": hypotheses}
     chosen = validate(Registration, values, "b.yaml")
     keys = {"board": "no target", "method": "odm", "against": "mix"}
-    return registered.outcomes(chosen, [keys | {"difference": d} for d in differences])
+    differences = [keys | {"difference": d} for d in differences]
+    return hypothesis_tests.outcomes(chosen.hypotheses, chosen.level, differences)
 
 
 def test_an_outcome_by_hand():

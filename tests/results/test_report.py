@@ -4,6 +4,7 @@ import re
 import shutil
 from pathlib import Path
 
+import duckdb
 import jinja2
 import pytest
 from made_up import build
@@ -224,6 +225,38 @@ def test_names_are_escaped(small, tmp_path):
     text = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert "a &lt;b&gt; &amp; c" in text
     assert "One seed each, which decides nothing" in text
+    assert Page(text).open == []
+
+
+def test_predictions_stand_beside_their_outcomes(tmp_path):
+    settings = build(tmp_path, seeds=(0,), methods=("mix", "pike"))
+    experiment = atomic_files.read_json(settings)
+    wanted = {"method": "pike", "against": "mix", "board": "no target", "direction": "lower"}
+    experiment["config"] |= {
+        "runs": [{"methods": ["mix", "pike"], "seeds": [0]}],
+        "predictions": {
+            "hypotheses": {
+                "gains": {**wanted, "expected": -0.02},
+                "of-a-target": {**wanted, "board": "target", "expected": -0.3, "margin": 0.005},
+            }
+        },
+    }
+    atomic_files.write_json(settings, experiment)
+    database.build(settings, tmp_path / "x.duckdb")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    report.write(settings, tmp_path / "x.duckdb", empty, empty, tmp_path / "index.html")
+    text = (tmp_path / "index.html").read_text(encoding="utf-8")
+    section = text.split('<section id="predictions">')[1].split("</section>")[0]
+    first, second = re.findall(r"<tr data-method=.*</tr>", section)
+    with duckdb.connect(str(tmp_path / "x.duckdb"), read_only=True) as connection:
+        ((mean, half),) = connection.execute(
+            "select difference, half from boards where method = 'pike' and against = 'mix'"
+        ).fetchall()
+    for cell in ("-0.020", f"{mean:+.3f}", f"± {half:.3f}", "<td>2</td>"):
+        assert cell in first
+    assert re.search("as predicted|not shown|the opposite", first)
+    assert "too few scenarios, margin +0.005" in second
     assert Page(text).open == []
 
 
