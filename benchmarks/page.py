@@ -69,8 +69,7 @@ BENCHMARKS = {
         "The default experiment",
         "stages",
         "Processor time of one job of each stage, run symbols/nano/mix/seed0; before: the default "
-        "experiment of 82 runs, 400 steps of 24 rows and 200 windows. A busy machine makes all of "
-        "it dearer: compare within the table.",
+        "experiment of 82 runs, 400 steps of 24 rows and 200 windows.",
     ),
     "gpu": ("A GPU", "gpu_check", "Steps of 256 rows of 1,024 tokens, in bfloat16."),
 }
