@@ -27,12 +27,13 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks import measure
+from pike_mixing.arrays import Floats
 from pipeline.results import claim_tests, speedups, views
 from pipeline.results.outcomes import CheckpointKey
 from pipeline.runtime import atomic_files, code_fingerprint
 from pipeline.statistics import mean_difference, sign_flip
 from pipeline.statistics.distributions import normal_quantile, t_quantile
-from pipeline.statistics.mean_difference import Estimate, Floats, Part
+from pipeline.statistics.mean_difference import Estimate, Part
 
 SEEDS = (2, 3, 5, 10)
 TOKENS_G = np.array([128] * 8 + [100] * 16 + [60] * 20 + [17] * 16, np.float64)

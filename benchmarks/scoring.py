@@ -23,11 +23,11 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks import measure
+from pike_mixing.arrays import Floats
 from pipeline import settings
 from pipeline.evaluation.log_likelihoods import Question, score
 from pipeline.model import hf_config
 from pipeline.model.transformer import AttentionLayout, Transformer, initialised
-from pipeline.statistics.clustered import Floats
 
 VOCABULARY = 32_128
 MODELS = {
