@@ -13,7 +13,6 @@ without a card.
 """
 
 import argparse
-import json
 import re
 import shutil
 import subprocess
@@ -110,7 +109,7 @@ def ran(*command: object, **how: Any) -> subprocess.CompletedProcess[str]:
 
 
 def _read(path: Path) -> Facts:
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return atomic_files.read_json(path) if path.exists() else {}
 
 
 if __name__ == "__main__":

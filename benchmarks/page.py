@@ -69,7 +69,8 @@ BENCHMARKS = {
         "The default experiment",
         "stages",
         "Processor time of one job of each stage, run symbols/nano/mix/seed0; before: the default "
-        "experiment of 82 runs, 400 steps of 24 rows and 200 windows.",
+        "experiment of 82 runs, 400 steps of 24 rows and 200 windows. A busy "
+        "machine makes all dearer.",
     ),
     "gpu": ("A GPU", "gpu_check", "Steps of 256 rows of 1,024 tokens, in bfloat16."),
 }

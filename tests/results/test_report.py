@@ -53,6 +53,15 @@ class Page(html.parser.HTMLParser):
             self.data += data
 
 
+def written(settings, folder, page="index"):
+    """A page of an experiment without tables and figures, whose database is made."""
+    database.build(settings, folder / "x.duckdb")
+    empty = folder / "empty"
+    empty.mkdir()
+    report.write(settings, folder / "x.duckdb", empty, empty, folder / "index.html")
+    return (folder / f"{page}.html").read_text(encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
 def texts(shown):
     """The pages by name."""
@@ -204,11 +213,7 @@ def test_alarms_sign_their_method_wherever_it_is_compared(texts):
 
 def test_runs_without_alarms_say_so(tmp_path):
     quiet = build(tmp_path, seeds=(0,), scenarios=("real",), methods=("mix",))
-    database.build(quiet, tmp_path / "x.duckdb")
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    report.write(quiet, tmp_path / "x.duckdb", empty, empty, tmp_path / "index.html")
-    text = (tmp_path / "provenance.html").read_text(encoding="utf-8")
+    text = written(quiet, tmp_path, "provenance")
     section = text.split('<section id="alarms">')[1].split("</section>")[0]
     assert "<p>None.</p>" in section
     assert "<li>" not in section
@@ -218,11 +223,7 @@ def test_names_are_escaped(small, tmp_path):
     experiment = atomic_files.read_json(small)
     experiment["experiment"] = "a <b> & c"
     atomic_files.write_json(small, experiment)
-    database.build(small, tmp_path / "x.duckdb")
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    report.write(small, tmp_path / "x.duckdb", empty, empty, tmp_path / "index.html")
-    text = (tmp_path / "index.html").read_text(encoding="utf-8")
+    text = written(small, tmp_path)
     assert "a &lt;b&gt; &amp; c" in text
     assert "One seed each, which decides nothing" in text
     assert Page(text).open == []
@@ -242,11 +243,7 @@ def test_predictions_stand_beside_their_outcomes(tmp_path):
         },
     }
     atomic_files.write_json(settings, experiment)
-    database.build(settings, tmp_path / "x.duckdb")
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    report.write(settings, tmp_path / "x.duckdb", empty, empty, tmp_path / "index.html")
-    text = (tmp_path / "index.html").read_text(encoding="utf-8")
+    text = written(settings, tmp_path)
     section = text.split('<section id="predictions">')[1].split("</section>")[0]
     first, second = re.findall(r"<tr data-method=.*</tr>", section)
     with duckdb.connect(str(tmp_path / "x.duckdb"), read_only=True) as connection:
