@@ -42,16 +42,17 @@ def time(run: Settings) -> float:
     return resources.passes(run) / 3
 
 
-def flops_of_row(run: Settings, tokenizers: Mapping[str, Settings]) -> float:
-    """FLOPs of training on one row of a run's batch: models and lengths differ.
+def flops_of_step(run: Settings, tokenizers: Mapping[str, Settings]) -> float:
+    """FLOPs of training on one batch: models differ, and rows and their length.
 
     Args:
         run: Content of `run.json`.
         tokenizers: Settings by name, with their vocabularies.
     """
-    length, shape = run["training"]["length"], settings.Model(**run["model"])
-    vocabulary = tokenizers[run["tokenizer"]]["vocabulary"]
-    return length * resources.training_flops(shape, vocabulary, length)
+    recipe, shape = run["training"], settings.Model(**run["model"])
+    length, vocabulary = recipe["length"], tokenizers[run["tokenizer"]]["vocabulary"]
+    of_token = resources.training_flops(shape, vocabulary, length)
+    return float(recipe["rows"] * length * of_token)
 
 
 def at_paper_size(run: Settings) -> Settings:

@@ -22,7 +22,7 @@ from pipeline.planning import (
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.drawn_scenarios import Drawn
 from pipeline.planning.predictions import BOARDS
-from pipeline.planning.registration import AT_TARGET, EqualCost, Registration, Sections
+from pipeline.planning.registration import AT_TARGET, STEPS, EqualCost, Registration, Sections
 from pipeline.runtime import atomic_files, presentation
 
 
@@ -67,7 +67,7 @@ def configuration(chosen: Registration) -> dict[str, Any]:
         "tokenizers": {one.name: _tokenizer(one) for one in scenarios},
         "packing": {"validation_share": drawn_scenarios.VALIDATION_SHARE},
         "models": {**chosen.models, **{size.model: chosen.model for size in sizes}},
-        "training": {_name(size.recipe): size.recipe for size in sizes},
+        "training": {**chosen.recipes, **{_name(size.recipe): size.recipe for size in sizes}},
         "evaluation": {
             "last": {"rows": chosen.evaluation_rows, "batch_tokens": 8192, "checkpoints": "last"}
         },
@@ -93,7 +93,7 @@ def configuration(chosen: Registration) -> dict[str, Any]:
 
 
 def _name(recipe: Mapping[str, Any]) -> str:
-    return f"steps-{recipe['steps']}"
+    return f"{STEPS}{recipe['steps']}"
 
 
 def _tokenizer(one: Drawn) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def _at_equal_cost(result: dict[str, Any], one: Drawn, size: _Size, chosen: Regi
 def _cost(long: dict[str, Any], run: RunName, asking: RunName, equal: EqualCost) -> float:
     """What a run costs, in steps of Mix on the model of the run that asks."""
     values, asked = (stage_settings.run_settings(long, one) for one in (run, asking))
-    size, own = (method_costs.flops_of_row(v, long["tokenizers"]) for v in (values, asked))
+    size, own = (method_costs.flops_of_step(v, long["tokenizers"]) for v in (values, asked))
     cost = method_costs.time if equal.by == "time" else method_costs.rows
     return float(values["training"]["steps"] * cost(values) * size / own)
 

@@ -23,6 +23,8 @@ from pipeline.settings import Commit
 Sections = dict[str, dict[str, Any]]
 AT_TARGET = "fixed-at-target"
 """Fixed weights equal to the target; in scenarios with a target alone."""
+STEPS = "steps-"
+"""What the names of the compared runs' recipes begin with; their number of steps follows."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ class Registration:
     """Rows of Mix for what other methods cost."""
     models: Sections = field(default_factory=dict)
     """Further models by name, for the runs that find mixtures or settings."""
+    recipes: Sections = field(default_factory=dict)
+    """Further training recipes by name, for the same runs."""
     swarms: Sections = field(default_factory=dict)
     """As in a configuration."""
     mixtures: Sections = field(default_factory=dict)
@@ -89,7 +93,7 @@ class Registration:
     """When runs would be stopped early."""
 
     def problems(self) -> list[str]:
-        """Methods that are undefined, or not on the board; a registration without a commit."""
+        """Methods that are undefined, or not on the board; names given twice; no commit."""
         named = [(f"rows[{place}]", row, [*self.methods]) for place, row in enumerate(self.rows)]
         for name, equal in self.mix_for.items():
             named.append((f"mix_for.{name}.of", equal.of, [*self.rows]))
@@ -98,6 +102,15 @@ class Registration:
             named.append((f"hypotheses.{name}.method", one.method, on_board))
             named.append((f"hypotheses.{name}.against", one.against, on_board))
         result = [self._uncompared(*one) for one in named if one[1] not in one[2]]
+        result += [
+            f"{kind}.{name}: the runs that are compared have such names: choose another"
+            for kind, named, own in (
+                ("models", self.models, self.size),
+                ("recipes", self.recipes, STEPS),
+            )
+            for name in named
+            if name.startswith(own)
+        ]
         if self.steps and self.hypotheses:
             result.append("hypotheses: are over scenarios of one size: leave them out, or steps")
         if self.status == "registered" and self.commit is None:

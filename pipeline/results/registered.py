@@ -199,7 +199,7 @@ def _costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -> Row:
         return sum(rows(one) * flops(one) for one in every) / flops(run)
 
     def flops(run: RunName) -> float:
-        return method_costs.flops_of_row(plan.runs[str(run)], plan.tokenizers)
+        return method_costs.flops_of_step(plan.runs[str(run)], plan.tokenizers)
 
     equal = chosen.mix_for.get(runs[0].method)
     others = [run._replace(method=equal.of) if equal else run for run in runs]

@@ -143,7 +143,7 @@ def test_a_search_by_smaller_models_costs_its_share():
     served, *_ = [run for run in plan.runs.values() if run["model_name"] == "half"]
     assert served["model"] == half
     asking = plan.runs["d0-00/pico/pike-tuned/seed0"]
-    ratio = method_costs.flops_of_row(served, plan.tokenizers) / method_costs.flops_of_row(
+    ratio = method_costs.flops_of_step(served, plan.tokenizers) / method_costs.flops_of_step(
         asking, plan.tokenizers
     )
     # With C characters, 64 tokens: 6 (3,072 + 16 C) + 12 * 64 * 16 FLOPs against twice or more.
@@ -153,6 +153,37 @@ def test_a_search_by_smaller_models_costs_its_share():
     steps = config["training"][scenario["methods"]["mix-search"]["training"]]["steps"]
     expected = 200 + 10 * own + ratio * (400 + 20 * measured)
     assert steps == pytest.approx(expected, abs=1)
+
+
+def test_a_search_by_shorter_runs_of_fewer_rows_costs_its_share():
+    # A tenth of the steps and half of the rows: a twentieth of the tokens.
+    short = REGISTRATION["training"] | {"steps": 20, "warmup_steps": 2, "rows": 10}
+    searching = made(
+        recipes={"short": short},
+        methods={"mix": {"rule": "mix"}, "found": {"rule": "fixed", "mixture": "best"}},
+        rows=["mix", "found"],
+        swarms={"drawn": {"runs": 6, "seed": 100, "training": "short"}},
+        mixtures={"best": {"finder": "best", "swarm": "drawn"}},
+        grids={},
+        mix_for={"mix-search": {"of": "found", "by": "rows", "search": True}},
+        hypotheses={},
+    )
+    config = registered_configuration.configuration(searching)
+    plan = planner.plan(shorthand.written_out(config), "mine.yaml")
+    served = [run for run in plan.runs.values() if run["method_name"].startswith("drawn")]
+    assert len(served) == 4 * 6
+    assert {run["training"]["steps"] for run in served} == {20}
+    assert plan.runs["d0-00/pico/found/seed0"]["training"]["steps"] == 200
+    steps = config["training"][config["scenarios"]["d0-00"]["methods"]["mix-search"]["training"]]
+    assert steps["steps"] == 200 + 6 * 200 / 20
+
+
+@pytest.mark.parametrize(
+    ("section", "name"), [("models", "pico"), ("models", "pico-100"), ("recipes", "steps-200")]
+)
+def test_further_models_and_recipes_take_no_name_of_the_compared_runs(section, name):
+    with pytest.raises(InputError, match=rf"mine\.yaml.*{section}\.{name}.*choose another"):
+        made(**{section: {name: {}}})
 
 
 def test_several_numbers_of_steps_are_boards_of_their_own():
