@@ -3,6 +3,7 @@
 A method counts as better, or worse, than the baseline where the paired test over two seeds or more
 says so after Holm's correction for all methods of that scenario and size. Nothing else is decided,
 and nothing where a domain has too few validation documents: then equal shares (the baseline) stay.
+They stay, too, where what is shown is little.
 """
 
 import json
@@ -21,6 +22,8 @@ from pipeline.statistics.mean_difference import LEAST_DOCUMENTS
 
 FIXED = ("mix", "fixed", "temperature", "unimax", "single")
 """Rules that do nothing but fill every batch in the same shares."""
+LITTLE = 0.005
+"""Nats, about half a percent of perplexity: a smaller gain is told, and is no reason to change."""
 PARTS = 10_000
 """Shares are told in ten-thousandths, which sum to 1."""
 
@@ -48,8 +51,9 @@ def of(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     for (scenario, model), every in differences(connection).items():
         rows = [row for row in every if not asked or row["method"] in asked]
         _judge(rows, named)
-        better = [row["method"] for row in rows if row["verdict"] == "better"]
-        chosen = better[0] if better else baseline
+        better = [row for row in rows if row["verdict"] == "better"]
+        decided = bool(better) and -better[0]["nll_difference"] >= LITTLE
+        chosen = better[0]["method"] if decided else baseline
         facts = _run(connection, scenario, model, chosen)
         values = about.get(scenario, {})
         place = {
@@ -64,13 +68,13 @@ def of(connection: duckdb.DuckDBPyConnection) -> list[Row]:
             "against": named[baseline],
             "chosen": chosen,
             "label": named[chosen],
-            "decided": bool(better),
+            "decided": decided,
             "tested": sum(row["p"] is not None for row in rows),
             "rows": rows,
             "open": list(
                 remedies.told(rows, remedies.validation_tokens(connection, scenario, model))
             ),
-            "also_better": [named[other] for other in better[1:]],
+            "also_better": [row["label"] for row in better[1:]],
             "warnings": _warnings(connection, facts["tokenizer"], scenario),
         } | _shares(connection, scenario, model, chosen, facts["settings"])
         result.append(place | {"text": list(sentences(place))})
@@ -197,23 +201,27 @@ def sentences(place: Row) -> Iterator[str]:
     """A decision in sentences: what to use, against what, how sure, and what is not told."""
     against = place["against"]
     compared = f"{counted(place['tested'], 'method')} with two seeds or more"
-    if place["decided"]:
-        best = next(row for row in place["rows"] if row["method"] == place["chosen"])
+    best = next((row for row in place["rows"] if row["verdict"] == "better"), None)
+    if not place["decided"]:
+        yield (
+            f"Keep equal shares ({against})." if place["baseline"] == "mix" else f"Keep {against}."
+        )
+    else:
         what = f"the shares of {place['label']}" if place["fixed"] else place["label"]
         yield f"Use {what}."
+    if best is not None:
         yield (
-            f"Its validation loss is {-best['nll_difference']:.3f} nats per token below that of "
-            f"{against} (95% interval {-best['nll_high']:.3f} to {-best['nll_low']:.3f}, "
-            f"{counted(best['seeds'], 'seed')}; p = {_p(best['p_holm'])}, corrected for "
-            f"{compared})."
+            f"The validation loss of {best['label']} is {-best['nll_difference']:.3f} nats per "
+            f"token below that of {against} (95% interval {-best['nll_high']:.3f} to "
+            f"{-best['nll_low']:.3f}, {counted(best['seeds'], 'seed')}; p {_p(best['p_holm'])}, "
+            f"corrected for {compared})."
         )
+        if not place["decided"]:
+            yield f"Less than {LITTLE} nats is too little to change for."
         if place["also_better"]:
             also = ", ".join(place["also_better"])
             yield f"Also shown to be better than {against}: {also}. Which is best was not tested."
     else:
-        yield (
-            f"Keep equal shares ({against})." if place["baseline"] == "mix" else f"Keep {against}."
-        )
         yield (
             f"None of {compared} is shown to have a lower validation loss."
             if place["tested"]
@@ -236,4 +244,4 @@ def difference(row: Row, signs: str = "") -> str:
 
 
 def _p(value: float) -> str:
-    return "less than 0.001" if value < 0.001 else f"{value:.3f}"
+    return "< 0.001" if value < 0.001 else f"= {value:.3f}"

@@ -92,6 +92,17 @@ def test_a_method_that_leads_in_every_seed_is_used_and_equal_shares_stay_else(em
     assert "0.201 nats per token below that of Mix" in place["text"][1]
 
 
+def test_a_gain_that_is_shown_and_is_little_is_told_and_changes_nothing(empty):
+    paired(empty, -0.004, -0.0041, -0.0042, documents_error=0.00001)
+    _ran(empty, {"a": 0.25, "b": 0.75})
+    (place,) = decisions.of(empty)
+    assert [one["verdict"] for one in place["rows"]] == ["better"]
+    assert (place["decided"], place["chosen"]) == (False, "mix")
+    assert place["text"][0] == "Keep equal shares (Mix)."
+    assert "loss of PiKE is 0.004 nats per token below that of Mix" in place["text"][1]
+    assert place["text"][2] == "Less than 0.005 nats is too little to change for."
+
+
 def test_one_seed_keeps_the_baseline(empty):
     paired(empty, -0.2, documents_error=0.001)
     _ran(empty, {"a": 0.5, "b": 0.5})
