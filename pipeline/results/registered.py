@@ -176,14 +176,18 @@ def _boards(
             RunName(s, row["model"], row["method"], chosen.seeds[0])
             for s in scenarios[row["board"], row["model"]]
         ]
-        here = [
-            steps[run.scenario, run.model, run.method] / _steps_of_mix(plan, run) for run in runs
-        ]
+        keys = [(run.scenario, run.model, run.method) for run in runs]
+        # None where a run had another kind of device than those of Mix.
+        here = (
+            fmean(steps[key] for key in keys) / _steps_of_mix(plan, runs[0])
+            if steps.keys() >= set(keys)
+            else None
+        )
         columns = (
             "board", "model", "method", "scenarios", "difference", "half", "worst",
             "worst_scenario",
         )  # fmt: skip
-        yield {c: row[c] for c in columns} | _costs(chosen, plan, runs) | {"time here": fmean(here)}
+        yield {c: row[c] for c in columns} | _costs(chosen, plan, runs) | {"time here": here}
 
 
 def _costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -> Row:

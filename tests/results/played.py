@@ -98,7 +98,7 @@ def ran(connection, scenario, method, seed, a, b):
     name = f"{scenario}/m/{method}/seed{seed}"
     insert(
         connection, "runs", run=name, scenario=scenario, model="m", method=method, seed=seed,
-        steps=10, tokens=100, tokenizer="t",
+        steps=10, tokens=100, tokenizer="t", device="cpu: x86_64, 1 thread",
     )  # fmt: skip
     evaluated(connection, name, a=(a, 0.1), b=(b, 0.1))
     return name

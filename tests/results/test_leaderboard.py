@@ -118,6 +118,12 @@ def test_a_mixtures_cost_counts_the_runs_that_it_was_found_from(filled):
     filled.execute("update runs set model = 'tiny' where run = 's/m/drawn-000/seed100'")
     (smaller,) = records(filled, "select * from steps_of_baseline where run = 'u/m/mine/seed0'")
     assert smaller == found
+    # Seconds of another kind of device say nothing of this one's.
+    filled.execute("update runs set device = 'cuda: H200' where run = 's/m/drawn-000/seed100'")
+    (elsewhere,) = records(filled, "select * from steps_of_baseline where run = 'u/m/mine/seed0'")
+    assert elsewhere == found | {"with_others": None}
+    filled.execute("update runs set device = 'cuda: H200' where method = 'mine'")
+    assert records(filled, "select * from steps_of_baseline where run = 'u/m/mine/seed0'") == []
 
 
 def test_one_slow_step_of_one_seed_costs_nothing(filled):

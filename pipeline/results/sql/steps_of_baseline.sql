@@ -1,26 +1,27 @@
 -- What a run costs in steps of the baseline: the time of its method's steps, each the median over seeds, since
 -- other processes of the machine slow some down, over the baseline's mean step on the same scenario and model.
 -- `with_others` adds the runs that it stands on, of whatever model, each once: its reference, and those that its
--- mixture or its settings were found from.
+-- mixture or its settings were found from. Nothing where one of these had another kind of device: times differ.
 with recursive typical as (
-    select r.scenario, r.model, r.method, s.step, median(s.seconds) as seconds
+    select r.scenario, r.model, r.method, r.device, s.step, median(s.seconds) as seconds
     from steps as s
     join runs as r using (run)
-    group by r.scenario, r.model, r.method, s.step
+    group by r.scenario, r.model, r.method, r.device, s.step
 ),
 
 spent as (
-    select scenario, model, method, sum(seconds order by step) as seconds, avg(seconds order by step) as pace
+    select scenario, model, method, device, sum(seconds order by step) as seconds, avg(seconds order by step) as pace
     from typical
-    group by scenario, model, method
+    group by scenario, model, method, device
 ),
 
 cost as (
-    select r.run, s.seconds, b.pace
+    select r.run, r.device, s.seconds, b.pace
     from runs as r
-    join spent as s using (scenario, model, method)
+    join spent as s using (scenario, model, method, device)
     join experiment as e on true
-    left join spent as b on r.scenario = b.scenario and r.model = b.model and b.method = e.baseline
+    left join spent as b
+        on r.scenario = b.scenario and r.model = b.model and r.device = b.device and b.method = e.baseline
 ),
 
 parents as (
@@ -43,7 +44,7 @@ select
     r.method,
     r.seed,
     any_value(own.seconds / own.pace) as steps,
-    sum(c.seconds order by o.input) / any_value(own.pace) as with_others
+    case when bool_and(c.device = own.device) then sum(c.seconds order by o.input) / any_value(own.pace) end as with_others
 from runs as r
 join cost as own using (run)
 join stood_on as o on 'run/' || r.run = o.artifact
