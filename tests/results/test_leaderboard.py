@@ -126,6 +126,17 @@ def test_a_mixtures_cost_counts_the_runs_that_it_was_found_from(filled):
     assert records(filled, "select * from steps_of_baseline where run = 'u/m/mine/seed0'") == []
 
 
+def test_the_time_of_a_step_is_compared_on_one_kind_of_device(filled):
+    slower = (
+        "select value from table_methods where scenario = 'u' and column_label = 'step time'"
+        " and row_label = 'mine'"
+    )
+    # Two seconds a step beside one of the baseline.
+    assert [row["value"] for row in records(filled, slower)] == [pytest.approx(100)]
+    filled.execute("update runs set device = 'cuda: H200' where method = 'mine'")
+    assert records(filled, slower) == []
+
+
 def test_one_slow_step_of_one_seed_costs_nothing(filled):
     name = ran(filled, "u", "mine", 2, 1.0, 1.0, seconds=2.0)
     before = records(filled, "select * from steps_of_baseline where method = 'mine'")

@@ -4,7 +4,7 @@
 -- 95% interval.
 --
 -- effective domains: those of late_domains.
--- step time: mean seconds of a step over the baseline's mean, minus one; its interval is over seeds.
+-- step time: mean seconds of a step over the baseline's on the same kind of device, minus one; its interval is over seeds.
 -- significant: as in table_perplexity; a regret's is against the oracle.
 -- Runs that shared the machine with others show the machine's noise in it.
 with effective as (
@@ -16,7 +16,7 @@ with effective as (
 ),
 
 paced as (
-    select r.run, r.scenario, r.model, r.method, r.seed, avg(s.seconds order by s.seconds) as seconds
+    select r.run, r.scenario, r.model, r.method, r.seed, r.device, avg(s.seconds order by s.seconds) as seconds
     from steps as s
     join runs as r using (run)
     group by all
@@ -26,7 +26,7 @@ overhead as (
     select a.scenario, a.model, a.method, 100 * (avg(a.seconds / b.seconds order by a.seconds / b.seconds) - 1) as percent,
         100 * half_of_mean(stddev_samp(a.seconds / b.seconds order by a.seconds / b.seconds), count(*)) as error
     from paced as a
-    join paced as b using (scenario, model, seed)
+    join paced as b using (scenario, model, seed, device)
     join experiment as e on b.method = e.baseline
     where a.method <> e.baseline
     group by all
