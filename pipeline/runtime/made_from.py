@@ -187,10 +187,11 @@ def of_finished(
     given = {name: known.present(name) for name in today.given or ()}
     if today.given is not None and None not in given.values():
         now["given"] = given
-    for key, value in (("code", today.code), ("versions", today.versions)):
-        if value is not None:
-            before[key] = result[key]["fingerprint"] if key == "code" else result[key]
-            now[key] = value
+    if today.code is not None:
+        before["code"], now["code"] = result["code"]["fingerprint"], today.code
+    if today.versions is not None:
+        before["versions"] = package_versions.releases(result["versions"])
+        now["versions"] = package_versions.releases(today.versions)
     before["loaded"] = loaded = result["code"]["loaded"]
     now["loaded"] = {name: code_fingerprint.of_module(name) for name in loaded}
     return [*differences(before, now), *_damaged(path.parent, result)]

@@ -5,7 +5,7 @@ import functools
 import importlib.metadata
 import json
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pipeline.runtime import code_fingerprint, source_names
 
@@ -33,6 +33,14 @@ def of(modules: Iterable[str], python: str | None = None) -> dict[str, str] | No
     named = sorted(code_fingerprint.named(modules) & COMPUTING.keys())
     packages = [COMPUTING[name] for name in named]
     return None if there is None else {name: there[name] for name in packages if name in there}
+
+
+def releases(versions: Mapping[str, str]) -> dict[str, str]:
+    """Versions without what they name a build by: 2.13.0 of 2.13.0+cpu and 2.13.0+cu130.
+
+    Builds of one release are for kinds of devices, which results are free to have.
+    """
+    return {package: version.partition("+")[0] for package, version in versions.items()}
 
 
 @functools.cache

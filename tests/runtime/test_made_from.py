@@ -112,6 +112,20 @@ def test_what_would_be_another_today_is_named(work, today, told):
     assert [str(one) for one in found(work, made_from.Today(**today))] == [told]
 
 
+@pytest.mark.parametrize(
+    ("today", "told"),
+    [
+        ("2.13.0", []),
+        ("2.13.0+cu130", []),
+        ("2.13.1+cpu", ["versions.torch was 2.13.0, is 2.13.1"]),
+    ],
+)
+def test_builds_of_one_release_for_other_devices_are_alike(work, today, told):
+    recorded = json.loads(work.read_text())
+    work.write_text(json.dumps(recorded | {"versions": {"torch": "2.13.0+cpu"}}))
+    assert [str(one) for one in found(work, made_from.Today(versions={"torch": today}))] == told
+
+
 def test_changed_files_differ_and_gone_ones_do_not(work):
     folder, text = work.parent, work.parent.parent / "text.txt"
     today = made_from.Today(given=["text.txt"])
