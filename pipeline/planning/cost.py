@@ -35,7 +35,11 @@ def plan(configuration: Path, *, devices: Sequence[str], format: str = "text") -
     titles, *shown = planned_power.rows(planned)
     detectable = [dict(zip(titles, row, strict=True)) for row in shown]
     own, bills = planner.alone(configuration), [_numbers(work) for work in works]
-    told = [*outdated.Comparison(planned).missing(), *notices.unused(planned, own)]
+    told = [
+        *outdated.Comparison(planned).missing(),
+        *notices.unused(planned, own),
+        *notices.short_searches(planned),
+    ]
     facts = {"devices": bills, "detectable": detectable, "warnings": told}
     parts = [_for(work, bill) for work, bill in zip(works, bills, strict=True)]
     if shown:

@@ -1,5 +1,6 @@
-"""What a plan tells that is no mistake: names that nothing uses, and at the end what is next."""
+"""What a plan tells that is no mistake: what nothing uses, short searches, and what is next."""
 
+import math
 import os
 import sys
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from pipeline.planning import dependencies
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.plan import Plan
 from pipeline.runtime import atomic_files
+from pipeline.settings import GRID
 
 
 def used(plan: Plan) -> dict[str, set[str]]:
@@ -42,6 +44,25 @@ def unused(plan: Plan, own: Mapping[str, Any]) -> list[str]:
         for section, names in idle.items()
         if names
     ]
+
+
+def short_searches(plan: Plan) -> list[str]:
+    """A line for each mixture that runs of at most half a training's tokens find for it."""
+    tokens = {
+        run: math.prod(values["training"][key] for key in ("rows", "length", "steps"))
+        for run, values in plan.runs.items()
+    }
+    told = dict[str, str]()
+    for run, found in plan.found.items():
+        search, name = plan.mixtures[found], found.split("/")[2]
+        read = max(tokens[proxy] for proxy in search["proxies"])
+        if search["finder"] != GRID and 2 * read <= tokens[run]:
+            told[name] = (
+                f"{plan.origin}: mixtures.{name}: runs of {read:,} tokens find it for trainings of "
+                f"{tokens[run]:,}: mixtures of runs an eighth as long were worse than equal shares "
+                "(docs/leaderboard.md): let those runs be as long"
+            )
+    return list(told.values())
 
 
 def closing(plan: Plan) -> list[str]:

@@ -45,6 +45,28 @@ def test_all_that_is_defined_and_not_used_is_told(config):
     assert notices.unused(plan, {"methods": {"mix": {}}}) == []
 
 
+@pytest.mark.parametrize(("steps", "told"), [(200, False), (101, False), (100, True), (25, True)])
+def test_a_search_by_far_shorter_runs_is_told(config, steps, told):
+    values = config()
+    values["training"]["short"] = values["training"]["text"] | {"steps": steps, "warmup_steps": 2}
+    values["swarms"] = {"drawn": {"runs": 2, "seed": 0, "training": "short"}}
+    values["mixtures"]["best"] = {"finder": "best", "swarm": "drawn"}
+    values["methods"]["found"] = {"rule": "fixed", "mixture": "best"}
+    values["runs"].append(
+        {"scenarios": ["installed"], "models": ["nano"], "methods": ["found"], "seeds": [0]}
+    )
+    plan = planner.plan(values, "mine.yaml")
+    assert plan.runs["installed/nano/found/seed0"]["training"]["steps"] == 200
+    lines = notices.short_searches(plan)
+    if not told:
+        assert lines == []
+        return
+    (line,) = lines
+    # 20 rows of 64 tokens.
+    what = f"runs of {1280 * steps:,} tokens find it for trainings of 256,000: "
+    assert line.startswith(f"mine.yaml: mixtures.best: {what}")
+
+
 @pytest.fixture
 def local(config, tmp_path, monkeypatch):
     """A plan whose files are not there."""
