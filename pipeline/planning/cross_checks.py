@@ -147,6 +147,7 @@ def _incompatible(config: Config, recipes: Mapping[str, Training]) -> Iterator[s
     yield from _headline(config)
     for (scenario, method), recipe in sorted(pairs.items()):
         yield from _method_problems(config, scenario, method, recipes[recipe])
+    yield from _searches_of_several_lengths(config, all_runs)
     yield from _without_oracle(config)
     yield from _selections_without_runs(config, all_runs)
 
@@ -234,6 +235,25 @@ def _method_problems(config: Config, scenario: str, method: str, recipe: Trainin
         if (given := mixture.get("options", {}).get(key)) is not None:
             at = f"mixtures.{values['mixture']}.options.{key} in scenario {scenario}"
             yield from domain_problems(given, domains, at, "is missing")
+
+
+def _searches_of_several_lengths(
+    config: Config, all_runs: Iterable[dependencies.RunName]
+) -> Iterable[str]:
+    """Mixtures found by losses of runs that differ in tokens: the longest would be the best."""
+    every = (found for run in all_runs if (found := dependencies.mixture(config, run)))
+    for found in {one.mixture: one for one in every}.values():
+        finder = dependencies.search(config, found.mixture).get("finder")
+        if finder is None or finders.kind(finder).reads == "state":
+            continue
+        proxies = dependencies.proxies_of(config, found)
+        tokens = sorted({dependencies.tokens(config, run) for run in proxies})
+        if len(tokens) > 1:
+            yield (
+                f"mixtures.{found.mixture}: it is found from runs of {tokens[0]:,} and of "
+                f"{tokens[-1]:,} tokens, whose losses do not compare: give its swarm and its "
+                "methods recipes of the same length (`training`)"
+            )
 
 
 def _without_oracle(config: Config) -> Iterable[str]:

@@ -152,6 +152,12 @@ def recipe(config: Config, run: RunName) -> str:
     return str(own.get("training", config["scenarios"][run.scenario]["training"]))
 
 
+def tokens(config: Config, run: RunName) -> int:
+    """Training tokens of a run."""
+    values = config["training"][recipe(config, run)]
+    return int(values["rows"] * values["length"] * values["steps"])
+
+
 def reference(config: Config, run: RunName) -> RunName | None:
     """The run whose model is the reference of a run."""
     named = method_settings(config, run.scenario, run.method).get("reference")

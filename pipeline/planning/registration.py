@@ -5,6 +5,7 @@ seed, sizes, seeds, hypotheses, analysis. `pike scenarios` makes the configurati
 from it, `pike registered` compares the results with it.
 """
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -37,7 +38,7 @@ class EqualCost:
     """Passes over the model, or rows read; those that the method measures count."""
     search: bool = False
     """Whether the runs count, too, that found the method's mixture or settings; by FLOPs, where
-    their model is another."""
+    their model or recipe is another."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Registration:
     size: Name
     """The model's name."""
     training: dict[str, Any]
-    """Training recipe of every run, but for those of equal cost."""
+    """Training recipe of the runs that are compared, but for those of equal cost."""
     evaluation_rows: PositiveInt
     """Validation windows of a domain at most."""
     seeds: Seeds
@@ -102,14 +103,12 @@ class Registration:
             named.append((f"hypotheses.{name}.method", one.method, on_board))
             named.append((f"hypotheses.{name}.against", one.against, on_board))
         result = [self._uncompared(*one) for one in named if one[1] not in one[2]]
+        taken = {"models": rf"{re.escape(self.size)}(-\d+)?", "recipes": rf"{STEPS}\d+"}
         result += [
             f"{kind}.{name}: the runs that are compared have such names: choose another"
-            for kind, named, own in (
-                ("models", self.models, self.size),
-                ("recipes", self.recipes, STEPS),
-            )
-            for name in named
-            if name.startswith(own)
+            for kind, pattern in taken.items()
+            for name in getattr(self, kind)
+            if re.fullmatch(pattern, name)
         ]
         if self.steps and self.hypotheses:
             result.append("hypotheses: are over scenarios of one size: leave them out, or steps")

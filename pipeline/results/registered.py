@@ -158,7 +158,8 @@ def _boards(
 ) -> Iterator[Row]:
     """Methods of each board against Mix, with costs in runs of Mix."""
     measured = (
-        "select scenario, model, method, avg(steps order by steps) as steps "
+        "select scenario, model, method, "
+        "if(count(steps) = count(*), avg(steps order by steps), null) as steps "
         "from steps_of_baseline group by all"
     )
     steps = {
@@ -176,13 +177,10 @@ def _boards(
             RunName(s, row["model"], row["method"], chosen.seeds[0])
             for s in scenarios[row["board"], row["model"]]
         ]
-        keys = [(run.scenario, run.model, run.method) for run in runs]
         # None where a run had another kind of device than those of Mix.
-        here = (
-            fmean(steps[key] for key in keys) / _steps_of_mix(plan, runs[0])
-            if steps.keys() >= set(keys)
-            else None
-        )
+        each = [steps.get((run.scenario, run.model, run.method)) for run in runs]
+        known = [one for one in each if one is not None]
+        here = fmean(known) / _steps_of_mix(plan, runs[0]) if known == each else None
         columns = (
             "board", "model", "method", "scenarios", "difference", "half", "worst",
             "worst_scenario",

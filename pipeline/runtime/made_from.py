@@ -190,8 +190,7 @@ def of_finished(
     if today.code is not None:
         before["code"], now["code"] = result["code"]["fingerprint"], today.code
     if today.versions is not None:
-        before["versions"] = package_versions.releases(result["versions"])
-        now["versions"] = package_versions.releases(today.versions)
+        before["versions"], now["versions"] = result["versions"], today.versions
     before["loaded"] = loaded = result["code"]["loaded"]
     now["loaded"] = {name: code_fingerprint.of_module(name) for name in loaded}
     return [*differences(before, now), *_damaged(path.parent, result)]
@@ -209,6 +208,8 @@ def _damaged(folder: Path, manifest: dict[str, Any]) -> Iterator[Difference]:
 def differences(before: Any, now: Any, name: str = "") -> list[Difference]:
     """What differs between two JSON-able records, each with its dotted name.
 
+    Of `versions` the builds of one release are alike.
+
     Args:
         before: The record of what was made.
         now: The record of what would be made.
@@ -218,6 +219,8 @@ def differences(before: Any, now: Any, name: str = "") -> list[Difference]:
     if not unset and atomic_files.canonical(before) == atomic_files.canonical(now):
         return []
     if isinstance(before, Mapping) and isinstance(now, Mapping):
+        if name == "versions":
+            before, now = package_versions.releases(before), package_versions.releases(now)
         within = f"{name}." if name else ""
         names = dict.fromkeys([*before, *now])
         pairs = {n: (before.get(n, UNSET), now.get(n, UNSET)) for n in names}

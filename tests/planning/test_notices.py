@@ -65,6 +65,17 @@ def test_a_search_by_far_shorter_runs_is_told(config, steps, told):
     # 20 rows of 64 tokens.
     what = f"runs of {1280 * steps:,} tokens find it for trainings of 256,000: "
     assert line.startswith(f"mine.yaml: mixtures.best: {what}")
+    # Nothing was tested of targets, nor of what reads no losses.
+    values["scenarios"]["installed"]["target"] = dict.fromkeys(
+        values["scenarios"]["installed"]["domains"], 1
+    )
+    assert notices.short_searches(planner.plan(values, "mine.yaml")) == []
+    del values["scenarios"]["installed"]["target"]
+    # Losses after as many steps as Mix's do not stand beside those of the swarm.
+    values["mixtures"]["best"] |= {"methods": ["mix"]}
+    told = rf"mixtures\.best: .* runs of {1280 * steps:,} and of 256,000 tokens, .*do not compare"
+    with pytest.raises(InputError, match=told):
+        planner.plan(values, "mine.yaml")
 
 
 @pytest.fixture

@@ -186,6 +186,11 @@ def test_further_models_and_recipes_take_no_name_of_the_compared_runs(section, n
         made(**{section: {name: {}}})
 
 
+def test_names_that_are_like_those_of_the_compared_runs_are_free():
+    half = {"layers": 1, "width": 16, "heads": 1, "head_width": 16}
+    made(models={"pico-half": half, "picopico": half}, recipes={"steps-short": {}})
+
+
 def test_several_numbers_of_steps_are_boards_of_their_own():
     config = registered_configuration.configuration(made(steps=[100, 400], hypotheses={}))
     plan = planner.plan(shorthand.written_out(config), "mine.yaml")

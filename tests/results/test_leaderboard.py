@@ -123,7 +123,21 @@ def test_a_mixtures_cost_counts_the_runs_that_it_was_found_from(filled):
     (elsewhere,) = records(filled, "select * from steps_of_baseline where run = 'u/m/mine/seed0'")
     assert elsewhere == found | {"with_others": None}
     filled.execute("update runs set device = 'cuda: H200' where method = 'mine'")
-    assert records(filled, "select * from steps_of_baseline where run = 'u/m/mine/seed0'") == []
+    (alone,) = records(filled, "select * from steps_of_baseline where run = 'u/m/mine/seed0'")
+    assert alone == found | {"steps": None, "with_others": None}
+
+
+def test_a_board_tells_no_cost_that_holds_for_some_of_its_runs_alone(filled):
+    told = (
+        "select column_label, value from table_leaderboard where row_label = 'mine' "
+        "and column_label in ('cost', 'with others')"
+    )
+    before = {row["column_label"]: row["value"] for row in records(filled, told)}
+    assert before["cost"] is not None
+    filled.execute("update runs set device = 'cuda: H200' where run = 'u/m/mine/seed0'")
+    assert {row["column_label"]: row["value"] for row in records(filled, told)} == dict.fromkeys(
+        before
+    )
 
 
 def test_the_time_of_a_step_is_compared_on_one_kind_of_device(filled):

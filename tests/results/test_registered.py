@@ -170,7 +170,7 @@ def repository(tmp_path):
         insert(
             connection, "runs", run=name, scenario=values["scenario"], model="m", seed=0, steps=9,
             method=values["method_name"], settings=json.dumps(values), tokens=9,
-            code_commit=git("rev-parse", "HEAD~1"),
+            code_commit=git("rev-parse", "HEAD~1"), device="cpu: x86_64, 1 thread",
         )  # fmt: skip
         insert(connection, "steps", run=name, step=0, seconds=2.0)
         insert(connection, "lineage", artifact=f"run/{name}", inputs=[])
@@ -198,6 +198,17 @@ def test_runs_of_the_registrations_commit_do_not_deviate(repository):
     assert costs == dict.fromkeys(
         [("no target", "odm"), ("target", "odm"), ("target", "fixed-at-target")], 1.0
     )
+
+
+def test_no_time_is_told_where_a_run_of_mix_had_another_kind_of_device(repository):
+    _, file, connection = repository
+    first = "select min(run) from runs where method = 'mix'"
+    connection.execute(f"update runs set device = 'cuda: H200' where run = ({first})")
+    _, facts = deviations(file, connection)
+    told = {(row["board"], row["method"]): row["time here"] for row in facts["methods"]}
+    assert told["no target", "odm"] is None
+    # One step is recorded of 200.
+    assert told["target", "odm"] == 1 / 200
 
 
 def test_deviations_are_named(repository):

@@ -124,6 +124,9 @@ def test_builds_of_one_release_for_other_devices_are_alike(work, today, told):
     recorded = json.loads(work.read_text())
     work.write_text(json.dumps(recorded | {"versions": {"torch": "2.13.0+cpu"}}))
     assert [str(one) for one in found(work, made_from.Today(versions={"torch": today}))] == told
+    # So are those of a checkpoint.
+    identities = ({"versions": {"torch": one}} for one in ("2.13.0+cpu", today))
+    assert [str(one) for one in made_from.differences(*identities)] == told
 
 
 def test_changed_files_differ_and_gone_ones_do_not(work):

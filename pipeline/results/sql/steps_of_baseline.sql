@@ -1,7 +1,8 @@
 -- What a run costs in steps of the baseline: the time of its method's steps, each the median over seeds, since
 -- other processes of the machine slow some down, over the baseline's mean step on the same scenario and model.
 -- `with_others` adds the runs that it stands on, of whatever model, each once: its reference, and those that its
--- mixture or its settings were found from. Nothing where one of these had another kind of device: times differ.
+-- mixture or its settings were found from. Nothing where the baseline, or one of these, had
+-- another kind of device: times differ.
 with recursive typical as (
     select r.scenario, r.model, r.method, r.device, s.step, median(s.seconds) as seconds
     from steps as s
@@ -49,6 +50,5 @@ from runs as r
 join cost as own using (run)
 join stood_on as o on 'run/' || r.run = o.artifact
 join cost as c on o.input = 'run/' || c.run
-where own.pace is not null
 group by r.run, r.scenario, r.model, r.method, r.seed
 order by r.run

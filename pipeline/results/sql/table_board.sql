@@ -5,7 +5,9 @@
 -- cost: the time of a run's steps, mean over scenarios and seeds; with others: with the runs that found its mixture
 -- or its settings.
 with costs as (
-    select d.board, c.model, c.method, avg(c.steps order by c.steps) as steps, avg(c.with_others order by c.with_others) as with_others
+    select d.board, c.model, c.method, 
+        if(count(c.steps) = count(*), avg(c.steps order by c.steps), null) as steps,
+        if(count(c.with_others) = count(*), avg(c.with_others order by c.with_others), null) as with_others
     from steps_of_baseline as c
     join (select distinct board, scenario from scenario_differences) as d using (scenario)
     group by d.board, c.model, c.method

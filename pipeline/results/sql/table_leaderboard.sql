@@ -7,7 +7,9 @@
 -- runs that found its mixture or its settings. significant and verdict: by the test against the
 -- baseline, corrected (Holm) for all methods of the section.
 with costs as (
-    select c.model, c.method, avg(c.steps order by c.steps) as steps, avg(c.with_others order by c.with_others) as with_others
+    select c.model, c.method, 
+        if(count(c.steps) = count(*), avg(c.steps order by c.steps), null) as steps,
+        if(count(c.with_others) = count(*), avg(c.with_others order by c.with_others), null) as with_others
     from steps_of_baseline as c
     join runs as j using (scenario, model, seed)
     join experiment as e on j.method = e.oracle

@@ -5,7 +5,7 @@
 with measured as (
     select p.scenario as our_scenario, p.model as our_model, p.method as our_method,
         p.published_scenario as scenario, p.published_model as model, p.run, p.seed, p.seconds,
-        p.estimating, r.parameters, cast(coalesce(
+        p.estimating, r.parameters, r.device, cast(coalesce(
             json_extract_string(r.settings, '$.method.every'), json_extract_string(d.settings, '$.every')
         ) as bigint) as every
     from played_overheads as p
@@ -32,7 +32,7 @@ union all
 select 'longer-interval', a.our_scenario, a.our_model, a.scenario, a.model, a.seed,
     a.our_method || ' less ' || b.method, 100 * (a.estimating / a.seconds - t.share)
 from measured as a
-join runs as b on a.our_scenario = b.scenario and a.our_model = b.model and a.seed = b.seed
+join runs as b on a.our_scenario = b.scenario and a.our_model = b.model and a.seed = b.seed and a.device = b.device
 join timings as t on b.run = t.run and t.phase = 'statistics'
 where json_extract_string(b.settings, '$.rule') = 'pike'
     and cast(json_extract_string(b.settings, '$.method.every') as bigint) >= 2 * a.every
@@ -42,12 +42,12 @@ select 'linear-in-model-size', a.our_scenario, a.our_model, a.scenario, a.model,
 from paced as a
 join paced as b
     on a.our_scenario = b.our_scenario and a.scenario = b.scenario and a.our_method = b.our_method
-    and a.seed = b.seed and a.parameters > b.parameters
+    and a.seed = b.seed and a.device = b.device and a.parameters > b.parameters
 union all
 select 'linear-in-tasks', a.our_scenario, a.our_model, a.scenario, a.model, a.seed,
     'beside ' || b.our_scenario, ln(a.of_an_estimate / b.of_an_estimate) / ln(a.domains / b.domains)
 from paced as a
 join paced as b
-    on a.our_model = b.our_model and a.our_method = b.our_method and a.seed = b.seed
+    on a.our_model = b.our_model and a.our_method = b.our_method and a.seed = b.seed and a.device = b.device
     and a.domains > b.domains
 order by claim, our_scenario, our_model, of_what, seed
