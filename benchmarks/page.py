@@ -72,7 +72,11 @@ BENCHMARKS = {
         "experiment of 82 runs, 400 steps of 24 rows and 200 windows. A busy "
         "machine makes all dearer.",
     ),
-    "gpu": ("A GPU", "gpu_check", "Steps of 256 rows of 1,024 tokens, in bfloat16."),
+    "gpu": (
+        "A GPU",
+        "gpu_check",
+        "Steps of 256 x 1,024 tokens in bfloat16; utilisation: of the card's matrix products.",
+    ),
 }
 """By record: title, module, and a remark on the numbers as they are recorded."""
 
