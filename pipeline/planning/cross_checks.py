@@ -240,19 +240,19 @@ def _method_problems(config: Config, scenario: str, method: str, recipe: Trainin
 def _searches_of_several_lengths(
     config: Config, all_runs: Iterable[dependencies.RunName]
 ) -> Iterable[str]:
-    """Mixtures found by losses of runs that differ in tokens: the longest would be the best."""
+    """Mixtures or settings chosen by losses of runs of several lengths: the longest would win."""
     every = (found for run in all_runs if (found := dependencies.mixture(config, run)))
     for found in {one.mixture: one for one in every}.values():
         finder = dependencies.search(config, found.mixture).get("finder")
-        if finder is None or finders.kind(finder).reads == "state":
+        if finder is not None and finders.kind(finder).reads == "state":
             continue
         proxies = dependencies.proxies_of(config, found)
         tokens = sorted({dependencies.tokens(config, run) for run in proxies})
         if len(tokens) > 1:
             yield (
-                f"mixtures.{found.mixture}: it is found from runs of {tokens[0]:,} and of "
-                f"{tokens[-1]:,} tokens, whose losses do not compare: give its swarm and its "
-                "methods recipes of the same length (`training`)"
+                f"{'mixtures' if finder else 'grids'}.{found.mixture}: it is found from runs of "
+                f"{tokens[0]:,} and of {tokens[-1]:,} tokens, whose losses do not compare: give "
+                "its swarm and its methods recipes of the same length (`training`)"
             )
 
 

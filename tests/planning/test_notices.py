@@ -78,6 +78,16 @@ def test_a_search_by_far_shorter_runs_is_told(config, steps, told):
         planner.plan(values, "mine.yaml")
 
 
+def test_a_grid_of_runs_of_several_lengths_is_refused(config):
+    values = config()
+    values["training"]["short"] = values["training"]["text"] | {"steps": 50, "warmup_steps": 2}
+    assert planner.plan(values, "mine.yaml").found
+    (grid,) = values["grids"].values()
+    values["methods"][grid["methods"][0]]["training"] = "short"
+    with pytest.raises(InputError, match=r"grids\..*: it is found from runs of 64,000 and of"):
+        planner.plan(values, "mine.yaml")
+
+
 @pytest.fixture
 def local(config, tmp_path, monkeypatch):
     """A plan whose files are not there."""
