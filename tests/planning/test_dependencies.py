@@ -209,12 +209,16 @@ def test_a_swarm_may_have_a_smaller_model_and_a_shorter_recipe(chained):
     values["models"]["pico"] = {"layers": 1, "width": 32, "heads": 1, "head_width": 32}
     values["training"]["short"] = {**values["training"]["symbols"], "steps": 90}
     values["swarms"]["small"] |= {"model": "pico", "training": "short"}
+    # Mix, beside it, has the scenario's recipe.
+    with pytest.raises(InputError, match=r"mixtures\.found: .* whose losses do not compare"):
+        planner.plan(values, "config.yaml")
+    del values["mixtures"]["found"]["methods"]
     plan = planner.plan(values, "config.yaml")
     member = plan.runs["symbols/pico/small-001/seed100"]
     assert member["model"]["layers"] == 1
     assert member["training"]["steps"] == 90
     assert plan.found == {named("found"): "symbols/pico/found/seed100"}
-    assert plan.runs["symbols/pico/mix/seed100"]["training"]["steps"] == 240
+    assert plan.runs[named("found")]["training"]["steps"] == 240
 
 
 def test_a_circle_is_refused_with_its_chain(chained):
