@@ -9,11 +9,11 @@ from pike_mixing import RULES
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders import registry as finders
 from pike_mixing.settings import check, domain_problems, unknown
-from pipeline.planning import dependencies, methods, paper_roles, schema
+from pipeline.planning import dependencies, methods, paper_roles, schema, stage_settings
 from pipeline.planning.configuration import Experiment
 from pipeline.runtime import validation
 from pipeline.runtime.source_names import PACKAGE
-from pipeline.settings import Training
+from pipeline.settings import GRID, Training
 from pipeline.tasks import TASKS
 
 Config = Mapping[str, Any]
@@ -242,17 +242,18 @@ def _searches_of_several_lengths(
 ) -> Iterable[str]:
     """Mixtures or settings chosen by losses of runs of several lengths: the longest would win."""
     every = (found for run in all_runs if (found := dependencies.mixture(config, run)))
-    for found in {one.mixture: one for one in every}.values():
-        finder = dependencies.search(config, found.mixture).get("finder")
-        if finder is not None and finders.kind(finder).reads == "state":
+    for found in dict.fromkeys(every):
+        finder = dependencies.search(config, found.mixture).get("finder", GRID)
+        if stage_settings.reads_states(finder):
             continue
         proxies = dependencies.proxies_of(config, found)
         tokens = sorted({dependencies.tokens(config, run) for run in proxies})
         if len(tokens) > 1:
             yield (
-                f"{'mixtures' if finder else 'grids'}.{found.mixture}: it is found from runs of "
-                f"{tokens[0]:,} and of {tokens[-1]:,} tokens, whose losses do not compare: give "
-                "its swarm and its methods recipes of the same length (`training`)"
+                f"{'grids' if finder == GRID else 'mixtures'}.{found.mixture}: scenario "
+                f"{found.scenario}: it is found from runs of {tokens[0]:,} and of {tokens[-1]:,} "
+                "tokens, whose losses do not compare: give its swarm and its methods recipes of "
+                "the same length (`training`)"
             )
 
 

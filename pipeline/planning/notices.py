@@ -55,11 +55,12 @@ def short_searches(plan: Plan) -> list[str]:
         search, run = plan.mixtures[found], RunName.parse(name)
         if search["finder"] == GRID or stage_settings.reads_states(search["finder"]):
             continue
-        least = min(dependencies.tokens(config, RunName.parse(one)) for one in search["proxies"])
+        # A plan has no such mixture of runs of several lengths.
+        read = dependencies.tokens(config, RunName.parse(next(iter(search["proxies"]))))
         trained = dependencies.tokens(config, run)
-        if 2 * least <= trained and "target" not in config["scenarios"][run.scenario]:
+        if 2 * read <= trained and "target" not in config["scenarios"][run.scenario]:
             told[
-                f"{plan.origin}: mixtures.{found.split('/')[2]}: runs of {least:,} tokens find it "
+                f"{plan.origin}: mixtures.{found.split('/')[2]}: runs of {read:,} tokens find it "
                 f"for trainings of {trained:,}: in the one test so far, mixtures of runs an eighth "
                 "as long were worse than equal shares (docs/leaderboard.md)"
             ] = None
