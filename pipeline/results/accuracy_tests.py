@@ -11,6 +11,7 @@ import duckdb
 import numpy as np
 
 from pipeline.results import outcomes
+from pipeline.results.measured import Measured
 from pipeline.results.outcomes import Differences
 from pipeline.results.record_loader import insert
 from pipeline.statistics import mean_difference, sign_flip
@@ -63,15 +64,16 @@ def place(comparison: Comparison) -> tuple[Block, str, str, str]:
     return comparison.block, comparison.method, comparison.against, comparison.task
 
 
-def fill(connection: duckdb.DuckDBPyConnection) -> None:
+def fill(measured: Measured) -> None:
     """Fills accuracy_tests from the tables choices, accuracies, runs and experiment.
 
     p_holm is corrected over a block: all methods and tasks, and their mean, under one metric,
     against the baseline and the oracle. Other pairs are those of claims, which correct their own.
     """
+    connection = measured.connection
     known = connection.execute("select baseline, oracle from experiment").fetchone()
     references = dict.fromkeys(name for name in known or () if name is not None)
-    result = sorted(_tasks(connection, references), key=place)
+    result = sorted(_tasks(measured, references), key=place)
     kept = mean_tasks(connection)
     for _, block in itertools.groupby(result, key=lambda c: c.block):
         tested = list(block)
@@ -81,16 +83,15 @@ def fill(connection: duckdb.DuckDBPyConnection) -> None:
         insert(connection, "accuracy_tests", rows)
 
 
-def _tasks(
-    connection: duckdb.DuckDBPyConnection, references: Collection[str]
-) -> Iterator[Comparison]:
+def _tasks(measured: Measured, references: Collection[str]) -> Iterator[Comparison]:
     """Every method against the references, and the pairs of claims under headline scores."""
+    connection = measured.connection
     headline = set(connection.execute(HEADLINE).fetchall())
     claimed: dict[tuple[str, ...], list[tuple[str, str]]] = defaultdict(list)
     for scenario, model, *pair in connection.execute(CLAIMED).fetchall():
         claimed[scenario, model].append(tuple(pair))
-    for group in outcomes.groups(connection):
-        answered = outcomes.read(connection, group)
+    for group in measured.groups:
+        answered = measured.outcomes(group)
         methods = dict.fromkeys(run.method for run in answered.runs)
         main = [p for p in itertools.product(methods, references) if p[0] != p[1]]
         for method, against in dict.fromkeys([*main, *claimed[group[:2]]]):

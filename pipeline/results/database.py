@@ -23,6 +23,7 @@ from pipeline.results import (
     views,
 )
 from pipeline.results.experiment import Experiment, read
+from pipeline.results.measured import Measured
 from pipeline.results.record_loader import RECORDS, Listed, insert, load
 from pipeline.runtime import atomic_files
 from pipeline.runtime.validation import validate
@@ -109,9 +110,10 @@ def _fill(
     loader(connection, [one for one in made if one[1] in RECORDS])
     # Last, as they take seconds, which nobody waits for whose records are at fault.
     views.add(connection)
-    accuracy_tests.fill(connection)
-    loss_tests.fill(connection)
-    speedups.fill(connection)
+    measured = Measured(connection)
+    accuracy_tests.fill(measured)
+    loss_tests.fill(measured)
+    speedups.fill(measured)
     claim_tests.fill(connection)
     _lineage(connection, result)
     connection.execute("commit")

@@ -1,6 +1,6 @@
 """Paired tests of final losses, by domain, by mean over domains and over scenarios: loss_tests.
 
-Shapes: R runs' checkpoints, S seeds, G documents of one domain, K domains.
+Shapes: R checkpoints, S seeds, G documents of one domain, K domains.
 """
 
 import itertools
@@ -10,27 +10,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import duckdb
 import numpy as np
-import numpy.typing as npt
-import pandas  # noqa: F401 - DuckDB would import it at the first data frame
 
 from pike_mixing.arrays import Floats
+from pipeline.results.losses import DomainLosses
+from pipeline.results.measured import Measured
 from pipeline.results.outcomes import CheckpointKey
 from pipeline.results.record_loader import insert
 from pipeline.statistics import mean_difference, sign_flip
 from pipeline.statistics.mean_difference import Estimate, Part
 
-DOCUMENTS = """
-    select r.method, r.seed, d.step, r.tokens * d.step / r.steps as trained, d.domain, d.document,
-        d.nll, d.tokens
-    from documents as d
-    join runs as r on d.run = r.run
-    where r.scenario = $1 and r.model = $2
-        and ($3 or d.step = (select max(step) from documents as last where last.run = d.run))
-    order by r.method, r.seed, d.step, d.domain, d.document
-"""
-PLACES = "select distinct scenario, model from runs order by all"
 CLAIMED = """
     select distinct method, against from claimed_pairs
     where quantity in ('perplexity', 'spread') and scenario = $1 and model = $2
@@ -38,53 +27,6 @@ CLAIMED = """
 JUDGED = """
     select r.model, r.scenario, r.seed from runs as r join experiment as e on r.method = e.oracle
 """
-
-
-@dataclass(frozen=True)
-class DomainLosses:
-    """What checkpoints lose on the validation documents of one domain."""
-
-    domain: str
-    loss_RxG: Floats
-    """Summed over each document, in nats; no number where a checkpoint did not read it."""
-    tokens_G: Floats
-    document_G: npt.NDArray[Any]
-    """Hashes of their texts."""
-    target: float
-    """Weight in the mean over domains."""
-
-
-def read(
-    connection: duckdb.DuckDBPyConnection, scenario: str, model: str, *, every: bool = False
-) -> tuple[list[CheckpointKey], list[DomainLosses]]:
-    """The losses of a scenario's runs; documents of one name and length are one.
-
-    Args:
-        connection: An open database.
-        scenario: Its scenario.
-        model: Its size.
-        every: All checkpoints, not the last of each run alone.
-    """
-    rows = connection.execute(DOCUMENTS, [scenario, model, every]).df()
-    if rows.empty:
-        return [], []
-    sql = "select domain, target from domains where scenario = ?"
-    targets = dict(connection.execute(sql, [scenario]).fetchall())
-    table = rows.pivot(
-        index=["method", "seed", "step", "trained"],
-        columns=["domain", "document", "tokens"],
-        values="nll",
-    ).sort_index(axis=1)
-    return [CheckpointKey(*key) for key in table.index], [
-        DomainLosses(
-            domain,
-            table[domain].to_numpy(),
-            table[domain].columns.get_level_values("tokens").to_numpy(np.float64),
-            table[domain].columns.get_level_values("document").to_numpy(),
-            targets.get(domain, 1.0),
-        )
-        for domain in table.columns.unique("domain")
-    ]
 
 
 @dataclass(frozen=True)
@@ -196,20 +138,21 @@ class Test:
         return self.scenario, self.model, self.against, self.domain is None
 
 
-def fill(connection: duckdb.DuckDBPyConnection) -> None:
+def fill(measured: Measured) -> None:
     """Fills loss_tests: every method against the baseline and the oracle, and pairs of claims.
 
     p is null over one seed or few documents (`mean_difference.verdict_p`). It is corrected over all
     methods of a scenario and model against one reference: their means are one family, their domains
     another, means over scenarios a third. Claims correct their pairs themselves.
     """
+    connection = measured.connection
     known = connection.execute("select baseline, oracle, config from experiment").fetchone()
     *references, config = known or (None, None, "{}")
     # What serves others, such as a proxy, is compared but in no family.
     asked = {m for entry in json.loads(config).get("runs", []) for m in entry["methods"]}
     pairs: list[Pair] = []
-    for place in connection.execute(PLACES).fetchall():
-        checkpoints, losses = read(connection, *place)
+    for place in measured.places:
+        checkpoints, losses = measured.losses(*place)
         methods = {c.method for c in checkpoints}
         compared = {*itertools.product(methods, methods.intersection(references))}
         compared.update(connection.execute(CLAIMED, place).fetchall())

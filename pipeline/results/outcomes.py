@@ -1,6 +1,6 @@
 """From the scores of multiple-choice items to points, under every normalisation.
 
-Shapes: R runs, S seeds, I items, G documents, N rows of choices.
+Shapes: R checkpoints, S seeds, I items, G documents, N rows of choices.
 """
 
 from dataclasses import dataclass
@@ -101,17 +101,17 @@ GROUPS = """
     order by all
 """
 ROWS = """
-    with final as (select run, max(step) as last from choices group by run)
     select c.* exclude (item, document), r.method, r.seed, r.tokens * c.step / r.steps as trained,
         c.item || ' ' || c.gold as answered,
         coalesce(c.document, c.task || '/' || c.item) as cluster
     from choices as c
     join runs as r on c.run = r.run
-    join final as f on c.run = f.run
     where r.scenario = $1 and r.model = $2 and c.task = $3 and c.shots = $4
-        and c.formulation = $5 and ($6 or c.step = f.last)
+        and c.formulation = $5
     order by r.method, r.seed, c.step, c.item
 """
+CHECKPOINT = ("method", "seed", "step", "trained")
+"""The columns that tell checkpoints apart."""
 METRICS = """
     select distinct a.metric
     from accuracies as a
@@ -125,24 +125,18 @@ def groups(connection: duckdb.DuckDBPyConnection) -> list[Group]:
     return connection.execute(GROUPS).fetchall()
 
 
-def read(connection: duckdb.DuckDBPyConnection, group: Group, *, every: bool = False) -> Outcomes:
-    """The outcomes of one group, under each metric that its accuracies have.
+def read(connection: duckdb.DuckDBPyConnection, group: Group) -> Outcomes:
+    """The outcomes of one group at every checkpoint, under each metric that its accuracies have.
 
     Args:
         connection: An open database.
         group: One of `groups`.
-        every: All checkpoints, not the last of each run alone.
     """
-    result = connection.sql(ROWS, params=[*group, every]).to_arrow_table().combine_chunks()
+    result = connection.sql(ROWS, params=[*group]).to_arrow_table().combine_chunks()
     requested = {name for (name,) in connection.execute(METRICS, list(group)).fetchall()}
-    of_run = [result[name].to_numpy() for name in ("method", "seed", "step", "trained")]
-    # Rows of one run stand together.
-    first_N = np.ones(len(result), bool)
-    first_N[1:] = np.any([values[1:] != values[:-1] for values in of_run], axis=0)
-    run_N = np.cumsum(first_N) - 1
-    runs = list(zip(*(values[first_N].tolist() for values in of_run), strict=True))
-    names_I, item_N = _coded(result["answered"])
-    documents, document_N = _coded(result["cluster"])
+    runs, run_N = checkpoints(result)
+    names_I, item_N = coded(result["answered"])
+    documents, document_N = coded(result["cluster"])
     document_I = np.empty(len(names_I), object)
     document_I[item_N] = documents[document_N]
     candidates_N = _lengths(result["sum_log_likelihood"])
@@ -151,7 +145,21 @@ def read(connection: duckdb.DuckDBPyConnection, group: Group, *, every: bool = F
         if name in requested:
             graded[name] = np.full((len(runs), len(names_I)), np.nan)
             graded[name][run_N, item_N] = points_N
-    return Outcomes([CheckpointKey(*key) for key in runs], document_I, graded)
+    return Outcomes(runs, document_I, graded)
+
+
+def checkpoints(table: "pa.Table") -> tuple[list[CheckpointKey], Ints]:
+    """The checkpoints that rows are of, and which of them each row is of.
+
+    Args:
+        table: N rows with method, seed, step and trained (tokens); those of one checkpoint stand
+            together.
+    """
+    values = [table[name].to_numpy() for name in CHECKPOINT]
+    first_N = np.ones(len(table), bool)
+    first_N[1:] = np.any([of_N[1:] != of_N[:-1] for of_N in values], axis=0)
+    found = zip(*(of_N[first_N].tolist() for of_N in values), strict=True)
+    return [CheckpointKey(*key) for key in found], np.cumsum(first_N) - 1
 
 
 def _graded(table: "pa.Table", candidates_N: Ints) -> dict[str, Floats]:
@@ -175,7 +183,7 @@ def _graded(table: "pa.Table", candidates_N: Ints) -> dict[str, Floats]:
     }
 
 
-def _coded(texts: "pa.ChunkedArray") -> tuple[npt.NDArray[Any], Ints]:
+def coded(texts: "pa.ChunkedArray") -> tuple[npt.NDArray[Any], Ints]:
     """The distinct texts in their order, and the place of each text among them."""
     coded = texts.combine_chunks().dictionary_encode()
     # Sorted after coding: the distinct texts are few.

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import duckdb
 import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.arrays import Floats
-from pipeline.results import accuracy_tests, loss_tests, outcomes
+from pipeline.results import accuracy_tests, outcomes
+from pipeline.results.measured import Measured
 from pipeline.results.outcomes import CheckpointKey
 from pipeline.results.record_loader import insert
 from pipeline.statistics import mean_difference
@@ -193,12 +193,12 @@ def _shared(part: TaskCurve, used: list[int]) -> tuple[Floats, Floats, npt.NDArr
     return np.asarray(by_row, np.float64), np.asarray(count_G, np.float64), document_G
 
 
-def fill(connection: duckdb.DuckDBPyConnection) -> None:
+def fill(measured: Measured) -> None:
     """Fills speedups: every method against the baseline, by mean loss and by mean accuracy."""
-    known = connection.execute("select baseline from experiment").fetchone()
+    known = measured.connection.execute("select baseline from experiment").fetchone()
     assert known is not None
     rows = []
-    for place, quantity, parts, checkpoints in [*_losses(connection), *_accuracies(connection)]:
+    for place, quantity, parts, checkpoints in [*_losses(measured), *_accuracies(measured)]:
         higher = quantity[0] != "loss"
         for method in dict.fromkeys(c.method for c in checkpoints):
             if method == known[0]:
@@ -208,32 +208,32 @@ def fill(connection: duckdb.DuckDBPyConnection) -> None:
                 values = dataclasses.asdict(result)
                 values["target"] *= 100 if higher else 1
                 rows.append([*place, *quantity, method, known[0], *values.values()])
-    insert(connection, "speedups", rows)
+    insert(measured.connection, "speedups", rows)
 
 
 Curves = tuple[tuple[str, str], tuple[Any, ...], list[TaskCurve], list[CheckpointKey]]
 """Scenario and model; quantity, shots, formulation, metric; parts; what their rows are."""
 
 
-def _losses(connection: duckdb.DuckDBPyConnection) -> Iterator[Curves]:
+def _losses(measured: Measured) -> Iterator[Curves]:
     """Curves of the mean loss."""
-    for place in connection.execute(loss_tests.PLACES).fetchall():
-        checkpoints, losses = loss_tests.read(connection, *place, every=True)
+    for place in measured.places:
+        checkpoints, losses = measured.losses(*place)
         parts = [TaskCurve(d.loss_RxG, d.tokens_G, d.document_G, d.target) for d in losses]
         yield place, ("loss", None, None, None), parts, checkpoints
 
 
-def _accuracies(connection: duckdb.DuckDBPyConnection) -> Iterator[Curves]:
+def _accuracies(measured: Measured) -> Iterator[Curves]:
     """Curves of the mean over tasks (mean_tasks), which all checkpoints must have answered."""
-    kept = accuracy_tests.mean_tasks(connection)
+    kept = accuracy_tests.mean_tasks(measured.connection)
 
     def block(group: outcomes.Group) -> tuple[str, str, int, str]:
         scenario, model, _, shots, formulation = group
         return scenario, model, shots, formulation
 
-    groups = sorted((g for g in outcomes.groups(connection) if (g[0], g[2]) in kept), key=block)
+    groups = sorted((g for g in measured.groups if (g[0], g[2]) in kept), key=block)
     for (scenario, model, shots, formulation), same in itertools.groupby(groups, key=block):
-        answered = [outcomes.read(connection, group, every=True) for group in same]
+        answered = [measured.outcomes(group) for group in same]
         runs = [run for run in answered[0].runs if all(run in a.runs for a in answered)]
         shared = set.intersection(*(set(a.points) for a in answered))
         for metric in sorted(shared.difference(NO_SKILL)):

@@ -6,6 +6,7 @@ import random
 import pytest
 
 from pipeline.results import accuracy_tests, outcomes
+from pipeline.results.measured import Measured
 from pipeline.statistics import sign_flip
 
 # Four items of two documents: candidates, the true one, and how many tokens each candidate shares
@@ -69,7 +70,7 @@ def answered(
 
 
 def rows_of(connection, columns, where="true"):
-    accuracy_tests.fill(connection)
+    accuracy_tests.fill(Measured(connection))
     sql = f"select {columns} from accuracy_tests where {where} order by all"
     return connection.execute(sql).fetchall()
 
@@ -91,7 +92,8 @@ def test_points_of_known_answerers_by_hand(empty, answerer, expected):
     (group,) = outcomes.groups(empty)
     assert group == ("s", "m", "t", 0, "cf")
     found = outcomes.read(empty, group)
-    assert found.points["raw"][0] == pytest.approx(expected)
+    assert [run.step for run in found.runs] == sorted({run.step for run in found.runs})
+    assert found.points["raw"][-1] == pytest.approx(expected)
     assert found.document_I.tolist() == ["d0", "d0", "d1", "d1"]
 
 
@@ -122,15 +124,19 @@ def test_scores_are_normalised_as_the_metric_says(empty):
     found = outcomes.read(empty, group)
     # No model has a part in `overlap`.
     assert sorted(found.points) == ["answer_only", "pmi", "raw"]
-    assert found.points["answer_only"][0] == pytest.approx([1 / 4, 1 / 4, 1 / 2, 1 / 5])
-    assert found.points["pmi"][0] == pytest.approx([1, 1, 1, 1])
+    last = max(row for row, run in enumerate(found.runs) if run.method == "mix")
+    assert found.points["answer_only"][last] == pytest.approx([1 / 4, 1 / 4, 1 / 2, 1 / 5])
+    assert found.points["pmi"][last] == pytest.approx([1, 1, 1, 1])
 
 
 def test_lengths_divide_where_they_are_there(empty):
     answered(empty, "mix", oracle, items=[("i", "d", 2, 1, [])], metrics=("sum", "per_token"))
     empty.execute("update choices set sum_log_likelihood = [-4, -6], tokens = [2, 4]")
     found = outcomes.read(empty, outcomes.groups(empty)[0])
-    assert (found.points["sum"].tolist(), found.points["per_token"].tolist()) == ([[0]], [[1]])
+    assert {name: of_RxI[-1].tolist() for name, of_RxI in found.points.items()} == {
+        "sum": [0],
+        "per_token": [1],
+    }
 
 
 def test_shots_and_formulation_of_the_items_tell_them_apart(empty):
@@ -138,7 +144,7 @@ def test_shots_and_formulation_of_the_items_tell_them_apart(empty):
     for table in ("accuracies", "choices"):
         empty.execute(f"update {table} set shots = 7")
     answered(empty, "mix", oracle)
-    points = {g[3]: outcomes.read(empty, g).points["raw"][0] for g in outcomes.groups(empty)}
+    points = {g[3]: outcomes.read(empty, g).points["raw"][-1] for g in outcomes.groups(empty)}
     assert {shots: p.tolist() for shots, p in points.items()} == {0: [1] * 4, 7: [1, 0, 0, 0]}
 
 

@@ -9,6 +9,7 @@ import pytest
 from played import evaluated, insert, play
 
 from pipeline.results import accuracy_tests, claim_tests, database, loss_tests, views
+from pipeline.results.measured import Measured
 
 pytestmark = pytest.mark.slow
 
@@ -60,8 +61,8 @@ def fill(connection):
     """What the database makes of records, for the claims."""
     for table in ("accuracy_tests", "loss_tests", "pairs", "claim_tests"):
         connection.execute(f"delete from {table}")
-    accuracy_tests.fill(connection)
-    loss_tests.fill(connection)
+    accuracy_tests.fill(Measured(connection))
+    loss_tests.fill(Measured(connection))
     claim_tests.fill(connection)
 
 

@@ -5,6 +5,7 @@ import pytest
 from played import evaluated, insert, records
 
 from pipeline.results import loss_tests, views
+from pipeline.results.measured import Measured
 
 BOTH = 7.5 * math.sqrt(8 / 9 + 8) / 40
 """Error of two documents of 10 and 30 tokens with residuals of 7.5."""
@@ -110,7 +111,7 @@ def test_one_seed_has_no_spread_over_seeds(empty):
 
 def judged(connection, sql):
     """The rows of an answer after the losses are tested, by column."""
-    loss_tests.fill(connection)
+    loss_tests.fill(Measured(connection))
     return records(connection, sql)
 
 
@@ -221,7 +222,7 @@ def paired(connection, *differences, documents_error=0.0):
             error = 19**0.5 * documents_error if method == "pike" else 0.0
             sums = ((1.0 + add + error, 1), (1.0 + add - error, 1)) * 10
             documents(connection, name, "a", *sums)
-    loss_tests.fill(connection)
+    loss_tests.fill(Measured(connection))
 
 
 def test_intervals_of_a_difference(empty):
@@ -243,7 +244,7 @@ def test_a_domain_that_the_target_leaves_out_is_compared_and_counts_nothing(empt
             evaluated(empty, name, a=(1.0, 0.1), b=(1.0 + add, 0.1))
             documents(empty, name, "a", (1.0, 1), (1.0, 1))
             documents(empty, name, "b", (1.0 + add, 1), (1.0 + add, 1))
-    loss_tests.fill(empty)
+    loss_tests.fill(Measured(empty))
     found = empty.execute("select domain, nll_difference from loss_tests where method = 'pike'")
     assert dict(found.fetchall()) == {"a": 0.0, "b": 0.25, None: 0.0}
 

@@ -1,0 +1,70 @@
+"""What the checkpoints of a scenario lose on its validation documents.
+
+Shapes: R checkpoints, G documents of one domain, N rows of documents.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+
+from pike_mixing.arrays import Floats
+from pipeline.results import outcomes
+from pipeline.results.outcomes import CheckpointKey
+
+DOCUMENTS = """
+    select r.method, r.seed, d.step, r.tokens * d.step / r.steps as trained, d.domain, d.document,
+        d.nll, d.tokens
+    from documents as d
+    join runs as r on d.run = r.run
+    where r.scenario = $1 and r.model = $2
+    order by r.method, r.seed, d.step, d.domain, d.document
+"""
+
+
+@dataclass(frozen=True)
+class DomainLosses:
+    """What checkpoints lose on the validation documents of one domain."""
+
+    domain: str
+    loss_RxG: Floats
+    """Summed over each document, in nats; no number where a checkpoint did not read it."""
+    tokens_G: Floats
+    document_G: npt.NDArray[Any]
+    """Hashes of their texts."""
+    target: float
+    """Weight in the mean over domains."""
+
+
+def read(
+    connection: duckdb.DuckDBPyConnection, scenario: str, model: str
+) -> tuple[list[CheckpointKey], list[DomainLosses]]:
+    """The losses of all checkpoints of a scenario; documents of one name and length are one.
+
+    Args:
+        connection: An open database.
+        scenario: Its scenario.
+        model: Its size.
+    """
+    sql = "select domain, target from domains where scenario = ?"
+    targets = dict(connection.execute(sql, [scenario]).fetchall())
+    table = connection.sql(DOCUMENTS, params=[scenario, model]).to_arrow_table().combine_chunks()
+    checkpoints, checkpoint_N = outcomes.checkpoints(table)
+    documents, document_N = outcomes.coded(table["document"])
+    domains, domain_N = outcomes.coded(table["domain"])
+    nll_N, tokens_N = (table[name].to_numpy() for name in ("nll", "tokens"))
+    longest = tokens_N.max(initial=0) + 1
+    result = []
+    for i, domain in enumerate(domains):
+        of_N = domain_N == i
+        name_G, place_N = np.unique(
+            document_N[of_N] * longest + tokens_N[of_N], return_inverse=True
+        )
+        loss_RxG = np.full((len(checkpoints), len(name_G)), np.nan)
+        loss_RxG[checkpoint_N[of_N], place_N] = nll_N[of_N]
+        document_G, tokens_G = documents[name_G // longest], (name_G % longest).astype(np.float64)
+        target = targets.get(domain, 1.0)
+        result.append(DomainLosses(domain, loss_RxG, tokens_G, document_G, target))
+    return checkpoints, result
