@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from pipeline.planning.configuration import Paper
 from pipeline.results import (
     accuracy_tests,
     claim_tests,
+    growth,
     lineage,
     loss_tests,
     sealed,
@@ -23,15 +24,16 @@ from pipeline.results import (
     views,
 )
 from pipeline.results.experiment import Experiment, read
-from pipeline.results.measured import Measured
+from pipeline.results.measured import Measured, Place
 from pipeline.results.record_loader import RECORDS, Listed, insert, load
 from pipeline.runtime import atomic_files
 from pipeline.runtime.validation import validate
 from pipeline.settings import Model, Training
 
 PAPER = Path(__file__).parents[1] / "paper"
-Loader = Callable[[duckdb.DuckDBPyConnection, Sequence[Listed]], None]
-"""Appends the records of these manifests, from folders of runs or from an archive."""
+Loader = Callable[[duckdb.DuckDBPyConnection, Sequence[Listed], Container[str]], None]
+"""Appends the records of these manifests, but of those that are there, from folders of runs or from
+an archive."""
 
 
 def build(settings: Path, out: Path) -> None:
@@ -61,6 +63,8 @@ def write(
 ) -> None:
     """Writes the database of records, wherever they come from.
 
+    Where it replaces one of the same code, it takes over what is the same (`growth`).
+
     Args:
         experiment: What is to be in it.
         settings: The file of it.
@@ -72,13 +76,10 @@ def write(
     Raises:
         InputError: a record or manifest is missing, truncated or altered.
     """
-    with (
-        atomic_files.atomic_write(out, "database", [settings]) as partial,
-        _written(out),
-        duckdb.connect(str(partial)) as connection,
-    ):
-        connection.execute(views.schema())
-        _fill(connection, experiment, result, loader)
+    with atomic_files.atomic_write(out, "database", [settings]) as partial, _written(out):
+        grows = growth.copy(out, partial)
+        with duckdb.connect(str(partial)) as connection:
+            _fill(connection, experiment, result, loader, grows=grows)
     sealed.write(out, "database", records.database_settings(experiment.plain()), inputs, [out])
 
 
@@ -99,23 +100,39 @@ def _fill(
     experiment: Experiment,
     result: lineage.Lineage,
     loader: Loader,
+    *,
+    grows: bool,
 ) -> None:
-    """Fills the base tables, and adds the views."""
+    """Fills the base tables, and adds the views.
+
+    Args:
+        connection: An empty database, or a copy of the one that is replaced.
+        experiment: What is to be in it.
+        result: What the records were made from.
+        loader: Appends the records.
+        grows: Whether it is a copy.
+    """
+    before, kept = dict[Place, str](), set[str]()
+    if grows:
+        before, kept = growth.bases(connection), growth.forget(connection, result)
+    else:
+        connection.execute(views.schema())
     connection.execute("begin")
     _names(connection, experiment)
     _corpora(connection, result)
     fill_paper(connection, experiment.config)
     _runs(connection, experiment, result)
+    _lineage(connection, result)
     made = records.manifests_of(experiment.plain())
-    loader(connection, [one for one in made if one[1] in RECORDS])
+    loader(connection, [one for one in made if one[1] in RECORDS], kept)
     # Last, as they take seconds, which nobody waits for whose records are at fault.
-    views.add(connection)
-    measured = Measured(connection)
+    if not grows:
+        views.add(connection)
+    measured = Measured(connection, growth.changed(connection, before))
     accuracy_tests.fill(measured)
     loss_tests.fill(measured)
     speedups.fill(measured)
     claim_tests.fill(connection)
-    _lineage(connection, result)
     connection.execute("commit")
 
 

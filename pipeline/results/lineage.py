@@ -71,17 +71,17 @@ def read(experiment: Experiment) -> Lineage:
     Raises:
         InputError: one is missing or not whole; the message says what to run.
     """
-    lineage, results = Lineage(), experiment.results
+    lineage, results = Lineage(), _absolute(experiment.results)
     result = list(_manifests(experiment))
     owners, sums = _owners(result)
     own = [m for m in result if not m.name.startswith("checkpoint/")]
     lineage.manifests |= {m.path: m.content for m in own}
     for manifest in result:
-        inputs, here, content = list[str](), manifest.path.parent, manifest.content
+        inputs, here, content = list[str](), _absolute(manifest.path.parent), manifest.content
         read = {_absolute(name, here): sha for name, sha in content["inputs"].items()}
         read |= {_absolute(name): sha for name, sha in content["given"].items()}
         for place, recorded in read.items():
-            name = owners.get(place) or f"file/{os.path.relpath(place, _absolute(results))}"
+            name = owners.get(place) or f"file/{os.path.relpath(place, results)}"
             inputs.append(name)
             if name.startswith("file/"):
                 lineage.artifacts.setdefault(
@@ -89,8 +89,8 @@ def read(experiment: Experiment) -> Lineage:
                 )
         lineage.artifacts[manifest.name] = Artifact(
             name=manifest.name,
-            path=os.path.relpath(manifest.path, results),
-            sha256=sums[_absolute(str(manifest.path))],
+            path=os.path.relpath(_absolute(manifest.path), results),
+            sha256=sums[_absolute(manifest.path)],
             produced_by=content["stage"],
             inputs=tuple(dict.fromkeys(inputs)),
             settings=content["settings"],
@@ -163,6 +163,8 @@ def _manifests(experiment: Experiment) -> Iterator[_Found]:
 
 def _checkpoints(run: _Found) -> Iterator[_Found]:
     """The kept checkpoints that are there: some may be deleted to save space."""
+    # All lie two folders below the run's manifest.
+    inputs = {f"../../{run.path.name}": atomic_files.sha256(run.path)}
     for step in run.content["checkpoints"]:
         path = run.path.parent / "checkpoints" / f"step{step}" / atomic_files.MANIFEST
         if not path.is_file():
@@ -171,7 +173,7 @@ def _checkpoints(run: _Found) -> Iterator[_Found]:
         content = {
             "stage": run.content["stage"],
             "settings": {"model": own["model"], "vocabulary": own["vocabulary"]},
-            "inputs": {os.path.relpath(run.path, path.parent): atomic_files.sha256(run.path)},
+            "inputs": inputs,
             "files": {name: {"sha256": digest} for name, digest in own["sha256"].items()},
             "given": {},
             "code": run.content["code"],
@@ -190,16 +192,17 @@ def _owners(records: list[_Found]) -> tuple[dict[str, str], dict[str, str]]:
     owners: dict[str, str] = {}
     sums: dict[str, str] = {}
     for manifest in records:
+        here = _absolute(manifest.path.parent)
         for relative, facts in manifest.content["files"].items():
-            place = _absolute(relative, manifest.path.parent)
+            place = _absolute(relative, here)
             owners[place], sums[place] = manifest.name, facts["sha256"]
     for manifest in records:
-        place = _absolute(str(manifest.path))
+        place = _absolute(manifest.path)
         owners[place], sums[place] = manifest.name, atomic_files.sha256(manifest.path)
     return owners, sums
 
 
-def _absolute(name: str, folder: Path = Path()) -> str:
+def _absolute(name: str | Path, folder: str = "") -> str:
     """The one name of a path below a folder: without `..`, and without following links."""
     # Of thousands of names; pathlib takes five times as long.
     return os.path.abspath(os.path.join(folder, name))  # noqa: PTH100, PTH118

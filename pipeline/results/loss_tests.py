@@ -6,7 +6,7 @@ Shapes: R checkpoints, S seeds, G documents of one domain, K domains.
 import itertools
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,8 +148,7 @@ def fill(measured: Measured) -> None:
     connection = measured.connection
     known = connection.execute("select baseline, oracle, config from experiment").fetchone()
     *references, config = known or (None, None, "{}")
-    # What serves others, such as a proxy, is compared but in no family.
-    asked = {m for entry in json.loads(config).get("runs", []) for m in entry["methods"]}
+    wanted = asked(json.loads(config))
     pairs: list[Pair] = []
     for place in measured.places:
         checkpoints, losses = measured.losses(*place)
@@ -162,10 +161,15 @@ def fill(measured: Measured) -> None:
     tests = [*itertools.chain(*map(_tests, pairs)), *_over_scenarios(pairs, judged)]
     families: dict[Any, list[Test]] = defaultdict(list)
     for test in tests:
-        serves = bool(asked) and test.method not in asked
+        serves = bool(wanted) and test.method not in wanted
         families[() if test.against not in references or serves else test.family].append(test)
     for family, members in families.items():
         insert(connection, "loss_tests", _rows(members, corrected=family != ()))
+
+
+def asked(config: Mapping[str, Any]) -> set[str]:
+    """The methods that runs are asked for; others, such as a proxy, are compared in no family."""
+    return {method for entry in config.get("runs", []) for method in entry["methods"]}
 
 
 def _tests(pair: Pair) -> Iterator[Test]:

@@ -54,7 +54,7 @@ def read(
     checkpoints, checkpoint_N = outcomes.checkpoints(table)
     documents, document_N = outcomes.coded(table["document"])
     domains, domain_N = outcomes.coded(table["domain"])
-    nll_N, tokens_N = (table[name].to_numpy() for name in ("nll", "tokens"))
+    nll_N, tokens_N = (outcomes.values(table[name]) for name in ("nll", "tokens"))
     longest = tokens_N.max(initial=0) + 1
     result = []
     for i, domain in enumerate(domains):

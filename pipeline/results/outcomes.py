@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.arrays import Floats, Ints
-from pipeline.statistics.multiple_choice import SCORES, points
+from pipeline.statistics.multiple_choice import SCORES, SUM, points
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,7 +101,7 @@ GROUPS = """
     order by all
 """
 ROWS = """
-    select c.* exclude (item, document), r.method, r.seed, r.tokens * c.step / r.steps as trained,
+    select {lists}, c.step, c.gold, r.method, r.seed, r.tokens * c.step / r.steps as trained,
         c.item || ' ' || c.gold as answered,
         coalesce(c.document, c.task || '/' || c.item) as cluster
     from choices as c
@@ -110,8 +110,6 @@ ROWS = """
         and c.formulation = $5
     order by r.method, r.seed, c.step, c.item
 """
-CHECKPOINT = ("method", "seed", "step", "trained")
-"""The columns that tell checkpoints apart."""
 METRICS = """
     select distinct a.metric
     from accuracies as a
@@ -132,14 +130,17 @@ def read(connection: duckdb.DuckDBPyConnection, group: Group) -> Outcomes:
         connection: An open database.
         group: One of `groups`.
     """
-    result = connection.sql(ROWS, params=[*group]).to_arrow_table().combine_chunks()
     requested = {name for (name,) in connection.execute(METRICS, list(group)).fetchall()}
+    known = requested & SCORES.keys()
+    lists = dict.fromkeys([SUM, *(one for name in sorted(known) for one in SCORES[name][0])])
+    sql = ROWS.format(lists=", ".join(lists))
+    result = connection.sql(sql, params=[*group]).to_arrow_table().combine_chunks()
     runs, run_N = checkpoints(result)
     names_I, item_N = coded(result["answered"])
     documents, document_N = coded(result["cluster"])
     document_I = np.empty(len(names_I), object)
     document_I[item_N] = documents[document_N]
-    candidates_N = _lengths(result["sum_log_likelihood"])
+    candidates_N = _lengths(result[SUM])
     graded = {}
     for name, points_N in _graded(result, candidates_N).items():
         if name in requested:
@@ -155,27 +156,25 @@ def checkpoints(table: "pa.Table") -> tuple[list[CheckpointKey], Ints]:
         table: N rows with method, seed, step and trained (tokens); those of one checkpoint stand
             together.
     """
-    values = [table[name].to_numpy() for name in CHECKPOINT]
+    methods, method_N = coded(table["method"])
+    of_N = [method_N, *(values(table[name]) for name in ("seed", "step", "trained"))]
     first_N = np.ones(len(table), bool)
-    first_N[1:] = np.any([of_N[1:] != of_N[:-1] for of_N in values], axis=0)
-    found = zip(*(of_N[first_N].tolist() for of_N in values), strict=True)
-    return [CheckpointKey(*key) for key in found], np.cumsum(first_N) - 1
+    first_N[1:] = np.any([one[1:] != one[:-1] for one in of_N], axis=0)
+    found = zip(*(one[first_N].tolist() for one in of_N), strict=True)
+    keys = [CheckpointKey(methods[method], *rest) for method, *rest in found]
+    return keys, np.cumsum(first_N) - 1
 
 
 def _graded(table: "pa.Table", candidates_N: Ints) -> dict[str, Floats]:
     """Points of every row under every metric whose lists are there."""
     present = {n for needed, _ in SCORES.values() for n in needed} & set(table.column_names)
     columns = {
-        name: table[name]
-        .combine_chunks()
-        .flatten()
-        .to_numpy(zero_copy_only=False)
-        .astype(np.float64)
+        name: values(table[name].combine_chunks().flatten().cast("float64"))
         for name in present
         # Tasks that have no use for a list leave it empty.
-        if np.array_equal(_lengths(table[name]), candidates_N)
+        if not table[name].null_count and np.array_equal(_lengths(table[name]), candidates_N)
     }
-    gold_N = table["gold"].to_numpy()
+    gold_N = values(table["gold"])
     return {
         name: points(score(*(columns[n] for n in needed)), candidates_N, gold_N)
         for name, (needed, score) in SCORES.items()
@@ -187,10 +186,17 @@ def coded(texts: "pa.ChunkedArray") -> tuple[npt.NDArray[Any], Ints]:
     """The distinct texts in their order, and the place of each text among them."""
     coded = texts.combine_chunks().dictionary_encode()
     # Sorted after coding: the distinct texts are few.
-    names, place = np.unique(coded.dictionary.to_numpy(zero_copy_only=False), return_inverse=True)
-    return names, place[coded.indices.to_numpy()]
+    names = np.array(coded.dictionary.to_pylist(), object)
+    names, place = np.unique(names, return_inverse=True)
+    return names, place[values(coded.indices)]
 
 
 def _lengths(lists: "pa.ChunkedArray") -> Ints:
     """How many values each list has."""
-    return lists.combine_chunks().value_lengths().to_numpy(zero_copy_only=False)
+    return values(lists.combine_chunks().value_lengths())
+
+
+def values(column: "pa.Array | pa.ChunkedArray") -> npt.NDArray[Any]:
+    """A column of numbers without nulls as it lies in memory; `to_numpy` would import pandas."""
+    whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+    return np.from_dlpack(whole)

@@ -1,5 +1,6 @@
 """Tails of the binomial and of Student's t, written out: SciPy is no dependency of the results."""
 
+import functools
 import math
 from statistics import NormalDist
 
@@ -31,6 +32,7 @@ def t_tail(t: float, degrees: float) -> float:
     return _incomplete_beta(degrees / (degrees + square), square / (degrees + square), degrees / 2)
 
 
+@functools.lru_cache(maxsize=1024)
 def t_quantile(level: float, degrees: float) -> float:
     """The t with P(|T| > t) = level.
 

@@ -16,7 +16,7 @@ def pytest_collection_modifyitems(items):
     """Whatever waits for a made-up experiment's database is slow."""
     for item in items:
         here = item.path.parent == Path(__file__).parent
-        if here and {"made", "small"} & set(getattr(item, "fixturenames", ())):
+        if here and {"made", "small", "two"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("slow")
 
 

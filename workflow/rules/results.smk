@@ -7,8 +7,9 @@ rule database:
     input:
         unpack(reads("database")),
     output:
-        f"{RESULTS}/pike.duckdb",
-        f"{RESULTS}/pike.{FINAL}",
+        # It grows: the old one stays until the new one is there.
+        update(f"{RESULTS}/pike.duckdb"),
+        update(f"{RESULTS}/pike.{FINAL}"),
     log:
         f"{RESULTS}/logs/database.log",
     resources:
@@ -26,8 +27,8 @@ rule database_of_selection:
     input:
         unpack(reads("database_of_selection")),
     output:
-        f"{RESULTS}/databases/{{selection}}.duckdb",
-        f"{RESULTS}/databases/{{selection}}.{FINAL}",
+        update(f"{RESULTS}/databases/{{selection}}.duckdb"),
+        update(f"{RESULTS}/databases/{{selection}}.{FINAL}"),
     log:
         f"{RESULTS}/logs/databases/{{selection}}.log",
     resources:

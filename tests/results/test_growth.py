@@ -1,0 +1,182 @@
+"""A database that replaces another takes over what is the same, and is what a new one would be."""
+
+import copy
+from collections import Counter
+
+import duckdb
+import pytest
+from made_up import build
+from test_database import rewrite
+
+from pike_mixing.errors import InputError
+from pipeline.results import database
+from pipeline.runtime import atomic_files
+
+RUN = "real/tiny/pike/seed1"
+
+
+def without(experiment, *runs):
+    result = copy.deepcopy(experiment)
+    for run in runs:
+        del result["runs"][run]
+    return result
+
+
+def rows(path, kind="BASE TABLE"):
+    """The rows of all base tables in any order, or of all views as they order them."""
+    sql = "select table_name from information_schema.tables where table_type = ?"
+    with duckdb.connect(str(path), read_only=True) as connection:
+        names = connection.execute(sql, [kind]).fetchall()
+        found = {name: connection.execute(f"from {name}").fetchall() for (name,) in names}
+    return {n: Counter(map(repr, own)) if kind != "VIEW" else own for n, own in found.items()}
+
+
+@pytest.fixture
+def two(tmp_path, monkeypatch):
+    """Settings of three methods in two scenarios, two seeds; what was read of each database."""
+    settings = build(tmp_path, methods=("mix", "round-robin", "pike"))
+    read = []
+
+    def listed(contents, connection, made, kept=()):
+        read.append({name for name, *_ in made} - set(kept))
+        load(contents, connection, made, kept)
+
+    load = database.load
+    monkeypatch.setattr(database, "load", listed)
+    return settings, atomic_files.read_json(settings), read
+
+
+def grown(settings, before, after, folder):
+    """The database of `after` where it replaces that of `before`, and one made anew."""
+    for name, experiment in (("grown", before), ("grown", after), ("new", after)):
+        atomic_files.write_json(settings, experiment)
+        database.build(settings, folder / f"{name}.duckdb")
+    return rows(folder / "grown.duckdb"), rows(folder / "new.duckdb")
+
+
+def test_a_run_that_is_added_is_all_that_is_read(two, tmp_path):
+    settings, experiment, read = two
+    result, expected = grown(settings, without(experiment, RUN), experiment, tmp_path)
+    assert result == expected
+    views = [rows(tmp_path / f"{name}.duckdb", "VIEW") for name in ("grown", "new")]
+    assert views[0] == views[1]
+    assert read[1] == {f"{kind}/{RUN}" for kind in ("run", "evaluation", "probe")}
+    # Tests of the other scenario, too, have rows.
+    assert {row.split(",")[0] for row in result["loss_tests"]} >= {"('real'", "('languages'"}
+
+
+def removed(experiment):
+    return without(experiment, RUN)
+
+
+def of_one_scenario(experiment):
+    return without(experiment, *(run for run in experiment["runs"] if run.startswith("real/")))
+
+
+def unevaluated(experiment):
+    experiment["runs"][RUN] |= {"evaluations": False}
+    return experiment
+
+
+def other_baseline(experiment):
+    return experiment | {"baseline": "pike"}
+
+
+def with_oracle(experiment):
+    return experiment | {"oracle": "round-robin"}
+
+
+def with_target(experiment):
+    experiment["config"]["scenarios"]["real"] = {"target": {"code": 3.0, "prose": 1.0}}
+    return experiment
+
+
+def asked_for_two(experiment):
+    experiment["config"]["runs"] = [{"methods": ["mix", "pike"]}]
+    return experiment
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        removed,
+        of_one_scenario,
+        unevaluated,
+        other_baseline,
+        with_oracle,
+        with_target,
+        asked_for_two,
+    ],
+)
+def test_what_grew_is_what_would_be_made_anew(two, tmp_path, change):
+    settings, experiment, read = two
+    changed = change(copy.deepcopy(experiment))
+    result, expected = grown(settings, experiment, changed, tmp_path)
+    assert result == expected
+    assert read[1] == set()
+
+
+def test_an_oracle_joins_all_scenarios(two, tmp_path):
+    settings, experiment, _ = two
+    experiment = with_oracle(experiment)
+    result, expected = grown(settings, without(experiment, RUN), experiment, tmp_path)
+    assert result == expected
+    assert any(row.startswith("(None") for row in result["loss_tests"])
+
+
+def test_records_that_were_made_again_are_read_again(two, tmp_path):
+    settings, _, read = two
+    database.build(settings, tmp_path / "x.duckdb")
+    place = tmp_path / "results/runs" / RUN / "evaluations/step40/documents.parquet"
+    sql = "select * replace (nll + 9 as nll) from read_parquet(?)"
+    with duckdb.connect() as connection:
+        worse = connection.sql(sql, params=[str(place)]).to_arrow_table()
+    rewrite(place, worse)
+    for name in ("x", "new"):
+        database.build(settings, tmp_path / f"{name}.duckdb")
+    assert read[1] == {f"evaluation/{RUN}"}
+    assert rows(tmp_path / "x.duckdb") == rows(tmp_path / "new.duckdb")
+
+
+def of_other_code(out):
+    place = out.with_suffix(".manifest.json")
+    content = atomic_files.read_json(place)
+    content["code"]["fingerprint"] = "0" * 16
+    atomic_files.write_json(place, content)
+
+
+def of_other_packages(out):
+    place = out.with_suffix(".manifest.json")
+    content = atomic_files.read_json(place)
+    content["versions"]["duckdb"] = "0.1"
+    atomic_files.write_json(place, content)
+
+
+def edited(out):
+    with duckdb.connect(str(out)) as connection:
+        connection.execute("update documents set nll = 0")
+
+
+def without_manifest(out):
+    out.with_suffix(".manifest.json").unlink()
+
+
+@pytest.mark.parametrize("spoil", [of_other_code, of_other_packages, edited, without_manifest])
+def test_what_another_code_or_hand_made_is_not_taken_over(two, tmp_path, spoil):
+    settings, _, read = two
+    out = tmp_path / "x.duckdb"
+    database.build(settings, out)
+    before = rows(out)
+    spoil(out)
+    database.build(settings, out)
+    assert read[0] == read[1]
+    assert rows(out) == before
+
+
+def test_a_record_that_is_gone_is_missed_though_it_is_not_read(two, tmp_path):
+    settings, _, _ = two
+    database.build(settings, tmp_path / "x.duckdb")
+    place = tmp_path / "results/runs" / RUN / "steps.parquet"
+    place.write_bytes(place.read_bytes()[:-1])
+    with pytest.raises(InputError, match=r"steps\.parquet has .* the manifest says"):
+        database.build(settings, tmp_path / "x.duckdb")
