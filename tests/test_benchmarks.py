@@ -17,6 +17,7 @@ SMALL = {
     "loss": "--sizes tiny --rounds 1",
     "memory": "--gigabytes 0.001 --workers 1 --steps 1",
     "mixing": "--models nano --rounds 1 --rules pike doremi pcgrad",
+    "precision": "--sizes nano --rounds 1",
     "reading": "--megatokens 2 --batches 1 --cold 1",
     "scoring": "--models tiny --items 1 --rounds 1 --requests 400",
     "training": "--sizes nano --rounds 1 --trainers ours",

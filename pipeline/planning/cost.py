@@ -39,6 +39,7 @@ def plan(configuration: Path, *, devices: Sequence[str], format: str = "text") -
         *outdated.Comparison(planned).missing(),
         *notices.unused(planned, own),
         *notices.short_searches(planned),
+        *notices.slow_products(planned),
     ]
     facts = {"devices": bills, "detectable": detectable, "warnings": told}
     parts = [_for(work, bill) for work, bill in zip(works, bills, strict=True)]

@@ -80,7 +80,8 @@ def write(
         grows = growth.copy(out, partial)
         with duckdb.connect(str(partial)) as connection:
             _fill(connection, experiment, result, loader, grows=grows)
-    sealed.write(out, "database", records.database_settings(experiment.plain()), inputs, [out])
+    settings_of_it = records.database_settings(experiment.plain())
+    sealed.write(out, "database", settings_of_it, inputs, [out], result.digests)
 
 
 @contextlib.contextmanager

@@ -32,7 +32,7 @@ def rule(name: str) -> str:
 
 
 def methods(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
-    """The label of every method of an experiment.
+    """The label of every method of an experiment, and of the one that others are compared with.
 
     A method that is called like its rule or like one of the paper's has that label; another has its
     rule's, and the settings in which it differs from the method that is called like the rule.
@@ -40,7 +40,8 @@ def methods(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     Args:
         connection: An open database of ours.
     """
-    ((config,),) = connection.execute("select config from experiment").fetchall()
+    sql = "select config, baseline from experiment"
+    ((config, baseline),) = connection.execute(sql).fetchall()
     known: dict[str, Any] = dict(json.loads(config).get("methods", {}))
     result = connection.execute(
         "select method, any_value(settings ->> 'rule' order by run), "
@@ -48,6 +49,8 @@ def methods(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     )
     for name, own_rule, values in result.fetchall():
         known.setdefault(name, {"rule": own_rule, **json.loads(values or "{}")})
+    # No run may be of the baseline.
+    known.setdefault(baseline, {})
     return {name: _method(name, values, known) for name, values in known.items()}
 
 

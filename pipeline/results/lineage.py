@@ -54,6 +54,8 @@ class Lineage:
     artifacts: dict[str, Artifact] = field(default_factory=dict)
     manifests: dict[Path, Mapping[str, Any]] = field(default_factory=dict)
     """What those say that were read, but of checkpoints: a run's own stands for them."""
+    digests: dict[Path, str] = field(default_factory=dict)
+    """SHA-256 of these manifests."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ def read(experiment: Experiment) -> Lineage:
     owners, sums = _owners(result)
     own = [m for m in result if not m.name.startswith("checkpoint/")]
     lineage.manifests |= {m.path: m.content for m in own}
+    lineage.digests |= {m.path: sums[_absolute(m.path)] for m in own}
     for manifest in result:
         inputs, here, content = list[str](), _absolute(manifest.path.parent), manifest.content
         read = {_absolute(name, here): sha for name, sha in content["inputs"].items()}
@@ -203,6 +206,8 @@ def _owners(records: list[_Found]) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _absolute(name: str | Path, folder: str = "") -> str:
-    """The one name of a path below a folder: without `..`, and without following links."""
+    """The one name of a path below an absolute folder or where we are: without `..`, links kept."""
     # Of thousands of names; pathlib takes five times as long.
-    return os.path.abspath(os.path.join(folder, name))  # noqa: PTH100, PTH118
+    text = str(name)
+    inside = folder and not text.startswith(os.sep)
+    return os.path.normpath(f"{folder}/{text}") if inside else os.path.abspath(text)  # noqa: PTH100

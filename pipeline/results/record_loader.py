@@ -1,8 +1,9 @@
 """Records of runs, checked against their manifests, into the base tables."""
 
 import itertools
+import os
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,11 +89,12 @@ def load(
         for name, stage, place in made:
             run = name.partition("/")[2]
             remake = f"run `pike {stage}`{f' for {run}' if run else ''} again"
-            check = checksums.resized if name in kept else checksums.altered
-            for table, path in _listed(Path(place), contents[Path(place)], stage, remake, check):
-                if name not in kept:
-                    files.setdefault(table, {})[str(path)] = (run, remake)
             progress.add(1)
+            if name in kept:
+                _refuse_resized(Path(place).parent, contents[Path(place)], remake)
+                continue
+            for table, path in _listed(Path(place), contents[Path(place)], stage, remake):
+                files.setdefault(table, {})[str(path)] = (run, remake)
     for table, of_table in files.items():
         names = columns(connection, table)
         try:
@@ -113,11 +115,7 @@ def columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
 
 
 def _listed(
-    place: Path,
-    content: Mapping[str, Any],
-    stage: str,
-    remake: str,
-    check: Callable[[checksums.Sealed], str | None],
+    place: Path, content: Mapping[str, Any], stage: str, remake: str
 ) -> Iterator[tuple[str, Path]]:
     """Table and path of a manifest's records, each as it was made; step by step in their order."""
     folder, pattern = place.parent, PLACES[stage]
@@ -127,9 +125,19 @@ def _listed(
         path = folder / pattern.format(step=step, table=table.removeprefix("theory_"))
         if path not in listed:
             raise InputError(f"{place} lists no {path.name}: {remake}")
-        if problem := check(listed[path]):
+        if problem := checksums.altered(listed[path]):
             raise InputError(problem)
         yield table, path
+
+
+def _refuse_resized(folder: Path, content: Mapping[str, Any], remake: str) -> None:
+    """Stops at a record that is gone or has another size; of thousands, so without `pathlib`."""
+    for name, facts in content["files"].items():
+        if name.endswith(".parquet"):
+            place = f"{folder}/{name}"
+            if not os.path.isfile(place) or os.path.getsize(place) != facts["bytes"]:  # noqa: PTH113, PTH202
+                file = checksums.Sealed(Path(place), facts["bytes"], facts["sha256"], remake)
+                raise InputError(checksums.resized(file))
 
 
 def _append(

@@ -1,6 +1,6 @@
 """Databases, tables, figures and reports with the manifests that vouch for them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,12 @@ from pipeline.runtime import checksums, made_from, manifests
 
 
 def write(
-    out: Path, stage: str, settings: Any, read: Iterable[Path], files: Iterable[Path]
+    out: Path,
+    stage: str,
+    settings: Any,
+    read: Iterable[Path],
+    files: Iterable[Path],
+    known: Mapping[Path, str] | None = None,
 ) -> None:
     """Writes the manifest of what a stage has made.
 
@@ -20,6 +25,7 @@ def write(
         settings: What it was made under.
         read: Manifests, or files that have none.
         files: The files that it made.
+        known: SHA-256 of what was hashed when it was read.
     """
     made_from.write_manifest(
         made_from.beside(out),
@@ -30,6 +36,7 @@ def write(
         modules=[stages.STAGES[stage].partition(":")[0]],
         assets=stages.ASSETS[stage],
         facts={},
+        known=known,
         alone=True,
     )
 

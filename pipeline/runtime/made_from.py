@@ -89,14 +89,17 @@ def write_manifest(
         facts: What is particular to the stage: counts, revisions.
         given: Files of the user's own that it read, recorded as they are named, with their SHA-256.
         assets: Folders of the package whose files decide the result, too.
-        known: SHA-256 of those of `files` that were hashed before.
+        known: SHA-256 of those of `inputs` and `files` that were hashed before.
         alone: Whether it is an output itself and lies in no folder of its stage's.
     """
     here, known = path.parent, known or {}
     manifest = {
         "stage": stage,
         "settings": settings,
-        "inputs": {os.path.relpath(i, here): atomic_files.sha256(i) for i in dict.fromkeys(inputs)},
+        "inputs": {
+            os.path.relpath(i, here): known.get(i) or atomic_files.sha256(i)
+            for i in dict.fromkeys(inputs)
+        },
         "given": {str(one): atomic_files.sha256(one) for one in dict.fromkeys(given)},
         "files": {
             os.path.relpath(f, here): {

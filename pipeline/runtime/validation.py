@@ -6,11 +6,11 @@ the docstring below each field.
 
 import dataclasses
 import functools
-import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
 
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError, to_json
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import hints_of, missing, type_message, unknown, without_limits
@@ -42,10 +42,12 @@ def validate(
     adapter = _adapter(cast(Any, kind), extra)
     try:
         # As JSON, where a list may become a tuple and 1 a float, but no text a number.
-        (made,) = adapter.validate_json(json.dumps([values]))
+        (made,) = adapter.validate_json(to_json([values]))
     except ValidationError as error:
         told = [_told(one, kind, where) for one in error.errors(include_url=False)]
         raise InputError("\n".join(told)) from None
+    except PydanticSerializationError as error:
+        raise InputError(f"{where}: {error}") from None
     if together and (problems := contradictions(made, where)):
         raise InputError("\n".join(problems))
     return made

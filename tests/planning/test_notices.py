@@ -10,7 +10,7 @@ import yaml
 from pike_mixing.errors import InputError
 from pipeline.planning import cost, notices, planner
 from pipeline.planning.outdated import Comparison
-from pipeline.runtime import made_from
+from pipeline.runtime import accelerators, made_from
 from pipeline.runtime.atomic_files import MANIFEST
 
 SPARE = {
@@ -170,3 +170,41 @@ def test_no_file_is_missed_of_what_is_not_used_or_was_made_under_the_same_settin
     assert not any("sources.code" in line for line in Comparison(local).missing())
     made({**source, "files": "c.txt"})
     assert sum("sources.code" in line for line in Comparison(local).missing()) == 2
+
+
+@pytest.mark.parametrize(
+    ("flags", "units"),
+    [
+        ("fpu avx512f avx512_bf16 avx512_vnni", ["avx512_bf16"]),
+        ("amx_bf16 avx512_bf16 amx_tile", ["amx_bf16", "avx512_bf16"]),
+        ("fpu avx2", []),
+        ("fpu xavx512_bf16x", []),
+    ],
+)
+def test_units_of_a_processor_are_read_as_linux_writes_them(tmp_path, flags, units):
+    place = tmp_path / "cpuinfo"
+    place.write_text(f"processor\t: 0\nbugs\t: none\nflags\t\t: {flags}\n\nflags\t\t: {flags}\n")
+    assert accelerators.bfloat16_units(place) == units
+    assert accelerators.bfloat16_units(tmp_path / "none") == []
+
+
+@pytest.mark.parametrize(
+    ("units", "width", "precision", "told"),
+    [
+        (["avx512_bf16"], 128, None, True),
+        (["avx512_bf16"], 128, "bfloat16", False),
+        (["avx512_bf16"], 64, None, False),
+        ([], 128, None, False),
+    ],
+)
+def test_faster_products_of_this_processor_are_told(
+    config, monkeypatch, units, width, precision, told
+):
+    monkeypatch.setattr(accelerators, "bfloat16_units", lambda: units)
+    values = config()
+    values["models"]["nano"] |= {"width": width}
+    if precision:
+        values["training"]["text"]["precision"] = precision
+        values["training"]["symbols"]["precision"] = precision
+    lines = notices.slow_products(planner.plan(values, "mine.yaml"))
+    assert [("it trains nano 1.3 to 2.8" in line) for line in lines] == [True] * told

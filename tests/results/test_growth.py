@@ -8,6 +8,7 @@ import pytest
 from made_up import build
 from test_database import rewrite
 
+from benchmarks import growth
 from pike_mixing.errors import InputError
 from pipeline.results import database
 from pipeline.runtime import atomic_files
@@ -180,3 +181,17 @@ def test_a_record_that_is_gone_is_missed_though_it_is_not_read(two, tmp_path):
     place.write_bytes(place.read_bytes()[:-1])
     with pytest.raises(InputError, match=r"steps\.parquet has .* the manifest says"):
         database.build(settings, tmp_path / "x.duckdb")
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_growth_ends(tmp_path, monkeypatch):
+    settings = build(tmp_path, seeds=(0, 1, 2), scenarios=("real",), methods=("mix", "pike"))
+    asked = settings.parent / "tables" / "perplexity.json"
+    atomic_files.write_json(asked, {"name": "perplexity", "selection": {}})
+    out = tmp_path / "growth.json"
+    words = ["--results", str(tmp_path / "results"), "--runs", "5", "--rounds", "1"]
+    monkeypatch.setattr("sys.argv", ["growth", "--out", str(out), *words])
+    growth.main()
+    found = atomic_files.read_json(out)["median"]
+    assert found["whole"] > 0
+    assert {"one less of the largest and that added", "whole in quarters"} <= set(found)

@@ -219,6 +219,11 @@ def test_runs_without_alarms_say_so(tmp_path):
     assert "<li>" not in section
 
 
+def test_no_run_need_be_of_the_baseline(tmp_path):
+    settings = build(tmp_path, seeds=(0,), scenarios=("real",), methods=("pike",))
+    assert "shown to be ahead of Mix by a paired test" in written(settings, tmp_path, "tables")
+
+
 def test_names_are_escaped(small, tmp_path):
     experiment = atomic_files.read_json(small)
     experiment["experiment"] = "a <b> & c"
