@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import logging
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ from pipeline.results.record_loader import RECORDS, Listed, insert, load
 from pipeline.runtime import atomic_files
 from pipeline.runtime.validation import validate
 from pipeline.settings import Model, Training
+
+log = logging.getLogger("pike")
 
 PAPER = Path(__file__).parents[1] / "paper"
 Loader = Callable[[duckdb.DuckDBPyConnection, Sequence[Listed], Container[str]], None]
@@ -116,6 +119,7 @@ def _fill(
     before, kept = dict[Place, str](), set[str]()
     if grows:
         before, kept = growth.bases(connection), growth.forget(connection, result)
+        log.info("records of %d manifests are those of the database before", len(kept))
     else:
         connection.execute(views.schema())
     connection.execute("begin")

@@ -89,8 +89,10 @@ def bases(connection: duckdb.DuckDBPyConnection) -> dict[Place, str]:
     """All that the tests of each place are made from, beside code."""
     known = connection.execute("select baseline, oracle, config from experiment").fetchall()
     *references, config = known[0]
-    general = [references, _rows(connection, f"{accuracy_tests.HEADLINE} order by all")]
     asked = loss_tests.asked(json.loads(config))
+    # Where none is asked for, all are.
+    general = [references, bool(asked)]
+    general += _rows(connection, f"{accuracy_tests.HEADLINE} order by all")
     result: dict[Place, list[Any]] = {p: [*general] for p in connection.execute(PLACES).fetchall()}
     tasks = sorted(accuracy_tests.mean_tasks(connection))
     by_place = {(s, m): found for s, m, found in connection.execute(MANIFESTS).fetchall()}

@@ -97,10 +97,16 @@ def asked_for_two(experiment):
     return experiment
 
 
+def asked_for_others(experiment):
+    experiment["config"]["runs"] = [{"methods": ["another"]}]
+    return experiment
+
+
 @pytest.mark.parametrize(
     "change",
     [
         removed,
+        asked_for_others,
         of_one_scenario,
         unevaluated,
         other_baseline,

@@ -1,5 +1,6 @@
 """Commands replace what they made, after Snakemake has deleted the outputs that it declares."""
 
+import duckdb
 import pytest
 
 from pipeline.runtime import checksums
@@ -33,3 +34,24 @@ def test_a_file_of_somebody_stops_the_job_that_would_delete_it(finished):
     assert notes.read_text() == "mine"
     notes.unlink()
     finished.make("results/data/easy/manifest.json")
+
+
+def test_a_database_grows_by_a_seed(finished):
+    def one_more(config):
+        config["runs"].append(
+            {"scenarios": ["words"], "models": ["tiny"], "methods": ["pike"], "seeds": [1]}
+        )
+
+    finished.configure(one_more)
+    finished.make("results/pike.duckdb")
+    # Of each of the four runs before: itself, its evaluation and its probe.
+    log = finished.path("results/logs/database.log").read_text(encoding="utf-8")
+    assert "records of 12 manifests are those of the database before" in log
+    with duckdb.connect(str(finished.path("results/pike.duckdb")), read_only=True) as connection:
+        runs = connection.execute("select count(distinct run) from documents").fetchall()
+        assert runs == [(5,)]
+    kept = finished.path("results/pike.duckdb").read_bytes()
+    finished.path("results/runs/words/tiny/mix/seed0/steps.parquet").unlink()
+    done = finished.snakemake("--force", "results/pike.duckdb")
+    assert done.returncode == 1
+    assert finished.path("results/pike.duckdb").read_bytes() == kept
