@@ -139,7 +139,7 @@ def _load(
     archive: Path,
     connection: duckdb.DuckDBPyConnection,
     made: Sequence[Listed],
-    kept: Container[str],
+    kept: Container[str] = (),
 ) -> None:
     """Appends an archive's records of these manifests, but of those kept, in their order."""
     runs: dict[str, list[str]] = {}

@@ -133,7 +133,7 @@ def read(connection: duckdb.DuckDBPyConnection, group: Group) -> Outcomes:
     requested = {name for (name,) in connection.execute(METRICS, list(group)).fetchall()}
     known = requested & SCORES.keys()
     lists = dict.fromkeys([SUM, *(one for name in sorted(known) for one in SCORES[name][0])])
-    sql = ROWS.format(lists=", ".join(lists))
+    sql = ROWS.format(lists=", ".join(f"c.{one}" for one in lists))
     result = connection.sql(sql, params=[*group]).to_arrow_table().combine_chunks()
     runs, run_N = checkpoints(result)
     names_I, item_N = coded(result["answered"])
