@@ -4,8 +4,9 @@
 
 Of a finished experiment (default: `workflow/configs/claims.yaml`) so many runs and one more are
 drawn, with a fixed seed. Tests of the scenario and size of the one that is added are made again:
-of the place with most runs, and of the middle one. Databases, tables, figures and report are
-commands of their own. By the clock, on an idle machine. Record: benchmarks/results/growth.json.
+of the place with most runs, and of the middle one (with an oracle, those of all places). Databases,
+tables, figures and report are commands of their own, by the clock. Record:
+benchmarks/results/growth.json.
 """
 
 import random

@@ -19,9 +19,9 @@ PAGE = ROOT / "docs" / "performance.md"
 HEAD = """# Performance
 
 Made by `python -m benchmarks.page` from `benchmarks/results/*.json` and `benchmarks/bars.csv`; do
-not edit. Ours and its peers take turns; medians are shown. `make bench` runs all but that of a GPU
-(`make gpu-check`). On a busy machine (load) processor time says more than the clock. A bar in bold
-is missed.
+not edit. Ours and its peers take turns; medians are shown. `make bench` runs all but `stages`,
+`growth` and that of a GPU (`make gpu-check`). On a busy machine (load) processor time says more.
+Bars in bold are missed.
 """
 BENCHMARKS = {
     "training": (
@@ -33,7 +33,7 @@ BENCHMARKS = {
     "precision": (
         "bfloat16 on a processor",
         "precision",
-        "nano is the default experiment's model (0.2 M parameters), micro has 0.5 M, top 4.2 M.",
+        "nano is the default experiment's model (0.2 M parameters), micro has 0.5 M, small 4.2 M.",
     ),
     "firing": (
         "Gradient statistics",
@@ -74,12 +74,12 @@ BENCHMARKS = {
         "The default experiment",
         "stages",
         "Processor time of one job of each stage, run symbols/nano/mix/seed0; before: the default "
-        "experiment of 82 runs, 400 steps of 24 rows and 200 windows.",
+        "experiment of 82 runs, 400 steps of 24 rows.",
     ),
     "growth": (
         "Many runs",
         "growth",
-        "529 of the runs of `claims.yaml`, in seven places (scenario and size).",
+        "529 of the runs of `claims.yaml`, in seven places (scenario and size), without an oracle.",
     ),
     "gpu": (
         "A GPU",

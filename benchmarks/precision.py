@@ -21,11 +21,10 @@ from pipeline.model.transformer import initialised
 from pipeline.runtime import accelerators, devices
 
 PRECISIONS = ("float32", "bfloat16")
-# nano is the default experiment's, micro and top are those of the boards.
+# nano is the default experiment's, micro that of a board, small that of `top.yaml`.
 MODELS = {
     "nano": Size(settings.Model(2, 64, 2, 32), 1024, 20, 64, 15),
     "micro": Size(settings.Model(3, 108, 3, 36), 1024, 20, 64, 15),
-    "top": Size(settings.Model(5, 224, 7, 32), 4096, 16, 256, 9),
     "small": SIZES["small"],
     "base": SIZES["base"],
 }

@@ -39,8 +39,9 @@ def plan(configuration: Path, *, devices: Sequence[str], format: str = "text") -
         *outdated.Comparison(planned).missing(),
         *notices.unused(planned, own),
         *notices.short_searches(planned),
-        *notices.slow_products(planned),
     ]
+    if any(kind.hours_of == "core" for kind, _ in kinds):
+        told += notices.slow_products(planned)
     facts = {"devices": bills, "detectable": detectable, "warnings": told}
     parts = [_for(work, bill) for work, bill in zip(works, bills, strict=True)]
     if shown:

@@ -80,8 +80,7 @@ def slow_products(plan: Plan) -> list[str]:
         return []
     return [
         f"{plan.origin}: training: this processor multiplies bfloat16 ({', '.join(units)}): with "
-        f"`precision: bfloat16` it trains {', '.join(sorted(wide))} 1.3 to 2.8 times as fast "
-        "(docs/training.md)"
+        f"`precision: bfloat16` it trains {', '.join(sorted(wide))} faster (docs/training.md)"
     ]
 
 

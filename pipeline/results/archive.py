@@ -128,7 +128,8 @@ def _restore_one(archive: Path, out: Path, name: str, outputs: list[tuple[str, s
     named = experiment.read(settings)
     loader = functools.partial(_load, archive)
     inputs = [archive / atomic_files.MANIFEST]
-    database.write(named, settings, place, _lineage(archive, named), loader, inputs)
+    made_from = _lineage(archive, named)
+    database.write(named, settings, place, made_from, loader, inputs, anew=True)
     for kind, output in outputs:
         write, suffix = KINDS[kind]
         own = archive / "settings" / f"{kind}s" / f"{output}.json"

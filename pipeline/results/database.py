@@ -63,10 +63,13 @@ def write(
     result: lineage.Lineage,
     loader: Loader,
     inputs: Iterable[Path],
+    *,
+    anew: bool = False,
 ) -> None:
     """Writes the database of records, wherever they come from.
 
-    Where it replaces one of the same code, it takes over what is the same (`growth`).
+    Where it replaces one of the same code, it takes over what is the same (`growth`); without one
+    it is made anew.
 
     Args:
         experiment: What is to be in it.
@@ -75,12 +78,14 @@ def write(
         result: What the records were made from.
         loader: Appends the records.
         inputs: Manifests of the records.
+        anew: Whether nothing is taken over.
 
     Raises:
-        InputError: a record or manifest is missing, truncated or altered.
+        InputError: a record or manifest is missing, truncated or altered; of a record that is
+            taken over, only its size is looked at.
     """
     with atomic_files.atomic_write(out, "database", [settings]) as partial, _written(out):
-        grows = growth.copy(out, partial)
+        grows = not anew and growth.copy(out, partial)
         with duckdb.connect(str(partial)) as connection:
             _fill(connection, experiment, result, loader, grows=grows)
     settings_of_it = records.database_settings(experiment.plain())
@@ -119,7 +124,7 @@ def _fill(
     before, kept = dict[Place, str](), set[str]()
     if grows:
         before, kept = growth.bases(connection), growth.forget(connection, result)
-        log.info("records of %d manifests are those of the database before", len(kept))
+        log.info("records of %d manifests are taken over from the database before", len(kept))
     else:
         connection.execute(views.schema())
     connection.execute("begin")

@@ -92,7 +92,8 @@ def bases(connection: duckdb.DuckDBPyConnection) -> dict[Place, str]:
     asked = loss_tests.asked(json.loads(config))
     # Where none is asked for, all are.
     general = [references, bool(asked)]
-    general += _rows(connection, f"{accuracy_tests.HEADLINE} order by all")
+    for sql in (accuracy_tests.HEADLINE, loss_tests.JUDGED):
+        general.append(_rows(connection, f"{sql} order by all"))
     result: dict[Place, list[Any]] = {p: [*general] for p in connection.execute(PLACES).fetchall()}
     tasks = sorted(accuracy_tests.mean_tasks(connection))
     by_place = {(s, m): found for s, m, found in connection.execute(MANIFESTS).fetchall()}

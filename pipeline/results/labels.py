@@ -49,7 +49,7 @@ def methods(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     )
     for name, own_rule, values in result.fetchall():
         known.setdefault(name, {"rule": own_rule, **json.loads(values or "{}")})
-    # No run may be of the baseline.
+    # There may be no run of the baseline.
     known.setdefault(baseline, {})
     return {name: _method(name, values, known) for name, values in known.items()}
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.arrays import Floats
+from pike_mixing.errors import InputError
 from pipeline.results import outcomes
 from pipeline.results.outcomes import CheckpointKey
 
@@ -47,6 +48,9 @@ def read(
         connection: An open database.
         scenario: Its scenario.
         model: Its size.
+
+    Raises:
+        InputError: a checkpoint has two losses of one document.
     """
     sql = "select domain, target from domains where scenario = ?"
     targets = dict(connection.execute(sql, [scenario]).fetchall())
@@ -62,6 +66,12 @@ def read(
         name_G, place_N = np.unique(
             document_N[of_N] * longest + tokens_N[of_N], return_inverse=True
         )
+        cell_N = checkpoint_N[of_N] * len(name_G) + place_N
+        if np.bincount(cell_N).max() > 1:
+            raise InputError(
+                f"{scenario}/{model}: a checkpoint has two losses of one document of {domain}: "
+                "evaluate its runs again"
+            )
         loss_RxG = np.full((len(checkpoints), len(name_G)), np.nan)
         loss_RxG[checkpoint_N[of_N], place_N] = nll_N[of_N]
         document_G, tokens_G = documents[name_G // longest], (name_G % longest).astype(np.float64)

@@ -91,7 +91,7 @@ def load(
             remake = f"run `pike {stage}`{f' for {run}' if run else ''} again"
             progress.add(1)
             if name in kept:
-                _refuse_resized(Path(place).parent, contents[Path(place)], remake)
+                _refuse_resized(Path(place).parent, contents[Path(place)], stage, remake)
                 continue
             for table, path in _listed(Path(place), contents[Path(place)], stage, remake):
                 files.setdefault(table, {})[str(path)] = (run, remake)
@@ -130,10 +130,13 @@ def _listed(
         yield table, path
 
 
-def _refuse_resized(folder: Path, content: Mapping[str, Any], remake: str) -> None:
+def _refuse_resized(folder: Path, content: Mapping[str, Any], stage: str, remake: str) -> None:
     """Stops at a record that is gone or has another size; of thousands, so without `pathlib`."""
+    wanted = {f"{table.removeprefix('theory_')}.parquet" for table in RECORDS[stage]}
     for name, facts in content["files"].items():
-        if name.endswith(".parquet"):
+        own = name.rpartition("/")[2]
+        # Those of a probe are called after their steps.
+        if own in wanted or (stage == "probe" and own.endswith(".parquet")):
             place = f"{folder}/{name}"
             if not os.path.isfile(place) or os.path.getsize(place) != facts["bytes"]:  # noqa: PTH113, PTH202
                 file = checksums.Sealed(Path(place), facts["bytes"], facts["sha256"], remake)

@@ -50,7 +50,8 @@ _ROWS = [
     # bfloat16 is slower there than float32: nothing multiplies it.
     Accelerator("cpu", {"float32": 96e9, "bfloat16": 48e9}, 0, 0.25, 0.01, "core"),
     # One core with AVX-512 at 3 GHz (16 numbers x 2 units x 2); bfloat16 as products of matrices
-    # were measured with AVX512-BF16. Steps of models from 1 M parameters reach 0.35 to 0.5 of both.
+    # were measured with AVX512-BF16. Steps of models of 4 M parameters reach 0.45 of both, those of
+    # 110 M more, the miniature's 0.2 and 0.1.
     Accelerator("cpu-bf16", {"float32": 192e9, "bfloat16": 480e9}, 0, 0.35, 0.01, "core"),
     # NVIDIA data sheets; float32 without TF32, as torch multiplies by default.
     Accelerator("a100-40gb", {"float32": 19.5e12, "bfloat16": 312e12}, 40 * GiB, 0.4, 0.02, "GPU"),

@@ -8,9 +8,9 @@ import pytest
 from made_up import build
 from test_database import rewrite
 
-from benchmarks import growth
+import benchmarks.growth
 from pike_mixing.errors import InputError
-from pipeline.results import database
+from pipeline.results import database, growth, losses
 from pipeline.runtime import atomic_files
 
 RUN = "real/tiny/pike/seed1"
@@ -62,8 +62,26 @@ def test_a_run_that_is_added_is_all_that_is_read(two, tmp_path):
     views = [rows(tmp_path / f"{name}.duckdb", "VIEW") for name in ("grown", "new")]
     assert views[0] == views[1]
     assert read[1] == {f"{kind}/{RUN}" for kind in ("run", "evaluation", "probe")}
-    # Tests of the other scenario, too, have rows.
-    assert {row.split(",")[0] for row in result["loss_tests"]} >= {"('real'", "('languages'"}
+
+
+def test_tests_are_made_again_where_a_run_was_added_and_nowhere_else(two, tmp_path):
+    settings, experiment, _ = two
+    out = tmp_path / "x.duckdb"
+    atomic_files.write_json(settings, without(experiment, RUN))
+    database.build(settings, out)
+    for table in growth.TESTS:
+        with duckdb.connect(str(out)) as connection:
+            connection.execute(f"update {table} set seeds = 77")
+    place = out.with_suffix(".manifest.json")
+    manifest = atomic_files.read_json(place)
+    manifest["files"][out.name] = {"bytes": out.stat().st_size, "sha256": atomic_files.sha256(out)}
+    atomic_files.write_json(place, manifest)
+    atomic_files.write_json(settings, experiment)
+    database.build(settings, out)
+    with duckdb.connect(str(out), read_only=True) as connection:
+        for table in growth.TESTS:
+            sql = f"select distinct scenario, seeds = 77 from {table} order by all"
+            assert connection.execute(sql).fetchall() == [("languages", True), ("real", False)]
 
 
 def removed(experiment):
@@ -102,11 +120,27 @@ def asked_for_others(experiment):
     return experiment
 
 
+def with_a_part_in_the_paper(experiment):
+    """Claims compare its methods then."""
+    experiment["config"]["paper"] = {
+        "scenarios": {"real": "glam"},
+        "models": {"tiny": "gpt2-large"},
+    }
+    return experiment
+
+
+def with_a_task_of_chance(experiment):
+    experiment["config"]["sources"] = {"code": {"kind": "synthetic", "order": 0}}
+    return experiment
+
+
 @pytest.mark.parametrize(
     "change",
     [
         removed,
         asked_for_others,
+        with_a_part_in_the_paper,
+        with_a_task_of_chance,
         of_one_scenario,
         unevaluated,
         other_baseline,
@@ -187,6 +221,9 @@ def test_a_record_that_is_gone_is_missed_though_it_is_not_read(two, tmp_path):
     place.write_bytes(place.read_bytes()[:-1])
     with pytest.raises(InputError, match=r"steps\.parquet has .* the manifest says"):
         database.build(settings, tmp_path / "x.duckdb")
+    place.unlink()
+    with pytest.raises(InputError, match=r"steps\.parquet is missing"):
+        database.build(settings, tmp_path / "x.duckdb")
 
 
 @pytest.mark.slow
@@ -197,7 +234,16 @@ def test_the_benchmark_of_growth_ends(tmp_path, monkeypatch):
     out = tmp_path / "growth.json"
     words = ["--results", str(tmp_path / "results"), "--runs", "5", "--rounds", "1"]
     monkeypatch.setattr("sys.argv", ["growth", "--out", str(out), *words])
-    growth.main()
+    benchmarks.growth.main()
     found = atomic_files.read_json(out)["median"]
     assert found["whole"] > 0
     assert {"one less of the largest and that added", "whole in quarters"} <= set(found)
+
+
+def test_two_losses_of_one_document_are_refused(two, tmp_path):
+    settings, _, _ = two
+    database.build(settings, tmp_path / "x.duckdb")
+    with duckdb.connect(str(tmp_path / "x.duckdb")) as connection:
+        connection.execute("insert into documents from documents limit 1")
+        with pytest.raises(InputError, match="two losses of one document"):
+            losses.read(connection, "real", "tiny")

@@ -1,4 +1,4 @@
-"""Commands replace what they made, after Snakemake has deleted the outputs that it declares."""
+"""Commands replace what they made; Snakemake has deleted declared outputs, but for databases."""
 
 import duckdb
 import pytest
@@ -46,7 +46,7 @@ def test_a_database_grows_by_a_seed(finished):
     finished.make("results/pike.duckdb")
     # Of each of the four runs before: itself, its evaluation and its probe.
     log = finished.path("results/logs/database.log").read_text(encoding="utf-8")
-    assert "records of 12 manifests are those of the database before" in log
+    assert "records of 12 manifests are taken over from the database before" in log
     with duckdb.connect(str(finished.path("results/pike.duckdb")), read_only=True) as connection:
         runs = connection.execute("select count(distinct run) from documents").fetchall()
         assert runs == [(5,)]

@@ -36,6 +36,16 @@ PLAN, config = explained(planner.of_workflow, PATHS, workflow.config_settings.co
 explained(output_root.claim, PLAN)
 
 RESULTS = PLAN.results
+
+
+def grown(path):
+    """An output that stays until its job replaces it.
+
+    Not where the results lie above this folder: Snakemake would put its backup elsewhere.
+    """
+    return path if ".." in Path(path).parts else update(path)
+
+
 FINAL = "manifest.json"
 TAKES = rule_resources.RuleResources(PLAN, PROFILE)
 

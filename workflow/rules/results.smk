@@ -8,8 +8,8 @@ rule database:
         unpack(reads("database")),
     output:
         # It grows: the old one stays until the new one is there.
-        update(f"{RESULTS}/pike.duckdb"),
-        update(f"{RESULTS}/pike.{FINAL}"),
+        grown(f"{RESULTS}/pike.duckdb"),
+        grown(f"{RESULTS}/pike.{FINAL}"),
     log:
         f"{RESULTS}/logs/database.log",
     resources:
@@ -27,8 +27,8 @@ rule database_of_selection:
     input:
         unpack(reads("database_of_selection")),
     output:
-        update(f"{RESULTS}/databases/{{selection}}.duckdb"),
-        update(f"{RESULTS}/databases/{{selection}}.{FINAL}"),
+        grown(f"{RESULTS}/databases/{{selection}}.duckdb"),
+        grown(f"{RESULTS}/databases/{{selection}}.{FINAL}"),
     log:
         f"{RESULTS}/logs/databases/{{selection}}.log",
     resources:
