@@ -33,8 +33,8 @@ def main() -> None:
     experiment: dict[str, Any] = atomic_files.read_json(
         chosen.results / "settings" / "experiment.json"
     )
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         whole = _drawn(experiment["runs"], chosen.runs + 1)
         places = [place for place, _ in Counter(map(_place, whole)).most_common()]
         parts = {"whole": whole, "quarter": _drawn(whole, len(whole) // 4)}
@@ -49,9 +49,9 @@ def main() -> None:
         for number in range(chosen.rounds):
             out = folder / str(number)
             for part, file in files.items():
-                seconds.setdefault(part, []).append(_build(file, out / f"{part}.duckdb"))
+                seconds.setdefault(part, []).append(_run("database", file, out / f"{part}.duckdb"))
                 if part.startswith(LESS):
-                    grown = _build(files["whole"], out / f"{part}.duckdb")
+                    grown = _run("database", files["whole"], out / f"{part}.duckdb")
                     seconds.setdefault(f"{part} and that added", []).append(grown)
                 else:
                     took = _outputs(chosen.results, out, part, file)
@@ -74,10 +74,6 @@ def _drawn(runs: Any, number: int) -> list[str]:
 
 def _place(run: str) -> str:
     return run.rpartition("/")[0].rpartition("/")[0]
-
-
-def _build(settings: Path, out: Path) -> float:
-    return _run("database", settings, out)
 
 
 def _outputs(results: Path, out: Path, part: str, settings: Path) -> float:

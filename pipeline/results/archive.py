@@ -11,7 +11,7 @@ import itertools
 import json
 import multiprocessing
 import os
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -136,16 +136,11 @@ def _restore_one(archive: Path, out: Path, name: str, outputs: list[tuple[str, s
         write(own, place, out / f"{kind}s" / f"{output}{suffix}")
 
 
-def _load(
-    archive: Path,
-    connection: duckdb.DuckDBPyConnection,
-    made: Sequence[Listed],
-    kept: Container[str] = (),
-) -> None:
-    """Appends an archive's records of these manifests, but of those kept, in their order."""
+def _load(archive: Path, connection: duckdb.DuckDBPyConnection, made: Sequence[Listed]) -> None:
+    """Appends an archive's records of these manifests to the base tables, in their order."""
     runs: dict[str, list[str]] = {}
     for name, stage, _ in made:
-        for table in RECORDS[stage] if name not in kept else ():
+        for table in RECORDS[stage]:
             runs.setdefault(table, []).append(name.partition("/")[2])
     for table, wanted in runs.items():
         selected = ", ".join(columns(connection, table))

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import logging
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from pipeline.results import (
 )
 from pipeline.results.experiment import Experiment, read
 from pipeline.results.measured import Measured, Place
-from pipeline.results.record_loader import RECORDS, Listed, insert, load
+from pipeline.results.record_loader import RECORDS, Listed, insert, load, refuse_resized
 from pipeline.runtime import atomic_files
 from pipeline.runtime.validation import validate
 from pipeline.settings import Model, Training
@@ -34,9 +34,8 @@ from pipeline.settings import Model, Training
 log = logging.getLogger("pike")
 
 PAPER = Path(__file__).parents[1] / "paper"
-Loader = Callable[[duckdb.DuckDBPyConnection, Sequence[Listed], Container[str]], None]
-"""Appends the records of these manifests, but of those that are there, from folders of runs or from
-an archive."""
+Loader = Callable[[duckdb.DuckDBPyConnection, Sequence[Listed]], None]
+"""Appends the records of these manifests, from folders of runs or from an archive."""
 
 
 def build(settings: Path, out: Path) -> None:
@@ -133,8 +132,9 @@ def _fill(
     fill_paper(connection, experiment.config)
     _runs(connection, experiment, result)
     _lineage(connection, result)
-    made = records.manifests_of(experiment.plain())
-    loader(connection, [one for one in made if one[1] in RECORDS], kept)
+    made = [one for one in records.manifests_of(experiment.plain()) if one[1] in RECORDS]
+    refuse_resized(result.manifests, [one for one in made if one[0] in kept])
+    loader(connection, [one for one in made if one[0] not in kept])
     # Last, as they take seconds, which nobody waits for whose records are at fault.
     if not grows:
         views.add(connection)

@@ -1,9 +1,8 @@
 """Records of runs, checked against their manifests, into the base tables."""
 
 import itertools
-import os
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import checksums
+from pipeline.runtime.atomic_files import MANIFEST
 from pipeline.runtime.progress import Progress
 
 OF_TRAINING = (
@@ -68,7 +68,6 @@ def load(
     contents: Mapping[Path, Mapping[str, Any]],
     connection: duckdb.DuckDBPyConnection,
     made: Sequence[Listed],
-    kept: Container[str] = (),
 ) -> None:
     """Appends the records of runs and of the theory to the base tables, in the given order.
 
@@ -78,8 +77,6 @@ def load(
         contents: What the manifests of the records say, by place.
         connection: A database with the base tables.
         made: The manifests whose records are wanted.
-        kept: Names of those whose records the database has; that their files are there, in their
-            size, is checked.
 
     Raises:
         InputError: a record is missing or altered, or is no whole record of its table.
@@ -88,13 +85,10 @@ def load(
     with Progress("database", total=len(made), unit="manifest") as progress:
         for name, stage, place in made:
             run = name.partition("/")[2]
-            remake = f"run `pike {stage}`{f' for {run}' if run else ''} again"
-            progress.add(1)
-            if name in kept:
-                _refuse_resized(Path(place).parent, contents[Path(place)], stage, remake)
-                continue
+            remake = _remake(stage, name)
             for table, path in _listed(Path(place), contents[Path(place)], stage, remake):
                 files.setdefault(table, {})[str(path)] = (run, remake)
+            progress.add(1)
     for table, of_table in files.items():
         names = columns(connection, table)
         try:
@@ -102,6 +96,35 @@ def load(
         except duckdb.Error:
             _refuse_broken(table, names, of_table)
             raise
+
+
+def refuse_resized(contents: Mapping[Path, Mapping[str, Any]], made: Sequence[Listed]) -> None:
+    """Stops at records that are gone or have another size: of those that are not read again.
+
+    Args:
+        contents: What the manifests of the records say, by place.
+        made: The manifests.
+
+    Raises:
+        InputError: one is.
+    """
+    for name, stage, place in made:
+        wanted = {f"{table.removeprefix('theory_')}.parquet" for table in RECORDS[stage]}
+        remake = _remake(stage, name)
+        for file, facts in contents[Path(place)]["files"].items():
+            own = file.rpartition("/")[2]
+            # Those of a probe are called after their steps.
+            if own in wanted or (stage == "probe" and own.endswith(".parquet")):
+                path = Path(f"{place.removesuffix(MANIFEST)}{file}")
+                sealed = checksums.Sealed(path, facts["bytes"], facts["sha256"], remake)
+                if problem := checksums.resized(sealed):
+                    raise InputError(problem)
+
+
+def _remake(stage: str, name: str) -> str:
+    """What to do when records of an artifact are not whole."""
+    run = name.partition("/")[2]
+    return f"run `pike {stage}`{f' for {run}' if run else ''} again"
 
 
 def columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
@@ -128,19 +151,6 @@ def _listed(
         if problem := checksums.altered(listed[path]):
             raise InputError(problem)
         yield table, path
-
-
-def _refuse_resized(folder: Path, content: Mapping[str, Any], stage: str, remake: str) -> None:
-    """Stops at a record that is gone or has another size; of thousands, so without `pathlib`."""
-    wanted = {f"{table.removeprefix('theory_')}.parquet" for table in RECORDS[stage]}
-    for name, facts in content["files"].items():
-        own = name.rpartition("/")[2]
-        # Those of a probe are called after their steps.
-        if own in wanted or (stage == "probe" and own.endswith(".parquet")):
-            place = f"{folder}/{name}"
-            if not os.path.isfile(place) or os.path.getsize(place) != facts["bytes"]:  # noqa: PTH113, PTH202
-                file = checksums.Sealed(Path(place), facts["bytes"], facts["sha256"], remake)
-                raise InputError(checksums.resized(file))
 
 
 def _append(

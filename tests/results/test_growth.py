@@ -38,9 +38,9 @@ def two(tmp_path, monkeypatch):
     settings = build(tmp_path, methods=("mix", "round-robin", "pike"))
     read = []
 
-    def listed(contents, connection, made, kept=()):
-        read.append({name for name, *_ in made} - set(kept))
-        load(contents, connection, made, kept)
+    def listed(contents, connection, made):
+        read.append({name for name, *_ in made})
+        load(contents, connection, made)
 
     load = database.load
     monkeypatch.setattr(database, "load", listed)
