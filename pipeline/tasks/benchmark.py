@@ -108,21 +108,17 @@ class Benchmark:
 
 
 def load(folder: Path, spec: TaskSpec) -> Benchmark:
-    """Rows and demonstrations of a fetched task.
-
-    Args:
-        folder: Where tasks were fetched to; the task's own folder is inside.
-        spec: What to ask.
+    """Rows and demonstrations of a task that was fetched to a folder of its own in `folder`.
 
     Raises:
         InputError: the task is unknown, not fetched, damaged, of another schema or without labels;
             or there are too few demonstrations.
     """
     task = registry.find(spec.task)
-    split = spec.split or task.split
-    if split not in (task.split, *task.further_splits):
-        known = ", ".join((task.split, *task.further_splits))
-        raise InputError(f"{spec.name}: there is no split {split!r} to ask (splits: {known})")
+    split, known = spec.split or task.split, (task.split, *task.further_splits)
+    if split not in known:
+        told = ", ".join(known)
+        raise InputError(f"{spec.name}: there is no split {split!r} to ask (splits: {told})")
     place = folder / task.name
     manifest = _manifest(place, task)
     result = records(place, split, manifest)
@@ -143,12 +139,7 @@ def load(folder: Path, spec: TaskSpec) -> Benchmark:
 
 
 def records(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[Record]:
-    """The records of one file of a fetched task.
-
-    Args:
-        folder: The fetched task.
-        name: The file's name without its suffix.
-        manifest: The folder's.
+    """The records of the file `{name}.jsonl` of a fetched task.
 
     Raises:
         InputError: it is missing, or is not what was fetched.

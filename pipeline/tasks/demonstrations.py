@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 
 from pike_mixing.errors import InputError
-from pipeline.tasks.task import Row, Task
+from pipeline.tasks.task import CURATED_SPLIT, Row, Task
 
 SALT = "pike-demos-v1"
 
@@ -28,20 +28,16 @@ def curated(task: Task, rows: Iterable[Row]) -> list[Row]:
     if missing:
         raise InputError(
             f"{task.name}: {len(missing)} of {len(task.curated)} demonstrations are not in the "
-            f"{task.curated_split} split ({missing[0]!r} is the first): it is another version of "
-            "the data set; fetch the pinned one"
+            f"{CURATED_SPLIT} split ({missing[0]!r} is the first): it is another version of the "
+            "data set; fetch the pinned one"
         )
     return [result[key] for key in task.curated]
 
 
 def hashed(task: Task, evaluated: Sequence[Row], behind: Sequence[Row], seed: int) -> list[Row]:
-    """All rows that may be demonstrations, in the order of their hash.
+    """The rows behind the evaluated ones in the order of their hash, language and seed in it.
 
-    Args:
-        task: Gives the language, which enters the hash.
-        evaluated: Rows that are evaluated.
-        behind: Rows that are not; those of an asked row's article or video are left out.
-        seed: Another one gives another order.
+    Those of an evaluated row's article or video are left out.
     """
     taken = {row.cluster for row in evaluated}
     free = [row for row in behind if row.cluster not in taken]
@@ -57,12 +53,6 @@ def chosen(
     task: Task, evaluated: Sequence[Row], candidates: Sequence[Row], shots: int
 ) -> list[Row]:
     """The first `shots` of the candidates.
-
-    Args:
-        task: The task.
-        evaluated: The asked rows.
-        candidates: Rows that may be demonstrations, in their order.
-        shots: How many are taken.
 
     Raises:
         InputError: there are too few, or an asked question is among them.

@@ -18,7 +18,7 @@ from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files, made_from, optional_imports, ownership, record_files
 from pipeline.tasks import demonstrations, registry
 from pipeline.tasks.benchmark import DEMONSTRATIONS
-from pipeline.tasks.task import Record, Row, Task
+from pipeline.tasks.task import CURATED_SPLIT, Record, Row, Task
 
 log = logging.getLogger("pike")
 
@@ -54,13 +54,13 @@ def _files(task: Task, taken: Sequence[str]) -> dict[str, Path]:
     """The user's own files by split."""
     result = dict(text.partition("=")[::2] for text in taken)
     for split, path in result.items():
-        if split not in task.dataset.files:
-            known = ", ".join(task.dataset.files)
+        if split not in task.files:
+            known = ", ".join(task.files)
             raise InputError(
                 f"--from {split}={path}: {task.name} has no such split: write SPLIT=FILE "
                 f"(splits: {known})"
             )
-    needed = {task.split, *([task.curated_split] if task.curated_split else [])}
+    needed = {task.split, CURATED_SPLIT} if task.curated else {task.split}
     if result and needed - result.keys():
         missing = ", ".join(sorted(needed - result.keys()))
         raise InputError(f"--from: {task.name} also needs a file for: {missing}")
@@ -68,40 +68,37 @@ def _files(task: Task, taken: Sequence[str]) -> dict[str, Path]:
 
 
 def _fetch(task: Task, place: Path, revision: str | None, own: Mapping[str, Path]) -> str:
-    dataset, named, pinned = task.dataset, revision, revision is None
+    settings: dict[str, Any] = {"revision": revision} if revision else {}
+    if own:
+        settings["files"] = {split: str(path) for split, path in own.items()}
+    pinned = revision is None
     ownership.refuse(place, "fetch", list(own.values()))
-    log.info("%s: %s, licence: %s", task.name, dataset.repository, dataset.licence)
-    if dataset.notice:
-        log.warning("%s: %s", task.name, dataset.notice)
-    revision = revision or dataset.revision
+    log.info("%s: %s, licence: %s", task.name, task.repository, task.licence)
+    if task.notice:
+        log.warning("%s: %s", task.name, task.notice)
+    revision = revision or task.revision
     kept: dict[str, list[Record]] = {}
     sources, unusable = {}, {}
-    for split in own or dataset.files:
+    for split in own or task.files:
         path = own.get(split) or _downloaded(task, split, revision)
-        sha256 = _checked_sha256(path, dataset.files[split].sha256 if pinned else None, task)
-        sources[split] = {"path": path.name if own else dataset.files[split].path, "sha256": sha256}
-        kept[split] = list(
-            record_files.read(path, "give the data set's own .parquet or .jsonl file")
-        )
-        if split != task.curated_split:
+        sha256 = _checked_sha256(path, task.files[split].sha256 if pinned else None, task)
+        sources[split] = {"path": path.name if own else task.files[split].path, "sha256": sha256}
+        kept[split] = [*record_files.read(path, "give the data set's own .parquet or .jsonl file")]
+        if split != CURATED_SPLIT:
             unusable.update(_unusable(task, split, kept[split]))
-    if task.curated_split:
-        kept[DEMONSTRATIONS] = _curated(task, kept.pop(task.curated_split))
-    verified = all(dataset.files[split].sha256 for split in sources)
-    known = revision if not (own and pinned) or verified else None
+    if task.curated:
+        kept[DEMONSTRATIONS] = _curated(task, kept.pop(CURATED_SPLIT))
+    verified = all(task.files[split].sha256 for split in sources)
     facts = {
         "task": task.name,
-        "dataset": dataset.repository,
-        "revision": known,
-        "licence": dataset.licence,
-        "notice": dataset.notice,
+        "dataset": task.repository,
+        "revision": None if own and pinned and not verified else revision,
+        "licence": task.licence,
+        "notice": task.notice,
         "sources": sources,
         "rows": {name: len(records) for name, records in kept.items()},
         "unusable": unusable,
     }
-    settings: dict[str, Any] = {"revision": named} if named else {}
-    if own:
-        settings["files"] = {split: str(path) for split, path in own.items()}
     _write(place, kept, settings, facts, [*own.values()])
     return _summary(place, facts)
 
@@ -110,12 +107,11 @@ def _downloaded(task: Task, split: str, revision: str) -> Path:
     """A file of the data set; the Hub's package is imported only where it is needed."""
     place = "pipeline.runtime.hub_downloads:download"
     download = optional_imports.import_optional(place, "fetch without --from", task.name)
-    path: Path = download(
-        *(task.dataset.repository, task.dataset.files[split].path, revision),
+    return download(
+        *(task.repository, task.files[split].path, revision),
         kind="dataset",
         remedy="give files that you have with --from SPLIT=FILE",
     )
-    return path
 
 
 def _checked_sha256(path: Path, expected: str | None, task: Task) -> str:
@@ -156,7 +152,7 @@ def _unusable(task: Task, split: str, records: Sequence[Record]) -> dict[str, st
 
 def _curated(task: Task, records: Sequence[Record]) -> list[Record]:
     """The records of the curated demonstrations, in the list's order."""
-    rows = _rows(task, str(task.curated_split), records)
+    rows = _rows(task, CURATED_SPLIT, records)
     stored = [
         (row, record) for row, record in zip(rows, records, strict=True) if isinstance(row, Row)
     ]
@@ -174,19 +170,17 @@ def _write(
 ) -> None:
     with atomic_files.atomic_write(place, "fetch") as partial:
         partial.mkdir()
-        written = []
-        for name, records in kept.items():
-            path = partial / f"{name}.jsonl"
+        written = {partial / f"{name}.jsonl": records for name, records in kept.items()}
+        for path, records in written.items():
             lines = (json.dumps(r, ensure_ascii=False, sort_keys=True) + "\n" for r in records)
             path.write_text("".join(lines), encoding="utf-8")
-            written.append(path)
         made_from.write_manifest(
             partial / atomic_files.MANIFEST,
             stage="fetch",
             settings=settings,
             inputs=[],
             given=given,
-            files=written,
+            files=[*written],
             modules=[__name__],
             facts=facts,
         )

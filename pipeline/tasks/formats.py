@@ -35,13 +35,7 @@ class Prompt:
 
 
 def prompt(row: Row, style: Style, formulation: Formulation) -> Prompt:
-    """The question about a row.
-
-    Args:
-        row: The question.
-        style: How the task writes its prompts.
-        formulation: cf, mcf or hyb.
-    """
+    """The question about a row."""
     lines = [style.label + row.query]
     letters = string.ascii_uppercase[: len(row.options)]
     assert len(letters) == len(row.options), "more options than letters"
@@ -59,13 +53,7 @@ def prompt(row: Row, style: Style, formulation: Formulation) -> Prompt:
 
 
 def demonstration(row: Row, style: Style, formulation: Formulation) -> str:
-    """A question with its right answer.
-
-    Args:
-        row: The question.
-        style: How the task writes its prompts.
-        formulation: cf, mcf or hyb.
-    """
+    """A question with its right answer."""
     question = prompt(row, style, formulation)
     return question.context + question.candidates[row.gold]
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from pike_mixing.errors import InputError
 from pipeline.tasks.fields import Fields
-from pipeline.tasks.task import DataFile, DataSet, Record, Row, Style, Task
+from pipeline.tasks.task import DataFile, Record, Row, Style, Task
 
 STYLE = Style(label="", answer=False, instruction="Choose the best continuation:")
 
@@ -56,21 +56,19 @@ def row(record: Record, place: str) -> Row:
 
 TASK = Task(
     name="hellaswag",
-    dataset=DataSet(
-        repository="Rowan/hellaswag",
-        revision="218ec52e09a7e7462a5400043bb9a69a41d06b76",
-        files={
-            "validation": DataFile(
-                "data/validation-00000-of-00001.parquet",
-                "899813071e1e95efafec90f856e1987d2150fa4d020fc005df6962c259f660cd",
-            ),
-            "train": DataFile(
-                "data/train-00000-of-00001.parquet",
-                "cacb12587faa63d7f723a72d61d12bfa94b140446f5a6a0a2e1c6906ab88bf02",
-            ),
-        },
-        licence="MIT (its authors' repository; the data set's card on the Hub names none)",
-    ),
+    repository="Rowan/hellaswag",
+    revision="218ec52e09a7e7462a5400043bb9a69a41d06b76",
+    files={
+        "validation": DataFile(
+            "data/validation-00000-of-00001.parquet",
+            "899813071e1e95efafec90f856e1987d2150fa4d020fc005df6962c259f660cd",
+        ),
+        "train": DataFile(
+            "data/train-00000-of-00001.parquet",
+            "cacb12587faa63d7f723a72d61d12bfa94b140446f5a6a0a2e1c6906ab88bf02",
+        ),
+    },
+    licence="MIT (its authors' repository; the data set's card on the Hub names none)",
     style=STYLE,
     split="validation",
     row=row,
@@ -84,7 +82,6 @@ TASK = Task(
         "activitynet~v_-QuFk_ThRNg|38",
         "activitynet~v_-YjGbsbDoxs|51",
     ),
-    curated_split="train",
 )
 
 
@@ -104,14 +101,12 @@ def translated(language: str) -> Task:
 
     return Task(
         name=f"hellaswag_{language}",
-        dataset=DataSet(
-            # jon-tow/okapi_hellaswag is a loading script, which `datasets` no longer runs.
-            repository="alexandrainst/m_hellaswag",
-            revision="9d31dc982bd6285e081e3e3136332a38b9c1d7b7",
-            files={"val": DataFile(f"data/{language}/val.jsonl", None)},
-            licence="CC BY-NC 4.0",
-            notice=NOTICE,
-        ),
+        # jon-tow/okapi_hellaswag is a loading script, which `datasets` no longer runs.
+        repository="alexandrainst/m_hellaswag",
+        revision="9d31dc982bd6285e081e3e3136332a38b9c1d7b7",
+        files={"val": DataFile(f"data/{language}/val.jsonl", None)},
+        licence="CC BY-NC 4.0",
+        notice=NOTICE,
         style=STYLE,
         split="val",
         row=translation,

@@ -1,11 +1,13 @@
 """What a downstream task is made of."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 Record = Mapping[str, Any]
 """One row of a data set as it is stored there."""
+CURATED_SPLIT = "train"
+"""The split that holds the curated demonstrations."""
 
 
 @dataclass(frozen=True)
@@ -51,26 +53,17 @@ class DataFile:
 
 
 @dataclass(frozen=True)
-class DataSet:
-    """Where a task's rows come from."""
+class Task:
+    """A multiple-choice task."""
 
+    name: str
     repository: str
-    """Id of the data set on the Hugging Face Hub."""
+    """Id of its data set on the Hugging Face Hub."""
     revision: str
     """Commit of the repository, 40 hex digits."""
     files: Mapping[str, DataFile]
     """The file of each split."""
     licence: str
-    notice: str = ""
-    """What a user must know before using it."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """A multiple-choice task."""
-
-    name: str
-    dataset: DataSet
     style: Style
     split: str
     """The split whose rows are asked."""
@@ -81,8 +74,8 @@ class Task:
     curated: tuple[str, ...] = ()
     """Keys of the demonstrations in their order; empty: they are rows of the split behind the asked
     ones, ordered by hash."""
-    curated_split: str | None = None
-    """The split that holds the curated demonstrations."""
     language: str = "en"
-    further_splits: tuple[str, ...] = field(default=())
+    further_splits: tuple[str, ...] = ()
     """Labelled splits that can be asked instead."""
+    notice: str = ""
+    """What a user must know before using the data set."""

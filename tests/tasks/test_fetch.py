@@ -40,10 +40,10 @@ def cache(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
 
     def fill(name, revision=None):
-        dataset = registry.TASKS[name].dataset
-        folder = tmp_path / "cache" / f"datasets--{dataset.repository.replace('/', '--')}"
-        for split, file in dataset.files.items():
-            path = folder / "snapshots" / (revision or dataset.revision) / file.path
+        task = registry.TASKS[name]
+        folder = tmp_path / "cache" / f"datasets--{task.repository.replace('/', '--')}"
+        for split, file in task.files.items():
+            path = folder / "snapshots" / (revision or task.revision) / file.path
             path.parent.mkdir(parents=True, exist_ok=True)
             source = STANDINS / name / f"{split}.jsonl"
             if path.suffix == ".parquet":
@@ -105,7 +105,7 @@ def test_the_hubs_cache_serves_without_a_connection(tmp_path, cache):
     cache("hellaswag_de")
     fetch.fetch(["hellaswag_de"], out=tmp_path, revision=None, taken=[])
     manifest = atomic_files.read_json(tmp_path / "hellaswag_de" / "manifest.json")
-    assert manifest["revision"] == registry.TASKS["hellaswag_de"].dataset.revision
+    assert manifest["revision"] == registry.TASKS["hellaswag_de"].revision
 
 
 def test_without_a_connection_the_message_says_what_to_do(tmp_path, cache):

@@ -150,8 +150,8 @@ def test_every_task_is_pinned_and_can_be_asked():
     ]
     for name, task in registry.TASKS.items():
         assert task.name == name
-        assert re.fullmatch("[0-9a-f]{40}", task.dataset.revision)
-        assert {task.split, *task.further_splits} <= set(task.dataset.files)
+        assert re.fullmatch("[0-9a-f]{40}", task.revision)
+        assert {task.split, *task.further_splits} <= set(task.files)
         assert len(task.curated) == (0 if name.startswith("hellaswag_") else 7)
         assert len(set(task.curated)) == len(task.curated)
 
@@ -159,8 +159,8 @@ def test_every_task_is_pinned_and_can_be_asked():
 def test_further_languages_need_no_code():
     task = registry.find("hellaswag_sv")
     assert task.language == "sv"
-    assert task.dataset.files["val"].path == "data/sv/val.jsonl"
-    assert "NON-COMMERCIAL" in task.dataset.notice
+    assert task.files["val"].path == "data/sv/val.jsonl"
+    assert "NON-COMMERCIAL" in task.notice
 
 
 def test_an_unknown_task_is_named_with_the_nearest():
