@@ -45,7 +45,15 @@ class Mixture:
         Raises:
             InputError: domains of different tokenizers.
         """
-        _refuse_other_tokenizers(corpora)
+        (first, one), *others = corpora.items()
+        problems = [
+            f"domains {first!r} and {domain!r} were packed with different tokenizers: pack both "
+            "with one"
+            for domain, corpus in others
+            if corpus.manifest["tokenizer"] != one.manifest["tokenizer"]
+        ]
+        if problems:
+            raise InputError("\n".join(problems))
         self.length = length
         self.domains = tuple(corpora)
         self._corpora = tuple(corpora.values())
@@ -68,12 +76,9 @@ class Mixture:
         positions_K: npt.NDArray[np.integer[Any]],
         which: range | None = None,
     ) -> Ints:
-        """The next `counts_K[k]` rows of every domain k from its position on.
+        """The next `counts_K[k]` rows of every domain k after the `positions_K[k]` given before.
 
-        Args:
-            counts_K: Rows of each domain.
-            positions_K: Rows of each domain that were given before.
-            which: Those of the batch's rows, in ascending order, that are read; absent: all.
+        Of the batch's rows those of the numbers `which`, in ascending order, are read; absent: all.
 
         Returns:
             tokens_Bx(L+1), grouped by domain in the domains' order. The caller's next positions are
@@ -106,15 +111,3 @@ class Mixture:
             "steps, take a method that bounds repetition (unimax), or raise max_epochs; the run "
             "can go on from its last checkpoint"
         )
-
-
-def _refuse_other_tokenizers(corpora: Mapping[str, Corpus]) -> None:
-    first, *others = corpora.items()
-    problems = [
-        f"domains {first[0]!r} and {domain!r} were packed with different tokenizers: pack both "
-        "with one"
-        for domain, corpus in others
-        if corpus.manifest["tokenizer"] != first[1].manifest["tokenizer"]
-    ]
-    if problems:
-        raise InputError("\n".join(problems))

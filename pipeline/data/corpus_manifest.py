@@ -1,6 +1,5 @@
 """What a corpus's manifest promises of its files, and whether it agrees with itself."""
 
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +23,6 @@ def data_fingerprint(dtype: str, splits: dict[str, dict[str, Any]]) -> str:
     return atomic_files.digest({"dtype": dtype, "shards": hashes})
 
 
-def folders(place: Path, stages: Collection[str]) -> list[Path]:
-    """The folder itself where it holds a manifest, or all below it with one of such a stage."""
-    if (place / atomic_files.MANIFEST).is_file():
-        return [place]
-    result = sorted(place.rglob(atomic_files.MANIFEST))
-    return [path.parent for path in result if manifests.stage_of(path) in stages]
-
-
 def manifest_of(folder: Path) -> dict[str, Any]:
     """The manifest of a corpus.
 
@@ -49,20 +40,12 @@ def manifest_of(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def sealed_split(
-    folder: Path, split: str, manifest: dict[str, Any], dtype: np.dtype[Any]
-) -> list[checksums.Sealed]:
-    """A split's shards and the list of its documents.
-
-    Args:
-        folder: The corpus.
-        split: One of `SPLITS`.
-        manifest: The corpus's.
-        dtype: Of the tokens.
-    """
+def sealed_split(folder: Path, split: str, manifest: dict[str, Any]) -> list[checksums.Sealed]:
+    """A split's shards and the list of its documents, as the corpus's manifest has them."""
     remedy, documents = "pack it anew", documents_file(split)
+    size = np.dtype(manifest["dtype"]).itemsize
     sealed = [
-        checksums.Sealed(folder / s["file"], s["tokens"] * dtype.itemsize, s["sha256"], remedy)
+        checksums.Sealed(folder / s["file"], s["tokens"] * size, s["sha256"], remedy)
         for s in manifest["splits"][split]["shards"]
     ]
     facts = manifest["files"].get(documents)
@@ -72,16 +55,7 @@ def sealed_split(
 
 
 def refuse_contradiction(folder: Path, split: str, manifest: dict[str, Any]) -> None:
-    """Stops at a manifest whose shards do not give its sums or its fingerprint.
-
-    Args:
-        folder: The corpus, for messages.
-        split: The split whose sum is compared.
-        manifest: The corpus's.
-
-    Raises:
-        InputError: which of them, and what to do.
-    """
+    """Stops at a manifest whose shards do not give the split's sum or the fingerprint."""
     splits, path = manifest["splits"], folder / atomic_files.MANIFEST
     tokens, summed = splits[split]["tokens"], sum(s["tokens"] for s in splits[split]["shards"])
     if tokens != summed:

@@ -22,9 +22,10 @@ def characters(how: str) -> int | None:
 
 
 def problems(how: str) -> list[str]:
-    """Why no file can be cut so; empty when it can."""
+    """Why `documents` cannot be so; empty when it can."""
     limit = LIMIT // 4
-    return [f"{how!r}: at most {limit} characters"] if (characters(how) or 0) > limit else []
+    too_long = (characters(how) or 0) > limit
+    return [f"documents: {how!r}: at most {limit} characters"] if too_long else []
 
 
 def cut(stream: TextIO, how: str, too_long: Refusal) -> Iterator[tuple[int | None, str]]:

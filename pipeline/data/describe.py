@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pike_mixing.errors import InputError
-from pipeline.data.corpus_manifest import SPLITS, folders, manifest_of
+from pipeline.data.corpus_manifest import SPLITS, manifest_of
 from pipeline.runtime import atomic_files, manifests, presentation
 
 Format = Literal["table", "csv", "json"]
@@ -24,16 +24,24 @@ def corpus(given: Sequence[str | Path], *, format: Format = "table") -> str:
     """
     rows: list[Row] = []
     for name in given:
-        result = folders(Path(name), ("pack",))
-        if not result:
+        folders = _corpora(Path(name))
+        if not folders:
             raise InputError(f"{name} holds no corpus: name a folder such as results/corpora")
-        rows += [row for folder in result for row in _rows(folder)]
+        rows += [row for folder in folders for row in _rows(folder)]
     bounds = sorted({n for row in rows for n in row["lengths"]})
     if format == "csv":
         for row in rows:
             lengths = row.pop("lengths")
             row |= {f"documents_from_{n}_tokens": lengths.get(n, 0) for n in bounds}
     return presentation.shown(format, rows, lambda: _text(rows, bounds))
+
+
+def _corpora(place: Path) -> list[Path]:
+    """The folder itself where it holds a manifest, or all corpora below it."""
+    if (place / atomic_files.MANIFEST).is_file():
+        return [place]
+    found = sorted(place.rglob(atomic_files.MANIFEST))
+    return [path.parent for path in found if manifests.stage_of(path) == "pack"]
 
 
 def _text(rows: list[Row], bounds: list[int]) -> str:

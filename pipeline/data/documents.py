@@ -22,22 +22,8 @@ TRAINING, VALIDATION = "documents", "validation"
 """Stems of the files: of documents, and of those that the source itself keeps for validation."""
 
 
-def limited(documents: Iterable[Document], limit: int | None) -> Iterator[Document]:
-    """The documents up to and with the one that reaches `limit` UTF-8 bytes."""
-    total = 0
-    for document in documents:
-        yield document
-        total += len(document.text.encode())
-        if limit is not None and total >= limit:
-            return
-
-
 def write(documents: Iterable[Document], file: Path) -> dict[str, Any]:
-    """Writes documents to one Parquet file, in bounded memory.
-
-    Args:
-        documents: In the order of the file.
-        file: The file to make.
+    """Writes documents to one Parquet file in their order, in bounded memory.
 
     Returns:
         Numbers of documents, characters and UTF-8 bytes of text, and `documents_sha256`, the
@@ -74,9 +60,7 @@ def write(documents: Iterable[Document], file: Path) -> dict[str, Any]:
 def manifest(folder: Path, *, verify: bool = False) -> dict[str, Any]:
     """The manifest of a folder of documents, after its files have been compared with it.
 
-    Args:
-        folder: The documents.
-        verify: Whether the files' SHA-256 is compared, not their size alone.
+    Of the files the sizes are compared, and their SHA-256 when `verify`.
 
     Raises:
         InputError: no finished documents, or missing, truncated or changed files, which are named.

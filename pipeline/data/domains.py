@@ -63,8 +63,8 @@ def domains(
     Raises:
         InputError: files that cannot be read, documents too few or without words.
     """
-    files = tuple(str(name) for name in given)
-    source = validate(Local, {"files": files, "documents": documents, "field": field}, "domains")
+    values = {"files": tuple(map(str, given)), "documents": documents, "field": field}
+    source = validate(Local, values, "domains")
     inputs = [path for path, _ in source.paths()]
     place_N, terms_C = clustered((d.text for d in _read(source)), clusters, seed)
     names = [f"cluster-{c + 1}" for c in range(clusters)]
@@ -72,11 +72,10 @@ def domains(
         folder.mkdir()
         sizes_C = _written(folder, names, place_N, _read(source))
         (folder / SECTIONS).write_text(_sections(names, out.resolve()))
-        settings = {"files": files, "documents": documents, "field": field}
         made_from.write_manifest(
             folder / atomic_files.MANIFEST,
             stage="domains",
-            settings=settings | {"clusters": clusters, "seed": seed},
+            settings=values | {"clusters": clusters, "seed": seed},
             inputs=[],
             given=inputs,
             files=[folder / name for name in (*map(_file, names), SECTIONS)],

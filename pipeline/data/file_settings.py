@@ -54,7 +54,7 @@ class LocalSettings:
 
     def problems(self) -> list[str]:
         """Pieces that are too long."""
-        return [f"documents: {problem}" for problem in cutting.problems(self.documents)]
+        return cutting.problems(self.documents)
 
     def validation(self) -> Self | None:
         """The source of the validation text, where it is named."""

@@ -26,9 +26,7 @@ REMEDY = "start again later: files that came whole are not fetched twice"
 class HuggingFace(HuggingFaceSettings):
     """The reader of such a dataset."""
 
-    @property
-    def entropy_nats_per_character(self) -> None:
-        """Unknown."""
+    entropy_nats_per_character = None
 
     def read(self, skipped: Counter[str], files: list[dict[str, Any]]) -> Iterator[Document]:
         """Documents in stored order; a file is fetched when the one before is read.

@@ -1,6 +1,6 @@
 """Files of the packages that are installed beside this project, by kind of text."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 
@@ -22,14 +22,18 @@ _LISTS = ("top_level.txt", "entry_points.txt", "sources.txt", "requires.txt")
 def files(packages: Mapping[str, str], topic: str) -> list[tuple[str, Path]]:
     """The files of a topic in some packages, each with its name, in the order of the names.
 
-    Args:
-        packages: Version by name of the distribution.
-        topic: One of `SUFFIXES`.
-
     Raises:
         InputError: packages that are missing or of another version, all of them.
     """
-    _refuse_other(packages)
+    installed = {d.metadata["Name"].lower(): d.version for d in metadata.distributions()}
+    wrong = [
+        f"packages: {name} {installed.get(name.lower(), 'nothing')} is installed, not {version}"
+        for name, version in packages.items()
+        if installed.get(name.lower()) != version
+    ]
+    if wrong:
+        advice = "set up the environment that the source was written for, or name what is installed"
+        raise InputError(f"{'; '.join(wrong)}: {advice}")
     result = {}
     for name in packages:
         for entry in metadata.files(name) or ():
@@ -41,27 +45,14 @@ def files(packages: Mapping[str, str], topic: str) -> list[tuple[str, Path]]:
             path = Path(str(entry.locate()))
             if (place.suffix in SUFFIXES[topic] or licence) and not listed and path.is_file():
                 result[place.as_posix()] = path
-    return [(name, result[name]) for name in sorted(result)]
+    return sorted(result.items())
 
 
-def licences(packages: Mapping[str, str]) -> str:
-    """What the packages say of their licences, for the record."""
-    _refuse_other(packages)
+def licences(packages: Iterable[str]) -> str:
+    """What installed packages say of their licences, for the record."""
     result = []
     for name in packages:
         about = metadata.metadata(name)
         fields = [field for field in ("License-Expression", "License") if field in about]
         result.append(f"{name}: {about[fields[0]].splitlines()[0] if fields else 'unknown'}")
     return "; ".join(result)
-
-
-def _refuse_other(packages: Mapping[str, str]) -> None:
-    installed = {d.metadata["Name"].lower(): d.version for d in metadata.distributions()}
-    wrong = [
-        f"packages: {name} {installed.get(name.lower(), 'nothing')} is installed, not {version}"
-        for name, version in packages.items()
-        if installed.get(name.lower()) != version
-    ]
-    if wrong:
-        advice = "set up the environment that the source was written for, or name what is installed"
-        raise InputError(f"{'; '.join(wrong)}: {advice}")

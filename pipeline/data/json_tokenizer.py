@@ -27,10 +27,6 @@ def is_json(content: bytes) -> bool:
 def read(content: bytes, place: str) -> dict[str, Any]:
     """A `tokenizer.json` as a mapping.
 
-    Args:
-        content: The file's bytes.
-        place: Where it lies, for messages.
-
     Raises:
         InputError: it is not a `tokenizer.json`.
     """
@@ -57,13 +53,9 @@ def rows(known: dict[str, int]) -> int:
 
 
 def with_end(content: bytes, end: str | None, place: str, where: str) -> bytes:
-    """The pipeline's model file.
+    """The pipeline's model file: a `tokenizer.json` with the piece that ends a document.
 
-    Args:
-        content: The bytes of a `tokenizer.json`.
-        end: The piece that ends a document.
-        place: Where the file lies, for messages.
-        where: The setting of the piece, for messages.
+    `place` is the file and `where` the setting of the piece, for messages.
 
     Raises:
         InputError: it is not a `tokenizer.json`, `end` is missing, or there is no such piece.
@@ -76,8 +68,7 @@ def with_end(content: bytes, end: str | None, place: str, where: str) -> bytes:
         )
     if end not in pieces(values):
         raise InputError(f"{where}: {place} has no piece {end!r}: give its eos_token")
-    text = json.dumps({"end": end, "tokenizer": values}, ensure_ascii=False)
-    return text.encode()
+    return json.dumps({"end": end, "tokenizer": values}, ensure_ascii=False).encode()
 
 
 class JsonPieces:
@@ -91,8 +82,8 @@ class JsonPieces:
         """
         try:
             values = json.loads(content)
-            known, end = pieces(values["tokenizer"]), values["end"]
-            self.eos = known[end]
+            known = pieces(values["tokenizer"])
+            self.eos = known[values["end"]]
         except (ValueError, KeyError, TypeError, AttributeError):
             raise InputError(
                 f"{place} is not a SentencePiece model, nor what `pike tokenizer` makes of a "
@@ -126,5 +117,4 @@ class JsonPieces:
 
     def decode(self, tokens: Iterable[int]) -> str:
         """The text of ids, without special tokens."""
-        text: str = self._pieces.decode([*tokens], skip_special_tokens=True)
-        return text
+        return self._pieces.decode([*tokens], skip_special_tokens=True)

@@ -120,8 +120,8 @@ class _Work:
         tokenizer: Tokenizer,
         splits: dict[str, SplitWriter],
     ) -> None:
-        self._chosen, self._listed, self._tokenizer = chosen, listed, tokenizer
-        self._splits = splits
+        self._chosen, self._listed = chosen, listed
+        self._tokenizer, self._splits = tokenizer, splits
         self._limit = math.inf if chosen.tokens is None else chosen.tokens
         self.own = store.own_validation(path.name for path in listed)
         self._skipped = Counter[str]()
@@ -136,8 +136,7 @@ class _Work:
             encoding.encode, encoder=self._tokenizer, hygiene=self._chosen.hygiene
         )
         reading = encoding.batches(self._listed)
-        encoded = _in_order(call, reading, workers)
-        for read, batch in zip(reading, encoded, strict=True):
+        for read, batch in zip(reading, _in_order(call, reading, workers), strict=True):
             self._add(batch, store.is_validation(read.path.name))
             progress.add(batch.read_bytes / 1e6, tokens=f"{self._splits['train'].tokens:,}")
 
@@ -175,8 +174,8 @@ class _Work:
         if self._chosen.hygiene == UNTOUCHED:
             return {}
         dropped = dict(sorted(self._skipped.items()))
-        result = [f"{count:,} {reason}" for reason, count in dropped.items()]
-        log.info("%s: left out: %s", self._listed[0].parent.name, ", ".join(result) or "none")
+        told = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items())
+        log.info("%s: left out: %s", self._listed[0].parent.name, told or "none")
         # The floor is that of the text as it was made.
         return {"hygiene": {"dropped": dropped}, "floor_nats": None}
 
@@ -199,24 +198,26 @@ def _in_order(
 
 def _refuse(chosen: Packing, source: Path, facts: dict[str, dict[str, Any]]) -> None:
     """Stops at a corpus that nobody can want."""
-    domain = source.name
-    documents = sum(split["documents"] for split in facts.values())
-    tokens = sum(split["tokens"] for split in facts.values())
+    documents, tokens, unknown = (
+        sum(split[what] for split in facts.values())
+        for what in ("documents", "tokens", "unknown_tokens")
+    )
     # A search that finds its split empty says so.
-    for name, split in ((name, facts[name]) for name in ("train", "validation")):
+    for name in ("train", "validation"):
+        split = facts[name]
         if split["tokens"] < LEAST_TOKENS:
             raise InputError(
-                f"domain {domain!r}: {split['documents']:,} of {documents:,} documents, "
+                f"domain {source.name!r}: {split['documents']:,} of {documents:,} documents, "
                 f"{split['tokens']:,} of {tokens:,} tokens are for {name}: "
                 f"{store.more(source)}, or change packing.validation_share "
                 f"({chosen.validation_share}), or the validation text that the source names"
             )
-    unknown = sum(split["unknown_tokens"] for split in facts.values())
     if unknown > chosen.unknown_share_limit * tokens:
         raise InputError(
-            f"domain {domain!r}: {unknown / tokens:.1%} of {tokens:,} tokens are unknown to the "
-            f"tokenizer, more than packing.unknown_share_limit ({chosen.unknown_share_limit:.1%}): "
-            "take a tokenizer made for this text, or raise the limit"
+            f"domain {source.name!r}: {unknown / tokens:.1%} of {tokens:,} tokens are unknown to "
+            f"the tokenizer, more than packing.unknown_share_limit "
+            f"({chosen.unknown_share_limit:.1%}): take a tokenizer made for this text, or raise "
+            "the limit"
         )
 
 
@@ -259,9 +260,7 @@ def _facts(
         "uniform_nats": math.log(tokenizer.vocabulary),
         "unigram_nats": unigram_nats(splits["train"].counts_V, splits["validation"].counts_V),
         "floor_nats": _floor(source["entropy_nats_per_character"], facts["validation"]),
-        "skipped": source["skipped"],
-        "revision": source["revision"],
-        "licence": source["licence"],
+        **{name: source[name] for name in ("skipped", "revision", "licence")},
         "fingerprint": data_fingerprint(dtype, facts),
     }
 

@@ -71,9 +71,11 @@ class Python:
     """Stop at the document that reaches so many UTF-8 bytes; absent: read all."""
     kind: Literal["python"] = "python"
 
+    entropy_nats_per_character = None
+
     def problems(self) -> list[str]:
         """Topics without files, and pieces that are too long."""
-        result = [f"documents: {problem}" for problem in cutting.problems(self.documents)]
+        result = cutting.problems(self.documents)
         if self.packages is None and self.topic in _OF_PACKAGES:
             result.append(f"topic: {self.topic!r} is that of packages: name them in `packages`")
         if self.packages is not None and self.topic not in SUFFIXES:
@@ -88,33 +90,27 @@ class Python:
             return installed_packages.licences(self.packages)
         return "Unicode-3.0" if self.topic == "unicode" else "PSF-2.0"
 
-    @property
-    def entropy_nats_per_character(self) -> None:
-        """Unknown."""
-
     def read(self, skipped: Counter[str], files: list[dict[str, Any]]) -> Iterator[Document]:
         """Documents of the topic, sorted by their place in the installation.
 
         Raises:
             InputError: this Python or the packages lack the topic, or the packages are others.
         """
-        result = False
+        any_read = False
         for name, whole in self._texts(skipped):
             if self.max_characters is not None and len(whole) > self.max_characters:
                 skipped["too long"] += 1
                 continue
-            result = True
+            any_read = True
             for number, text in cutting.cut(io.StringIO(whole), self.documents, _too_long(name)):
                 if text.strip():
                     yield Document(name if number is None else f"{name}:{number}", text)
                 else:
                     skipped["blank"] += 1
-        if not result:
-            lacking = (
-                f"this Python ({_version()}) lacks" if self.packages is None else "packages lack"
-            )
+        if not any_read:
+            who = f"this Python ({_version()}) lacks" if self.packages is None else "packages lack"
             raise InputError(
-                f"topic {self.topic!r}: {lacking} it: choose another, or install a full Python"
+                f"topic {self.topic!r}: {who} it: choose another, or install a full Python"
             )
 
     def _texts(self, skipped: Counter[str]) -> Iterator[Text]:
@@ -218,19 +214,13 @@ def _stdlib_modules() -> Files:
 
 
 def files_below(root: Path, suffix: str, excluded: frozenset[str]) -> list[tuple[str, Path]]:
-    """Files in the order of their relative names; excluded folders are not entered.
-
-    Args:
-        root: The folder.
-        suffix: How the files' names end.
-        excluded: Names of folders.
-    """
-    result: dict[str, Path] = {}
+    """Files in the order of their relative names; folders of excluded names are not entered."""
+    result: list[tuple[str, Path]] = []
     for folder, inner, names in os.walk(root):
         inner[:] = [name for name in inner if name not in excluded]
         matching = (Path(folder, name) for name in names if name.endswith(suffix))
-        result.update((file.relative_to(root).as_posix(), file) for file in matching)
-    return [(name, result[name]) for name in sorted(result)]
+        result += [(file.relative_to(root).as_posix(), file) for file in matching]
+    return sorted(result)
 
 
 def _modules(files: Files, skipped: Counter[str]) -> Iterator[tuple[str, ast.Module]]:

@@ -47,21 +47,9 @@ class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
     """
 
     def __init__(
-        self,
-        folder: Path,
-        split: str,
-        *,
-        dtype: np.dtype[Any],
-        shard_tokens: int,
+        self, folder: Path, split: str, *, dtype: np.dtype[Any], shard_tokens: int
     ) -> None:
-        """Begins a split.
-
-        Args:
-            folder: The corpus in the making.
-            split: One of `corpus_manifest.SPLITS`.
-            dtype: Of the tokens, from `token_dtype`.
-            shard_tokens: Tokens in a file.
-        """
+        """Begins a split of the corpus in the making, with `shard_tokens` tokens in a file."""
         assert shard_tokens >= 1
         self._folder, self._split, self._dtype = folder, split, dtype
         self._shard_tokens = shard_tokens
@@ -150,20 +138,14 @@ class Corpus:
         for as long as nobody writes to it: digests are remembered beside the folder. `pike verify`
         hashes all files anew.
 
-        Args:
-            folder: The corpus.
-            split: One of `corpus_manifest.SPLITS`.
-            verify: Whether SHA-256 is compared.
-
         Raises:
             InputError: no manifest, one that contradicts itself, or missing, truncated or changed
                 files, all of which are named.
         """
         assert split in SPLITS, split
         manifest = manifest_of(folder)
-        facts, tokenizer = manifest["splits"][split], manifest["tokenizer"]
-        dtype = np.dtype(manifest["dtype"]).newbyteorder("<")
-        sealed = sealed_split(folder, split, manifest, dtype)
+        facts, dtype = manifest["splits"][split], np.dtype(manifest["dtype"]).newbyteorder("<")
+        sealed = sealed_split(folder, split, manifest)
         refuse_contradiction(folder, split, manifest)
         watched = checksums.Watched(sealed)
         remembered = folder.parent / f".{folder.name}{checksums.REMEMBERED}"
@@ -174,8 +156,8 @@ class Corpus:
             split=split,
             manifest=manifest,
             tokens=facts["tokens"],
-            vocabulary=tokenizer["vocabulary"],
-            eos=tokenizer["eos"],
+            vocabulary=manifest["tokenizer"]["vocabulary"],
+            eos=manifest["tokenizer"]["eos"],
             dtype=dtype,
             fingerprint=manifest["fingerprint"],
             watched=watched,
@@ -233,11 +215,14 @@ class Corpus:
         """
         waits = resource.getrusage(resource.RUSAGE_SELF).ru_majflt
         self.span(start_R[0], start_R[0] + 1)
-        if resource.getrusage(resource.RUSAGE_SELF).ru_majflt == waits:
+        waited = resource.getrusage(resource.RUSAGE_SELF).ru_majflt != waits
+        if not waited or not hasattr(mmap, "MADV_WILLNEED"):
             return
+        size = self.dtype.itemsize
         for start in start_R.tolist():
             for shard, first, last in self._pieces(start, start + width):
-                _ask_for(self._maps[shard], first * self.dtype.itemsize, last * self.dtype.itemsize)
+                page = first * size // mmap.PAGESIZE * mmap.PAGESIZE
+                self._maps[shard].madvise(mmap.MADV_WILLNEED, page, last * size - page)
 
     def span(self, start: int, stop: int) -> Tokens:
         """The stream's tokens `start` to `stop` (exclusive), int64.
@@ -273,8 +258,7 @@ class Corpus:
     def documents(self) -> npt.NDArray[Any]:
         """The split's documents in stream order, structured as `DOCUMENT`, memory-mapped."""
         path = self.folder / documents_file(self.split)
-        documents: npt.NDArray[Any] = np.load(path, allow_pickle=False, mmap_mode="r")
-        return documents
+        return np.load(path, allow_pickle=False, mmap_mode="r")
 
 
 def _mapped(path: Path) -> mmap.mmap:
@@ -285,10 +269,3 @@ def _mapped(path: Path) -> mmap.mmap:
     if hasattr(mmap, "MADV_RANDOM"):
         result.madvise(mmap.MADV_RANDOM)
     return result
-
-
-def _ask_for(file: mmap.mmap, start: int, stop: int) -> None:
-    """Begins to load the pages of some bytes and does not wait for them."""
-    if hasattr(mmap, "MADV_WILLNEED"):
-        first = start - start % mmap.PAGESIZE
-        file.madvise(mmap.MADV_WILLNEED, first, stop - first)

@@ -17,14 +17,7 @@ from pipeline.runtime import atomic_files, made_from, optional_imports
 from pipeline.runtime.progress import Progress
 from pipeline.runtime.validation import validate
 
-VALIDATION_FACTS = (
-    "documents",
-    "characters",
-    "bytes",
-    "documents_sha256",
-    "skipped",
-    "source_files",
-)
+VALIDATION_FACTS = "documents", "characters", "bytes", "documents_sha256", "skipped", "source_files"
 """What a manifest says of validation documents that a source has of its own."""
 
 
@@ -73,9 +66,7 @@ def download(settings_file: Path, out: Path) -> None:
         if held_out is not None:
             files.append(partial / f"{store.VALIDATION}.parquet")
             others = _write(held_out, files[1], out.name)
-            facts["validation"] = {
-                name: others[name] for name in VALIDATION_FACTS if name in others
-            }
+            facts["validation"] = {n: others[n] for n in VALIDATION_FACTS if n in others}
         made_from.write_manifest(
             partial / atomic_files.MANIFEST,
             stage=store.STAGE,
@@ -93,8 +84,8 @@ def _write(source: Source, file: Path, name: str) -> dict[str, Any]:
     skipped, files = Counter[str](), list[dict[str, Any]]()
     total = None if source.bytes is None else round(source.bytes / 1e6)
     with Progress(f"download {name}", total=total, unit="MB") as progress:
-        every = store.limited(source.read(skipped, files), source.bytes)
-        written = store.write(_counted(every, progress), file)
+        every = source.read(skipped, files)
+        written = store.write(_limited(every, source.bytes, progress), file)
     if not written["documents"]:
         left_out = ", ".join(f"{count:,} {reason}" for reason, count in sorted(skipped.items()))
         raise InputError(
@@ -112,7 +103,15 @@ def _write(source: Source, file: Path, name: str) -> dict[str, Any]:
     }
 
 
-def _counted(documents: Iterable[Document], progress: Progress) -> Iterator[Document]:
+def _limited(
+    documents: Iterable[Document], limit: int | None, progress: Progress
+) -> Iterator[Document]:
+    """The documents up to and with the one that reaches `limit` UTF-8 bytes."""
+    total = 0
     for document in documents:
-        progress.add(len(document.text.encode()) / 1e6)
+        size = len(document.text.encode())
+        progress.add(size / 1e6)
         yield document
+        total += size
+        if limit is not None and total >= limit:
+            return

@@ -23,17 +23,11 @@ class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
     """Appends documents to a split."""
 
     def __init__(self, folder: Path, split: str, *, vocabulary: int, shard_tokens: int) -> None:
-        """Begins a split in a folder.
-
-        Args:
-            folder: The corpus in the making.
-            split: One of `corpus_manifest.SPLITS`.
-            vocabulary: Pieces of the tokenizer.
-            shard_tokens: Tokens in a shard file.
-        """
+        """Begins a split of the corpus in the making, with `shard_tokens` tokens in a file."""
         self._folder, self._split = folder, split
-        dtype = token_dtype(vocabulary)
-        self._shards = ShardWriter(folder, split, dtype=dtype, shard_tokens=shard_tokens)
+        self._shards = ShardWriter(
+            folder, split, dtype=token_dtype(vocabulary), shard_tokens=shard_tokens
+        )
         self.counts_V = np.zeros(vocabulary, np.int64)
         self.documents = self.characters = 0
         # A file without a name, as large as the list that is made of it.
@@ -56,12 +50,9 @@ class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
         self._shards.append(tokens_T)
         self.counts_V += np.bincount(tokens_T, minlength=len(self.counts_V))
         records_N = np.empty(int(chosen_N.sum()), DOCUMENT)
-        for name, column_N in (
-            ("tokens", batch.tokens_N),
-            ("bytes", batch.bytes_N),
-            ("hash", batch.hash_N),
-        ):
-            records_N[name] = column_N[chosen_N]
+        records_N["tokens"] = batch.tokens_N[chosen_N]
+        records_N["bytes"] = batch.bytes_N[chosen_N]
+        records_N["hash"] = batch.hash_N[chosen_N]
         with errors.explain_disk_errors(self._folder):
             self._list.write(records_N.tobytes())
         self.documents += len(records_N)
@@ -101,10 +92,8 @@ class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
 def entropy(counts_V: npt.NDArray[np.int64]) -> float:
     """Entropy in nats of a token drawn from the counted ones."""
     seen = counts_V[counts_V > 0]
-    if not len(seen):
-        return 0.0
     total = seen.sum()
-    return float(np.log(total) - (seen @ np.log(seen)) / total)
+    return float(np.log(total) - (seen @ np.log(seen)) / total) if len(seen) else 0.0
 
 
 def _tokens_of(batch: Encoded, chosen_N: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:

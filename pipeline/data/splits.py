@@ -26,10 +26,8 @@ def is_held_out(hashed: Any, share: float) -> Any:
 
 
 def is_search(hashed: Any, share: float) -> Any:
-    """Whether a held-out document is of the search split.
+    """Whether a held-out document of this hash (or uint64 [N]) is of the search split.
 
-    Args:
-        hashed: Its hash, or uint64 [N].
-        share: That of the held-out documents; 1 where the source says which they are.
+    `share` is that of the held-out documents; 1 where the source says which they are.
     """
     return is_held_out(hashed, share * SEARCH_SHARE)

@@ -162,15 +162,11 @@ class Synthetic:
 
 def _plain(first: int, count: int) -> bool:
     """Whether each character stands for itself in every tokenizer: letters that NFKC keeps."""
-    if not 0 < first <= first + count <= 0x110000:
-        return False
-    return (
-        all(
-            unicodedata.category(c)[0] in "LNS" and unicodedata.normalize("NFKC", c) == c
-            for c in map(chr, range(first, first + count))
-            if c != "\u2581"
-        )
-        and not first <= 0x2581 < first + count
+    return 0 < first <= first + count <= 0x110000 and all(
+        unicodedata.category(c)[0] in "LNS"
+        and unicodedata.normalize("NFKC", c) == c
+        and c != "\u2581"
+        for c in map(chr, range(first, first + count))
     )
 
 

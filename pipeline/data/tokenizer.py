@@ -45,14 +45,10 @@ class _SentencePieces:
         self.version = {"sentencepiece": sentencepiece.__version__}
 
     def encode(self, texts: Sequence[str] | Sequence[bytes]) -> list[npt.NDArray[np.int32]]:
-        encoded: list[npt.NDArray[np.int32]] = self._processor.encode(
-            texts, out_type="numpy", num_threads=1
-        )
-        return encoded
+        return self._processor.encode(texts, out_type="numpy", num_threads=1)
 
     def decode(self, tokens: Iterable[int]) -> str:
-        text: str = self._processor.decode([*tokens])
-        return text
+        return self._processor.decode([*tokens])
 
 
 class Tokenizer:
@@ -173,13 +169,9 @@ def given_pieces(path: Path) -> int:
 def sample(folder: Path, characters: int, validation_share: float) -> list[str]:
     """Training documents of a source in the order of their hash, cut at `characters`.
 
-    A function of the set of documents: neither their order nor a random stream matters. Memory
-    holds no more than what is returned and one document.
-
-    Args:
-        folder: The documents.
-        characters: How many are taken at most.
-        validation_share: Share of documents kept for validation, which are left out.
+    A function of the set of documents: neither their order nor a random stream matters. The share
+    of them that is kept for validation is left out. Memory holds no more than what is returned and
+    one document.
     """
     nearest: list[tuple[int, str]] = []
     total = 0
