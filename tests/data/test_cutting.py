@@ -4,15 +4,15 @@ import gzip
 import io
 import json
 import tracemalloc
-from collections import Counter
 
 import pytest
+from downloads import download, lines, manifest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
 from pipeline.data import cutting, packing, sources, tokenizer
-from pipeline.runtime import atomic_files
+from pipeline.data import documents as store
 
 
 class TooLongError(Exception):
@@ -108,25 +108,15 @@ def test_what_is_no_way_to_cut_is_named():
     assert told("100000000 characters").endswith("at most 67108864 characters")
 
 
-def download(folder, **values):
-    """Documents of a source of the files in `in`."""
-    settings = {"kind": "local", "files": f"{folder}/in/*", **values}
-    (folder / "s.json").write_text(json.dumps(settings))
-    source = sources.parse(settings, "sources.mine")
-    sources.download(folder / "s.json", folder / "mine")
-    manifest = atomic_files.read_json(folder / "mine" / atomic_files.MANIFEST)
-    found = {document.id: document.text for document in source.read(Counter(), [])}
-    assert len(found) == manifest["documents"]
-    return found, manifest["skipped"]
-
-
-def write(folder, files):
+def downloaded(folder, files, **values):
+    """Documents of a source of these files, and what was left out."""
     (folder / "in").mkdir()
     for name, content in files.items():
         (folder / "in" / name).write_bytes(content)
+    out = download(folder, {"kind": "local", "files": f"{folder}/in/*", **values}, "mine")
+    return dict(store.read(out)), manifest(out)["skipped"]
 
 
-PARAGRAPHS = "\ufeffeins\nzwei\n\n\ndrei\n".encode()
 BROKEN = {"a.txt": b"one\n\ntw\xffo\n\nthree"}
 LONG = {"a.txt": b"short\n" + b"long " * 300, "b.txt": b"short"}
 OWN = {"a.txt": b"one", "b.jsonl": b'{"text": "two"}\n'}
@@ -136,13 +126,7 @@ OWN = {"a.txt": b"one", "b.jsonl": b'{"text": "two"}\n'}
     ("files", "values", "documents", "skipped"),
     [
         (
-            {"a.txt": PARAGRAPHS},
-            {"documents": "paragraphs"},
-            {"a.txt:1": "eins\nzwei", "a.txt:5": "drei"},
-            {},
-        ),
-        (
-            {"a.txt.gz": gzip.compress(PARAGRAPHS)},
+            {"a.txt.gz": gzip.compress("\ufeffeins\nzwei\n\n\ndrei\n".encode())},
             {"documents": "paragraphs"},
             {"a.txt.gz:1": "eins\nzwei", "a.txt.gz:5": "drei"},
             {},
@@ -161,13 +145,10 @@ OWN = {"a.txt": b"one", "b.jsonl": b'{"text": "two"}\n'}
             {"a.txt:1": "one\n\n", "a.txt:3": "three"},
             {"invalid UTF-8, drop": 1},
         ),
-        # Several files need no setting.
-        ({"a.txt": b"one", "b.txt": b"two"}, {}, {"a.txt": "one", "b.txt": "two"}, {}),
     ],
 )
 def test_files_become_documents(tmp_path, files, values, documents, skipped):
-    write(tmp_path, files)
-    assert download(tmp_path, **values) == (documents, skipped)
+    assert downloaded(tmp_path, files, **values) == (documents, skipped)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +160,7 @@ def test_files_become_documents(tmp_path, files, values, documents, skipped):
         (LONG, {}, r"a\.txt is longer than 1,000 characters.*documents: 2000"),
         (LONG, {"documents": "lines"}, r"a\.txt:2 is longer .*documents: 2000 characters`"),
         (
-            {"c.jsonl": b'{"text": "short"}\n' + json.dumps({"text": "x" * 1000}).encode()},
+            {"c.jsonl": lines({"text": "short"}, {"text": "x" * 1000})},
             {},
             r"c\.jsonl:2 is longer .*cut other files",
         ),
@@ -187,14 +168,12 @@ def test_files_become_documents(tmp_path, files, values, documents, skipped):
 )
 def test_files_that_documents_does_not_fit_are_named(tmp_path, monkeypatch, files, values, message):
     monkeypatch.setattr(cutting, "LIMIT", 1000)
-    write(tmp_path, files)
     with pytest.raises(InputError, match=message):
-        download(tmp_path, **values)
+        downloaded(tmp_path, files, **values)
 
 
 def test_too_few_text_files_need_the_setting_too(tmp_path):
-    write(tmp_path, {"a.txt": b"one two three four five six", "b.txt": b"seven eight nine ten"})
-    download(tmp_path)
+    downloaded(tmp_path, {"a.txt": b"one two three four five", "b.txt": b"seven eight nine ten"})
     settings, model = tmp_path / "settings.json", tmp_path / "letters.model"
     letters = {"kind": "train", "model": "char", "vocabulary": 40, "characters": 100}
     message = r"each text file is one document: write `documents: paragraphs`.*\(sources\.mine\)"

@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 import io
-import json
 import random
 import shutil
 import time
@@ -15,6 +14,7 @@ import hub_server
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from downloads import download, lines, manifest, read
 from hub_server import COMMIT
 
 from pike_mixing.errors import InputError
@@ -35,9 +35,7 @@ def texts(number, count=40):
 
 
 def json_lines(values):
-    return gzip.compress(
-        "".join(json.dumps({"text": v, "url": "-"}) + "\n" for v in values).encode(), mtime=0
-    )
+    return gzip.compress(lines(*({"text": v, "url": "-"} for v in values)), mtime=0)
 
 
 def parquet(values):
@@ -84,50 +82,29 @@ def hub(monkeypatch, tmp_path):
 
 
 def settings(**values):
-    known = {
-        "kind": "huggingface",
-        "dataset": "owner/c4",
-        "revision": COMMIT,
-        "field": "text",
-        "bytes": 10**9,
-        "licence": "ODC-BY",
-    }
-    return {**known, **values}
+    known = {"kind": "huggingface", "dataset": "owner/c4", "revision": COMMIT, "licence": "ODC-BY"}
+    return {**known, "field": "text", "bytes": 10**9, **values}
 
 
 DE = settings(data_files="multilingual/c4-de.*.json.gz")
 EVERY = [text for n in range(4) for text in texts(n)]
 
 
-def download(folder, values=DE):
-    folder.mkdir(exist_ok=True)
-    (folder / "web.json").write_text(json.dumps(values))
-    sources.download(folder / "web.json", folder / "web")
-    return folder / "web"
-
-
 def content(out):
     return {path.name: path.read_bytes() for path in out.iterdir()}
 
 
-def read(out):
-    return [text for _, text in store.read(out)]
-
-
 @pytest.mark.slow
 def test_files_come_in_the_order_of_their_names(hub, tmp_path):
-    out = download(tmp_path / "a")
+    out = download(tmp_path / "a", DE)
     assert read(out) == EVERY
     ids = [name for name, _ in store.read(out)]
-    assert ids[0] == f"{NAME.format(0)}:1"
-    assert ids[-1] == f"{NAME.format(3)}:40"
-    manifest = atomic_files.read_json(out / atomic_files.MANIFEST)
-    assert manifest["revision"] == COMMIT
-    assert manifest["licence"] == "ODC-BY"
-    assert [file["file"] for file in manifest["source_files"]] == [NAME.format(n) for n in range(4)]
-    assert (
-        manifest["source_files"][0]["identity"] == hashlib.sha256(json_lines(texts(0))).hexdigest()
-    )
+    assert (ids[0], ids[-1]) == (f"{NAME.format(0)}:1", f"{NAME.format(3)}:40")
+    facts = manifest(out)
+    assert (facts["revision"], facts["licence"]) == (COMMIT, "ODC-BY")
+    assert [file["file"] for file in facts["source_files"]] == [NAME.format(n) for n in range(4)]
+    identity = hashlib.sha256(json_lines(texts(0))).hexdigest()
+    assert facts["source_files"][0]["identity"] == identity
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["web", "web.json"]
 
 
@@ -135,8 +112,7 @@ def test_files_come_in_the_order_of_their_names(hub, tmp_path):
 def test_files_that_a_budget_does_not_need_are_not_fetched(hub, tmp_path):
     out = download(tmp_path / "a", {**DE, "bytes": 500})
     assert read(out) == EVERY[: len(read(out))]
-    manifest = atomic_files.read_json(out / atomic_files.MANIFEST)
-    assert 500 <= manifest["bytes"] < 500 + 120
+    assert 500 <= manifest(out)["bytes"] < 500 + 120
     assert set(hub.sent) == {NAME.format(0)}
 
 
@@ -163,10 +139,10 @@ def test_the_validation_split_of_a_dataset_is_its_validation_text(hub, tmp_path)
         out = download(tmp_path / name, values)
         assert read(out) == EVERY
         assert pq.read_table(out / "validation.parquet")["text"].to_pylist() == expected
-        manifest = atomic_files.read_json(out / atomic_files.MANIFEST)
-        (file,) = manifest["validation"]["source_files"]
+        facts = manifest(out)
+        (file,) = facts["validation"]["source_files"]
         assert "c4-de-validation" in file["file"]
-        assert (manifest["documents"], manifest["validation"]["documents"]) == (160, len(expected))
+        assert (facts["documents"], facts["validation"]["documents"]) == (160, len(expected))
 
 
 DRILL = [*hub_server.FAULTS] * 4
@@ -198,7 +174,7 @@ def test_no_fault_of_the_network_changes_a_byte(hub, tmp_path, monkeypatch, valu
 def test_a_listing_is_asked_for_again(hub, tmp_path, fault):
     hub.spoils = lambda method, path: "/tree/" in path or "/revision/" in path
     hub.faults = [fault] * 3
-    assert read(download(tmp_path / "a")) == EVERY
+    assert read(download(tmp_path / "a", DE)) == EVERY
     assert hub.faults == []
 
 
@@ -208,13 +184,13 @@ def test_a_hub_that_stays_away_is_named_and_finished_files_are_kept(hub, tmp_pat
     hub.spoils = lambda method, path: method == "GET" and path.endswith(NAME.format(2))
     hub.faults = ["503"] * 100
     with pytest.raises(InputError, match=r"00002-of-00004.*503.*files that came whole are not"):
-        download(tmp_path / "a")
+        download(tmp_path / "a", DE)
     assert not (tmp_path / "a" / "web").exists()
     before = {n: hub.sent[NAME.format(n)] for n in (0, 1)}
     hub.faults = []
-    assert read(download(tmp_path / "a")) == EVERY
+    assert read(download(tmp_path / "a", DE)) == EVERY
     assert {n: hub.sent[NAME.format(n)] for n in (0, 1)} == before
-    assert content(tmp_path / "a" / "web") == content(download(tmp_path / "b"))
+    assert content(tmp_path / "a" / "web") == content(download(tmp_path / "b", DE))
 
 
 @pytest.mark.filterwarnings("ignore:Not enough free disk space")
@@ -254,7 +230,7 @@ def test_a_damaged_file_of_the_hub_itself_is_told_from_a_bad_connection(hub, tmp
     whole = json_lines(texts(1))
     hub.repositories["datasets/owner/c4"][NAME.format(1)] = whole[: len(whole) // 2]
     with pytest.raises(InputError, match=r"00001-of-00004.*cannot be read.*[Tt]runcated"):
-        download(tmp_path / "a")
+        download(tmp_path / "a", DE)
     # The first file is whole: with a budget that it fills the second is not missed.
     first = sum(map(len, texts(0)))
     assert read(download(tmp_path / "b", {**DE, "bytes": first})) == texts(0)
@@ -282,7 +258,7 @@ def test_settings_that_do_not_pin_the_text_are_refused(values, message):
 
 def build(folder, **values):
     known = {"kind": "hub", "repository": "google/mt5-base", "revision": COMMIT}
-    (folder / "settings.json").write_text(json.dumps({**known, **values}))
+    atomic_files.write_json(folder / "settings.json", {**known, **values})
     tokenizer.build(folder / "settings.json", [], folder / "mt5.model")
     return folder / "mt5.model"
 
@@ -295,9 +271,8 @@ def test_a_tokenizer_of_the_hub_is_pinned_by_revision_and_checksum(hub, letters,
     built = build(tmp_path, sha256=atomic_files.sha256(letters))
     assert built.read_bytes() == letters.read_bytes()
     assert hub.faults == []
-    assert (
-        atomic_files.read_json(tmp_path / "mt5.json")["settings"]["repository"] == "google/mt5-base"
-    )
+    facts = atomic_files.read_json(tmp_path / "mt5.json")
+    assert facts["settings"]["repository"] == "google/mt5-base"
 
 
 def test_another_tokenizer_than_the_pinned_one_is_refused(hub, letters, tmp_path, monkeypatch):

@@ -10,17 +10,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from downloads import download, lines, manifest, read
 
 from pike_mixing.errors import InputError
-from pipeline.data import documents as store
 from pipeline.data import sources
-from pipeline.runtime import atomic_files
 
 GOOD = [{"text": "one", "id": "1"}, {"text": "two", "id": "2"}]
-
-
-def lines(*records):
-    return "".join(json.dumps(record) + "\n" for record in records).encode()
 
 
 def zst(content):
@@ -97,12 +92,10 @@ MISTAKES = {
 }
 
 
-def download(folder, **values):
-    settings = {"kind": "local", "files": f"{folder}/in/**", **values}
-    (folder / "s.json").write_text(json.dumps(settings))
-    sources.download(folder / "s.json", folder / "out" / "web")
-    found = [text for _, text in store.read(folder / "out" / "web")]
-    return found, atomic_files.read_json(folder / "out" / "web" / atomic_files.MANIFEST)["skipped"]
+def downloaded(folder, **values):
+    """Texts of the files in `in`, and what was left out."""
+    out = download(folder, {"kind": "local", "files": f"{folder}/in/**", **values})
+    return read(out), manifest(out)["skipped"]
 
 
 def write(folder, name, content):
@@ -123,8 +116,8 @@ def test_a_mistake_is_told_and_leaves_nothing(tmp_path, mistake):
     name, content, message = MISTAKES[mistake]
     write(tmp_path, name, content)
     with pytest.raises(InputError, match=message):
-        download(tmp_path)
-    assert not list((tmp_path / "out").glob("*"))
+        downloaded(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"in", "web.json"}
 
 
 def test_a_changed_zst_is_told_by_its_checksum(tmp_path):
@@ -133,7 +126,7 @@ def test_a_changed_zst_is_told_by_its_checksum(tmp_path):
     packed = zstandard.ZstdCompressor(write_checksum=True).compress(LARGE)
     write(tmp_path, "a.jsonl.zst", without(packed, 5000, 5001))
     with pytest.raises(InputError, match="cannot be read"):
-        download(tmp_path)
+        downloaded(tmp_path)
 
 
 LONG = "wort " * 10_000_000
@@ -186,7 +179,7 @@ def test_what_is_only_unusual_is_read_and_what_is_left_out_is_counted(tmp_path, 
     given, texts, skipped = KEPT[case]
     for name, content in given.items():
         write(tmp_path, name, content)
-    assert download(tmp_path) == (texts, skipped)
+    assert downloaded(tmp_path) == (texts, skipped)
 
 
 def test_links_pipes_devices_and_folders_give_no_document(tmp_path):
@@ -202,18 +195,18 @@ def test_links_pipes_devices_and_folders_give_no_document(tmp_path):
         path.with_name(name).symlink_to(target)
     os.mkfifo(path.with_name("pipe.txt"))
     path.with_name("folder.txt").mkdir()
-    assert download(tmp_path)[0] == ["one", "two"]
+    assert downloaded(tmp_path)[0] == ["one", "two"]
     with pytest.raises(InputError, match=r"no file matches .*loop\.jsonl"):
-        download(tmp_path, files=f"{tmp_path}/in/b/loop.jsonl")
+        downloaded(tmp_path, files=f"{tmp_path}/in/b/loop.jsonl")
     with pytest.raises(InputError, match=r"no file matches .*: name its files: .*/in/\*\*"):
-        download(tmp_path, files=f"{tmp_path}/in")
+        downloaded(tmp_path, files=f"{tmp_path}/in")
 
 
 def test_of_many_unknown_files_three_are_named(tmp_path):
     for number in range(9):
         write(tmp_path, f"{number}.csv", b"text")
     with pytest.raises(InputError, match=r"/1\.csv, .*/2\.csv, \.\.\.: formats are told"):
-        download(tmp_path)
+        downloaded(tmp_path)
 
 
 def test_a_file_that_is_written_to_meanwhile_is_named(tmp_path):
@@ -230,4 +223,4 @@ def test_a_file_that_is_written_to_meanwhile_is_named(tmp_path):
 def test_a_file_without_permission_is_named(tmp_path):
     write(tmp_path, "a.jsonl", lines(*GOOD)).chmod(0)
     with pytest.raises(InputError, match=r"a\.jsonl cannot be read: .*Permission"):
-        download(tmp_path)
+        downloaded(tmp_path)

@@ -1,49 +1,26 @@
-import json
 import sys
 
 import pytest
+from downloads import download, manifest, read
 
 from pike_mixing.errors import InputError
-from pipeline.data import documents as store
 from pipeline.data import sources
-from pipeline.runtime import atomic_files
 
-LANGUAGE = {
-    "kind": "synthetic",
-    "order": 1,
-    "symbols": 5,
-    "successors": 2,
-    "noise": 0.0,
-    "alphabet": 65,
-    "documents": 10,
-    "length": 30,
-    "seed": 1,
-}
-
-
-def download(folder, values, name="mine"):
-    settings = folder / f"{name}.json"
-    settings.write_text(json.dumps(values))
-    sources.download(settings, folder / "data" / name)
-    return folder / "data" / name
+LANGUAGE = {"kind": "synthetic", "order": 1, "symbols": 5, "successors": 2, "noise": 0.0}
+LANGUAGE |= {"alphabet": 65, "documents": 10, "length": 30, "seed": 1}
 
 
 def test_a_download_is_documents_and_their_manifest(tmp_path):
     out = download(tmp_path, LANGUAGE)
-    assert sorted(f.name for f in out.iterdir()) == [
-        ".made-by",
-        "documents.parquet",
-        atomic_files.MANIFEST,
-    ]
-    manifest = atomic_files.read_json(out / atomic_files.MANIFEST)
-    assert manifest["stage"] == "download"
-    assert manifest["settings"] == LANGUAGE
-    assert (manifest["documents"], manifest["characters"], manifest["bytes"]) == (10, 300, 300)
-    assert manifest["entropy_nats_per_character"] == pytest.approx(0.6931, abs=1e-4)
-    assert manifest["skipped"] == {}
-    assert manifest["licence"] == "CC0-1.0"
-    assert manifest["revision"].endswith(manifest["documents_sha256"])
-    assert [len(text) for _, text in store.read(out)] == [30] * 10
+    names = {".made-by", "documents.parquet", "manifest.json"}
+    assert {path.name for path in out.iterdir()} == names
+    facts = manifest(out)
+    assert (facts["stage"], facts["settings"]) == ("download", LANGUAGE)
+    assert (facts["documents"], facts["characters"], facts["bytes"]) == (10, 300, 300)
+    assert facts["entropy_nats_per_character"] == pytest.approx(0.6931, abs=1e-4)
+    assert (facts["skipped"], facts["licence"]) == ({}, "CC0-1.0")
+    assert facts["revision"].endswith(facts["documents_sha256"])
+    assert list(map(len, read(out))) == [30] * 10
     before = {path.name: path.read_bytes() for path in out.iterdir()}
     download(tmp_path, LANGUAGE)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
@@ -52,17 +29,16 @@ def test_a_download_is_documents_and_their_manifest(tmp_path):
 @pytest.mark.parametrize(("limit", "documents"), [(1, 1), (30, 1), (31, 2), (10_000, 10)])
 def test_reading_stops_at_the_document_that_reaches_the_limit(tmp_path, limit, documents):
     out = download(tmp_path, {**LANGUAGE, "bytes": limit})
-    assert atomic_files.read_json(out / atomic_files.MANIFEST)["documents"] == documents
+    assert manifest(out)["documents"] == documents
 
 
 def test_what_was_left_out_is_on_record(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "one"}\n{"text": " "}\n{"text": null}\n')
     out = download(tmp_path, {"kind": "local", "files": f"{tmp_path}/a.jsonl", "licence": "MIT"})
-    manifest = atomic_files.read_json(out / atomic_files.MANIFEST)
-    assert manifest["skipped"] == {"blank": 1, "null": 1}
-    assert manifest["licence"] == "MIT"
-    assert manifest["entropy_nats_per_character"] is None
-    assert [file["file"] for file in manifest["source_files"]] == ["a.jsonl"]
+    facts = manifest(out)
+    assert (facts["skipped"], facts["licence"]) == ({"blank": 1, "null": 1}, "MIT")
+    assert facts["entropy_nats_per_character"] is None
+    assert [file["file"] for file in facts["source_files"]] == ["a.jsonl"]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +54,7 @@ def test_what_was_left_out_is_on_record(tmp_path):
 )
 def test_wrong_settings_are_named(tmp_path, values, message):
     with pytest.raises(InputError, match=message):
-        download(tmp_path, values)
+        download(tmp_path, values, "mine")
 
 
 def test_a_missing_package_is_named_with_its_remedy(monkeypatch):
@@ -95,16 +71,16 @@ def test_a_full_disk_is_named_and_left_clean(small_disk):
     with pytest.raises(InputError, match=r"cannot be written.*No space left"):
         # 200,000 letters of 4 bits each.
         download(disk, {**LANGUAGE, "noise": 1.0, "symbols": 16, "length": 20_000})
-    assert list((disk / "data").iterdir()) == []
+    assert [path.name for path in disk.iterdir()] == ["web.json"]
 
 
 def test_a_download_replaces_neither_what_it_reads_nor_what_is_somebodys(tmp_path):
-    mine = tmp_path / "data" / "mine"
-    mine.mkdir(parents=True)
+    mine = tmp_path / "mine"
+    mine.mkdir()
     (mine / "thesis.txt").write_text("years")
     for values in (LANGUAGE, {"kind": "local", "files": str(mine / "*.txt")}):
         with pytest.raises(InputError, match=r"mine (holds thesis|is, holds or lies in)"):
-            download(tmp_path, values)
+            download(tmp_path, values, "mine")
     assert [path.name for path in mine.iterdir()] == ["thesis.txt"]
     made = download(tmp_path, LANGUAGE, "made")
     with pytest.raises(InputError, match=r"holds or lies in the input .*documents\.parquet"):

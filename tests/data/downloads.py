@@ -1,0 +1,28 @@
+"""What tests of sources write, download and read."""
+
+import json
+
+from pipeline.data import documents as store
+from pipeline.data import sources
+from pipeline.runtime import atomic_files
+
+
+def lines(*records):
+    """Records as lines of JSON."""
+    return "".join(json.dumps(record) + "\n" for record in records).encode()
+
+
+def download(folder, values, name="web"):
+    """The folder of a source's documents, beside its settings."""
+    atomic_files.write_json(folder / f"{name}.json", values)
+    sources.download(folder / f"{name}.json", folder / name)
+    return folder / name
+
+
+def manifest(folder):
+    return atomic_files.read_json(folder / atomic_files.MANIFEST)
+
+
+def read(folder):
+    """The texts of downloaded documents."""
+    return [text for _, text in store.read(folder)]
