@@ -1,6 +1,10 @@
 """What tests of sources write, download and read."""
 
+import io
 import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pipeline.data import documents as store
 from pipeline.data import sources
@@ -10,6 +14,13 @@ from pipeline.runtime import atomic_files
 def lines(*records):
     """Records as lines of JSON."""
     return "".join(json.dumps(record) + "\n" for record in records).encode()
+
+
+def parquet(table, **options):
+    """A table, or its columns, as a file of Parquet."""
+    sink = io.BytesIO()
+    pq.write_table(table if isinstance(table, pa.Table) else pa.table(table), sink, **options)
+    return sink.getvalue()
 
 
 def download(folder, values, name="web"):

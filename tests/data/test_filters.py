@@ -1,9 +1,7 @@
 import gzip
-import json
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from downloads import lines, manifest, parquet
 
 from pike_mixing.errors import InputError
 from pipeline.data import filters
@@ -11,7 +9,6 @@ from pipeline.data.corpus_manifest import SPLITS
 from pipeline.data.filters import Decontamination, ngrams
 from pipeline.data.shards import Corpus
 from pipeline.data.splits import text_hash
-from pipeline.runtime import atomic_files
 
 WORDS = [f"{a}{b}" for a in "abcdefgh" for b in "abcdefgh"]
 """64 documents of two letters."""
@@ -25,7 +22,7 @@ def cleaned(packed):
         corpus = packed(texts, entropy=2.0, hygiene=hygiene)
         splits = [Corpus.open(corpus, split) for split in SPLITS]
         found = [hashed for split in splits for hashed in split.documents()["hash"].tolist()]
-        return atomic_files.read_json(corpus / atomic_files.MANIFEST), sorted(found)
+        return manifest(corpus), sorted(found)
 
     return cleaned
 
@@ -57,10 +54,10 @@ def hashes(texts):
     ],
 )
 def test_what_is_left_out_is_counted(cleaned, texts, chosen, kept, hygiene):
-    manifest, found = cleaned(texts, **chosen)
+    facts, found = cleaned(texts, **chosen)
     assert found == hashes(kept)
-    assert manifest.get("hygiene") == (hygiene and {"dropped": hygiene})
-    assert (manifest["floor_nats"] is None) == bool(hygiene)
+    assert facts.get("hygiene") == (hygiene and {"dropped": hygiene})
+    assert (facts["floor_nats"] is None) == bool(hygiene)
 
 
 ITEM = "a b c d e f"
@@ -72,32 +69,35 @@ def test_documents_that_hold_an_item_are_left_out(cleaned, tmp_path):
         {"question": "h g f e d", "id": 3},
         {"question": "a b"},
     ]
-    (tmp_path / "items.jsonl").write_text("\n".join(map(json.dumps, records)))
+    (tmp_path / "items.jsonl").write_bytes(lines(*records))
     (tmp_path / "other.txt").write_text("b b b b b\n\nc c c c c c\n")
     clean = [*WORDS, "a b c d", "a b c d d e f", "h a b c d"]
     # Letter case and punctuation aside, five words in a row are shared.
     dirty = ["ha A, B. c d e ha", "b c d e f", "a b c d e f g", "c c c c c", "h g f e d a b c d e"]
-    manifest, kept = cleaned(
+    facts, kept = cleaned(
         [*clean, *dirty],
         decontaminate={"files": [f"{tmp_path}/items.jsonl", f"{tmp_path}/*.txt"], "ngram": 5},
     )
     assert kept == hashes(clean)
-    assert manifest["hygiene"]["dropped"] == {"contaminated": 5}
-    assert any("items.jsonl" in name for name in manifest["given"])
+    assert facts["hygiene"]["dropped"] == {"contaminated": 5}
+    assert any("items.jsonl" in name for name in facts["given"])
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".parquet", ".txt"])
-def test_items_are_read_in_their_formats(tmp_path, suffix):
+ITEMS = lines({"q": ITEM}, {"q": [f"{ITEM} g"]})
+
+
+@pytest.mark.parametrize(
+    ("suffix", "content"),
+    [
+        (".jsonl", ITEMS),
+        (".jsonl.gz", gzip.compress(ITEMS)),
+        (".parquet", parquet({"n": [1, 2], "q": [[ITEM], [f"{ITEM} g"]]})),
+        (".txt", f"{ITEM}\n{ITEM} g\n".encode()),
+    ],
+)
+def test_items_are_read_in_their_formats(tmp_path, suffix, content):
     path = tmp_path / f"items{suffix}"
-    lines = f'{{"q": "{ITEM}"}}\n{{"q": ["{ITEM} g"]}}\n'
-    if suffix == ".jsonl":
-        path.write_text(lines)
-    elif suffix == ".jsonl.gz":
-        path.write_bytes(gzip.compress(lines.encode()))
-    elif suffix == ".parquet":
-        pq.write_table(pa.table({"n": [1, 2], "q": [[ITEM], [f"{ITEM} g"]]}), path)
-    else:
-        path.write_text(f"{ITEM}\n{ITEM} g\n")
+    path.write_bytes(content)
     chosen = Decontamination((str(path),), 6)
     assert filters.holds_item(f"x {ITEM} x", chosen)
     assert filters.holds_item("b c d e f g", chosen)

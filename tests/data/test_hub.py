@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import io
 import random
 import shutil
 import time
@@ -11,10 +10,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import hub_server
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from downloads import download, lines, manifest, read
+from downloads import download, lines, manifest, parquet, read
 from hub_server import COMMIT
 
 from pike_mixing.errors import InputError
@@ -38,11 +36,9 @@ def json_lines(values):
     return gzip.compress(lines(*({"text": v, "url": "-"} for v in values)), mtime=0)
 
 
-def parquet(values):
-    sink = io.BytesIO()
-    table = pa.table({"id": [f"doc {n}" for n in range(len(values))], "text": values})
-    pq.write_table(table, sink, row_group_size=7)
-    return sink.getvalue()
+def records(values):
+    ids = [f"doc {n}" for n in range(len(values))]
+    return parquet({"id": ids, "text": values}, row_group_size=7)
 
 
 @pytest.fixture
@@ -71,8 +67,8 @@ def hub(monkeypatch, tmp_path):
             **{NAME.format(n): json_lines(texts(n)) for n in range(4)},
             "multilingual/c4-de-validation.tfrecord-00000-of-00001.json.gz": json_lines(texts(9)),
             "multilingual/c4-de-Latn.tfrecord-00000-of-00001.json.gz": json_lines(texts(8)),
-            "wiki/20231101.en/train-00000-of-00002.parquet": parquet(texts(5)),
-            "wiki/20231101.en/train-00001-of-00002.parquet": parquet(texts(6)),
+            "wiki/20231101.en/train-00000-of-00002.parquet": records(texts(5)),
+            "wiki/20231101.en/train-00001-of-00002.parquet": records(texts(6)),
             "README.md": b"---\nconfigs:\n- config_name: de\n  data_files:\n"
             b"  - {split: train, path: 'multilingual/c4-de.*.json.gz'}\n"
             b"  - {split: validation, path: 'multilingual/c4-de-validation.*.json.gz'}\n"

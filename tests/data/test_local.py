@@ -6,8 +6,8 @@ from collections import Counter
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from downloads import lines
-from test_malformed import parquet, zst
+from downloads import lines, parquet
+from test_malformed import zst
 
 from pike_mixing.errors import InputError
 from pipeline.data import sources

@@ -1,16 +1,14 @@
 """What can be wrong with text from elsewhere: a clear message or a counted loss, no other text."""
 
 import gzip
-import io
 import json
 import os
 from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from downloads import download, lines, manifest, read
+from downloads import download, lines, manifest, parquet, read
 
 from pike_mixing.errors import InputError
 from pipeline.data import sources
@@ -20,12 +18,6 @@ GOOD = [{"text": "one", "id": "1"}, {"text": "two", "id": "2"}]
 
 def zst(content):
     return pa.compress(content, codec="zstd", asbytes=True)
-
-
-def parquet(table):
-    sink = io.BytesIO()
-    pq.write_table(table if isinstance(table, pa.Table) else pa.table(table), sink)
-    return sink.getvalue()
 
 
 def nested(depth):

@@ -1,3 +1,5 @@
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -35,12 +37,8 @@ def test_fewer_tokens_than_a_window_have_no_hash():
 def test_windows_are_found_across_pieces_and_shards(stream, asked, width, chunk):
     asked = np.array(asked)
     corpus = Stream(np.array([*stream, 1]))
-    before = ngrams.CHUNK_TOKENS
-    ngrams.CHUNK_TOKENS = chunk
-    try:
+    with mock.patch.object(ngrams, "CHUNK_TOKENS", chunk):
         found = ngrams.occurring(ngrams.window_hashes(asked, width), corpus, width)
-    finally:
-        ngrams.CHUNK_TOKENS = before
     there = {tuple(stream[i : i + width]) for i in range(len(stream) - width + 1)}
     windows = [tuple(asked[i : i + width].tolist()) for i in range(len(asked) - width + 1)]
     assert found.tolist() == [window in there for window in windows]

@@ -1,15 +1,15 @@
-import json
 import math
 import random
+from unittest import mock
 
 import numpy as np
 import pytest
 import yaml
+from downloads import download, lines, manifest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pipeline.data import sources
 from pipeline.data.packing import pack, unigram_nats
 from pipeline.data.shards import Corpus
 from pipeline.data.splits import is_held_out, is_search, text_hash
@@ -64,12 +64,9 @@ def test_documents_are_whole_with_an_end_each_and_nothing_else(packed, letters, 
 def own_validation(folder, train, validation):
     """A downloaded source of local files, some of them for validation."""
     for name, texts in (("train", train), ("validation", validation)):
-        lines = (json.dumps({"text": text}) for text in texts)
-        (folder / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        (folder / f"{name}.jsonl").write_bytes(lines(*({"text": text} for text in texts)))
     named = {"files": f"{folder}/train.jsonl", "validation_files": f"{folder}/validation.jsonl"}
-    atomic_files.write_json(folder / "source.json", {"kind": "local", **named})
-    sources.download(folder / "source.json", folder / "data" / "domain")
-    return folder / "data" / "domain"
+    return download(folder / "data", {"kind": "local", **named}, "domain")
 
 
 def test_a_sources_own_validation_text_is_the_validation_split(packed, tmp_path):
@@ -89,29 +86,26 @@ def test_a_sources_own_validation_text_is_the_validation_split(packed, tmp_path)
 
 def test_another_validation_text_is_another_revision(tmp_path):
     def revision(seed):
-        made = own_validation(tmp_path, words(0), words(seed))
-        return atomic_files.read_json(made / atomic_files.MANIFEST)["revision"]
+        return manifest(own_validation(tmp_path, words(0), words(seed)))["revision"]
 
     assert revision(1) == revision(1) != revision(2)
 
 
 def test_the_card_says_what_the_manifest_does(packed):
     folder = packed(words(0))
-    manifest = atomic_files.read_json(folder / atomic_files.MANIFEST)
     _, head, body = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
     about = yaml.safe_load(head)
     assert (about["license"], about["license_name"]) == ("other", "CC0-1.0")
     assert about["size_categories"] == ["n<1K"]
     assert "skipped documents: 2 blank" in body
-    for name, split in manifest["splits"].items():
+    for name, split in manifest(folder)["splits"].items():
         assert f"| {name} | {split['documents']:,} | {split['tokens']:,} | " in body
         assert f"{split['largest_share']:.1%} | {split['bytes']:,} |" in body
 
 
 def test_the_manifest_counts_exactly(packed, letters):
     texts = words(0)
-    manifest = atomic_files.read_json(packed(texts) / atomic_files.MANIFEST)
-    splits = manifest["splits"]
+    facts = manifest(packed(texts))
     for total, expected in (
         ("documents", len(texts)),
         ("characters", sum(map(len, texts))),
@@ -119,20 +113,22 @@ def test_the_manifest_counts_exactly(packed, letters):
         ("tokens", sum(map(len, texts)) + len(texts)),
         ("unknown_tokens", 0),
     ):
-        assert sum(split[total] for split in splits.values()) == expected
+        assert sum(split[total] for split in facts["splits"].values()) == expected
     tokenizer = Tokenizer(letters)
-    assert manifest["tokenizer"] == tokenizer.facts()
-    assert manifest["uniform_nats"] == math.log(tokenizer.vocabulary)
-    assert manifest["source"] == "domain"
-    assert (manifest["revision"], manifest["licence"]) == ("by hand", "CC0-1.0")
-    assert manifest["skipped"] == {"blank": 2}
-    assert manifest["dtype"] == "uint16"
-    assert manifest["floor_nats"] is None
+    assert facts["tokenizer"] == tokenizer.facts()
+    assert facts["uniform_nats"] == math.log(tokenizer.vocabulary)
+    assert (facts["source"], facts["revision"], facts["licence"]) == (
+        "domain",
+        "by hand",
+        "CC0-1.0",
+    )
+    assert (facts["skipped"], facts["dtype"]) == ({"blank": 2}, "uint16")
+    assert facts["floor_nats"] is None
 
 
 def test_characters_and_bytes_differ_beyond_ascii(packed):
     folder = packed(["ab\u0905" * 20] * 2 + words(0), unknown_share_limit=1)
-    splits = atomic_files.read_json(folder / atomic_files.MANIFEST)["splits"].values()
+    splits = manifest(folder)["splits"].values()
     # 40 letters of three bytes, each an unknown token.
     assert sum(split["bytes"] - split["characters"] for split in splits) == 80
     assert sum(split["unknown_tokens"] for split in splits) == 40
@@ -168,17 +164,18 @@ def test_the_stream_is_that_of_the_documents(
     tmp_path_factory, letters, make_source, texts, shard_tokens, batch
 ):
     folder = tmp_path_factory.mktemp("property")
-    (folder / "p.json").write_text(
-        json.dumps({"validation_share": 0.5, "shard_tokens": shard_tokens})
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipeline.data.documents.GROUP_BYTES", batch)
-        source = make_source(folder / "source", [*texts, LETTERS * 3, LETTERS * 4, "a" * 30])
-        pack(folder / "p.json", source, letters, folder / "out", workers=1)
-    streams = by_hand([*texts, LETTERS * 3, LETTERS * 4, "a" * 30], Tokenizer(letters), 0.5)
-    for split, stream in streams.items():
+    values = {"validation_share": 0.5, "shard_tokens": shard_tokens}
+    atomic_files.write_json(folder / "p.json", values)
+    texts += [LETTERS * 3, LETTERS * 4, "a" * 30]
+    with mock.patch("pipeline.data.documents.GROUP_BYTES", batch):
+        source = make_source(folder / "source", texts)
+    pack(folder / "p.json", source, letters, folder / "out", workers=1)
+    for split, stream in by_hand(texts, Tokenizer(letters), 0.5).items():
         corpus = Corpus.open(folder / "out", split, verify=True)
         assert corpus.span(0, corpus.tokens).tolist() == stream
+        shards = [shard["tokens"] for shard in corpus.manifest["splits"][split]["shards"]]
+        full, last = divmod(len(stream), shard_tokens)
+        assert shards == [shard_tokens] * full + [last] * bool(last)
         assert corpus.documents()["tokens"].sum() == corpus.tokens == len(stream)
 
 
@@ -191,7 +188,7 @@ def test_unigram_nats_of_a_worked_example(packed, letters):
         np.bincount(corpus.span(0, corpus.tokens), minlength=size)
         for corpus in (Corpus.open(folder, split) for split in ("train", "validation"))
     )
-    nats = atomic_files.read_json(folder / atomic_files.MANIFEST)["unigram_nats"]
+    nats = manifest(folder)["unigram_nats"]
     assert nats == pytest.approx(unigram_nats(train, validation))
     assert math.log(8) < nats < math.log(size)
 
@@ -199,11 +196,10 @@ def test_unigram_nats_of_a_worked_example(packed, letters):
 def test_the_floor_shares_the_entropy_out_over_tokens(packed):
     # Documents of 9 letters are 10 tokens: each bears 0.9 of a letter's entropy.
     texts = ["".join(random.Random(n).choices(LETTERS, k=9)) for n in range(60)]
-    manifest = atomic_files.read_json(packed(texts, entropy=2.0) / atomic_files.MANIFEST)
-    assert manifest["floor_nats"] == pytest.approx(1.8)
+    assert manifest(packed(texts, entropy=2.0))["floor_nats"] == pytest.approx(1.8)
     # Unknown tokens leave none.
     folder = packed([f"{t}\u0905" for t in texts], name="b", entropy=2.0, unknown_share_limit=1)
-    assert atomic_files.read_json(folder / atomic_files.MANIFEST)["floor_nats"] is None
+    assert manifest(folder)["floor_nats"] is None
 
 
 WORDS = words(0)
@@ -238,13 +234,50 @@ def test_a_full_disk_is_named_and_left_clean(tmp_path, small_disk, letters, make
     pack(tmp_path / "p.json", source, letters, disk / "source")
 
 
+def texts_of(length, split):
+    """Texts of letters that go to a split, by their hashes."""
+    draw = random.Random(length)
+    drawn = ("".join(draw.choices(LETTERS, k=length)) for _ in range(1200))
+    return [text for text in drawn if split_of(text) == split]
+
+
+SHORT, LONG = texts_of(9, "validation"), texts_of(99, "train")
+
+
+@pytest.mark.parametrize(
+    ("documents", "told"),
+    [
+        # Texts have 9 and 99 letters, and each an end: 2,000 of 22,000 tokens; 1,990 of 3,990;
+        # 2,000 of 4,000. One of 108 letters more is 109 of 2,109 tokens of validation.
+        (SHORT[:200] + LONG[:200], (200, "0.5%", "2,000 of 22,000 tokens (9.1%)")),
+        (SHORT[:199] + LONG[:20], (199, "0.5%", "1,990 of 3,990 tokens (49.9%)")),
+        (SHORT[:200] + LONG[:20], None),
+        (
+            [*SHORT[:200], texts_of(108, "validation")[0], *LONG[:20]],
+            (201, "5.2%", "2,109 of 4,109 tokens (51.3%)"),
+        ),
+    ],
+)
+def test_little_text_for_validation_is_told(packed, caplog, documents, told):
+    warnings = manifest(packed(documents))["warnings"]
+    assert [r.message for r in caplog.records if "validation" in r.message] == warnings
+    if told is None:
+        assert warnings == []
+        return
+    (warning,) = warnings
+    count, largest, tokens = told
+    assert f"for validation: {count} documents (of 200 that are enough)" in warning
+    assert f"the largest {largest} of its tokens (at most 2% is even), {tokens}, so that" in warning
+    assert warning.endswith("or set a larger packing.validation_share (0.3)")
+
+
 @pytest.fixture
 def many(tmp_path, monkeypatch, letters, make_source):
     """Packs some 60 batches; gives the corpus's bytes by file."""
     monkeypatch.setattr("pipeline.data.documents.GROUP_BYTES", 100)
     source = make_source(tmp_path / "data" / "web", words(0, 1000))
     settings = {"validation_share": 0.3, "shard_tokens": 500, "tokens": 3000}
-    (tmp_path / "p.json").write_text(json.dumps(settings))
+    atomic_files.write_json(tmp_path / "p.json", settings)
 
     def made(name, workers=1):
         out = tmp_path / name / "web"

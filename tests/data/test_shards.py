@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pipeline.data.shards import Corpus, ShardWriter, token_dtype
+from pipeline.data.shards import Corpus
 
 
 def test_a_row_is_its_tokens_and_the_target_of_its_last_one(tmp_path, make_corpus):
@@ -57,22 +57,6 @@ def test_rows_across_shards_equal_the_flat_stream(
     assert corpus.read(order, length).tolist() == expected
     start, stop = sorted((min(cut, len(tokens)), len(tokens) // 2))
     assert corpus.span(start, stop).tolist() == tokens[start:stop]
-
-
-@pytest.mark.slow
-@settings(deadline=None)
-@given(pieces=st.lists(st.lists(st.integers(0, 99), max_size=9), max_size=9))
-def test_shards_do_not_depend_on_how_tokens_were_appended(tmp_path_factory, pieces):
-    whole = [token for piece in pieces for token in piece]
-    folder = tmp_path_factory.mktemp("property")
-    with ShardWriter(folder, "a", dtype=token_dtype(100), shard_tokens=4) as one:
-        one.append(np.array(whole, np.int64))
-    with ShardWriter(folder, "b", dtype=token_dtype(100), shard_tokens=4) as many:
-        for piece in pieces:
-            many.append(np.array(piece, np.int64))
-    assert one.tokens == many.tokens == len(whole)
-    hashes = [shard["sha256"] for shard in one.close()]
-    assert hashes == [shard["sha256"] for shard in many.close()]
 
 
 def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path, make_corpus):
