@@ -14,13 +14,14 @@ def write(folder, splits, *, vocabulary, eos, shard_tokens):
     for split, (tokens, documents) in splits.items():
         with ShardWriter(folder, split, dtype=dtype, shard_tokens=shard_tokens) as writer:
             writer.append(np.asarray(tokens))
+            shards = writer.close()
         listed = np.array(documents, DOCUMENT)
         np.save(folder / documents_file(split), listed)
         facts[split] = {
             "tokens": len(tokens),
             "documents": len(documents),
             "bytes": int(listed["bytes"].sum()),
-            "shards": writer.close(),
+            "shards": shards,
         }
     made_from.write_manifest(
         folder / atomic_files.MANIFEST,

@@ -101,9 +101,8 @@ def read(folder: Path) -> Iterator[Document]:
     Raises:
         InputError: as `manifest`, or a file that is not readable as Parquet.
     """
-    names = sorted(name for name in manifest(folder)["files"] if not is_validation(name))
-    for path in [folder / name for name in names]:
-        with opened(path) as file:
+    for name in sorted(name for name in manifest(folder)["files"] if not is_validation(name)):
+        with opened(folder / name) as file:
             for batch in file.iter_batches(batch_size=1024):
                 yield from map(Document, *(column.to_pylist() for column in batch.columns))
 

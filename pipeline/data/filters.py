@@ -73,9 +73,6 @@ def _texts(value: object) -> Iterator[str]:
     """All texts within a record, at any depth."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict):
-        for inner in value.values():
-            yield from _texts(inner)
-    elif isinstance(value, list):
-        for inner in value:
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
             yield from _texts(inner)

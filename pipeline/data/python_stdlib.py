@@ -76,7 +76,7 @@ class Python:
     def problems(self) -> list[str]:
         """Topics without files, and pieces that are too long."""
         result = cutting.problems(self.documents)
-        if self.packages is None and self.topic in _OF_PACKAGES:
+        if self.packages is None and self.topic not in TOPICS:
             result.append(f"topic: {self.topic!r} is that of packages: name them in `packages`")
         if self.packages is not None and self.topic not in SUFFIXES:
             known = ", ".join(SUFFIXES)
@@ -139,21 +139,15 @@ class Python:
 def code(files: Files, skipped: Counter[str]) -> Iterator[Text]:
     """Modules without docstrings and comments, as `ast.unparse` writes them."""
     for name, tree in _modules(files, skipped):
-        for node in ast.walk(tree):
-            if _docstring(node) is not None:
-                assert isinstance(node, _Documented)
-                node.body = node.body[1:] or [ast.Pass()]
+        for node, _ in _documented(tree):
+            node.body = node.body[1:] or [ast.Pass()]
         yield name, ast.unparse(tree)
 
 
 def docstrings(files: Files, skipped: Counter[str]) -> Iterator[Text]:
     """The docstrings of each module, in the order of the file, blank lines between."""
     for name, tree in _modules(files, skipped):
-        result = [
-            (getattr(node, "lineno", 0), docstring)
-            for node in ast.walk(tree)
-            if (docstring := _docstring(node)) is not None
-        ]
+        result = [(getattr(node, "lineno", 0), docstring) for node, docstring in _documented(tree)]
         yield name, "\n\n".join(inspect.cleandoc(docstring) for _, docstring in sorted(result))
 
 
@@ -181,8 +175,6 @@ def character_names() -> Iterator[Text]:
 
 
 _STDLIB = Path(sysconfig.get_paths()["stdlib"])
-
-_OF_PACKAGES = frozenset(SUFFIXES) - {"code", "docstrings"}
 
 TOPICS: dict[Topic, Callable[[Counter[str]], Iterator[Text]]] = {
     "code": lambda skipped: code(_stdlib_modules(), skipped),
@@ -236,5 +228,10 @@ def _modules(files: Files, skipped: Counter[str]) -> Iterator[tuple[str, ast.Mod
         yield name, tree
 
 
-def _docstring(node: ast.AST) -> str | None:
-    return ast.get_docstring(node, clean=False) if isinstance(node, _Documented) else None
+def _documented(tree: ast.Module) -> Iterator[tuple[_Documented, str]]:
+    """What has a docstring, with it as it stands there."""
+    for node in ast.walk(tree):
+        if isinstance(node, _Documented):
+            docstring = ast.get_docstring(node, clean=False)
+            if docstring is not None:
+                yield node, docstring

@@ -21,27 +21,20 @@ VALIDATION_FACTS = "documents", "characters", "bytes", "documents_sha256", "skip
 """What a manifest says of validation documents that a source has of its own."""
 
 
-def kind(name: object, where: str) -> type[Source]:
-    """The settings of a kind of source.
-
-    Raises:
-        InputError: no such kind, or a package that it needs is not installed.
-    """
-    if not isinstance(name, str) or name not in SOURCES:
-        raise InputError(unknown(str(name), SOURCES, f"{where}.kind"))
-    result: type[Source] = optional_imports.import_optional(SOURCES[name], f"{where}.kind", name)
-    return result
-
-
 def parse(values: dict[str, Any], where: str) -> Source:
     """Settings of one source from plain values, `kind` among them.
 
     Raises:
-        InputError: what is wrong with them, all at once.
+        InputError: no such kind, a package that it needs is not installed, or what is wrong with
+            its settings, all at once.
     """
     if "kind" not in values:
         raise InputError(f"{where}: kind is missing: one of {', '.join(sorted(SOURCES))}")
-    return validate(kind(values["kind"], where), values, where)
+    name = values["kind"]
+    if not isinstance(name, str) or name not in SOURCES:
+        raise InputError(unknown(str(name), SOURCES, f"{where}.kind"))
+    kind: type[Source] = optional_imports.import_optional(SOURCES[name], f"{where}.kind", name)
+    return validate(kind, values, where)
 
 
 def download(settings_file: Path, out: Path) -> None:

@@ -36,12 +36,35 @@ class _SentencePieces:
     """Text to ids and back, as SentencePiece does it."""
 
     def __init__(self, content: bytes, place: str) -> None:
-        self._processor = _load(content, place)
-        self.vocabulary: int = self._processor.get_piece_size()
-        self.eos: int = self._processor.eos_id()
-        self.unknown: int | None = self._processor.unk_id()
-        padding: int = self._processor.pad_id()
-        self.padding = None if padding < 0 else padding
+        """Loads a model.
+
+        Raises:
+            InputError: it is none, a piece is not UTF-8, or it has no end or no unknown piece.
+        """
+        try:
+            processor = sentencepiece.SentencePieceProcessor(model_proto=content)
+        except RuntimeError:
+            processor = None
+        # Of no bytes at all SentencePiece makes a processor without pieces.
+        if processor is None or not content:
+            raise InputError(
+                f"{place} is not a SentencePiece model, nor a tokenizer.json: check the path"
+            )
+        self._processor, self.vocabulary = processor, int(processor.get_piece_size())
+        try:
+            for number in range(self.vocabulary):
+                processor.id_to_piece(number)
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{place} is damaged: piece {number} is not UTF-8 ({error}): fetch it anew"
+            ) from None
+        self.eos: int = processor.eos_id()
+        self.unknown: int | None = processor.unk_id()
+        if min(self.eos, processor.unk_id()) < 0:
+            raise InputError(
+                f"{place} has no end-of-sentence or no unknown piece: take another model"
+            )
+        self.padding: int | None = processor.pad_id() if processor.pad_id() >= 0 else None
         self.version = {"sentencepiece": sentencepiece.__version__}
 
     def encode(self, texts: Sequence[str] | Sequence[bytes]) -> list[npt.NDArray[np.int32]]:
@@ -204,32 +227,10 @@ def _model_content(path: Path, chosen: File | Hub, where: str, key: str) -> byte
     content, place = path.read_bytes(), f"{where}.{key}: {path}"
     if is_json(content):
         return json_tokenizer.with_end(content, chosen.end, place, f"{where}.end")
-    _load(content, place)
+    _SentencePieces(content, place)
     if chosen.end is not None:
         raise InputError(f"{where}.end: a SentencePiece model has its own: leave it out")
     return content
-
-
-def _load(content: bytes, place: str) -> sentencepiece.SentencePieceProcessor:
-    try:
-        processor = sentencepiece.SentencePieceProcessor(model_proto=content)
-    except RuntimeError:
-        processor = None
-    # Of no bytes at all SentencePiece makes a processor without pieces.
-    if processor is None or not content:
-        raise InputError(
-            f"{place} is not a SentencePiece model, nor a tokenizer.json: check the path"
-        )
-    try:
-        for number in range(processor.get_piece_size()):
-            processor.id_to_piece(number)
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{place} is damaged: piece {number} is not UTF-8 ({error}): fetch it anew"
-        ) from None
-    if processor.eos_id() < 0 or processor.unk_id() < 0:
-        raise InputError(f"{place} has no end-of-sentence or no unknown piece: take another model")
-    return processor
 
 
 def _sentences(

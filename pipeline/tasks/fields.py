@@ -20,10 +20,11 @@ class Fields:
 
     def value(self, name: str) -> Any:
         """A field that must be there."""
-        if not isinstance(self.record, Mapping) or name not in self.record:
-            known = ", ".join(map(repr, self.record)) if isinstance(self.record, Mapping) else ""
+        fields = self.record if isinstance(self.record, Mapping) else {}
+        if name not in fields:
+            known = ", ".join(map(repr, fields))
             raise InputError(f"{self.place}: no field {name!r} (fields: {known}): {_ADVICE}")
-        return self.record[name]
+        return fields[name]
 
     def text(self, name: str) -> str:
         """A text with something in it, without surrounding blanks."""
