@@ -1,7 +1,7 @@
 """A small hub on loopback: what the Hub's clients ask of a repository, and faults at will.
 
-It answers revision info, tree, paths-info and resolve (HEAD, GET, ranges) for repositories that are
-kept in memory. A fault is asked for by name, once per request that it is to spoil.
+It answers revision info, tree and resolve (HEAD, GET, ranges) for repositories that are kept in
+memory. A fault is asked for by name, once per request that it is to spoil.
 """
 
 import contextlib
@@ -69,8 +69,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self):
         path, _, query = self.path.partition("?")
-        size = int(self.headers.get("content-length") or 0)
-        body = self.rfile.read(size).decode()
         fault = self.hub.fault(self.command, path)
         if fault in ("429", "503"):
             waits = {"retry-after": "0"} if fault == "429" else {}
@@ -78,12 +76,12 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urllib.parse.unquote(path).strip("/").split("/")
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             if parts[0] == "api":
-                self._api(parts[1:], urllib.parse.parse_qs(query), body)
+                self._api(parts[1:], urllib.parse.parse_qs(query))
             else:
                 self._resolve(parts, fault)
         return None
 
-    do_HEAD = do_GET = do_POST = _answer
+    do_HEAD = do_GET = _answer
 
     def _repository(self, parts):
         """Files of a repository, its id and what follows it in the path."""
@@ -92,7 +90,7 @@ class _Handler(BaseHTTPRequestHandler):
         name, rest = "/".join(parts[:size]), parts[size:]
         return self.hub.repositories.get(name), name.removeprefix("datasets/"), rest
 
-    def _api(self, parts, query, body):
+    def _api(self, parts, query):
         files, name, rest = self._repository(parts)
         if files is None:
             return self._send(404, b"{}", {"X-Error-Code": "RepoNotFound"})
@@ -102,10 +100,6 @@ class _Handler(BaseHTTPRequestHandler):
         if what in ("info", "revision"):
             siblings = [{"rfilename": path} for path in files]
             return self._json({"id": name, "sha": COMMIT, "siblings": siblings, "private": False})
-        if what == "paths-info":
-            sent = json.loads(body) if body.startswith("{") else urllib.parse.parse_qs(body)
-            listed = [e for p in sent["paths"] for e in [_entry(files, p.strip("/"))] if e]
-            return self._json(listed)
         assert what == "tree", parts
         folder = "/".join(rest[2:])
         inside = f"{folder}/" if folder else ""
@@ -126,10 +120,8 @@ class _Handler(BaseHTTPRequestHandler):
         further = {}
         if start + PAGE < len(names):
             arguments = {k: v[0] for k, v in query.items()} | {"cursor": start + PAGE}
-            link = (
-                f"{self.hub.url}{self.path.partition('?')[0]}?{urllib.parse.urlencode(arguments)}"
-            )
-            further["Link"] = f'<{link}>; rel="next"'
+            place = self.hub.url + self.path.partition("?")[0]
+            further["Link"] = f'<{place}?{urllib.parse.urlencode(arguments)}>; rel="next"'
         return self._json([_entry(files, n) for n in names[start : start + PAGE]], further)
 
     def _resolve(self, parts, fault):
@@ -164,13 +156,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command == "HEAD":
             return
+        self.wfile.write(content[: len(content) // 2] if fault == "cut" else content)
         if fault == "cut":
-            self.wfile.write(content[: len(content) // 2])
             self.wfile.flush()
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)
-            return
-        self.wfile.write(content)
 
 
 def _blob(content):
@@ -180,9 +170,7 @@ def _blob(content):
 
 def _entry(files, path):
     if path not in files:
-        if any(name.startswith(f"{path}/") for name in files):
-            return {"type": "directory", "path": path, "oid": "0" * 40, "size": 0}
-        return None
+        return {"type": "directory", "path": path, "oid": "0" * 40, "size": 0}
     content = files[path]
     entry = {"type": "file", "path": path, "oid": _blob(content), "size": len(content)}
     if len(content) >= LARGE:

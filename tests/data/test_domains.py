@@ -5,10 +5,10 @@ from importlib.util import find_spec
 
 import pytest
 import yaml
+from downloads import download, lines, manifest
 
 from pike_mixing.errors import InputError
 from pipeline.__main__ import main
-from pipeline.data import sources
 from pipeline.data.domains import domains
 
 # Imported by the process alone that runs these tests: it takes seconds.
@@ -27,14 +27,14 @@ SIZES = {"sea": 30, "kitchen": 20, "law": 10}
 def mixed(tmp_path):
     """A file of documents of three topics in random order; their ids tell the topic."""
     draw = random.Random(0)
-    lines = [
+    records = [
         {"id": f"{topic}{n}", "text": " ".join(draw.choices(words.split(), k=30)) + " and the"}
         for topic, words in TOPICS.items()
         for n in range(SIZES[topic])
     ]
-    draw.shuffle(lines)
+    draw.shuffle(records)
     path = tmp_path / "mixed.jsonl"
-    path.write_text("\n".join(map(json.dumps, lines)))
+    path.write_bytes(lines(*records))
     return path
 
 
@@ -55,9 +55,7 @@ def test_topics_come_apart_and_become_sources(mixed, tmp_path):
         assert set(line.split()[3:]) <= set(words.split())
     asked = yaml.safe_load((out / "domains.yaml").read_text())["sources"]
     assert list(asked) == names
-    (tmp_path / "source.json").write_text(json.dumps(asked["cluster-3"]))
-    sources.download(tmp_path / "source.json", tmp_path / "law")
-    assert json.loads((tmp_path / "law" / "manifest.json").read_text())["documents"] == 10
+    assert manifest(download(tmp_path, asked["cluster-3"]))["documents"] == 10
 
 
 def test_the_same_text_makes_the_same_bytes(mixed, tmp_path):

@@ -31,9 +31,8 @@ def prose(seed, count=40):
 
 
 def make(folder, values, sources=(), name="tok"):
-    given_settings = folder / f"{name}-settings.json"
-    given_settings.write_text(json.dumps(values))
-    build(given_settings, list(sources), folder / f"{name}.model")
+    atomic_files.write_json(folder / f"{name}-settings.json", values)
+    build(folder / f"{name}-settings.json", list(sources), folder / f"{name}.model")
     return Tokenizer(folder / f"{name}.model")
 
 
@@ -103,14 +102,12 @@ def test_char_models_give_one_token_a_symbol(tmp_path, make_source):
 def test_the_manifest_says_what_was_made(tmp_path, source):
     tokenizer = make(tmp_path, TRAIN, [source])
     manifest = atomic_files.read_json(tmp_path / "tok.json")
-    assert manifest["stage"] == "tokenizer"
-    assert manifest["settings"] == TRAIN
+    assert (manifest["stage"], manifest["settings"]) == ("tokenizer", TRAIN)
     assert manifest["sha256"] == atomic_files.sha256(tmp_path / "tok.model") == tokenizer.sha256
     assert manifest["vocabulary"] == tokenizer.vocabulary <= 60
     assert manifest["sentencepiece"] == sentencepiece.__version__
-    assert list(manifest["inputs"].values()) == [
-        atomic_files.sha256(source / atomic_files.MANIFEST)
-    ]
+    (read,) = manifest["inputs"].values()
+    assert read == atomic_files.sha256(source / "manifest.json")
     assert 0 < manifest["training_characters"]["prose"] <= 20_000
 
 
@@ -155,8 +152,7 @@ def test_too_little_text_or_vocabulary_is_an_error(tmp_path, make_source, texts,
 
 def test_a_given_model_is_copied(tmp_path, exact):
     values = {"kind": "file", "path": str(exact.path), "sha256": exact.sha256.upper()}
-    copied = make(tmp_path, values)
-    assert copied.sha256 == exact.sha256
+    assert make(tmp_path, values).sha256 == exact.sha256
 
 
 @pytest.mark.parametrize(
@@ -243,10 +239,8 @@ def test_a_changed_model_is_refused_or_works(tmp_path, exact, count):
 
 
 def test_bytes_that_are_no_model_are_told(tmp_path, exact):
-    given, values = (
-        tmp_path / "given.model",
-        {"kind": "file", "path": str(tmp_path / "given.model")},
-    )
+    given = tmp_path / "given.model"
+    values = {"kind": "file", "path": str(given)}
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(exact.path))
     piece = max((pieces.id_to_piece(n) for n in range(3, exact.vocabulary)), key=len)
     spoilt = exact.path.read_bytes().replace(piece.encode(), b"\xff" * len(piece.encode()), 1)
