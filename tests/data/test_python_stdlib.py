@@ -39,15 +39,16 @@ def documents(topic, count):
     return [next(found) for _ in range(count)]
 
 
+def write(folder, files):
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
 @pytest.fixture
 def library(tmp_path):
-    (tmp_path / "b.py").write_text(MODULE)
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "z.py").write_text("x = 1\n")
-    (tmp_path / "test").mkdir()
-    (tmp_path / "test" / "t.py").write_text("y = 1\n")
-    (tmp_path / "blank.py").write_text("# nothing\n")
-    (tmp_path / "broken.py").write_text("def\n")
+    write(tmp_path, {"b.py": MODULE, "a/z.py": "x = 1\n", "test/t.py": "y = 1\n"})
+    write(tmp_path, {"blank.py": "# nothing\n", "broken.py": "def\n"})
     (tmp_path / "latin.py").write_bytes(b"# \xe9\n")
     return tmp_path
 
@@ -108,15 +109,27 @@ def test_characters_are_named_64_a_document():
     assert "05D0 HEBREW LETTER ALEF" in whole
 
 
-def test_a_topic_that_this_python_lacks_is_named_and_blank_texts_are_counted(monkeypatch):
-    given = [("a", " "), ("b", "text")]
-    monkeypatch.setitem(python_stdlib.TOPICS, "tables", lambda skipped: iter(given))
-    skipped = Counter()
-    assert [tuple(d) for d in python_stdlib.Python("tables").read(skipped, [])] == [("b", "text")]
-    assert skipped == {"blank": 1}
-    given.clear()
+@pytest.fixture
+def tables(monkeypatch):
+    """What is read, and what is left out, where the topic `tables` has other texts."""
+
+    def read(*texts, **values):
+        monkeypatch.setitem(python_stdlib.TOPICS, "tables", lambda _: enumerate(texts))
+        skipped = Counter()
+        found = python_stdlib.Python("tables", **values).read(skipped, [])
+        return [document.text for document in found], skipped
+
+    return read
+
+
+def test_blank_and_long_texts_are_left_out_and_counted(tables):
+    assert tables(" ", "text") == (["text"], {"blank": 1})
+    assert tables("four", "fives", "six", max_characters=4) == (["four", "six"], {"too long": 1})
+
+
+def test_a_topic_that_this_python_lacks_is_named(tables):
     with pytest.raises(InputError, match=r"'tables': this Python .* lacks it: choose another"):
-        list(python_stdlib.Python("tables").read(skipped, []))
+        tables()
 
 
 @pytest.mark.parametrize(("topic", "licence"), [("code", "PSF-2.0"), ("unicode", "Unicode-3.0")])
@@ -129,8 +142,7 @@ def test_each_topic_has_its_licence_and_names_its_python(topic, licence):
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """An installed distribution with a file of each kind."""
-    record, place = [], tmp_path / "site"
-    for name, text in {
+    files = {
         "thing/__init__.py": MODULE,
         "thing/part.pyi": "def part() -> int: ...\n",
         "thing/include/part.h": "int part(void);\n" * 10,
@@ -138,14 +150,10 @@ def package(tmp_path, monkeypatch):
         "thing-1.2.dist-info/licenses/LICENSE": "Do as you like.\n",
         "thing-1.2.dist-info/top_level.txt": "thing\n",
         "thing-1.2.dist-info/METADATA": "Name: thing\nVersion: 1.2\nLicense-Expression: MIT\n",
-    }.items():
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (place / name).write_text(text)
-        record.append(f"{name},,\n")
-    (place / "thing-1.2.dist-info" / "RECORD").write_text(
-        "".join([*record, "../bin/thing.txt,,\n"])
-    )
-    monkeypatch.syspath_prepend(place)
+    }
+    record = "".join(f"{name},,\n" for name in [*files, "../bin/thing.txt"])
+    write(tmp_path / "site", files | {"thing-1.2.dist-info/RECORD": record})
+    monkeypatch.syspath_prepend(tmp_path / "site")
     return {"thing": "1.2"}
 
 
@@ -173,15 +181,6 @@ def test_another_environment_is_told_by_name(package):
     assert source.facts("a" * 64)["revision"] == f"thing 1.2 documents {'a' * 64}"
     with pytest.raises(InputError, match=r"'stubs' of thing 1\.2 gives documents of SHA-256 bbb"):
         source.facts("b" * 64)
-
-
-def test_long_files_are_left_out_and_counted(monkeypatch):
-    texts = [("a", "four"), ("b", "fives"), ("c", "six")]
-    monkeypatch.setitem(python_stdlib.TOPICS, "tables", lambda skipped: iter(texts))
-    skipped = Counter()
-    source = python_stdlib.Python("tables", max_characters=4)
-    assert [document.text for document in source.read(skipped, [])] == ["four", "six"]
-    assert skipped == {"too long": 1}
 
 
 def test_shipped_configurations_name_packages_as_the_set_up_installs_them():

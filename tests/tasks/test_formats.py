@@ -27,50 +27,35 @@ DISHES = Row(
 )
 
 
-def told(row, style, formulation):
-    prompt = formats.prompt(row, style, formulation)
-    return prompt.context, list(prompt.candidates), prompt.unconditional
+ARC, QUESTIONED = arc_easy.TASK.style, "Question: What does a thermometer measure?"
+SHOWN = " A. mass\n B. temperature\n C. length"
+WASHING = "Washing dishes: A man stands at a sink full of plates. He"
+CHOOSE = "Choose the best continuation:\n A. scrubs a plate.\n B. , laughing, eats."
 
 
-def test_cf_scores_a_text_that_is_not_shown():
-    assert told(QUESTION, arc_easy.TASK.style, "cf") == (
-        "Question: What does a thermometer measure?\nAnswer:",
-        [" mass", " temperature", " length"],
-        "Answer:",
-    )
-    assert told(QUESTION, piqa.TASK.style, "cf")[0].startswith("Goal: What")
+@pytest.mark.parametrize(
+    ("row", "style", "formulation", "context", "candidates"),
+    [
+        # cf scores a text that is not shown, mcf a letter, hyb a text that is shown.
+        (QUESTION, ARC, "cf", f"{QUESTIONED}\nAnswer:", (" mass", " temperature", " length")),
+        (QUESTION, ARC, "mcf", f"{QUESTIONED}\n{SHOWN}\nAnswer:", (" A", " B", " C")),
+        (
+            *(QUESTION, ARC, "hyb", f"{QUESTIONED}\n{SHOWN}\nAnswer:"),
+            (" mass", " temperature", " length"),
+        ),
+        # HellaSwag goes on with the text, and asks only when options are shown.
+        (DISHES, hellaswag.STYLE, "cf", WASHING, (" scrubs a plate.", " , laughing, eats.")),
+        (DISHES, hellaswag.STYLE, "mcf", f"{WASHING}\n{CHOOSE}\nAnswer:", (" A", " B")),
+    ],
+)
+def test_prompts_by_hand(row, style, formulation, context, candidates):
+    unconditional = "Answer:" if context.endswith("Answer:") else ""
+    expected = formats.Prompt(context, candidates, unconditional)
+    assert formats.prompt(row, style, formulation) == expected
 
 
-def test_mcf_scores_a_letter():
-    assert told(QUESTION, arc_easy.TASK.style, "mcf") == (
-        "Question: What does a thermometer measure?\n"
-        " A. mass\n B. temperature\n C. length\nAnswer:",
-        [" A", " B", " C"],
-        "Answer:",
-    )
-
-
-def test_hyb_scores_a_text_that_is_shown():
-    style = arc_easy.TASK.style
-    assert told(QUESTION, style, "hyb") == (
-        formats.prompt(QUESTION, style, "mcf").context,
-        [" mass", " temperature", " length"],
-        "Answer:",
-    )
-
-
-def test_hellaswag_goes_on_with_the_text_and_asks_only_when_options_are_shown():
-    assert told(DISHES, hellaswag.STYLE, "cf") == (
-        "Washing dishes: A man stands at a sink full of plates. He",
-        [" scrubs a plate.", " , laughing, eats."],
-        "",
-    )
-    assert told(DISHES, hellaswag.STYLE, "mcf") == (
-        "Washing dishes: A man stands at a sink full of plates. He\n"
-        "Choose the best continuation:\n A. scrubs a plate.\n B. , laughing, eats.\nAnswer:",
-        [" A", " B"],
-        "Answer:",
-    )
+def test_each_task_has_its_label():
+    assert formats.prompt(QUESTION, piqa.TASK.style, "cf").context.startswith("Goal: What")
 
 
 def test_demonstrations_are_solved_and_two_line_breaks_apart():

@@ -5,13 +5,7 @@ import re
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.tasks import (
-    csqa,
-    hellaswag,
-    lettered,
-    piqa,
-    registry,
-)
+from pipeline.tasks import csqa, hellaswag, lettered, piqa, registry
 
 SHOES = "[header] How to dry shoes [title] Stuff them with paper. [step] Take old newspaper."
 
@@ -103,6 +97,10 @@ def test_a_pair_of_translations_gives_the_language_asked_for():
         hellaswag.translated("de").row(caption(endings=endings), "val:0")
 
 
+TWICE = {"text": ["a", "b"], "label": ["A", "A"]}
+BLANK = {"text": ["a", " "], "label": ["A", "B"]}
+
+
 @pytest.mark.parametrize(
     ("row", "record", "message"),
     [
@@ -111,16 +109,8 @@ def test_a_pair_of_translations_gives_the_language_asked_for():
         (lettered.row, arc(answerKey=""), "v:3: 'answerKey' is hidden: this split has no labels"),
         (lettered.row, arc(choices=["a", "b"]), "v:3: 'choices' is ['a', 'b'], not labels"),
         (lettered.row, arc(question="  "), "v:3: 'question' is blank"),
-        (
-            lettered.row,
-            arc(choices={"text": ["a", "b"], "label": ["A", "A"]}),
-            "v:3: labels A, A do not name 2 options",
-        ),
-        (
-            lettered.row,
-            arc(choices={"text": ["a", " "], "label": ["A", "B"]}),
-            "v:3: 'text[1]' is blank",
-        ),
+        (lettered.row, arc(choices=TWICE), "v:3: labels A, A do not name 2 options"),
+        (lettered.row, arc(choices=BLANK), "v:3: 'text[1]' is blank"),
         (hellaswag.row, caption(label="4"), "v:3: 'label' is '4', but there are options 0 to 3"),
         (hellaswag.row, caption(label=True), "v:3: 'label' is True, but"),
         (hellaswag.row, caption(label=""), "v:3: 'label' is hidden"),
@@ -139,21 +129,13 @@ def test_a_wrong_record_is_named(row, record, message):
 
 
 def test_every_task_is_pinned_and_can_be_asked():
-    assert list(registry.TASKS) == [
-        "arc_easy",
-        "csqa",
-        "hellaswag",
-        "piqa",
-        "hellaswag_en",
-        "hellaswag_hi",
-        "hellaswag_de",
-    ]
+    translated = ["hellaswag_en", "hellaswag_hi", "hellaswag_de"]
+    assert list(registry.TASKS) == ["arc_easy", "csqa", "hellaswag", "piqa", *translated]
     for name, task in registry.TASKS.items():
         assert task.name == name
         assert re.fullmatch("[0-9a-f]{40}", task.revision)
         assert {task.split, *task.further_splits} <= set(task.files)
-        assert len(task.curated) == (0 if name.startswith("hellaswag_") else 7)
-        assert len(set(task.curated)) == len(task.curated)
+        assert len(task.curated) == len(set(task.curated)) == (0 if name in translated else 7)
 
 
 def test_further_languages_need_no_code():
