@@ -15,10 +15,6 @@ from pipeline.data import cutting, packing, sources, tokenizer
 from pipeline.data import documents as store
 
 
-class TooLongError(Exception):
-    """What the tests raise of a document that is too long."""
-
-
 def opened(content):
     """The bytes as a file of text, read in small pieces."""
     stream = io.TextIOWrapper(io.BytesIO(content), "utf-8", "surrogateescape", newline="")
@@ -28,7 +24,7 @@ def opened(content):
 
 def cut(content, how):
     """Documents of a file of these bytes, as bytes."""
-    found = cutting.cut(opened(content), how, TooLongError)
+    found = cutting.cut(opened(content), how, ValueError)
     return [(number, text.encode(errors="surrogateescape")) for number, text in found]
 
 
@@ -85,16 +81,6 @@ def test_paragraphs_hold_every_line_that_is_not_blank(text):
     paragraphs = [paragraph for _, paragraph in cut(content, "paragraphs")]
     assert [line for part in paragraphs for line in part.splitlines()] == lines
     assert all(paragraph in content for paragraph in paragraphs)
-
-
-@pytest.mark.parametrize(("how", "place"), [("file", None), ("lines", 3), ("paragraphs", 3)])
-def test_a_document_above_the_limit_is_refused_where_it_begins(monkeypatch, how, place):
-    monkeypatch.setattr(cutting, "LIMIT", 20)
-    text = b"one\n\n" + b"a long line, far longer than the others" * 3
-    with pytest.raises(TooLongError) as told:
-        cut(text, how)
-    assert told.value.args == (place,)
-    assert cut(text, "9 characters")[0] == (1, b"one\n\na ")
 
 
 def test_what_is_no_way_to_cut_is_named():
@@ -159,6 +145,7 @@ def test_files_become_documents(tmp_path, files, values, documents, skipped):
         (OWN, {"documents": "lines"}, r"'lines' is for text files, but .*b\.jsonl has"),
         (LONG, {}, r"a\.txt is longer than 1,000 characters.*documents: 2000"),
         (LONG, {"documents": "lines"}, r"a\.txt:2 is longer .*documents: 2000 characters`"),
+        ({"a.txt": b"one\n\n" + b"row\n" * 300}, {"documents": "paragraphs"}, r"a\.txt:3 is lon"),
         (
             {"c.jsonl": lines({"text": "short"}, {"text": "x" * 1000})},
             {},
@@ -198,7 +185,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, how):
         path.write_bytes(block * (megabytes * 2**20 // len(block)))
         tracemalloc.start()
         with path.open(newline="") as stream:
-            assert sum(1 for _ in cutting.cut(stream, how, TooLongError)) > 900 * megabytes
+            assert sum(1 for _ in cutting.cut(stream, how, ValueError)) > 900 * megabytes
         held = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return held

@@ -27,23 +27,17 @@ def read(**values):
     return [tuple(document) for document in source.read(skipped, [])], dict(skipped)
 
 
-def compressed(content, suffix):
-    if suffix == ".zst":
-        return zst(content)
-    return gzip.compress(content) if suffix else content
-
-
 def test_a_text_file_is_a_document(here):
     (here / "b.txt").write_text("second\n")
     (here / "a.txt").write_text("first\nline two")
     assert read() == ([("a.txt", "first\nline two"), ("b.txt", "second\n")], {})
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
-def test_a_line_of_json_is_a_document(here, suffix):
+@pytest.mark.parametrize(("suffix", "packed"), [("", bytes), (".gz", gzip.compress), (".zst", zst)])
+def test_a_line_of_json_is_a_document(here, suffix, packed):
     first = lines({"text": "one", "id": "x"}, {"text": "two"})
     # Streams of several parts are read whole.
-    parts = compressed(first, suffix) + compressed(lines({"text": "three", "id": 7}), suffix)
+    parts = packed(first) + packed(lines({"text": "three", "id": 7}))
     (here / f"a.jsonl{suffix}").write_bytes(parts)
     assert read()[0] == [("x", "one"), (f"a.jsonl{suffix}:2", "two"), ("7", "three")]
 

@@ -1,10 +1,9 @@
-"""A corpus's rows for other trainers, and the same corpus from a data set that was saved."""
+"""A corpus's rows for other trainers."""
 
 import hashlib
 
 import pytest
 import torch
-from downloads import download, lines
 
 from pike_mixing.errors import InputError
 from pipeline.data.packed_rows import open_rows
@@ -65,18 +64,3 @@ def test_a_plain_trainer_reads_the_same_rows(make_corpus, tmp_path, monkeypatch)
         whole = corpus.read(torch.arange(corpus.rows(8)).numpy(), 8)
         assert digest(seen) == digest(whole)
         seen.clear()
-
-
-def test_a_saved_data_set_is_the_corpus_of_its_text(packed, tmp_path):
-    texts = ["abcdefgh"[n % 8] * (1 + n % 5) + "bad" * (1 + n // 8) for n in range(64)]
-    records = [{"text": text, "id": n} for n, text in enumerate(texts)]
-    (tmp_path / "text.jsonl").write_bytes(lines(*records))
-    saved = datasets.Dataset.from_dict({"text": texts, "id": list(range(64))})
-    saved.save_to_disk(tmp_path / "saved", num_shards=3)
-    saved.to_parquet(tmp_path / "books" / "train-00000-of-00001.parquet")
-    found = []
-    for kind in ("text.jsonl", "saved/*.arrow", "books/train-*.parquet"):
-        name = f"source-{len(found)}"
-        download(tmp_path / "data", {"kind": "local", "files": str(tmp_path / kind)}, name)
-        found.append(Corpus.open(packed(None, name=name), "train", verify=True).fingerprint)
-    assert len(set(found)) == 1
