@@ -178,8 +178,7 @@ def _arrow(reading: Reading) -> Iterator[Document]:
         mapped.seek(0)
         with (pa.ipc.open_file if whole else pa.ipc.open_stream)(mapped) as table:
             wanted = _columns(reading, table.schema.names)
-            count = table.num_record_batches if whole else None
-            batches = table if count is None else map(table.get_batch, range(count))
+            batches = map(table.get_batch, range(table.num_record_batches)) if whole else table
             yield from _records(reading, wanted, batches)
 
 

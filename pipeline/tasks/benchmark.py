@@ -72,8 +72,7 @@ class Benchmark:
     @functools.cached_property
     def prompts(self) -> list[formats.Prompt]:
         """The question about each row, demonstrations left out."""
-        formulation = self.spec.formulation
-        return [formats.prompt(row, self.task.style, formulation) for row in self.rows]
+        return [formats.prompt(row, self.task.style, self.spec.formulation) for row in self.rows]
 
     @functools.cached_property
     def solved(self) -> list[str]:
