@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from downloads import manifest
 
 from pike_mixing.errors import InputError
 from pipeline.data import corpus_manifest
@@ -27,9 +28,9 @@ def source(tmp_path, make_source):
 
 
 def rewrite(folder, change):
-    manifest = atomic_files.read_json(folder / atomic_files.MANIFEST)
-    change(manifest)
-    atomic_files.write_json(folder / atomic_files.MANIFEST, manifest)
+    facts = manifest(folder)
+    change(facts)
+    atomic_files.write_json(folder / atomic_files.MANIFEST, facts)
 
 
 def flip(path, place=3, bit=0):
@@ -148,14 +149,15 @@ def test_a_manifest_that_contradicts_itself_is_refused_at_every_open(corpus, cha
             read()
 
 
-@pytest.mark.parametrize("manifest", [{"stage": "elsewhere", "files": {}}, [], None])
-def test_a_folder_of_something_else_is_refused(tmp_path, manifest):
-    if manifest is not None:
-        atomic_files.write_json(tmp_path / atomic_files.MANIFEST, manifest)
-    message = "no manifest is there" if manifest is None else "is no manifest of a stage"
-    with pytest.raises(InputError, match=message):
+@pytest.mark.parametrize("content", [{"stage": "elsewhere", "files": {}}, [], None])
+def test_a_folder_of_something_else_is_refused(tmp_path, content):
+    verified, opened = "no manifest is there", "no finished corpus"
+    if content is not None:
+        atomic_files.write_json(tmp_path / atomic_files.MANIFEST, content)
+        verified, opened = "is no manifest of a stage", "is not"
+    with pytest.raises(InputError, match=verified):
         verify([str(tmp_path)])
-    with pytest.raises(InputError, match="no finished corpus" if manifest is None else "is not"):
+    with pytest.raises(InputError, match=opened):
         Corpus.open(tmp_path, "train")
 
 
@@ -164,21 +166,20 @@ def test_a_tokenizer_that_was_replaced_is_refused(corpus):
     model.parent.mkdir()
     model.write_bytes(b"pieces")
 
-    def change(manifest):
-        manifest["tokenizer"]["sha256"] = atomic_files.sha256(model)
-        manifest["inputs"] = {"../../../tokenizers/tok.model": atomic_files.sha256(model)}
+    def change(facts):
+        facts["tokenizer"]["sha256"] = atomic_files.sha256(model)
+        facts["inputs"] = {"../../../tokenizers/tok.model": atomic_files.sha256(model)}
+
+    def refuse():
+        corpus_manifest.refuse_other_tokenizer(corpus, manifest(corpus))
 
     rewrite(corpus, change)
-    manifest = atomic_files.read_json(corpus / atomic_files.MANIFEST)
-    corpus_manifest.refuse_other_tokenizer(corpus, manifest)
+    refuse()
     assert "whole" in verify([str(corpus)])
     model.write_bytes(b"other pieces")
-    for read in (
-        lambda: corpus_manifest.refuse_other_tokenizer(corpus, manifest),
-        lambda: verify([str(corpus)]),
-    ):
+    for read in (refuse, lambda: verify([str(corpus)])):
         with pytest.raises(InputError, match=r"was packed with the tokenizer of SHA-256.*tok\.mod"):
             read()
     # Moved without its tokenizer, a corpus is as good as before.
     model.unlink()
-    corpus_manifest.refuse_other_tokenizer(corpus, manifest)
+    refuse()

@@ -23,21 +23,6 @@ def test_demonstrations_are_disjoint_from_the_items(benchmarks, asked, task):
     assert not {r.cluster for r in found.shots} & {r.cluster for r in found.rows}
 
 
-def test_curated_demonstrations_come_in_the_lists_order(benchmarks, asked):
-    for task in ("arc_easy", "csqa", "hellaswag", "piqa"):
-        found = load(benchmarks, asked(task, 7))
-        assert tuple(r.key for r in found.shots) == found.task.curated
-    # Two rows have the goal of the last one, and one listed article has another row.
-    assert load(benchmarks, asked("piqa", 7)).shots[6].options[0] == "Put them into boiling water."
-    assert load(benchmarks, asked("hellaswag", 7)).shots[0].options[0] == "Rub it a little."
-
-
-def test_fewer_shots_are_the_first_ones(benchmarks, asked):
-    for task in ("piqa", "hellaswag_de"):
-        seven, two = (load(benchmarks, asked(task, shots)) for shots in (7, 2))
-        assert two.shots == seven.shots[:2]
-
-
 def test_the_order_without_a_list_is_that_of_a_hash():
     behind = [row(f"s{n}|{n}", cluster=f"s{n}") for n in range(20)]
     expected = sorted(
