@@ -72,9 +72,12 @@ class Mixture:
         positions_K: npt.NDArray[np.integer[Any]],
         which: range | None = None,
     ) -> Ints:
-        """The next `counts_K[k]` rows of every domain k after the `positions_K[k]` given before.
+        """The next `counts_K[k]` rows of every domain k from its position on.
 
-        Of the batch's rows those of the numbers `which`, in ascending order, are read; absent: all.
+        Args:
+            counts_K: Rows of each domain.
+            positions_K: Rows of each domain that were given before.
+            which: Those of the batch's rows, in ascending order, that are read; absent: all.
 
         Returns:
             tokens_Bx(L+1), grouped by domain in the domains' order. The caller's next positions are

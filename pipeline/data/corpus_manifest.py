@@ -55,7 +55,16 @@ def sealed_split(folder: Path, split: str, manifest: dict[str, Any]) -> list[che
 
 
 def refuse_contradiction(folder: Path, split: str, manifest: dict[str, Any]) -> None:
-    """Stops at a manifest whose shards do not give the split's sum or the fingerprint."""
+    """Stops at a manifest whose shards do not give its sums or its fingerprint.
+
+    Args:
+        folder: The corpus, for messages.
+        split: The split whose sum is compared.
+        manifest: The corpus's.
+
+    Raises:
+        InputError: which of them, and what to do.
+    """
     splits, path = manifest["splits"], folder / atomic_files.MANIFEST
     tokens, summed = splits[split]["tokens"], sum(s["tokens"] for s in splits[split]["shards"])
     if tokens != summed:

@@ -53,9 +53,13 @@ def rows(known: dict[str, int]) -> int:
 
 
 def with_end(content: bytes, end: str | None, place: str, where: str) -> bytes:
-    """The pipeline's model file: a `tokenizer.json` with the piece that ends a document.
+    """The pipeline's model file.
 
-    `place` is the file and `where` the setting of the piece, for messages.
+    Args:
+        content: The bytes of a `tokenizer.json`.
+        end: The piece that ends a document.
+        place: Where the file lies, for messages.
+        where: The setting of the piece, for messages.
 
     Raises:
         InputError: it is not a `tokenizer.json`, `end` is missing, or there is no such piece.

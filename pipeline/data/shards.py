@@ -137,6 +137,11 @@ class Corpus:
         for as long as nobody writes to it: digests are remembered beside the folder. `pike verify`
         hashes all files anew.
 
+        Args:
+            folder: The corpus.
+            split: One of `corpus_manifest.SPLITS`.
+            verify: Whether SHA-256 is compared.
+
         Raises:
             InputError: no manifest, one that contradicts itself, or missing, truncated or changed
                 files, all of which are named.

@@ -192,9 +192,13 @@ def given_pieces(path: Path) -> int:
 def sample(folder: Path, characters: int, validation_share: float) -> list[str]:
     """Training documents of a source in the order of their hash, cut at `characters`.
 
-    A function of the set of documents: neither their order nor a random stream matters. The share
-    of them that is kept for validation is left out. Memory holds no more than what is returned and
-    one document.
+    A function of the set of documents: neither their order nor a random stream matters. Memory
+    holds no more than what is returned and one document.
+
+    Args:
+        folder: The documents.
+        characters: How many are taken at most.
+        validation_share: Share of documents kept for validation, which are left out.
     """
     nearest: list[tuple[int, str]] = []
     total = 0

@@ -138,7 +138,12 @@ def load(folder: Path, spec: TaskSpec) -> Benchmark:
 
 
 def records(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[Record]:
-    """The records of the file `{name}.jsonl` of a fetched task.
+    """The records of one file of a fetched task.
+
+    Args:
+        folder: The fetched task.
+        name: The file's name without its suffix.
+        manifest: The folder's.
 
     Raises:
         InputError: it is missing, or is not what was fetched.

@@ -35,9 +35,13 @@ def curated(task: Task, rows: Iterable[Row]) -> list[Row]:
 
 
 def hashed(task: Task, evaluated: Sequence[Row], behind: Sequence[Row], seed: int) -> list[Row]:
-    """The rows behind the evaluated ones in the order of their hash, language and seed in it.
+    """All rows that may be demonstrations, in the order of their hash.
 
-    Those of an evaluated row's article or video are left out.
+    Args:
+        task: Gives the language, which enters the hash.
+        evaluated: Rows that are evaluated.
+        behind: Rows that are not; those of an asked row's article or video are left out.
+        seed: Another one gives another order.
     """
     taken = {row.cluster for row in evaluated}
     free = [row for row in behind if row.cluster not in taken]
@@ -53,6 +57,12 @@ def chosen(
     task: Task, evaluated: Sequence[Row], candidates: Sequence[Row], shots: int
 ) -> list[Row]:
     """The first `shots` of the candidates.
+
+    Args:
+        task: The task.
+        evaluated: The asked rows.
+        candidates: Rows that may be demonstrations, in their order.
+        shots: How many are taken.
 
     Raises:
         InputError: there are too few, or an asked question is among them.

@@ -35,7 +35,13 @@ class Prompt:
 
 
 def prompt(row: Row, style: Style, formulation: Formulation) -> Prompt:
-    """The question about a row."""
+    """The question about a row.
+
+    Args:
+        row: The question.
+        style: How the task writes its prompts.
+        formulation: cf, mcf or hyb.
+    """
     lines = [style.label + row.query]
     letters = string.ascii_uppercase[: len(row.options)]
     assert len(letters) == len(row.options), "more options than letters"
@@ -53,7 +59,13 @@ def prompt(row: Row, style: Style, formulation: Formulation) -> Prompt:
 
 
 def demonstration(row: Row, style: Style, formulation: Formulation) -> str:
-    """A question with its right answer."""
+    """A question with its right answer.
+
+    Args:
+        row: The question.
+        style: How the task writes its prompts.
+        formulation: cf, mcf or hyb.
+    """
     question = prompt(row, style, formulation)
     return question.context + question.candidates[row.gold]
 

@@ -11,8 +11,12 @@ def row(record: Record, place: str, cluster: str = "id") -> Row:
     """A question of ARC or CommonsenseQA, its right option found through the record's own labels.
 
     ARC labels options A to E in some questions and 1 to 5 in others, so that the key is a
-    label, not an index: with labels 1 to 4 the key "2" has index 1. The field `cluster` names the
-    row's cluster.
+    label, not an index: with labels 1 to 4 the key "2" has index 1.
+
+    Args:
+        record: A row of the data set.
+        place: Split and number of the row, for messages.
+        cluster: The field that names the row's cluster.
 
     Raises:
         InputError: a wrong schema, a hidden key or one that is none of the labels.
