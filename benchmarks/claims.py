@@ -11,12 +11,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import measure
-from benchmarks.estimators import table
-from benchmarks.finders import commit
+from benchmarks import measure, records
 from pipeline.results.selection import connect_ours, query
 
-PAGE = measure.ROOT / "docs" / "claims.md"
+PAGE = records.ROOT / "docs" / "claims.md"
 HOLDS, FAILS = "supported", "contradicted"
 HEAD = """# The paper's claims at a small size
 
@@ -76,13 +74,12 @@ def page(record: dict[str, Any]) -> str:
     )
     head = ["claim", "verdict", "number", "bounds", "cells", "seeds", "p", "least favourable cell"]
     decided = [claim for claim in claims if claim["verdict"] in (HOLDS, FAILS)]
-    text += table(head, [line(claim, claim["verdict"]) for claim in decided])
+    text += records.table(head, [line(claim, claim["verdict"]) for claim in decided])
     reasons = [f"{n} {name}: {WHY[name]}" for name, n in count.most_common() if name in WHY]
-    text += OPEN.format(why="; ".join(reasons))
+    text += "\n" + OPEN.format(why="; ".join(reasons))
     undecided = [claim for claim in claims if claim not in decided]
-    return text + table(
-        [*head[:1], "seeds needed", *head[2:]], [line(claim, wanted(claim)) for claim in undecided]
-    )
+    head[1] = "seeds needed"
+    return text + records.table(head, [line(claim, wanted(claim)) for claim in undecided]) + "\n"
 
 
 def line(claim: dict[str, Any], second: str) -> list[str]:
@@ -112,7 +109,7 @@ def main() -> None:
     """Reads the experiment's database, and writes the record and the page."""
     chosen = measure.arguments(__doc__, "claims", results="results/claims")
     database = Path(chosen.results) / "pike.duckdb"
-    measure.record(chosen, {"commit": commit(), **found(database)})
+    measure.record(chosen, {"commit": records.commit(), **found(database)})
     PAGE.write_text(page(json.loads(chosen.out.read_text(encoding="utf-8"))), encoding="utf-8")
 
 

@@ -4,17 +4,15 @@ python -m benchmarks.error_rates_page
 """
 
 import itertools
-import json
 import math
 from typing import Any
 
-from benchmarks import measure
+from benchmarks import records
 from benchmarks.error_rates import NARROWER, SEEDS
-from benchmarks.estimators import table
 from pipeline.statistics.distributions import normal_quantile
 from pipeline.statistics.mean_difference import LEVEL
 
-PAGE = measure.ROOT / "docs" / "error-rates.md"
+PAGE = records.ROOT / "docs" / "error-rates.md"
 INTERVALS = ("mean losses", "accuracies", "speed-ups", "regrets over scenarios")
 MOST = 0.97
 """Coverage above which an interval is wider than it need be."""
@@ -73,13 +71,13 @@ def page(record: dict[str, Any]) -> str:
         most_ranks=f"{max(map(half, ranks)):.1f}",
     )  # fmt: skip
     head = ["verdict", *(f"{seeds} seeds" for seeds in SEEDS), "highest cell"]
-    text += table(head, rows) + READ.format(
+    text += f"{records.table(head, rows)}\n" + READ.format(
         least=f"{min(held)[0]:.1%}", largest=f"{max(held)[0]:.1%}", many=len(wide), all=len(held),
         by_seeds=", ".join(f"{wide.count(s)} at {s}" for s in SEEDS),
     )  # fmt: skip
-    return text + table(["interval", *head[1:3], "highest", "width beside ours"], narrower)
+    head = ["interval", *head[1:3], "highest", "width beside ours"]
+    return f"{text}{records.table(head, narrower)}\n"
 
 
 if __name__ == "__main__":
-    found = json.loads((measure.RESULTS / "error_rates.json").read_text(encoding="utf-8"))
-    PAGE.write_text(page(found), encoding="utf-8")
+    PAGE.write_text(page(records.read("error_rates")), encoding="utf-8")

@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks import corpora, measure
+from benchmarks import corpora, measure, records
 from pike_mixing.torch import gradient_statistics
 from pike_mixing.torch.dealt_rows import DealtRows
 from pike_mixing.torch.domain_pass import domain_gradient
@@ -48,13 +48,13 @@ BATCH = {"rows": 24, "length": 64}
 PIECE_NUMBERS = 2**16
 CHECKED = 2
 """Estimates of each kind, of the smaller sets of rows, that the pipeline makes too."""
-PAGE = measure.ROOT / "docs" / "estimators.md"
+PAGE = records.ROOT / "docs" / "estimators.md"
 
 
 def main() -> None:
     """Trains, measures, records and writes the page."""
     chosen = measure.arguments(__doc__, "estimators", steps=300, pool=384, draws=400, page=PAGE)
-    config = planner.read(measure.ROOT / "config.yaml")
+    config = planner.read(records.ROOT / "config.yaml")
     named = {domain: {**config["sources"][domain], "bytes": 600_000} for domain in DOMAINS}
     tenth = chosen.steps // 10
     often = {"warmup_steps": tenth, "checkpoint_every": tenth, "resume_every": chosen.steps}
@@ -183,14 +183,8 @@ def page(result: dict[str, Any]) -> str:
             for one in (one for one in found["estimates"] if one["rows"] in SHOWN):
                 values = [shown(one["plug_in"]), shown(one["unbiased"]["1"])]
                 rows.append([domain, noise, str(one["rows"]), *values, f"{one['negative']:.0%}"])
-        text += f"## After {step} steps\n\n{table(titles, rows)}\n"
+        text += f"## After {step} steps\n\n{records.table(titles, rows)}\n\n"
     return text
-
-
-def table(titles: list[str], rows: list[list[str]]) -> str:
-    """A table in Markdown."""
-    lines = [titles, ["---"] * len(titles), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def shown(found: dict[str, float]) -> str:

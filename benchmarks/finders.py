@@ -17,10 +17,8 @@ Shapes: T targets, N test runs, K domains, B resampled scores.
 import argparse
 import dataclasses
 import itertools
-import json
 import multiprocessing
 import os
-import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,6 +27,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from benchmarks import records
 from benchmarks.finder_scores import (
     MEAN,
     by_target,
@@ -38,15 +37,12 @@ from benchmarks.finder_scores import (
     repeatability,
     summary,
 )
-from benchmarks.measure import ROOT
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import registry, table
 from pike_mixing.finders.interface import Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
 from pike_mixing.swarms import catalogue
-
-RECORD = ROOT / "benchmarks" / "results" / "finders.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +61,6 @@ class Linear:
 
 
 def main() -> None:
-    """Fits, judges and records."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
@@ -73,13 +68,12 @@ def main() -> None:
     begun = time.monotonic()
     record = benchmark(config, arguments.jobs)
     record["minutes"] = (time.monotonic() - begun) / 60
-    RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    print(f"{RECORD}: {record['minutes']:.1f} minutes")
+    print(f"{records.write('finders', record)}: {record['minutes']:.1f} minutes")
 
 
 def configured(section: str) -> dict[str, Any]:
     """What benchmarks/finders.yaml says of one benchmark."""
-    path = ROOT / "benchmarks" / "finders.yaml"
+    path = records.ROOT / "benchmarks" / "finders.yaml"
     return dict(yaml.safe_load(path.read_text(encoding="utf-8"))[section])
 
 
@@ -115,7 +109,6 @@ def benchmark(config: Mapping[str, Any], jobs: int) -> dict[str, Any]:
             [draw["optimum"] for draw in mine], config["resamples"]
         )
     return {
-        "commit": commit(),
         "config": dict(config),
         "targets": targets,
         "rows": {"train": len(train.runs)} | {name: len(t.runs) for name, t in tests.items()},
@@ -123,12 +116,6 @@ def benchmark(config: Mapping[str, Any], jobs: int) -> dict[str, Any]:
         "differences": differences(cells, drawn, config, targets),
         "direct": direct(tests, config["resamples"]),
     }
-
-
-def commit() -> str:
-    """The commit of the code, with + where files differ from it."""
-    git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--abbrev=9"]
-    return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def swarms(config: Mapping[str, Any]) -> tuple[Swarm, dict[str, Swarm]]:

@@ -3,17 +3,15 @@
 python -m benchmarks.finders_page
 """
 
-import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from markdown_it import MarkdownIt
 
-from benchmarks import finders, own_swarm, scaling, two_phases
 from benchmarks.finder_scores import MEAN, of_correlation, of_deviation
-from benchmarks.measure import ROOT
+from benchmarks.records import ROOT, read, table
 from pipeline.statistics.distributions import t_quantile
 
 PAGE = ROOT / "docs" / "finders.md"
@@ -39,11 +37,7 @@ mixtures are judged.
 
 
 def main() -> None:
-    """Writes the pages."""
-    record = json.loads(finders.RECORD.read_text(encoding="utf-8"))
-    own = json.loads(own_swarm.RECORD.read_text(encoding="utf-8"))
-    phases = json.loads(two_phases.RECORD.read_text(encoding="utf-8"))
-    scaled = json.loads(scaling.RECORD.read_text(encoding="utf-8"))
+    record, own, phases, scaled = map(read, ("finders", "own_swarm", "two_phases", "scaling"))
     rows, config = record["rows"], record["config"]
     head = HEAD.format(
         commit=record["commit"],
@@ -100,12 +94,6 @@ def shown(interval: Sequence[float], digits: int = 2) -> str:
     """0.93 (0.82 to 0.96)."""
     value, low, high = (f"{round(number, digits) + 0.0:.{digits}f}" for number in interval)
     return f"{value} ({low} to {high})"
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """A table in Markdown."""
-    lines = [header, ["---"] * len(header), *rows]
-    return ["", *(f"| {' | '.join(map(str, line))} |" for line in lines)]
 
 
 def statements(record: dict[str, Any]) -> list[str]:
@@ -181,7 +169,7 @@ def by_runs(record: dict[str, Any], measure: str, title: str) -> list[str]:
         ]
         for name, n in made
     ]
-    return [f"\n## {title}", *table(["finder", "runs", *config["tests"]], rows)]
+    return [f"\n## {title}", "", table(["finder", "runs", *config["tests"]], rows)]
 
 
 def by_target(record: dict[str, Any]) -> list[str]:
@@ -193,7 +181,7 @@ def by_target(record: dict[str, Any]) -> list[str]:
         for t in record["targets"]
     ]
     title = f"\n## Rank correlation at 1B by target, {runs} runs"
-    return [title, *table(["target", *finders], rows)]
+    return [title, "", table(["target", *finders], rows)]
 
 
 def optima(record: dict[str, Any]) -> list[str]:
@@ -207,7 +195,8 @@ def optima(record: dict[str, Any]) -> list[str]:
         "\n## Repeatability\n",
         "Part of the weight that differs between the mixtures found from two draws of as many "
         "runs, mean over targets; in brackets, how many mixtures were not found.",
-        *table(["finder", *(f"{n} runs" for n in config["runs"][:-1])], rows),
+        "",
+        table(["finder", *(f"{n} runs" for n in config["runs"][:-1])], rows),
     ]
 
 
@@ -242,7 +231,8 @@ def of_own(own: dict[str, Any]) -> list[str]:
         f"trees' {trees}. An informative design proposed {len(rows)} more. Trained, they say "
         f"(95 %: measured ± {1.96 * noise[0]:.3f} by repeats, law ± {errors[0]:.3f}, trees ± "
         f"{errors[1]:.3f} by held-out errors):",
-        *table(["next", "measured", *(f"predicted, {name}" for name in scored)], rows),
+        "",
+        table(["next", "measured", *(f"predicted, {name}" for name in scored)], rows),
         "",
         *(
             f"- {name}: rank correlation {_of(score['spearman'])}, slope {_of(score['slope'])}"
@@ -279,7 +269,8 @@ def of_phases(record: dict[str, Any]) -> list[str]:
         f"{record['runs']} pico runs of the same scenario trained on two drawn mixtures, half "
         "of the run each. Held out, the law of both phases has the rank correlation "
         f"{phased}, that of the mean exposure {static}. The mixtures that they find, then trained:",
-        *table(["domain", "first half", "second half", "static"], rows),
+        "",
+        table(["domain", "first half", "second half", "static"], rows),
         "",
         f"At nano, {len(losses['equal'])} new seeds, the schedule lowers the mean loss by (nats, "
         "95 % over seeds; below 0 it raises it)",

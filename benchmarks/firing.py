@@ -49,7 +49,6 @@ WAYS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def main() -> None:
-    """Measures, prints and records."""
     chosen = measure.arguments(__doc__, "firing", models=list(SIZES), rounds=0)
     devices.keep_freed_memory()
     found, sizes = {}, {}
@@ -57,8 +56,7 @@ def main() -> None:
         size = SIZES[name]._replace(rounds=chosen.rounds or SIZES[name].rounds)
         sizes[name], found[name] = size.described(), measured(size)
         columns = ("milliseconds", "in_steps_of_mix", "gradients_of_extra_memory")
-        shown = {way: {c: row[c] for c in columns} for way, row in found[name].items()}
-        print(measure.table(name, shown), flush=True)
+        print(measure.table(name, found[name], *columns), flush=True)
     result = {"sizes": sizes, "domains": K, "fires_every": T0, "steps": found}
     measure.record(chosen, result, ("sizes", "steps"))
 
@@ -70,13 +68,9 @@ def measured(size: Size) -> dict[str, dict[str, Any]]:
     peaks = {way: peak_bytes(one) for way, one in by_few}
     steppers = {way: Stepper(*given, size, K) for way, given in WAYS.items()}
     gradient = 4 * parameter_count(steppers["mix"].model)
-    steps = {
-        # Step 0 is one that fires.
-        way: lambda _, one=one: measure.timed(partial(one.step, 0))
-        for way, one in steppers.items()
-    }
-    turns = measure.turns(steps, size.rounds)
-    seconds, result = {way: measure.processor(of) for way, of in turns.items()}, {}
+    # Step 0 is one that fires.
+    steps = {way: partial(one.step, 0) for way, one in steppers.items()}
+    seconds, result = measure.processor_of(steps, size.rounds), {}
     for way, own in seconds.items():
         ratio = measure.ratios(own, seconds["mix"])
         result[way] = {

@@ -35,7 +35,6 @@ SIZES = {
 
 
 def main() -> None:
-    """Measures, prints and records."""
     options: dict[str, Any] = {"sizes": list(SIZES)[1:], "steps": 10, "device": "cuda"}
     options["eager"] = {"action": "store_true", "help": "without compiling"}
     chosen = measure.arguments(__doc__, "gpu", **options, side=8192)
@@ -77,8 +76,7 @@ def measured(
     recipe = measure.steady(size.rows, size.length, 7e-4, **how)
     net = initialised(size.model, size.vocabulary, 0)
     step = step_of_ours(net, recipe, microbatch, device)
-    random = torch.Generator().manual_seed(0)
-    tokens_BxL1 = torch.randint(size.vocabulary, (size.rows, size.length + 1), generator=random)
+    tokens_BxL1 = size.tokens()
 
     def settled() -> None:
         step(tokens_BxL1)

@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-from benchmarks import measure
+from benchmarks import records
 from pipeline.runtime import atomic_files
 
 FOLDER = Path("build/gpu-check")
@@ -33,7 +33,6 @@ Facts = dict[str, Any]
 
 
 def main() -> None:
-    """Checks, and records."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--target", nargs="+", default=["quick"], help="what the workflow makes")
@@ -46,8 +45,8 @@ def main() -> None:
             "nvidia-smi shows one, after `make setup TORCH=cuda`\n"
         )
         sys.exit(2)
-    folder = measure.ROOT / FOLDER
-    out: Path = chosen.out or (measure.RESULTS if chosen.device == "cuda" else folder) / "gpu.json"
+    folder = records.ROOT / FOLDER
+    out: Path = chosen.out or (records.RESULTS if chosen.device == "cuda" else folder) / "gpu.json"
     if not chosen.parts:
         shutil.rmtree(folder, ignore_errors=True)
         out.unlink(missing_ok=True)
@@ -58,7 +57,7 @@ def main() -> None:
         began = time.monotonic()
         facts = PARTS[name](chosen, further)
         check = {**facts, "seconds": time.monotonic() - began}
-        record, steps = _read(out), _read(measure.ROOT / STEPS)
+        record, steps = _read(out), _read(records.ROOT / STEPS)
         record |= {**steps, "check": {**record.get("check", {}), name: check}}
         atomic_files.write_json(out, record)
         wrong += [] if facts["holds"] else [name]
@@ -85,13 +84,13 @@ def utilisation(chosen: argparse.Namespace, further: list[str]) -> Facts:
 def experiment(chosen: argparse.Namespace, _: list[str]) -> Facts:
     """The default experiment as `make run` makes it: jobs share the card that `auto` finds."""
     results = FOLDER / "results"
-    shutil.rmtree(measure.ROOT / results, ignore_errors=True)
+    shutil.rmtree(records.ROOT / results, ignore_errors=True)
     words = ["--profile", "workflow/profiles/default", "--config", f"results={results}"]
     if chosen.device == "cpu":
         rules = ("pretrain", "evaluate", "probe")
         words += ["--set-resources", *(f"{rule}:device=cpu" for rule in rules)]
     failed = ran("snakemake", *words, "--", *chosen.target).returncode
-    runs = (measure.ROOT / results).glob(f"runs/*/*/*/*/{atomic_files.MANIFEST}")
+    runs = (records.ROOT / results).glob(f"runs/*/*/*/*/{atomic_files.MANIFEST}")
     devices = [_read(run)["device"] for run in runs]
     holds = not failed and {name.partition(":")[0] for name in devices} == {chosen.device}
     return {"holds": holds, "target": chosen.target, "trainings": len(devices)}
@@ -105,7 +104,7 @@ PARTS: dict[str, Callable[[argparse.Namespace, list[str]], Facts]] = {
 def ran(*command: object, **how: Any) -> subprocess.CompletedProcess[str]:
     """Runs a module of this environment to its end."""
     words = [sys.executable, "-m", *map(str, command)]
-    return subprocess.run(words, cwd=measure.ROOT, text=True, check=False, **how)
+    return subprocess.run(words, cwd=records.ROOT, text=True, check=False, **how)
 
 
 def _read(path: Path) -> Facts:

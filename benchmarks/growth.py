@@ -10,7 +10,6 @@ benchmarks/results/growth.json.
 """
 
 import random
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -27,7 +26,6 @@ LESS = "one less of the"
 
 
 def main() -> None:
-    """Measures, prints and records."""
     results = {"default": Path("results/claims"), "type": Path}
     chosen = measure.arguments(__doc__, "growth", results=results, runs=528, rounds=3)
     experiment: dict[str, Any] = atomic_files.read_json(
@@ -56,7 +54,7 @@ def main() -> None:
                 else:
                     took = _outputs(chosen.results, out, part, file)
                     seconds.setdefault(f"tables and report of {part}", []).append(took)
-    medians = {name: statistics.median(of) for name, of in seconds.items()}
+    medians = measure.medians(seconds)
     medians["whole in quarters"] = _both(medians, "whole") / _both(medians, "quarter")
     print(measure.table("seconds", {name: {"median": m} for name, m in medians.items()}))
     measure.record(chosen, {"runs": chosen.runs, "median": medians, "seconds": seconds})

@@ -70,14 +70,12 @@ if hasattr(F, "linear_cross_entropy"):
 
 
 def main() -> None:
-    """Measures, prints and records."""
     chosen = measure.arguments(__doc__, "loss", sizes=list(SIZES), rounds=5)
     found = {}
     for name in chosen.sizes:
         found[name] = measured(SIZES[name], chosen.rounds)
         columns = ("milliseconds", "speed_against_plain", "bytes_against_plain")
-        shown = {way: {c: row[c] for c in columns} for way, row in found[name].items()}
-        print(measure.table(name, shown), flush=True)
+        print(measure.table(name, found[name], *columns), flush=True)
     sizes = {name: SIZES[name]._asdict() for name in found}
     result = {"rounds": chosen.rounds, "sizes": sizes, "losses": found}
     measure.record(chosen, result, ("sizes", "losses"))

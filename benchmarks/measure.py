@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 
 import torch
 
+from benchmarks.records import RESULTS
 from pipeline import settings
 from pipeline.runtime import atomic_files
 
-ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
 NEVER = 100_000
 """Steps that no measurement reaches."""
 
@@ -98,6 +97,16 @@ def processor(seconds: Iterable[Seconds]) -> list[float]:
     return [one.processor for one in seconds]
 
 
+def processor_of(steps: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """The processor time of each round of `turns`, by name."""
+    taken = {name: lambda _, step=step: timed(step) for name, step in steps.items()}
+    return {name: processor(seconds) for name, seconds in turns(taken, rounds).items()}
+
+
+def medians(numbers: Mapping[str, Iterable[float]]) -> dict[str, float]:
+    return {name: statistics.median(of) for name, of in numbers.items()}
+
+
 def steady(rows: int, length: int, rate: float = 1e-3, **how: Any) -> settings.Training:
     """A recipe whose learning rate never changes and that saves nothing."""
     rates = ("peak_learning_rate", "initial_learning_rate", "final_learning_rate")
@@ -145,9 +154,9 @@ def record(
     atomic_files.write_json(chosen.out, written)
 
 
-def table(head: str, rows: Mapping[str, Mapping[str, float | None]]) -> str:
-    """Numbers as text, a line for each name."""
-    columns = list(next(iter(rows.values())))
+def table(head: str, rows: Mapping[str, Mapping[str, Any]], *columns: str) -> str:
+    """Numbers as text, a line for each name; of some columns, or of all."""
+    columns = columns or tuple(next(iter(rows.values())))
     width = 2 + max(len(name) for name in (head, *rows))
     lines = [f"{head:<{width}}" + "".join(f"{name:>{len(name) + 3}}" for name in columns)]
     for name, row in rows.items():

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks import corpora, measure
+from benchmarks import corpora, measure, records
 from pipeline.runtime import atomic_files
 
 MODEL: dict[str, Any] = {"layers": 4, "width": 128, "heads": 4, "head_width": 32}
@@ -35,7 +35,6 @@ STATES = 4
 
 
 def main() -> None:
-    """Measures, prints and records."""
     chosen = measure.arguments(
         __doc__, "memory", gigabytes=[0.1, 1.0, 10.0], workers=2, steps=20, folder=Path()
     )
@@ -80,9 +79,8 @@ def watched(*arguments: object) -> dict[str, Any]:
     command = [sys.executable, "-m", "pipeline", *map(str, arguments)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     used = measure.children_seconds()
-    with subprocess.Popen(
-        command, cwd=measure.ROOT, env=environment, stderr=subprocess.DEVNULL
-    ) as child:
+    quiet = {"env": environment, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, cwd=records.ROOT, **quiet) as child:
         while child.poll() is None:
             held = memory(child.pid)
             peaks = {kind: max(peak, held[kind]) for kind, peak in peaks.items()}

@@ -13,7 +13,6 @@ Record: benchmarks/results/own_swarm.json, for `benchmarks.finders_page`.
 import argparse
 import csv
 import dataclasses
-import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -24,8 +23,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import yaml
 
-from benchmarks.finders import commit, configured
-from benchmarks.measure import ROOT
+from benchmarks import records
+from benchmarks.finders import configured
+from benchmarks.records import ROOT
 from pike_mixing.arrays import Floats
 from pike_mixing.finders import design, scores, table
 from pike_mixing.finders.best import Best
@@ -35,13 +35,11 @@ from pike_mixing.finders.mixing_law import MixingLaw
 from pike_mixing.finders.regmix import RegMix
 from pipeline.planning import planner
 
-RECORD = ROOT / "benchmarks" / "results" / "own_swarm.json"
 FOLDER = ROOT / "results" / "own-swarm"
 DOMAINS = ("code", "prose", "headers", "stubs", "unicode")
 
 
 def main() -> None:
-    """Draws, trains, fits, designs, trains, judges, records."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cores", type=int, default=1)
     cores, config = parser.parse_args().cores, configured("own_swarm")
@@ -71,7 +69,6 @@ def main() -> None:
     }
     verdict = trained(finals, config["seeds"], cores)
     record = {
-        "commit": commit(),
         "domains": DOMAINS,
         "runs": config["runs"],
         "held_out": {n: f.result.diagnostics for n, f in (("law", law), ("trees", trees))},
@@ -89,8 +86,7 @@ def main() -> None:
             for name, weights_K in finals.items()
         },
     }
-    RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    print(RECORD)
+    print(records.write("own_swarm", record))
 
 
 def named(prefix: str, weights_NxK: Floats) -> dict[str, Floats]:

@@ -15,7 +15,6 @@ brings litdata; without it the record names it as missing. Record: benchmarks/re
 import ctypes
 import functools
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -30,7 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import sentencepiece
 
-from benchmarks import corpora, measure
+from benchmarks import corpora, measure, records
 from pipeline.runtime import atomic_files
 
 SET_CHILD_SUBREAPER = 36
@@ -109,7 +108,7 @@ def cost(given: list[str]) -> float:
     """CPU-seconds of a command's process and of all that come from it."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    child = subprocess.Popen(given, cwd=measure.ROOT, env=environment, **quiet)
+    child = subprocess.Popen(given, cwd=records.ROOT, env=environment, **quiet)
     seconds = ended = 0.0
     # Some leave workers behind that they have not waited for: their work counts as well.
     while not ended or time.perf_counter() < ended + PATIENCE:
@@ -128,7 +127,6 @@ def cost(given: list[str]) -> float:
 
 
 def main() -> None:
-    """Measures, prints and records."""
     chosen = measure.arguments(__doc__, "packing", megabytes=150.0, rounds=3, workers=2)
     # This process becomes the parent of processes whose own has ended.
     adopted = ctypes.CDLL(None, use_errno=True).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -150,7 +148,7 @@ def main() -> None:
     result = {
         "megabytes": sizes,
         "megabytes_per_cpu_second": speeds,
-        "median": {name: statistics.median(of) for name, of in speeds.items()},
+        "median": measure.medians(speeds),
         "relative_to_encode": {
             name: measure.ratios(of, speeds["encode"])["median"] for name, of in speeds.items()
         },

@@ -13,8 +13,9 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-RESULTS, BARS = ROOT / "benchmarks" / "results", ROOT / "benchmarks" / "bars.csv"
+from benchmarks.records import RESULTS, ROOT
+
+BARS = ROOT / "benchmarks" / "bars.csv"
 PAGE = ROOT / "docs" / "performance.md"
 HEAD = """# Performance
 

@@ -6,7 +6,6 @@ Both plan about the same number of jobs, in turn. Record: benchmarks/results/pla
 """
 
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import yaml
 
-from benchmarks import measure
+from benchmarks import measure, records
 from pipeline.planning import planner
 
 EMPTY = """
@@ -28,18 +27,17 @@ rule one:
 
 
 def main() -> None:
-    """Measures, prints and records."""
     chosen = measure.arguments(__doc__, "planning", runs=1000, rounds=3)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        config = planner.read(measure.ROOT / "config.yaml")
+        config = planner.read(records.ROOT / "config.yaml")
         first = config["runs"][0]
         first["seeds"] = list(range(max(1, chosen.runs // len(first["methods"]))))
         # The other tables and figures are of runs that are not planned here.
         config |= {"runs": [first], "tables": {"perplexity": {}}, "figures": {"losses": {}}}
         del config["quick"]
         (folder / "many.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-        ours = ["--snakefile", str(measure.ROOT / "Snakefile"), "--configfile", "many.yaml"]
+        ours = ["--snakefile", str(records.ROOT / "Snakefile"), "--configfile", "many.yaml"]
         jobs = planned(folder, ours)
         (folder / "Empty").write_text(EMPTY.format(jobs=jobs), encoding="utf-8")
         ways = {"ours": ours, "almost empty": ["--snakefile", "Empty"]}
@@ -51,7 +49,7 @@ def main() -> None:
             way: [one.clock for one in found]
             for way, found in measure.turns(steps, chosen.rounds, warm=0).items()
         }
-    medians = {way: 1000 * statistics.median(of) / jobs for way, of in seconds.items()}
+    medians = {way: 1000 * median / jobs for way, median in measure.medians(seconds).items()}
     print(measure.table("seconds per 1,000 jobs", {w: {"median": m} for w, m in medians.items()}))
     result = {"runs": chosen.runs, "jobs": jobs, "seconds": seconds}
     measure.record(chosen, {**result, "median_seconds_per_thousand_jobs": medians})

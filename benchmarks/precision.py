@@ -7,7 +7,6 @@ optimizer stay float32, so that small models gain little. Processor time of whol
 `units`: what of these the processor has. Record: benchmarks/results/precision.json.
 """
 
-import statistics
 from functools import partial
 from typing import Any
 
@@ -31,13 +30,12 @@ MODELS = {
 
 
 def main() -> None:
-    """Measures, prints and records."""
     chosen = measure.arguments(__doc__, "precision", sizes=list(MODELS), rounds=0)
     devices.keep_freed_memory()
     found = {}
     for name in chosen.sizes:
         found[name] = measured(MODELS[name], chosen.rounds or MODELS[name].rounds)
-        print(measure.table(name, {name: {k: found[name][k] for k in ("float32", "speed")}}))
+        print(measure.table(name, {name: found[name]}, "float32", "speed"))
     result = {
         "sizes": {name: MODELS[name].described() for name in chosen.sizes},
         "steps": found,
@@ -48,18 +46,16 @@ def main() -> None:
 
 def measured(size: Size, rounds: int) -> dict[str, Any]:
     """Median seconds of a step in either precision, and how many times as fast bfloat16 is."""
-    generator = torch.Generator().manual_seed(0)
-    tokens_BxL1 = torch.randint(size.vocabulary, (size.rows, size.length + 1), generator=generator)
-    steps = {}
+    tokens_BxL1, steps = size.tokens(), {}
     for precision in PRECISIONS:
         recipe = measure.steady(size.rows, size.length, RATE, precision=precision)
         net = initialised(size.model, size.vocabulary, 0)
         step = step_of_ours(net, recipe, size.rows, torch.device("cpu"))
-        steps[precision] = lambda _, step=step: measure.timed(partial(step, tokens_BxL1))
-    seconds = {n: measure.processor(of) for n, of in measure.turns(steps, rounds).items()}
+        steps[precision] = partial(step, tokens_BxL1)
+    seconds = measure.processor_of(steps, rounds)
     ratio = measure.ratios(*(seconds[name] for name in PRECISIONS))
-    medians = {name: statistics.median(of) for name, of in seconds.items()}
-    return {**medians, "speed": ratio["median"], "range": ratio["range"], "seconds": seconds}
+    both = measure.medians(seconds)
+    return {**both, "speed": ratio["median"], "range": ratio["range"], "seconds": seconds}
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ import gc
 import multiprocessing
 import os
 import shutil
-import statistics
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -31,7 +30,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks import corpora, measure
+from benchmarks import corpora, measure, records
 from pipeline.data import shards
 from pipeline.data.batches import Mixture
 
@@ -154,14 +153,13 @@ def corpus(folder: Path, tokens: int) -> None:
 
 
 def main() -> None:
-    """Measures, prints and records."""
     chosen = measure.arguments(__doc__, "reading", megatokens=48, batches=200, cold=40)
     versions = measure.versions("litdata")
     names = [name for name in READERS if name != "litdata" or versions]
     seen: dict[str, dict[str, list[dict[str, float]]]] = {"warm": {}, "cold": {}}
     spawn = multiprocessing.get_context("spawn")
     pools = {name: ProcessPoolExecutor(1, mp_context=spawn) for name in names}
-    with tempfile.TemporaryDirectory(dir=measure.ROOT / "results") as temporary:
+    with tempfile.TemporaryDirectory(dir=records.ROOT / "results") as temporary:
         corpus(Path(temporary), chosen.megatokens * 10**6)
         for name in names:
             shutil.copytree(Path(temporary) / "corpora", Path(temporary) / name)
@@ -176,7 +174,7 @@ def main() -> None:
             pool.shutdown()
 
     def medians(kind: str, what: str) -> dict[str, float]:
-        return {n: statistics.median(one[what] for one in of) for n, of in seen[kind].items()}
+        return measure.medians({n: [one[what] for one in of] for n, of in seen[kind].items()})
 
     result = {
         "rows": sum(COUNTS),

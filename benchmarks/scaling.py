@@ -12,7 +12,6 @@ Record: benchmarks/results/scaling.json, for `benchmarks.finders_page`.
 """
 
 import hashlib
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -20,20 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.finders import commit, configured
-from benchmarks.measure import ROOT
+from benchmarks import records
+from benchmarks.finders import configured
 from pike_mixing.finders import scores, table
 from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
 from pike_mixing.finders.scaling import extrapolated
 
-RECORD = ROOT / "benchmarks" / "results" / "scaling.json"
 DOMAINS = ("arxiv", "book", "c4", "github", "commoncrawl", "stackexchange", "wikipedia")
 
 
 def main() -> None:
-    """Fits, judges, records."""
     path, config = Path(sys.argv[1]), configured("scaling")
     ((parameters, tokens),) = config["judged"].items()
     test = rows(path, model_size=parameters, n_tokens=tokens)
@@ -46,14 +43,13 @@ def main() -> None:
         small = rows(path, model_size=f"0..{size}")
         swarms[f"nested up to {float(size) / 1e6:.0f}M"] = extrapolated(small, at)
     record = {
-        "commit": commit(),
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "runs": len(test.runs),
         "scores": {
             name: judged(swarm, test, config["resamples"]) for name, swarm in swarms.items()
         },
     }
-    RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    records.write("scaling", record)
 
 
 def rows(path: Path, **where: str) -> Swarm:

@@ -64,7 +64,6 @@ TASKS = {
 
 
 def main() -> None:
-    """Measures, prints and records."""
     options: dict[str, Any] = {"models": ["small"], "tasks": list(TASKS), "items": 8, "rounds": 5}
     chosen = measure.arguments(__doc__, "scoring-harness", **options, requests=10_000)
     found: dict[str, dict[str, Any]] = {}

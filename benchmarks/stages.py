@@ -43,60 +43,56 @@ PARTS = {
 
 
 def main() -> None:
-    """Measures, prints and records."""
     chosen = measure.arguments(__doc__, "stages", name="after", clone=".", rounds=3)
     clone = Path(chosen.clone).absolute()
     with tempfile.TemporaryDirectory() as name:
-        ways = {part: partial(_part, code) for part, code in PARTS.items()}
+        parts = {part: lambda _, code=code: ["-c", code] for part, code in PARTS.items()}
         whole = _stages(clone, Path(name))
-        steps = {way: partial(_seconds, clone, words) for way, words in (ways | whole).items()}
-        end, server = _server(clone)
-        steps |= {
-            f"{way} in a fork": partial(_forked, clone, server, words)
+        alone = {way: partial(_seconds, clone, words) for way, words in (parts | whole).items()}
+        server, number = _server(clone)
+        forked = {
+            f"{way} in a fork": partial(_seconds, clone, words, server=number)
             for way, words in whole.items()
         }
-        result = measure.turns(steps, chosen.rounds, warm=0)
-        end()
+        result = measure.turns(alone | forked, chosen.rounds, warm=0)
+        server.communicate()
     least = {way: min(measure.processor(seconds)) for way, seconds in result.items()}
     print(measure.table("seconds", {way: {"processor": s} for way, s in least.items()}))
     measure.record(chosen, {"stages": {chosen.name: least}}, ("stages",))
 
 
-def _seconds(clone: Path, words: Words, number: int) -> measure.Seconds:
-    before = measure.children_seconds()
+def _seconds(clone: Path, words: Words, number: int, server: int | None = None) -> measure.Seconds:
+    """Processor time of a command, in a process of its own or in a fork of a server."""
+    before, own = _used(server), ONE_THREAD
     command = [str(clone / ".venv/bin/python"), *words(number)]
-    subprocess.run(command, cwd=clone, check=True, capture_output=True, env=os.environ | ONE_THREAD)
-    return measure.Seconds(0.0, measure.children_seconds() - before)
+    if server is not None:
+        command = [*shlex.split(fork_server.words(NAME)), sys.executable, *words(number)]
+        own = ONE_THREAD | {"PYTHONPATH": str(clone)}
+    subprocess.run(command, cwd=clone, check=True, capture_output=True, env=os.environ | own)
+    return measure.Seconds(0.0, _used(server) - before)
 
 
-def _server(clone: Path) -> tuple[Callable[[], int], int]:
-    """Starts a server with the clone's code; what ends it, and its number once it listens."""
+def _used(server: int | None) -> float:
+    """Processor seconds of all children of this process, and of a server with its own."""
+    result = measure.children_seconds()
+    if server is not None:
+        stat = Path(f"/proc/{server}/stat").read_text(encoding="utf-8")
+        ticks = stat.rpartition(") ")[2].split()[11:15]
+        result += sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+    return result
+
+
+def _server(clone: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """Starts a server with the clone's code; its number, too, once it listens."""
     group = forked_jobs.GROUPS[0]
     modules = {c: stages.STAGES[c].partition(":")[0] for c in group}
     place = shlex.quote(str(clone))
-    end = fork_server.start(NAME, modules, f"cd {place}; export PYTHONPATH={place}; ")
+    server = fork_server.start(NAME, modules, f"cd {place}; export PYTHONPATH={place}; ")
     while True:
         with contextlib.suppress(ConnectionRefusedError), socket.socket(socket.AF_UNIX) as client:
             client.connect(f"\0{NAME}/{[*modules][-1]}")
-            return end, fork_client.peer(client)[0]
+            return server, fork_client.peer(client)[0]
         time.sleep(0.1)
-
-
-def _forked(clone: Path, server: int, words: Words, number: int) -> measure.Seconds:
-    stat = Path(f"/proc/{server}/stat")
-
-    def used() -> float:
-        ticks = stat.read_text(encoding="utf-8").rpartition(") ")[2].split()[11:15]
-        return measure.children_seconds() + sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
-
-    before, own = used(), ONE_THREAD | {"PYTHONPATH": str(clone)}
-    command = [*shlex.split(fork_server.words(NAME)), sys.executable, *words(number)]
-    subprocess.run(command, cwd=clone, check=True, capture_output=True, env=os.environ | own)
-    return measure.Seconds(0.0, used() - before)
-
-
-def _part(code: str, _: int) -> list[str]:
-    return ["-c", code]
 
 
 def _stages(clone: Path, scratch: Path) -> dict[str, Words]:

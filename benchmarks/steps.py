@@ -40,6 +40,11 @@ class Size(NamedTuple):
         """For a record."""
         return {**self._asdict(), "model": dataclasses.asdict(self.model)}
 
+    def tokens(self) -> Tensor:
+        """Random ones, the same at every call: [B, L + 1]."""
+        random = torch.Generator().manual_seed(0)
+        return torch.randint(self.vocabulary, (self.rows, self.length + 1), generator=random)
+
 
 class Stepper:
     """One rule with its own model."""

@@ -56,7 +56,6 @@ Step = Callable[[], None]
 
 
 def main() -> None:
-    """Measures, prints and records."""
     options: dict[str, Any] = {"sizes": ["small", "base"], "trainers": list(TRAINERS)}
     chosen = measure.arguments(__doc__, "training", **options, rounds=0)
     devices.keep_freed_memory()
@@ -69,8 +68,7 @@ def main() -> None:
         sizes[name] = size.described()
         found[name] = measured(size, [n for n in packages if n not in missing])
         columns = ("milliseconds", "tokens_per_cpu_second", "in_steps_of_ours", "share_of_gemm")
-        shown = {way: {c: row[c] for c in columns} for way, row in found[name].items()}
-        print(measure.table(name, shown), flush=True)
+        print(measure.table(name, found[name], *columns), flush=True)
     print(f"not installed: {missing}" if missing else "")
     result = {"sizes": sizes, "steps": found, "missing": missing, "versions": versions}
     measure.record(chosen, result, ("sizes", "steps"))
@@ -195,8 +193,7 @@ def products(size: Size) -> tuple[Step, float]:
 
 def measured(size: Size, names: list[str]) -> dict[str, dict[str, Any]]:
     """What a step of each trainer takes with a model of this size; `ours` must be among them."""
-    generator = torch.Generator().manual_seed(0)
-    tokens_BxL1 = torch.randint(size.vocabulary, (size.rows, size.length + 1), generator=generator)
+    tokens_BxL1 = size.tokens()
     made = {n: TRAINERS[n][1](size, tokens_BxL1, **TRAINERS[n][2]) for n in names}
     multiply, flops = products(size)
     for _ in range(2):
@@ -209,9 +206,7 @@ def measured(size: Size, names: list[str]) -> dict[str, dict[str, Any]]:
             multiply()
 
     made["gemm"] = gemm
-    steps = {name: lambda _, one=one: measure.timed(one) for name, one in made.items()}
-    turns = measure.turns(steps, size.rounds)
-    seconds = {name: measure.processor(of) for name, of in turns.items()}
+    seconds = measure.processor_of(made, size.rounds)
     rate = flops * times / statistics.median(seconds.pop("gemm"))
     net, tokens = initialised(size.model, size.vocabulary, 0), size.rows * size.length
     work = throughput.training_flops(net, size.model, size.length) * tokens

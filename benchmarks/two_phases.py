@@ -12,25 +12,22 @@ Record: benchmarks/results/two_phases.json, for `benchmarks.finders_page`.
 """
 
 import argparse
-import json
 from typing import Any
 
 import numpy as np
 
-from benchmarks.finders import commit, configured
-from benchmarks.measure import ROOT
+from benchmarks import records
+from benchmarks.finders import configured
 from benchmarks.own_swarm import DOMAINS, trained
 from pike_mixing.arrays import Floats
 from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
 
-RECORD = ROOT / "benchmarks" / "results" / "two_phases.json"
 SHARES = (0.5, 0.5)
 
 
 def main() -> None:
-    """Draws, trains, fits, trains, records."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cores", type=int, default=1)
     cores, config = parser.parse_args().cores, configured("two_phases")
@@ -53,7 +50,6 @@ def main() -> None:
     }
     verdict = trained(finals, config["seeds"], cores, model="nano")
     record = {
-        "commit": commit(),
         "runs": runs,
         "domains": DOMAINS,
         "phases": found_PxK.tolist(),
@@ -64,8 +60,7 @@ def main() -> None:
         },
         "losses": {name: loss_SxK.mean(axis=1).tolist() for name, loss_SxK in verdict.items()},
     }
-    RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    print(RECORD)
+    print(records.write("two_phases", record))
 
 
 def scheduled(weights_PxK: Floats) -> dict[str, Any]:

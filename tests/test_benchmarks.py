@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from benchmarks import corpora, error_rates, measure, scoring
+from benchmarks import corpora, error_rates, records, scoring
 
 SMALL = {
     "error_rates": "--rounds 2 --draws 1",
@@ -75,7 +75,7 @@ def test_the_benchmark_of_packing_ends(tmp_path):
         "import sys; from benchmarks import corpora, packing; "
         f"corpora.TOKENIZER |= {TOKENIZER}; sys.argv = {words}; packing.main()"
     )
-    subprocess.run([sys.executable, "-c", code], cwd=measure.ROOT, check=True, capture_output=True)
+    subprocess.run([sys.executable, "-c", code], cwd=records.ROOT, check=True, capture_output=True)
     assert {"ours", "encode"} <= set(json.loads(out.read_text(encoding="utf-8"))["median"])
 
 

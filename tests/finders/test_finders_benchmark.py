@@ -18,7 +18,7 @@ def test_the_page_is_written_from_the_records(tmp_path, monkeypatch):
 
 def test_the_reports_page_scrolls_wide_tables_and_links_to_no_docs():
     table = finders_page.table(["x"], [["0.9 (0.8 to 1)"]])
-    text = "\n".join(["A [b](methods.md#c).", "## N", "## T", *table])
+    text = "\n".join(["A [b](methods.md#c).", "## N", "## T", "", table])
     assert finders_page.template(text) == (
         '{% extends "layout.html" %}\n{% block main %}\n<p>A b (docs).</p>\n'
         '<h2>N</h2>\n<h2>T</h2>\n<div class="scroll" role="region" tabindex="0" aria-label="T">'
