@@ -173,7 +173,6 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
         files=[out],
         modules=[__name__],
         facts={**tokenizer.facts(), "unknown": tokenizer.unknown, "training_characters": sampled},
-        alone=True,
     )
 
 

@@ -74,9 +74,9 @@ class Comparison:
         stage = made.stage or rule
         foreign = stage == "pretrain" and bool(settings["model"].get("architecture"))
         code = stages.code(stage, part, self._pythons.get(rule), foreign=foreign)
-        today = made_from.Today(settings, *code, reads.paths(), reads.given)
+        today = (settings, *code, reads.paths(), reads.given)
         place = Path(self._plan.manifest(rule, name))
-        return tuple(made_from.of_finished(place, stage, today, self._known) or ())
+        return tuple(made_from.of_finished(place, stage, self._known, *today))
 
     @functools.cache  # noqa: B019 - as above.
     def outdated(self, rule: str, name: str) -> bool:

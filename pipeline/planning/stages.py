@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pike_mixing.finders import FINDERS
 from pipeline.data import SOURCES
 from pipeline.planning import methods
-from pipeline.runtime import code_fingerprint, made_from
+from pipeline.runtime import code_fingerprint, package_versions
 from pipeline.settings import GRID
 
 STAGES = {
@@ -61,4 +61,4 @@ def code(
         places.append("pipeline.model.foreign")
     modules = [place.partition(":")[0] for place in places]
     fingerprint = code_fingerprint.of(*modules, assets=tuple(ASSETS.get(stage, ())))
-    return fingerprint, made_from.versions(stage, modules, python)
+    return fingerprint, package_versions.of(stage, modules, python)

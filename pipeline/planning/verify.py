@@ -152,7 +152,7 @@ def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[
         return
     stage, folder = one.content["stage"], one.path.parent
     again = _again(one.path, stage)
-    for other in made_from.of_finished(one.path, stage, made_from.Today(), known) or ():
+    for other in made_from.of_finished(one.path, stage, known):
         what, _, name = other.what.partition(".")
         place = Path(os.path.normpath(folder / name if what == "inputs" else name))
         # What is broken is told itself.

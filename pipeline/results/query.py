@@ -106,8 +106,7 @@ def _add_stale(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
 def _warn_of_age(database: Path) -> None:
     """Tells in a line where files that a database was made from have changed since."""
     known = checksums.Memory(checksums.MEMORY)
-    today = made_from.Today()
-    result = made_from.of_finished(made_from.beside(database), "database", today, known)
+    result = made_from.of_finished(made_from.beside(database), "database", known)
     if result:
         more = f" and {len(result) - 1:,} more" if len(result) > 1 else ""
         log.warning(

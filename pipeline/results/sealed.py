@@ -37,7 +37,6 @@ def write(
         assets=stages.ASSETS[stage],
         facts={},
         known=known,
-        alone=True,
     )
 
 

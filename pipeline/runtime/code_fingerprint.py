@@ -23,6 +23,7 @@ from typing import Any
 
 from pipeline.runtime import source_names
 
+Scope = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 MEMORY = source_names.PACKAGE / "__pycache__" / "code_fingerprints.json"
 """What was read of modules, by their bytes: parsing them takes half a second at each start."""
 
@@ -39,21 +40,24 @@ def of(*modules: str, assets: tuple[str, ...] = ()) -> str:
     Returns:
         16 hex digits, and as many behind a dash for each folder.
     """
-    digest = hashlib.sha256()
-    for module in sorted(closure(*modules)):
-        digest.update(f"{module}\n{_read(module)[0]}\n".encode())
+    digests = {module: _read(module)[0] for module in sorted(closure(*modules))}
     _keep_memory()
-    return "-".join([digest.hexdigest()[:16], *map(_of_files, assets)])
+    return "-".join([_together(digests), *map(_of_files, assets)])
 
 
 @functools.cache
 def _of_files(folder: str) -> str:
-    digest = hashlib.sha256()
-    for path in sorted((source_names.PACKAGE / folder).rglob("*")):
-        if path.is_file() and path.suffix != ".pyc":
-            name = path.relative_to(source_names.PACKAGE).as_posix()
-            digest.update(f"{name}\n{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
-    return digest.hexdigest()[:16]
+    top = source_names.PACKAGE
+    files = (f for f in sorted((top / folder).rglob("*")) if f.is_file() and f.suffix != ".pyc")
+    return _together({f.relative_to(top).as_posix(): _sha256(f.read_bytes()) for f in files})
+
+
+def _together(digests: dict[str, str]) -> str:
+    return _sha256("".join(f"{name}\n{one}\n" for name, one in digests.items()).encode())[:16]
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def closure(*modules: str) -> set[str]:
@@ -65,11 +69,8 @@ def closure(*modules: str) -> set[str]:
         if module not in result:
             result.add(module)
             waiting.extend(imports(module))
-    return {
-        m
-        for m in result
-        if source_names.path_of(m).name != "__init__.py" or not source_names.is_first_party(m)
-    }
+    tables = {m for m in filter(source_names.is_first_party, result) if source_names.is_package(m)}
+    return result - tables
 
 
 def named(modules: Iterable[str]) -> set[str]:
@@ -78,18 +79,14 @@ def named(modules: Iterable[str]) -> set[str]:
 
 
 def loaded(*known: str) -> dict[str, str | None]:
-    """The modules of the user's own that this process has imported, beside those that are known.
+    """Digests of the modules of the user's own that this process has imported, by dotted name.
 
     Args:
-        known: Modules whose fingerprint is recorded, with all that their code names.
-
-    Returns:
-        Digest by dotted name.
+        known: Modules that are left out, with all that their code names: they have a fingerprint.
     """
-    beside = closure(*known)
-    names = [name for name in [*sys.modules] if name not in beside]
-    own = [name for name in names if _is_own(name.partition(".")[0])]
-    return {name: digest for name in sorted(own) if (digest := of_module(name)) is not None}
+    names = {*sys.modules} - closure(*known)
+    own = sorted(name for name in names if _is_own(name.partition(".")[0]))
+    return {name: digest for name in own if (digest := of_module(name)) is not None}
 
 
 def of_module(module: str) -> str | None:
@@ -101,42 +98,35 @@ def of_module(module: str) -> str | None:
 def commit() -> str | None:
     """The git commit of the code, `+` behind it when files differ from it; None without git."""
 
-    def git(*arguments: str) -> str | None:
-        try:
-            done = subprocess.run(
-                ["git", "-C", str(source_names.ROOT), *arguments],
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-        except (OSError, subprocess.CalledProcessError):
-            return None
-        return done.stdout.strip()
+    def git(*words: str) -> subprocess.CompletedProcess[str]:
+        command = ["git", "-C", str(source_names.ROOT), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
 
-    head = git("rev-parse", "HEAD")
-    if head is None:
+    try:
+        head = git("rev-parse", "HEAD")
+    except OSError:
         return None
-    return head + ("+" if git("status", "--porcelain", "--", *source_names.FIRST_PARTY) else "")
+    if head.returncode:
+        return None
+    changed = git("status", "--porcelain", "--", *source_names.FIRST_PARTY).stdout.strip()
+    return head.stdout.strip() + ("+" if changed else "")
 
 
 @functools.cache
 def imports(module: str) -> frozenset[str]:
-    """Modules near a module that it imports, those inside functions included."""
+    """Modules of ours that a module imports, inside functions too; of the user's own theirs too."""
     named = _read(module)[1]
-    result = {name for name in (*named, *map(source_names.defined_in, named)) if near(name, module)}
-    if not source_names.is_first_party(module):
+    names = {*named, *map(source_names.defined_in, named)}
+    if source_names.is_first_party(module):
+        near = {*filter(source_names.is_first_party, names)}
+    else:
         # Who imports a.b.c runs the packages a and a.b, too.
-        parts = [name.split(".") for name in (*result, module)]
-        result |= {".".join(p[:n]) for p in parts for n in range(1, len(p)) if near(p[0], module)}
-    return frozenset(filter(source_names.exists, result))
-
-
-def near(name: str, module: str) -> bool:
-    """Whether a dotted name is of this repository or, for a module of the user's own, of theirs."""
-    top, own = name.partition(".")[0], module.partition(".")[0]
-    return source_names.is_first_party(name) or (
-        not source_names.is_first_party(module) and (top == own or _is_own(top))
-    )
+        parts = [name.split(".") for name in (*names, module)]
+        names |= {".".join(part[:n]) for part in parts for n in range(1, len(part))}
+        known = (*source_names.FIRST_PARTY, module.partition(".")[0])
+        tops = {name: name.partition(".")[0] for name in names}
+        near = {name for name, top in tops.items() if top in known or _is_own(top)}
+    return frozenset(filter(source_names.exists, near))
 
 
 @functools.cache
@@ -163,35 +153,28 @@ def _statements(tree: ast.Module) -> Iterator[ast.AST]:
 @functools.cache
 def _read(module: str) -> tuple[str, list[str]]:
     """Digest of a module's code, and the names that it imports: remembered by its bytes."""
-    content = hashlib.sha256(_own() + source_names.path_of(module).read_bytes()).hexdigest()
+    content = _sha256(_own() + source_names.path_of(module).read_bytes())
     known = _memory().get(module, [])
     if known[:1] != [content]:
+        tree = source_names.tree(module)
         names: set[str] = set()
         packages: dict[str, str] = {}
-        for node in _statements(source_names.tree(module)):
-            if isinstance(node, ast.Import):
-                names.update(alias.name for alias in node.names)
-                packages |= {
-                    a.asname or a.name: a.name
-                    for a in node.names
-                    if source_names.is_first_party(a.name)
-                }
-            elif isinstance(node, ast.ImportFrom):
-                origin = source_names.origin(node, module)
-                names.add(origin)
-                # `from pipeline.data import shards` names a module, `from x import f` does not.
-                names.update(f"{origin}.{alias.name}" for alias in node.names)
-        if packages:
-            # `import pike_mixing` names no module, `pike_mixing.PiKE` does (`defined_in`).
-            parts = (
-                node
-                for node in ast.walk(source_names.tree(module))
-                if isinstance(node, ast.Attribute)
-            )
-            values = ((packages.get(ast.unparse(part.value)), part.attr) for part in parts)
-            names.update(f"{package}.{name}" for package, name in values if package)
-        digest = hashlib.sha256(_shape(source_names.tree(module)).encode()).hexdigest()
-        _memory()[module] = known = [content, digest, sorted(names)]
+        for node in _statements(tree):
+            pairs = source_names.bound(node, module)
+            # `from pipeline.data import shards` names a module, `from x import f` does not.
+            names.update(full for _, full in pairs)
+            if isinstance(node, ast.ImportFrom):
+                names.add(source_names.origin(node, module))
+            else:
+                packages |= {own: full for own, full in pairs if source_names.is_first_party(full)}
+        # `import pike_mixing` names no module, `pike_mixing.PiKE` does (`defined_in`).
+        for part in ast.walk(tree) if packages else ():
+            if isinstance(part, ast.Attribute) and (
+                package := packages.get(ast.unparse(part.value))
+            ):
+                names.add(f"{package}.{part.attr}")
+        known = [content, _sha256(_shape(tree).encode()), sorted(names)]
+        _memory()[module] = known
         _unkept.add(module)
     return known[1], known[2]
 
@@ -237,15 +220,13 @@ def _shape(node: object) -> str:
         # Falsy constants (0, "", None, False) differ in meaning and must not be dropped.
         return f"Constant={node.value!r}"
     values = [(name, getattr(node, name, None)) for name in node._fields if name != "ctx"]
-    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+    if isinstance(node, Scope):
         values = [(name, _code(node) if name == "body" else value) for name, value in values]
     inner = ",".join([f"{name}={_shape(value)}" for name, value in values if value])
     return f"{type(node).__name__}({inner})"
 
 
-def _code(
-    node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef,
-) -> list[ast.stmt]:
+def _code(node: Scope) -> list[ast.stmt]:
     """The statements of a body but its docstring and what it says about itself."""
     body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
     return [statement for statement in body if not is_about(statement)]

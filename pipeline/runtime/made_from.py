@@ -16,18 +16,15 @@ from pipeline.runtime import (
     checksums,
     code_fingerprint,
     manifests,
+    ownership,
     package_versions,
     source_names,
 )
 
-COPYING = ("download", "fetch")
-"""Stages that copy text: they compute with no package but those that their peer itself imports."""
 SPARED = "checkpoints/"
 """Files of a run that may be deleted to save space: its records stand without them."""
 UNSET = "not set"
 """This very object stands for what one of two records has not."""
-
-
 _LONG = 200
 """Characters of two values from which on they are not shown."""
 
@@ -47,21 +44,6 @@ class Difference(NamedTuple):
         return f"{self.what} was {self.recorded}, is {self.today}"
 
 
-class Today(NamedTuple):
-    """What a result would be made from today, as far as it is known."""
-
-    settings: Any = None
-    """None: not compared."""
-    code: str | None = None
-    """Fingerprint; None: not compared."""
-    versions: Mapping[str, str] | None = None
-    """Versions; None: not compared."""
-    inputs: Sequence[str] = ()
-    """Files that it must have been made from, beside any others."""
-    given: Sequence[str] | None = None
-    """Files of the user's own that it would be made from; None: not compared."""
-
-
 def write_manifest(
     path: Path,
     *,
@@ -74,7 +56,6 @@ def write_manifest(
     given: Sequence[Path] = (),
     assets: Sequence[str] = (),
     known: Mapping[Path, str] | None = None,
-    alone: bool = False,
 ) -> None:
     """Writes the record of one stage's work; it is written last and marks the work as complete.
 
@@ -90,7 +71,6 @@ def write_manifest(
         given: Files of the user's own that it read, recorded as they are named, with their SHA-256.
         assets: Folders of the package whose files decide the result, too.
         known: SHA-256 of those of `inputs` and `files` that were hashed before.
-        alone: Whether it is an output itself and lies in no folder of its stage's.
     """
     here, known = path.parent, known or {}
     manifest = {
@@ -112,16 +92,15 @@ def write_manifest(
         **facts,
     }
     manifest["code"]["commit"] = code_fingerprint.commit()
-    atomic_files.write_json(path, manifest, stage if alone else None, [*inputs, *given])
+    # One of a folder lies in it; one of a file is an output itself.
+    of_file = stage if stage in ownership.MAKE_FILES else None
+    atomic_files.write_json(path, manifest, of_file, [*inputs, *given])
 
 
 def code(stage: str, modules: Sequence[str], assets: Sequence[str] = ()) -> dict[str, Any]:
     """What a stage's work is a function of beside settings and inputs: its code and packages.
 
-    Args:
-        stage: Name of the stage.
-        modules: Modules that do its work; they have been imported.
-        assets: Folders of the package whose files decide the result, too.
+    Arguments are those of `write_manifest`; the modules have been imported.
     """
     fingerprint = code_fingerprint.of(*modules, assets=tuple(assets))
     # No other stage runs code of the user's own.
@@ -129,7 +108,7 @@ def code(stage: str, modules: Sequence[str], assets: Sequence[str] = ()) -> dict
     loaded = code_fingerprint.loaded(*modules) if own else {}
     return {
         "code": {"fingerprint": fingerprint, "loaded": loaded},
-        "versions": versions(stage, modules),
+        "versions": package_versions.of(stage, modules),
     }
 
 
@@ -138,27 +117,17 @@ def beside(out: Path) -> Path:
     return out.with_suffix(f".{atomic_files.MANIFEST}")
 
 
-def versions(
-    stage: str, modules: Sequence[str], python: str | None = None
-) -> dict[str, str] | None:
-    """Versions of the packages that a stage computes with.
-
-    Args:
-        stage: Name of the stage.
-        modules: Modules that do its work.
-        python: The interpreter that would do it; absent: this one.
-
-    Returns:
-        None where that interpreter is not on this machine.
-    """
-    closure = modules if stage in COPYING else code_fingerprint.closure(*modules)
-    return package_versions.of(closure, python)
-
-
 def of_finished(
-    path: Path, stage: str, today: Today, known: checksums.Memory
-) -> list[Difference] | None:
-    """How one finished piece of work differs from what would be made today.
+    path: Path,
+    stage: str,
+    known: checksums.Memory,
+    settings: Any = None,
+    code: str | None = None,
+    versions: Mapping[str, str] | None = None,
+    inputs: Sequence[str] = (),
+    given: Sequence[str] | None = None,
+) -> list[Difference]:
+    """How one finished piece of work, if it is there, differs from what would be made today.
 
     What is gone has not changed: results stand without the texts, corpora and checkpoints that
     they were made from. A file of the work itself that is gone, or of another size, is damage.
@@ -166,36 +135,37 @@ def of_finished(
     Args:
         path: Its manifest.
         stage: The stage that made it.
-        today: What it would be made from.
-        known: Digests of the user's own files.
-
-    Returns:
-        The differences; None where there is no such manifest.
+        known: Digests of files.
+        settings: Those of today. Neither they nor what follows is compared where it is None.
+        code: Fingerprint.
+        versions: Of packages.
+        inputs: Files that it must have been made from, beside any others.
+        given: Files of the user's own that it would be made from.
     """
     if not path.is_file():
-        return None
+        return []
     try:
         result = manifests.read(path, stage)
     except InputError as damage:
         return [Difference("manifest", str(damage), "a whole one")]
     places = {name: os.path.normpath(path.parent / name) for name in result["inputs"]}
-    lacking = set(map(os.path.normpath, today.inputs)).difference(places.values())
-    before = {"settings": result["settings"], "inputs": result["inputs"], "given": result["given"]}
-    now = {
-        "settings": result["settings"] if today.settings is None else today.settings,
-        "inputs": {n: known.present(place) or result["inputs"][n] for n, place in places.items()},
-        "given": result["given"],
-    }
-    now["inputs"] |= {os.path.relpath(one, path.parent): "an input" for one in lacking}
-    given = {name: known.present(name) for name in today.given or ()}
-    if today.given is not None and None not in given.values():
-        now["given"] = given
-    if today.code is not None:
-        before["code"], now["code"] = result["code"]["fingerprint"], today.code
-    if today.versions is not None:
-        before["versions"], now["versions"] = result["versions"], today.versions
+    lacking = set(map(os.path.normpath, inputs)).difference(places.values())
+    before = {name: result[name] for name in ("settings", "inputs", "given")}
+    before |= {"code": result["code"]["fingerprint"], "versions": result["versions"]}
     before["loaded"] = loaded = result["code"]["loaded"]
-    now["loaded"] = {name: code_fingerprint.of_module(name) for name in loaded}
+    read = {name: known.present(place) or before["inputs"][name] for name, place in places.items()}
+    added = {os.path.relpath(one, path.parent): "an input" for one in lacking}
+    own = None if given is None else {name: known.present(name) for name in given}
+    now = {
+        "settings": settings,
+        "inputs": read | added,
+        # Of files of which one is gone nothing is told.
+        "given": None if own is None or None in own.values() else own,
+        "code": code,
+        "versions": versions,
+        "loaded": {name: code_fingerprint.of_module(name) for name in loaded},
+    }
+    now = {name: before[name] if one is None else one for name, one in now.items()}
     return [*differences(before, now), *_damaged(path.parent, result)]
 
 
@@ -211,12 +181,7 @@ def _damaged(folder: Path, manifest: dict[str, Any]) -> Iterator[Difference]:
 def differences(before: Any, now: Any, name: str = "") -> list[Difference]:
     """What differs between two JSON-able records, each with its dotted name.
 
-    Of `versions` the builds of one release are alike.
-
-    Args:
-        before: The record of what was made.
-        now: The record of what would be made.
-        name: Where both stand.
+    Of `versions` the builds of one release are alike. `name` is where both records stand.
     """
     unset = before is UNSET or now is UNSET
     if not unset and atomic_files.canonical(before) == atomic_files.canonical(now):

@@ -8,24 +8,19 @@ outputs of a stage before it runs the stage again.
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import file_locks
 
 MARK = ".made-by"
-_MAKE_FILES = ("tokenizer", "mixture", "database", "table", "figure", "report")
+MAKE_FILES = ("tokenizer", "mixture", "database", "table", "figure", "report")
 """Stages whose outputs are files; those of all others are folders."""
 
 
 def refuse(path: Path, stage: str, inputs: Sequence[Path] = ()) -> None:
-    """Refuses a place that a stage must not write to.
-
-    Args:
-        path: The file or folder to be made.
-        stage: Name of the command that makes it.
-        inputs: Files and folders that the command reads.
+    """Refuses a place that a stage, which reads `inputs`, must not write to.
 
     Raises:
         InputError: the place has no name, is a link, is a folder where the stage makes a file,
@@ -44,7 +39,7 @@ def refuse(path: Path, stage: str, inputs: Sequence[Path] = ()) -> None:
         read = Path(os.path.realpath(one))
         if place == read or place in read.parents or read in place.parents:
             raise InputError(f"{path} is, holds or lies in the input {one}: give another --out")
-    if stage in _MAKE_FILES and path.is_dir():
+    if stage in MAKE_FILES and path.is_dir():
         raise InputError(f"{path} is a folder, and `pike {stage}` makes a file: name one in --out")
     if foreign := _foreign(path, stage):
         what = f"holds {foreign[0]}" if path.is_dir() else "is there already"
@@ -57,13 +52,9 @@ def refuse(path: Path, stage: str, inputs: Sequence[Path] = ()) -> None:
 def siblings(
     out: Path, suffixes: Sequence[str], stage: str, inputs: Sequence[Path]
 ) -> dict[str, Path]:
-    """The files that a command makes side by side, by suffix; each is refused as `refuse` does.
+    """The files that a stage makes side by side, by suffix; each is refused as `refuse` does.
 
-    Args:
-        out: One of them, as the user names it.
-        suffixes: Those of all.
-        stage: Name of the command that makes them.
-        inputs: Files and folders that the command reads.
+    `out` is one of them, as the user names it.
 
     Raises:
         InputError: `out` has another suffix, or one of the files must not be written.
@@ -79,18 +70,15 @@ def siblings(
 
 
 def mark(path: Path, stage: str, content: Path) -> None:
-    """Marks what a stage is about to put at a path.
+    """Marks what a stage is about to put at a path, and what lies at `content` now.
 
-    Args:
-        path: The file or folder.
-        stage: Name of the command that made it.
-        content: Where it lies now: the mark of a folder is written there, of a file beside `path`.
+    The mark of a folder is written there, that of a file beside `path`.
     """
     folder, names = (content, _names(content)) if content.is_dir() else (path.parent, [path.name])
     # One write at the end of the file: several processes may mark files of one folder. Each line
     # begins with its line break, so that one which a full disk cut off spoils no other.
     with open(folder / MARK, "ab", opener=file_locks.nofollow) as file:
-        file.write(b"".join(b"\n" + line for line in _lines(stage, names)))
+        file.write(b"".join(b"\n" + _line(stage, name) for name in names))
 
 
 def _foreign(path: Path, stage: str) -> list[str]:
@@ -99,7 +87,7 @@ def _foreign(path: Path, stage: str) -> list[str]:
     mark = (path if is_folder else path.parent) / MARK
     names = _names(path) if is_folder else [path.name] if path.exists() else []
     known = set(mark.read_bytes().split(b"\n")) if names and mark.exists() else set()
-    return [n for n, line in zip(names, _lines(stage, names), strict=True) if line not in known]
+    return [name for name in names if _line(stage, name) not in known]
 
 
 def _names(folder: Path) -> list[str]:
@@ -109,6 +97,6 @@ def _names(folder: Path) -> list[str]:
     return sorted(name for name in names if name != MARK)
 
 
-def _lines(stage: str, names: Iterable[str]) -> list[bytes]:
+def _line(stage: str, name: str) -> bytes:
     # Marks of folders that earlier versions made have the third entry, too.
-    return [json.dumps([stage, name, None]).encode() for name in names]
+    return json.dumps([stage, name, None]).encode()

@@ -5,32 +5,33 @@ import functools
 import importlib.metadata
 import json
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 from pipeline.runtime import code_fingerprint, source_names
 
-COMPUTING = {name: name for name in ("torch", "torch_xla", "numpy", "scipy", "lightgbm")} | {
-    "sentencepiece": "sentencepiece",
-    "sklearn": "scikit-learn",
-    "duckdb": "duckdb",
-    "matplotlib": "matplotlib",
-    "transformers": "transformers",
+_AS_IMPORTED = ("torch", "torch_xla", "numpy", "scipy", "lightgbm", "sentencepiece", "duckdb")
+COMPUTING = {name: name for name in (*_AS_IMPORTED, "matplotlib", "transformers")} | {
+    "sklearn": "scikit-learn"
 }
 """Packages whose versions may change a result, by the name that is imported."""
+COPYING = ("download", "fetch")
+"""Stages that copy text: they compute with no package but those that their peer itself imports."""
 
 
-def of(modules: Iterable[str], python: str | None = None) -> dict[str, str] | None:
-    """Versions of the packages that modules import and compute with, by package.
+def of(stage: str, modules: Sequence[str], python: str | None = None) -> dict[str, str] | None:
+    """Versions of the packages that a stage computes with, by package.
 
     Args:
-        modules: Dotted names.
-        python: The interpreter that would do the work; absent: this one.
+        stage: Name of the stage.
+        modules: Modules that do its work.
+        python: The interpreter that would do it; absent: this one.
 
     Returns:
         None where that interpreter is not on this machine.
     """
     there = _installed(python)
-    named = sorted(code_fingerprint.named(modules) & COMPUTING.keys())
+    closure = modules if stage in COPYING else code_fingerprint.closure(*modules)
+    named = sorted(code_fingerprint.named(closure) & COMPUTING.keys())
     packages = [COMPUTING[name] for name in named]
     return None if there is None else {name: there[name] for name in packages if name in there}
 
@@ -51,16 +52,12 @@ def _installed(python: str | None) -> dict[str, str] | None:
             f"from {__name__} import _installed; import json; print(json.dumps(_installed(None)))"
         )
         try:
-            done = subprocess.run(
-                [python, "-c", program],
-                cwd=source_names.ROOT,
-                capture_output=True,
-                text=True,
-                check=True,
+            said = subprocess.check_output(
+                [python, "-c", program], cwd=source_names.ROOT, stderr=subprocess.DEVNULL
             )
         except (OSError, subprocess.CalledProcessError):
             return None
-        return dict(json.loads(done.stdout))
+        return dict(json.loads(said))
     result = {}
     for package in COMPUTING.values():
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):

@@ -18,6 +18,10 @@ def is_first_party(module: str) -> bool:
     return module.partition(".")[0] in FIRST_PARTY
 
 
+def is_package(module: str) -> bool:
+    return path_of(module).name == "__init__.py"
+
+
 def exists(module: str) -> bool:
     """Whether there is a module of this dotted name; none is imported to find out."""
     return path_of(module).is_file()
@@ -44,8 +48,18 @@ def origin(node: ast.ImportFrom, module: str) -> str:
     if not node.level:
         return node.module or ""
     parts = module.split(".")
-    package = parts if path_of(module).name == "__init__.py" else parts[:-1]
+    package = parts if is_package(module) else parts[:-1]
     return ".".join([*package[: len(package) - node.level + 1], *filter(None, [node.module])])
+
+
+def bound(node: ast.AST, module: str) -> list[tuple[str, str]]:
+    """The names that a statement imports: as the module calls them, and dotted."""
+    if isinstance(node, ast.Import):
+        return [(alias.asname or alias.name, alias.name) for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        package = origin(node, module)
+        return [(alias.asname or alias.name, f"{package}.{alias.name}") for alias in node.names]
+    return []
 
 
 def defined_in(name: str) -> str:
@@ -56,13 +70,7 @@ def defined_in(name: str) -> str:
 
 def place_of(name: str, module: str) -> str:
     """`module:Class` of a class by the name that a module has for it: its own, or imported."""
-    known: dict[str, str] = {}
-    for node in ast.walk(tree(module)):
-        if isinstance(node, ast.Import):
-            known |= {alias.asname or alias.name: alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            package = origin(node, module)
-            known |= {alias.asname or alias.name: f"{package}.{alias.name}" for alias in node.names}
+    known = dict(pair for node in ast.walk(tree(module)) for pair in bound(node, module))
     first, dot, rest = name.partition(".")
     # What is no imported name is the module's own, or follows `import package.module`.
     full = known.get(first, first if dot else f"{module}.{first}") + dot + rest
@@ -73,7 +81,7 @@ def place_of(name: str, module: str) -> str:
 @functools.cache
 def _handed_on(package: str) -> dict[str, str]:
     """Modules of the names that a package's `__init__` imports, for type checkers or for all."""
-    if not is_first_party(package) or path_of(package).name != "__init__.py":
+    if not is_first_party(package) or not is_package(package):
         return {}
     nodes = (node for node in ast.walk(tree(package)) if isinstance(node, ast.ImportFrom))
     return {alias.name: origin(node, package) for node in nodes for alias in node.names}

@@ -102,7 +102,6 @@ def find(settings: Path, out: Path) -> None:
         files=[],
         modules=[__name__] if grid else registry.modules(search.finder),
         facts=facts,
-        alone=True,
     )
 
 

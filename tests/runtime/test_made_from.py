@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.runtime import atomic_files, checksums, code_fingerprint, made_from, source_names
+from pipeline.runtime import (
+    atomic_files,
+    checksums,
+    code_fingerprint,
+    made_from,
+    package_versions,
+    source_names,
+)
 
 MODULE = "pipeline.runtime.atomic_files"
 
@@ -42,10 +49,9 @@ def manifest(folder, **facts):
     return folder / atomic_files.MANIFEST
 
 
-def found(path, today=None):
-    today = today or made_from.Today()
+def found(path, **today):
     known = checksums.Memory(path.with_name("memory.json"))
-    return made_from.of_finished(path, "theory", today, known)
+    return made_from.of_finished(path, "theory", known, **today)
 
 
 def test_a_manifest_says_what_was_made_from_what_by_what(work):
@@ -68,21 +74,21 @@ def test_the_same_work_elsewhere_gives_the_same_manifest(tmp_path):
 
 def test_versions_are_of_what_the_stage_computes_with():
     finder = ["pike_mixing.finders.regmix"]
-    assert {"numpy", "lightgbm"} <= made_from.versions("mixture", finder).keys()
-    assert "torch" in made_from.versions("pretrain", ["pipeline.training.train"])
+    assert {"numpy", "lightgbm"} <= package_versions.of("mixture", finder).keys()
+    assert "torch" in package_versions.of("pretrain", ["pipeline.training.train"])
     # A copy of text is the same by any version of NumPy, a drawn one is not.
-    assert made_from.versions("download", ["pipeline.data.local"]) == {}
-    assert "numpy" in made_from.versions("download", ["pipeline.data.synthetic"])
+    assert package_versions.of("download", ["pipeline.data.local"]) == {}
+    assert "numpy" in package_versions.of("download", ["pipeline.data.synthetic"])
 
 
 def test_versions_of_another_interpreter_are_its_own(tmp_path):
-    same = made_from.versions("pretrain", ["pipeline.training.train"])
+    same = package_versions.of("pretrain", ["pipeline.training.train"])
     script = tmp_path / "python"
     script.write_text('#!/bin/sh\necho \'{"torch": "0.1", "numpy": "0.2"}\'\n')
     script.chmod(0o755)
-    other = made_from.versions("pretrain", ["pipeline.training.train"], str(script))
+    other = package_versions.of("pretrain", ["pipeline.training.train"], str(script))
     assert other == {"torch": "0.1", "numpy": "0.2"}
-    assert made_from.versions("pretrain", ["pipeline.training.train"], "/not/here") is None
+    assert package_versions.of("pretrain", ["pipeline.training.train"], "/not/here") is None
     assert same != other
 
 
@@ -90,9 +96,10 @@ def test_nothing_differs_from_what_was_just_made(work):
     names = {"inputs": [str(work.parent / "in.json")], "given": ["text.txt"]}
     recorded = json.loads(work.read_text())
     code = recorded["code"]["fingerprint"]
-    assert found(work, made_from.Today(recorded["settings"], code, {}, **names)) == []
+    own = {"settings": recorded["settings"], "code": code, "versions": {}}
+    assert found(work, **own, **names) == []
     assert found(work) == []
-    assert found(work.with_name("none.json")) is None
+    assert found(work.with_name("none.json"), code="another") == []
 
 
 @pytest.mark.parametrize(
@@ -109,7 +116,7 @@ def test_nothing_differs_from_what_was_just_made(work):
 def test_what_would_be_another_today_is_named(work, today, told):
     recorded = json.loads(work.read_text())
     told = told.format(code=recorded["code"]["fingerprint"], words=recorded["given"]["text.txt"])
-    assert [str(one) for one in found(work, made_from.Today(**today))] == [told]
+    assert [str(one) for one in found(work, **today)] == [told]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +130,7 @@ def test_what_would_be_another_today_is_named(work, today, told):
 def test_builds_of_one_release_for_other_devices_are_alike(work, today, told):
     recorded = json.loads(work.read_text())
     work.write_text(json.dumps(recorded | {"versions": {"torch": "2.13.0+cpu"}}))
-    assert [str(one) for one in found(work, made_from.Today(versions={"torch": today}))] == told
+    assert [str(one) for one in found(work, versions={"torch": today})] == told
     # So are those of a checkpoint.
     identities = ({"versions": {"torch": one}} for one in ("2.13.0+cpu", today))
     assert [str(one) for one in made_from.differences(*identities)] == told
@@ -131,16 +138,15 @@ def test_builds_of_one_release_for_other_devices_are_alike(work, today, told):
 
 def test_changed_files_differ_and_gone_ones_do_not(work):
     folder, text = work.parent, work.parent.parent / "text.txt"
-    today = made_from.Today(given=["text.txt"])
     for path, what in ((folder / "in.json", "inputs.in.json"), (text, "given.text.txt")):
         before = path.read_bytes()
         path.write_bytes(before[::-1] + b"!")
         os.utime(path, (0, 0))
-        assert [one.what for one in found(work, today)] == [what]
+        assert [one.what for one in found(work, given=["text.txt"])] == [what]
         path.unlink()
-        assert found(work, today) == []
+        assert found(work, given=["text.txt"]) == []
         path.write_bytes(before)
-        assert found(work, today) == []
+        assert found(work, given=["text.txt"]) == []
 
 
 def test_damage_to_what_was_made_differs_but_deleted_checkpoints_do_not(work):
